@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every task whose data is there, on one model: the score, the documents, chance where it is known, and the seconds.
+"""Every task whose data is there, on one model: the score, the documents, chance of multiple choice, and the seconds.
 
 usage: eval_tasks.py MAKAR MODEL DATA [--limit 20] [--tasks a,b] [--chat]      (DATA: the unpacked datasets)
 Tasks with subtasks ask at most 3 documents of each. Tasks without data are listed at the end.
@@ -19,8 +19,18 @@ options.add_argument("--limit", type=int, default=20)
 options.add_argument("--tasks", default="")
 options.add_argument("--chat", action="store_true")
 o = options.parse_args()
-CHANCE = {"mmlu": 0.25, "arc_challenge": 0.25, "arc_easy": 0.25, "boolq": 0.5, "openbookqa": 0.25, "piqa": 0.5, "social_iqa": 1 / 3,
-          "winogrande": 0.5, "truthfulqa_mc1": None, "aqua": 0.2, "bbq": 1 / 3, "crows_pairs": 0.5, "winobias": 0.5, "sst2": 0.5, "cola": 0.5}
+
+
+def chance_of(folder):
+    """The mean over documents of 1 / choices; NaN for answers that are generated."""
+    shares = []
+    for file in pathlib.Path(folder).glob("samples_*.jsonl"):
+        for line in file.read_text().splitlines():
+            sample = json.loads(line)
+            choices = len(sample["arguments"])
+            shares.append(1 / choices if "arg_1" in sample["arguments"]["gen_args_0"] and choices > 1 else float("nan"))
+    return sum(shares) / len(shares) if shares else float("nan")
+
 
 print(f"{'task':<26} {'metric':<22} {'value':>9} {'stderr':>8} {'chance':>7} {'documents':>9} {'seconds':>8}")
 missing = []
@@ -30,7 +40,7 @@ with tempfile.TemporaryDirectory() as scratch:
             continue
         many = "dataset_name:" in path.read_text()
         command = [o.makar, "eval", "-m", o.model, "--tasks", str(path), "--data", o.data, "--limit", str(min(3, o.limit) if many else o.limit),
-                   "--confirm-run-unsafe-code", "--json"] + (["--apply-chat-template"] if o.chat else [])
+                   "--confirm-run-unsafe-code", "--json", "--log-samples", "--output", f"{scratch}/{path.stem}"] + (["--apply-chat-template"] if o.chat else [])
         began = time.time()
         done = subprocess.run(command, capture_output=True, text=True)
         seconds = time.time() - began
@@ -44,8 +54,9 @@ with tempfile.TemporaryDirectory() as scratch:
         key = next(k for k in scores if "," in k and "_stderr," not in k)
         error = scores[key.replace(",", "_stderr,", 1)]
         value = scores[key]
+        chance = chance_of(f"{scratch}/{path.stem}") if key.startswith(("acc,", "pct_")) else float("nan")
         print(f"{path.stem:<26} {key:<22} {value if value is not None else float('nan'):>9.4f} "
-              f"{error if isinstance(error, float) else float('nan'):>8.4f} {CHANCE.get(path.stem) or float('nan'):>7.2f} {documents:>9} {seconds:>8.1f}",
+              f"{error if isinstance(error, float) else float('nan'):>8.4f} {chance:>7.2f} {documents:>9} {seconds:>8.1f}",
               flush=True)
 for line in missing:
     print("not run:", line)

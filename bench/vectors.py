@@ -4,7 +4,7 @@
 usage: ./dev bench vectors [--data FILE] [--megabytes N] [--threads N] [--epochs N] [--json]
 
 FILE has words separated by blanks; without it, the text is that of the assets' books in lower case without punctuation. Quality is Spearman's
-correlation with the ratings of WordSim-353 and MEN of the assets. Time is that of the processors (user and system), because other
+correlation with the ratings of WordSim-353 and MEN of the assets, and the share of Google's analogies that are right. Time is that of the processors (user and system), because other
 programs may use the machine too; wall time is printed beside it.
 """
 # builds: makar
@@ -44,6 +44,10 @@ def timed(*command):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.time() - begin
 
 
+def scored(a, vectors, *words):
+    return json.loads(subprocess.run([a.makar, "vectors", "eval", vectors, *words, "--json"], capture_output=True, text=True, check=True).stdout)[-1]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
@@ -74,9 +78,9 @@ def main():
             for mode in ("fastText", "deterministic", "fast"):
                 scores = {}
                 for name in ("EN-WS-353-ALL", "EN-MEN-TR-3k"):
-                    out = subprocess.run([a.makar, "vectors", "eval", files[mode], "--similarity", f"{a.wordsim}/{name}.txt", "--json"],
-                                         capture_output=True, text=True, check=True).stdout
-                    scores[name] = round(json.loads(out)[0]["spearman"], 4)
+                    scores[name] = round(scored(a, files[mode], "--similarity", f"{a.wordsim}/{name}.txt")["spearman"], 4)
+                analogies = scored(a, files[mode], "--analogies", f"{a.wordsim}/questions-words.txt")
+                scores["analogies"] = round(analogies["accuracy"], 4)
                 cpu, wall = results[mode]
                 row = {"bench": "vectors", "case": f"{method} {mode}", "threads": a.threads, "ours": round(cpu, 2), "peer": "fastText",
                        "theirs": round(results["fastText"][0], 2), "unit": "cpu seconds", "ratio": round(results["fastText"][0] / cpu, 2), "spread": None,

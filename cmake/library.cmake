@@ -12,7 +12,7 @@ set_target_properties(makar_shared PROPERTIES OUTPUT_NAME makar VERSION ${PROJEC
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
-set(makar_modules base tensor text formats kernels ops nn models optim data world infer metrics llm train)
+set(makar_modules base tensor text formats kernels ops nn models optim data world images infer metrics llm train)
 list(TRANSFORM makar_modules PREPEND makar_)
 set(makar_package ${CMAKE_INSTALL_LIBDIR}/cmake/makar)
 install(TARGETS ${makar_modules} EXPORT makar ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)

@@ -28,6 +28,13 @@ void check_others(const Json& record) {
   } else {
     check(rating.error().text().size() < 4000, "a bounded message");
   }
+  if (const auto quality = to_quality(record); quality.ok()) {
+    check(!quality->prompt.empty() && !quality->ratings.empty(), "there is a prompt with ratings");
+    check_answer(quality->answer);
+    for (const auto& [name, value] : quality->ratings) check(value >= 0 && value <= 1, "a rating is a share");
+  } else {
+    check(quality.error().text().size() < 4000, "a bounded message");
+  }
 }
 
 }  // namespace

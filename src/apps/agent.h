@@ -39,7 +39,7 @@ struct AgentStep {
   Json input;               // of the tool
   std::string observation;  // the text appended to the prompt after the action
   std::string error;        // of the reply or of the tool; also in the observation
-  std::string approval;     // "yes" or "no" where a person was asked
+  std::string approval;     // "yes" or "no" if a person had to approve the call
   int64_t prompt_tokens = 0, tokens = 0;
   double seconds = 0;
 };

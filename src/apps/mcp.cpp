@@ -63,7 +63,7 @@ Result<std::vector<Tool>> read_mcp_tools(const Json& result, const std::string& 
         !name.empty() && name.size() <= kLongestName &&
         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") ==
             std::string::npos;
-    if (!plain) return error_at("tools/list", "{} is no name of a tool", quote(name));
+    if (!plain) return error_at("tools/list", "{} is not a valid tool name", quote(name));
     if (!names.insert(name).second) return error_at("tools/list", "two tools are named {}", quote(name));
     if (names.size() > kMostMcpTools)
       return error_of(Error::Kind::kLimit, "tools/list", "more than {} tools", kMostMcpTools);
@@ -75,7 +75,7 @@ Result<std::vector<Tool>> read_mcp_tools(const Json& result, const std::string& 
     }
     tool.parameters = one.value("inputSchema", Json::object());
     if (!tool.parameters.is_object())
-      return error_at("tools/list", "the schema of {} is no object", quote(name));
+      return error_at("tools/list", "the schema of {} is not an object", quote(name));
     if (!tool.parameters.contains("type")) tool.parameters["type"] = "object";
     tool.untrusted = tool.effect = true;
     out.push_back(std::move(tool));
@@ -88,7 +88,7 @@ Result<std::string> read_mcp_content(const Json& result) {
     return error_at("tools/call", "expected an object with the list \"content\"");
   std::string text;
   for (const Json& part : result["content"]) {
-    if (!part.is_object()) return error_at("tools/call", "a part of the content is no object");
+    if (!part.is_object()) return error_at("tools/call", "a part of the content is not an object");
     const Json kind = part.value("type", Json()), own = part.value("text", Json());
     if (!text.empty()) text += '\n';
     if (kind == "text" && own.is_string())

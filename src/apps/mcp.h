@@ -1,5 +1,5 @@
 // The Model Context Protocol over standard input and output: JSON-RPC 2.0, one message per line. The client
-// takes the tools of a program; the server offers tools of makar to a program.
+// uses the tools of another program; the server offers the tools of makar to other programs.
 #pragma once
 #include <memory>
 #include <optional>
@@ -12,10 +12,10 @@ constexpr const char* kMcpVersion = "2025-06-18";
 constexpr size_t kLongestMcpLine = size_t{4} << 20;
 constexpr size_t kMostMcpTools = 256;
 
-// A message of the other side. Errors: not JSON-RPC 2.0.
+// A received message. Reading fails if it is not JSON-RPC 2.0.
 struct McpMessage {
   Json id;             // null: a notification
-  std::string method;  // empty: an answer
+  std::string method;  // empty: a response
   Json parameters, result, error;
 };
 Result<McpMessage> read_mcp_message(const std::string& line);
@@ -25,8 +25,8 @@ Result<std::vector<Tool>> read_mcp_tools(const Json& result, const std::string& 
 // The text of an answer to tools/call.
 Result<std::string> read_mcp_content(const Json& result);
 
-// A program that was started with `command` (by sh -c), and its tools. It ends with the client. Its tools
-// have effects and their results are untrusted.
+// A program started with `command` (by sh -c), and its tools. The process ends with the client. Its tools
+// have effects, and their results are untrusted.
 class McpClient {
  public:
   static Result<std::shared_ptr<McpClient>> start(const std::string& command, double seconds = 30);
@@ -47,7 +47,7 @@ class McpClient {
   int64_t next_ = 1;
 };
 
-// Answers the messages of a client: initialize, ping, tools/list, tools/call. None for a notification.
+// The response to a message of a client: initialize, ping, tools/list, tools/call; none for a notification.
 std::optional<std::string> mcp_answer(const std::string& line, const std::vector<Tool>& tools,
                                       double seconds);
 

@@ -65,7 +65,7 @@ struct BuiltPrompt {
   std::string text;
   int64_t shots = 0;  // examples in it
 };
-// The text of a prompt with as many examples as are asked for and fit. Fails if it does not fit without any.
+// The text of a prompt with at most `shots` examples, as many as fit. Fails if it does not fit without any.
 Result<BuiltPrompt> build_prompt(const Prompt& prompt, const Json& fields, const PromptModel& model,
                                  uint64_t seed = 0);
 

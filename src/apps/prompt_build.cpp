@@ -25,7 +25,7 @@ std::unordered_set<std::string> words_of(const std::string& text) {
   return out;
 }
 
-// Words in common, divided by all words.
+// Jaccard similarity of two sets of words.
 double similarity(const std::unordered_set<std::string>& a, const std::unordered_set<std::string>& b) {
   size_t common = 0;
   for (const std::string& word : a) common += b.contains(word);
@@ -78,7 +78,7 @@ Result<BuiltPrompt> build_prompt(const Prompt& prompt, const Json& fields, const
     parts.push_back(input + prompt.indicator);
     return joined(parts, prompt.separator);
   };
-  // The largest number of examples that fits: more examples are never shorter.
+  // Binary search for the largest number of examples that fits.
   size_t low = 0, high = order.size();
   MAKAR_TRY(const bool alone, model.fits(with(0), prompt.max_tokens));
   if (!alone)

@@ -67,7 +67,8 @@ Result<Prompt> read_one(const TaskReader& in, const std::string& name) {
     const auto parsed = parse_json(out.schema, "schema");
     if (!parsed.ok()) return in.error("schema", "expected a JSON schema as text: " + parsed.error().text());
     if (out.technique != Technique::kDirect)
-      return in.error("schema", "is for the technique direct; put another prompt after this one");
+      return in.error("schema",
+                      "requires the technique direct; put the schema in a prompt that follows this one");
   }
   MAKAR_TRY(out.needs, in.list("needs", {}));
   return out;
@@ -99,7 +100,7 @@ Result<PromptTest> read_test(const TaskReader& in, size_t number) {
   return out;
 }
 
-// Each prompt after those it needs, otherwise in the order of the file.
+// Topological order: each prompt follows those it needs, otherwise in the order of the file.
 Result<std::vector<Prompt>> in_order(std::vector<Prompt> prompts, const TaskReader& in) {
   std::vector<std::string> names;
   for (const Prompt& one : prompts) names.push_back(one.name);
@@ -116,9 +117,10 @@ Result<std::vector<Prompt>> in_order(std::vector<Prompt> prompts, const TaskRead
       for (const std::string& need : prompts.front().needs)
         if (std::find(names.begin(), names.end(), need) == names.end())
           return in.error("prompts",
-                          fmt::format("{} needs {}, which is no prompt{}", quote(prompts.front().name),
-                                      quote(need), did_you_mean(need, names)));
-      return in.error("prompts", fmt::format("{} needs itself, by others", quote(prompts.front().name)));
+                          fmt::format("{} needs {}, which is not a prompt of this file{}",
+                                      quote(prompts.front().name), quote(need), did_you_mean(need, names)));
+      return in.error("prompts",
+                      fmt::format("{} needs itself, through other prompts", quote(prompts.front().name)));
     }
     done.insert(ready->name);
     out.push_back(std::move(*ready));

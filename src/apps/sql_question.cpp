@@ -18,7 +18,7 @@ bool is_plain(const std::string& name) {
          std::string::npos;
 }
 
-// A literal of GBNF; names that are no plain words are quoted for SQL.
+// A literal of GBNF; names that are not plain words are quoted for SQL.
 std::string literal(const std::string& name) {
   std::string text = name;
   if (!is_plain(name)) {
@@ -59,7 +59,7 @@ Result<std::vector<int64_t>> encode_question(const LanguageModel& language, cons
   return language.encode_chat(input);
 }
 
-// What stands in a fence or after a label, without the rest.
+// The statement inside a code fence, or before the first ; or #.
 std::string statement_of(std::string text) {
   if (const size_t fence = text.find("```"); fence != std::string::npos) {
     size_t begin = fence + 3;

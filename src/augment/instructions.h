@@ -10,8 +10,8 @@
 namespace makar {
 
 struct InstructionTemplate {
-  std::string instruction;  // {labels} stands for all labels
-  std::string input;        // {FIELD} stands for a field of the record
+  std::string instruction;  // {labels} is replaced by all labels
+  std::string input;        // {FIELD} is replaced by that field of the record
   std::string output;
 };
 struct InstructionTask {

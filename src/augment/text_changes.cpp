@@ -10,16 +10,16 @@ namespace {
 
 bool is_ascii_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Keys beside a letter on an English keyboard.
-const char* beside(char letter) {
+// Keys next to a letter on an English keyboard.
+const char* adjacent_keys(char letter) {
   static constexpr const char* kKeys[26] = {"qsz", "vgn", "xdv", "sfe", "wrd", "dgr", "fht", "gjy", "uok",
                                             "hku", "jli", "kop", "njk", "bmh", "ipl", "ol",  "wa",  "etf",
                                             "adw", "ryg", "yij", "cbf", "qes", "zcs", "tuh", "xas"};
   return kKeys[letter - 'a'];
 }
 
-// Writes a misspelling of text[at], a letter: swapped with the next letter, dropped, doubled, or a key beside
-// it. Returns the number of characters that it stands for.
+// Writes a misspelling of text[at], a letter: swapped with the next letter, dropped, doubled, or an adjacent
+// key. Returns the number of characters of `text` that it replaces.
 size_t misspell(std::string_view text, size_t at, TextDraws& d, std::string& out) {
   const char c = text[at];
   const bool more = at + 1 < text.size() && is_ascii_letter(text[at + 1]);
@@ -35,7 +35,7 @@ size_t misspell(std::string_view text, size_t at, TextDraws& d, std::string& out
     return 1;
   }
   const bool upper = c < 'a';
-  const std::string_view keys = beside(upper ? static_cast<char>(c - 'A' + 'a') : c);
+  const std::string_view keys = adjacent_keys(upper ? static_cast<char>(c - 'A' + 'a') : c);
   const char key = keys[d.below(keys.size())];
   out += upper ? static_cast<char>(key - 'a' + 'A') : key;
   return 1;
@@ -47,15 +47,14 @@ std::string joined(const std::vector<std::string>& sentences) {
   return out;
 }
 
-// Without its final punctuation.
-std::string open_end(std::string sentence) {
+std::string without_final_punctuation(std::string sentence) {
   while (!sentence.empty() && (sentence.back() == '.' || sentence.back() == '!' || sentence.back() == '?'))
     sentence.pop_back();
   return sentence;
 }
 
-// The sentence with a small first letter, unless its first word is I or looks like a name.
-std::string small_start(std::string sentence) {
+// The sentence with a lower-case first letter, unless its first word is I or looks like a name.
+std::string lower_start(std::string sentence) {
   const WordsOfText t = WordsOfText::split(sentence);
   if (t.words.empty() || t.words[0] == "I" || t.words[0].starts_with("I'") || !is_capitalized(t.words[0]))
     return sentence;
@@ -76,7 +75,7 @@ bool begins_part(const std::string& word) {
 
 }  // namespace
 
-// TextDraws as many letters as the rate says, all sets of that size being equally probable.
+// Misspells as many letters as the rate requires; all sets of that many letters are equally likely.
 std::string add_noise(const std::string& text, double rate, TextDraws& d) {
   size_t letters = static_cast<size_t>(std::count_if(text.begin(), text.end(), is_ascii_letter));
   size_t wanted = letters == 0 ? 0 : change_count(rate, letters);
@@ -120,7 +119,7 @@ std::string split_or_merge(const std::string& text, TextDraws& d) {
   if (all.empty()) return text;
   if (all.size() > 1 && d.uniform() < 0.5) {
     const size_t i = d.below(all.size() - 1);
-    all[i] = open_end(all[i]) + ", and " + small_start(all[i + 1]);
+    all[i] = without_final_punctuation(all[i]) + ", and " + lower_start(all[i + 1]);
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     return joined(all);
   }

@@ -1,4 +1,4 @@
-// A text as words and what stands between them, so that words change and the rest stays.
+// A text split into words and the text between them, so that words can be changed and the rest kept.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,7 +13,8 @@ struct WordsOfText {
   // Words are letters, digits, apostrophes and hyphens between letters, and bytes above 127.
   static WordsOfText split(std::string_view text);
   std::string join() const;
-  // A blank separates an inserted word; the words around a removed one are separated by what stood before it.
+  // A blank separates an inserted word; the words around a removed one are separated by the text that
+  // preceded it.
   void insert(size_t at, std::string word);
   void remove(size_t at);
 };

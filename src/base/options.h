@@ -17,16 +17,16 @@ class Options {
   using Target = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*>;
 
   struct Option {
-    std::vector<std::string> names;  // "--model", "-m", aliases; or the word of a positional argument
+    std::vector<std::string> names;  // "--model", "-m", aliases; or the placeholder of a positional argument
     Target target;
     std::string help;
-    std::string value;  // the word for the value in --help
+    std::string value;  // placeholder of the value in --help
     bool positional = false;
     bool required = false;
-    bool seen = false;  // on the command line or in the environment
+    bool seen = false;  // set on the command line or in the environment
     std::string default_text;
     std::string group;  // the heading in --help
-    std::string place;  // not empty: the option may be given by position too, and this is its word
+    std::string place;  // placeholder in the usage line if the option is accepted by position too; else empty
 
     // The first long name: shown first in --help, names the environment variable.
     const std::string& main_name() const;
@@ -71,7 +71,7 @@ class Options {
   Option* find(std::string_view name);
   Status assign(Option& option, const std::string& text, const std::string& name);
   Status read_environment();
-  // Positional words, in the order of declaration; options given by their flag take no word.
+  // Assigns positional arguments in the order of declaration; skips options that were given as flags.
   Status assign_words(const std::vector<std::string>& words, const std::vector<const Option*>& flags);
 
   std::string command_, summary_, example_, group_;

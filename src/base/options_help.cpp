@@ -50,7 +50,9 @@ std::string Options::Option::left() const {
 
 std::string Options::Option::right() const {
   std::string out = help;
-  if (!default_text.empty()) out += fmt::format(" (default {})", default_text);
+  std::string shown;  // on one line
+  for (const char c : default_text) shown += c == '\n' ? std::string("\\n") : std::string(1, c);
+  if (!shown.empty()) out += fmt::format(" (default {})", shown);
   std::vector<std::string> others;
   if (!positional && !place.empty()) others.push_back("argument " + place);
   for (const auto& name : names)

@@ -129,7 +129,7 @@ int ask_model(AgentCommand& c, const std::vector<Tool>& tools, const std::string
   });
 }
 
-// Offers the tools to a program that speaks MCP on standard input and output.
+// Serves the tools over MCP on standard input and output.
 int serve_tools(const std::vector<Tool>& tools, double seconds) {
   std::signal(SIGPIPE, SIG_IGN);
   std::string line;
@@ -178,11 +178,10 @@ Status check_command(AgentCommand& c) {
 
 int run_agent_command(const std::vector<std::string>& arguments) {
   AgentCommand c;
-  Options options(
-      "agent",
-      "Answers a question in steps: the model calls tools and reads their results until it has the "
-      "answer. Every step is shown. Exit code 1 if a limit ended it.",
-      "makar agent -m MODEL --index books.db \"How old was the author when the book appeared?\"");
+  Options options("agent",
+                  "Answer a question in steps: the model calls tools and reads their results until it has "
+                  "the answer. Every step is printed. Exit code 1 if a limit ended the run.",
+                  "makar agent -m MODEL --index books.db \"How old was the author when the book appeared?\"");
   options.positional("QUESTION", &c.words, "the question").required = false;
   c.tools.declare(options);
   options.group("Agent");
@@ -190,16 +189,17 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   options.add("--format", &c.format,
               "json: replies follow a schema, which decoding enforces; text: Thought, Action, Action Input",
               "NAME");
-  options.add("--max-steps", &c.agent.limits.steps, "replies of the model", "N");
-  options.add("--max-seconds", &c.agent.limits.seconds, "time of the whole run", "S");
-  options.add("--total-tokens", &c.agent.limits.tokens, "tokens that the model writes in all steps", "N");
-  options.add("--max-repeats", &c.agent.limits.repeats, "times that the same call may run", "N");
-  options.add("--max-observation", &c.observation, "bytes of a result that the model sees", "N");
-  options.add("--max-tasks", &c.agent.limits.tasks, "of a plan", "N");
-  options.add("--approve", &c.agent.approve, "ask a person before each call of this tool; repeatable",
+  options.add("--max-steps", &c.agent.limits.steps, "maximum number of replies", "N");
+  options.add("--max-seconds", &c.agent.limits.seconds, "time limit of the run in seconds", "S");
+  options.add("--total-tokens", &c.agent.limits.tokens, "maximum number of tokens generated in all steps",
+              "N");
+  options.add("--max-repeats", &c.agent.limits.repeats, "maximum number of runs of the same call", "N");
+  options.add("--max-observation", &c.observation, "maximum bytes of a tool result in the prompt", "N");
+  options.add("--max-tasks", &c.agent.limits.tasks, "maximum number of tasks in a plan", "N");
+  options.add("--approve", &c.agent.approve, "ask a person before each call of this tool; may be repeated",
               "TOOL");
   options.add("--no-person", &c.no_person,
-              "nobody answers: where a person is needed, the run ends as a handover");
+              "do not ask a person; where one is needed, the run ends as a handover");
   options.add("--replies", &c.replies,
               "take the replies from a file, one JSON value per line, instead of a model", "FILE");
   options.add("--serve-mcp", &c.serve_mcp, "offer the tools as an MCP server on standard input and output");

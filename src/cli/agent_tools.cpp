@@ -14,16 +14,16 @@ namespace makar {
 void AgentToolFlags::declare(Options& options) {
   options.group("Tools");
   options.add("--index", &index, "search: an index made by makar index", "FILE");
-  options.add("--collection", &collection, "of the index", "NAME");
+  options.add("--collection", &collection, "collection of the index", "NAME");
   options.add("--passages", &passages, "passages per search", "N");
-  options.add("--database", &database, "sql: a SQLite or CSV file, which is only read", "FILE");
-  options.add("--allow-host", &hosts, "fetch: pages of this host may be read; repeatable; none without it",
+  options.add("--database", &database, "sql: a SQLite or CSV file, opened read-only", "FILE");
+  options.add("--allow-host", &hosts, "fetch: allow pages of this host; may be repeated; off if not set",
               "HOST");
-  options.add("--code", &code, "code: run programs in a sandbox: python, javascript or cpp; off without it",
+  options.add("--code", &code, "code: run programs in a sandbox: python, javascript or cpp; off if not set",
               "LANGUAGE");
-  options.add("--mcp", &servers, "start this MCP server and offer its tools as NAME_TOOL; repeatable",
+  options.add("--mcp", &servers, "start this MCP server and offer its tools as NAME_TOOL; may be repeated",
               "NAME=COMMAND");
-  options.add("--no-calculator", &no_calculator, "leave the calculator out");
+  options.add("--no-calculator", &no_calculator, "do not offer the calculator");
 }
 
 Status AgentToolFlags::check() const {

@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "cli/index_options.h"
 #include "cli/model_path.h"
+#include "cli/rank_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"
@@ -20,6 +21,7 @@ namespace {
 struct AskCommand {
   ModelOptions model;
   GenerationFlags flags;
+  RankFlags rank;
   SearchFlags search;
   AskOptions ask;
   std::string index, collection = kDefaultCollection, rerank, eval, judge;
@@ -57,7 +59,7 @@ std::string support_text(const Answered& a) {
   return out;
 }
 
-// Search, and reranking if asked for.
+// Search, and reranking if requested.
 struct Retrieval {
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<Reranker> reranker;
@@ -84,6 +86,8 @@ struct Retrieval {
 // Opens the model, calls `use`, and returns its exit code.
 int with_model(AskCommand& c, Device& device, const EngineUse& use) {
   return with_engine(c.model, c.flags, device, [&](Engine& engine, const LanguageModel& language) {
+    if (const Status opened = c.rank.open(device, c.flags.generation); !opened.ok())
+      return report(opened.error());
     c.ask.generation = c.flags.generation;
     return use(engine, language);
   });
@@ -226,7 +230,7 @@ int evaluate(AskCommand& c) {
 int run_ask(const std::vector<std::string>& arguments) {
   AskCommand c;
   Options options("ask",
-                  "Answers a question from an index made by makar index, with citations. Says so if the "
+                  "Answer a question from an index made by makar index, with citations. Says so if the "
                   "index has nothing "
                   "relevant.",
                   "makar ask books.db -m MODEL \"Who is Mr. Knightley?\"");
@@ -257,9 +261,11 @@ int run_ask(const std::vector<std::string>& arguments) {
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
   c.flags.declare(options);
+  c.rank.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status checked = c.search.check(); !checked.ok()) return report(checked.error()), 2;
   if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
+  if (const Status checked = c.rank.check(c.flags); !checked.ok()) return report(checked.error()), 2;
   for (const auto& [flag, value] :
        {std::pair("--min-relevance", c.ask.min_relevance), std::pair("--grounded", c.ask.grounded)})
     if (!(value >= 0 && value <= 1)) return report(error_at(flag, "must be from 0 to 1, got {}", value)), 2;

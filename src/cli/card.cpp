@@ -15,13 +15,13 @@ int run_card(const std::vector<std::string>& arguments) {
   std::string model, name, ratings, manifest, output;
   std::vector<std::string> results;
   Options options("card",
-                  "Writes a model card: the model's files, how it was trained, scores of capabilities and "
+                  "Write a model card: the model's files, how it was trained, scores of capabilities and "
                   "risks, and twelve points of "
                   "regulation with 0 to 4 each.",
                   "makar card -m MODEL --results results/ --ratings ratings.csv -o CARD.md");
   declare_model(options, model, "MODEL");
   options.add("--name", &name, "the name on the card; that of the folder if not set", "NAME");
-  options.add("--results", &results, "folders or files of makar eval; may be given several times", "PATH");
+  options.add("--results", &results, "folders or files of makar eval; may be repeated", "PATH");
   options.add("--manifest", &manifest, "a JSON object of facts about data, compute and energy", "FILE");
   options.add("--ratings", &ratings, "a table with the columns rater, system, point, score", "FILE");
   options.add("-o --output", &output, "write the card to this file instead of printing it", "FILE");

@@ -86,7 +86,7 @@ int run_chat(const std::vector<std::string>& arguments) {
   flags.generation.max_new_tokens = 1024;
   flags.generation.sampler.temperature = 0.7, flags.generation.sampler.top_p = 0.95;
   std::string system;
-  Options options("chat", "Talk with a model that has a chat template.", "makar chat MODEL");
+  Options options("chat", "Chat with a model that has a chat template.", "makar chat MODEL");
   model.declare_optional(options, "MODEL");
   declare_device(options, model.device);
   model.declare_chat(options);

@@ -18,7 +18,7 @@ class ChatSession {
   Result<std::string> forget();
   // The message that did not fit into the context; empty if there is none.
   std::string take_waiting();
-  // Why the last answer ended, if the user should know; otherwise empty.
+  // Why the last answer ended, if that is worth a message; otherwise empty.
   std::string ending() const;
   // The alternatives of each token of the last answer.
   std::string why() const;

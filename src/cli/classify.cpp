@@ -25,6 +25,9 @@ struct Classify {
   ShapeOptions shape;  // of a new model; its type is empty without --model-type
   std::string tokenizer;
   int64_t vocab_size = 8192;
+  std::string group_field;
+  bool reweigh = false, adversary_sees_label = false;
+  double adversary = 0;
 };
 
 void declare(Options& o, Classify& c) {
@@ -35,11 +38,11 @@ void declare(Options& o, Classify& c) {
   o.add("--teacher", &c.teacher, "DeiT: model folder of the teacher for the distillation token", "DIR");
   o.add("--freeze-body", &c.freeze_body, "train only the head");
   o.add("--freeze-layers", &c.freeze_layers, "freeze the embeddings and this many first layers", "N");
-  o.add("--method", &c.method,
-        "without a model: naive-bayes, logistic, svm, cnn, or hmm for tags; --method svm --help lists the "
-        "options, "
-        "such as --balanced",
-        "NAME");
+  o.add(
+      "--method", &c.method,
+      "train without a pretrained model: naive-bayes, logistic, svm, vectors, cnn, or hmm for tags; --method "
+      "svm --help lists the options, such as --balanced",
+      "NAME");
   o.group("New model");
   o.add("--model-type", &c.shape.type, "type of a new model, instead of --model: rnn, lstm or gru", "NAME");
   o.add("--layers --num-hidden-layers", &c.shape.layers, "number of layers", "N");
@@ -56,6 +59,31 @@ void declare(Options& o, Classify& c) {
   o.add("--max-length --sequence-len", &c.max_length,
         "maximum tokens per text; contexts of questions are split into windows", "N");
   o.add("--stride", &c.stride, "overlap of these windows in tokens", "N");
+  o.group("Fairness");
+  o.add("--group-field", &c.group_field, "field or column of the records with the group of people", "NAME");
+  o.add("--reweigh", &c.reweigh,
+        "weigh examples so that the label is independent of the group in the training data");
+  o.add("--adversary", &c.adversary,
+        "train against an adversary that predicts the group from the output; the strength of its reversed "
+        "gradient (try 1); 0 for none",
+        "X");
+  o.add("--adversary-sees-label", &c.adversary_sees_label,
+        "the adversary also sees the true label: equal error rates instead of equal rates of decisions");
+}
+
+Status check_fairness(const Classify& c) {
+  const bool asked = c.reweigh || c.adversary > 0;
+  if (!(c.adversary >= 0 && c.adversary <= 1000))
+    return error_at("adversary", "expected 0 to 1000, got {}", c.adversary);
+  if (asked && c.group_field.empty())
+    return error_at("group_field", "is needed by --reweigh and --adversary: the field with the group");
+  if (!asked && !c.group_field.empty())
+    return error_at("group_field", "has no effect without --reweigh or --adversary");
+  if (c.adversary_sees_label && !(c.adversary > 0))
+    return error_at("adversary_sees_label", "has no effect without --adversary");
+  if (c.reweigh && c.common.loop.label_smoothing > 0)
+    return error_at("label_smoothing", "cannot be combined with --reweigh");
+  return Done{};
 }
 
 // The tokenizer of the base model, or that of a new model.
@@ -99,7 +127,7 @@ Status check_new_model(const Classify& c) {
 }
 
 int train_texts(Classify& c, const std::string& command) {
-  for (const Status& s : {check_f32(c.common, "classify"), check_new_model(c)})
+  for (const Status& s : {check_f32(c.common, "classify"), check_new_model(c), check_fairness(c)})
     if (!s.ok()) return report(s.error()), 2;
   ThreadPool pool(static_cast<int>(c.common.threads));
   const auto compute = open_compute(c.common.device, pool);
@@ -114,9 +142,11 @@ int train_texts(Classify& c, const std::string& command) {
                    {"max_length", c.max_length},
                    {"freeze_layers", c.freeze_layers},
                    {"freeze_body", c.freeze_body}};
-  const auto data =
-      open_labelled(dataset_options(c.common), tokenizer, {c.max_length, c.stride, c.regression}, identity);
+  const auto data = open_labelled(dataset_options(c.common), tokenizer,
+                                  {c.max_length, c.stride, c.regression, c.group_field}, identity);
   if (!data.ok()) return report(data.error());
+  if (!c.group_field.empty())
+    identity["debias"] = {c.group_field, c.reweigh, c.adversary, c.adversary_sees_label};
   const auto loaded = text_model(c, tokenizer, roles, *data);
   if (!loaded.ok()) return report(loaded.error());
   if (!c.shape.type.empty()) identity["config"] = loaded->model->spec().config;
@@ -128,6 +158,9 @@ int train_texts(Classify& c, const std::string& command) {
   ClassifyTask task(*loaded->model, *data, c.common.loop.micro_batch_size,
                     static_cast<uint64_t>(c.common.loop.seed),
                     static_cast<float>(c.common.loop.label_smoothing));
+  if (const Status s = task.debias({c.reweigh, static_cast<float>(c.adversary), c.adversary_sees_label});
+      !s.ok())
+    return report(s.error()), 2;
   TrainJob job{c.common,   *loaded,       task,         device,  nullptr,
                &tokenizer, found->folder, "fine-tuned", command, identity};
   if (!c.shape.type.empty()) job.kind = "trained", job.tokenizer_config = roles.to_json();
@@ -191,7 +224,8 @@ int run_train(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int run_classify_lines(const std::vector<std::string>& arguments);  // classify_run.cpp
+int run_classify_lines(const std::vector<std::string>& arguments);     // classify_run.cpp
+int run_classify_pictures(const std::vector<std::string>& arguments);  // classify_pictures.cpp
 
 static int run_either(const std::vector<std::string>& arguments) {
   return lexical_model(arguments).empty() ? run_classify_lines(arguments)
@@ -200,10 +234,20 @@ static int run_either(const std::vector<std::string>& arguments) {
 
 int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
-      {"train", "fine-tune on labelled data, or train without a model", run_train},
+      {"train", "train a classifier on labelled data", run_train},
       {"run", "classify texts", run_either},
-      {"compare", "compare naive Bayes, logistic regression, SVM and text CNN", run_classify_compare},
+      {"image", "classify pictures by --labels in words (CLIP) or by those of the model",
+       run_classify_pictures},
+      {"compare", "compare naive Bayes, logistic regression, SVM, word vectors and text CNN",
+       run_classify_compare},
   };
+  // makar classify --labels "a cat,a dog" IMAGE
+  const auto labels = [](const std::string& word) {
+    return word == "--labels" || word.starts_with("--labels=");
+  };
+  if (!arguments.empty() && arguments[0].starts_with("-") &&
+      std::any_of(arguments.begin(), arguments.end(), labels))
+    return run_classify_pictures(arguments);
   return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
                         "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,
                         arguments);

@@ -1,5 +1,6 @@
 // makar classify with methods that need no model: naive Bayes, logistic regression, a linear support vector
-// machine on TF-IDF, a convolutional network on words, and a hidden Markov model that tags words.
+// machine on TF-IDF, the mean of word vectors, a convolutional network on words, and a hidden Markov model
+// that tags words.
 #include "cli/classify_lexical.h"
 
 #include <fmt/format.h>
@@ -38,22 +39,21 @@ void declare_features(Options& o, LexicalTraining& c) {
   o.add("--val-datasets --test", &c.validation, "data to measure the accuracy on", "PATH");
   o.group("Model");
   o.add("--word-ngrams", &c.options.features.ngrams, "features are n-grams of up to this many words", "N");
-  o.add("--min-count", &c.options.features.min_count, "features of fewer texts are dropped", "N");
-  o.add("-C --strength", &c.options.strength,
-        "logistic, svm: weight of the data against the penalty of weights", "X");
+  o.add("--min-count", &c.options.features.min_count, "drop features that occur in fewer texts", "N");
+  o.add("-C --strength", &c.options.strength, "logistic, svm: inverse regularisation strength", "X");
   o.add("--smoothing", &c.options.smoothing, "naive-bayes: added to every count", "X");
-  o.add("--balanced", &c.options.balanced, "logistic: rare labels weigh as much as frequent ones");
-  o.add("--iterations", &c.options.iterations, "logistic, svm: the most passes over the data", "N");
-  o.add("--seed", &c.options.seed, "order of the examples", "S");
-  o.group("Convolutional network");
-  o.add("--width", &c.cnn.width, "cnn: width of a word's vector", "N");
+  o.add("--balanced", &c.options.balanced, "logistic: weight classes inversely to their frequency");
+  o.add("--iterations", &c.options.iterations, "logistic, svm: maximum number of iterations", "N");
+  o.add("--seed", &c.options.seed, "seed for shuffling", "S");
+  o.group("Word vectors and convolutional network");
+  o.add("--width", &c.cnn.width, "vectors, cnn: width of a word's vector", "N");
   o.add("--filters", &c.cnn.filters, "cnn: filters for each window of 3, 4 and 5 words", "N");
-  o.add("--dropout", &c.cnn.dropout, "cnn: dropout before the classifier", "X");
-  o.add("--vectors", &c.vectors, "cnn: initial word vectors, of `makar vectors train`, word2vec or GloVe",
-        "FILE");
-  o.add("--epochs --num-epochs", &c.cnn.training.epochs, "cnn: passes over the data", "N");
-  o.add("--batch-size", &c.cnn.training.batch, "cnn: texts per step", "N");
-  o.add("--learning-rate --lr", &c.cnn.training.learning_rate, "cnn: peak learning rate", "X");
+  o.add("--dropout", &c.cnn.dropout, "vectors, cnn: dropout before the classifier", "X");
+  o.add("--vectors", &c.vectors,
+        "vectors, cnn: initial word vectors, of `makar vectors train`, word2vec or GloVe", "FILE");
+  o.add("--epochs --num-epochs", &c.cnn.training.epochs, "vectors, cnn: passes over the data", "N");
+  o.add("--batch-size", &c.cnn.training.batch, "vectors, cnn: texts per step", "N");
+  o.add("--learning-rate --lr", &c.cnn.training.learning_rate, "vectors, cnn: peak learning rate", "X");
   o.group("Output");
   o.add("--json", &c.json, "print the result as JSON");
   declare_threads(o, c.threads);
@@ -119,6 +119,7 @@ Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const Te
     c.cnn.vectors = &*vectors;
   }
   c.cnn.training.seed = c.options.seed;
+  if (c.method == "vectors") c.cnn.windows.clear();
   const auto begin = std::chrono::steady_clock::now();
   Progress progress(c.json);
   auto net = TextCnn::train(data, c.cnn, *device, [&](const EpochResult& e) {
@@ -129,7 +130,7 @@ Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const Te
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!c.output.empty()) MAKAR_CHECK_OK(net->save(c.output));
   Json out = {{"file", c.output},
-              {"method", "cnn"},
+              {"method", c.method},
               {"texts", data.texts.size()},
               {"labels", net->labels()},
               {"features", net->parameters()},
@@ -159,12 +160,14 @@ int run_classify_lexical(const std::vector<std::string>& arguments) {
   Options options(
       "classify train", "Train a classifier of texts or a tagger of words without a language model.",
       "makar classify train --method logistic -d train.tsv --val-datasets dev.tsv -o sentiment.json");
-  options.add("--method", &c.method, "naive-bayes, logistic, svm, cnn, or hmm for tags of words", "NAME");
-  options.add("-o --output --out", &c.output, "file to write; a folder for cnn", "FILE").required = true;
+  options.add("--method", &c.method, "naive-bayes, logistic, svm, vectors, cnn, or hmm for tags of words",
+              "NAME");
+  options.add("-o --output --out", &c.output, "file to write; a folder for vectors and cnn", "FILE")
+      .required = true;
   declare_features(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.method == "hmm") return print_result(c, train_tagger(c));
-  const bool cnn = c.method == "cnn";
+  const bool cnn = c.method == "cnn" || c.method == "vectors";
   if (!cnn) c.options.method = c.method;
   if (const Status s = check(c.options); !s.ok()) return report(s.error()), 2;
   const auto work = [&]() -> Result<Json> {
@@ -209,8 +212,12 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
       MAKAR_TRY(Json row, train_lexical(c, data, &test));
       rows.push_back(std::move(row));
     }
-    MAKAR_TRY(Json row, train_cnn(c, data, &test));
-    rows.push_back(std::move(row));
+    for (const char* method : {"vectors", "cnn"}) {
+      LexicalTraining one = c;
+      one.method = method;
+      MAKAR_TRY(Json row, train_cnn(one, data, &test));
+      rows.push_back(std::move(row));
+    }
     return rows;
   };
   const auto rows = work();
@@ -246,8 +253,8 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   options.add(
       "--perspective", &perspective,
       "print scores of toxicity in the form of the Perspective API: a label that is not harmless is toxic");
-  options.add("--benign", &benign, "label of harmless texts, if its name does not say so; with --perspective",
-              "LABEL");
+  options.add("--benign", &benign,
+              "label for harmless texts, if its name is not a usual one; with --perspective", "LABEL");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const bool folder = is_folder(path);
   std::optional<TextCnn> cnn;

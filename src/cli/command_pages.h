@@ -35,7 +35,7 @@ struct CommandPage {
 // makar itself, then every command, each followed by its subcommands.
 std::vector<CommandPage> command_pages();
 
-// While command_pages() runs, a command that is asked for help stores its page here instead of printing it.
+// While command_pages() runs, a command that runs with --help stores its page here instead of printing it.
 // False: print the help.
 bool store_page(CommandPage page);
 bool pages_wanted();

@@ -21,6 +21,7 @@ int run_demo(const std::vector<std::string>&);
 int run_distill(const std::vector<std::string>&);
 int run_dpo(const std::vector<std::string>&);
 int run_embed(const std::vector<std::string>&);
+int run_caption(const std::vector<std::string>&);
 int run_card(const std::vector<std::string>&);
 int run_detect(const std::vector<std::string>&);
 int run_eval(const std::vector<std::string>&);
@@ -37,6 +38,7 @@ int run_metrics(const std::vector<std::string>&);
 int run_net(const std::vector<std::string>&);
 int run_ngram(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
+int run_pipeline(const std::vector<std::string>&);
 int run_ppo(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_prompt_command(const std::vector<std::string>&);
@@ -75,17 +77,19 @@ constexpr Command kCommands[] = {
     {"ppo", "train with rewards of sampled answers and a value model", run_ppo, kTrain},
     {"distill", "train a smaller model on the predictions of a larger one", run_distill, kTrain},
     {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
-    {"net", "train networks on tables and images: classifiers, autoencoders, GANs", run_net, kTrain},
+    {"net", "train small networks: tables, autoencoders, GANs", run_net, kTrain},
     {"ngram", "train, score and sample n-gram language models", run_ngram, kTrain},
     {"vectors", "train and query word vectors", run_vectors, kTrain},
+    {"pipeline", "run several commands in order, and continue after a kill", run_pipeline, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
     {"convert", "convert a model between file formats", run_convert, kCompress},
     {"quantize", "quantize a model and measure the loss", run_quantize, kCompress},
     {"prune", "remove weights, heads, channels or layers of a model", run_prune, kCompress},
     {"generate", "continue a prompt", run_generate, kUse},
-    {"chat", "talk with a model in the terminal", run_chat, kUse},
+    {"chat", "chat with a model in the terminal", run_chat, kUse},
     {"serve", "serve models over HTTP (OpenAI, Anthropic and Ollama APIs)", run_serve, kUse},
-    {"embed", "turn texts into vectors", run_embed, kUse},
+    {"caption", "describe pictures", run_caption, kUse},
+    {"embed", "turn texts and pictures into vectors", run_embed, kUse},
     {"fill", "predict masked words", run_fill, kUse},
     {"index", "put documents into an index: add, list, show, remove, check", run_index, kUse},
     {"search", "search an index: BM25, vectors or both", run_search, kUse},
@@ -96,16 +100,16 @@ constexpr Command kCommands[] = {
     {"translate", "translate with a sequence-to-sequence model", run_translate, kUse},
     {"summarize", "summarize with a sequence-to-sequence model", run_summarize, kUse},
     {"inspect", "show a model's structure, sizes and costs", run_inspect, kMeasure},
-    {"score", "log-probabilities of texts", run_score, kMeasure},
-    {"perplexity", "perplexity of a text", run_perplexity, kMeasure},
+    {"score", "compute log-probabilities of texts", run_score, kMeasure},
+    {"perplexity", "compute the perplexity of a text", run_perplexity, kMeasure},
     {"metrics", "score texts, labels and rankings: BLEU, ROUGE, F1, nDCG, ...", run_metrics, kMeasure},
     {"eval", "evaluate a model on tasks: MMLU, PIQA, GSM8K, perplexity, ...", run_eval, kMeasure},
-    {"judge", "a model judges answers: pairs, scores, consistency, summaries", run_judge, kMeasure},
-    {"detect", "whether a model wrote a text: watermark, log-ranks, curvature", run_detect, kMeasure},
+    {"judge", "judge answers with a model: pairs, scores, consistency, ...", run_judge, kMeasure},
+    {"detect", "detect generated text: watermark, log-rank, curvature", run_detect, kMeasure},
     {"card", "write a model card from a model and its results", run_card, kMeasure},
     {"bench", "measure the speed of a model on this machine", run_bench, kMeasure},
     {"forward", "run a model on the tensors of a file", run_forward, kMeasure},
-    {"doctor", "show what this machine has, how fast it is, and what runs well", run_doctor, kOther},
+    {"doctor", "show what this machine has, its speed, and which models run well", run_doctor, kOther},
     {"completion", "print the completion script of a shell: bash, zsh, fish", run_completion, kOther},
     {"reference", "print the options of all commands: Markdown, man pages, JSON", run_reference, kOther},
     {"demo", "make a small model in ten stages, from data to server", run_demo, kOther},

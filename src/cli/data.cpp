@@ -184,9 +184,10 @@ int run_stats(const std::vector<std::string>& arguments) {
   std::vector<std::string> paths;
   std::string tokenizer_path;
   bool json = false;
-  Options options("data stats",
-                  "Count what datasets hold: documents, tokens, lengths, scripts, duplicates, bad records.",
-                  "makar data stats books/ chats.jsonl --tokenizer tokenizer/");
+  Options options(
+      "data stats",
+      "Print statistics of datasets: documents, tokens, lengths, scripts, duplicates, bad records.",
+      "makar data stats books/ chats.jsonl --tokenizer tokenizer/");
   options.positional("PATHS", &paths,
                      "files and folders: text, JSONL, JSON, CSV, TSV, CoNLL, plain, gzip or zstd");
   options.add("--tokenizer", &tokenizer_path, "tokenizer to count tokens with", "PATH");

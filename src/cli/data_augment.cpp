@@ -38,9 +38,9 @@ void declare(Options& o, AugmentCommand& c) {
       true;
   o.add("-o --output --out", &c.output, "JSONL file to write", "FILE").required = true;
   o.add("--copies", &c.copies, "changed copies of each record", "N");
-  o.add("--choose", &c.choose, "each copy is changed in one of the ways, drawn at random, instead of all");
+  o.add("--choose", &c.choose, "apply one of the kinds, chosen at random for each copy, instead of all");
   o.add("--only-new", &c.only_new, "write the copies without the originals");
-  o.add("--seed", &c.seed, "seed of the draws", "S");
+  o.add("--seed", &c.seed, "random seed", "S");
   o.group("Resources");
   o.add("--wordnet", &c.wordnet, "folder of the WordNet database", "DIR");
   o.add("--vectors", &c.vectors, "word vectors of `makar vectors train`, word2vec or GloVe (neighbors)",
@@ -241,7 +241,7 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
 int run_data_augment(const std::vector<std::string>& arguments) {
   AugmentCommand c;
   Options options(
-      "data augment", "Write changed copies of texts, to train on more than there is.",
+      "data augment", "Augment training data: write changed copies of texts.",
       "makar data augment train.tsv -a synonyms:0.1 -a swap:0.1 --copies 4 --choose -o more.jsonl");
   declare(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;

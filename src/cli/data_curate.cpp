@@ -37,7 +37,7 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--clean", &c.o.clean, "cleaners in order: html, wiki, latex, licence, boilerplate, blanks",
               "NAME");
   options.add("--pii", &c.o.pii,
-              "replace e-mail addresses, phone, card and account numbers, IP addresses by marks");
+              "replace e-mail addresses, phone, card and account numbers and IP addresses by placeholders");
   options.add("--names", &c.o.names,
               "replace names of persons by [NAME]: after titles and common first names");
   options.add("--name-tagger", &c.name_tagger,
@@ -45,26 +45,28 @@ void declare(Options& options, CurateCommand& c) {
   options.group("Language");
   options.add("--language-model", &c.language_model, "file of `makar data language train`", "FILE");
   options.add("--languages", &c.o.languages, "languages to keep", "NAME");
-  options.add("--language-score", &c.o.min_language_score, "least score of the language", "X");
+  options.add("--language-score", &c.o.min_language_score, "minimum score of the language", "X");
   options.group("Quality");
   options.add("--gopher", &c.o.gopher, "Gopher's rules for English web text, with repetition");
   options.add("--c4", &c.o.c4, "C4's rules; keeps only lines that are sentences");
-  options.add("--min-words", &c.o.min_words, "least words of a document", "N");
+  options.add("--min-words", &c.o.min_words, "minimum number of words per document", "N");
   options.add("--ngram-model", &c.ngram_model, "ARPA file for --max-perplexity", "FILE");
-  options.add("--max-perplexity", &c.o.max_perplexity, "drop documents above it", "X");
+  options.add("--max-perplexity", &c.o.max_perplexity, "drop documents with a higher perplexity; 0 for off",
+              "X");
   options.add("--split", &c.o.ngram_words.split, "how the n-gram model splits words: space or words", "NAME");
-  options.add("--lower", &c.o.ngram_words.lower, "the n-gram model is of lower case");
+  options.add("--lower", &c.o.ngram_words.lower, "convert to lower case for the n-gram model");
   options.add("--toxicity", &c.toxicity,
               "file of `makar classify train --method logistic` that scores toxicity", "FILE");
-  options.add("--toxic-label", &c.o.toxic_label, "its label for toxic texts", "NAME");
+  options.add("--toxic-label", &c.o.toxic_label, "the classifier's label for toxic texts", "NAME");
   options.add("--max-toxicity", &c.o.max_toxicity, "drop documents with a line above this score", "X");
   options.group("Duplicates and contamination");
   options.add("--exact", &c.o.exact, "drop documents whose text occurred before");
   options.add("--near", &c.o.near,
               "drop documents this similar to an earlier one (MinHash), such as 0.8; 0: off", "X");
-  options.add("--evaluation", &c.evaluation, "evaluation data that must not occur", "PATH");
+  options.add("--evaluation", &c.evaluation, "drop documents that share n-grams with this evaluation data",
+              "PATH");
   options.add("--contamination", &c.o.contamination,
-              "words of an n-gram that must not be shared with it; 0: 13 with --evaluation", "N");
+              "length of these n-grams in words; 0: 13 with --evaluation", "N");
   options.group("Output");
   options.add("--report", &c.report, "file of the report, instead of OUTPUT.report.md", "FILE");
   options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");

@@ -120,7 +120,7 @@ int run_data_feedback(const std::vector<std::string>& arguments) {
               "NAME");
   options.add("-o --output --out", &c.output, "JSONL file to write; standard output if not set", "FILE");
   options.add("-m --model", &c.model, "a model that rewrites criticised answers without a revision", "DIR");
-  options.add("--max-new-tokens", &c.max_new_tokens, "tokens of the longest revision", "N");
+  options.add("--max-new-tokens", &c.max_new_tokens, "maximum number of tokens per revision", "N");
   options.add("-q --quiet", &c.quiet, "print no counts");
   options.add("--json", &c.json, "print the counts as JSON to standard error");
   declare_threads(options, c.threads);

@@ -118,7 +118,7 @@ int run_data_instruct(const std::vector<std::string>& arguments) {
       "makar data instruct sst2.tsv --task sentiment --label 0=negative --label 1=positive -o sst2.jsonl");
   options.positional("PATHS", &paths, "records with the fields of the task");
   options.add("--task", &task_name, "task: " + tasks, "NAME").required = true;
-  options.add("--label", &labels, "name of a label", "LABEL=NAME");
+  options.add("--label", &labels, "text for a label", "LABEL=NAME");
   options.add("--copies", &copies, "templates used for each record", "N");
   options.add("--seed", &seed, "seed of the choice of templates", "S");
   options.add("-o --output --out", &output, "JSONL file to write: instruction, input, output", "FILE")
@@ -163,7 +163,7 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   options.positional("SEEDS", &paths, "instructions to start from: {\"instruction\"} records, or lines");
   options.add("-o --output --out", &output, "JSONL file to write", "FILE").required = true;
   options.add("--count", &count, "instructions to keep", "N");
-  options.add("--attempts", &attempts, "most instructions to generate", "N");
+  options.add("--attempts", &attempts, "maximum number of instructions to generate", "N");
   options.add("--similar", &similar, "drop those with this ROUGE-L or more with a known one", "X");
   options.add("--answers", &answers, "let the model answer each instruction too");
   options.add("--temp", &temperature, "temperature", "X");

@@ -75,17 +75,18 @@ int by_logprobs(const DetectCommand& c, Engine& engine, const LanguageModel& lan
 
 int run_detect(const std::vector<std::string>& arguments) {
   DetectCommand c;
-  Options options("detect",
-                  "Whether a model wrote texts: by the watermark of makar generate --watermark-key (an exact "
-                  "test), or without a key by "
-                  "log-rank and curvature of the model's log-probabilities.",
-                  "makar detect -m MODEL --text answers.txt --watermark-key SECRET");
+  Options options(
+      "detect",
+      "Estimate whether a model wrote texts: by the watermark of makar generate --watermark-key (an exact "
+      "test), or without a key by "
+      "log-rank and curvature of the model's log-probabilities.",
+      "makar detect -m MODEL --text answers.txt --watermark-key SECRET");
   c.flags.model.declare(options);
   declare_device(options, c.flags.model.device);
   options.group("Texts (FILE, or FILE:COLUMN of a jsonl, json, csv or tsv file)");
   options.add("--text", &c.texts, "the texts; one per line", "FILE");
   options.add("--human", &c.human, "texts that people wrote: sets the threshold of the curvature", "FILE");
-  options.add("--false-positives", &c.rate, "share of other texts that may be flagged: the level of the test",
+  options.add("--false-positives", &c.rate, "significance level: share of human texts that may be flagged",
               "P");
   options.group("Watermark");
   options.add("--watermark-key", &c.watermark.key, "the key that the texts were generated with", "KEY");
@@ -108,6 +109,10 @@ int run_detect(const std::vector<std::string>& arguments) {
     human = std::move(*read);
   }
   return with_engine(c.flags, [&](Engine& engine, const LanguageModel& language) {
+    if (language.spec().encoder)
+      return report(error_of(Error::Kind::kUnsupported, c.flags.model.model,
+                             "detection needs a decoder-only language model, this is a {}",
+                             language.spec().architecture));
     return c.watermark.key.empty() ? by_logprobs(c, engine, language, *texts, human)
                                    : by_watermark(c, language, *texts);
   });

@@ -24,7 +24,7 @@ void declare(Options& o, Distill& s) {
   declare_common(o, s.common);
   o.group("Models");
   o.add("--teacher", &s.teacher, "the model to learn from: a folder, or a GGUF file", "DIR").required = true;
-  o.add("-m --student --base-model", &s.base_model, "the model to train; instead: one of the next two",
+  o.add("-m --student --base-model", &s.base_model, "the model to train, or use one of the next two options",
         "DIR");
   o.add("--student-layers", &s.student_layers,
         "a new student: this many layers of the teacher, evenly spread", "N");
@@ -35,7 +35,8 @@ void declare(Options& o, Distill& s) {
         "divergence from the teacher's distribution: forward (KL from the teacher), reverse (KL from the "
         "student), jensen_shannon",
         "NAME");
-  o.add("--temperature", &s.temperature, "of both distributions; the loss is multiplied by its square", "X");
+  o.add("--temperature", &s.temperature,
+        "temperature of both distributions; the loss is multiplied by its square", "X");
   o.add("--alpha", &s.alpha, "weight of the teacher; the tokens of the data have 1 - alpha", "X");
   o.add("--beta", &s.beta, "jensen_shannon: share of the teacher in the mixture", "X");
   o.add("--hidden-weight", &s.hidden_weight, "weight of the difference of hidden states", "X");
@@ -55,8 +56,8 @@ void declare(Options& o, Distill& s) {
         "--answers student: share of the steps; the others use the answers of the data", "X");
   o.add("--temp", &s.sampled.temperature, "temperature of sampled answers; 0: the most probable tokens", "X");
   o.add("--num-generations", &s.sampled.answers, "--answers teacher: answers per prompt", "N");
-  o.add("--max-completion-length --max-new-tokens", &s.sampled.max_new_tokens, "tokens of the longest answer",
-        "N");
+  o.add("--max-completion-length --max-new-tokens", &s.sampled.max_new_tokens,
+        "maximum number of tokens per answer", "N");
   o.add("--system-prompt", &s.system,
         "--answers teacher: a system message for the teacher only, such as a request to explain each step",
         "TEXT");
@@ -277,7 +278,7 @@ int run_distill(const std::vector<std::string>& arguments) {
   Options options(
       "distill",
       "Train a student on the predictions of a teacher, on texts, conversations or sampled answers. "
-      "A RECIPE.yaml and key=value words set options too.",
+      "A RECIPE.yaml and key=value arguments set options too.",
       "makar distill --teacher DIR --student-layers 4 -d text.jsonl -o runs/small");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;

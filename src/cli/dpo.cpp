@@ -49,8 +49,8 @@ void declare(Options& o, Dpo& s) {
   o.add("--simpo-gamma", &s.gamma, "simpo: the margin that the rewards of a pair should have", "X");
   o.add("--desirable-weight", &s.good_weight, "kto: weight of the good answers", "X");
   o.add("--undesirable-weight", &s.bad_weight, "kto: weight of the bad answers", "X");
-  o.add("--sequence-len", &s.sequence_len, "tokens of prompt and answer; longer ones are cut at their end",
-        "N");
+  o.add("--sequence-len", &s.sequence_len,
+        "maximum tokens of prompt and answer; longer ones are truncated at the end", "N");
   declare_adapter(o, s);
 }
 
@@ -156,7 +156,7 @@ int train(Dpo& s, const std::string& command) {
   const ModelSpec& spec = loaded.model->spec();
   if (spec.head.kind != HeadKind::kCausalLm || spec.encoder)
     return report(error_of(Error::Kind::kUnsupported, s.base_model,
-                           "a {} is no causal language model; makar dpo trains only those",
+                           "a {} is not a causal language model; makar dpo trains only those",
                            spec.architecture));
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
   const auto adapter = put_adapter(s, loaded, device);
@@ -186,7 +186,7 @@ int run_dpo(const std::vector<std::string>& arguments) {
   Options options(
       "dpo",
       "Train a model to prefer the better of two answers (prompt, chosen, rejected), without a reward "
-      "model. A RECIPE.yaml and key=value words set options too.",
+      "model. A RECIPE.yaml and key=value arguments set options too.",
       "makar dpo -m DIR -d pairs.jsonl --adapter lora -o runs/mine");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;

@@ -11,6 +11,7 @@
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
+#include "llm/pictures.h"
 
 namespace makar {
 namespace {
@@ -28,14 +29,25 @@ std::string vector_line(const float* row, int64_t width, bool json) {
   return out + (json ? "]}\n" : "\n");
 }
 
+// One vector per picture.
+Status print_pictures(const LanguageModel& language, Device& device, const std::vector<std::string>& paths,
+                      bool json) {
+  for (const std::string& path : paths) {
+    MAKAR_TRY(const auto pictures, read_pictures(language, {path}));
+    MAKAR_TRY(const Tensor vectors, picture_vectors(language, device, *pictures));
+    if (!print_out(vector_line(vectors.f32(), vectors.dim(1), json))) break;
+  }
+  return Done{};
+}
+
 }  // namespace
 
 int run_embed(const std::vector<std::string>& arguments) {
   ModelOptions model;
-  std::vector<std::string> texts, files;
+  std::vector<std::string> texts, files, pictures;
   std::string pooling, price_file;
   bool raw = false, json = false;
-  Options options("embed", "Embed texts: one vector per line, for search and comparison.",
+  Options options("embed", "Embed texts or pictures: one vector per line, for search and comparison.",
                   "makar embed -m MODEL \"hello world\"");
   model.declare(options);
   declare_device(options, model.device);
@@ -43,6 +55,11 @@ int run_embed(const std::vector<std::string>& arguments) {
   options.positional("TEXT", &texts, "one or more texts; lines of standard input if there is none").required =
       false;
   options.add("-f --file", &files, "read one text per line from a file", "FILE");
+  options.add(
+      "--image", &pictures,
+      "embed a picture (CLIP, ViT) instead of texts; may be given several times. CLIP's vectors of pictures "
+      "and texts can be compared",
+      "FILE");
   options.group("Output");
   options.add("--pooling", &pooling, "mean, cls or last; the setting of the model's folder if not set",
               "KIND");
@@ -64,6 +81,12 @@ int run_embed(const std::vector<std::string>& arguments) {
   Device& device = **compute;
   const auto language = open_model(model, device);
   if (!language.ok()) return report(language.error());
+  if (!pictures.empty()) {
+    if (!texts.empty() || !files.empty())
+      return report(error_at("--image", "give pictures or texts, not both")), 2;
+    const Status done = print_pictures(*language, device, pictures, json);
+    return done.ok() ? 0 : report(done.error());
+  }
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
   auto o = embed_options(resolve_model(model.model), *language);

@@ -19,9 +19,8 @@ using EvalCommand = EvalRunFlags;
 
 int list_tasks(const std::vector<std::string>& arguments) {
   EvalCommand c;
-  Options options("eval ls", "Lists the tasks: name, version, output type, dataset.", "makar eval ls");
-  options.add("--include-path --include_path", &c.include, "the folder of task files, instead of tasks/",
-              "DIR");
+  Options options("eval ls", "List the tasks: name, version, output type, dataset.", "makar eval ls");
+  options.add("--include-path --include_path", &c.include, "folder of task files, instead of tasks/", "DIR");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   for (const auto& [name, file] : known_tasks(c)) {
     const auto task = read_task(file);
@@ -60,7 +59,7 @@ int evaluate(EvalCommand& c, EvalModel& model, const std::vector<EvalTask>& task
 constexpr Command kSubcommands[] = {
     {"ls", "list the tasks", list_tasks},
     {"compare", "compare the results of models, with paired tests", run_eval_compare},
-    {"matrix", "scenarios by metrics: accuracy, calibration, robustness, bias, ...", run_eval_matrix},
+    {"matrix", "table of tasks by metrics: accuracy, calibration, robustness, bias, ...", run_eval_matrix},
     {"safety", "report toxicity, bias, refusals and consistency", run_eval_safety},
     {"ab", "compare two prompts of a task, with a paired test", run_eval_ab},
 };
@@ -74,7 +73,7 @@ int run_eval(const std::vector<std::string>& given) {
   const std::vector<std::string> arguments(given.begin() + (!given.empty() && given[0] == "run"),
                                            given.end());
   EvalCommand c;
-  Options options("eval", "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does.",
+  Options options("eval", "Evaluate a model on tasks as lm-eval does: accuracy, exact match, perplexity.",
                   "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
   for (const Command& one : kSubcommands) options.subcommand(one.name, one.summary);
   c.declare_tasks(options);
@@ -85,7 +84,7 @@ int run_eval(const std::vector<std::string>& given) {
   options.add(
       "--output --output-path --output_path", &c.output,
       "write results to FILE.json, or to results.json in a folder; a run that was stopped resumes from "
-      "the cache beside it",
+      "the cache next to it",
       "PATH");
   options.add("--log-samples --log_samples", &c.eval.samples,
               "write each document and response to samples_TASK.jsonl");

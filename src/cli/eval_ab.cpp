@@ -91,18 +91,18 @@ int run_eval_ab(const std::vector<std::string>& arguments) {
   AbCommand c;
   Options options(
       "eval ab",
-      "Compares two prompts of a task on the same documents with a paired test. --save writes the values of "
+      "Compare two prompts of a task on the same documents with a paired test. --save writes the values of "
       "every document to a regression file; --check compares with it, and exits with 1 if they are worse.",
       "makar eval ab -m MODEL --tasks piqa --doc-to-text 'Goal: {{goal}} How?' --data DIR --limit 200");
   c.declare_tasks(options);
   options.group("Second prompt");
   options.add("--with", &c.second, "the second task, a name or a file, on the same data", "NAME");
-  options.add("--doc-to-text", &c.text, "or: the first with this template of a question", "TEMPLATE");
-  options.add("--description", &c.description, "or: with this text before everything", "TEXT");
-  options.add("--shots", &c.shots, "or: with this many examples; -1: as the first", "N");
+  options.add("--doc-to-text", &c.text, "or: the first task with this question template", "TEMPLATE");
+  options.add("--description", &c.description, "or: the first task with this description", "TEXT");
+  options.add("--shots", &c.shots, "or: the first task with this many examples; -1 for its own number", "N");
   options.group("Tests");
   options.add("--resamples", &c.resample.resamples, "resamples of the paired bootstrap", "N");
-  options.add("--level", &c.level, "a regression has a p below this", "P");
+  options.add("--level", &c.level, "p-value below which a lower score is a regression", "P");
   options.add("--save", &c.save, "write the values of the last prompt to a regression file", "FILE");
   options.add("--check", &c.check_file,
               "compare the last prompt with a regression file; exit 1 if it is worse", "FILE");

@@ -13,7 +13,7 @@ int run_eval_compare(const std::vector<std::string>& arguments) {
   ResampleOptions resample;
   int64_t seed = 12345;
   Options options("eval compare",
-                  "Compares results of makar eval: differences from the first, with intervals and p-values. "
+                  "Compare results of makar eval: differences from the first, with intervals and p-values. "
                   "With samples of "
                   "the same documents (--log-samples) the tests are paired.",
                   "makar eval compare base/ tuned/ --svg scores.svg");

@@ -55,7 +55,7 @@ int run_matrix(MatrixCommand& c, EvalModel& model, const std::vector<EvalTask>& 
 
 // --compare needs no model.
 int compare_matrices(MatrixCommand& c, const std::vector<std::string>& arguments) {
-  Options options("eval matrix", "Matrices of several models side by side, with win rates.",
+  Options options("eval matrix", "Show matrices of several models side by side, with win rates.",
                   "makar eval matrix --compare base --compare tuned --svg both.svg");
   options.add("--compare", &c.files, "a folder with matrix.json, or a file; repeat for several models",
               "PATH");
@@ -79,15 +79,15 @@ int run_eval_matrix(const std::vector<std::string>& arguments) {
     if (argument == "--compare" || argument.starts_with("--compare=")) return compare_matrices(c, arguments);
   Options options(
       "eval matrix",
-      "Scenarios by metrics in the manner of HELM: accuracy, calibration, robustness, fairness, bias, "
+      "Table of tasks by metrics, as in HELM: accuracy, calibration, robustness, fairness, bias, "
       "toxicity, efficiency of each task; or matrices of several models side by side, with win rates.",
       "makar eval matrix -m MODEL --tasks piqa,gsm8k --data DIR --limit 100 --output matrix --svg "
       "matrix.svg");
   c.declare_tasks(options);
   options.add("--classifier", &c.classifier,
-              "measures toxicity: a file of `makar classify train --method logistic`", "FILE");
-  options.add("--benign", &c.benign, "label of harmless texts of the classifier, if its name does not say so",
-              "LABEL");
+              "toxicity classifier, a file of `makar classify train --method logistic`", "FILE");
+  options.add("--benign", &c.benign,
+              "the classifier's label for harmless texts, if its name is not a usual one", "LABEL");
   options.add("--compare", &c.files, "show these matrices of other runs instead of running tasks", "PATH");
   c.flags.declare_url(options);
   options.group("Output");

@@ -30,9 +30,9 @@ Result<Json> identity_of(const EvalModelFlags& f, const std::string& path) {
 }  // namespace
 
 void EvalModelFlags::declare_url(Options& options) {
-  options.group("Model at an address (-m http://HOST:PORT)");
+  options.group("Remote model (-m http://HOST:PORT)");
   options.add("--model-name", &url.model, "name of the model on the server", "NAME");
-  options.add("--api-key", &url.token, "key of the server", "KEY");
+  options.add("--api-key", &url.token, "API key of the server", "KEY");
   options.add("--requests", &url.parallel, "requests in flight", "N");
 }
 
@@ -50,9 +50,9 @@ int with_engine(EvalModelFlags& f, const std::function<int(Engine&, const Langua
   if (!budget.ok()) return report(budget.error()), 2;
   const auto language = open_model(f.model, device, *budget);
   if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
+  if (!language->spec().decoder || !language->has_tokenizer())
     return report(error_of(Error::Kind::kUnsupported, f.model.model,
-                           "evaluation needs a decoder-only language model with a tokenizer"));
+                           "evaluation needs a causal or sequence-to-sequence model with a tokenizer"));
   auto engine_options = f.engine.resolve(language->model());
   if (engine_options.ok() && f.no_prefix_cache) engine_options->share_prefixes = false;
   if (!engine_options.ok()) return report(engine_options.error()), 2;

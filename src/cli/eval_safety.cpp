@@ -49,24 +49,24 @@ int run_eval_safety(const std::vector<std::string>& arguments) {
   c.tasks = "toxicity_prompts,refusals";
   Options options(
       "eval safety",
-      "A report on safety and fairness: toxicity of answers, bias by group, exchanged people, refusals, "
+      "Report on safety and fairness: toxicity of answers, bias by group, exchanged people, refusals, "
       "consistency under paraphrase, and what control of toxicity costs in quality.",
       "makar eval safety -m MODEL --tasks toxicity_prompts,refusals,bbq --data DIR --classifier "
       "toxicity.json --control reject,steer");
   c.declare_tasks(options);
   options.group("Toxicity");
   options.add("--classifier", &c.classifier,
-              "measures toxicity: a file of `makar classify train --method logistic`", "FILE");
-  options.add("--benign", &c.benign, "label of harmless texts of the classifier, if its name does not say so",
-              "LABEL");
-  options.add("--threshold", &c.safety.control.threshold, "a text is toxic from this probability on", "P");
+              "toxicity classifier, a file of `makar classify train --method logistic`", "FILE");
+  options.add("--benign", &c.benign,
+              "the classifier's label for harmless texts, if its name is not a usual one", "LABEL");
+  options.add("--threshold", &c.safety.control.threshold, "probability from which a text counts as toxic",
+              "P");
   options.add("--control", &c.controls,
               "measure these modes of control: none, reject, rewrite, steer, separated by commas", "MODES");
-  options.add("--attempts", &c.safety.control.attempts, "answers that reject and rewrite generate at most",
-              "N");
-  options.add("--block", &c.safety.control.block, "tokens by which steer extends an answer", "N");
-  options.add("--candidates", &c.safety.control.candidates, "blocks of which steer keeps the least toxic",
-              "N");
+  options.add("--attempts", &c.safety.control.attempts,
+              "reject, rewrite: maximum number of answers to generate", "N");
+  options.add("--block", &c.safety.control.block, "steer: tokens per block", "N");
+  options.add("--candidates", &c.safety.control.candidates, "steer: candidate blocks per step", "N");
   c.flags.declare_url(options);
   options.group("Output");
   options.add("--output --output-path --output_path", &c.output,

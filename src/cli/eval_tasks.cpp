@@ -32,23 +32,22 @@ void EvalRunFlags::declare_tasks(Options& options) {
   declare_device(options, flags.model.device);
   options.group("Tasks");
   options.add("--tasks", &tasks, "names of tasks or task files, separated by commas", "NAMES");
-  options.add("--data", &eval.data, "the folder that has the datasets", "DIR");
+  options.add("--data", &eval.data, "folder with the datasets", "DIR");
   options.add("--num-fewshot --num_fewshot", &eval.num_fewshot,
-              "examples before each question; -1: as the task says", "N");
+              "examples before each question; -1 for the task's own number", "N");
   options.add("--limit", &eval.limit, "only the first N documents of each task; 0: all", "N");
-  options.add("--seed", &seed, "draws few-shot examples and sampled answers", "S");
-  options.add("--include-path --include_path", &include, "the folder of task files, instead of tasks/",
-              "DIR");
+  options.add("--seed", &seed, "seed for few-shot examples and sampled answers", "S");
+  options.add("--include-path --include_path", &include, "folder of task files, instead of tasks/", "DIR");
   options.add("--confirm-run-unsafe-code --confirm_run_unsafe_code", &eval.run_programs,
               "let tasks with pass@k run the model's programs, in a sandbox without network");
   options.add("--apply-chat-template --apply_chat_template", &eval.style.chat,
-              "put questions as messages through the model's chat template");
+              "format questions with the model's chat template");
   options.add("--fewshot-as-multiturn --fewshot_as_multiturn", &eval.style.multiturn,
-              "examples are turns of the conversation; needs --apply-chat-template");
+              "format examples as turns of the conversation; needs --apply-chat-template");
   options.add("--system-instruction --system_instruction", &eval.style.system,
               "the system message; needs --apply-chat-template", "TEXT");
   options.add("--no-prefix-cache", &flags.no_prefix_cache,
-              "compute every context from its beginning; results are the same, only slower");
+              "do not reuse shared prefixes; same results, slower");
 }
 
 Status EvalRunFlags::check() {

@@ -13,19 +13,19 @@ struct EvalRunFlags {
   std::string tasks, include, output;
   int64_t seed = 1234;
   bool json = false;
-  // The model, the tasks, and how questions are asked.
+  // The model, the tasks, and how questions are formatted.
   void declare_tasks(Options& options);
   // Bad usage of these options; completes `eval`.
   Status check();
 };
 
-// name -> file, in --include-path, ./tasks, or the folder beside the program.
+// name -> file, in --include-path, ./tasks, or the folder next to the program.
 std::map<std::string, std::string> known_tasks(const EvalRunFlags& c);
 // A name of a task or a path of a task file.
 Result<EvalTask> find_task(const EvalRunFlags& c, const std::string& name);
 // Those of --tasks.
 Result<std::vector<EvalTask>> find_tasks(const EvalRunFlags& c);
-// The cache beside the results of --output, which makes its folder; in memory without --output.
+// The cache next to the results of --output (creates the folder); in memory without --output.
 Result<EvalCache> open_cache(const EvalRunFlags& c);
 
 int run_eval_compare(const std::vector<std::string>& arguments);

@@ -9,9 +9,11 @@
 #include "base/json.h"
 #include "cli/generate_controlled.h"
 #include "cli/model_options.h"
+#include "cli/rank_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "eval/watermark.h"
+#include "llm/pictures.h"
 
 namespace makar {
 namespace {
@@ -19,12 +21,13 @@ namespace {
 struct GenerateCommand {
   ModelOptions model;
   GenerationFlags flags;
-  std::vector<std::string> words, files;
+  std::vector<std::string> words, files, images;
   std::string ids, prompt;
   bool json = false, jsonl = false, chat = false, parse_special = false;
   bool tokens_given = false;  // --max-tokens is not the default
   WatermarkOptions watermark;
   ControlFlags control;
+  RankFlags rank;
 };
 
 // "5,17,9" or "5 17 9"
@@ -46,13 +49,28 @@ Result<std::vector<int64_t>> parse_ids(const std::string& text) {
   return ids;
 }
 
+Json user_turn(const std::string& text) { return Json::array({{{"role", "user"}, {"content", text}}}); }
+
 Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const std::string& text,
                                            const GenerateCommand& c) {
   if (!c.chat) return language.encode(text, c.parse_special);
   ChatInput input;
-  input.messages = Json::array({{{"role", "user"}, {"content", text}}});
+  input.messages = user_turn(text);
   input.add_generation_prompt = true;
   return language.encode_chat(input);
+}
+
+// The same with pictures, which become part of the options.
+Result<std::vector<int64_t>> encode_pictures(const LanguageModel& language, const std::string& text,
+                                             const std::vector<std::string>& paths, const GenerateCommand& c,
+                                             TextGenerationOptions& o) {
+  if (paths.empty()) return encode_prompt(language, text, c);
+  MAKAR_TRY(o.pictures, read_pictures(language, paths));
+  if (!c.chat) return encode_with_pictures(language, text, *o.pictures);
+  ChatInput input;
+  input.messages = Json::array({picture_message(paths.size(), text)});
+  input.add_generation_prompt = true;
+  return encode_chat_with_pictures(language, input, *o.pictures);
 }
 
 // The watermark of --watermark-key, which starts from the last token of the prompt.
@@ -83,7 +101,18 @@ Json answer_json(const TextGenerationResult& result, const LanguageModel& langua
             {"accepted", result.accepted}}}};
 }
 
-// One request per line: {"prompt"} or {"messages"}, with max_tokens, stop and the sampler's keys.
+// A list of file names.
+Result<std::vector<std::string>> image_paths(const Json& value) {
+  std::vector<std::string> paths;
+  if (!value.is_array()) return error_at("images", "expected a list of files, found {}", value.dump());
+  for (const Json& path : value) {
+    if (!path.is_string()) return error_at("images", "expected a list of files, found {}", value.dump());
+    paths.push_back(path.get<std::string>());
+  }
+  return paths;
+}
+
+// One request per line: {"prompt"} or {"messages"}, with images, max_tokens, stop and the sampler's keys.
 Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engine& engine,
                                                    const LanguageModel& language, const GenerateCommand& c,
                                                    bool& logprobs) {
@@ -92,12 +121,23 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
   TextGenerationOptions o = c.flags.generation;
   o.fit = true;
   std::vector<int64_t> prompt;
+  std::vector<std::string> images;
+  if (request.contains("images")) {
+    MAKAR_TRY(images, image_paths(request["images"]));
+    if (request.contains("messages")) return error_at("images", "need \"prompt\", not \"messages\"");
+    if (!request.contains("prompt")) {
+      MAKAR_TRY(prompt, encode_pictures(language, "", images, c, o));
+    }
+  }
   for (const auto& [key, value] : request.items()) {
+    if (key == "images") continue;
     if (key == "prompt" && value.is_string()) {
-      MAKAR_TRY(prompt, encode_prompt(language, value.get<std::string>(), c));
+      MAKAR_TRY(prompt, encode_pictures(language, value.get<std::string>(), images, c, o));
+      o.rank_prompt = user_turn(value.get<std::string>());
     } else if (key == "messages") {
       ChatInput input;
       input.messages = value, input.add_generation_prompt = true;
+      o.rank_prompt = value;
       MAKAR_TRY(prompt, language.encode_chat(input));
     } else if (key == "stop" && (value.is_string() || value.is_array())) {
       o.stop.clear();
@@ -118,7 +158,7 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
     }
   }
   MAKAR_CHECK_OK(check_generation(o));
-  if (prompt.empty()) return error_at("request", "expected \"prompt\" or \"messages\"");
+  if (prompt.empty() && !o.pictures) return error_at("request", "expected \"prompt\" or \"messages\"");
   logprobs = o.logprobs >= 0;
   MAKAR_CHECK_OK(add_watermark(c, prompt, o));
   return TextGeneration::begin(engine, language, std::move(prompt), o);
@@ -205,9 +245,17 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
 }
 
 // Token ids in, token ids out; needs no tokenizer.
-int run_ids(const LanguageModel& language, Device& device, const std::vector<int64_t>& prompt,
+int run_ids(const LanguageModel& language, Device& device, std::vector<int64_t> prompt,
             const EngineOptions& engine, const GenerateCommand& c) {
   GenerateOptions o;
+  if (!c.images.empty()) {
+    const auto pictures = read_pictures(language, c.images);
+    if (!pictures.ok()) return report(pictures.error());
+    o.pictures = *pictures;
+    if (language.spec().pictures)
+      if (const Status placed = o.pictures->place(language.spec(), prompt); !placed.ok())
+        return report(placed.error());
+  }
   static_cast<Decoding&>(o) = c.flags.generation;
   o.engine = engine, o.stop = language.stop_ids();
   if (!c.tokens_given)
@@ -236,6 +284,11 @@ Status check_prompt(const Options& options, const GenerateCommand& c) {
     return error_at("prompt", "give one of PROMPT, --prompt, --file and --ids, not {}", sources);
   if (c.jsonl && (!c.words.empty() || !c.prompt.empty() || !c.ids.empty()))
     return error_at("--jsonl", "reads requests from --file or standard input; it takes no prompt");
+  if (!c.images.empty() && c.jsonl)
+    return error_at("--image", "does not apply to --jsonl; a request names its files in \"images\"");
+  if (!c.images.empty() && c.control.on()) return error_at("--image", "cannot be combined with --control");
+  if (!c.images.empty() && c.parse_special)
+    warn("--parse-special has no effect: with --image, only the picture token is read as such");
   if (!c.model.chat_template.empty() && !c.chat && !c.jsonl)
     warn("--chat-template has no effect: set --chat to send the prompt as a message");
   if (options.given("--parse-special") && c.chat)
@@ -256,10 +309,15 @@ int run_generate(const std::vector<std::string>& arguments) {
   options.positional("PROMPT", &c.words, "the prompt; standard input if there is none").required = false;
   options.add("-p --prompt", &c.prompt, "the prompt, as an option", "TEXT");
   options.add("-f --file", &c.files, "read the prompt, or the requests of --jsonl, from a file", "FILE");
+  options.add(
+      "--image", &c.images,
+      "picture for a model that reads pictures; may be given several times. The prompt has <image> where a "
+      "picture belongs; otherwise the pictures come first",
+      "FILE");
   options.add("--chat", &c.chat, "send the prompt as a user message through the model's chat template");
   options.add("--ids", &c.ids, "the prompt as token ids, such as 5,17,9; prints token ids", "LIST");
   options.add("--parse-special", &c.parse_special,
-              "turn special tokens spelled in the prompt into their ids; plain text otherwise");
+              "parse special tokens in the prompt; otherwise they are plain text");
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
   options.add(
@@ -267,11 +325,12 @@ int run_generate(const std::vector<std::string>& arguments) {
       "read one request per line ({\"prompt\"} or {\"messages\"}) and print one JSON answer per line");
   options.group("Watermark");
   options.add("--watermark-key", &c.watermark.key,
-              "raise tokens that a secret key selects; makar detect finds them", "KEY");
-  options.add("--watermark-share", &c.watermark.share, "share of the tokens that the key selects", "X");
-  options.add("--watermark-delta", &c.watermark.delta, "what is added to their logits", "X");
+              "watermark: raise the logits of tokens selected by this secret key; see makar detect", "KEY");
+  options.add("--watermark-share", &c.watermark.share, "share of the vocabulary that the key selects", "X");
+  options.add("--watermark-delta", &c.watermark.delta, "value added to the logits of these tokens", "X");
   c.control.declare(options);
   c.flags.declare(options);
+  c.rank.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = c.model.use_default(); !status.ok()) return report(status.error()), 2;
   if (const Status status = c.flags.check(options); !status.ok()) return report(status.error()), 2;
@@ -280,6 +339,9 @@ int run_generate(const std::vector<std::string>& arguments) {
     return report(error_at("--watermark-share", "must be between 0 and 1, got {}", c.watermark.share)), 2;
   if (!(c.watermark.delta >= 0 && c.watermark.delta <= 100))
     return report(error_at("--watermark-delta", "must be 0 to 100, got {}", c.watermark.delta)), 2;
+  if (const Status status = c.rank.check(c.flags); !status.ok()) return report(status.error()), 2;
+  if (!c.rank.rules.empty() && (c.control.on() || !c.ids.empty()))
+    return report(error_at("--rank-by", "works without --control and --ids")), 2;
   if (const Status status = c.control.check(); !status.ok()) return report(status.error()), 2;
   if (c.control.on() && (c.jsonl || !c.ids.empty() || !c.watermark.key.empty()))
     return report(error_at("--control", "works on one prompt, without --jsonl, --ids and --watermark-key")),
@@ -307,19 +369,26 @@ int run_generate(const std::vector<std::string>& arguments) {
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer; give --ids"));
   if (const Status status = c.flags.prepare(*language, device); !status.ok()) return report(status.error());
+  if (const Status status = c.rank.open(device, c.flags.generation); !status.ok())
+    return report(status.error());
   const auto engine_options = c.flags.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   Engine engine(language->model(), device, *engine_options);
   if (c.jsonl) return run_lines(engine, *language, c);
   std::string text = c.prompt.empty() ? fmt::format("{}", fmt::join(c.words, " ")) : c.prompt;
-  if (c.words.empty() && c.prompt.empty()) {
+  const bool describes = language->spec().crosses() && language->spec().reads_pictures();
+  if (describes && c.images.empty())
+    return report(error_at("--image", "is needed: a {} describes a picture", language->spec().architecture)),
+           2;
+  if (c.words.empty() && c.prompt.empty() && !describes) {
     const auto all = read_whole(c.files);
     if (!all.ok()) return report(all.error());
     text = *all;
   }
   if (c.control.on())
     return run_controlled(engine, *language, text, c.chat, c.json, c.control, c.flags.generation);
-  const auto prompt = encode_prompt(*language, text, c);
+  c.flags.generation.rank_prompt = user_turn(text);
+  const auto prompt = encode_pictures(*language, text, c.images, c, c.flags.generation);
   if (!prompt.ok()) return report(prompt.error());
   return run_once(engine, *language, *prompt, c);
 }

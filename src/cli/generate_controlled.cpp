@@ -11,18 +11,17 @@ namespace makar {
 void ControlFlags::declare(Options& options) {
   options.group("Toxicity");
   options.add("--control", &control.mode,
-              "none; reject: draw again; rewrite: let the model rewrite a toxic answer; steer: keep the "
-              "least toxic of "
-              "several blocks",
+              "none; reject: sample again; rewrite: let the model rewrite a toxic answer; steer: keep the "
+              "least toxic of several blocks",
               "MODE");
   options.add("--classifier", &classifier,
-              "measures toxicity: a file of `makar classify train --method logistic`", "FILE");
-  options.add("--benign", &benign, "label of harmless texts of the classifier, if its name does not say so",
-              "LABEL");
-  options.add("--threshold", &control.threshold, "an answer is toxic from this probability on", "P");
-  options.add("--attempts", &control.attempts, "answers that reject and rewrite generate at most", "N");
-  options.add("--block", &control.block, "tokens by which steer extends an answer", "N");
-  options.add("--candidates", &control.candidates, "blocks of which steer keeps the least toxic", "N");
+              "toxicity classifier, a file of `makar classify train --method logistic`", "FILE");
+  options.add("--benign", &benign,
+              "the classifier's label for harmless texts, if its name is not a usual one", "LABEL");
+  options.add("--threshold", &control.threshold, "probability from which an answer counts as toxic", "P");
+  options.add("--attempts", &control.attempts, "reject, rewrite: maximum number of answers to generate", "N");
+  options.add("--block", &control.block, "steer: tokens per block", "N");
+  options.add("--candidates", &control.candidates, "steer: candidate blocks per step", "N");
 }
 
 Status ControlFlags::check() const {

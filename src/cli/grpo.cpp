@@ -86,7 +86,8 @@ int run_grpo(const std::vector<std::string>& arguments) {
       "grpo",
       "Train a model with rewards of its own answers: it samples a group of answers to each prompt, and "
       "learns from "
-      "how their rewards differ (GRPO, Dr. GRPO, DAPO). A RECIPE.yaml and key=value words set options too.",
+      "how their rewards differ (GRPO, Dr. GRPO, DAPO). A RECIPE.yaml and key=value arguments set options "
+      "too.",
       "makar grpo -m DIR -d prompts.jsonl --reward exact -o runs/mine");
   declare(options, s);
   const PolicyCommand command{"grpo", kGrpoAdapterRate, [&] { return check_options(s); },

@@ -1,4 +1,4 @@
-// makar index: documents into an index file, and out of it.
+// makar index: adds documents to an index file, lists, shows, removes and checks them.
 #include <fmt/format.h>
 
 #include "base/file.h"
@@ -35,18 +35,19 @@ void declare_add(Options& options, AddCommand& c) {
   options.add("--no-header", &c.no_header, "tables: the first row is data");
   options.group("Chunks (fixed when the collection is created)");
   options.add("--chunk", &c.chunk, "whole, characters, tokens, sentences or headings", "KIND");
-  options.add("--chunk-size", &c.settings.chunk.size, "characters, or tokens, of a chunk at most", "N");
-  options.add("--chunk-overlap", &c.settings.chunk.overlap, "what consecutive chunks share at most", "N");
+  options.add("--chunk-size", &c.settings.chunk.size, "maximum characters (or tokens) per chunk", "N");
+  options.add("--chunk-overlap", &c.settings.chunk.overlap, "maximum overlap of consecutive chunks", "N");
   options.add("--tokenizer", &c.settings.tokenizer, "tokenizer or model for chunks measured in tokens",
               "PATH");
   options.group("Terms (fixed when the collection is created)");
   options.add("--language", &c.settings.analyzer.language,
-              "of stemmer and stop words, such as english; or none", "NAME");
+              "language of stemmer and stop words, such as english; or none", "NAME");
   options.add("--no-stem", &c.no_stem, "index words as they are");
   options.add("--no-stop-words", &c.no_stop, "index function words too");
   options.group("Vectors (fixed when the collection is created)");
   options.add("-m --model", &c.settings.model, "an encoder: embed each chunk for dense search", "PATH");
-  options.add("--query-model", &c.settings.query_model, "embeds queries, if not the same model", "PATH");
+  options.add("--query-model", &c.settings.query_model, "model that embeds queries; --model if not set",
+              "PATH");
   options.add("--query-prefix", &c.settings.query_prefix, "text before each query, such as \"query: \"",
               "TEXT");
   options.add("--passage-prefix", &c.settings.passage_prefix, "text before each chunk", "TEXT");
@@ -109,7 +110,7 @@ int add_documents(const std::vector<std::string>& arguments) {
   AddCommand c;
   Options options(
       "index add",
-      "Adds documents: text, Markdown, HTML, PDF, CSV and TSV rows, JSON lines, folders. A document that is "
+      "Add documents: text, Markdown, HTML, PDF, CSV and TSV rows, JSON lines, folders. A document that is "
       "in the index already is replaced if it changed.",
       "makar index add books.db books/ --chunk headings");
   declare_add(options, c);
@@ -178,7 +179,7 @@ Json document_json(const StoredDocument& d) {
 int list_collections(const std::vector<std::string>& arguments) {
   std::string index, collection;
   bool documents = false, json = false;
-  Options options("index ls", "Lists the collections of an index, or the documents of one.",
+  Options options("index ls", "List the collections of an index, or the documents of one.",
                   "makar index ls books.db");
   declare_index(options, index, collection);
   options.add("--documents", &documents, "list documents");
@@ -217,7 +218,7 @@ int list_collections(const std::vector<std::string>& arguments) {
 int show_document(const std::vector<std::string>& arguments) {
   std::string index, collection = kDefaultCollection, id;
   bool json = false;
-  Options options("index show", "Prints the text of a document or of a chunk.",
+  Options options("index show", "Print the text of a document or of a chunk.",
                   "makar index show books.db books/emma.md");
   declare_index(options, index, collection);
   options.positional("ID", &id, "the name of a document, or the id of a chunk").required = true;
@@ -251,7 +252,7 @@ int remove_documents(const std::vector<std::string>& arguments) {
   std::string index, collection = kDefaultCollection;
   std::vector<std::string> names;
   bool all = false;
-  Options options("index rm", "Removes documents, or a whole collection.",
+  Options options("index rm", "Remove documents, or a whole collection.",
                   "makar index rm books.db books/emma.md");
   declare_index(options, index, collection);
   options.positional("NAME", &names, "names of documents").required = false;
@@ -278,7 +279,7 @@ int remove_documents(const std::vector<std::string>& arguments) {
 int check_file(const std::vector<std::string>& arguments) {
   std::string index;
   Options options("index check",
-                  "Compares the posting lists, totals and vectors of every collection with its texts.",
+                  "Compare the posting lists, totals and vectors of every collection with its texts.",
                   "makar index check books.db");
   options.positional("INDEX", &index, "the index file").required = true;
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -303,7 +304,7 @@ constexpr Command kIndexCommands[] = {
 }  // namespace
 
 int run_index(const std::vector<std::string>& arguments) {
-  return run_subcommand("index", "Puts documents into an index file for makar search and makar ask.",
+  return run_subcommand("index", "Put documents into an index file for makar search and makar ask.",
                         "makar index add books.db books/", kIndexCommands, arguments);
 }
 

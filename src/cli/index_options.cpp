@@ -38,9 +38,9 @@ EmbedTexts EmbeddingModel::function(std::function<void(size_t)> progress) {
 void SearchFlags::declare(Options& o, int64_t default_k, const char* model_flag) {
   k = default_k;
   o.group("Retrieval");
-  o.add("-k --k", &k, "how many chunks to return", "N");
+  o.add("-k --k", &k, "number of chunks to return", "N");
   o.add("--mode", &mode, "sparse, dense or hybrid; hybrid if the index has vectors, else sparse", "NAME");
-  o.add("--where", &where, "only documents whose metadata have this value; repeatable", "KEY=VALUE");
+  o.add("--where", &where, "only documents whose metadata have this value; may be repeated", "KEY=VALUE");
   o.add("--sparse", &sparse, "bm25 (Lucene's form), bm25-robertson, tfidf or count", "NAME");
   o.add("--k1", &options.sparse.k1, "BM25: saturation of the term frequency", "X");
   o.add("--b", &options.sparse.b, "BM25: normalisation by the length of a chunk, 0 to 1", "X");

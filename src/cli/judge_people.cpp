@@ -13,7 +13,7 @@ std::string figure_of(const Json& value) {
   return value.is_number() ? fmt::format("{:.4f}", value.get<double>()) : "-";
 }
 
-std::string report_text(const Json& r) {
+std::string report_text(const Json& r, const std::vector<std::string>& scales) {
   std::string out = fmt::format("{} items, {} rated; {} ratings of {} raters\n", r["items"].dump(),
                                 r["rated"].dump(), r["ratings"].dump(), r["raters"].dump());
   const Json& a = r["agreement"];
@@ -25,7 +25,7 @@ std::string report_text(const Json& r) {
     if (row.contains("win_rate"))
       out += fmt::format(", win rate {} ({} to {})", figure_of(row["win_rate"]),
                          figure_of(row["interval"]["low"]), figure_of(row["interval"]["high"]));
-    for (const std::string& scale : rating_scales())
+    for (const std::string& scale : scales)
       if (row.contains(scale)) out += fmt::format(", {} {:.2f}", scale, row[scale].get<double>());
     out += "\n";
   }
@@ -35,16 +35,18 @@ std::string report_text(const Json& r) {
 }  // namespace
 
 int run_judge_people(const std::vector<std::string>& arguments) {
-  std::string path, preferences, results;
+  std::string path, preferences, qualities, results;
   bool json = false;
-  Options options(
-      "judge people",
-      "What people said about the answers of a study on the page of makar serve: agreement, win rates and "
-      "scales; the ratings are in NAME.ratings.jsonl beside the study.",
-      "makar judge people ratings/study.jsonl --preferences pairs.jsonl --output results.json");
+  Options options("judge people",
+                  "Report what people said about the answers of a study on the page of makar serve: "
+                  "agreement, win rates and "
+                  "scales; the ratings are in NAME.ratings.jsonl next to the study.",
+                  "makar judge people ratings/study.jsonl --preferences pairs.jsonl --output results.json");
   Options::Option& study_option = options.add("--study", &path, "the study, a JSONL file of items", "FILE");
   study_option.required = true, study_option.place = "STUDY";
   options.add("--preferences", &preferences, "write pairs that makar dpo and makar reward read", "FILE");
+  options.add("--ratings", &qualities, "write the scales of answers, which makar reward quality reads",
+              "FILE");
   options.add("--output", &results, "write a results file that makar eval compare reads", "FILE");
   options.add("--json", &json, "print the report as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -55,12 +57,15 @@ int run_judge_people(const std::vector<std::string>& arguments) {
   if (!preferences.empty())
     if (const Status written = write_file(preferences, preference_lines(*study, *ratings)); !written.ok())
       return report(written.error());
+  if (!qualities.empty())
+    if (const Status written = write_file(qualities, quality_lines(*study, *ratings)); !written.ok())
+      return report(written.error());
   if (!results.empty())
     if (const Status written = write_file(results, study_results(*study, *ratings).dump(2) + "\n");
         !written.ok())
       return report(written.error());
   const Json found = study_report(*study, *ratings);
-  return print_out(json ? found.dump() + "\n" : report_text(found)) ? 0 : 1;
+  return print_out(json ? found.dump() + "\n" : report_text(found, scales_of(*study))) ? 0 : 1;
 }
 
 }  // namespace makar

@@ -36,6 +36,8 @@ constexpr MetricCommand kMetrics[] = {
     {"diversity", "lexical diversity: TTR, MATTR, MTLD", run_own_text_metric, kOwn},
     {"bertscore", "cosine of token vectors of an encoder", run_bert_score, kModel},
     {"bleurt", "a regression head on an encoder, trained by its subcommand", run_learned_metric, kModel},
+    {"grammaticality", "probability of a classifier of acceptable sentences (CoLA)",
+     run_grammaticality_metric, kModel},
     {"perplexity", "perplexity, bits per byte and token accuracy", run_perplexity_metric, kModel},
     {"accuracy", "share of equal labels", run_label_metric, kLabels},
     {"f1", "F1 of labels: macro, micro or weighted", run_label_metric, kLabels},

@@ -30,6 +30,7 @@ int run_representation_metric(const std::string& name, const std::vector<std::st
 int run_ranking_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_bert_score(const std::string& name, const std::vector<std::string>& arguments);
 int run_learned_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_grammaticality_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_perplexity_metric(const std::string& name, const std::vector<std::string>& arguments);
 
 // Options of every metric: resampling and output.

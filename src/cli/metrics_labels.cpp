@@ -27,10 +27,11 @@ int run_label_metric(const std::string& name, const std::vector<std::string>& ar
                   fmt::format("makar metrics {} --hyp predicted.txt --ref labels.txt", name));
   files.declare(options, kLabelsHelp, kTruthHelp);
   options.group("Metric");
-  if (name == "f1") options.add("--average", &average, "over classes: macro, micro or weighted", "NAME");
+  if (name == "f1")
+    options.add("--average", &average, "average over classes: macro, micro or weighted", "NAME");
   if (name == "kappa")
     options.add("--weights", &weights,
-                "of disagreements: none, linear or quadratic in the distance of labels", "NAME");
+                "weights of disagreements: none, linear or quadratic in the distance of labels", "NAME");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   if (average != "macro" && average != "micro" && average != "weighted")
     return report(error_at("--average", "expected macro, micro or weighted, got '{}'", average)), 2;
@@ -150,7 +151,7 @@ int run_pass_metric(const std::string& name, const std::vector<std::string>& arg
                 "many passed",
                 "");
   options.group("Metric");
-  options.add("-k --k", &k, "samples that may be tried", "N");
+  options.add("-k --k", &k, "number of samples k", "N");
   std::vector<std::string> given = arguments;
   if (const size_t at = name.find('@'); at != std::string::npos)
     given.insert(given.begin(), {"-k", name.substr(at + 1)});

@@ -25,7 +25,7 @@ struct LearnedCommand {
   }
   void declare_vectors(Options& options) {
     options.add("--layer", &layer, "the layer of the vectors; 0 are the embeddings, -1 the last layer", "N");
-    options.add("--max-tokens", &most, "tokens of a text that are read", "N");
+    options.add("--max-tokens", &most, "maximum number of tokens per text", "N");
   }
 };
 
@@ -50,8 +50,7 @@ class PairEncoder {
 
  private:
   Result<TokenVectors> vectors(const std::string& text) {
-    MAKAR_TRY(TokenizedText tokens, tokenize_for_vectors(language_, text));
-    if (tokens.ids.size() > most_) tokens.ids.resize(most_), tokens.special.resize(most_);
+    MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(language_, text, most_));
     return encoder_(tokens);
   }
   const LanguageModel& language_;
@@ -115,21 +114,20 @@ int run_training(const std::vector<std::string>& arguments) {
   TrainingFiles files;
   bool json = false;
   Options options("metrics bleurt train",
-                  "Trains the head of a learned metric: on damaged copies of sentences and what BLEU, "
-                  "ROUGE-L and chrF say "
-                  "about them, then on ratings.",
+                  "Train the head of a learned metric: first on corrupted copies of sentences with their "
+                  "BLEU, ROUGE-L and chrF, then on ratings.",
                   "makar metrics bleurt train -m ENCODER --texts sentences.txt --hyp rated.jsonl:hyp --ref "
                   "rated.jsonl:ref --scores rated.jsonl:score -o head.json");
   c.declare(options);
   options.group("Data");
   options.add("--texts", &files.texts, "sentences: FILE with one per line, or FILE:COLUMN of a table", "FILE")
       .required = true;
-  options.add("--copies", &files.copies, "damaged copies of each sentence", "N");
+  options.add("--copies", &files.copies, "corrupted copies of each sentence", "N");
   options.add("--hyp", &files.hyp, "texts that were rated", "FILE");
   options.add("--ref", &files.ref, "their references", "FILE");
   options.add("--scores", &files.scores,
-              "their ratings, a number each; without them the head knows only the signals", "FILE");
-  options.add("--seed", &files.seed, "of the damaged copies", "S");
+              "their ratings, one number each; without them the head learns only the metrics", "FILE");
+  options.add("--seed", &files.seed, "seed for the corrupted copies", "S");
   options.group("Head");
   c.declare_vectors(options);
   options.group("Output");

@@ -50,9 +50,7 @@ class BertScorer {
       : language_(language), encoder_(encoder), most_(most) {}
 
   Result<TokenizedText> tokens(const std::string& text) const {
-    MAKAR_TRY(TokenizedText out, tokenize_for_vectors(language_, text));
-    if (out.ids.size() > most_) out.ids.resize(most_), out.special.resize(most_);
-    return out;
+    return tokenize_for_vectors(language_, text, most_);
   }
   Result<TokenVectors> vectors(const std::string& text, const InverseFrequencies* idf) const {
     MAKAR_TRY(const TokenizedText t, tokens(text));
@@ -109,7 +107,7 @@ int run_bert_score(const std::string& name, const std::vector<std::string>& argu
   options.add("--idf", &idf, "weight tokens by their inverse frequency in the references");
   options.add("--baseline", &baseline,
               "rescale: P,R,F of unrelated texts, or a file with LAYER,P,R,F per line", "LIST");
-  options.add("--max-tokens", &most, "tokens of a text that are read", "N");
+  options.add("--max-tokens", &most, "maximum number of tokens per text", "N");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   if (most < 1 || most > 8192) return report(error_at("--max-tokens", "must be 1 to 8192, got {}", most)), 2;
   const auto compute = model.open_device();
@@ -167,18 +165,23 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
   ModelOptions model;
   EngineFlags flags;
   MetricOutput output;
-  std::string source;
+  std::string source, prompts;
   bool whole = false;
   int64_t stride = 0;
-  Options options("metrics " + name,
-                  "Perplexity, bits per byte and token accuracy of texts; the score is the perplexity.",
-                  "makar metrics perplexity -m MODEL --text lines.txt");
+  Options options(
+      "metrics " + name,
+      "Perplexity, bits per byte and token accuracy of texts; the score is the perplexity. Texts of "
+      "an encoder-decoder end with its end token, as in training.",
+      "makar metrics perplexity -m MODEL --text lines.txt");
   model.declare(options);
   declare_device(options, model.device);
   options.group("Input");
   options
       .add("--text --ref --hyp", &source, "texts: FILE with one per line, or FILE:COLUMN of a table", "FILE")
       .required = true;
+  options.add("--prompts --source", &prompts,
+              "what precedes each text and is not scored; for an encoder-decoder, what its encoder reads",
+              "FILE");
   options.add("--whole", &whole, "join the lines: the file is one text");
   flags.declare(options);
   options.group("Metric");
@@ -186,8 +189,13 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
               "texts longer than the context: tokens between windows; 0 for half of the context", "N");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   if (stride < 0) return report(error_at("--stride", "must be 0 or more, got {}", stride)), 2;
+  if (whole && !prompts.empty()) return report(error_at("--whole", "excludes --prompts")), 2;
   auto texts = read_values(source);
   if (!texts.ok()) return report(texts.error());
+  const auto before = prompts.empty() ? std::vector<std::string>(texts->size()) : read_values(prompts);
+  if (!before.ok()) return report(before.error());
+  if (const Status same = same_count(texts->size(), source, before->size(), prompts); !same.ok())
+    return report(same.error());
   if (whole) texts = std::vector<std::string>{fmt::format("{}\n", fmt::join(*texts, "\n"))};
   const auto compute = model.open_device();
   if (!compute.ok()) return report(compute.error());
@@ -197,10 +205,14 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
   if (!language.ok()) return report(language.error());
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  if (!language->spec().decoder || language->spec().encoder)
+  if (!language->spec().decoder)
     return report(error_of(Error::Kind::kUnsupported, model.model,
-                           "needs a decoder-only language model, this is a {}",
+                           "needs a causal or sequence-to-sequence model, this is a {}",
                            language->spec().architecture));
+  if (language->spec().encoder && prompts.empty())
+    return report(error_at("--source", "is required: what the encoder of a {} reads for each text",
+                           language->spec().architecture)),
+           2;
   const auto engine_options = flags.resolve(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   Engine engine(language->model(), **compute, *engine_options);
@@ -210,7 +222,7 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
     Progress progress(output.json);
     for (size_t i = 0; i < texts->size(); ++i) {
       progress.show("scoring", i, texts->size());
-      const auto encoded = encode_scored(*language, "", (*texts)[i]);
+      const auto encoded = encode_scored(*language, (*before)[i], (*texts)[i]);
       if (!encoded.ok() && split_words((*texts)[i]).empty()) {
         ++empty;
         continue;

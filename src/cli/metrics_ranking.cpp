@@ -62,7 +62,7 @@ int run_ranking_metric(const std::string& name, const std::vector<std::string>& 
            "judgements: TREC's QUERY 0 DOCUMENT RELEVANCE, or BEIR's table with a header", "FILE")
       .required = true;
   options.group("Metric");
-  options.add("-k --k", &k, "look at the first k documents; 0 for all", "N");
+  options.add("-k --k", &k, "evaluate the first k documents; 0 for all", "N");
   options.add("--cutoffs", &cutoffs, "lengths of the list for the other metrics that are printed", "LIST");
   options.add("--gain", &gain, "gain of nDCG: linear (the relevance) or exp (2^relevance - 1)", "NAME");
   if (const auto code = parse_metric(options, output, arguments)) return *code;

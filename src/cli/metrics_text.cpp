@@ -73,7 +73,7 @@ void TextOptions::declare(const std::string& name, Options& options) {
                 "X");
     options.add("--max-ngram-order", &order, "the longest n-gram", "N");
     options.add("--effective-order", &effective,
-                "leave out orders that a sentence is too short for; on with --each");
+                "ignore orders that exceed the length of a sentence; on with --each");
   }
   if (name == "chrf" || name == "chrf++") {
     words = name == "chrf++" ? 2 : 0;
@@ -96,8 +96,8 @@ void TextOptions::declare(const std::string& name, Options& options) {
     options.add("--mode", &mode, "rouge_score, or rouge-1.5.5 (references pooled, L over sentences)", "NAME");
     options.add("--stem --use-stemmer", &stem, "compare stems of words with more than three letters");
     options.add("--weight", &weight, "ROUGE-W: a run of k words counts k to this power", "X");
-    options.add("--skip", &skip, "ROUGE-S and SU: most words between the two of a pair; -1 for any number",
-                "N");
+    options.add("--skip", &skip,
+                "ROUGE-S and SU: maximum number of words between the two of a pair; -1 for any number", "N");
     options.add("--separator", &separator,
                 "text between the sentences of one summary, for Lsum (default line break)", "TEXT");
   }
@@ -202,7 +202,7 @@ int run_own_text_metric(const std::string& name, const std::vector<std::string>&
   options.group("Metric");
   options.add("--tokenize", &tokenize, kSplitHelp, "NAME");
   if (name != "diversity")
-    options.add("-n --ngram", &n, "length of the n-grams; the longest one for self-bleu", "N");
+    options.add("-n --ngram", &n, "length of the n-grams; the maximum for self-bleu", "N");
   if (name == "diversity") options.add("--window", &window, "words in a window of MATTR", "N");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   const auto split = parse_word_split(tokenize, "--tokenize");

@@ -23,7 +23,7 @@ namespace makar {
 namespace {
 
 struct NetOutput {
-  std::string folder;
+  std::string folder, device = "cpu";
   int64_t threads = 0;
   bool quiet = false, json = false;
 };
@@ -39,12 +39,13 @@ void declare_net_training(Options& o, NetTraining& t, NetOutput& out) {
         "NAME");
   o.add("--weight-decay", &t.weight_decay, "weight decay of the matrices", "X");
   o.add("--max-grad-norm", &t.max_grad_norm, "clip the norm of the gradient; 0: off", "X");
-  o.add("--seed", &t.seed, "seed of weights, order and noise", "S");
+  o.add("--seed", &t.seed, "seed for initialisation, shuffling and noise", "S");
   o.group("Output");
-  o.add("-o --output --out", &out.folder, "folder to write", "DIR").required = true;
+  o.add("-o --output --out", &out.folder, "output folder", "DIR").required = true;
   o.add("-q --quiet", &out.quiet, "print no progress");
   o.add("--json", &out.json, "print the result as JSON");
   declare_threads(o, out.threads);
+  declare_device(o, out.device);
 }
 
 // One line per epoch, at most about fifty.
@@ -116,7 +117,7 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
       .required = true;
   options.add("--classes", &o.classes, "the target is a class, even if its values are numbers");
   options.add("--val-dataset --test", &validation, "file to validate on", "FILE");
-  options.add("--val-set-size", &o.validation, "share of the rows to validate on, if there is no such file",
+  options.add("--val-set-size", &o.validation, "share of the rows to validate on, without --val-dataset",
               "X");
   options.add("--patience", &o.patience,
               "stop after this many epochs without a better validation loss; 0: never", "N");
@@ -129,7 +130,7 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
   o.training.epochs = 100;
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto compute = open_compute("cpu", out.threads);
+  const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   BadRecords bad, bad_validation;
   const auto rows = read_table(path, o.target, true, bad);
@@ -177,10 +178,10 @@ int run_net_run(const std::vector<std::string>& arguments) {
   std::string folder, path;
   int64_t threads = 0;
   Options options("net run",
-                  "Predict the target of every row with a network of `makar net tabular`: JSON lines.",
+                  "Predict the target of every row with a network of `makar net tabular`; prints JSON lines.",
                   "makar net run runs/houses new.csv");
   options.positional("MODEL", &folder, "folder of the network");
-  options.positional("FILE", &path, "CSV or TSV file; a column of the target's name is not used");
+  options.positional("FILE", &path, "CSV or TSV file; the target column, if present, is ignored");
   declare_threads(options, threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto compute = open_compute("cpu", threads);
@@ -217,7 +218,8 @@ std::vector<float> values_of(const Tensor& t) {
   return {host.f32(), host.f32() + host.count()};
 }
 
-// originals.png over reconstructions; for a variational one also samples and walks between two codes.
+// reconstructions.png (originals above their reconstructions), interpolation.png and, for a variational
+// autoencoder, samples.png.
 Status code_pictures(Autoencoder& net, const Numbers& test, const std::string& folder, uint64_t seed,
                      Device& device) {
   constexpr int64_t kColumns = 10;
@@ -230,7 +232,7 @@ Status code_pictures(Autoencoder& net, const Numbers& test, const std::string& f
   all.insert(all.end(), rebuilt.begin(), rebuilt.end());
   MAKAR_CHECK_OK(write_file(folder + "/reconstructions.png",
                             image_grid(all, 2 * count, test.height, test.columns, count)));
-  // Row r goes from example r to example r + 1 in the space of codes.
+  // Row r interpolates between the codes of examples r and r + 1.
   const Tensor codes = code.host();
   const int64_t width = net.code_width(), rows = std::min<int64_t>(5, count - 1);
   std::vector<float> path;
@@ -271,7 +273,7 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   options.add("--test", &test_path, "data to measure the reconstruction on; the training data if not set",
               "FILE");
   options.add("--limit", &limit, "at most this many examples; 0 for all", "N");
-  options.add("--words", &words, "texts: size of the bag: the most frequent words", "N");
+  options.add("--words", &words, "texts: number of most frequent words to count", "N");
   options.group("Network");
   options.add("--kind", &o.kind, "undercomplete, sparse-l1, sparse-kl, denoising or variational", "NAME");
   options.add("--hidden", &o.hidden, "widths of the encoder's hidden layers; the decoder has them in reverse",
@@ -281,14 +283,14 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   options.add(
       "--penalty", &o.penalty,
       "weight of the sparsity penalty (0.1 for L1, 3 for KL) or of the KL divergence (variational: 1)", "X");
-  options.add("--activity", &o.activity, "sparse-kl: mean activity of a unit of the code", "X");
+  options.add("--activity", &o.activity, "sparse-kl: target mean activation per unit of the code", "X");
   options.add("--noise", &o.noise, "denoising: share of the inputs set to zero", "X");
   o.training.epochs = 10, o.training.batch = 128;
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (limit < 0 || words < 1 || words > 65536)
     return report(error_at("--words", "must be 1 to 65536, and --limit 0 or more")), 2;
-  const auto compute = open_compute("cpu", out.threads);
+  const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto data = read_examples_of(path, words, limit, {});
   if (!data.ok()) return report(data.error());
@@ -337,7 +339,7 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   options.add("--discriminator", &o.discriminator, "widths of the discriminator's hidden layers", "N,N");
   options.add("--code", &o.code, "width of the random code", "N");
   options.group("Stabilisers");
-  options.add("--label-smoothing", &o.smoothing, "real images have the target 1 minus this", "X");
+  options.add("--label-smoothing", &o.smoothing, "target of real images is 1 minus this", "X");
   options.add("--noise", &o.noise, "noise on the discriminator's inputs, which fades to 0", "X");
   options.add("--dropout", &o.dropout, "dropout of the discriminator", "X");
   options.add("--ema", &o.average, "decay of the averaged generator; 0: no averaging", "X");
@@ -347,14 +349,14 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (limit < 0) return report(error_at("--limit", "must be 0 or more")), 2;
-  const auto compute = open_compute("cpu", out.threads);
+  const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto data = read_images(path, static_cast<size_t>(limit));
   if (!data.ok()) return report(data.error());
   auto gan = Gan::train(*data, o, **compute, [&](const GanEpoch& e) {
     if (is_shown(out, e.epoch, o.training.epochs))
       fmt::print(stderr,
-                 "epoch {}/{} | discriminator {:.3f} | generator {:.3f} | real {:.2f} | made {:.2f}\n",
+                 "epoch {}/{} | discriminator {:.3f} | generator {:.3f} | real {:.2f} | generated {:.2f}\n",
                  e.epoch, o.training.epochs, e.discriminator_loss, e.generator_loss, e.real, e.made);
   });
   if (!gan.ok()) return report(gan.error());
@@ -380,7 +382,7 @@ int run_net_gan(const std::vector<std::string>& arguments) {
     fmt::print("{}\n", json.dump());
     return 0;
   }
-  fmt::print("{}: {} images; the discriminator gives real ones {:.2f} and made ones {:.2f}\n", out.folder,
+  fmt::print("{}: {} images; discriminator output {:.2f} on real, {:.2f} on generated images\n", out.folder,
              data->count, last.real, last.made);
   return 0;
 }
@@ -397,16 +399,16 @@ int run_net_lm(const std::vector<std::string>& arguments) {
   options.add("--test", &test, "text to measure the perplexity on", "FILE");
   options.add("--samples", &samples, "sentences to print", "N");
   options.group("Network");
-  options.add("--context", &o.context, "previous words that the model sees", "N");
+  options.add("--context", &o.context, "number of previous words in the context", "N");
   options.add("--width", &o.width, "width of a word's vector", "N");
   options.add("--hidden", &o.hidden, "width of the hidden layer", "N");
-  options.add("--min-count", &o.min_count, "rarer words are unknown", "N");
-  options.add("--words", &o.most_words, "most words of the vocabulary", "N");
+  options.add("--min-count", &o.min_count, "words with fewer occurrences become unknown", "N");
+  options.add("--words", &o.most_words, "maximum vocabulary size in words", "N");
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (samples < 0 || samples > 1000)
     return report(error_at("--samples", "must be 0 to 1000, got {}", samples)), 2;
-  const auto compute = open_compute("cpu", out.threads);
+  const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto lines_of = [](const std::vector<std::string>& files) -> Result<std::vector<std::string>> {
     constexpr size_t kMost = size_t{1} << 30;
@@ -461,12 +463,12 @@ int run_net_lm(const std::vector<std::string>& arguments) {
 int run_net(const std::vector<std::string>& arguments) {
   constexpr Command kNetCommands[] = {
       {"tabular", "train a network on the columns of a CSV file", run_net_tabular},
-      {"run", "predict with such a network", run_net_run},
+      {"run", "predict with a network of net tabular", run_net_run},
       {"autoencoder", "train an autoencoder on images or bags of words", run_net_autoencoder},
       {"lm", "train a feed-forward language model", run_net_lm},
       {"gan", "train a generative adversarial network on images", run_net_gan},
   };
-  return run_subcommand("net", "Train feed-forward networks on tables, images and counts of words.",
+  return run_subcommand("net", "Train feed-forward networks on tables, images and bags of words.",
                         "makar net tabular houses.csv --target price -o runs/houses", kNetCommands,
                         arguments);
 }

@@ -15,7 +15,7 @@ namespace makar {
 namespace {
 
 void declare_words(Options& options, WordOptions& words) {
-  options.add("--split", &words.split, "space: words are separated by white space; words: punctuation apart",
+  options.add("--split", &words.split, "space: split at white space; words: split off punctuation too",
               "NAME");
   options.add("--lower", &words.lower, "convert to lower case");
 }
@@ -101,19 +101,19 @@ int run_ngram_train(const std::vector<std::string>& arguments) {
                      "a sentence");
   options.add("-o --output --out", &c.output, "ARPA file to write", "FILE").required = true;
   options.group("Model");
-  options.add("-n --order", &c.order, "words of the longest n-grams, 1 to 10", "N");
+  options.add("-n --order", &c.order, "order of the model: longest n-gram in words, 1 to 10", "N");
   options.add("--smoothing", &c.model.smoothing,
               "kneser-ney (modified, interpolated), katz, good-turing or add-k", "NAME");
-  options.add("--k", &c.model.k, "add-k: what is added to every count", "X");
+  options.add("--k", &c.model.k, "add-k: value added to every count", "X");
   options.add("--gt-max", &c.model.most_discounted, "good-turing, katz: the largest count that is discounted",
               "N");
   options.add("--prune", &c.prune, "drop n-grams that occur at most this often, by length, such as 0,0,1",
               "COUNTS");
-  options.add("--min-word-count", &c.least, "rarer words become <unk>", "N");
+  options.add("--min-word-count", &c.least, "words with fewer occurrences become <unk>", "N");
   options.group("Words");
   declare_words(options, c.words);
   options.group("Performance");
-  options.add("--memory", &c.memory, "the most memory for counts, in MB", "MB");
+  options.add("--memory", &c.memory, "memory limit for counts, in MB", "MB");
   options.group("Output");
   options.add("-q --quiet", &c.quiet, "print no progress");
   options.add("--json", &c.json, "print the numbers of n-grams as JSON");
@@ -215,15 +215,17 @@ int run_ngram_generate(const std::vector<std::string>& arguments) {
   NgramSampling sampling;
   WordOptions words;
   int64_t seed = 0, samples = 1;
-  Options options("ngram generate", "Draw sentences from an n-gram model.",
+  Options options("ngram generate", "Sample sentences from an n-gram model.",
                   "makar ngram generate books.arpa --prompt 'It was' --samples 5");
   options.positional("MODEL", &path, "ARPA file");
   options.add("-p --prompt", &prompt, "words to continue", "TEXT");
-  options.add("--samples", &samples, "how many sentences", "N");
-  options.add("-n --n-predict --max-tokens", &sampling.most_words, "the most words of a sentence", "N");
-  options.add("--temp --temperature", &sampling.temperature, "0: always the most likely word", "T");
-  options.add("--top-k", &sampling.top_k, "draw only from the K most likely words; 0: all", "K");
-  options.add("-s --seed", &seed, "seed of the draws", "S");
+  options.add("--samples", &samples, "number of sentences", "N");
+  options.add("-n --n-predict --max-tokens", &sampling.most_words, "maximum number of words per sentence",
+              "N");
+  options.add("--temp --temperature", &sampling.temperature,
+              "sampling temperature; 0 always takes the most likely word", "T");
+  options.add("--top-k", &sampling.top_k, "sample from the K most likely words; 0 for all", "K");
+  options.add("-s --seed", &seed, "random seed", "S");
   declare_words(options, words);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (!(sampling.temperature >= 0 && sampling.temperature <= 100) || sampling.top_k < 0 || samples < 1 ||
@@ -256,7 +258,7 @@ int run_ngram(const std::vector<std::string>& arguments) {
       {"score", "log-probabilities and perplexity of texts", run_ngram_score},
       {"generate", "draw sentences", run_ngram_generate},
   };
-  return run_subcommand("ngram", "N-gram language models in ARPA files.",
+  return run_subcommand("ngram", "Train, score and sample n-gram language models in ARPA files.",
                         "makar ngram train books/ --order 3 -o books.arpa", kNgramCommands, arguments);
 }
 

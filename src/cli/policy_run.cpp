@@ -6,6 +6,8 @@
 
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "llm/classify.h"
+#include "train/quality.h"
 
 namespace makar {
 namespace {
@@ -42,11 +44,14 @@ Status open_reference(const PolicyRun& s, PolicyParts& parts, Device& device) {
   return Done{};
 }
 
+// A reward model or a quality model.
 Result<RewardTerm> open_judge(const PolicyRun& s, const RewardTermSpec& spec, PolicyParts& parts,
                               Device& device) {
-  if (spec.argument.empty()) return error_at("reward", "model needs a folder: model=DIR");
+  if (spec.argument.empty()) return error_at("reward", "{0} needs a folder: {0}=DIR", spec.name);
   MAKAR_TRY(LanguageModel opened, open_mapped(spec.argument, device));
-  MAKAR_CHECK_OK(check_reward_model(opened.spec(), spec.argument));
+  const bool quality = spec.name == "quality";
+  MAKAR_CHECK_OK(quality ? check_quality_model(opened.spec(), spec.argument)
+                         : check_reward_model(opened.spec(), spec.argument));
   if (!opened.has_tokenizer()) return error_of(Error::Kind::kNotFound, spec.argument, "has no tokenizer");
   parts.judges.push_back(std::make_unique<LanguageModel>(std::move(opened)));
   const LanguageModel& judge = *parts.judges.back();
@@ -55,9 +60,11 @@ Result<RewardTerm> open_judge(const PolicyRun& s, const RewardTermSpec& spec, Po
   MAKAR_TRY(ChatTemplate chat, find_template(options, judge));
   const int64_t context = judge.spec().max_positions > 0 ? judge.spec().max_positions : 4096;
   // The model belongs to `parts`, which outlives the task.
-  return model_reward("model", spec.weight, {std::shared_ptr<void>(), &judge.model()},
-                      std::make_shared<ConversationEncoder>(judge.tokenizer(), std::move(chat),
-                                                            ConversationOptions{context, false, true}));
+  const std::shared_ptr<const Model> model(std::shared_ptr<void>(), &judge.model());
+  const auto encoder = std::make_shared<ConversationEncoder>(judge.tokenizer(), std::move(chat),
+                                                             ConversationOptions{context, false, true});
+  return quality ? quality_reward(spec.weight, model, label_names(judge.spec()), encoder)
+                 : model_reward("model", spec.weight, model, encoder);
 }
 
 }  // namespace
@@ -68,7 +75,7 @@ Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device) {
     if (spec.name == "program" && !s.allow_programs)
       return error_at("reward",
                       "program runs a command for every answer; add --allow-programs if you trust it");
-    if (spec.name == "model") {
+    if (spec.name == "model" || spec.name == "quality") {
       MAKAR_TRY(RewardTerm term, open_judge(s, spec, parts, device));
       parts.rewards.push_back(std::move(term));
     } else {
@@ -82,24 +89,22 @@ Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device) {
 void declare_policy(Options& o, PolicyRun& s) {
   o.add("--ref-model", &s.ref_model, "the frozen reference; by default the model as it is before training",
         "DIR");
-  o.add("--no-reference", &s.no_reference,
-        "keep no reference in memory; the divergence from it is not measured");
+  o.add("--no-reference", &s.no_reference, "no reference model in memory; KL to it is not measured");
   o.group("Rewards");
   o.add("--reward", &s.rewards,
         "the reward of an answer: " + reward_term_forms() + "; with ,weight=X; repeat for a sum", "RULE")
       .required = true;
   o.add("--allow-programs", &s.allow_programs, "allow rewards by programs: they run with your rights");
   o.add("--missing-eos-penalty", &s.policy.missing_eos_penalty,
-        "subtracted from the reward of answers cut at the longest length", "X");
+        "subtracted from the reward of truncated answers", "X");
   o.group("Rollouts");
   o.add("--num-generations", &s.policy.group, "answers per prompt", "N");
   o.add("--max-completion-length --max-new-tokens", &s.policy.max_new_tokens,
         "maximum number of tokens per answer", "N");
   o.add("--steps-per-generation", &s.policy.steps_per_generation,
         "steps that share the answers of one rollout", "N");
-  o.add("--num-iterations", &s.policy.iterations, "how often the answers of a rollout are used", "N");
-  o.add("--mask-truncated-completions", &s.policy.mask_truncated,
-        "no loss on answers cut at the longest length");
+  o.add("--num-iterations", &s.policy.iterations, "number of passes over the answers of a rollout", "N");
+  o.add("--mask-truncated-completions", &s.policy.mask_truncated, "leave truncated answers out of the loss");
 }
 
 Status check_policy(PolicyRun& s, const Options& options, double adapter_rate) {
@@ -117,8 +122,7 @@ Status check_policy(PolicyRun& s, const Options& options, double adapter_rate) {
   if (p.answers() % p.group != 0)
     return error_at("num_generations",
                     "a rollout has micro_batch_size * gradient_accumulation_steps * steps_per_generation = "
-                    "{} answers, which is no "
-                    "multiple of {}",
+                    "{} answers, which is not a multiple of {}",
                     p.answers(), p.group);
   if (!(p.missing_eos_penalty >= 0 && p.missing_eos_penalty <= 1e6))
     return error_at("missing_eos_penalty", "expected 0 or more, got {}", p.missing_eos_penalty);

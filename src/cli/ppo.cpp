@@ -131,8 +131,7 @@ int run_ppo(const std::vector<std::string>& arguments) {
   s.policy.group = 1, s.policy.steps_per_generation = 4, s.policy.iterations = 4;
   Options options("ppo",
                   "Train a model with rewards of its own answers and a value model (PPO): a penalty keeps it "
-                  "close to the reference. A "
-                  "RECIPE.yaml and key=value words set options too.",
+                  "close to the reference. A RECIPE.yaml and key=value arguments set options too.",
                   "makar ppo -m DIR -d prompts.jsonl --reward model=RM -o runs/mine");
   declare(options, s);
   const PolicyCommand command{"ppo", kPpoAdapterRate, [&] { return check_options(s); },

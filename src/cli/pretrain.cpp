@@ -30,8 +30,8 @@ void declare(Options& o, Pretrain& p) {
   o.group("Model");
   o.add("-m --base-model --model", &p.base_model, "model folder to continue from; a new model if not set",
         "MODEL");
-  o.add("--model-type", &p.shape.type, "type of the new model: gpt2, llama, bert, t5, bart, rnn, lstm or gru",
-        "NAME");
+  o.add("--model-type", &p.shape.type,
+        "type of the new model: gpt2, llama, bert, t5, bart, rnn, lstm, gru or elmo", "NAME");
   o.add("--config", &p.config, "config.json of the new model, or a folder that has one", "FILE");
   o.add("--depth", &p.depth,
         "size of the new model as one number: sets layers, width and heads, and 20 tokens per parameter",
@@ -45,12 +45,13 @@ void declare(Options& o, Pretrain& p) {
   o.add("--dropout", &p.shape.dropout, "dropout, where the family has it", "X");
   o.add("--tie-word-embeddings", &p.shape.tied, "share the input and output embeddings");
   o.add("--attention", &p.shape.attention,
-        "rnn, lstm, gru as encoder-decoder: scores of the attention: general, dot, concat, location, "
-        "additive, or "
+        "attention score of rnn, lstm and gru encoder-decoders: general, dot, concat, location, additive, or "
         "none",
         "NAME");
-  o.add("--local-attention", &p.shape.local_attention,
-        "the same: attend to a window of the source: monotonic, predictive, or none", "NAME");
+  o.add(
+      "--local-attention", &p.shape.local_attention,
+      "rnn, lstm and gru encoder-decoders: attend to a window of the source: monotonic, predictive, or none",
+      "NAME");
   o.add("--tokenizer", &p.tokenizer,
         "tokenizer file or folder, or the kind to train on the data: char, bpe, wordpiece or unigram; if not "
         "set the model's own, or bpe (bert: wordpiece)",
@@ -58,12 +59,14 @@ void declare(Options& o, Pretrain& p) {
   o.add("--vocab-size", &p.vocab_size, "vocabulary size of a tokenizer trained here", "N");
   o.group("Objective");
   o.add("--objective", &p.objective,
-        "auto: by the model's head (next token, masked tokens, corrupted spans, infilling); seq2seq: an "
+        "auto: by the model's head (next token, next and previous token, masked tokens, corrupted spans, "
+        "infilling); seq2seq: an "
         "encoder-decoder on source and target",
         "NAME");
   o.add("--sequence-len --context --block-size", &p.sequence_len, "tokens per sequence", "N");
   o.add("--next-sentence", &p.shape.next_sentence, "bert: add next-sentence prediction");
   o.add("--prompt", &p.prompt, "prompt of the samples", "TEXT");
+  declare_qat(o, p.common);
 }
 
 // The tokenizer given, that of the base model or of the prepared data, or one trained on the data.
@@ -127,6 +130,9 @@ CausalTask::Sampler sampler(const Model& model, const Tokenizer& tokenizer, cons
 
 Status check_fits(const Model& model, const Tokenizer& tokenizer, int64_t context) {
   const ModelSpec& spec = model.spec();
+  if (spec.reads_pictures())
+    return error_of(Error::Kind::kUnsupported, "model",
+                    "a {} reads pictures; makar pretrain trains models of text alone", spec.architecture);
   if (spec.vocab < static_cast<int64_t>(tokenizer.vocab_size()))
     return error_at("tokenizer", "has {} tokens; the model's vocabulary has {}", tokenizer.vocab_size(),
                     spec.vocab);
@@ -162,7 +168,8 @@ Result<PretrainTask> pair_task(const Pretrain& p, Model& model, const Tokenizer&
 Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer& tokenizer, int64_t eos,
                                ThreadPool& pool, Json& identity) {
   const LoopSettings& loop = p.common.loop;
-  const bool causal = model.spec().head.kind == HeadKind::kCausalLm && !model.spec().encoder;
+  const bool both = model.spec().head.kind == HeadKind::kBidirectionalLm;
+  const bool causal = both || (model.spec().head.kind == HeadKind::kCausalLm && !model.spec().encoder);
   const SpecialIds special = SpecialIds::of(tokenizer);
   Hiding hiding = Hiding::kMasked;
   if (!causal) {
@@ -177,7 +184,7 @@ Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer&
   out.tokens_per_step = o.context * o.batch * loop.gradient_accumulation_steps;
   if (causal)
     out.task = std::make_unique<CausalTask>(model, std::move(data.train), std::move(data.validation), o,
-                                            sampler(model, tokenizer, p));
+                                            both ? CausalTask::Sampler() : sampler(model, tokenizer, p));
   else
     out.task = std::make_unique<DenoiseTask>(model, std::move(data.train), std::move(data.validation), o,
                                              special, hiding);
@@ -217,8 +224,11 @@ int train(Pretrain& p, const std::string& command) {
       fmt::format("{} of {} parameters; {} of about {} tokens; an epoch is {}", model.spec().architecture,
                   count, counted(static_cast<uint64_t>(total_steps(loop, epoch)), "step"),
                   task->tokens_per_step, counted((epoch + accumulation - 1) / accumulation, "step")));
+  const auto round = open_qat(p.common, model, false, pool, identity);
+  if (!round.ok()) return report(round.error()), 2;
   TrainJob job{p.common,      *loaded,      *task->task, device,   nullptr,      &tokenizer,
                found->folder, "pretrained", command,     identity, p.base_model, roles.to_json()};
+  job.round = *round;
   return run_job(job);
 }
 
@@ -228,7 +238,7 @@ int run_pretrain(const std::vector<std::string>& arguments) {
   Pretrain p;
   p.common.loop.output_dir = "runs/pretrain", p.common.val_set_size = 0.05;
   Options options("pretrain",
-                  "Train a language model on text. A RECIPE.yaml and key=value words set options too.",
+                  "Train a language model on text. A RECIPE.yaml and key=value arguments set options too.",
                   "makar pretrain recipes/shakespeare_char.yaml max_steps=500");
   declare(options, p);
   if (const auto code = parse_training(options, arguments, p.common)) return *code;

@@ -42,7 +42,7 @@ struct PromptCommand {
     flags.declare(options);
   }
   void declare_fields(Options& options) {
-    options.add("--set", &sets, "a field of the program; repeatable", "NAME=VALUE");
+    options.add("--set", &sets, "value of a field of the program; may be repeated", "NAME=VALUE");
   }
   Result<PromptProgram> program() const {
     MAKAR_TRY(const std::string text, read_file(file, size_t{1} << 20));
@@ -107,7 +107,7 @@ int with_model(PromptCommand& c, const Options& options, const std::function<int
 int run_show(const std::vector<std::string>& arguments) {
   PromptCommand c;
   Options options("prompt show",
-                  "Prints the text of each prompt of a program, with all examples; outputs of other "
+                  "Print the text of each prompt of a program, with all examples; outputs of other "
                   "prompts are shown as {name}.",
                   "makar prompt show translate.yaml --set word=Chien");
   c.declare(options);
@@ -136,7 +136,7 @@ int run_run(const std::vector<std::string>& arguments) {
   PromptCommand c;
   bool trace = false;
   Options options("prompt run",
-                  "Runs a prompt program and prints its output; with --input, one output per record.",
+                  "Run a prompt program and print its output; with --input, one output per record.",
                   "makar prompt run translate.yaml -m MODEL --set word=Chien");
   c.declare(options);
   c.declare_fields(options);
@@ -182,7 +182,7 @@ int run_test(const std::vector<std::string>& arguments) {
   std::string save, baseline;
   Options options(
       "prompt test",
-      "Runs the tests of a prompt program. Exit code 1 if one fails; with --baseline, if one fails that "
+      "Run the tests of a prompt program. Exit code 1 if one fails; with --baseline, if one fails that "
       "passed there.",
       "makar prompt test translate.yaml -m MODEL --baseline v1.json");
   c.declare(options);
@@ -266,8 +266,8 @@ int run_tune(const std::vector<std::string>& arguments) {
   std::string pool, records, instructions, output;
   Options options(
       "prompt tune",
-      "Searches the instruction and the examples of a program's last prompt that score best on records, and "
-      "writes the next version.",
+      "Search for the instruction and the examples of a program's last prompt that score best on records, "
+      "and write the next version.",
       "makar prompt tune translate.yaml -m MODEL --data dev.jsonl --pool train.jsonl -o better.yaml");
   c.declare(options);
   options.add("--data", &records, "records with the fields and \"output\", one JSON object per line", "FILE")
@@ -349,7 +349,7 @@ constexpr Command kPromptCommands[] = {
 
 int run_prompt_command(const std::vector<std::string>& arguments) {
   return run_subcommand(
-      "prompt", "Prompt programs: prompts as versioned files with examples, techniques and tests.",
+      "prompt", "Run prompt programs: versioned files with prompts, examples, techniques and tests.",
       "makar prompt run translate.yaml -m MODEL --set word=Chien", kPromptCommands, arguments);
 }
 

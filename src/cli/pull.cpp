@@ -36,10 +36,9 @@ int run_pull(const std::vector<std::string>& arguments) {
       "take the model by its name.",
       "makar pull HuggingFaceTB/SmolLM2-135M-Instruct");
   options.group("Source");
-  options.positional(
-      "NAME", &name,
-      "OWNER/NAME on the Hugging Face hub, with @REVISION or :QUANTIZATION where wanted; or the "
-      "URL of a repository or of a file");
+  options.positional("NAME", &name,
+                     "OWNER/NAME on the Hugging Face hub, optionally with @REVISION or :QUANTIZATION; or the "
+                     "URL of a repository or of a file");
   options.add("--dataset", &dataset, "NAME is a dataset: download all its files");
   options.add("--endpoint", &endpoint, "the hub or a mirror of it; the variable HF_ENDPOINT sets it too",
               "URL");

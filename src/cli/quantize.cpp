@@ -7,7 +7,6 @@
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "convert/gguf_model.h"
-#include "kernels/cpu_device.h"
 #include "models/load.h"
 #include "quant/calibrate.h"
 #include "quant/mix.h"
@@ -18,7 +17,7 @@ namespace makar {
 namespace {
 
 struct QuantizeCommand {
-  std::string from, to, type = "q4_k_m", tokenizer, calibration, report;
+  std::string from, to, type = "q4_k_m", tokenizer, calibration, report, device = "cpu";
   int64_t calibration_tokens = 16384, report_tokens = 4096, window = 512, threads = 0;
   bool json = false, gptq = false;
 };
@@ -63,11 +62,11 @@ Status write(const QuantizeCommand& a, GgufModel& model, ThreadPool& pool, const
   retype(model, mix, pool, calibration);
   out.after = sizes_of(model);
   if (out.after.bytes > out.before.bytes)
-    fmt::print(stderr,
-               "makar: warning: the file grows: {} has {:.2f} bits per weight, {} takes {:.2f}, and what was "
-               "lost does not "
-               "come back; quantize the original weights instead\n",
-               a.from, out.before.bits(), a.type, out.after.bits());
+    fmt::print(
+        stderr,
+        "makar: warning: the file grows: {} has {:.2f} bits per weight, {} takes {:.2f}, and lost precision "
+        "is not restored; quantize the original weights instead\n",
+        a.from, out.before.bits(), a.type, out.after.bits());
   for (const GgufSource& t : model.tensors) out.types[name(t.dtype)] += 1;
   model.fields.set("general.file_type", GgufValue::u32(static_cast<uint32_t>(file_type(mix.name()))));
   model.fields.set("general.quantization_version", GgufValue::u32(2));
@@ -82,7 +81,8 @@ Status write(const QuantizeCommand& a, GgufModel& model, ThreadPool& pool, const
 
 Status quantize(const QuantizeCommand& a, Outcome& out) {
   ThreadPool pool(static_cast<int>(a.threads));
-  CpuDevice device(pool);
+  MAKAR_TRY(const std::unique_ptr<Device> opened, open_compute(a.device, pool));
+  Device& device = *opened;
   MAKAR_TRY(GgufModel model, open_as_gguf(a.from, {a.tokenizer}));
   MAKAR_CHECK_OK(Mix::find(a.type, model.fields, model.tensors));  // fail early on an unknown name
   for (const std::string& text : model.warnings) warn(text);
@@ -160,6 +160,7 @@ int run_quantize(const std::vector<std::string>& arguments) {
   options.add("--report-tokens", &a.report_tokens, "number of tokens of that text to use", "N");
   options.add("-c --ctx-size", &a.window, "window length in tokens for both texts", "N");
   declare_threads(options, a.threads);
+  declare_device(options, a.device);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (!a.to.ends_with(".gguf") || a.window < 2 || a.report_tokens < 2 || a.calibration_tokens < 1) {
     fmt::print(stderr,

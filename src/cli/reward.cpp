@@ -10,10 +10,13 @@
 
 namespace makar {
 
-int run_reward_score(const std::vector<std::string>& arguments);  // reward_score.cpp
-int run_reward_best(const std::vector<std::string>& arguments);   // reward_best.cpp
+int run_reward_score(const std::vector<std::string>& arguments);    // reward_score.cpp
+int run_reward_best(const std::vector<std::string>& arguments);     // reward_best.cpp
+int run_reward_quality(const std::vector<std::string>& arguments);  // reward_quality.cpp
 
 namespace {
+
+constexpr double kRewardAdapterRate = 1e-4;
 
 struct Reward : FineTuned {
   double margin = 0, centring = 0;
@@ -26,8 +29,27 @@ void declare(Options& o, Reward& s) {
   o.add("--margin", &s.margin, "margin by which the score of the better answer should be higher", "X");
   o.add("--center-rewards-coefficient", &s.centring,
         "weight of the squared sum of the scores of a pair, which keeps scores around 0 (try 0.01)", "X");
-  o.add("--sequence-len", &s.sequence_len, "tokens of prompt and answer; longer ones lose their beginning",
-        "N");
+  o.add("--sequence-len", &s.sequence_len,
+        "maximum tokens of prompt and answer; longer ones are truncated at the beginning", "N");
+  o.group("Adapter");
+  o.add("--adapter", &s.adapter,
+        "lora: train an adapter and the head on the frozen model; the saved model has it merged", "KIND");
+  o.add("--lora-r", &s.rank, "rank of the adapter", "N");
+  o.add("--lora-alpha", &s.alpha, "the adapter's scale is alpha / r", "X");
+  o.add("--lora-dropout", &s.dropout, "dropout on the adapter's input", "X");
+  o.add("--lora-target-modules", &s.targets,
+        "names of the adapted modules (or their last parts), or all-linear, the default; repeat for more",
+        "NAME");
+}
+
+// The adapter on the frozen body; the head is trained in full.
+Status adapt(const Reward& s, const LoadedModel& loaded, Device& device, Json& identity) {
+  MAKAR_TRY(const auto adapter, put_adapter(s, loaded, device));
+  if (!adapter) return Done{};
+  for (const auto& p : loaded.model->parameters().all())
+    if (p->name.starts_with("head.")) p->trainable = true;
+  identity["adapter"] = {adapter->rank, adapter->scale(), adapter->dropout, adapter->targets};
+  return Done{};
 }
 
 Status check_options(const Reward& s) {
@@ -77,19 +99,25 @@ int train(Reward& s, const std::string& command) {
   const auto seed = static_cast<uint64_t>(s.common.loop.seed);
   const auto loaded = with_reward_head(language->model(), s.base_model, seed);
   if (!loaded.ok()) return report(loaded.error());
-  say_trained_parameters(s.common, *loaded->model);
   Json identity = {
       {"base_model", s.base_model}, {"margin", s.margin}, {"center_rewards_coefficient", s.centring}};
+  if (const Status adapted = adapt(s, *loaded, device, identity); !adapted.ok())
+    return report(adapted.error()), 2;
+  say_trained_parameters(s.common, *loaded->model);
   auto data = read_data(s, *language, identity);
   if (!data.ok()) return report(data.error());
   RewardTask task(*loaded->model, std::move(*data),
                   {static_cast<float>(s.margin), static_cast<float>(s.centring)},
                   s.common.loop.micro_batch_size, seed);
   const Tokenizer* tokenizer = language->has_tokenizer() ? &language->tokenizer() : nullptr;
-  const int code =
-      run_job({s.common, *loaded, task, device, nullptr, tokenizer, s.base_model, "trained", command,
-               identity, s.base_model,
-               tokenizer ? tokenizer_config(s.base_model, *tokenizer) : Json::object(), s.used_template});
+  TrainJob job{
+      s.common,       *loaded,      task,
+      device,         nullptr,      tokenizer,
+      s.base_model,   "trained",    command,
+      identity,       s.base_model, tokenizer ? tokenizer_config(s.base_model, *tokenizer) : Json::object(),
+      s.used_template};
+  job.merge = s.has_adapter();
+  const int code = run_job(job);
   if (code != 0 || s.common.lr_find) return code;
   const Status written = write_calibration(s, task);
   return written.ok() ? 0 : report(written.error());
@@ -102,20 +130,28 @@ int run_reward(const std::vector<std::string>& arguments) {
     return run_reward_score({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments[0] == "best")
     return run_reward_best({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments[0] == "quality")
+    return run_reward_quality({arguments.begin() + 1, arguments.end()});
   Reward s;
   s.common.loop.output_dir = "runs/reward", s.common.loop.learning_rate = 1e-5;
   s.common.loop.micro_batch_size = 4;
   Options options(
       "reward",
       "Train a reward model: a language model with a head that scores answers, from pairs (prompt, chosen, "
-      "rejected) or rankings (prompt, answers, ranks). A RECIPE.yaml and key=value words set options too.",
+      "rejected) or rankings (prompt, answers, ranks). A RECIPE.yaml and key=value arguments set options "
+      "too.",
       "makar reward -m DIR -d ranked.jsonl -o runs/mine");
   options.subcommand("score", "score answers with a reward model");
+  options.subcommand("quality", "train heads that rate qualities of answers");
   options.subcommand("best", "sample answers and keep the best");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
   if (const Status ok = check_f32(s.common, "reward"); !ok.ok()) return report(ok.error());
   if (const Status checked = check_options(s); !checked.ok()) return report(checked.error()), 2;
+  if (const Status checked = check_fine_tuned(s, options, kRewardAdapterRate); !checked.ok())
+    return report(checked.error()), 2;
+  if (s.adapter == "qlora")
+    return report(error_of(Error::Kind::kUnsupported, "adapter", "a reward model takes lora, not qlora")), 2;
   return train(s, command_line("reward", arguments));
 }
 

@@ -69,7 +69,7 @@ Result<std::vector<std::vector<RewardedAnswer>>> answer(const BestCommand& c, Po
   for (size_t i = 0; i < rollouts.size(); ++i) {
     if (!answers[i].finished) rewards[i] -= c.policy.missing_eos_penalty, sums.cut += 1;
     sums.answers += 1, sums.reward += rewards[i];
-    // A cut answer is no example to learn from, but it may be the worse one of a pair.
+    // A truncated answer is not a good example, but it may be the worse one of a pair.
     if (answers[i].finished || c.form != "best")
       out[rollouts[i].prompt].push_back({answers[i].text, rewards[i]});
   }
@@ -185,13 +185,13 @@ int run_reward_best(const std::vector<std::string>& arguments) {
       .required = true;
   options.add("--allow-programs", &c.allow_programs, "allow rewards by programs: they run with your rights");
   options.add("--missing-eos-penalty", &c.policy.missing_eos_penalty,
-              "subtracted from the reward of answers cut at the longest length", "X");
+              "subtracted from the reward of truncated answers", "X");
   options.group("Sampling");
   options.add("-n --num-generations", &c.policy.group, "answers per prompt", "N");
   options.add("--max-completion-length --max-new-tokens", &c.policy.max_new_tokens,
-              "tokens of the longest answer", "N");
-  options.add("--temp", &c.temperature, "temperature of sampling", "X");
-  options.add("--seed", &c.seed, "seed of sampling", "N");
+              "maximum number of tokens per answer", "N");
+  options.add("--temp", &c.temperature, "sampling temperature", "X");
+  options.add("--seed", &c.seed, "random seed", "N");
   options.group("Output");
   options.add("-q --quiet", &c.quiet, "print no progress");
   options.add("--json", &c.json, "print the figures as JSON");

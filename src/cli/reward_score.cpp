@@ -6,7 +6,8 @@
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "data/schema.h"
-#include "train/reward.h"
+#include "llm/classify.h"
+#include "train/quality.h"
 
 namespace makar {
 namespace {
@@ -41,8 +42,13 @@ Result<Asked> read_line(const std::string& line, const ConversationEncoder& enco
 
 class Scorer {
  public:
-  Scorer(const Model& model, const ConversationEncoder& encoder, Device& device, bool summary)
-      : model_(model), encoder_(encoder), device_(device), summary_(summary) {}
+  Scorer(const Model& model, std::vector<std::string> qualities, const ConversationEncoder& encoder,
+         Device& device, bool summary)
+      : model_(model),
+        qualities_(std::move(qualities)),
+        encoder_(encoder),
+        device_(device),
+        summary_(summary) {}
 
   // False: the output is closed.
   bool run(const std::vector<std::string_view>& lines, size_t first) {
@@ -53,12 +59,8 @@ class Scorer {
       if (asked.back().ok())
         for (const auto& ids : asked.back()->answers.ids) batch.add(ids);
     }
-    Tensor scores;
-    if (!batch.sequences.empty()) {
-      Context ctx{device_};
-      ForwardContext f{ctx};
-      scores = reward_scores(f, model_, batch).host();
-    }
+    std::vector<Json> rated;  // the probabilities of a quality model, by answer
+    const std::vector<float> scores = score(batch, rated);
     size_t at = 0;
     for (size_t i = 0; i < asked.size(); ++i) {
       if (!asked[i].ok()) {
@@ -67,12 +69,16 @@ class Scorer {
         continue;
       }
       const RankedAnswers& answers = asked[i]->answers;
-      const auto own = scores.span().subspan(at, answers.ids.size());
+      const auto own = std::span<const float>(scores).subspan(at, answers.ids.size());
+      const std::vector<Json> ratings(
+          rated.begin() + static_cast<int64_t>(rated.empty() ? 0 : at),
+          rated.begin() + static_cast<int64_t>(rated.empty() ? 0 : at + answers.ids.size()));
       at += answers.ids.size();
       if (asked[i]->ranked) compared_.add(own, compared_pairs({&answers, 1}, 0));
       if (summary_) continue;
-      const Json json = asked[i]->ranked ? Json{{"scores", std::vector<float>(own.begin(), own.end())}}
-                                         : Json{{"score", own[0]}};
+      Json json = asked[i]->ranked ? Json{{"scores", std::vector<float>(own.begin(), own.end())}}
+                                   : Json{{"score", own[0]}};
+      if (!ratings.empty()) json["ratings"] = asked[i]->ranked ? Json(ratings) : ratings[0];
       if (!print_out(json.dump() + "\n")) return false;
     }
     return true;
@@ -82,7 +88,27 @@ class Scorer {
   size_t bad() const { return bad_; }
 
  private:
+  std::vector<float> score(const Batch& batch, std::vector<Json>& rated) const {
+    if (batch.sequences.empty()) return {};
+    if (qualities_.empty()) {
+      Context ctx{device_};
+      ForwardContext f{ctx};
+      const Tensor scores = reward_scores(f, model_, batch).host();
+      return {scores.span().begin(), scores.span().end()};
+    }
+    std::vector<float> out;
+    const Tensor probabilities = quality_probabilities(device_, model_, batch);
+    for (size_t i = 0; i < batch.sequences.size(); ++i) {
+      const auto own = probabilities.span().subspan(i * qualities_.size(), qualities_.size());
+      out.push_back(static_cast<float>(quality_score(qualities_, own)));
+      Json& json = rated.emplace_back(Json::object());
+      for (size_t q = 0; q < qualities_.size(); ++q) json[qualities_[q]] = own[q];
+    }
+    return out;
+  }
+
   const Model& model_;
+  std::vector<std::string> qualities_;  // empty: a reward model
   const ConversationEncoder& encoder_;
   Device& device_;
   bool summary_;
@@ -99,10 +125,11 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   bool json = false;
   Options options(
       "reward score",
-      "Score answers with a reward model: one line of JSON per record of JSONL. Records are {\"prompt\", "
+      "Score answers with a reward model or a quality model: one line of JSON per record of JSONL. Records "
+      "are {\"prompt\", "
       "\"completion\"}, {\"messages\"}, pairs (prompt, chosen, rejected) or rankings (prompt, answers, "
       "ranks); for "
-      "the last two, the accuracy is printed at the end.",
+      "the last two, the accuracy is printed at the end. A quality model also prints its ratings.",
       "makar reward score -m runs/mine pairs.jsonl");
   model.declare(options);
   model.declare_chat(options);
@@ -110,7 +137,9 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   options.group("Data");
   options.positional("FILE", &files, "JSONL files; standard input if there is none").required = false;
   options.add("--sequence-len", &length,
-              "tokens of prompt and answer; longer ones lose their beginning; 0: the model's context", "N");
+              "maximum tokens of prompt and answer; longer ones are truncated at the beginning; 0: the "
+              "model's context",
+              "N");
   options.add("--json", &json, "print only the accuracy and calibration over all pairs, as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (length < 0 || length == 1)
@@ -120,7 +149,8 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   const auto language = open_model(model, **compute);
   if (!language.ok()) return report(language.error());
   const ModelSpec& spec = language->spec();
-  if (const Status s = check_reward_model(spec, model.model); !s.ok()) return report(s.error());
+  const bool quality = check_quality_model(spec, model.model).ok();
+  if (const Status s = check_reward_model(spec, model.model); !quality && !s.ok()) return report(s.error());
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
   FineTuned template_options;
@@ -130,7 +160,8 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   const int64_t context = spec.max_positions > 0 ? spec.max_positions : 4096;
   const ConversationEncoder encoder(language->tokenizer(), std::move(*chat),
                                     {length > 0 ? std::min(length, context) : context, false, true});
-  Scorer scorer(language->model(), encoder, **compute, json);
+  Scorer scorer(language->model(), quality ? label_names(spec) : std::vector<std::string>(), encoder,
+                **compute, json);
   constexpr size_t kTogether = 16;
   const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
     for (size_t i = 0; i < lines.size(); i += kTogether)

@@ -136,8 +136,8 @@ bool score_lines(Engine& engine, const LanguageModel& language, const std::vecto
 
 int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::string>& arguments) {
   Options options(name,
-                  c.summary ? "Perplexity of a text; of any length, in overlapping windows."
-                            : "Log-probabilities of a completion after a prompt, or of a whole text.",
+                  c.summary ? "Compute the perplexity of a text of any length, in overlapping windows."
+                            : "Compute log-probabilities of a completion after a prompt, or of a whole text.",
                   c.summary ? "makar perplexity -m MODEL book.txt"
                             : "makar score -m MODEL -p \"The capital of France is\" --completion \" Paris\"");
   c.model.declare(options);
@@ -147,8 +147,9 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
       .positional("FILE", &c.files,
                   "the text to score, or the lines of --jsonl; standard input if there is none")
       .required = false;
-  options.add("-f --file", &c.files, "the same, as an option", "FILE");
-  options.add("-p --prompt", &c.prompt, "text before the completion; not scored", "TEXT");
+  options.add("-f --file", &c.files, "FILE as an option", "FILE");
+  options.add("-p --prompt", &c.prompt,
+              "text before the completion, or what an encoder-decoder reads; not scored", "TEXT");
   options.add("--completion --text", &c.completion, "the text to score", "TEXT");
   options.group("Output");
   options.add("--top", &c.top, "print this many alternatives for each token", "N");
@@ -173,9 +174,9 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
   if (!budget.ok()) return report(budget.error()), 2;
   const auto language = open_model(c.model, device, *budget);
   if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || language->spec().encoder)
+  if (!language->spec().decoder)
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
-                           "scoring needs a decoder-only language model, this is a {}",
+                           "scoring needs a causal or sequence-to-sequence model, this is a {}",
                            language->spec().architecture));
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer"));

@@ -179,7 +179,7 @@ int evaluate(const SearchCommand& c, Searcher& searcher, Reranker* reranker) {
 
 int run_search(const std::vector<std::string>& arguments) {
   SearchCommand c;
-  Options options("search", "Searches an index made by makar index: BM25, vectors, or both.",
+  Options options("search", "Search an index made by makar index: BM25, vectors, or both.",
                   "makar search books.db \"who is Mr. Knightley\"");
   declare_index(options, c.index, c.collection);
   options.positional("QUERY", &c.words, "the query; lines of standard input if there is none").required =

@@ -12,7 +12,6 @@
 #include "base/quote.h"
 #include "cli/run.h"
 #include "cli/serve_models.h"
-#include "kernels/cpu_device.h"
 #include "lexical/toxicity.h"
 #include "serve/log_writer.h"
 #include "serve/service.h"
@@ -111,7 +110,8 @@ TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
       if ((name.empty() || state.entry->name == name) && state.entry->generates &&
           state.entry->adapter_folder.empty())
         return state.entry->path;
-    return error_of(Error::Kind::kNotFound, "model", "{} is no generating model of this server", quote(name));
+    return error_of(Error::Kind::kNotFound, "model", "{} is not a generating model of this server",
+                    quote(name));
   };
   out.command = [base_of, threads](const Json& job,
                                    const TuningFiles& files) -> Result<std::vector<std::string>> {
@@ -204,11 +204,10 @@ int run_serve(const std::vector<std::string>& arguments) {
       "price table (JSON: currency, input, output, hour, watts, kwh): cost of requests in answers, log, "
       "/metrics and on the page",
       "FILE");
-  options.add(
-      "--files", &c.files,
-      "folder for files and batches of clients, or none; makar/files in the user's data folder if not "
-      "set",
-      "FOLDER");
+  options.add("--files", &c.files,
+              "folder for clients' files and batches, or none; makar/files in the user's data folder if not "
+              "set",
+              "FOLDER");
   options.add("--store", &c.store,
               "database for the conversations of the page: a file, none, or auto for one in the user's data "
               "folder",
@@ -216,7 +215,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   options.add("--runs", &c.runs, "folder of training runs that the page shows", "FOLDER");
   options.add(
       "--fine-tuning", &c.fine_tuning,
-      "accept fine-tuning jobs (/v1/fine_tuning/jobs): adapters, trained one at a time beside serving");
+      "accept fine-tuning jobs (/v1/fine_tuning/jobs): adapters, trained one at a time while serving");
   options.add("--fine-tuning-threads", &c.tuning_threads, "threads of a job; 0 for half of the cores", "N");
   options.add("--fine-tuning-memory", &c.tuning_memory, "memory that a job may allocate, in MiB", "MIB");
   options.add("--results", &c.results, "folder of results of evaluations that the page shows", "FOLDER");
@@ -227,11 +226,12 @@ int run_serve(const std::vector<std::string>& arguments) {
       "--output-filter", &c.filter,
       "end answers before a toxic sentence, by a classifier of `makar classify train --method logistic`",
       "FILE");
-  options.add("--filter-threshold", &c.threshold, "a sentence is toxic from this probability on", "P");
-  options.add("--benign", &c.benign, "label of harmless texts of the classifier, if its name does not say so",
-              "LABEL");
+  options.add("--filter-threshold", &c.threshold, "probability from which a sentence counts as toxic", "P");
+  options.add("--benign", &c.benign,
+              "the classifier's label for harmless texts, if its name is not a usual one", "LABEL");
   options.group("Access");
-  options.add("--api-key", &c.keys, "require this key of clients; a,b or repeat for several", "KEY");
+  options.add("--api-key", &c.keys, "API key that clients must send; separate several with commas, or repeat",
+              "KEY");
   options.add("--api-key-file", &c.key_file,
               "file with one key per line, each with an optional name for the log", "FILE");
   options.add("--cors", &c.origins, "allow pages of this origin to call; * for any; may be repeated",
@@ -242,7 +242,7 @@ int run_serve(const std::vector<std::string>& arguments) {
               "prompt and generated tokens per minute per key (or address); 0 for no limit", "N");
   options.group("Limits");
   options.add("-n --max-tokens --n-predict", &c.predict,
-              "tokens of an answer when a chat request sets no limit", "N");
+              "maximum tokens per answer if a chat request sets no limit", "N");
   options.add("--parallel --max-num-seqs -np", &c.models.parallel, "maximum number of sequences per step",
               "N");
   options.add("--queue", &c.queue, "maximum number of waiting requests per key; more get status 429", "N");
@@ -252,6 +252,7 @@ int run_serve(const std::vector<std::string>& arguments) {
               "N");
   options.add("--drain-time", &c.drain, "seconds that requests in flight may take after SIGTERM", "N");
   options.add("--max-file-size", &c.max_file_size, "maximum size of an uploaded file in megabytes", "MB");
+  declare_device(options, c.models.model.device);
   c.models.engine.declare(options);
   c.models.speculation.declare(options);
   add_sampler_options(options, c.sampler);
@@ -264,6 +265,8 @@ int run_serve(const std::vector<std::string>& arguments) {
   if (!entries.ok()) return report(entries.error()), 2;
   auto collections = c.models.collections(*entries);
   if (!collections.ok()) return report(collections.error()), 2;
+  auto device = c.models.model.open_device();
+  if (!device.ok()) return report(device.error()), 2;
   const auto budget = c.models.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const std::string name = entries->front().name;
@@ -271,9 +274,8 @@ int run_serve(const std::vector<std::string>& arguments) {
   // Destroyed in reverse order: requests in flight are released before the server.
   LogWriter log(STDERR_FILENO);
   std::unique_ptr<HttpServer> server;
-  CpuDevice device(static_cast<int>(c.models.model.threads));
   Turns turns;
-  ModelRegistry registry(std::move(*entries), c.models.opener(device, turns, alone), c.models.most);
+  ModelRegistry registry(std::move(*entries), c.models.opener(**device, turns, alone), c.models.most);
   if (const Status opened = registry.open_first(); !opened.ok()) return report(opened.error());
   ServeOptions serve;
   if (!c.prices.empty()) {

@@ -178,8 +178,16 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
     if (flags.mem_budget == 0 && !alone) flags.mem_budget = static_cast<double>(machine_bytes()) / 2e6;
     MAKAR_TRY(MemoryBudget budget, flags.budget());
     if (budget.bytes > 0) budget.bytes = std::max<int64_t>(budget.bytes - reserved, 1);
-    CpuDevice loading(static_cast<int>(model.threads));  // the engines of other models keep running
-    MAKAR_TRY(LanguageModel language, open_model(own, loading, budget));
+    // On the CPU the engines of other models keep running; the kernels of another device run one after
+    // another.
+    const bool on_host = device.memory().is_host();
+    std::optional<Turns::Turn> turn;
+    std::unique_ptr<Device> loading;
+    if (on_host)
+      loading = std::make_unique<CpuDevice>(static_cast<int>(model.threads));
+    else
+      turn.emplace(turns);
+    MAKAR_TRY(LanguageModel language, open_model(own, on_host ? *loading : device, budget));
     if (!language.has_tokenizer())
       return error_of(Error::Kind::kNotFound, entry.path, "has no tokenizer, which serving needs");
     SpeculationOptions drafts;

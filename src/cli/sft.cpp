@@ -26,10 +26,13 @@ void declare(Options& o, Sft& s) {
   declare_common(o, s.common);
   declare_base(o, s);
   o.group("Objective");
-  o.add("--sequence-len", &s.sequence_len, "tokens of a conversation; longer ones are cut at their end", "N");
+  o.add("--sequence-len", &s.sequence_len,
+        "maximum tokens per conversation; longer ones are truncated at the end", "N");
   o.add("--sample-packing", &s.sample_packing,
-        "an example is a pack of conversations with up to sequence_len tokens; each attends to itself only");
+        "pack conversations into examples of up to sequence_len tokens; attention does not cross "
+        "conversations");
   o.add("--train-on-inputs", &s.train_on_inputs, "train on all tokens, not only on the assistant's");
+  declare_qat(o, s.common);
   declare_adapter(o, s);
 }
 
@@ -41,6 +44,12 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   const auto seed = static_cast<uint64_t>(s.common.loop.seed);
   const auto smoothing = static_cast<float>(s.common.loop.label_smoothing);
   const int64_t batch = s.common.loop.micro_batch_size;
+  if (spec.reads_pictures())
+    return error_of(
+        Error::Kind::kUnsupported, s.base_model,
+        "a {} reads pictures, which no text dataset has; train it on tensors, a .safetensors file "
+        "with in.pixel_values",
+        spec.architecture);
   if (s.sample_packing && (spec.head.kind != HeadKind::kCausalLm || spec.encoder))
     return error_of(Error::Kind::kUnsupported, "sample_packing",
                     "packs conversations; a {} does not learn them", spec.architecture);
@@ -85,6 +94,8 @@ int train(Sft& s, const std::string& command) {
   Json identity = {{"base_model", s.base_model},
                    {"adapter", adapter->has_value() ? (*adapter)->scale() : 0.0f}};
   if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;
+  const auto round = open_qat(s.common, *loaded.model, adapter->has_value(), pool, identity);
+  if (!round.ok()) return report(round.error()), 2;
   const AdapterConfig* saved = adapter->has_value() ? &**adapter : nullptr;
   if (s.common.datasets[0].ends_with(".safetensors")) {
     auto task = GivenBatchTask::open(*loaded.model, s.common.datasets[0],
@@ -100,8 +111,21 @@ int train(Sft& s, const std::string& command) {
   const auto task = make_task(s, *language, identity);
   if (!task.ok()) return report(task.error());
   const Tokenizer& tokenizer = language->tokenizer();
-  return run_job({s.common, loaded, **task, device, saved, &tokenizer, s.base_model, "fine-tuned", command,
-                  identity, s.base_model, tokenizer_config(s.base_model, tokenizer), s.used_template});
+  return run_job({s.common,
+                  loaded,
+                  **task,
+                  device,
+                  saved,
+                  &tokenizer,
+                  s.base_model,
+                  "fine-tuned",
+                  command,
+                  identity,
+                  s.base_model,
+                  tokenizer_config(s.base_model, tokenizer),
+                  s.used_template,
+                  {},
+                  *round});
 }
 
 }  // namespace
@@ -111,7 +135,7 @@ int run_sft(const std::vector<std::string>& arguments) {
   s.common.loop.output_dir = "runs/sft", s.common.loop.learning_rate = 2e-5;
   Options options("sft",
                   "Fine-tune a model on conversations (an encoder-decoder on source and target, an embedding "
-                  "model on anchor and positive). A RECIPE.yaml and key=value words set options too.",
+                  "model on anchor and positive). A RECIPE.yaml and key=value arguments set options too.",
                   "makar sft --base-model DIR --datasets chats.jsonl --adapter lora -o runs/mine");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;

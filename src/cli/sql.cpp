@@ -185,7 +185,7 @@ int ask_model(SqlCommand& c, const SqlReader& database, const std::string& quest
 int run_sql(const std::vector<std::string>& arguments) {
   SqlCommand c;
   Options options("sql",
-                  "Answers a question about a SQLite database or a CSV file: a model writes a SELECT "
+                  "Answer a question about a SQLite database or a CSV file: a model writes a SELECT "
                   "statement, which is shown "
                   "and run. It cannot change the database.",
                   "makar sql sales.db -m MODEL \"which products sold the most?\"");
@@ -195,10 +195,10 @@ int run_sql(const std::vector<std::string>& arguments) {
   options.add("--query", &c.query, "run this statement instead of asking a model", "SQL");
   options.add("--table", &c.table, "the name of the table of a CSV file; its file name if not set", "NAME");
   options.add("--attempts", &c.question.attempts,
-              "queries that are tried; each sees the errors of those before", "N");
+              "maximum number of queries; each retry gets the errors of the previous ones", "N");
   options.add("--free", &c.free, "do not restrict the model to the grammar of SELECT");
-  options.add("--max-rows", &c.question.limits.rows, "rows that are printed at most", "N");
-  options.add("--max-seconds", &c.question.limits.seconds, "time of a query", "S");
+  options.add("--max-rows", &c.question.limits.rows, "maximum number of rows", "N");
+  options.add("--max-seconds", &c.question.limits.seconds, "time limit of a query in seconds", "S");
   options.group("Evaluation");
   options.add("--eval", &c.eval,
               "measure on questions with reference statements, {\"question\", \"sql\"} per line: execution "

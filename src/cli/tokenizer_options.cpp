@@ -39,8 +39,8 @@ void TokenizerOptions::declare_special(Options& options) {
   options.group("Special tokens");
   options.add("--special", &special, "add the special tokens of the post-processor");
   options.add("--parse-special", &parse_special,
-              "turn special tokens spelled in the text into their ids; plain text otherwise");
-  options.add("--forbid-special", &forbid_special, "fail on special tokens spelled in the text");
+              "parse special tokens in the text; otherwise they are plain text");
+  options.add("--forbid-special", &forbid_special, "fail if the text contains special tokens");
 }
 
 Status TokenizerOptions::resolve() {

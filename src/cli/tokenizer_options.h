@@ -17,7 +17,7 @@ struct TokenizerOptions {
 
   void declare(Options& options);
   void declare_special(Options& options);
-  Status resolve();  // takes the tokenizer out of the words
+  Status resolve();  // removes the tokenizer from the arguments
   EncodeOptions encode_options() const;
 };
 

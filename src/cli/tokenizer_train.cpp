@@ -79,7 +79,7 @@ Result<TrainSettings> settings_of(const TrainCommand& c) {
     MAKAR_TRY(s.pipeline, TrainPipeline::named(pipeline, s.special_tokens));
   } else {
     MAKAR_TRY(const Json other, read_json(is_folder(c.like) ? c.like + "/tokenizer.json" : c.like));
-    if (!other.is_object()) return error_at(c.like, "is no tokenizer.json");
+    if (!other.is_object()) return error_at(c.like, "is not a tokenizer.json");
     const auto stage = [&](const char* name) { return other.contains(name) ? other[name] : Json(); };
     s.pipeline = {stage("normalizer"), stage("pre_tokenizer"), stage("post_processor"), stage("decoder")};
   }

@@ -10,6 +10,8 @@
 #include "base/version.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "models/adapter.h"
+#include "quant/rounding.h"
 #include "train/lr_find.h"
 #include "train/svg.h"
 
@@ -86,6 +88,27 @@ std::optional<int> parse_training(Options& options, const std::vector<std::strin
   if (!lock.ok()) return report(lock.error());
   common.lock.emplace(std::move(*lock));
   return std::nullopt;
+}
+
+void declare_qat(Options& o, TrainCommon& c) {
+  o.group("Objective");
+  o.add(
+      "--qat --quantization-aware", &c.qat,
+      "quantization-aware training: weights are rounded to this type in the forward pass (q4_0, q8_0, ...); "
+      "then makar quantize --type loses less",
+      "TYPE");
+}
+
+Result<RoundWeight> open_qat(const TrainCommon& common, Model& model, bool adapter, ThreadPool& pool,
+                             Json& identity) {
+  if (common.qat.empty()) return RoundWeight();
+  MAKAR_TRY(const DType type, rounding_type(common.qat));
+  if (adapter)
+    return error_of(Error::Kind::kUnsupported, "qat",
+                    "rounds trained weights, and an adapter leaves its base unchanged; --quantize-base "
+                    "quantizes that");
+  identity["qat"] = common.qat;
+  return RoundWeight(rounding_of(model, type, pool));
 }
 
 Status check_f32(const TrainCommon& common, const std::string& command) {
@@ -171,7 +194,8 @@ int run_job(const TrainJob& job) {
                   job.device,
                   events,
                   &stop_on_signal(),
-                  job.identity};
+                  job.identity,
+                  job.round};
   if (common.lr_find) return run_search(loop, common);
   const auto result = run_loop(loop);
   end_line();
@@ -182,6 +206,7 @@ int run_job(const TrainJob& job) {
                common.loop.output_dir, result->steps);
     return 0;
   }
+  if (job.merge) merge_adapter(job.loaded, job.device);
   Json run = {{"makar", kMakarVersion},
               {"threads", job.device.threads()},
               {"datasets", common.datasets},

@@ -25,6 +25,7 @@ struct TrainCommon {
   std::string device = "cpu";
   int64_t threads = 0;
   bool quiet = false, json = false;
+  std::string qat;       // type of quantization-aware training; "": none
   bool lr_find = false;  // run the learning rate range test instead of training
   int64_t lr_find_steps = 100;
   std::optional<RunLock> lock;  // on output_dir, from parsing to the end of the command
@@ -34,6 +35,13 @@ void declare_common(Options& options, TrainCommon& common);
 // Parses recipe and options; returns an exit code if the command should end here.
 std::optional<int> parse_training(Options& options, const std::vector<std::string>& arguments,
                                   TrainCommon& common);
+
+// "--qat" of commands that train language models.
+void declare_qat(Options& options, TrainCommon& common);
+// What rounds the weights of `model` for --qat, and the setting in `identity`; null without it. An adapter
+// cannot be trained so: its base does not change.
+Result<RoundWeight> open_qat(const TrainCommon& common, Model& model, bool adapter, ThreadPool& pool,
+                             Json& identity);
 
 // An error if --bf16 is given: `command` trains in f32 only.
 Status check_f32(const TrainCommon& common, const std::string& command);
@@ -68,6 +76,8 @@ struct TrainJob {
   Json tokenizer_config = Json::object();  // for a tokenizer whose folder has no tokenizer_config.json
   std::string chat_template = "";          // saved with the model; "": the base's own
   std::vector<TrainedModel> others = {};   // trained besides, by name
+  RoundWeight round = nullptr;             // quantization-aware training
+  bool merge = false;                      // merge the model's adapter before it is saved
 };
 int run_job(const TrainJob& job);
 

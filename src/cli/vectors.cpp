@@ -1,4 +1,4 @@
-// makar vectors: trains word vectors and asks them for neighbours, analogies, similarities and a map.
+// makar vectors: trains, queries, evaluates, draws and converts word vectors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,14 +43,13 @@ void declare(Options& o, TrainVectors& c) {
   o.add("--context-power", &c.context_power, "ppmi: exponent of context counts", "X");
   o.add("--singular-power", &c.power, "ppmi, lsa: exponent of singular values", "X");
   o.group("Words");
-  o.add("--split", &c.words.split, "space: words are separated by white space; words: punctuation apart",
-        "NAME");
+  o.add("--split", &c.words.split, "space: split at white space; words: split off punctuation too", "NAME");
   o.add("--lower", &c.words.lower, "convert to lower case");
-  o.add("--min-count", &c.min_count, "rarer words are dropped", "N");
+  o.add("--min-count", &c.min_count, "drop words with fewer occurrences", "N");
   o.add("--max-words", &c.max_words, "keep only the most frequent words; 0: all", "N");
   o.group("Performance");
   o.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
-  o.add("--memory", &c.memory, "memory for counting pairs of words, in MB; beyond it temporary files", "MB");
+  o.add("--memory", &c.memory, "memory for counting pairs of words, in MB; spills to temporary files", "MB");
   o.group("Output");
   o.add("-q --quiet", &c.quiet, "print no progress");
   o.add("--json", &c.json, "print the result as JSON");
@@ -121,7 +120,7 @@ Result<WordVectors> train(const TrainVectors& c, const std::vector<DataPath>& pa
 
 int run_vectors_train(const std::vector<std::string>& arguments) {
   TrainVectors c;
-  Options options("vectors train", "Train word vectors: word2vec, GloVe, or counts with singular values.",
+  Options options("vectors train", "Train word vectors: word2vec, GloVe, or the SVD of counts.",
                   "makar vectors train books/ --lower --split words -o books.vec");
   declare(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -140,7 +139,7 @@ int run_vectors_train(const std::vector<std::string>& arguments) {
   const Json out = {
       {"file", c.output}, {"method", c.method}, {"words", vectors->words.size()}, {"dim", vectors->width}};
   return print_out(c.json ? out.dump() + "\n"
-                          : fmt::format("{}: {}, {} words, {} numbers each\n", c.output, c.method,
+                          : fmt::format("{}: {}, {} words, {} dimensions\n", c.output, c.method,
                                         vectors->words.size(), vectors->width))
              ? 0
              : 1;
@@ -176,7 +175,7 @@ int run_neighbors(const std::vector<std::string>& arguments) {
                   "makar vectors neighbors books.vec king");
   options.positional("FILE", &path, "file of vectors: word2vec text or binary, GloVe");
   options.positional("WORDS", &words, "words");
-  options.add("-k --top-k", &count, "how many", "N");
+  options.add("-k --top-k", &count, "number of words to print", "N");
   options.add("--json", &json, "print JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (count < 1) return report(error_at("--top-k", "must be 1 or more, got {}", count)), 2;
@@ -203,7 +202,7 @@ int run_analogy(const std::vector<std::string>& arguments) {
                   "makar vectors analogy books.vec man king woman");
   options.positional("FILE", &path, "file of vectors");
   options.positional("WORDS", &words, "A, B and C");
-  options.add("-k --top-k", &count, "how many", "N");
+  options.add("-k --top-k", &count, "number of words to print", "N");
   options.add("--json", &json, "print JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (words.size() != 3 || count < 1)
@@ -278,7 +277,7 @@ int run_map(const std::vector<std::string>& arguments) {
   options.add("-o --output --out", &output, "SVG file to write", "FILE").required = true;
   options.add("--method", &method, "tsne, or pca (principal components)", "NAME");
   options.add("-n --count", &count, "the first N words of the file", "N");
-  options.add("--words", &words, "these words instead", "WORD");
+  options.add("--words", &words, "draw these words instead", "WORD");
   options.add("--perplexity", &tsne_options.perplexity, "tsne: number of neighbours", "X");
   options.add("--iterations", &tsne_options.iterations, "tsne: steps", "N");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -325,7 +324,7 @@ int run_vectors_convert(const std::vector<std::string>& arguments) {
   std::string path, output, format = "binary";
   Options options("vectors convert", "Convert a file of vectors between word2vec's formats and GloVe's.",
                   "makar vectors convert glove.txt vectors.bin --format binary");
-  options.positional("FILE", &path, "file of vectors; the format is recognised");
+  options.positional("FILE", &path, "file of vectors in any of the formats");
   options.positional("OUTPUT", &output, "file to write");
   options.add("--format", &format, "text or binary (word2vec's), or glove (text without a header)", "NAME");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -335,7 +334,7 @@ int run_vectors_convert(const std::vector<std::string>& arguments) {
   if (!vectors.ok()) return report(vectors.error());
   if (const Status s = save_vectors(*vectors, *kind, output); !s.ok()) return report(s.error());
   return print_out(
-             fmt::format("{}: {} words, {} numbers each\n", output, vectors->words.size(), vectors->width))
+             fmt::format("{}: {} words, {} dimensions\n", output, vectors->words.size(), vectors->width))
              ? 0
              : 1;
 }
@@ -345,13 +344,13 @@ int run_vectors_convert(const std::vector<std::string>& arguments) {
 int run_vectors(const std::vector<std::string>& arguments) {
   constexpr Command kVectorCommands[] = {
       {"train", "train vectors: skip-gram, CBOW, GloVe, PPMI, LSA", run_vectors_train},
-      {"neighbors", "the words nearest to a word", run_neighbors},
-      {"analogy", "A is to B as C is to ?", run_analogy},
-      {"eval", "word similarity and analogy sets", run_vectors_eval},
+      {"neighbors", "print the words nearest to a word", run_neighbors},
+      {"analogy", "answer A is to B as C is to ?", run_analogy},
+      {"eval", "evaluate on word similarity and analogies", run_vectors_eval},
       {"map", "draw words in the plane", run_map},
       {"convert", "convert between file formats", run_vectors_convert},
   };
-  return run_subcommand("vectors", "Word vectors: train, compare, draw, convert.",
+  return run_subcommand("vectors", "Train, query, evaluate, draw and convert word vectors.",
                         "makar vectors train books/ --lower --split words -o books.vec", kVectorCommands,
                         arguments);
 }

@@ -51,7 +51,8 @@ Result<std::vector<std::string>> write_folder(const ModelSource& source, const s
   } else {
     for (const char* name :
          {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.model",
-          "vocab.txt", "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json"})
+          "vocab.txt", "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json",
+          "preprocessor_config.json", "processor_config.json"})
       MAKAR_CHECK_OK(copy_if_there(source.path, folder, name));
   }
   MAKAR_CHECK_OK(add_hashes(folder));

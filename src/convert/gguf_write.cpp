@@ -44,6 +44,7 @@ Result<GgufFields> gguf_fields(const LoadedModel& loaded) {
                      : key.kind == GgufKey::kReal  ? GgufValue::f32(static_cast<float>(v))
                                                    : GgufValue::flag(v != 0));
   }
+  if (section->put) section->put(spec, fields);
   MAKAR_CHECK_OK(put_rope_fields(spec, section->architecture, fields));
   return fields;
 }
@@ -53,7 +54,7 @@ Result<std::vector<GgufSource>> gguf_sources(const LoadedModel& loaded) {
   MAKAR_TRY(const GgufSection* section, section_of(loaded));
   std::vector<GgufSource> out;
   for (const NamedSlice& slice : expand(section->names(model.spec()), model.parameters())) {
-    const DType type = slice.offset != 0 ? DType::kF32 : slice.ours[0]->value.dtype();
+    const DType type = slice.offset != 0 || slice.negative_exp ? DType::kF32 : slice.ours[0]->value.dtype();
     out.push_back({slice.theirs, type, slice.shape(), [slice]() -> Result<Tensor> {
                      std::vector<Tensor> parts;
                      for (const Parameter* p : slice.ours) parts.push_back(p->value);

@@ -52,7 +52,7 @@ struct CurateReport {
   std::map<std::string, Drop> drops;        // by reason
   std::map<std::string, uint64_t> changed;  // documents that a cleaner changed
   std::array<uint64_t, kPiiKinds> pii = {};
-  std::map<std::string, uint64_t> languages;      // of documents, if asked
+  std::map<std::string, uint64_t> languages;      // of documents, with a language model
   std::map<int, uint64_t> lengths, kept_lengths;  // by power of two of bytes
   Json json() const;
   std::string text() const;  // Markdown

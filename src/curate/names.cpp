@@ -71,7 +71,7 @@ NamesResult remove_names(std::string_view text, const HmmTagger* tagger) {
     return w.size() > 1 && w[0] >= 'A' && w[0] <= 'Z' &&
            (std::islower(static_cast<unsigned char>(w[1])) || w[1] == '\'');  // O'Brien
   };
-  // Whether only a blank, or a full stop and a blank after a title or an initial, stands before word i.
+  // Whether word i follows word i - 1 after one blank or, if `stop` is set, after a full stop and a blank.
   const auto follows = [&](size_t i, bool stop) {
     const std::string_view between = text.substr(words[i - 1].end, words[i].begin - words[i - 1].end);
     return between == " " || (stop && between == ". ");
@@ -87,7 +87,7 @@ NamesResult remove_names(std::string_view text, const HmmTagger* tagger) {
     for (size_t j = title ? i + 1 : i; j < next; ++j) named[j] = true;
   }
   if (tagger && !words.empty()) {
-    // Sentences of at most this many words are tagged at once.
+    // Tags the text in chunks of at most this many words.
     constexpr size_t kMost = 200;
     for (size_t first = 0; first < words.size(); first += kMost) {
       std::vector<std::string> some;

@@ -1,5 +1,5 @@
-// Rules that tell running text from other text: Gopher's (Rae et al., 2021) and C4's (Raffel et al., 2020). A
-// rule that fails is the reason to drop a document.
+// Rules that distinguish running text from other text: Gopher's (Rae et al., 2021) and C4's (Raffel et al.,
+// 2020). A rule that fails is the reason to drop a document.
 #pragma once
 #include <functional>
 #include <string>

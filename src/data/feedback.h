@@ -45,7 +45,7 @@ Json revision_request(const Feedback& feedback);
 // The feedback with the revision as its better answer.
 void add_revision(Feedback& feedback, const std::string& revision);
 
-// The records of this form; none if the feedback does not say enough (a thumb is no pair).
+// The records of this form; none if the feedback does not determine one (a thumb is not a pair).
 std::vector<Json> feedback_records(const Feedback& feedback, FeedbackForm form);
 
 }  // namespace makar

@@ -28,8 +28,8 @@ Result<IdxArray> read_idx(ByteStream& stream) {
     unsigned char b[4];
     MAKAR_CHECK_OK(fill(stream, {reinterpret_cast<char*>(b), 4}));
     const int64_t n = int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | b[3];
-    if (n < 1 || count > kMost / n)
-      return error_at(stream.place(), "dimension {} is {}: more than can be read", d, n);
+    if (n < 1) return error_at(stream.place(), "dimension {} is 0: the array is empty", d);
+    if (count > kMost / n) return error_at(stream.place(), "dimension {} is {}: more than can be read", d, n);
     out.dims.push_back(n);
     count *= n;
   }
@@ -41,7 +41,7 @@ Result<IdxArray> read_idx(ByteStream& stream) {
     out.bytes.insert(out.bytes.end(), block.begin(), block.begin() + static_cast<std::ptrdiff_t>(want));
   }
   MAKAR_TRY(const size_t more, stream.read({block.data(), 1}));
-  if (more != 0) return error_at(stream.place(), "goes on after the {} bytes its header names", count);
+  if (more != 0) return error_at(stream.place(), "continues after the {} bytes of its header", count);
   return out;
 }
 
@@ -49,7 +49,7 @@ Result<LabelledImages> read_labelled_images(const std::string& path) {
   const size_t at = path.rfind("images-idx3");
   if (at == std::string::npos)
     return error_at(
-        path, "images are read from files named …images-idx3-ubyte with …labels-idx1-ubyte beside them");
+        path, "images are read from files named …images-idx3-ubyte with …labels-idx1-ubyte next to them");
   std::string label_path = path;
   label_path.replace(at, 11, "labels-idx1");
   MAKAR_TRY(const auto image_stream, ByteStream::open(path));

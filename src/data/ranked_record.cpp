@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/quote.h"
 #include "data/schema.h"
 
 namespace makar {
@@ -48,6 +49,22 @@ Status read_ranks(const Json& record, RankedRecord& out) {
   return Done{};
 }
 
+// A prompt and its answer: {"prompt", "completion"} or {"messages"}.
+Status read_answered(const Json& record, Json& prompt, Json& answer) {
+  MAKAR_TRY(prompt, prompt_turns(record));
+  if (const Json* given = field(record, {"completion", "response"})) {
+    if (prompt.empty()) return error_at("", "there is no prompt: add the field 'prompt'");
+    MAKAR_TRY(answer, answer_turns(*given, "completion"));
+    return without_prompt(prompt, answer, "'completion'");
+  }
+  if (prompt.size() < 2 || prompt.back().value("role", "") != "assistant")
+    return error_at("",
+                    "there is no answer: add the field 'completion', or end 'messages' with the assistant");
+  answer = Json::array({prompt.back()});
+  prompt.erase(prompt.size() - 1);
+  return Done{};
+}
+
 }  // namespace
 
 Result<RankedRecord> to_ranking(const Json& record) {
@@ -79,18 +96,25 @@ Result<RatedRecord> to_rating(const Json& record) {
     out.good = *label == 1;
   else
     return error_at("", "'label' must be true or false");
-  MAKAR_TRY(out.prompt, prompt_turns(record));
-  if (const Json* answer = field(record, {"completion", "response"})) {
-    if (out.prompt.empty()) return error_at("", "there is no prompt: add the field 'prompt'");
-    MAKAR_TRY(out.answer, answer_turns(*answer, "completion"));
-    MAKAR_CHECK_OK(without_prompt(out.prompt, out.answer, "'completion'"));
-    return out;
+  MAKAR_CHECK_OK(read_answered(record, out.prompt, out.answer));
+  return out;
+}
+
+Result<QualityRecord> to_quality(const Json& record) {
+  QualityRecord out;
+  const Json* ratings = field(record, {"ratings"});
+  if (!ratings || !ratings->is_object() || ratings->empty() || ratings->size() > QualityRecord::kMostRatings)
+    return error_at("", "'ratings' must be an object of 1 to {} qualities", QualityRecord::kMostRatings);
+  for (const auto& [name, value] : ratings->items()) {
+    const double rating = value.is_boolean()  ? (value.get<bool>() ? 1.0 : 0.0)
+                          : value.is_number() ? value.get<double>()
+                                              : -1.0;
+    if (!(rating >= 0 && rating <= 1))
+      return error_at("", "the rating of {} must be true, false or a number from 0 to 1",
+                      quote(name.substr(0, 80)));
+    out.ratings[name] = rating;
   }
-  if (out.prompt.size() < 2 || out.prompt.back().value("role", "") != "assistant")
-    return error_at("",
-                    "there is no answer: add the field 'completion', or end 'messages' with the assistant");
-  out.answer = Json::array({out.prompt.back()});
-  out.prompt.erase(out.prompt.size() - 1);
+  MAKAR_CHECK_OK(read_answered(record, out.prompt, out.answer));
   return out;
 }
 

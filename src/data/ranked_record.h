@@ -1,6 +1,7 @@
-// Several answers to one prompt with their ranks, and single answers with a verdict: the data of reward
-// models and of learning from single ratings (KTO).
+// Several answers to one prompt with their ranks, and single answers with a verdict or with ratings of
+// qualities: the data of reward models, of learning from single ratings (KTO) and of quality heads.
 #pragma once
+#include <map>
 #include <vector>
 
 #include "data/preference_record.h"
@@ -29,5 +30,15 @@ struct RatedRecord {
 // {"prompt", "completion", "label"}, or {"messages", "label"}, whose last turn is the answer. A label is
 // true, false, 1 or 0.
 Result<RatedRecord> to_rating(const Json& record);
+
+// One answer to a prompt, and how much it has of some qualities, 0 to 1.
+struct QualityRecord {
+  Json prompt, answer;
+  std::map<std::string, double> ratings;  // not empty
+  static constexpr size_t kMostRatings = 64;
+};
+// {"prompt", "completion", "ratings"}, or {"messages", "ratings"}, whose last turn is the answer. A rating is
+// true, false or a number from 0 to 1.
+Result<QualityRecord> to_quality(const Json& record);
 
 }  // namespace makar

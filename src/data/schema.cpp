@@ -195,7 +195,7 @@ Result<Json> to_messages(const Json& record, Schema schema) {
       return Json::array({turn("user", prompt), turn("assistant", answer)});
     }
     default:
-      return error_at("", "a {} record is no conversation", name(schema));
+      return error_at("", "a {} record is not a conversation", name(schema));
   }
 }
 

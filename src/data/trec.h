@@ -13,7 +13,7 @@ struct ScoredDocument {
 };
 
 // A run: "QUERY Q0 DOCUMENT RANK SCORE TAG" per line. Errors name file and line: missing columns, scores that
-// are no finite numbers, a document twice for one query.
+// are not finite numbers, a document twice for one query.
 Result<std::vector<ScoredDocument>> read_trec_run(LineReader lines);
 // Judgements: "QUERY 0 DOCUMENT RELEVANCE" per line, or BEIR's "query-id", "corpus-id", "score" with that
 // header.

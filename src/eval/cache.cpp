@@ -19,7 +19,7 @@ Result<EvalCache> EvalCache::open(const std::string& path) {
       MAKAR_TRY(Json entry, parse_json(std::string_view(text).substr(whole, end - whole), place));
       if (!entry.is_object() || !entry.contains("key") || !entry["key"].is_string() ||
           !entry.contains("responses") || !entry["responses"].is_array())
-        return error_at(place, "is no entry of an evaluation cache; delete the file to start again");
+        return error_at(place, "is not an entry of an evaluation cache; delete the file to start again");
       out.values_[entry["key"]] = std::move(entry["responses"]);
     }
   }

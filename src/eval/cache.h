@@ -1,5 +1,5 @@
-// Responses of finished documents, by hash: a file of JSON lines that only grows, so a run that was killed
-// goes on.
+// Responses of finished documents, by hash: a file of JSON lines that only grows, so a killed run
+// resumes.
 #pragma once
 #include <cstdio>
 #include <memory>

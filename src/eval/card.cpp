@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Fields of config.json that a reader wants, with their names on the card.
+// Fields of config.json shown on the card, with their names there.
 constexpr std::pair<const char*, const char*> kFacts[] = {
     {"model_type", "family"},          {"hidden_size", "width"},
     {"num_hidden_layers", "layers"},   {"num_attention_heads", "attention heads"},
     {"vocab_size", "vocabulary"},      {"max_position_embeddings", "context"},
     {"torch_dtype", "type of weights"}};
 
-// Tasks whose scores speak of bias and safety rather than of capability.
+// Tasks that measure bias and safety rather than capability.
 bool is_risk(const std::string& task) {
   for (const char* name : {"crows_pairs", "winobias", "winogenerated", "stereoset", "bbq", "truthfulqa",
                            "power_seeking", "corrigible", "hate_speech"})
@@ -36,7 +36,7 @@ std::string scores_table(const std::vector<EvaluatedModel>& results, bool risks)
   for (const EvaluatedModel& one : results) {
     const Json& groups =
         one.results.contains("group_subtasks") ? one.results["group_subtasks"] : Json::object();
-    std::set<std::string> inner;  // subtasks stand in their group
+    std::set<std::string> inner;  // subtasks, which are listed under their group
     for (const auto& group : groups.items())
       if (group.value().is_array())
         for (const Json& name : group.value())
@@ -141,7 +141,7 @@ Result<std::vector<RubricRating>> read_ratings(const std::string& path) {
     }
     const auto& points = rubric_points();
     if (std::find(points.begin(), points.end(), rating.point) == points.end())
-      return error_at(record.place(), "{} is no point of the rubric{}", quote(rating.point),
+      return error_at(record.place(), "{} is not a point of the rubric{}", quote(rating.point),
                       did_you_mean(rating.point, points));
     const Json score = record.value.contains("score") ? record.value["score"] : Json();
     const std::string digits = score.is_string() ? score.get<std::string>() : score.dump();

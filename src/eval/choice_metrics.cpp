@@ -34,7 +34,7 @@ size_t best_of(const std::vector<double>& scores) {  // the first of equal ones,
   return static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }
 
-// The mean of the choices as numbers, weighted by their probabilities; a choice that is no number has its
+// The mean of the choices as numbers, weighted by their probabilities; a choice that is not a number has its
 // index.
 double expected_number(const std::vector<std::string>& choices, const std::vector<double>& probabilities) {
   double sum = 0;

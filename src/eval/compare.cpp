@@ -75,7 +75,7 @@ Result<EvaluatedModel> parse_evaluated(const std::string& text, const std::strin
   out.name = place;
   MAKAR_TRY(out.results, parse_json(text, place));
   if (!out.results.is_object() || !out.results.contains("results") || !out.results["results"].is_object())
-    return error_at(place, "is no results file: expected an object with 'results'");
+    return error_at(place, "is not a results file: expected an object with 'results'");
   return out;
 }
 

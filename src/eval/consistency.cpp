@@ -98,6 +98,25 @@ Result<std::vector<double>> selfcheck_by_model(EvalModel& judge, const std::vect
   return out;
 }
 
+Result<std::vector<double>> selfcheck_by_vectors(const TextVectors& vectors,
+                                                 const std::vector<std::string>& sentences,
+                                                 const std::vector<std::string>& samples) {
+  std::vector<TokenVectors> own;
+  for (const std::string& sentence : sentences) {
+    MAKAR_TRY(own.emplace_back(), vectors(sentence));
+  }
+  std::vector<double> out(sentences.size(), 1);
+  for (const std::string& sample : samples) {
+    std::vector<double> best(sentences.size(), 0);
+    for (const std::string& sentence : sentences_of(sample)) {
+      MAKAR_TRY(const TokenVectors other, vectors(sentence));
+      for (size_t i = 0; i < own.size(); ++i) best[i] = std::max(best[i], bert_score(own[i], other).f1);
+    }
+    for (size_t i = 0; i < own.size(); ++i) out[i] -= best[i] / static_cast<double>(samples.size());
+  }
+  return out;
+}
+
 std::vector<double> selfcheck_by_words(const std::vector<std::string>& sentences,
                                        const std::vector<std::string>& samples) {
   std::map<std::string, double> counts;

@@ -2,6 +2,7 @@
 // Wang et al., 2020; Deutsch et al., 2021).
 #pragma once
 #include "eval/judge.h"
+#include "metrics/bert_score.h"
 
 namespace makar {
 
@@ -13,6 +14,11 @@ std::vector<std::string> sentences_of(const std::string& text);
 Result<std::vector<double>> selfcheck_by_model(EvalModel& judge, const std::vector<std::string>& sentences,
                                                const std::vector<std::string>& samples,
                                                const JudgeOptions& options);
+// 1 - the mean over samples of the highest BERTScore F1 of the sentence with a sentence of the sample.
+using TextVectors = std::function<Result<TokenVectors>(const std::string& text)>;
+Result<std::vector<double>> selfcheck_by_vectors(const TextVectors& vectors,
+                                                 const std::vector<std::string>& sentences,
+                                                 const std::vector<std::string>& samples);
 // Mean negative log-probability, in nats, of the words of each sentence under word frequencies of the text
 // and its samples, with one added to each count.
 std::vector<double> selfcheck_by_words(const std::vector<std::string>& sentences,

@@ -35,7 +35,7 @@ class Controller {
   }
 
  private:
-  // Asks for all requests of `open`; keeps the answers that are less toxic than what stands.
+  // Runs the requests of all `open` items; keeps answers that are less toxic than the current ones.
   Status ask(const std::vector<size_t>& open, const std::function<UntilRequest(size_t)>& request,
              bool first) {
     std::vector<UntilRequest> batch;

@@ -18,10 +18,13 @@ Result<std::vector<int64_t>> encode_messages(const LanguageModel& language, cons
 }
 
 // The continuation is encoded by itself: its first token never merges with the end of the template.
-Result<ScoredText> encode_request(const LanguageModel& language, const LikelihoodRequest& request) {
-  if (request.messages.is_null()) return encode_scored(language, request.context, request.continuation);
+Result<ScoredText> encode_after_messages(const LanguageModel& language, const LikelihoodRequest& request) {
   ScoredText out;
   MAKAR_TRY(out.tokens, encode_messages(language, request.messages));
+  if (language.spec().encoder) {
+    out.source = std::move(out.tokens);
+    out.tokens = {language.spec().decoder_start};
+  }
   out.from = static_cast<int64_t>(out.tokens.size());
   EncodeOptions plain;
   plain.add_special = false, plain.special_text = SpecialText::kPlain;
@@ -31,28 +34,25 @@ Result<ScoredText> encode_request(const LanguageModel& language, const Likelihoo
   return out;
 }
 
+// `context`: of the model, 0 without a limit. What an encoder reads loses its beginning; the text of a
+// decoder has windows.
+Result<ScoredText> encode_request(const LanguageModel& language, const LikelihoodRequest& request,
+                                  int64_t context) {
+  MAKAR_TRY(ScoredText out, request.messages.is_null()
+                                ? encode_scored(language, request.context, request.continuation)
+                                : encode_after_messages(language, request));
+  if (context > 0) truncate_left(out.source, context, 1);
+  return out;
+}
+
 }  // namespace
 
 std::vector<Result<Loglikelihood>> EngineModel::loglikelihood(std::span<const LikelihoodRequest> requests) {
-  std::vector<ScoredText> encoded;
-  std::vector<Result<size_t>> at;
-  for (const LikelihoodRequest& request : requests) {
-    auto text = encode_request(language_, request);
-    if (!text.ok()) {
-      at.emplace_back(text.error());
-      continue;
-    }
-    at.emplace_back(encoded.size());
-    encoded.push_back(std::move(*text));
-  }
-  const auto scored = makar::loglikelihood(engine_, language_, encoded);
-  std::vector<Result<Loglikelihood>> out;
-  for (const Result<size_t>& index : at)
-    if (index.ok())
-      out.push_back(scored[*index]);
-    else
-      out.emplace_back(index.error());
-  return out;
+  const int64_t context = context_size(language_.spec(), engine_.options().context);
+  std::vector<Result<ScoredText>> encoded;
+  for (const LikelihoodRequest& request : requests)
+    encoded.push_back(encode_request(language_, request, context));
+  return makar::loglikelihood(engine_, language_, encoded);
 }
 
 std::vector<Result<Loglikelihood>> EngineModel::loglikelihood_rolling(std::span<const std::string> texts) {
@@ -91,7 +91,7 @@ std::vector<Result<UntilAnswer>> EngineModel::generate_part(std::span<const Unti
       running.emplace_back(prompt.error());
       continue;
     }
-    if (context > 0) truncate_left(*prompt, context, request.max_tokens);
+    if (context > 0) truncate_left(*prompt, context, language_.spec().encoder ? 1 : request.max_tokens);
     TextGenerationOptions options;
     options.max_new_tokens = request.max_tokens;
     options.stop = request.until;

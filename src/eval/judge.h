@@ -14,7 +14,7 @@ struct JudgeOptions {
   std::string rubric = {};    // what each score means
   int64_t low = 1, high = 5;  // of scores
   bool steps = false;         // the judge first writes steps of evaluation (G-Eval)
-  size_t batch = 64;          // items asked together
+  size_t batch = 64;          // items per batch
 };
 
 struct JudgedItem {
@@ -48,7 +48,7 @@ struct ScoreVerdict {
   std::vector<double> probabilities;  // of low, low + 1, ..., high
 };
 struct JudgedScores {
-  std::string steps;  // if they were asked for
+  std::string steps;  // if requested
   std::vector<ScoreVerdict> scores;
 };
 Result<JudgedScores> judge_scores(EvalModel& judge, const std::vector<JudgedItem>& items,

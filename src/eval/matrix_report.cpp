@@ -52,7 +52,7 @@ Result<Json> parse_matrix(const std::string& text, const std::string& place) {
   if (!out.is_object() || !is_text(out, "model") || !out.contains("scenarios") ||
       !out["scenarios"].is_array())
     return error_at(place,
-                    "is no matrix: expected an object with 'model' and 'scenarios', as makar eval matrix "
+                    "is not a matrix: expected an object with 'model' and 'scenarios', as makar eval matrix "
                     "--output writes it");
   if (out["scenarios"].size() > kMostScenarios)
     return error_at(place, "has {} scenarios; {} are the most", out["scenarios"].size(), kMostScenarios);

@@ -1,5 +1,5 @@
-// A model under evaluation: three calls, each for a batch. The engine answers them (engine_model.h), or a
-// server (url_model.h); a test may answer them by a formula.
+// A model under evaluation: three calls, each for a batch. Implemented by the engine (engine_model.h) and by
+// a client of an HTTP server (url_model.h); tests compute the results by a formula.
 #pragma once
 #include <span>
 #include <string>
@@ -36,7 +36,8 @@ class EvalModel {
   virtual std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) = 0;
   virtual std::vector<Result<Loglikelihood>> loglikelihood_rolling(std::span<const std::string> texts) = 0;
   virtual std::vector<Result<std::string>> generate_until(std::span<const UntilRequest> requests) = 0;
-  // The same with how each answer ended. A model that does not know calls an empty answer ended.
+  // Like generate_until, and reports how each answer ended. The default, for models that cannot tell, marks
+  // only empty answers as ended.
   virtual std::vector<Result<UntilAnswer>> generate_part(std::span<const UntilRequest> requests);
   // Everything that changes results; part of the keys of the cache and of the results file.
   virtual Json identity() const = 0;

@@ -31,7 +31,7 @@ std::string with_case(std::string word, const std::string& like) {
   return word;
 }
 
-// A pair of words that stand for each other.
+// A pair of words that replace each other.
 using WordPair = std::pair<const char*, const char*>;
 using WordMap = std::map<std::string, std::string>;
 

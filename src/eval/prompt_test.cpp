@@ -101,9 +101,10 @@ Result<VariantValues> parse_regression(const std::string& text, const std::strin
   const auto has = [&](const char* key, auto kind) { return json.contains(key) && (json[key].*kind)(); };
   if (!json.is_object() || !has("task", &Json::is_string) || !has("metric", &Json::is_string) ||
       !has("values", &Json::is_object))
-    return error_at(place,
-                    "is no regression file: expected an object with 'task', 'metric' and 'values', as makar "
-                    "eval ab --save writes it");
+    return error_at(
+        place,
+        "is not a regression file: expected an object with 'task', 'metric' and 'values', as makar "
+        "eval ab --save writes it");
   VariantValues out;
   out.name = json["task"], out.metric = json["metric"];
   if (has("higher_is_better", &Json::is_boolean)) out.higher_is_better = json["higher_is_better"];

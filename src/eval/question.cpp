@@ -45,7 +45,7 @@ Status add_list(const DataRecord& record, const std::string& field, std::vector<
     return error_at(record.place(), "expected a list of documents in the field {}", quote(field));
   for (const Json& one : record.value[field]) {
     if (!one.is_object() || out.size() == kDocuments)
-      return error_at(record.place(), "the list {} has an item that is no document", quote(field));
+      return error_at(record.place(), "the list {} has an item that is not a document", quote(field));
     out.push_back(one);
   }
   return Done{};

@@ -1,5 +1,5 @@
-// Documents of a task, and the question that a document becomes: a context with the few-shot examples, and
-// what is asked of the model after it.
+// Documents of a task, and the question made from a document: a context with the few-shot examples, and the
+// choices or the text that the model is scored on.
 #pragma once
 #include "eval/task.h"
 

@@ -77,7 +77,7 @@ class TaskRun {
     return {};
   }
 
-  // A hash of the model and of all that it is asked.
+  // A hash of the model and of its requests.
   std::string key_of(const Question& question) const {
     Sha256 sum;
     const auto add = [&](const std::string& part) {

@@ -79,7 +79,7 @@ Status read_templates(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(task.target, in.field_template("doc_to_target", true));
   MAKAR_TRY(task.turns, in.field_template("doc_to_turns", true));
   if (!task.turns.empty() && (!task.text.empty() || task.output != OutputType::kGenerate))
-    return in.error("doc_to_turns", "stands instead of doc_to_text, for generate_until");
+    return in.error("doc_to_turns", "replaces doc_to_text and requires generate_until");
   if (in.is_list("doc_to_choice")) {
     MAKAR_TRY(task.choice_list, in.list("doc_to_choice", {}));
   } else {
@@ -215,8 +215,9 @@ Status read_metrics(const TaskReader& in, EvalTask& task) {
   if (task.metrics.empty()) task.metrics.push_back({known[0]});
   if (!task.numeric() && std::any_of(task.metrics.begin(), task.metrics.end(), is_correlation) &&
       task.output == OutputType::kMultipleChoice)
-    return in.error("metric_list",
-                    "pearson and spearman stand alone: their target is a number, not a choice");
+    return in.error(
+        "metric_list",
+        "pearson and spearman cannot be combined with other metrics: their target is a number, not a choice");
   return Done{};
 }
 

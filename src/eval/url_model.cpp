@@ -79,7 +79,7 @@ Result<Loglikelihood> echoed_loglikelihood(const Json& answer, size_t context, c
   Loglikelihood out;
   for (size_t i = 0; i < values->size(); ++i) {
     const Json& end = i + 1 < offsets->size() ? (*offsets)[i + 1] : Json(SIZE_MAX);
-    if (!end.is_number_unsigned()) return error_at(place, "text_offset[{}] is no offset", i + 1);
+    if (!end.is_number_unsigned()) return error_at(place, "text_offset[{}] is not an offset", i + 1);
     // A token that crosses the end of the context belongs to the continuation.
     if (end.get<size_t>() <= context || !(*values)[i].is_number()) continue;
     const double value = (*values)[i].get<double>();

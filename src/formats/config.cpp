@@ -46,6 +46,26 @@ std::string guess(std::string_view text) {
   return text.empty() ? "; the file is empty: download it again" : "";
 }
 
+// Python writes Infinity and -Infinity, which are not JSON. Here they become {"__float__": "Infinity"}, as
+// newer transformers write them.
+std::string with_tagged_infinity(std::string_view text) {
+  constexpr std::string_view kName = "Infinity";
+  std::string out;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+    const bool negative = !quoted && text[i] == '-';
+    if (!quoted && text.substr(i + (negative ? 1 : 0)).starts_with(kName)) {
+      out += fmt::format("{{\"__float__\": \"{}{}\"}}", negative ? "-" : "", kName);
+      i += kName.size() - (negative ? 0 : 1);
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 std::string integer_text(int64_t lo, int64_t hi) { return fmt::format("an integer from {} to {}", lo, hi); }
 std::string number_text(double lo, double hi) { return fmt::format("a number from {} to {}", lo, hi); }
 
@@ -73,8 +93,14 @@ Result<Config> Config::read(const std::string& folder, const std::string& file) 
 }
 
 Result<Config> Config::parse(std::string_view text, const std::string& place) {
-  MAKAR_TRY(Json json, parse_json(text, place, kLimits));
-  if (!json.is_object()) return error_at(place, "must be a JSON object, found {}", found(json));
+  std::string tagged;
+  if (text.size() <= kLimits.bytes && text.find("Infinity") != text.npos)
+    tagged = with_tagged_infinity(text), text = tagged;
+  JsonLimits limits = kLimits;
+  if (!tagged.empty()) limits.bytes = tagged.size();
+  MAKAR_TRY(Json json, parse_json(text, place, limits));
+  const bool is_object = json.is_object() && !json.contains("__float__");  // which a lone Infinity would be
+  if (!is_object) return error_at(place, "must be a JSON object, found {}", found(json));
   return Config(std::move(json), place);
 }
 

@@ -14,7 +14,7 @@ namespace {
 using Parts = std::map<std::string, Tensor>;
 constexpr int64_t kBlock = 32;  // elements of Q4_0 and Q8_0
 
-// bf16 where every value is exact in it.
+// Converts to bf16 if that is exact for every value.
 Tensor narrowed(const Tensor& t) {
   const auto* bits = reinterpret_cast<const uint32_t*>(t.f32());
   const bool exact = std::all_of(bits, bits + t.count(), [](uint32_t v) { return (v & 0xffffu) == 0; });
@@ -39,7 +39,7 @@ class Integers {
     for (int64_t i = 0; i < in_; ++i) groups_.push_back(i / group);
   }
 
-  // The index of groups; false if one does not exist.
+  // Sets the group of each input from GPTQ's g_idx; false if a group does not exist.
   bool use_index(const Tensor& index) {
     const auto* g = index.data<int32_t>();
     for (int64_t i = 0; i < in_; ++i) {
@@ -63,7 +63,7 @@ class Integers {
   int64_t outputs() const { return out_; }
   int64_t inputs() const { return in_; }
 
-  // Q4_0 or Q8_0 if they hold the matrix exactly, else f32.
+  // Q4_0 or Q8_0 if that represents the matrix exactly, else f32.
   DType form() const {
     if (in_ % kBlock != 0) return DType::kF32;
     for (int64_t i = 0; i < in_; ++i)
@@ -186,8 +186,8 @@ Result<Config> state_of(const Tensor& state, const std::string& place) {
   return Config::parse({reinterpret_cast<const char*>(state.raw()), state.bytes()}, place);
 }
 
-// NF4 and FP4: nibbles, the high one first, index a table of 16 values; each run of `blocksize` values has a
-// largest magnitude, which may itself be 8 bits in blocks.
+// NF4 and FP4: each nibble, the high one first, indexes a table of 16 values. Every `blocksize` values share
+// one absmax; with double quantization, the absmax values are themselves 8-bit blocks.
 Result<Tensor> decode_four_bits(const Parts& p, const std::string& place) {
   const Tensor& state = p.at("state");
   MAKAR_TRY(const Shape shape, four_bit_shape(state, place));

@@ -71,16 +71,39 @@ Status check_decoding(const Decoding& o) {
   return Done{};
 }
 
+// A model gets the pictures that its prompt has places for, and only a model that reads pictures gets any.
+static Status check_pictures(const ModelSpec& spec, const std::vector<int64_t>& prompt,
+                             const Pictures* pictures) {
+  if (!spec.reads_pictures()) {
+    if (!pictures) return Done{};
+    return error_of(Error::Kind::kUnsupported, "pictures", "a {} reads text alone", spec.architecture);
+  }
+  if (spec.pictures) {
+    if (!pictures && std::find(prompt.begin(), prompt.end(), spec.pictures->token) != prompt.end())
+      return error_at("prompt", "has a place for a picture (token {}), but no picture is given",
+                      spec.pictures->token);
+    return Done{};
+  }
+  if (!prompt.empty())
+    return error_of(Error::Kind::kUnsupported, "prompt", "a {} describes a picture and reads no text",
+                    spec.architecture);
+  if (!pictures || pictures->pixels.dim(0) != 1)
+    return error_at("pictures", "a {} describes one picture; {}", spec.architecture,
+                    pictures ? "several are given" : "none is given");
+  return Done{};
+}
+
 Status fit_request(const Model& model, const ContextOptions& context, std::vector<int64_t>& prompt,
-                   const Decoding& o) {
+                   const Decoding& o, const Pictures* pictures) {
   const ModelSpec& spec = model.spec();
   if (!spec.decoder || spec.head.kind != HeadKind::kCausalLm)
     return error_of(Error::Kind::kUnsupported, "generate",
                     "a {} does not write text; a causal or sequence-to-sequence model does",
                     spec.architecture);
-  const bool both = spec.encoder.has_value();
+  const bool both = spec.crosses(), captions = both && spec.reads_pictures();
+  MAKAR_CHECK_OK(check_pictures(spec, prompt, pictures));
   const int64_t vocab = (both ? *spec.encoder : *spec.decoder).embedding.vocab;
-  if (prompt.empty()) return error_at("prompt", "is empty; at least one token is needed");
+  if (prompt.empty() && !captions) return error_at("prompt", "is empty; at least one token is needed");
   for (size_t i = 0; i < prompt.size(); ++i)
     if (prompt[i] < 0 || prompt[i] >= vocab)
       return error_at("prompt", "token {} at place {} is outside of the vocabulary of {}", prompt[i], i,
@@ -89,7 +112,7 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
     return error_at("config.json", "has no decoder_start_token_id to begin with");
   if (context.policy == ContextPolicy::kSinks) return Done{};
   const int64_t size = context_size(spec, context);
-  const bool truncate = context.policy == ContextPolicy::kTruncateLeft;
+  const bool truncate = context.policy == ContextPolicy::kTruncateLeft && !pictures;
   if (truncate) truncate_left(prompt, size, both ? 1 : o.max_new_tokens);
   // Sampled answers drop their oldest tokens as they grow; beams have to fit.
   if (truncate && !both && o.beams == 1 && o.penalty_alpha == 0) return Done{};
@@ -108,7 +131,7 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
 }
 
 std::vector<int64_t> decoder_prompt(const Model& model, const std::vector<int64_t>& prompt) {
-  return model.spec().encoder ? std::vector<int64_t>{model.spec().decoder_start} : prompt;
+  return model.spec().crosses() ? std::vector<int64_t>{model.spec().decoder_start} : prompt;
 }
 
 std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& context,
@@ -140,13 +163,19 @@ std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& 
     SampleRequest r{shared};
     if (o.best_of > 0) r.answers = o.best_of, r.logprobs = std::max<int64_t>(o.logprobs, 0);
     r.on_token = std::move(hooks.on_token), r.constraint = std::move(hooks.constraint);
-    r.drafter = std::move(hooks.drafter), r.draft_tokens = hooks.draft_tokens;
+    // A draft model reads tokens, not pictures.
+    if (!hooks.pictures) r.drafter = std::move(hooks.drafter);
+    r.draft_tokens = hooks.draft_tokens;
     r.stop_below = o.stop_below;
-    if (context.policy == ContextPolicy::kTruncateLeft && !model.spec().encoder)
+    if (context.policy == ContextPolicy::kTruncateLeft && !model.spec().crosses() && !hooks.pictures)
       r.window = context_size(model.spec(), context);
     job = std::make_shared<SampleJob>(std::move(r));
   }
-  if (model.spec().encoder) job->source = prompt;
+  job->pictures = std::move(hooks.pictures);
+  if (model.spec().crosses()) job->source = prompt;
+  // One number per row of the encoder, so that the rows are counted; the pictures are what is read.
+  if (model.spec().crosses() && job->pictures)
+    job->source.assign(static_cast<size_t>(model.spec().picture_rows()), 0);
   return job;
 }
 

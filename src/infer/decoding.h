@@ -42,12 +42,14 @@ struct DecodingHooks {
   std::shared_ptr<Constraint> constraint;
   std::shared_ptr<Drafter> drafter;
   int64_t draft_tokens = 4;
+  std::shared_ptr<Pictures> pictures;
 };
 
 // Checks every request: ids are in the vocabulary, the model generates, and the answer fits the context.
 // Truncates the prompt on the left if the policy says so.
+// With pictures, a prompt that is too long is an error whatever the policy.
 Status fit_request(const Model& model, const ContextOptions& context, std::vector<int64_t>& prompt,
-                   const Decoding& decoding);
+                   const Decoding& decoding, const Pictures* pictures = nullptr);
 
 // The initial decoder tokens: the prompt, or the start token if an encoder reads the prompt.
 std::vector<int64_t> decoder_prompt(const Model& model, const std::vector<int64_t>& prompt);

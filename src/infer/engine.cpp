@@ -38,8 +38,8 @@ int64_t stretch_after(const StackSpec& stack) {
 // True for a decoding branch: only its next token and draft tokens remain to be computed. Everything else is
 // prefill: prompts, texts to score or embed, sequences recomputed after preemption.
 bool decodes(const Branch& branch) {
-  constexpr int64_t kMostGuessed = 32;
-  return branch.slot && branch.cached > 0 && branch.cached >= branch.want && branch.left() <= kMostGuessed;
+  constexpr int64_t kMostDrafted = 32;
+  return branch.slot && branch.cached > 0 && branch.cached >= branch.want && branch.left() <= kMostDrafted;
 }
 
 // How many of the remaining rows of a branch come before the first one whose logits are needed.
@@ -50,7 +50,7 @@ int64_t plain_rows(const Job& job, size_t index) {
 }
 
 // True if the branch holds a page that no other branch uses (the prefix cache may still reference it).
-bool holds_its_own(const KvCache& cache, const Branch& branch) {
+bool has_unshared_page(const KvCache& cache, const Branch& branch) {
   if (!branch.slot) return false;
   const auto& pages = cache.pages(*branch.slot);
   return std::any_of(pages.begin(), pages.end(),
@@ -106,22 +106,23 @@ void Engine::cancel(const Job& job) {
 }
 
 template <class Grow>
-bool Engine::make_room(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled,
-                       const Grow& grow) {
+bool Engine::grow_or_preempt(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled,
+                             const Grow& grow) {
   while (!grow())
     if (!prefixes_.evict() && !preempt_after(job, branch, scheduled)) return false;
   return true;
 }
 
 // Assigns a cache slot to the branch and adopts the pages of a cached prefix, if any.
-bool Engine::place(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled) {
+bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled) {
   branch.cached = 0;
   order_.started(job);
   branch.stretched = stretch_after_ > 0 && branch.length() > stretch_after_;
   const int64_t useful = std::min(branch.length() - 1, branch.want);
   if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
-    const auto pages =
-        prefixes_.find(salt(job, branch), std::span(branch.tokens).first(static_cast<size_t>(useful)));
+    const std::span known = std::span(branch.tokens).first(static_cast<size_t>(useful));
+    const auto pages = job.pictures ? prefixes_.find(salt(job, branch), job.pictures->keyed(known))
+                                    : prefixes_.find(salt(job, branch), known);
     branch.slot = cache_.adopt(pages);
     branch.cached = cache_.length(*branch.slot);
     stats_.reused += branch.cached;
@@ -137,8 +138,11 @@ bool Engine::place(Job& job, Branch& branch, std::vector<ScheduledRows>& schedul
       cache_.share_cross(*reader->slot, slot);
     } else {
       Batch source;
-      source.add(job.source);
-      if (!make_room(job, branch, scheduled, [&] { return cache_.grow_cross(slot, source.rows()); })) {
+      if (job.pictures)
+        source = picture_batch(model_.spec(), job.pictures->pixels);
+      else
+        source.add(job.source);
+      if (!grow_or_preempt(job, branch, scheduled, [&] { return cache_.grow_cross(slot, source.rows()); })) {
         cache_.release(slot);
         return false;
       }
@@ -152,6 +156,14 @@ bool Engine::place(Job& job, Branch& branch, std::vector<ScheduledRows>& schedul
   branch.slot = slot;
   if (!job.reused) job.reused = 0;
   return true;
+}
+
+void Engine::add_prefix(const Job& job, const Branch& branch) {
+  const std::span known = std::span(branch.tokens).first(static_cast<size_t>(branch.cached));
+  if (job.pictures)
+    prefixes_.add(salt(job, branch), job.pictures->keyed(known), cache_.pages(*branch.slot));
+  else
+    prefixes_.add(salt(job, branch), known, cache_.pages(*branch.slot));
 }
 
 // Preempts the last job after `job` that holds pages. If there is none and the branches of `job` are
@@ -174,7 +186,7 @@ bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Scheduled
   // Branches that only share pages are preempted last: they free none.
   for (const bool own : {true, false})
     for (size_t i = job.branches.size(); i-- > 0 && &job.branches[i] != &branch;) {
-      if (own ? !holds_its_own(cache_, job.branches[i]) : &branch != &job.branches.front()) continue;
+      if (own ? !has_unshared_page(cache_, job.branches[i]) : &branch != &job.branches.front()) continue;
       if (!preempt_branch(job, i)) continue;
       ++stats_.preempted;
       return true;
@@ -188,12 +200,12 @@ void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget,
   if (branch.left() == 0 || budget.empty()) return;
   int64_t count = 0;
   const auto fits = [&] {
-    if (!branch.slot && !place(job, branch, scheduled)) return false;
+    if (!branch.slot && !assign_slot(job, branch, scheduled)) return false;
     count = pacer_.rows_within(budget, branch.left(), plain_rows(job, index));
-    return make_room(job, branch, scheduled,
-                     [&] { return cache_.grow(*branch.slot, branch.cached + count); });
+    return grow_or_preempt(job, branch, scheduled,
+                           [&] { return cache_.grow(*branch.slot, branch.cached + count); });
   };
-  const bool reads_source = !job.source.empty() && !has_place(job);
+  const bool reads_source = !job.source.empty() && !has_slot(job);
   if (fits()) {
     scheduled.push_back({&job, index, count});
     const int64_t source = reads_source ? static_cast<int64_t>(job.source.size()) : 0;
@@ -203,19 +215,19 @@ void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget,
     const int64_t tokens = branch.length() + static_cast<int64_t>(job.source.size());
     std::erase_if(scheduled, [&](const ScheduledRows& p) { return p.job == &job; });
     job.fail(cache_, error_of(Error::Kind::kLimit, "cache",
-                              "{} tokens need more than the {} pages of {} tokens there are; raise "
-                              "`program.mem_budget` or ask for less",
+                              "{} tokens do not fit the cache of {} pages with {} tokens each; raise "
+                              "`program.mem_budget` or shorten the request",
                               tokens, cache_.max_pages(), KvCache::kPageRows));
   }
 }
 
 // If all slots are taken, preempt the lowest-priority sequences to admit waiting jobs of higher priority.
-void Engine::make_places(int64_t& placed) {
+void Engine::free_slots(int64_t& placed) {
   for (const auto& job : jobs_) {
     if (placed < options_.max_branches) return;
-    if (has_place(*job)) continue;
+    if (has_slot(*job)) continue;
     const auto victim = std::find_if(jobs_.rbegin(), jobs_.rend(), [&](const auto& other) {
-      return other->priority < job->priority && has_place(*other);
+      return other->priority < job->priority && has_slot(*other);
     });
     if (victim == jobs_.rend()) return;
     for (Branch& branch : (*victim)->branches) {
@@ -240,17 +252,17 @@ std::vector<Engine::ScheduledRows> Engine::plan() {
   int64_t placed = 0;
   for (const auto& job : jobs_)
     for (Branch& branch : job->branches) {
-      // A sequence that has become long is computed again with the positions of long sequences.
+      // A sequence that exceeds the limit is recomputed with the rotary factors of long sequences.
       if (branch.slot && stretch_after_ > 0 && !branch.stretched && branch.length() > stretch_after_)
         Job::preempt(cache_, branch);
       placed += branch.slot ? 1 : 0;
     }
-  make_places(placed);
+  free_slots(placed);
   const auto plan_if = [&](StepPacer::Budget& from, const auto& wanted) {
     for (const auto& job : jobs_) {
       // A job that holds a slot may exceed max_branches with its other branches: it may need all of them to
       // advance.
-      if (placed >= options_.max_branches && !has_place(*job)) continue;
+      if (placed >= options_.max_branches && !has_slot(*job)) continue;
       for (size_t b = 0; b < job->branches.size(); ++b) {
         if (!wanted(*job, b)) continue;
         if (job->waits(b)) {
@@ -275,7 +287,7 @@ std::vector<Engine::ScheduledRows> Engine::plan() {
     plan_if(share, [&](const Job& job, size_t b) {
       const Job& first = *jobs_.front();
       const Branch& branch = job.branches[b];
-      if (&job != last) last = &job, admitted = has_place(job) || free-- > 0;
+      if (&job != last) last = &job, admitted = has_slot(job) || free-- > 0;
       const bool ahead = admitted && &job != &first && job.priority >= first.priority && !decodes(branch) &&
                          !share.empty() &&
                          pacer_.rows_within(share, branch.left(), plain_rows(job, b)) == branch.left();
@@ -307,6 +319,17 @@ std::vector<Engine::ScheduledRows> Engine::plan_whole() {
   return scheduled;
 }
 
+void Engine::put_pictures(Job& job, const Branch& branch, int64_t count, int64_t first_row, Batch& batch,
+                          std::vector<Tensor>& parts) {
+  Pictures& p = *job.pictures;
+  const auto at = [&](int64_t index) { return std::lower_bound(p.rows.begin(), p.rows.end(), index); };
+  const auto first = at(branch.cached), last = at(branch.cached + count);
+  if (first == last) return;
+  p.compute(model_, device_, job.adapter);
+  parts.push_back(p.features.slice(first - p.rows.begin(), last - p.rows.begin()));
+  for (auto row = first; row != last; ++row) batch.feature_rows.push_back(first_row + *row - branch.cached);
+}
+
 void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
   const auto start = Clock::now();
   Batch batch;
@@ -319,6 +342,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     int64_t index, row;
   };
   std::vector<Wanted> wanted;
+  std::vector<Tensor> pictures;
   std::vector<int32_t> adapters;
   bool adapted = false;
   for (const ScheduledRows& chunk : scheduled) {
@@ -334,8 +358,10 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     }
     batch.sequences.push_back(
         {first_row, chunk.count, branch.cached, branch.slot.value_or(0), 0, branch.length()});
+    if (chunk.job->pictures) put_pictures(*chunk.job, branch, chunk.count, first_row, batch, pictures);
   }
   Context ctx{device_};
+  if (!pictures.empty()) batch.features = ops::concat(ctx, pictures, 0);
   if (adapted) ctx.row_adapters = adapters;
   ForwardContext f{ctx, whole_ ? nullptr : &cache_};
   f.stream = stream_;
@@ -349,8 +375,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
         w.job->state(w.branch, w.index, states.span().subspan(static_cast<size_t>(w.row) * width, width));
   }
   std::erase_if(wanted, [](const Wanted& w) { return !w.job->wants_logits(w.branch, w.index); });
-  if (options_.decode_step_seconds > 0)
-    device_.finish();  // so that the time of the rows is not counted below
+  if (options_.decode_step_seconds > 0) device_.finish();  // so that the logits are timed without the layers
   const auto logits_start = Clock::now();
   for (size_t from = 0; from < wanted.size(); from += kLogitRows) {
     const size_t to = std::min(wanted.size(), from + kLogitRows);
@@ -379,9 +404,7 @@ void Engine::finish_step(const std::vector<ScheduledRows>& scheduled) {
     branch.cached += chunk.count;
     if (whole_) continue;
     if (options_.share_prefixes && chunk.job->source.empty() && branch.cached / KvCache::kPageRows > before)
-      prefixes_.add(salt(*chunk.job, branch),
-                    std::span(branch.tokens).first(static_cast<size_t>(branch.cached)),
-                    cache_.pages(*branch.slot));
+      add_prefix(*chunk.job, branch);
     if (window_ > 0) cache_.forget(*branch.slot, stream_.sinks, branch.cached - window_ + 1);
   }
   for (const auto& job : jobs_) {

@@ -68,19 +68,24 @@ class Engine {
     size_t branch;
     int64_t count;
   };
-  bool place(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled);
+  bool assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled);
   // Calls `grow` until it succeeds, evicting prefixes and preempting later jobs to free pages.
   template <class Grow>
-  bool make_room(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled, const Grow& grow);
+  bool grow_or_preempt(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled,
+                       const Grow& grow);
   bool preempt_after(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled);
   void plan_branch(Job& job, size_t branch, StepPacer::Budget& budget, std::vector<ScheduledRows>& scheduled);
-  void make_places(int64_t& placed);
+  void free_slots(int64_t& placed);
   // What this step may prefill, at most `rows` rows.
   StepPacer::Budget prefill_budget(int64_t rows, bool decoding) const;
   std::vector<ScheduledRows> plan();
   std::vector<ScheduledRows> plan_whole();
   void compute(const std::vector<ScheduledRows>& scheduled);
   void finish_step(const std::vector<ScheduledRows>& scheduled);
+  void add_prefix(const Job& job, const Branch& branch);
+  // The rows of pictures among the `count` next rows of a branch, which start at `first_row` of the batch.
+  void put_pictures(Job& job, const Branch& branch, int64_t count, int64_t first_row, Batch& batch,
+                    std::vector<Tensor>& parts);
   static std::string salt(const Job& job, const Branch& branch);
 
   const Model& model_;

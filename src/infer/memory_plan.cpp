@@ -93,7 +93,9 @@ WeightNeed weight_need(Model& model) {
 }
 
 int64_t step_bytes(const ModelSpec& spec, int64_t rows) {
-  const auto whole = std::max(rows, spec.max_positions > 0 ? spec.max_positions : kWholeText);
+  const auto whole = spec.reads_pictures()
+                         ? std::max(rows, spec.picture_rows())
+                         : std::max(rows, spec.max_positions > 0 ? spec.max_positions : kWholeText);
   int64_t floats = rows * row_floats(spec.main());
   if (spec.encoder)
     floats = std::max(floats, whole * row_floats(*spec.encoder));  // encoders process a text in one step

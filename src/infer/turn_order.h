@@ -28,7 +28,7 @@ class TurnOrder {
     std::set<std::string_view> running;
     for (const auto& other : jobs) {
       if (other->priority != job.priority) continue;
-      if (has_place(*other))
+      if (has_slot(*other))
         latest = std::max(latest, other->turn), running.insert(other->salt);
       else
         next = std::min(next.value_or(other->turn), other->turn);
@@ -45,7 +45,7 @@ class TurnOrder {
     return std::find_if(jobs.begin(), jobs.end(), [&](const auto& other) {
       if (other->priority != job.priority) return other->priority < job.priority;
       if (other->turn != job.turn) return other->turn > job.turn;
-      return first_in_turn && !has_place(*other) && running.contains(other->salt);
+      return first_in_turn && !has_slot(*other) && running.contains(other->salt);
     });
   }
   void started(const Job& job) { started_[{job.priority, job.salt}] = job.turn; }

@@ -9,6 +9,7 @@
 namespace makar {
 namespace {
 
+constexpr float kMeanStep = 1e6f;  // AdaGrad: rows get the mean of the changes of the chunks
 constexpr uint64_t kEntries = 4096, kMostAtOnce = 8;
 
 // A row is the vector, the bias in a lane of its own, and the sums of squared gradients of both.
@@ -105,7 +106,7 @@ class GloveTrainer {
   void in_rounds() {
     const uint64_t together = std::clamp<uint64_t>(counts_.size() / 1'000'000, 1, kMostAtOnce);
     std::vector<std::unique_ptr<GloveLearner<PrivateRows>>> learners;
-    std::vector<uint8_t> word_uses(words_.size(), 0), context_uses(words_.size(), 0);
+    std::vector<RowUses> word_uses(words_.size()), context_uses(words_.size());
     for (uint64_t i = 0; i < together; ++i)
       learners.push_back(std::make_unique<GloveLearner<PrivateRows>>(layout_, o_, word_, context_));
     for (uint64_t from = 0; from < total_; from += together) {
@@ -117,12 +118,12 @@ class GloveTrainer {
       });
       pool_.run(kMostAtOnce, [&](int64_t part) {
         const auto p = static_cast<uint32_t>(part);
-        add_mean_changes(
-            learners, count, [](auto& l) -> PrivateRows& { return l.word; }, word_, word_uses, p,
+        add_changes(
+            learners, count, [](auto& l) -> PrivateRows& { return l.word; }, word_, word_uses, kMeanStep, p,
             kMostAtOnce);
-        add_mean_changes(
-            learners, count, [](auto& l) -> PrivateRows& { return l.context; }, context_, context_uses, p,
-            kMostAtOnce);
+        add_changes(
+            learners, count, [](auto& l) -> PrivateRows& { return l.context; }, context_, context_uses,
+            kMeanStep, p, kMostAtOnce);
       });
       double loss = 0;
       for (uint64_t i = 0; i < count; ++i) {

@@ -247,7 +247,7 @@ Status check(const NgramOptions& o, int order) {
     return error_at("`gt-max`", "must be 1 to 100, got {}", o.most_discounted);
   for (size_t i = 0; i < o.prune.size(); ++i)
     if (o.prune[i] < 0 || (i > 0 && o.prune[i] < o.prune[i - 1]) || (i == 0 && o.prune[i] != 0))
-      return error_at("`prune`", "counts start with 0 (words) and do not fall, such as 0,0,1");
+      return error_at("`prune`", "counts start with 0 (words) and do not decrease, such as 0,0,1");
   if (o.prune.size() > static_cast<size_t>(order))
     return error_at("`prune`", "has {} counts for n-grams of up to {} words", o.prune.size(), order);
   if (!o.prune.empty() && o.smoothing == "add-k")

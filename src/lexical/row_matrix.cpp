@@ -7,7 +7,7 @@ void PrivateRows::copy(uint32_t at) {
   if (slot / kBlock == blocks_.size())
     blocks_.push_back(std::make_unique<float[]>(kBlock * matrix_.stride()));
   slots_[at] = slot;
-  used_.push_back(at);
+  used_.push_back(at), uses_.push_back(0);
   std::memcpy(copied(slot), matrix_.row(at), matrix_.stride() * sizeof(float));
 }
 
@@ -19,25 +19,26 @@ void PrivateRows::finish() {
   }
 }
 
-void PrivateRows::count_uses(std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) const {
-  for (const uint32_t at : used_)
-    if (at % parts == part) ++uses[at];
+void PrivateRows::count_uses(std::vector<RowUses>& uses, uint32_t part, uint32_t parts) const {
+  for (uint32_t slot = 0; slot < used_.size(); ++slot)
+    if (const uint32_t at = used_[slot]; at % parts == part) uses[at].uses += uses_[slot], ++uses[at].chunks;
 }
 
-void PrivateRows::add_to(RowMatrix& matrix, const std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) {
+void PrivateRows::add_to(RowMatrix& matrix, const std::vector<RowUses>& uses, float step, uint32_t part,
+                         uint32_t parts) {
   for (uint32_t slot = 0; slot < used_.size(); ++slot)
     if (const uint32_t at = used_[slot]; at % parts == part)
-      add_scaled(matrix.row(at), 1 / static_cast<float>(uses[at]), copied(slot), matrix.stride());
+      add_scaled(matrix.row(at), share_of(uses[at], step), copied(slot), matrix.stride());
 }
 
-void PrivateRows::forget_uses(std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) const {
+void PrivateRows::forget_uses(std::vector<RowUses>& uses, uint32_t part, uint32_t parts) const {
   for (const uint32_t at : used_)
-    if (at % parts == part) uses[at] = 0;
+    if (at % parts == part) uses[at] = {};
 }
 
 void PrivateRows::clear() {
   for (const uint32_t at : used_) slots_[at] = kNone;
-  used_.clear();
+  used_.clear(), uses_.clear();
 }
 
 }  // namespace makar

@@ -53,21 +53,27 @@ class SharedRows {
   RowMatrix& matrix_;
 };
 
+// How often the chunks of a round used a row, and how many chunks did.
+struct RowUses {
+  uint32_t uses = 0, chunks = 0;
+};
+
 // Copies a row when it is first used. One object per chunk of work that runs against the same state.
 class PrivateRows {
  public:
   explicit PrivateRows(const RowMatrix& matrix) : matrix_(matrix), slots_(matrix.rows(), kNone) {}
   float* row(uint32_t at) {
     if (slots_[at] == kNone) copy(at);
+    ++uses_[slots_[at]];
     return copied(slots_[at]);
   }
   // Turns the copies into changes; the matrix must be as it was.
   void finish();
-  // For rows with at % parts == part: counts the chunks that changed a row, then adds this chunk's share of
-  // the mean change. A sum would overshoot: each chunk moves a frequent row to its own optimum.
-  void count_uses(std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) const;
-  void add_to(RowMatrix& matrix, const std::vector<uint8_t>& uses, uint32_t part, uint32_t parts);
-  void forget_uses(std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) const;
+  // For rows with at % parts == part: counts the uses of a row by all chunks, then adds this chunk's change
+  // times share_of(its uses).
+  void count_uses(std::vector<RowUses>& uses, uint32_t part, uint32_t parts) const;
+  void add_to(RowMatrix& matrix, const std::vector<RowUses>& uses, float step, uint32_t part, uint32_t parts);
+  void forget_uses(std::vector<RowUses>& uses, uint32_t part, uint32_t parts) const;
   void clear();
 
  private:
@@ -75,17 +81,27 @@ class PrivateRows {
   void copy(uint32_t at);
   float* copied(uint32_t slot) { return blocks_[slot / kBlock].get() + (slot % kBlock) * matrix_.stride(); }
   const RowMatrix& matrix_;
-  std::vector<uint32_t> slots_, used_;
+  std::vector<uint32_t> slots_, used_, uses_;
   std::vector<std::unique_ptr<float[]>> blocks_;
 };
 
-// Adds the mean changes of the first `count` chunks to a matrix, in order; `rows` gives the private rows of a
+// The factor on the sum of the changes of a row. Chunks that used it rarely made different small steps, whose
+// sum is what learning in order gives. Each chunk that used it often moved it close to the same optimum, so
+// that the mean is right and the sum would overshoot. If a row after x uses has gone the share s x / (1 + s
+// x) of its way, s being `step`, then m chunks have in turn gone further than one by (1 + s x / m) / (1 + s
+// x) times m.
+inline float share_of(const RowUses& u, float step) {
+  const float all = step * static_cast<float>(u.uses);
+  return (1 + all / static_cast<float>(u.chunks)) / (1 + all);
+}
+
+// Adds the changes of the first `count` chunks to a matrix, in order; `rows` gives the private rows of a
 // chunk.
 template <class Chunks, class RowsOf>
-void add_mean_changes(const Chunks& chunks, size_t count, const RowsOf& rows, RowMatrix& matrix,
-                      std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) {
+void add_changes(const Chunks& chunks, size_t count, const RowsOf& rows, RowMatrix& matrix,
+                 std::vector<RowUses>& uses, float step, uint32_t part, uint32_t parts) {
   for (size_t i = 0; i < count; ++i) rows(*chunks[i]).count_uses(uses, part, parts);
-  for (size_t i = 0; i < count; ++i) rows(*chunks[i]).add_to(matrix, uses, part, parts);
+  for (size_t i = 0; i < count; ++i) rows(*chunks[i]).add_to(matrix, uses, step, part, parts);
   for (size_t i = 0; i < count; ++i) rows(*chunks[i]).forget_uses(uses, part, parts);
 }
 

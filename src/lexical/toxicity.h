@@ -17,7 +17,8 @@ class ToxicityClassifier {
   static Result<ToxicityClassifier> open(const std::string& path,
                                          const std::vector<std::string>& benign = {});
 
-  // The probability of all labels that are not benign; 0 for a text without a word that the classifier knows.
+  // The probability of all labels that are not benign; 0 for a text without a word of the classifier's
+  // vocabulary.
   double toxicity(std::string_view text) const;
   // {"attributeScores": {"TOXICITY": {"summaryScore", "spanScores"}, ...}}: TOXICITY, and each label that is
   // not benign in capitals. Spans count characters.

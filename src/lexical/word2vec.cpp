@@ -72,8 +72,9 @@ namespace {
 
 constexpr uint64_t kChunk = 1000;  // words that are learned in order
 constexpr uint64_t kRoundOver =
-    100'000;                         // words of text per chunk of a round: a small text is learned in order
-constexpr uint64_t kMostChunks = 8;  // of a round
+    100'000;                          // words of text per chunk of a round: a small text is learned in order
+constexpr uint64_t kMostChunks = 8;   // of a round
+constexpr float kStepPerRate = 0.1f;  // how far one use moves a row, in units of the learning rate (share_of)
 
 Word2VecShared prepare(const WordStream& text, const Word2VecOptions& o) {
   Word2VecShared s{o,
@@ -164,7 +165,7 @@ class Trainer {
       return;
     }
     std::vector<std::unique_ptr<Word2VecLearner<PrivateRows>>> learners;
-    std::vector<uint8_t> in_uses(in_.rows(), 0), out_uses(out_.rows(), 0);
+    std::vector<RowUses> in_uses(in_.rows()), out_uses(out_.rows());
     for (uint64_t i = 0; i < together; ++i)
       learners.push_back(std::make_unique<Word2VecLearner<PrivateRows>>(shared_, in_, out_));
     for (uint64_t from = 0; from < total_; from += together) {
@@ -175,12 +176,15 @@ class Trainer {
         learner.in.finish(), learner.out.finish();
       });
       // Each part of the rows gets the changes of all chunks in their order.
+      const float step = kStepPerRate * rate_at(from);
       pool_.run(kMostChunks, [&](int64_t part) {
         const auto p = static_cast<uint32_t>(part);
-        add_mean_changes(
-            learners, count, [](auto& l) -> PrivateRows& { return l.in; }, in_, in_uses, p, kMostChunks);
-        add_mean_changes(
-            learners, count, [](auto& l) -> PrivateRows& { return l.out; }, out_, out_uses, p, kMostChunks);
+        add_changes(
+            learners, count, [](auto& l) -> PrivateRows& { return l.in; }, in_, in_uses, step, p,
+            kMostChunks);
+        add_changes(
+            learners, count, [](auto& l) -> PrivateRows& { return l.out; }, out_, out_uses, step, p,
+            kMostChunks);
       });
       for (uint64_t i = 0; i < count; ++i)
         learners[i]->in.clear(), learners[i]->out.clear(), take(*learners[i]);

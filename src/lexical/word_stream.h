@@ -42,7 +42,7 @@ class MappedRecords {
 struct WordStream {
   static constexpr uint32_t kLineEnd = ~uint32_t{0};
 
-  NumberedWords words;           // by falling count, then in order of the first occurrence
+  NumberedWords words;           // by descending count, then in order of the first occurrence
   std::vector<uint64_t> counts;  // of each word
   MappedRecords ids;             // word numbers, and kLineEnd after each line
   uint64_t size = 0;             // ids in use, after rare words are removed

@@ -1,4 +1,4 @@
-// Vectors of words, and what is asked of them: neighbours, analogies, similarity.
+// Word vectors and queries on them: neighbours, analogies, similarity.
 #pragma once
 #include <string>
 #include <vector>

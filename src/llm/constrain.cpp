@@ -51,7 +51,7 @@ class GrammarConstraint : public Constraint {
     if (std::find(end.begin(), end.end(), token) != end.end()) return Done{};
     if (state_.accept((*bytes_)[static_cast<size_t>(token)])) return Done{};
     if (state_.limit()) return *state_.limit();
-    return error_at("grammar", "token {} does not fit where the text stands", token);
+    return error_at("grammar", "token {} does not fit at this point of the text", token);
   }
 
   std::unique_ptr<Constraint> fork() const override { return std::make_unique<GrammarConstraint>(*this); }

@@ -17,12 +17,12 @@ Result<EmbedOptions> embed_options(const std::string& folder, const LanguageMode
   std::error_code ignored;
   if (const auto path = root / "1_Pooling" / "config.json"; fs::exists(path, ignored)) {
     MAKAR_TRY(const Json json, read_json(path.string()));
-    const auto says = [&](const char* key) {
+    const auto is_set = [&](const char* key) {
       return json.is_object() && json.value(key, Json()) == Json(true);
     };
-    if (says("pooling_mode_cls_token")) o.pooling = Pooling::kFirst;
-    if (says("pooling_mode_lasttoken")) o.pooling = Pooling::kLast;
-    if (says("pooling_mode_mean_tokens")) o.pooling = Pooling::kMean;
+    if (is_set("pooling_mode_cls_token")) o.pooling = Pooling::kFirst;
+    if (is_set("pooling_mode_lasttoken")) o.pooling = Pooling::kLast;
+    if (is_set("pooling_mode_mean_tokens")) o.pooling = Pooling::kMean;
   }
   if (const auto path = root / "sentence_bert_config.json"; fs::exists(path, ignored)) {
     MAKAR_TRY(const Json json, read_json(path.string()));
@@ -35,9 +35,9 @@ Result<EmbedOptions> embed_options(const std::string& folder, const LanguageMode
 Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const std::string& text,
                                           const EmbedOptions& o, WorkBudget* work) {
   const ModelSpec& spec = language.spec();
-  if (spec.encoder && spec.decoder)
-    return error_of(Error::Kind::kUnsupported, "embed",
-                    "{} is an encoder-decoder; use an encoder or a decoder", spec.architecture);
+  if (spec.crosses() || spec.pictures)
+    return error_of(Error::Kind::kUnsupported, "embed", "{} {}; use an encoder or a decoder",
+                    spec.architecture, spec.pictures ? "writes about pictures" : "is an encoder-decoder");
   if (spec.main().embedding.vocab == 0)
     return error_of(Error::Kind::kUnsupported, "embed", "{} reads images, not text", spec.architecture);
   int64_t most = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;
@@ -73,24 +73,37 @@ std::vector<float> pool_states(const Tensor& states, const EmbedOptions& o) {
   return out;
 }
 
+std::vector<float> text_vector(const Model& model, Device& device, const Tensor& states,
+                               const std::vector<int64_t>& tokens, const EmbedOptions& o) {
+  if (model.spec().head.kind != HeadKind::kContrastive) return pool_states(states, o);
+  Context ctx{device};
+  Batch batch;
+  batch.add(tokens);
+  const Tensor vector = model.text_vectors(ctx, states.to(device.memory()), batch).host();
+  return {vector.span().begin(), vector.span().end()};
+}
+
 Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::vector<std::string>& texts,
                      const EmbedOptions& o) {
   std::vector<std::shared_ptr<ReadJob>> jobs;
+  std::vector<std::vector<int64_t>> tokens;
   for (size_t i = 0; i < texts.size(); ++i) {
     auto ids = embed_tokens(language, texts[i], o);
     if (!ids.ok()) return ids.error().in(fmt::format("text {}", i + 1));
-    jobs.push_back(std::make_shared<ReadJob>(std::move(*ids)));
+    jobs.push_back(std::make_shared<ReadJob>(*ids));
+    tokens.push_back(std::move(*ids));
   }
   // Small groups: hidden states are held in memory until they are pooled.
-  constexpr size_t kTogether = 64;
+  constexpr size_t kGroup = 64;
   std::vector<float> all;
-  for (size_t from = 0; from < jobs.size(); from += kTogether) {
-    const size_t to = std::min(jobs.size(), from + kTogether);
+  for (size_t from = 0; from < jobs.size(); from += kGroup) {
+    const size_t to = std::min(jobs.size(), from + kGroup);
     for (size_t i = from; i < to; ++i) engine.submit(jobs[i]);
     engine.run();
     for (size_t i = from; i < to; ++i) {
       if (jobs[i]->error) return jobs[i]->error->in(fmt::format("text {}", i + 1));
-      const std::vector<float> one = pool_states(jobs[i]->states(), o);
+      const std::vector<float> one =
+          text_vector(language.model(), engine.device(), jobs[i]->states(), tokens[i], o);
       all.insert(all.end(), one.begin(), one.end());
       jobs[i].reset();
     }

@@ -34,6 +34,15 @@ Status read_generation_config(const std::string& folder, int64_t vocab, std::vec
   return Done{};
 }
 
+// Templates with places for pictures read the content of a message as a list of parts.
+Json in_parts(Json messages) {
+  if (!messages.is_array()) return messages;
+  for (Json& message : messages)
+    if (message.is_object() && message.contains("content") && message["content"].is_string())
+      message["content"] = Json::array({{{"type", "text"}, {"text", message["content"]}}});
+  return messages;
+}
+
 // The template of a GGUF file, with the special tokens it may reference.
 Result<ChatTemplate> template_of(const Gguf& file, const Tokenizer& tokenizer) {
   const auto text = file.fields().text("tokenizer.chat_template");
@@ -80,15 +89,30 @@ Status LanguageModel::open_text(const ModelSource& source) {
   return Done{};
 }
 
+Status LanguageModel::open_images(const std::string& folder) {
+  const PatchSpec& p = *spec().encoder->embedding.patches;
+  if (p.channels != 3) return Done{};
+  const bool clip = spec().pictures || spec().head.kind == HeadKind::kContrastive;
+  MAKAR_TRY(images_, ImageProcessor::read(folder, clip ? ImageProcessor::clip(p.image_height, p.image_width)
+                                                       : ImageProcessor::vit(p.image_height, p.image_width)));
+  if (images_->fixed_size() &&
+      (images_->output_height() != p.image_height || images_->output_width() != p.image_width))
+    return error_at(folder, "the image processor makes {} x {} pixels, but the model takes {} x {}",
+                    images_->output_width(), images_->output_height(), p.image_width, p.image_height);
+  return Done{};
+}
+
+bool LanguageModel::places_pictures() const {
+  if (!spec().pictures || !template_) return false;
+  const std::string& source = template_->source();
+  return source.find("'image'") != std::string::npos || source.find("\"image\"") != std::string::npos;
+}
+
 Result<LanguageModel> LanguageModel::open(const std::string& path, Device& device,
                                           const LanguageModelOptions& options) {
   LanguageModel out;
   MAKAR_TRY(const ModelSource source, ModelSource::open(path));
   MAKAR_TRY(out.loaded_, load_model(source, {options.weights == WeightUse::kTrained}));
-  if (out.spec().encoder && out.spec().encoder->embedding.patches && out.spec().decoder)
-    return error_of(Error::Kind::kUnsupported, path,
-                    "a {} reads pictures, which only `makar forward` gives to a model so far",
-                    out.spec().architecture);
   AdapterSet offered(out.loaded_, device);
   for (const std::string& folder : options.offered) MAKAR_CHECK_OK(offered.load(folder));
   offered.offer();
@@ -97,6 +121,7 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, Device& devic
   const std::string folder = fs::is_directory(path) ? path : fs::path(path).parent_path().string();
   MAKAR_CHECK_OK(read_generation_config(folder, out.spec().vocab, out.stop_));
   MAKAR_CHECK_OK(out.open_text(source));
+  if (out.spec().reads_pictures()) MAKAR_CHECK_OK(out.open_images(folder));
   MAKAR_CHECK_OK(admit_model(*out.loaded_.model, path, options.memory));
   if (options.weights == WeightUse::kPacked) out.loaded_.model->pack(device, true);
   return out;
@@ -119,7 +144,8 @@ Status LanguageModel::use_template(const std::string& source, const std::string&
 Result<std::vector<int64_t>> LanguageModel::encode(const std::string& text, bool parse_special,
                                                    WorkBudget* work) const {
   if (!tokenizer_)
-    return error_of(Error::Kind::kNotFound, "tokenizer", "the model folder has none; give ids instead");
+    return error_of(Error::Kind::kNotFound, "tokenizer",
+                    "the model folder has no tokenizer; pass token ids instead");
   EncodeOptions o;
   o.add_special = true, o.offsets = false;
   o.special_text = parse_special ? SpecialText::kParse : SpecialText::kPlain, o.work = work;
@@ -131,9 +157,18 @@ Result<std::vector<int64_t>> LanguageModel::encode_chat(const ChatInput& input) 
   if (!template_)
     return error_of(
         Error::Kind::kNotFound, "chat template",
-        "the model has none; give one with `program.chat_template`, or continue text with makar generate");
-  MAKAR_TRY(const ChatRendering rendering, template_->render(input));
+        "the model has no chat template; set `program.chat_template`, or continue text with makar generate");
+  ChatInput with_parts;
+  if (places_pictures()) with_parts = input, with_parts.messages = in_parts(input.messages);
+  MAKAR_TRY(const ChatRendering rendering, template_->render(places_pictures() ? with_parts : input));
   MAKAR_TRY(const ChatEncoding encoding, chat_->encode(rendering, input.work));
+  return to_ids(encoding.ids);
+}
+
+Result<std::vector<int64_t>> LanguageModel::encode_segments(const ChatRendering& rendering) const {
+  if (!tokenizer_)
+    return error_of(Error::Kind::kNotFound, "tokenizer", "the model folder has none; give ids instead");
+  MAKAR_TRY(const ChatEncoding encoding, chat_->encode(rendering));
   return to_ids(encoding.ids);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "images/processor.h"
 #include "infer/memory_plan.h"
 #include "models/load.h"
 #include "text/template/chat_template.h"
@@ -41,6 +42,10 @@ class LanguageModel {
   const std::optional<ChatTemplate>& chat_template() const { return template_; }
   // Replaces the template; the special tokens stay the same.
   Status use_template(const std::string& source, const std::string& place);
+  // How images become the pixels of a model that reads RGB pictures.
+  const std::optional<ImageProcessor>& image_processor() const { return images_; }
+  // Whether the chat template writes the picture token for parts {"type": "image"} of a message.
+  bool places_pictures() const;
   const std::vector<int64_t>& stop_ids() const { return stop_; }
   // Oddities in the model files, to be shown to the user.
   const std::vector<std::string>& warnings() const { return loaded_.warnings; }
@@ -50,15 +55,19 @@ class LanguageModel {
                                       WorkBudget* work = nullptr) const;
   // Encodes a conversation, ready for the assistant to answer (or to continue its last message).
   Result<std::vector<int64_t>> encode_chat(const ChatInput& input) const;
+  // Encodes texts of two kinds: control tokens are found only in segments that are not content.
+  Result<std::vector<int64_t>> encode_segments(const ChatRendering& rendering) const;
 
  private:
   LanguageModel() = default;
   Status open_text(const ModelSource& source);
+  Status open_images(const std::string& folder);
   LoadedModel loaded_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> template_;
   std::shared_ptr<ChatEncoder> chat_;
   std::vector<int64_t> stop_;
+  std::optional<ImageProcessor> images_;
 };
 
 }  // namespace makar

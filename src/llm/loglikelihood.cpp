@@ -5,13 +5,13 @@
 #include <deque>
 #include <map>
 
-#include "infer/decoding.h"
 #include "infer/score_job.h"
 
 namespace makar {
 namespace {
 
 using Tokens = std::vector<int64_t>;
+using SourceAndPrefix = std::pair<Tokens, Tokens>;
 
 Tokens part(const Tokens& tokens, int64_t begin, int64_t end) {
   return {tokens.begin() + begin, tokens.begin() + end};
@@ -19,6 +19,7 @@ Tokens part(const Tokens& tokens, int64_t begin, int64_t end) {
 
 // One window of one text, or the continuations of several texts after the same prefix.
 struct Work {
+  Tokens source;  // of an encoder-decoder
   Tokens prefix;
   std::vector<Tokens> continuations;
   std::vector<size_t> texts;    // one per continuation
@@ -28,11 +29,19 @@ struct Work {
 
 class Scoring {
  public:
-  Scoring(Engine& engine, const LanguageModel& language, std::span<const ScoredText> texts,
+  // A text that could not be encoded has an error and no pointer.
+  using Texts = std::vector<const ScoredText*>;
+  using Errors = std::vector<std::optional<Error>>;
+  Scoring(Engine& engine, const LanguageModel& language, Texts texts, Errors errors,
           const LoglikelihoodOptions& options)
-      : engine_(engine), language_(language), texts_(texts), o_(options), errors_(texts.size()) {
-    sums_.resize(texts.size()), windows_.resize(texts.size()), next_.resize(texts.size());
-  }
+      : engine_(engine),
+        language_(language),
+        texts_(std::move(texts)),
+        o_(options),
+        errors_(std::move(errors)),
+        sums_(texts_.size()),
+        windows_(texts_.size()),
+        next_(texts_.size()) {}
 
   std::vector<Result<Loglikelihood>> run() {
     plan();
@@ -67,54 +76,56 @@ class Scoring {
     std::vector<size_t> reported;  // scores reported per continuation
   };
 
-  // The windows of every text; texts with one window and the same prefix are one work.
+  // The windows of every text; texts with one window, the same source and the same prefix are one work.
   void plan() {
     const ContextOptions& context = engine_.options().context;
-    const int64_t size =
-        context.policy == ContextPolicy::kSinks ? 0 : context_size(language_.spec(), context);
+    const bool whole = context.policy == ContextPolicy::kSinks || language_.spec().encoder.has_value();
+    const int64_t size = whole ? 0 : context_size(language_.spec(), context);
     const int64_t stride = o_.stride > 0 ? o_.stride : std::max<int64_t>(1, size / 2);
-    std::map<Tokens, size_t> by_prefix;
+    std::map<SourceAndPrefix, size_t> by_prefix;
     for (size_t i = 0; i < texts_.size(); ++i) {
-      const ScoredText& text = texts_[i];
+      if (errors_[i]) continue;
+      const ScoredText& text = *texts_[i];
       const auto count = static_cast<int64_t>(text.tokens.size());
       if (size > 0 && count > size && (size < 2 || stride >= size)) {
         errors_[i] = error_at("stride", "must be less than the context of {} tokens, got {}", size, stride);
         continue;
       }
       windows_[i] = score_windows(count, text.from, size, stride);
-      Tokens first = part(text.tokens, windows_[i][0].begin, windows_[i][0].end);
-      Decoding one;
-      one.max_new_tokens = 1;
-      if (const Status fits = fit_request(language_.model(), context, first, one); !fits.ok()) {
+      const Tokens first = part(text.tokens, windows_[i][0].begin, windows_[i][0].end);
+      if (const Status fits = fit_scored(language_.model(), context, {first, text.from, text.source});
+          !fits.ok()) {
         errors_[i] = fits.error();
         continue;
       }
       Tokens prefix = part(text.tokens, windows_[i][0].begin, windows_[i][0].from);
       if (windows_[i].size() == 1) {
-        const auto [at, fresh] = by_prefix.try_emplace(prefix, works_.size());
+        const auto [at, fresh] = by_prefix.try_emplace({text.source, prefix}, works_.size());
         if (!fresh) {
           add(works_[at->second], i, windows_[i][0]);
           continue;
         }
       }
-      works_.push_back({std::move(prefix), {}, {}, {}, false});
+      works_.push_back({text.source, std::move(prefix), {}, {}, {}, false});
       add(works_.back(), i, windows_[i][0]);
     }
     follow(by_prefix);
   }
 
   void add(Work& work, size_t text, const ScoreWindow& window) {
-    work.continuations.push_back(part(texts_[text].tokens, window.from, window.end));
+    work.continuations.push_back(part(texts_[text]->tokens, window.from, window.end));
     work.texts.push_back(text);
     next_[text] = 1;
   }
 
   // In the order of prefixes, a work that shares at least a page with the one before it waits for that one's
   // leader.
-  void follow(const std::map<Tokens, size_t>& by_prefix) {
+  void follow(const std::map<SourceAndPrefix, size_t>& by_prefix) {
     const Tokens* leader = nullptr;
     size_t leading = 0;
-    for (const auto& [prefix, work] : by_prefix) {
+    for (const auto& [key, work] : by_prefix) {
+      const auto& [source, prefix] = key;
+      if (!source.empty()) continue;  // what the decoder computed depends on the source
       const auto same =
           leader ? std::mismatch(leader->begin(), leader->end(), prefix.begin(), prefix.end()).first -
                        leader->begin()
@@ -131,6 +142,7 @@ class Scoring {
     queue_.pop_front();
     Work& work = works_[at];
     auto job = std::make_shared<ScoreJob>(std::move(work.prefix), std::move(work.continuations), o_.top);
+    job->source = std::move(work.source);
     engine_.submit(job);
     running_.push_back({at, std::move(job), std::vector<size_t>(work.texts.size(), 0)});
   }
@@ -143,7 +155,7 @@ class Scoring {
       for (size_t& at = r.reported[c]; at < r.job->scores(c).size(); ++at) {
         const Logprobs& score = r.job->scores(c)[at];
         sums_[text].add(score);
-        if (o_.on_token && !o_.on_token(text, texts_[text].tokens[from + at], score)) {
+        if (o_.on_token && !o_.on_token(text, texts_[text]->tokens[from + at], score)) {
           stopped_ = true;
           return;
         }
@@ -166,8 +178,9 @@ class Scoring {
       ++sums_[text].windows;
       if (next_[text] == windows_[text].size()) continue;
       const ScoreWindow& window = windows_[text][next_[text]++];
-      works_.push_back({part(texts_[text].tokens, window.begin, window.from),
-                        {part(texts_[text].tokens, window.from, window.end)},
+      works_.push_back({{},
+                        part(texts_[text]->tokens, window.begin, window.from),
+                        {part(texts_[text]->tokens, window.from, window.end)},
                         {text},
                         {},
                         false});
@@ -177,9 +190,9 @@ class Scoring {
 
   Engine& engine_;
   const LanguageModel& language_;
-  std::span<const ScoredText> texts_;
+  Texts texts_;
   const LoglikelihoodOptions& o_;
-  std::vector<std::optional<Error>> errors_;
+  Errors errors_;
   std::vector<Loglikelihood> sums_;
   std::vector<std::vector<ScoreWindow>> windows_;
   std::vector<size_t> next_;  // the next window of each text
@@ -202,38 +215,29 @@ double Loglikelihood::perplexity() const { return std::exp(-logprob / static_cas
 std::vector<Result<Loglikelihood>> loglikelihood(Engine& engine, const LanguageModel& language,
                                                  std::span<const ScoredText> texts,
                                                  const LoglikelihoodOptions& options) {
-  return Scoring(engine, language, texts, options).run();
+  Scoring::Texts pointers;
+  for (const ScoredText& text : texts) pointers.push_back(&text);
+  return Scoring(engine, language, std::move(pointers), Scoring::Errors(texts.size()), options).run();
+}
+
+std::vector<Result<Loglikelihood>> loglikelihood(Engine& engine, const LanguageModel& language,
+                                                 std::span<const Result<ScoredText>> texts,
+                                                 const LoglikelihoodOptions& options) {
+  Scoring::Texts pointers;
+  Scoring::Errors errors;
+  for (const auto& text : texts) {
+    pointers.push_back(text.ok() ? &*text : nullptr);
+    errors.push_back(text.ok() ? std::nullopt : std::optional(text.error()));
+  }
+  return Scoring(engine, language, std::move(pointers), std::move(errors), options).run();
 }
 
 std::vector<Result<Loglikelihood>> loglikelihood(Engine& engine, const LanguageModel& language,
                                                  std::span<const ContextAndContinuation> texts,
                                                  const LoglikelihoodOptions& options) {
-  std::vector<ScoredText> encoded;
-  std::vector<Result<size_t>> at;  // its index in `encoded`
-  std::vector<size_t> text_of;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    auto text = encode_scored(language, texts[i].context, texts[i].continuation);
-    if (!text.ok()) {
-      at.emplace_back(text.error());
-      continue;
-    }
-    at.emplace_back(encoded.size());
-    encoded.push_back(std::move(*text));
-    text_of.push_back(i);
-  }
-  LoglikelihoodOptions o = options;
-  if (options.on_token)
-    o.on_token = [&](size_t text, int64_t token, const Logprobs& score) {
-      return options.on_token(text_of[text], token, score);
-    };
-  const auto scored = loglikelihood(engine, language, encoded, o);
-  std::vector<Result<Loglikelihood>> out;
-  for (const Result<size_t>& index : at)
-    if (index.ok())
-      out.push_back(scored[*index]);
-    else
-      out.emplace_back(index.error());
-  return out;
+  std::vector<Result<ScoredText>> encoded;
+  for (const auto& text : texts) encoded.push_back(encode_scored(language, text.context, text.continuation));
+  return loglikelihood(engine, language, encoded, options);
 }
 
 }  // namespace makar

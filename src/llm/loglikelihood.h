@@ -31,6 +31,10 @@ struct LoglikelihoodOptions {
 std::vector<Result<Loglikelihood>> loglikelihood(Engine& engine, const LanguageModel& language,
                                                  std::span<const ScoredText> texts,
                                                  const LoglikelihoodOptions& options = {});
+// The same where some texts could not be encoded: their errors are their results.
+std::vector<Result<Loglikelihood>> loglikelihood(Engine& engine, const LanguageModel& language,
+                                                 std::span<const Result<ScoredText>> texts,
+                                                 const LoglikelihoodOptions& options = {});
 
 // The continuation given the context; without a context, the whole text (rolling log-likelihood).
 struct ContextAndContinuation {

@@ -5,9 +5,28 @@
 #include "infer/decoding.h"
 
 namespace makar {
+namespace {
+
+Result<ScoredText> encode_pair(const LanguageModel& language, const std::string& prompt,
+                               const std::string& completion, WorkBudget* work) {
+  const ModelSpec& spec = language.spec();
+  ScoredText out;
+  MAKAR_TRY(out.source, language.encode(prompt, false, work));
+  MAKAR_TRY(out.tokens, language.encode(completion, false, work));
+  if (out.source.empty()) return error_at("prompt", "is empty; the encoder needs at least one token");
+  std::vector<int64_t>& target = out.tokens;
+  if (!spec.eos.empty() && (target.empty() || !std::count(spec.eos.begin(), spec.eos.end(), target.back())))
+    target.push_back(spec.eos.front());
+  if (target.empty()) return error_at("completion", "has no tokens to score");
+  target.insert(target.begin(), spec.decoder_start);
+  return out;
+}
+
+}  // namespace
 
 Result<ScoredText> encode_scored(const LanguageModel& language, const std::string& prompt,
                                  const std::string& completion, WorkBudget* work) {
+  if (language.spec().encoder) return encode_pair(language, prompt, completion, work);
   ScoredText out;
   MAKAR_TRY(out.tokens, language.encode(prompt + completion, false, work));
   std::vector<int64_t>& all = out.tokens;
@@ -24,12 +43,31 @@ Result<ScoredText> encode_scored(const LanguageModel& language, const std::strin
   return out;
 }
 
+Status fit_scored(const Model& model, const ContextOptions& context, const ScoredText& text) {
+  Decoding one;
+  one.max_new_tokens = 1;
+  ContextOptions strict = context;  // no scored token may be dropped
+  if (context.policy == ContextPolicy::kTruncateLeft) strict.policy = ContextPolicy::kError;
+  const bool both = model.spec().encoder.has_value();
+  std::vector<int64_t> prompt = both ? text.source : text.tokens;
+  MAKAR_CHECK_OK(fit_request(model, strict, prompt, one));
+  if (!both) return Done{};
+  const int64_t vocab = model.spec().decoder->embedding.vocab, size = context_size(model.spec(), context);
+  for (const int64_t id : text.tokens)
+    if (id < 0 || id >= vocab)
+      return error_at("completion", "token {} is outside of the vocabulary of {}", id, vocab);
+  // The last token is scored and not read.
+  const auto read = static_cast<int64_t>(text.tokens.size()) - 1;
+  if (size > 0 && read > size)
+    return error_of(Error::Kind::kLimit, "completion", "has {} tokens, the context holds {}; shorten it",
+                    read, size);
+  return Done{};
+}
+
 Result<ScoredText> plan_score(const LanguageModel& language, const ContextOptions& context,
                               const std::string& prompt, const std::string& completion, WorkBudget* work) {
   MAKAR_TRY(ScoredText out, encode_scored(language, prompt, completion, work));
-  Decoding one;
-  one.max_new_tokens = 1;
-  MAKAR_CHECK_OK(fit_request(language.model(), context, out.tokens, one));
+  MAKAR_CHECK_OK(fit_scored(language.model(), context, out));
   return out;
 }
 

@@ -43,7 +43,7 @@ int64_t fitting_tokens(const ModelSpec& spec, const ContextOptions& context, siz
                        int64_t max_new_tokens) {
   const int64_t size = context_size(spec, context);
   if (size <= 0 || context.policy != ContextPolicy::kError) return max_new_tokens;
-  const int64_t taken = spec.encoder ? 1 : static_cast<int64_t>(prompt_tokens);
+  const int64_t taken = spec.crosses() ? 1 : static_cast<int64_t>(prompt_tokens);
   return std::clamp<int64_t>(size - taken + 1, 1, max_new_tokens);
 }
 
@@ -59,7 +59,7 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
   Decoding decoding = options;
   if (options.fit)
     decoding.max_new_tokens = fitting_tokens(language.spec(), context, prompt.size(), options.max_new_tokens);
-  MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding));
+  MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding, options.pictures.get()));
   if (options.mbr > 0) decoding.answers = options.mbr;
   if (options.mbr > 0 && options.mbr_embedding && !options.embedder)
     return error_at("mbr_metric", "embedding needs a model that embeds; give it with `program.mbr_model`");
@@ -72,7 +72,7 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
   for (int64_t i = 0; i < drawn; ++i)
     w->streams_.emplace_back(language.tokenizer(), options.stop, !options.keep_special, before);
   DecodingHooks hooks;
-  hooks.constraint = options.constraint;
+  hooks.constraint = options.constraint, hooks.pictures = options.pictures;
   const Speculation& speculation = options.speculation;
   hooks.draft_tokens = speculation.draft_tokens;
   if (speculation.draft_model)
@@ -118,6 +118,10 @@ Result<TextGenerationResult> TextGeneration::finish() {
     MAKAR_TRY(const std::vector<double> scores, options_.mbr_embedding
                                                     ? expected_cosine(*options_.embedder, texts_)
                                                     : expected_overlap(options_.mbr_metric, texts_));
+    for (size_t i = 0; i < scores.size(); ++i) out.answers[i].score = scores[i];
+  }
+  if (options_.rank && options_.best_of > 0 && !options_.rank_prompt.is_null()) {
+    MAKAR_TRY(const std::vector<double> scores, options_.rank(options_.rank_prompt, texts_));
     for (size_t i = 0; i < scores.size(); ++i) out.answers[i].score = scores[i];
   }
   if (options_.mbr > 0 || options_.best_of > 0) keep_best(out.answers, options_.answers);

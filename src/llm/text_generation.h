@@ -27,11 +27,17 @@ struct TextGenerationOptions : Decoding {
   int64_t priority = 0;       // higher values are scheduled first
   std::string salt;           // requests with different salts share no cache pages
   std::shared_ptr<Constraint> constraint;
+  std::shared_ptr<Pictures> pictures;  // placed in the prompt (llm/pictures.h); null: none
   // Minimum Bayes risk: samples this many answers and keeps those most similar to all of them; 0: off.
   int64_t mbr = 0;
   Overlap mbr_metric = Overlap::kChrf;
   bool mbr_embedding = false;  // similarity by embeddings from `embedder`
   std::shared_ptr<Embedder> embedder;
+  // With best_of: scores of all answers to `rank_prompt` (a list of turns; null: no ranking); the highest is
+  // kept instead of the most probable.
+  std::function<Result<std::vector<double>>(const Json& prompt, const std::vector<std::string>& answers)>
+      rank;
+  Json rank_prompt;
   std::function<bool(int64_t answer, const std::string& text)> on_text;  // false ends that answer
   // Called for each token of sampled answers, before the text that it completes.
   std::function<void(int64_t answer, const GeneratedToken& token)> on_token;

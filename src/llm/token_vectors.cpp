@@ -2,7 +2,8 @@
 
 namespace makar {
 
-Result<TokenizedText> tokenize_for_vectors(const LanguageModel& language, const std::string& text) {
+Result<TokenizedText> tokenize_for_vectors(const LanguageModel& language, const std::string& text,
+                                           size_t most) {
   const ModelSpec& spec = language.spec();
   EncodeOptions options;
   options.add_special = true;
@@ -11,6 +12,7 @@ Result<TokenizedText> tokenize_for_vectors(const LanguageModel& language, const 
         Truncation{static_cast<size_t>(spec.max_positions), 0, Truncation::Strategy::kLongestFirst, false};
   MAKAR_TRY(const Encoding encoding, language.tokenizer().encode(text, options));
   TokenizedText out{{encoding.ids.begin(), encoding.ids.end()}, {}};
+  if (out.ids.size() > most) out.ids.resize(most);
   for (size_t i = 0; i < out.ids.size(); ++i)
     out.special.push_back(i < encoding.special_mask.size() && encoding.special_mask[i] != 0);
   return out;

@@ -23,7 +23,7 @@ double fairness_metric(const std::vector<GroupRates>& rates, const std::string& 
 std::vector<std::string> fairness_metrics();
 Evaluation evaluate_fairness(const FairnessItems& items, const std::string& main);
 
-// How often each group is among the items, beside its share of `expected` (equal shares if empty). The score
+// How often each group occurs, compared with its share of `expected` (equal shares if empty). The score
 // is the total variation distance: 0 where shares agree.
 Evaluation evaluate_representation(const std::vector<std::string>& groups,
                                    const std::vector<std::pair<std::string, double>>& expected);

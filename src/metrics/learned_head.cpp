@@ -259,7 +259,7 @@ Json LearnedHead::json() const {
 
 Result<LearnedHead> LearnedHead::from_json(const Json& json, const std::string& place) {
   if (!json.is_object() || json.value("kind", Json()) != "makar learned metric")
-    return error_at(place, "is no head of a learned metric, as makar metrics bleurt train writes it");
+    return error_at(place, "is not the head of a learned metric, as makar metrics bleurt train writes it");
   LearnedHead out;
   const auto read = [&](const char* key, std::vector<double>& to) -> Status {
     if (!json.contains(key) || !json[key].is_array() || json[key].empty() || json[key].size() > kMostFeatures)

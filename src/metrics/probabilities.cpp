@@ -29,9 +29,9 @@ void each_threshold(const std::vector<double>& scores, const std::vector<bool>& 
   }
 }
 
-// The mean over classes of one class against the others; one class if there are two.
+// One-vs-rest: the mean over classes; with two classes, only the second (positive) one.
 template <class F>
-double one_against_others(const Probabilities& p, const F& f) {
+double one_vs_rest(const Probabilities& p, const F& f) {
   double sum = 0;
   const size_t from = p.labels.size() == 2 ? 1 : 0;
   for (size_t c = from; c < p.labels.size(); ++c) {
@@ -44,16 +44,16 @@ double one_against_others(const Probabilities& p, const F& f) {
   return sum / static_cast<double>(p.labels.size() - from);
 }
 
-bool needs_shares(const std::string& name) { return name != "auroc" && name != "average_precision"; }
+bool needs_probabilities(const std::string& name) { return name != "auroc" && name != "average_precision"; }
 
 double probability_metric(const Probabilities& p, const std::string& name, size_t bins) {
   if (name == "average_precision")
-    return one_against_others(p, [](const auto& s, const auto& y) { return average_precision(s, y); });
+    return one_vs_rest(p, [](const auto& s, const auto& y) { return average_precision(s, y); });
   if (name == "calibration_error") return expected_calibration_error(calibration_bins(p, bins));
   if (name == "max_calibration_error") return maximum_calibration_error(calibration_bins(p, bins));
   if (name == "brier") return brier_score(p);
   if (name == "log_loss") return log_loss(p);
-  return one_against_others(p, [](const auto& s, const auto& y) { return auroc(s, y); });
+  return one_vs_rest(p, [](const auto& s, const auto& y) { return auroc(s, y); });
 }
 
 }  // namespace
@@ -137,14 +137,14 @@ Result<Evaluation> evaluate_probabilities(const Probabilities& given, const std:
   out.signature = fmt::format("classes:{}|items:{}", p->labels.size(), p->rows.size());
   if (p->labels.size() == 2) out.signature += "|positive:" + p->labels[1];
   if (main == "calibration_error") out.signature += fmt::format("|bins:{}|norm:l1", bins);
-  bool shares = true;  // scores of a ranking may be any numbers, probabilities may not
+  bool shares = true;  // all in [0, 1]; ranking metrics accept any numbers
   for (const auto& row : p->rows)
     for (const double one : row) shares = shares && one >= 0 && one <= 1;
-  if (!shares && needs_shares(main)) return error_at(main, "needs probabilities from 0 to 1");
+  if (!shares && needs_probabilities(main)) return error_at(main, "needs probabilities from 0 to 1");
   out.score = probability_metric(*p, main, n);
   if (!std::isfinite(out.score))
-    return error_at(main, "every item has the same label; the score needs items of at least two");
-  out.lower_is_better = needs_shares(main);
+    return error_at(main, "every item has the same label; the score needs at least two labels");
+  out.lower_is_better = needs_probabilities(main);
   out.score_of = [p, main, n](Sample sample) {
     Probabilities drawn{p->labels, {}, {}};
     for (const uint32_t i : sample) drawn.rows.push_back(p->rows[i]), drawn.truth.push_back(p->truth[i]);
@@ -152,7 +152,7 @@ Result<Evaluation> evaluate_probabilities(const Probabilities& given, const std:
   };
   for (const char* each :
        {"auroc", "average_precision", "calibration_error", "max_calibration_error", "brier", "log_loss"}) {
-    if (!shares && needs_shares(each)) continue;
+    if (!shares && needs_probabilities(each)) continue;
     const double value = probability_metric(*p, each, n);
     out.details[each] = std::isfinite(value) ? Json(value) : Json();
   }

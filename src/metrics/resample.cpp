@@ -106,7 +106,7 @@ PairedTest paired_bootstrap(const Evaluation& both, const ResampleOptions& o) {
     if (std::isfinite(difference)) differences.push_back(difference);
   }
   if (differences.empty()) return out;
-  // Moved to mean 0: the differences that chance alone would give.
+  // Shifted to mean 0: the differences under the null hypothesis.
   const double mean =
       std::accumulate(differences.begin(), differences.end(), 0.0) / static_cast<double>(differences.size());
   std::vector<double> sizes;

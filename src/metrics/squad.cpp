@@ -11,7 +11,7 @@ WordList squad_words(const std::string& answer) {
   std::u32string text;
   for (const char32_t c : code_points(lowered(answer)))
     if (!is_ascii_punctuation(c)) text += c;
-  // Articles are whole words between characters that are no letters, digits or underscores.
+  // Articles are whole words between characters that are not letters, digits or underscores.
   std::string kept, word;
   const auto end = [&] {
     kept += word == "a" || word == "an" || word == "the" ? " " : word;

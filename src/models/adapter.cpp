@@ -21,7 +21,7 @@ bool ends_with_module(const std::string& name, const std::string& module) {
   return name == module || name.ends_with("." + module);
 }
 
-// A module of the base's files that an adapter stands beside; fused ones hold several of our Linears, which
+// A module of the base model's files that an adapter changes; a fused one holds several of our Linears, which
 // share A.
 struct Module {
   std::string name;  // theirs, without ".weight"
@@ -31,7 +31,7 @@ struct Module {
 
 std::vector<Module> linear_modules(const LoadedModel& loaded) {
   std::unordered_map<const Parameter*, Linear*> by_weight;
-  // An output matrix that is the token table is no module of its own in the files.
+  // An output matrix that is the token table is not a separate module in the files.
   std::unordered_set<const Parameter*> tables;
   for (const Stack* stack : {loaded.model->encoder(), loaded.model->decoder()})
     if (stack) tables.insert(stack->tokens());
@@ -337,7 +337,7 @@ void merge_adapter(const LoadedModel& loaded, Device& device) {
     const Tensor merged = linear.merged(ctx);
     linear.weight()->value = is_block(type) ? merged : merged.host().to(type);
     linear.detach();
-    linear.unpack();  // what was packed is the weight before
+    linear.unpack();  // the packed weight is stale
   });
 }
 

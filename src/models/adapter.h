@@ -1,4 +1,4 @@
-// Adapters in PEFT's form: adapter_config.json and adapter_model.safetensors beside a base model.
+// Adapters in PEFT's form: adapter_config.json and adapter_model.safetensors for a base model.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ struct AdapterConfig {
   double dropout = 0;
   bool rslora = false, dora = false;
   std::vector<std::string> targets;  // ends of module names as the base's files call them, e.g. "q_proj"
-  std::vector<std::string> modules_to_save;  // trained whole, beside the adapter
+  std::vector<std::string> modules_to_save;  // trained in full, in addition to the adapter
   Json json;                                 // adapter_config.json as it was read
   float scale() const;                       // alpha / r, or alpha / sqrt(r)
 };

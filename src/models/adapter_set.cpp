@@ -116,7 +116,7 @@ Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& 
     char* end = nullptr;
     weights.back() = std::strtof(begin, &end);
     if (end == begin || *end || !std::isfinite(weights.back()))
-      return error_at(choice, "expected FOLDER or FOLDER:WEIGHT, and {} is no number", quote(begin));
+      return error_at(choice, "expected FOLDER or FOLDER:WEIGHT, and {} is not a number", quote(begin));
     folders.back().resize(colon);
   }
   if (choices.size() == 1 && weights[0] == 1.0f) {

@@ -93,9 +93,9 @@ Result<Batch> read_batch(const StackSpec& stack, const ModelSpec& spec, const Te
   return ragged(stack, spec, *ids, mask, types, ids_name, place);
 }
 
-Result<Batch> read_pixels(const StackSpec& stack, const Tensors& in, const std::string& place) {
+Result<Batch> read_pixels(const ModelSpec& spec, const Tensors& in, const std::string& place) {
   const Tensor* pixels = find(in, "pixel_values");
-  const PatchSpec& p = *stack.embedding.patches;
+  const PatchSpec& p = *spec.encoder->embedding.patches;
   if (!pixels) return error_of(Error::Kind::kNotFound, place, "tensor 'in.pixel_values' is missing");
   const Shape& s = pixels->shape();
   if (pixels->dtype() != DType::kF32 || s.rank() != 4 || s[0] < 1 || s[1] != p.channels ||
@@ -103,15 +103,7 @@ Result<Batch> read_pixels(const StackSpec& stack, const Tensors& in, const std::
     return bad(place, "pixel_values",
                fmt::format("must be f32 [batch, {}, {}, {}], got {} {}", p.channels, p.image_height,
                            p.image_width, makar::name(pixels->dtype()), s.text()));
-  Batch batch;
-  batch.pixels = *pixels;
-  const int64_t rows =
-      (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
-  for (int64_t i = 0; i < s[0]; ++i) {
-    batch.sequences.push_back({i * rows, rows, 0, static_cast<size_t>(i)});
-    for (int64_t t = 0; t < rows; ++t) batch.positions.push_back(t);
-  }
-  return batch;
+  return picture_batch(spec, *pixels);
 }
 
 int64_t padded_time(const Batch& batch, const Tensors& in, const std::string& ids_name) {
@@ -138,7 +130,7 @@ Status place_pictures(const PictureSpec& p, Inputs& inputs, const std::string& p
 Result<Inputs> make_inputs(const ModelSpec& spec, const Tensors& in, const std::string& place) {
   Inputs inputs;
   if (spec.encoder && spec.encoder->embedding.patches) {
-    MAKAR_TRY(inputs.source, read_pixels(*spec.encoder, in, place));
+    MAKAR_TRY(inputs.source, read_pixels(spec, in, place));
     if (!spec.decoder) return inputs;
     const bool captions = spec.decoder->first().cross.has_value();
     MAKAR_TRY(inputs.target, read_batch(*spec.decoder, spec, in, captions ? "decoder_input_ids" : "input_ids",

@@ -8,6 +8,7 @@
 namespace makar {
 namespace {
 
+constexpr const char* kLogMultiplier = "yarn_log_multiplier";
 constexpr const char* kFactors = "rope_freqs.weight";
 constexpr const char* kShort = "rope_factors_short.weight";
 constexpr const char* kLong = "rope_factors_long.weight";
@@ -91,6 +92,8 @@ Status put_gguf_rope(const Gguf& file, const std::string& architecture, Json& co
   config["rope_scaling"] = {{"rope_type", type}, {"factor", *factor->number()}};
   if (const auto original = file.fields().integer(start + "original_context_length"))
     config["rope_scaling"]["original_max_position_embeddings"] = *original;
+  if (const GgufValue* log = file.fields().find(start + kLogMultiplier); log && log->number())
+    config["rope_scaling"]["mscale"] = config["rope_scaling"]["mscale_all_dim"] = *log->number() / 0.1;
   return Done{};
 }
 
@@ -110,13 +113,17 @@ Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, G
     return Done{};
   }
   const bool yarn = rope->scaling == ops::RopeScaling::kYarn;
-  if (yarn &&
-      (rope->beta_fast != 32 || rope->beta_slow != 1 || rope->attention_factor != 0 || rope->mscale != 0))
+  // DeepSeek's factor on the scores; llama.cpp has one number for it and for the rotation.
+  const bool log_factor = architecture == "deepseek2" && rope->mscale > 0 && rope->mscale == rope->mscale_all;
+  if (yarn && (rope->beta_fast != 32 || rope->beta_slow != 1 || rope->attention_factor != 0 ||
+               (rope->mscale != 0 && !log_factor)))
     return error_of(Error::Kind::kUnsupported, "",
                     "yarn scaling with non-default parameters cannot be written to GGUF");
   fields.set(start + "type", GgufValue::text(yarn ? "yarn" : "linear"));
   fields.set(start + "factor", GgufValue::f32(static_cast<float>(rope->factor)));
   if (yarn) fields.set(start + "original_context_length", original);
+  if (yarn && log_factor)
+    fields.set(start + kLogMultiplier, GgufValue::f32(static_cast<float>(0.1 * rope->mscale)));
   return Done{};
 }
 

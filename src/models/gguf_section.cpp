@@ -50,6 +50,7 @@ double window(const ModelSpec& m) {
 }
 double feed_forward(const ModelSpec& m) { return static_cast<double>(m.main().first().feed_forward.width); }
 double experts(const ModelSpec& m) { return static_cast<double>(m.main().routed()->experts); }
+double expert_width(const ModelSpec& m) { return static_cast<double>(m.main().routed()->width); }
 double experts_used(const ModelSpec& m) { return static_cast<double>(m.main().routed()->experts_per_token); }
 
 namespace {
@@ -104,6 +105,14 @@ GgufKeys expert_keys(const char* count_field) {
 
 GgufKeys norm_key(const char* field) {
   return {{"attention.layer_norm_epsilon", field, Kind::kReal, true, eps}};
+}
+
+GgufKeys rms_norm_key(const char* field) {
+  return {{"attention.layer_norm_rms_epsilon", field, Kind::kReal, true, eps}};
+}
+
+GgufKeys kv_heads_key() {
+  return {{"attention.head_count_kv", "num_key_value_heads", Kind::kInteger, false, kv_heads}};
 }
 
 GgufKeys alibi_key() {

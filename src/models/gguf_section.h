@@ -48,6 +48,8 @@ struct GgufSection {
   bool (*holds)(const GgufFields& fields) = nullptr;
   // Sets the fields that need more than one key or a tensor's shape.
   void (*derive)(const Gguf& file, Json& config) = nullptr;
+  // Sets keys that `keys` cannot express when writing.
+  void (*put)(const ModelSpec& spec, GgufFields& fields) = nullptr;
   // What the architecture cannot represent of a model, "" if nothing.
   std::string (*beyond)(const ModelSpec& spec) = nullptr;
 };
@@ -72,6 +74,7 @@ double window(const ModelSpec& m);  // of the layers that have one
 double feed_forward(const ModelSpec& m);
 double experts(const ModelSpec& m);
 double experts_used(const ModelSpec& m);
+double expert_width(const ModelSpec& m);
 
 // Keys that most architectures have; the arguments name the family's config fields, "" for none.
 GgufKeys sizes(const char* width_field, const char* layers_field, const char* heads_field,
@@ -81,8 +84,10 @@ GgufKeys rope_keys();   // rotated dimensions and base
 GgufKeys llama_keys();  // hf_sizes, grouped heads, RMSNorm, rope_keys
 GgufKeys window_key();  // "sliding_window"
 GgufKeys expert_keys(const char* count_field);
-GgufKeys norm_key(const char* field);  // epsilon of LayerNorm
-GgufKeys alibi_key();                  // written only: the slopes' base is always 8
+GgufKeys norm_key(const char* field);      // epsilon of LayerNorm
+GgufKeys rms_norm_key(const char* field);  // epsilon of RMSNorm
+GgufKeys kv_heads_key();
+GgufKeys alibi_key();  // written only: the slopes' base is always 8
 
 // Tensor names of a decoder.
 struct Names {

@@ -100,6 +100,7 @@ double head_weights(const ModelSpec& spec) {
   switch (h.kind) {
     case HeadKind::kCausalLm:
     case HeadKind::kMaskedLm:
+    case HeadKind::kBidirectionalLm:
     case HeadKind::kPretraining: {
       const double in =
           h.transform ? static_cast<double>(h.transform_width)

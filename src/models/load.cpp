@@ -96,7 +96,7 @@ Status save_model(const std::string& folder, const Model& model, const Family& f
   const auto tensors = named_tensors(model, family, false, [](const Parameter& p) { return p.value; });
   MAKAR_CHECK_OK(save_weights(folder, tensors, max_shard_bytes));
   Json config = model.spec().config;
-  config.erase("quantization_config");  // what it packed is saved as plain matrices
+  config.erase("quantization_config");  // packed matrices are saved as plain ones
   config["dtype"] = "float32";
   for (const auto& p : model.parameters().all())
     if (p->value.dtype() != DType::kF32)
@@ -145,7 +145,8 @@ void initialize(Model& model, uint64_t seed) {
       continue;
     }
     if (p->name.ends_with(".ih.bias")) open_forget_gates(spec, *p);
-    if (p->name.ends_with(".bias") || p->buffer) continue;
+    if (p->name.ends_with(".mix.scale")) p->value.f32()[0] = 1.0f;
+    if (p->name.ends_with(".bias") || p->name.find(".mix.") != std::string::npos || p->buffer) continue;
     if (p->name.ends_with(".mixer.a_log") || p->name.ends_with(".mixer.d") ||
         p->name.ends_with(".mixer.dt_bias")) {
       initialize_scan(*p);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/gathered_adapters.h"
 #include "ops/bf16.h"
 #include "ops/linear.h"
 #include "ops/shape.h"
@@ -10,12 +11,26 @@
 
 namespace makar {
 
-Model::Model(ModelSpec spec) : spec_(std::move(spec)) {
-  if (spec_.encoder) encoder_ = std::make_unique<Stack>(set_, *spec_.encoder);
+Batch picture_batch(const ModelSpec& spec, const Tensor& pixels) {
+  Batch batch;
+  batch.pixels = pixels;
+  const int64_t rows = spec.picture_rows();
+  for (int64_t i = 0; i < pixels.dim(0); ++i) {
+    batch.sequences.push_back({i * rows, rows, 0, static_cast<size_t>(i)});
+    for (int64_t t = 0; t < rows; ++t) batch.positions.push_back(t);
+  }
+  return batch;
+}
+
+Model::Model(ModelSpec spec, Parameter* tokens) : spec_(std::move(spec)) {
+  if (spec_.encoder) encoder_ = std::make_unique<Stack>(set_, *spec_.encoder, tokens);
   if (spec_.decoder) {
     Parameter* shared = encoder_ && spec_.shared_tokens ? encoder_->tokens() : nullptr;
     decoder_ = std::make_unique<Stack>(set_, *spec_.decoder, shared);
   }
+  if (const auto& e = spec_.encoder;
+      e && e->first().attention.relative && e->first().attention.relative->kind == RelativeSpec::Kind::kXl)
+    mask_ = set_.add("encoder.mask", {1, 1, e->width});
   make_heads();
 }
 
@@ -23,14 +38,15 @@ void Model::make_heads() {
   const HeadSpec& h = spec_.head;
   const StackSpec& body = spec_.main();
   const int64_t width = body.width;
-  const bool lm =
-      h.kind == HeadKind::kCausalLm || h.kind == HeadKind::kMaskedLm || h.kind == HeadKind::kPretraining;
+  const bool lm = h.kind == HeadKind::kCausalLm || h.kind == HeadKind::kMaskedLm ||
+                  h.kind == HeadKind::kPretraining || h.kind == HeadKind::kBidirectionalLm;
+  if (h.transform) {
+    transform_ = Linear(set_, "head.transform", width, h.transform_width, h.transform_bias);
+    transform_norm_ = Norm(set_, "head.transform_norm", h.transform_width, body.norm);
+  }
   if (lm) {
-    if (h.transform) {
-      transform_ = Linear(set_, "head.transform", width, h.transform_width, h.transform_bias);
-      transform_norm_ = Norm(set_, "head.transform_norm", h.transform_width, body.norm);
-    }
-    const int64_t in = h.transform ? h.transform_width : (body.project_out ? body.project_out : width);
+    const int64_t outer = h.kind == HeadKind::kBidirectionalLm ? width / 2 : width;
+    const int64_t in = h.transform ? h.transform_width : (body.project_out ? body.project_out : outer);
     Parameter* table = (decoder_ ? decoder_ : encoder_)->tokens();
     Parameter* weight = h.tied ? table : set_.add("head.lm.weight", {spec_.vocab, in});
     Parameter* bias = nullptr;
@@ -86,6 +102,7 @@ void Model::read_source(ForwardContext& f, const Batch& source, size_t slot) con
 }
 
 Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record) const {
+  if (spec_.head.kind == HeadKind::kBidirectionalLm) return encoder_->top(f, inputs.source);
   if (!decoder_) return encode(f, inputs.source);
   if (!encoder_) return (*decoder_)(f, inputs.source);
   if (spec_.head.kind == HeadKind::kContrastive) return (*decoder_)(f, inputs.target);
@@ -110,6 +127,10 @@ Tensor Model::picture_rows(ForwardContext& f, const Batch& pictures) const {
   std::vector<int64_t> kept;
   for (const Sequence& s : pictures.sequences)
     for (int64_t i = p.skip_class ? 1 : 0; i < s.length; ++i) kept.push_back(s.start + i);
+  std::vector<int32_t> adapters;
+  if (!ctx.row_adapters.empty())
+    for (const int64_t row : kept) adapters.push_back(ctx.row_adapters[static_cast<size_t>(row)]);
+  const GatheredAdapters own(ctx, std::move(adapters));
   const Tensor rows = project1_(ctx, ops::gather_rows(ctx, states, kept));
   return ops::widened(ctx, project2_(ctx, ops::activate(ctx, rows, p.activation)));
 }
@@ -123,7 +144,7 @@ Tensor unit_rows(Context& ctx, const Tensor& x) {
 }  // namespace
 
 Tensor Model::text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const {
-  // A text's row is that of its end token; older models have that as the largest id, whatever they call it.
+  // A text's row is that of its end token; in older models that is the largest id, whatever its name.
   std::vector<int64_t> ends;
   const int64_t eos = spec_.eos.empty() ? 2 : spec_.eos[0];
   for (const Sequence& s : texts.sequences) {
@@ -145,10 +166,21 @@ Tensor Model::contrast(Context& ctx, const Tensor& images, const Tensor& texts) 
   return ops::scale(ctx, ops::linear(ctx, images, texts), std::exp(logit_scale_->value.host().f32()[0]));
 }
 
+Tensor Model::mask_rows(Context& ctx, int64_t count) const {
+  check(mask_, "the model has no vector for predicted tokens");
+  const Tensor row = ops::reshape(ctx, mask_->value, {1, spec_.encoder->width});
+  return ops::gather_rows(ctx, row, std::vector<int64_t>(static_cast<size_t>(count), 0));
+}
+
+Tensor Model::transformed(Context& ctx, const Tensor& x) const {
+  if (!transform_.defined()) return x;
+  return transform_norm_(ctx, ops::activate(ctx, transform_(ctx, x), spec_.head.transform_activation));
+}
+
 Tensor Model::lm_rows(Context& ctx, const Tensor& hidden) const {
   Tensor x = hidden;
-  if (transform_.defined())
-    x = transform_norm_(ctx, ops::activate(ctx, transform_(ctx, x), spec_.head.transform_activation));
+  if (spec_.head.kind == HeadKind::kBidirectionalLm) x = ops::reshape(ctx, x, {2 * x.dim(0), x.dim(1) / 2});
+  x = transformed(ctx, x);
   return spec_.head.scale == 1.0f ? x : ops::scale(ctx, x, spec_.head.scale);
 }
 
@@ -213,6 +245,13 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
     case HeadKind::kCausalLm:
     case HeadKind::kMaskedLm:
       return {{"logits", lm_logits(ctx, hidden)}};
+    case HeadKind::kBidirectionalLm: {
+      const Tensor both = lm_logits(ctx, hidden);  // [2 N, vocab]
+      std::vector<int64_t> next, previous;
+      for (int64_t i = 0; i < hidden.dim(0); ++i) next.push_back(2 * i), previous.push_back(2 * i + 1);
+      return {{"forward_logits", ops::gather_rows(ctx, both, next)},
+              {"backward_logits", ops::gather_rows(ctx, both, previous)}};
+    }
     case HeadKind::kPretraining:
       return {{"prediction_logits", lm_logits(ctx, hidden)},
               {"seq_relationship_logits", next_sentence_logits(ctx, hidden, batch)}};
@@ -222,17 +261,17 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
                                              : rows_at(ctx, hidden, batch, 0, h.pool == PoolKind::kLast);
       if (classifier_dense_.defined())
         x = ops::activate(ctx, classifier_dense_(ctx, x), h.classifier_activation);
-      return {{"logits", classifier_(ctx, x)}};
+      return {{"logits", classifier_(ctx, transformed(ctx, x))}};
     }
     case HeadKind::kTokenClass:
     case HeadKind::kReplacedToken: {
       const Tensor x = classifier_dense_.defined()
                            ? ops::activate(ctx, classifier_dense_(ctx, hidden), h.classifier_activation)
-                           : hidden;
+                           : transformed(ctx, hidden);
       return {{"logits", classifier_(ctx, x)}};
     }
     case HeadKind::kQuestion: {
-      const auto parts = ops::split(ctx, classifier_(ctx, hidden), {1, 1}, -1);
+      const auto parts = ops::split(ctx, classifier_(ctx, transformed(ctx, hidden)), {1, 1}, -1);
       return {{"start_logits", parts[0]}, {"end_logits", parts[1]}};
     }
     case HeadKind::kImageClass:
@@ -265,9 +304,9 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
     for (Linear* l : {&stack->project_in(), &stack->project_out()}) one(*l);
     for (Block& b : stack->blocks()) {
       for (Linear* l : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.attention.q_latent,
-                        &b.attention.kv_latent, &b.attention.kv, &b.attention.distance, &b.cross.q,
-                        &b.cross.k, &b.cross.v, &b.cross.o, &b.mixer.in, &b.mixer.x, &b.mixer.dt,
-                        &b.mixer.out, &b.feed_forward.router, &b.feed_forward.shared_gate})
+                        &b.attention.kv_latent, &b.attention.distance, &b.cross.q, &b.cross.k, &b.cross.v,
+                        &b.cross.o, &b.mixer.in, &b.mixer.x, &b.mixer.dt, &b.mixer.out,
+                        &b.feed_forward.router, &b.feed_forward.shared_gate})
         one(*l);
       const auto expert = [&](FeedForward::Expert& e) {
         for (Linear* l : {&e.gate, &e.up, &e.down}) one(*l);

@@ -15,9 +15,13 @@ struct Inputs {
   Batch source, target;
 };
 
+// The batch of pictures [n, channels, height, width], one sequence each.
+Batch picture_batch(const ModelSpec& spec, const Tensor& pixels);
+
 class Model {
  public:
-  explicit Model(ModelSpec spec);
+  // `tokens`: a token embedding that another model owns, or null.
+  explicit Model(ModelSpec spec, Parameter* tokens = nullptr);
   Model(Model&&) = default;
 
   const ModelSpec& spec() const { return spec_; }
@@ -26,19 +30,26 @@ class Model {
   Stack* encoder() const { return encoder_.get(); }
   Stack* decoder() const { return decoder_.get(); }
 
-  // The last hidden states: of the decoder if there is one, else of the encoder. [N, width]
+  // The last hidden states: of the decoder if there is one, else of the encoder. [N, width]. With a
+  // bidirectional language model the last layer; its embeddings, which encode() returns, mix all layers.
   Tensor hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record = nullptr) const;
   Tensor encode(ForwardContext& f, const Batch& source) const;
   Tensor decode(ForwardContext& f, const Batch& target, const Tensor& encoded, const Batch* source) const;
   // Encodes one sequence into the cache; decode() then uses it without `encoded`.
   void read_source(ForwardContext& f, const Batch& source, size_t slot) const;
 
-  // Language-model head: the rows before the output matrix, and the logits.
+  // Language-model head: the rows before the output matrix, and the logits. A bidirectional one has two rows
+  // per token: for the next token and for the previous one.
   Tensor lm_rows(Context& ctx, const Tensor& hidden) const;
+  // The dense layer, activation and norm of a head that has them (HeadSpec::transform).
+  Tensor transformed(Context& ctx, const Tensor& x) const;
   Tensor lm_logits(Context& ctx, const Tensor& hidden) const;
   // Mean cross-entropy over the targets that are not ignored, without storing all logits.
   Tensor lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_t> targets,
                  float smoothing = 0.0f) const;
+
+  // XLNet's vector in the place of a token that is predicted, `count` times. [count, width]
+  Tensor mask_rows(Context& ctx, int64_t count) const;
 
   // Dense + tanh on the first row of each sequence. [sequences, width]
   Tensor pooled(Context& ctx, const Tensor& hidden, const Batch& batch) const;
@@ -49,6 +60,9 @@ class Model {
   // All outputs of the head, by their names in transformers ("logits", "start_logits", ...): one row per
   // token or one row per sequence.
   std::map<std::string, Tensor> outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const;
+
+  // PictureSpec: the encoder's rows of all pictures, as token embeddings of the decoder.
+  Tensor picture_rows(ForwardContext& f, const Batch& pictures) const;
 
   // kContrastive: vectors of length 1.
   Tensor text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const;
@@ -70,11 +84,9 @@ class Model {
   ModelSpec spec_;
   ParameterSet set_;
   std::unique_ptr<Stack> encoder_, decoder_;
-  // PictureSpec: the encoder's rows of all pictures, as token embeddings of the decoder.
-  Tensor picture_rows(ForwardContext& f, const Batch& pictures) const;
   Linear project1_, project2_;                 // PictureSpec
   Linear text_projection_, image_projection_;  // kContrastive
-  Parameter* logit_scale_ = nullptr;
+  Parameter *logit_scale_ = nullptr, *mask_ = nullptr;
   Linear lm_, transform_, pooler_, classifier_, classifier_dense_, second_;
   Norm transform_norm_;
 };

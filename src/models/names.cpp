@@ -1,9 +1,12 @@
 #include "models/names.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+
+#include "models/dequantize.h"
 
 namespace makar {
 namespace {
@@ -28,8 +31,12 @@ NameRule with(const NameRule& rule, const std::string& mark, int64_t number) {
 constexpr const char* kSuffixes[] = {".weight", ".bias", ""};
 
 NamedSlice slice_of(const NameRule& rule, const char* suffix) {
-  return {rule.theirs + suffix, {},          rule.groups,       rule.transpose,
-          rule.paired_heads,    rule.offset, rule.skipped_rows, rule.split_heads};
+  return {rule.theirs + suffix, {},
+          rule.groups,          rule.transpose,
+          rule.paired_heads,    rule.offset,
+          rule.skipped_rows,    rule.split_heads,
+          rule.stacked_heads,   rule.file_rows,
+          rule.negative_exp};
 }
 
 // Adds the rule's tensors; false when the set has none of its parameters.
@@ -114,6 +121,11 @@ Shape NamedSlice::shape() const {
   Shape s = ours[0]->shape;
   for (size_t i = 1; i < ours.size(); ++i) s[0] += ours[i]->shape[0];
   if (skipped_rows > 0) s[0] -= skipped_rows;
+  if (stacked_heads > 0 && s.rank() == 2) {
+    const int64_t each = s[0] / stacked_heads;
+    return transpose ? Shape{stacked_heads, s[1], each} : Shape{stacked_heads, each, s[1]};
+  }
+  if (file_rows > 0) return {file_rows, s.count() / file_rows};
   if (transpose) std::swap(s[0], s[1]);
   if (split_heads > 0 && s.rank() == 2) return {s[0], split_heads, s[1] / split_heads};
   return s;
@@ -160,6 +172,24 @@ void each_run(const NamedSlice& slice, DType type, F&& body) {
     }
 }
 
+// A stack of matrices [n, a, b] as [n, b, a].
+Tensor each_transposed(const Tensor& x) {
+  Tensor y = Tensor::empty({x.dim(0), x.dim(2), x.dim(1)}, x.dtype());
+  for (int64_t i = 0; i < x.dim(0); ++i) {
+    const Tensor one = transposed(x.slice(i, i + 1).reshape({x.dim(1), x.dim(2)}));
+    std::memcpy(y.raw() + static_cast<size_t>(i) * one.bytes(), one.raw(), one.bytes());
+  }
+  return y;
+}
+
+// -exp of every value, or its inverse.
+Tensor negative_exp(const Tensor& x, bool inverse) {
+  Tensor y = x.to(DType::kF32).clone();
+  for (float& v : y.span())
+    v = static_cast<float>(inverse ? std::log(-static_cast<double>(v)) : -std::exp(static_cast<double>(v)));
+  return y;
+}
+
 // Reorders the rows of each head from pairs to halves (to_file false) or back; rows of blocks move as a
 // whole.
 Tensor reorder_rotary_rows(const Tensor& x, int64_t heads, bool to_file) {
@@ -194,6 +224,11 @@ std::vector<Tensor> parts_of(const Tensor& whole, const NamedSlice& slice) {
 }  // namespace
 
 std::vector<Tensor> cut(const Tensor& given, const NamedSlice& slice) {
+  if (slice.stacked_heads > 0) {  // blocks cannot be transposed
+    const Tensor plain = slice.transpose && is_block(given.dtype()) ? dequantized(given) : given;
+    return {(slice.transpose ? each_transposed(plain) : plain).reshape(slice.ours[0]->shape)};
+  }
+  if (slice.negative_exp) return {negative_exp(given, true).reshape(slice.ours[0]->shape)};
   const bool split = slice.split_heads > 0 && given.rank() == 3;
   const Tensor theirs = split ? given.reshape({given.dim(0), given.dim(1) * given.dim(2)}) : given;
   if (slice.experts > 0) {
@@ -236,6 +271,13 @@ Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice) {
       std::memcpy(whole.raw() + to, ours[p].raw() + from, size);
     });
   }
+  if (slice.stacked_heads > 0) {
+    const Shape s = whole.shape();
+    whole = whole.reshape({slice.stacked_heads, s[0] / slice.stacked_heads, s[1]});
+    return slice.transpose ? each_transposed(whole) : whole;
+  }
+  if (slice.negative_exp) whole = negative_exp(whole, false);
+  if (slice.file_rows > 0) return whole.reshape(slice.shape());
   if (slice.skipped_rows > 0) whole = whole.slice(slice.skipped_rows, whole.dim(0));
   if (slice.paired_heads > 0) whole = reorder_rotary_rows(whole, slice.paired_heads, true);
   if (slice.offset != 0) whole = plus(whole, slice.offset);

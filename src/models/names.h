@@ -26,6 +26,11 @@ struct NameRule {
   float offset = 0;          // the file stores the parameter plus this value
   int64_t skipped_rows = 0;  // the file does not store the first rows
   int64_t split_heads = 0;   // > 0: the file splits the last dimension of a matrix into heads
+  // > 0: the file has a matrix of this shape for each head, [heads, rows / heads, columns]; with `transpose`
+  // each of them is transposed.
+  int64_t stacked_heads = 0;
+  int64_t file_rows = 0;      // > 0: the file has a matrix with this many rows, whatever the parameter's rank
+  bool negative_exp = false;  // the file stores -exp of the parameter (Mamba's A)
   NameRule(std::string o, std::string t, bool transposed = false)
       : ours{std::move(o)}, theirs(std::move(t)), transpose(transposed) {}
   NameRule(std::vector<std::string> o, std::string t, int64_t g, bool transposed = false)
@@ -40,6 +45,18 @@ struct NameRule {
   }
   NameRule with_heads(int64_t count) && {
     split_heads = count;
+    return std::move(*this);
+  }
+  NameRule stacked(int64_t heads) && {
+    stacked_heads = heads;
+    return std::move(*this);
+  }
+  NameRule as_matrix(int64_t rows) && {
+    file_rows = rows;
+    return std::move(*this);
+  }
+  NameRule as_negative_exp() && {
+    negative_exp = true;
     return std::move(*this);
   }
   NameRule without_rows(int64_t count) && {
@@ -62,6 +79,9 @@ struct NamedSlice {
   float offset = 0;
   int64_t skipped_rows = 0;
   int64_t split_heads = 0;
+  int64_t stacked_heads = 0;
+  int64_t file_rows = 0;
+  bool negative_exp = false;
   int64_t experts = 0;  // > 0: the tensor's first dimension; each expert has ours.size() / experts parameters
   Shape shape() const;  // of the tensor in the file
 };

@@ -194,6 +194,7 @@ HeadKind Reader::head(const std::string& model, ModelSpec& spec) {
       {"ForConditionalGeneration", HeadKind::kCausalLm},
       {"MTModel", HeadKind::kCausalLm},
       {"ForMaskedLM", HeadKind::kMaskedLm},
+      {"ForBidirectionalLM", HeadKind::kBidirectionalLm},
       {"ForPreTraining", HeadKind::kPretraining},
       {"ForSequenceClassification", HeadKind::kSequenceClass},
       {"ForTokenClassification", HeadKind::kTokenClass},

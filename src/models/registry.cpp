@@ -18,7 +18,7 @@ const std::vector<const Family*>& families() {
       &kT5,        &kMt5,        &kUmt5,       &kBart,       &kMbart,     &kM2m100,
       &kPegasus,   &kMarian,     &kVit,        &kDeit,       &kMamba,     &kMamba2,
       &kLfm2,      &kDebertaV2,  &kXlnet,      &kClip,       &kLlava,     &kVisionEncoderDecoder,
-      &kRnn,       &kLstm,       &kGru,
+      &kRnn,       &kLstm,       &kGru,        &kElmo,       &kLamda,
   };
   return table;
 }

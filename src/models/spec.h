@@ -13,8 +13,9 @@ enum class HeadKind {
   kNone,      // hidden states (and a pooler where the family has one)
   kCausalLm,  // next token; also for the decoder of an encoder-decoder
   kMaskedLm,
-  kPretraining,    // masked LM and next-sentence prediction (BERT)
-  kSequenceClass,  // one label (or score) per sequence
+  kBidirectionalLm,  // next token from the first half of a row, previous token from the second (ELMo)
+  kPretraining,      // masked LM and next-sentence prediction (BERT)
+  kSequenceClass,    // one label (or score) per sequence
   kTokenClass,
   kReplacedToken,  // one logit per token: was it replaced? (ELECTRA)
   kQuestion,       // start and end logits
@@ -33,7 +34,7 @@ struct HeadSpec {
   bool tied = true;  // the output matrix is the token embedding
   bool lm_bias = false;
   bool lm_offset = false;  // a fixed bias, saved but not trained (BART, Marian)
-  bool transform = false;  // dense, activation and norm before the output matrix (masked LM)
+  bool transform = false;  // dense, activation and norm before the output matrix or the classifier
   bool transform_bias = true;
   int64_t transform_width = 0;
   Activation transform_activation = Activation::kGelu;
@@ -73,6 +74,15 @@ struct ModelSpec {
   Json config;  // config.json as read
 
   const StackSpec& main() const { return decoder ? *decoder : *encoder; }
+  // An encoder-decoder: the decoder attends to the rows of the encoder.
+  bool crosses() const { return encoder && decoder && !pictures && head.kind != HeadKind::kContrastive; }
+  bool reads_pictures() const { return encoder && encoder->embedding.patches.has_value(); }
+  // Rows of the encoder per picture; places of a picture in the prompt, if the decoder reads pictures.
+  int64_t picture_rows() const {
+    const PatchSpec& p = *encoder->embedding.patches;
+    return (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
+  }
+  int64_t picture_tokens() const { return picture_rows() - (pictures->skip_class ? 1 : 0); }
 };
 
 }  // namespace makar

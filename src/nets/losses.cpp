@@ -28,7 +28,7 @@ Tensor one_hot(Context& ctx, const std::vector<int64_t>& targets, int64_t classe
   return column(ctx, static_cast<int64_t>(targets.size()), values);
 }
 
-// Sum over other classes of max(0, 1 + x_other - x_target) (Weston and Watkins, 1999); squared if asked.
+// Sum over other classes of max(0, 1 + x_other - x_target) (Weston and Watkins, 1999); optionally squared.
 Tensor hinge(Context& ctx, const Tensor& x, const std::vector<int64_t>& targets, bool squared) {
   const int64_t rows = x.dim(0), classes = x.dim(1);
   const Tensor own = ops::reshape(ctx, ops::pick(ctx, x, targets), {rows, 1});

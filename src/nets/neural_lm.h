@@ -33,7 +33,7 @@ class NeuralLm {
 
  private:
   void declare();
-  // The padding word stands before the first word and is the end of a sentence as a target.
+  // The padding word precedes the first word; as a target it is the end of a sentence.
   Tensor hidden_rows(Context& ctx, const std::vector<int64_t>& contexts);
   int64_t context_ = 4, width_ = 64, hidden_ = 128;
   WordNumbers vocabulary_;

@@ -23,16 +23,15 @@ Tensor Numbers::rows(Device& device, std::span<const size_t> which) const {
 }
 
 Result<Numbers> read_images(const std::string& path, size_t limit) {
-  MAKAR_TRY(const LabelledImages images, read_labelled_images(path));
+  MAKAR_TRY(const auto stream, ByteStream::open(path));
+  MAKAR_TRY(const IdxArray images, read_idx(*stream));
+  if (images.dims.size() != 3) return error_at(path, "must be [images, height, width]");
   Numbers out;
-  out.count = static_cast<size_t>(images.count), out.height = images.height, out.columns = images.width;
+  out.count = static_cast<size_t>(images.dims[0]), out.height = images.dims[1], out.columns = images.dims[2];
   if (limit > 0) out.count = std::min(out.count, limit);
-  out.width = static_cast<size_t>(images.height * images.width);
-  if (out.count == 0 || out.width == 0) return error_at(path, "has no images");
+  out.width = static_cast<size_t>(out.height * out.columns);
   out.values.resize(out.count * out.width);
-  for (size_t i = 0; i < out.values.size(); ++i)
-    out.values[i] = static_cast<float>(images.pixels[i]) / 255.0f;
-  for (size_t i = 0; i < out.count; ++i) out.labels.push_back(std::to_string(images.labels[i]));
+  for (size_t i = 0; i < out.values.size(); ++i) out.values[i] = static_cast<float>(images.bytes[i]) / 255.0f;
   return out;
 }
 

@@ -30,21 +30,34 @@ Tensor segment_max(Context& ctx, Tensor x, std::vector<int64_t> lengths) {
   return x;
 }
 
+// The mean of the rows of each text. [texts, width]
+Tensor mean_of(Context& ctx, const Tensor& rows, const std::vector<std::vector<int64_t>>& texts) {
+  std::vector<int64_t> starts = {0};
+  std::vector<float> shares;
+  for (const auto& t : texts) {
+    starts.push_back(starts.back() + static_cast<int64_t>(t.size()));
+    shares.push_back(1.0f / static_cast<float>(t.size()));
+  }
+  const Tensor share = Tensor::from({static_cast<int64_t>(shares.size())}, std::span<const float>(shares));
+  return ops::scale_rows(ctx, ops::segment_sum(ctx, rows, starts), share.to(ctx.device.memory()));
+}
+
 }  // namespace
 
 void TextCnn::declare() {
   table_ = set_.add("words.weight", {words_.size(), width_});
   for (const int64_t size : windows_)
     filters_of_.emplace_back(set_, fmt::format("filters.{}", size), size * width_, filters_, true);
-  classifier_ = Linear(set_, "classifier", filters_ * static_cast<int64_t>(windows_.size()),
-                       static_cast<int64_t>(labels_.size()), true);
+  const int64_t features = windows_.empty() ? width_ : filters_ * static_cast<int64_t>(windows_.size());
+  classifier_ = Linear(set_, "classifier", features, static_cast<int64_t>(labels_.size()), true);
 }
 
 std::vector<int64_t> TextCnn::ids_of(const std::string& text) const {
   std::vector<int64_t> ids = words_.ids(text);
   if (static_cast<int64_t>(ids.size()) > longest_) ids.resize(static_cast<size_t>(longest_));
   // At least one window of each size.
-  const auto least = static_cast<size_t>(*std::max_element(windows_.begin(), windows_.end()));
+  const auto least =
+      windows_.empty() ? 1 : static_cast<size_t>(*std::max_element(windows_.begin(), windows_.end()));
   while (ids.size() < least) ids.push_back(WordNumbers::kPad);
   return ids;
 }
@@ -54,6 +67,7 @@ Tensor TextCnn::forward(Context& ctx, const std::vector<std::vector<int64_t>>& t
   for (const auto& t : texts) all.insert(all.end(), t.begin(), t.end());
   const Tensor rows = ops::embedding(ctx, table_->value, all, WordNumbers::kPad);
   std::vector<Tensor> features;
+  if (windows_.empty()) features.push_back(mean_of(ctx, rows, texts));
   for (size_t w = 0; w < windows_.size(); ++w) {
     const int64_t size = windows_[w];
     std::vector<Tensor> parts;
@@ -80,8 +94,8 @@ Tensor TextCnn::forward(Context& ctx, const std::vector<std::vector<int64_t>>& t
 Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions& o, Device& device,
                                const std::function<void(const EpochResult&)>& each) {
   MAKAR_CHECK_OK(check(o.training));
-  if (o.width < 1 || o.width > 4096 || o.filters < 1 || o.filters > 4096 || o.windows.empty())
-    return error_at("cnn", "widths and filters must be 1 to 4096, with at least one window");
+  if (o.width < 1 || o.width > 4096 || o.filters < 1 || o.filters > 4096)
+    return error_at("cnn", "widths and filters must be 1 to 4096");
   TextCnn net;
   const std::set<std::string> labels(data.labels.begin(), data.labels.end());
   if (labels.size() < 2)
@@ -173,21 +187,21 @@ Result<TextCnn> TextCnn::load(const std::string& folder) {
       return error_at(place, "expected a number from 1 to {}, found {}", most, value.dump());
     return value.get<int64_t>();
   };
-  const auto list = [&](const char* key, size_t most) -> Result<Json> {
+  const auto list = [&](const char* key, size_t least, size_t most) -> Result<Json> {
     const Json value = json.value(key, Json());
-    if (!value.is_array() || value.empty() || value.size() > most)
-      return error_at(place, "'{}' must be a list of 1 to {} entries", key, most);
+    if (!value.is_array() || value.size() < least || value.size() > most)
+      return error_at(place, "'{}' must be a list of {} to {} entries", key, least, most);
     return value;
   };
   if (json["kind"] != "text-cnn") return error_at(place, "is not a classifier of texts");
   MAKAR_TRY(net.width_, number(json.value("width", Json()), 4096));
   MAKAR_TRY(net.filters_, number(json.value("filters", Json()), 4096));
   MAKAR_TRY(net.longest_, number(json.value("longest", Json()), 1 << 20));
-  MAKAR_TRY(const Json windows, list("windows", 16));
+  MAKAR_TRY(const Json windows, list("windows", 0, 16));
   for (const Json& w : windows) {
     MAKAR_TRY(net.windows_.emplace_back(), number(w, 64));
   }
-  MAKAR_TRY(const Json labels, list("labels", 65536));
+  MAKAR_TRY(const Json labels, list("labels", 2, 65536));
   for (const Json& l : labels) {
     if (!l.is_string()) return error_at(place, "labels must be texts");
     net.labels_.push_back(l.get<std::string>());

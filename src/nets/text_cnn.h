@@ -1,5 +1,6 @@
 // A convolutional network on words (Kim, 2014): filters over windows of words, the maximum of each over the
-// text, a linear classifier.
+// text, a linear classifier. Without windows, the classifier reads the mean of the words' vectors, as
+// fastText's does (Joulin et al., 2016).
 #pragma once
 #include "lexical/text_classifier.h"
 #include "lexical/word_vectors.h"
@@ -10,8 +11,8 @@
 namespace makar {
 
 struct TextCnnOptions {
-  int64_t width = 64, filters = 64;  // of a word's vector; per window size
-  std::vector<int64_t> windows = {3, 4, 5};
+  int64_t width = 64, filters = 64;          // of a word's vector; per window size
+  std::vector<int64_t> windows = {3, 4, 5};  // empty: the mean of the vectors
   double dropout = 0.5;
   int64_t min_count = 1, most_words = 100'000, longest = 400;  // words of a text
   const WordVectors* vectors = nullptr;                        // initial vectors of the words that it has

@@ -18,7 +18,8 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
     q = Linear(set, name + ".q", l.query_rank > 0 ? l.query_rank : width, spec.heads * spec.head_dim, false);
     kv_latent = Linear(set, name + ".kv_latent", width, l.rank + rotary, spec.qkv_bias);
     k_norm_ = Norm(set, name + ".kv_norm", l.rank, norm);
-    kv = Linear(set, name + ".kv", l.rank, spec.heads * (spec.head_dim - rotary + l.value_dim), false);
+    k = Linear(set, name + ".k", l.rank, spec.heads * (spec.head_dim - rotary), false);
+    v = Linear(set, name + ".v", l.rank, spec.heads * l.value_dim, false);
     o = Linear(set, name + ".o", spec.heads * l.value_dim, width, spec.out_bias);
     return;
   }
@@ -29,8 +30,14 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
   const bool whole = spec.qk_norm == QkNorm::kWhole;
   NormSpec inner = norm;
   if (spec.qk_norm == QkNorm::kEachHead) {
-    q_scale_ = set.add(name + ".q_norm.weight", {spec.heads, spec.head_dim});
-    k_scale_ = set.add(name + ".k_norm.weight", {spec.kv_heads, spec.head_dim});
+    q_scale_ = {set.add(name + ".q_norm.weight", {spec.heads, spec.head_dim})};
+    k_scale_ = {set.add(name + ".k_norm.weight", {spec.kv_heads, spec.head_dim})};
+    inner.affine = false;
+  } else if (spec.qk_norm == QkNorm::kApart) {
+    for (int64_t h = 0; h < spec.heads; ++h)
+      q_scale_.push_back(set.add(name + ".q_norm." + std::to_string(h) + ".weight", {spec.head_dim}));
+    for (int64_t h = 0; h < spec.kv_heads; ++h)
+      k_scale_.push_back(set.add(name + ".k_norm." + std::to_string(h) + ".weight", {spec.head_dim}));
     inner.affine = false;
   }
   if (spec.qk_norm != QkNorm::kNone) {
@@ -52,14 +59,18 @@ ops::AttentionOptions Attention::options() const {
           spec_.window, spec_.scale,    spec_.soft_cap, spec_.dropout};
 }
 
-Tensor Attention::prepared(Context& ctx, Tensor x, const Norm& norm, const Parameter* scale,
+Tensor Attention::prepared(Context& ctx, Tensor x, const Norm& norm, const std::vector<Parameter*>& scale,
                            int64_t heads) const {
   if (spec_.clip > 0) x = ops::clamp(ctx, x, -spec_.clip, spec_.clip);
   if (!norm.defined()) return x;
   if (spec_.qk_norm == QkNorm::kWhole) return norm(ctx, x);
   const int64_t rows = x.dim(0), width = x.dim(1);
   x = ops::reshape(ctx, norm(ctx, ops::reshape(ctx, x, {rows * heads, spec_.head_dim})), {rows, width});
-  return scale ? ops::multiply(ctx, x, ops::reshape(ctx, scale->value, {width})) : x;
+  if (scale.empty()) return x;
+  std::vector<Tensor> weights;
+  for (const Parameter* p : scale) weights.push_back(p->value);
+  const Tensor all = weights.size() > 1 ? ops::concat(ctx, weights, 0) : weights[0];
+  return ops::multiply(ctx, x, ops::reshape(ctx, all, {width}));
 }
 
 Attention::Rows Attention::plain_rows(Context& ctx, const Tensor& x) const {
@@ -80,9 +91,9 @@ Attention::Rows Attention::latent_rows(Context& ctx, const Tensor& x, const Atte
   const auto of_heads =
       ops::split(ctx, ops::reshape(ctx, two[0], {rows * heads, dim}), {dim - rotary, rotary}, -1);
   const auto low = ops::split(ctx, two[1], {l.rank, rotary}, -1);
-  const Tensor high = kv(ctx, k_norm_(ctx, low[0]));
-  const auto own = ops::split(ctx, ops::reshape(ctx, high, {rows * heads, dim - rotary + l.value_dim}),
-                              {dim - rotary, l.value_dim}, -1);
+  const std::vector<Tensor> high = Linear::together(ctx, k_norm_(ctx, low[0]), {&k, &v});
+  const Tensor own_key = ops::reshape(ctx, high[0], {rows * heads, dim - rotary}),
+               own_value = ops::reshape(ctx, high[1], {rows * heads, l.value_dim});
   std::vector<int64_t> row_of(static_cast<size_t>(rows * heads));
   for (size_t i = 0; i < row_of.size(); ++i) row_of[i] = static_cast<int64_t>(i) / heads;
   const Tensor shared = ops::gather_rows(ctx, ops::rope(ctx, low[1], 1, *spec_.rope, in.rope), row_of);
@@ -90,8 +101,9 @@ Attention::Rows Attention::latent_rows(Context& ctx, const Tensor& x, const Atte
     return ops::reshape(ctx, ops::concat(ctx, {first, second}, -1), {rows, heads * dim});
   };
   const Tensor padding = l.value_dim < dim ? ctx.zeros({rows * heads, dim - l.value_dim}) : Tensor();
-  return {ops::rope(ctx, whole(of_heads[1], of_heads[0]), heads, *spec_.rope, in.rope), whole(shared, own[0]),
-          padding.defined() ? whole(own[1], padding) : ops::reshape(ctx, own[1], {rows, heads * dim})};
+  return {ops::rope(ctx, whole(of_heads[1], of_heads[0]), heads, *spec_.rope, in.rope),
+          whole(shared, own_key),
+          padding.defined() ? whole(own_value, padding) : ops::reshape(ctx, own_value, {rows, heads * dim})};
 }
 
 Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {

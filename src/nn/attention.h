@@ -16,7 +16,8 @@ struct AttentionInputs {
       sink_rope;    // rotates queries for attention to sinks; undefined while all sinks are in the window
   Tensor encoded;   // encoder output for cross-attention; absent if its keys are cached
   Tensor relative;  // RelativeSpec: the table of distances [distances, width]
-  std::vector<int64_t> types;  // kXl: the segment of each row; empty: no segments
+  std::vector<int64_t> types;             // kXl: the segment of each row; empty: no segments
+  std::vector<int64_t> order, positions;  // kXl: Batch::order, and the positions of its rows
 };
 
 class Attention {
@@ -33,8 +34,8 @@ class Attention {
   Tensor cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
   Linear q, k, v, o;
-  // LatentSpec: the projections to low rank, and the one from there to the keys and values of all heads.
-  Linear q_latent, kv_latent, kv;
+  // LatentSpec: the projections to low rank; k and v are those from there to the heads.
+  Linear q_latent, kv_latent;
   Linear distance;  // RelativeSpec::kXl: the keys of distances
 
  private:
@@ -47,11 +48,13 @@ class Attention {
   // RelativeSpec: attention with explicit scores, one sequence and head at a time (relative_attention.cpp).
   Tensor relative_mix(ForwardContext& f, const Rows& rows, const AttentionInputs& in, int64_t layer) const;
   // Limits and normalises a query or key [N, heads * head_dim].
-  Tensor prepared(Context& ctx, Tensor x, const Norm& norm, const Parameter* scale, int64_t heads) const;
+  Tensor prepared(Context& ctx, Tensor x, const Norm& norm, const std::vector<Parameter*>& scale,
+                  int64_t heads) const;
   AttentionSpec spec_;
   Norm q_norm_, k_norm_;
-  Parameter *q_scale_ = nullptr, *k_scale_ = nullptr;  // QkNorm::kEachHead: [heads, head_dim]
-  Parameter* sinks_ = nullptr;                         // [heads]
+  // QkNorm::kEachHead: one parameter [heads, head_dim]; kApart: one [head_dim] per head; else none.
+  std::vector<Parameter*> q_scale_, k_scale_;
+  Parameter* sinks_ = nullptr;  // [heads]
   // kXl: what is added to queries for keys, distances and segments; the two keys of segments.
   Parameter *content_bias_ = nullptr, *distance_bias_ = nullptr, *segment_bias_ = nullptr,
             *segments_ = nullptr;

@@ -27,6 +27,10 @@ struct Batch {
   // Rows in the place of token embeddings, e.g. parts of pictures: row i of `features` at feature_rows[i].
   Tensor features;
   std::vector<int64_t> feature_rows;
+  // Permuted order (XLNet, Yang et al., 2019), [N] or empty: 0 for context, else the place of a target in the
+  // order. A row attends to context, to targets before it and, unless it is one of the last `unseen` rows of
+  // its sequence, to itself. Relative attention only.
+  std::vector<int64_t> order;
   std::vector<Sequence> sequences;
 
   int64_t rows() const { return static_cast<int64_t>(positions.size()); }

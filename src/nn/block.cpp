@@ -1,5 +1,7 @@
 #include "nn/block.h"
 
+#include "ops/bf16.h"
+
 namespace makar {
 
 Block::Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec,
@@ -62,7 +64,8 @@ Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInpu
       if (spec_.cross) f.record->cross_attentions.emplace_back();
     }
     const Tensor y = spec_.recurrent ? recurrent(f, x, in, layer) : alignment(f, x, in, layer);
-    return ops::dropout(ctx, y, spec_.dropout);
+    const Tensor kept = ops::dropout(ctx, y, spec_.dropout);
+    return spec_.recurrent && spec_.recurrent->residual ? ops::add(ctx, kept, ops::widened(ctx, x)) : kept;
   }
   const auto attend = [&](const Tensor& t) {
     return spec_.mixer ? mixer(f, t, in, layer) : attention.self(f, t, in, layer);

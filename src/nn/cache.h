@@ -2,7 +2,7 @@
 // common prefixes) until one of them writes. With f32, a cached forward pass has the same bits as an uncached
 // one; f16 and q8_0 take half and about a quarter of the memory and round each value once, when it is
 // written. Each page also has the state of recurrent layers after its last computed token (MixerSpec), so
-// that whatever happens to pages happens to states.
+// that states are shared, copied and freed with their pages.
 #pragma once
 #include <string>
 #include <vector>

@@ -64,6 +64,7 @@ Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
   }
   if (norm_.defined()) x = norm_(ctx, x);
   x = ops::dropout(ctx, x, spec_.dropout);
+  if (spec_.doubled) x = ops::concat(ctx, {x, x}, -1);
   return project_.defined() && !early ? project_(ctx, x) : x;
 }
 

@@ -15,7 +15,7 @@ std::vector<int32_t> sequence_adapters(const Context& ctx, const ops::AttentionB
 std::vector<int32_t> source_adapters(const Context& ctx, const ops::AttentionBatch& batch,
                                      const std::vector<int64_t>& lengths);
 
-// Sets ctx.row_adapters for as long as it lives.
+// Sets ctx.row_adapters for its lifetime.
 class GatheredAdapters {
  public:
   GatheredAdapters(Context& ctx, std::vector<int32_t> adapters)

@@ -121,7 +121,12 @@ Tensor Attention::relative_mix(ForwardContext& f, const Rows& given, const Atten
   for (size_t s = 0; s < lengths.size(); ++s) {
     const int64_t length = lengths[s], seen = in.self.rows[s].kv_rows, start = in.self.rows[s].q_start;
     const std::vector<int64_t> rows = distance_rows(r, length);
-    const auto row = [&](int64_t i, int64_t j) { return rows[static_cast<size_t>(i - j + length - 1)]; };
+    const auto at = [&](int64_t i) {
+      return in.order.empty() ? i : in.positions[static_cast<size_t>(start + i)];
+    };
+    const auto row = [&](int64_t i, int64_t j) {
+      return rows[static_cast<size_t>(at(i) - at(j) + length - 1)];
+    };
     if (xl) {
       position_keys = on_table(distance, xl_positions(ctx, length, distance.in()), start);
     } else if (s == 0 || !ctx.row_adapters.empty()) {
@@ -129,11 +134,17 @@ Tensor Attention::relative_mix(ForwardContext& f, const Rows& given, const Atten
       position_keys = on_table(k, in.relative, start);
     }
     Tensor hidden;  // keys that are not attended to
-    if (seen < length) {
+    if (seen < length || !in.order.empty()) {
+      const auto sees = [&](int64_t i, int64_t j) {
+        if (in.order.empty()) return j < seen || (xl && i == j);
+        const int64_t own = in.order[static_cast<size_t>(start + i)];
+        return j < seen &&
+               (in.order[static_cast<size_t>(start + j)] < std::max<int64_t>(1, own) || (i < seen && i == j));
+      };
       Tensor mask = Tensor::zeros({length, length});
       for (int64_t i = 0; i < length; ++i)
-        for (int64_t j = seen; j < length; ++j)
-          if (!xl || i != j) mask.f32()[i * length + j] = -1e30f;
+        for (int64_t j = 0; j < length; ++j)
+          if (!sees(i, j)) mask.f32()[i * length + j] = -1e30f;
       hidden = mask.to(ctx.device.memory());
     }
     std::vector<Tensor> out, maps;

@@ -36,6 +36,7 @@ enum class QkNorm {
   kNone,
   kHead,      // over each head, with the same weights for all heads (Qwen 3)
   kEachHead,  // over each head, with weights of its own (Cohere)
+  kApart,     // as kEachHead, with one parameter per head (StableLM)
   kWhole,     // over all heads together (OLMo 2)
 };
 
@@ -50,7 +51,8 @@ struct LatentSpec {
 // Scores that depend on the content and the distance together, from one table of distances.
 struct RelativeSpec {
   enum class Kind {
-    kDisentangled,  // DeBERTa (He et al., 2021): queries meet the keys of distances, keys their queries
+    kDisentangled,  // DeBERTa (He et al., 2021): scores of queries with keys of distances, and of keys with
+                    // queries of distances
     kXl,            // Transformer-XL (Dai et al., 2019) with segments, as in XLNet
   } kind = Kind::kDisentangled;
   int64_t span = 0;     // kDisentangled: distances (or buckets of them) to one side
@@ -109,6 +111,7 @@ struct RecurrentSpec {
   int64_t hidden = 0;          // per direction
   bool bidirectional = false;  // the outputs of both directions are concatenated
   bool separate = false;       // each direction reads its own half of the input (ELMo)
+  bool residual = false;       // the input is added to the output
   bool reads_source =
       false;  // additive attention to an encoder is an input of the cell (Bahdanau et al., 2015)
 };
@@ -183,9 +186,13 @@ struct EmbeddingSpec {
   int64_t position_offset = 0;   // added to every position before lookup
   bool count_positions = false;  // positions count real tokens, not columns (RoBERTa, OPT)
   bool norm = false;
+  bool doubled = false;              // each row twice, side by side: one for each direction (ELMo)
   std::optional<PatchSpec> patches;  // images instead of tokens
   float dropout = 0.0f;
 };
+
+// What a stack returns: its last layer, or a mix of its embedding and all layers.
+enum class LayerMixKind { kNone, kMean, kLearned };
 
 struct StackSpec {
   std::string name;  // "encoder" or "decoder": the prefix of its parameters
@@ -198,7 +205,8 @@ struct StackSpec {
   bool final_norm = true;
   bool record_outputs = false;      // hidden states are the blocks' outputs, then the final norm's (Mamba)
   bool record_before_norm = false;  // the last recorded hidden state is taken before the final norm (ViT)
-  int64_t project_out = 0;          // width after the final projection, 0 for none (OPT)
+  LayerMixKind mix = LayerMixKind::kNone;
+  int64_t project_out = 0;  // width after the final projection, 0 for none (OPT)
 
   int64_t layers() const { return static_cast<int64_t>(blocks.size()); }
   const BlockSpec& first() const { return blocks.front(); }

@@ -36,6 +36,8 @@ Stack::Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens)
   if (spec.final_norm) final_norm_ = Norm(set, spec.name + ".norm", spec.width, spec.norm);
   if (spec.project_out > 0)
     project_out_ = Linear(set, spec.name + ".project_out", spec.width, spec.project_out, false);
+  if (spec.mix != LayerMixKind::kNone)
+    mix_ = LayerMix(set, spec.name + ".mix", layers + 1, spec.mix == LayerMixKind::kLearned);
 }
 
 size_t Stack::positions_for(ParameterSet& set, const AttentionSpec& a) {
@@ -176,6 +178,12 @@ std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch
   if (relative_)
     shared.relative = relative_norm_.defined() ? relative_norm_(ctx, relative_->value) : relative_->value;
   if (spec_.first().attention.relative) shared.types = batch.types;
+  if (!batch.order.empty()) {
+    check(shared.self.rows.size() > 0 && spec_.first().attention.relative &&
+              spec_.first().attention.relative->kind == RelativeSpec::Kind::kXl,
+          "a permuted order needs XLNet's attention");
+    shared.order = batch.order, shared.positions = batch.positions;
+  }
   std::vector<int64_t> near = batch.positions;
   const bool sinks = f.stream.sinks > 0;
   if (sinks)
@@ -222,6 +230,14 @@ Tensor Stack::checkpointed(ForwardContext& f, const Tensor& x, const AttentionIn
 
 Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded,
                          const Batch* encoder_batch) const {
+  if (!mix_.defined()) return run(f, batch, encoded, encoder_batch, nullptr);
+  std::vector<Tensor> states;
+  run(f, batch, encoded, encoder_batch, &states);
+  return mix_(f.ops, states);
+}
+
+Tensor Stack::run(ForwardContext& f, const Batch& batch, const Tensor& encoded, const Batch* encoder_batch,
+                  std::vector<Tensor>* states) const {
   Context& ctx = f.ops;
   const std::vector<AttentionInputs> all = inputs(f, batch, encoded, encoder_batch);
   Tensor x = embedding_(f, batch);
@@ -229,9 +245,11 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
     if (f.record && f.record->hidden) f.record->hidden_states.push_back(t);
   };
   if (!spec_.record_outputs) note(x);
+  if (states) states->push_back(x);
   for (int64_t layer = 0; layer < spec_.layers(); ++layer) {
     const AttentionInputs& in = all[positions_of_[static_cast<size_t>(layer)]];
     x = f.checkpoint && ctx.tape ? checkpointed(f, x, in, layer) : block(layer)(f, x, in, layer);
+    if (states) states->push_back(x);
     if (layer + 1 < spec_.layers() || spec_.record_before_norm || spec_.record_outputs) note(x);
   }
   if (final_norm_.defined()) x = final_norm_(ctx, x);

@@ -5,6 +5,7 @@
 
 #include "nn/block.h"
 #include "nn/embedding.h"
+#include "nn/layer_mix.h"
 
 namespace makar {
 
@@ -13,9 +14,12 @@ class Stack {
   // `tokens`: the token table of another stack (shared embeddings), or null.
   Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens = nullptr);
 
-  // -> [N, width] after the final norm (and projection).
+  // -> [N, width] after the final norm (and projection), or the mix of the layers.
   Tensor operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded = {},
                     const Batch* encoder_batch = nullptr) const;
+
+  // The last layer, whether or not the stack mixes its layers.
+  Tensor top(ForwardContext& f, const Batch& batch) const { return run(f, batch, {}, nullptr, nullptr); }
 
   // Writes the cross-attention keys and values of an encoded sequence into the cache.
   void read_source(ForwardContext& f, const Tensor& encoded, size_t slot) const;
@@ -29,8 +33,8 @@ class Stack {
   const std::vector<Block>& blocks() const { return blocks_; }
 
  private:
-  // What attention needs to know of positions besides the sequences: rotary angles and biases. Layers that
-  // agree share one.
+  // Inputs of attention that depend on positions: rotary angles and biases. Layers with the same ones share
+  // them.
   struct Positions {
     AttentionSpec attention;
     Parameter* t5_bias = nullptr;
@@ -49,6 +53,9 @@ class Stack {
   std::vector<AttentionInputs> inputs(ForwardContext& f, const Batch& batch, const Tensor& encoded,
                                       const Batch* encoder_batch) const;
   Tensor checkpointed(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
+  // `states`: where to put the embedding and the output of each layer, or null.
+  Tensor run(ForwardContext& f, const Batch& batch, const Tensor& encoded, const Batch* encoder_batch,
+             std::vector<Tensor>* states) const;
   StackSpec spec_;
   Embedding embedding_;
   std::vector<Block> blocks_;
@@ -58,6 +65,7 @@ class Stack {
   Parameter* relative_ = nullptr;  // RelativeSpec::kDisentangled: [2 * span, width]
   Norm relative_norm_;
   Linear project_out_;
+  LayerMix mix_;
 };
 
 // ALiBi slopes for any number of heads; the paper's extension beyond powers of two.

@@ -15,7 +15,7 @@ namespace makar {
 
 // Settings for some parameters; the first group that matches a parameter applies.
 struct ParameterGroup {
-  std::string pattern = "*";                        // matches names; '*' stands for any characters
+  std::string pattern = "*";                        // matches names; '*' matches any characters
   std::function<bool(const Parameter&)> predicate;  // used instead of the pattern when set
   double lr_scale = 1.0;
   std::optional<double> weight_decay;
@@ -62,7 +62,7 @@ class Optimizer {
 };
 
 std::vector<std::string> optimizer_names();
-// '*' in the pattern stands for any characters.
+// '*' in the pattern matches any characters.
 bool matches(const std::string& pattern, const std::string& name);
 
 }  // namespace makar

@@ -15,7 +15,8 @@ namespace makar {
 namespace {
 
 constexpr size_t kStudyBytes = size_t{64} << 20, kLineBytes = size_t{4} << 20, kItems = 20'000, kAnswers = 9,
-                 kRaterBytes = 64, kNoteBytes = size_t{64} << 10, kRatings = 1'000'000;
+                 kRaterBytes = 64, kNoteBytes = size_t{64} << 10, kRatings = 1'000'000, kScales = 16,
+                 kScaleBytes = 64;
 
 // Calls `use` with each line that has its end and is not blank.
 Status each_line(const std::string& text, const std::string& place, bool last_counts,
@@ -65,6 +66,19 @@ Result<RatingKind> kind_of(const Json& json, size_t answers, const std::string& 
                   did_you_mean(word, {"pair", "rank", "scale"}));
 }
 
+Result<std::vector<std::string>> item_scales(const Json& json, const std::string& place) {
+  if (!json.contains("scales")) return rating_scales();
+  MAKAR_TRY(const auto out, texts_at(json, "scales", place));
+  const bool named = std::all_of(out.begin(), out.end(), [](const std::string& one) {
+    return !one.empty() && one.size() <= kScaleBytes;
+  });
+  if (!named || out.empty() || out.size() > kScales ||
+      std::set<std::string>(out.begin(), out.end()).size() != out.size())
+    return error_at(place, "'scales': expected 1 to {} different names of up to {} bytes", kScales,
+                    kScaleBytes);
+  return out;
+}
+
 Result<StudyItem> parse_item(const std::string& line, const std::string& place) {
   MAKAR_TRY(const Json json, parse_json(line, place, {kLineBytes, 16}));
   if (!json.is_object() || !json.contains("prompt") || !json.contains("answers"))
@@ -84,6 +98,7 @@ Result<StudyItem> parse_item(const std::string& line, const std::string& place) 
     for (size_t i = 0; i < out.answers.size(); ++i) out.systems.push_back(std::to_string(i + 1));
   }
   MAKAR_TRY(out.kind, kind_of(json, out.answers.size(), place));
+  MAKAR_TRY(out.scales, item_scales(json, place));
   return out;
 }
 
@@ -113,6 +128,15 @@ const char* name(RatingKind kind) {
 const std::vector<std::string>& rating_scales() {
   static const std::vector<std::string> names = {"usefulness", "truthfulness", "harmlessness"};
   return names;
+}
+
+std::vector<std::string> scales_of(const Study& study) {
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (const StudyItem& item : study.items)
+    for (const std::string& scale : item.scales)
+      if (seen.insert(scale).second) out.push_back(scale);
+  return out;
 }
 
 Result<Study> parse_study(const std::string& text, const std::string& place) {
@@ -163,9 +187,9 @@ Result<Rating> parse_rating(const Json& json, const Study& study, const std::str
       if (!one.is_object()) return error_at(place, "'scales': expected objects");
       auto& values = out.scales.emplace_back();
       for (const auto& [key, value] : one.items()) {
-        const auto& known = rating_scales();
+        const auto& known = item.scales;
         if (std::find(known.begin(), known.end(), key) == known.end())
-          return error_at(place, "'scales': {} is no scale{}", quote(key), did_you_mean(key, known));
+          return error_at(place, "'scales': {} is not a scale{}", quote(key), did_you_mean(key, known));
         MAKAR_TRY(values[key], whole(value, 1, 5, key, place));
       }
     }

@@ -10,7 +10,7 @@
 namespace makar {
 
 // pair: two answers, which is better. rank: two to nine answers from best to worst. scale: every answer gets
-// 1 to 5 for usefulness, truthfulness and harmlessness.
+// 1 to 5 on each scale of the item.
 enum class RatingKind { kPair, kRank, kScale };
 const char* name(RatingKind kind);
 
@@ -18,13 +18,14 @@ struct StudyItem {
   Json prompt;                                // a text, or a list of messages
   std::vector<std::string> answers, systems;  // systems: who wrote each answer; "1", "2", ... if not given
   RatingKind kind = RatingKind::kPair;
+  std::vector<std::string> scales;  // 1 to 16 different names
 };
 struct Study {
   std::string name;
   std::vector<StudyItem> items;
 };
-// Lines {"prompt", "answers", "systems", "kind"}; the last two may be absent: one answer is a scale, two are
-// a pair, more a ranking. Errors have file and line.
+// Lines {"prompt", "answers", "systems", "kind", "scales"}; the last three may be absent: one answer is a
+// scale, two are a pair, more a ranking; the scales are rating_scales(). Errors have file and line.
 Result<Study> parse_study(const std::string& text, const std::string& place);
 Result<Study> read_study(const std::string& path, size_t limit = size_t{64} << 20);
 
@@ -36,7 +37,9 @@ struct Rating {
   std::vector<std::map<std::string, int64_t>> scales;  // per answer; empty if not given
   std::string correction, critique;                    // may be empty
 };
-const std::vector<std::string>& rating_scales();
+const std::vector<std::string>& rating_scales();  // usefulness, truthfulness, harmlessness
+// The scales of all items, in order of appearance.
+std::vector<std::string> scales_of(const Study& study);
 Result<Rating> parse_rating(const Json& json, const Study& study, const std::string& place);
 Json rating_json(const Rating& rating);
 

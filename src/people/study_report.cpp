@@ -140,10 +140,11 @@ Json study_report(const Study& study, const std::vector<Rating>& ratings) {
     for (const auto& [scale, values] : scores.scales) row[scale] = mean_of(values);
     systems[name] = row;
   }
-  return {{"study", study.name},     {"items", study.items.size()},
-          {"rated", rated.size()},   {"ratings", ratings.size()},
-          {"raters", raters.size()}, {"agreement", agreement_json(study, ratings)},
-          {"systems", systems},      {"critiques", critiques}};
+  return {{"study", study.name},       {"items", study.items.size()},
+          {"rated", rated.size()},     {"ratings", ratings.size()},
+          {"raters", raters.size()},   {"agreement", agreement_json(study, ratings)},
+          {"systems", systems},        {"critiques", critiques},
+          {"scales", scales_of(study)}};
 }
 
 std::string preference_lines(const Study& study, const std::vector<Rating>& ratings) {
@@ -182,6 +183,26 @@ std::string preference_lines(const Study& study, const std::vector<Rating>& rati
         if (one->ranks[i] < one->ranks[best]) best = i;
       if (one->correction != item.answers[best]) add(one->correction, item.answers[best], 1);
     }
+  }
+  return out;
+}
+
+std::string quality_lines(const Study& study, const std::vector<Rating>& ratings) {
+  // (item, answer) -> scale -> sum and number
+  std::map<std::pair<size_t, size_t>, std::map<std::string, std::pair<double, double>>> sums;
+  for (const Rating& one : ratings)
+    for (size_t i = 0; i < one.scales.size(); ++i)
+      for (const auto& [scale, value] : one.scales[i]) {
+        auto& [sum, count] = sums[{one.item, i}][scale];
+        sum += static_cast<double>(value - 1) / 4, ++count;
+      }
+  std::string out;
+  for (const auto& [at, scales] : sums) {
+    const StudyItem& item = study.items[at.first];
+    Json values = Json::object();
+    for (const auto& [scale, sum] : scales) values[scale] = sum.first / sum.second;
+    const Json line = {{"prompt", item.prompt}, {"completion", item.answers[at.second]}, {"ratings", values}};
+    out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   return out;
 }

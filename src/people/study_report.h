@@ -5,7 +5,7 @@
 
 namespace makar {
 
-// {"items", "rated", "ratings", "raters", "agreement", "systems", "critiques"}.
+// {"items", "rated", "ratings", "raters", "agreement", "systems", "critiques", "scales"}.
 //   agreement: of every two raters on the answers that both compared: share of equal verdicts, Cohen's kappa,
 //     and on scales the kappa with squared weights; means weighted by verdicts. Null without two raters.
 //   systems: for each system wins, ties, losses against others, win rate with an interval of 95 % (bootstrap
@@ -16,6 +16,10 @@ Json study_report(const Study& study, const std::vector<Rating>& ratings);
 // Lines {"prompt", "chosen", "rejected", "margin"}: pairs of answers of which more raters prefer the first,
 // and corrections before what they correct. margin: the share of the raters' majority, 0 to 1.
 std::string preference_lines(const Study& study, const std::vector<Rating>& ratings);
+
+// Lines {"prompt", "completion", "ratings"}: every answer rated on scales, with the mean of each scale from 0
+// (all raters gave 1) to 1 (all gave 5). What `makar reward quality` reads.
+std::string quality_lines(const Study& study, const std::vector<Rating>& ratings);
 
 // In the form of a results file of makar eval: a task "STUDY/SYSTEM" with win_rate and scales.
 Json study_results(const Study& study, const std::vector<Rating>& ratings);

@@ -20,7 +20,7 @@ constexpr Row kMixes[] = {
     {"q4_k_m", DType::kQ4_K, true}, {"q5_k_s", DType::kQ5_K, false}, {"q5_k_m", DType::kQ5_K, true},
     {"q6_k", DType::kQ6_K, false}};
 
-// The first and the last eighth of the layers, and every third in between.
+// Layers with more bits in the _m mixes: the first and the last eighth, and every third in between.
 bool more_bits(int64_t layer, int64_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
@@ -36,8 +36,8 @@ int64_t layer_of(const std::string& name) {  // "blk.12.attn_v.weight"
 
 bool may_be_quantized(const GgufSource& t) {
   if (t.shape.rank() < 2 || !t.name.ends_with(".weight")) return false;
-  for (const char* wide : {"ffn_gate_inp", "position_embd", "token_types", "attn_rel_b", "_norm"})
-    if (t.name.find(wide) != std::string::npos) return false;
+  for (const char* excluded : {"ffn_gate_inp", "position_embd", "token_types", "attn_rel_b", "_norm"})
+    if (t.name.find(excluded) != std::string::npos) return false;
   return true;
 }
 

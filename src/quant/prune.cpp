@@ -153,7 +153,7 @@ void prune_compensated(ThreadPool& pool, Tensor& w, const Tensor& h, const Spars
           const float removed = row[at + i], *effect = inverse.f32() + (at + i) * n;
           row[at + i] = 0;
           for (int64_t j = at + i + 1; j < n; ++j) row[j] -= removed * effect[j];
-          // Zeros chosen later in this block stay zero: they are removed when reached.
+          // This may change weights marked later in the block; they are set to zero when reached.
         }
       }
     }
@@ -176,7 +176,7 @@ Status prune_model(const LoadedModel& loaded, const PruneOptions& o, Device& dev
       Tensor w = p->value.host();
       const auto seen = inputs.importance.find(p->name);
       if (o.method == PruneMethod::kMagnitude || seen == inputs.importance.end()) {
-        // An expert that the sample text never reached has no inputs: its weights go by size.
+        // An expert that the sample text never reached has no inputs: its weights are ranked by magnitude.
         zero_smallest(pool, w, std::vector<float>(static_cast<size_t>(w.dim(1)), 1.0f), o.pattern,
                       o.method != PruneMethod::kMagnitude);
       } else if (o.method == PruneMethod::kWanda) {

@@ -266,6 +266,7 @@ Result<Answered> answer_question(Engine& engine, const LanguageModel& language, 
             fit_sources([&](const auto& sources) { return encode_prompt(language, question, sources); }, room,
                         generation.max_new_tokens, out.sources));
   if (on_text) generation.on_text = [&](int64_t, const std::string& text) { return on_text(text); };
+  if (generation.rank) generation.rank_prompt = ask_messages(question, out.sources);
   MAKAR_TRY(const TextGenerationResult result, generate_text(engine, language, prompt, generation));
   out.answered = true;
   out.text = result.answers.front().text;

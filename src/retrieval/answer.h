@@ -38,7 +38,7 @@ struct AnswerSentence {
   std::vector<Citation> citations;  // the best passage first, then those the model named as [1]
 };
 struct Answered {
-  bool answered = false;  // false: nothing relevant was found, and no model was asked
+  bool answered = false;  // false: nothing relevant was found, and no model ran
   std::string text;
   std::vector<SearchHit> sources;  // that the prompt contains, in its order
   std::vector<AnswerSentence> sentences;
@@ -79,8 +79,8 @@ Json sentences_json(const std::vector<AnswerSentence>& sentences);
 // The share of grounded sentences; 0 without sentences.
 double groundedness(const std::vector<AnswerSentence>& sentences);
 
-// Uses as many of the hits as fit the context beside the answer, best first. `on_text` receives the answer as
-// it is generated; false ends it.
+// Uses as many of the hits as fit the context together with the answer, best first. `on_text` receives the
+// answer as it is generated; false ends it.
 Result<Answered> answer_question(Engine& engine, const LanguageModel& language, const std::string& question,
                                  const std::vector<SearchHit>& hits, const Analyzer& analyzer,
                                  const AskOptions& options,

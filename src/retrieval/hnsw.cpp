@@ -178,8 +178,8 @@ void Hnsw::choose_entry() {
     if (entry_ == kNone || level(node) > level(entry_)) entry_ = node;
 }
 
-// Replaces links to dead nodes by links to what those led to. `orphans`: alive nodes that a dead one linked
-// to and that nobody links to any more.
+// Replaces links to removed nodes by links to the nodes behind them. `orphans`: remaining nodes whose only
+// incoming links were from removed ones.
 void Hnsw::repair(int at, const std::vector<uint8_t>& dead, std::vector<uint32_t>& orphans) {
   constexpr size_t kReached = 256;  // nodes reached through dead ones
   std::vector<uint32_t> incoming(labels_.size(), 0);

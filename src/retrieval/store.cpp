@@ -72,7 +72,7 @@ constexpr const char* kInfo =
     "v "
     "ON v.chunk = k.id WHERE k.collection = collections.id LIMIT 1) FROM collections ";
 
-// Stored by us, but the file may come from anywhere.
+// Written by makar, but the file is untrusted.
 Json stored_json(const std::string& text) {
   const auto json = parse_json(text, "metadata");
   return json.ok() && json->is_object() ? *json : Json::object();
@@ -128,7 +128,7 @@ Result<IndexStore> IndexStore::open(const std::string& path, bool create) {
   MAKAR_TRY(Database database, Database::open(path, options));
   IndexStore out(std::move(database));
   const Database& db = out.database_;
-  // Another process may create the schema at the same time: look and write in one transaction.
+  // Another process may create the schema at the same time: check and create in one transaction.
   Database::Transaction transaction(db);
   MAKAR_TRY(auto id, db.rows("PRAGMA application_id"));
   MAKAR_TRY(auto version, db.rows("PRAGMA user_version"));

@@ -30,7 +30,7 @@ Result<TestCollection> read_test_collection(const std::string& folder, const std
   if (!beir && !cranfield)
     return error_of(
         Error::Kind::kNotFound, folder,
-        "is no test collection: expected queries.jsonl and qrels/{}.tsv (BEIR), or cran.qry and cranqrel",
+        "is not a test collection: expected queries.jsonl and qrels/{}.tsv (BEIR), or cran.qry and cranqrel",
         split);
   MAKAR_TRY(out.judgements, read_grouped(folder + (beir ? "/qrels/" + split + ".tsv" : "/cranqrel")));
   std::unordered_set<std::string> judged;

@@ -32,7 +32,7 @@ std::optional<ApiError> Access::forbidden(const HttpRequest& head, bool open) co
   // browser out.
   const std::string host = head.header("host"), origin = head.header("origin");
   if (!host.empty() && !is_loopback(host_name(host)))
-    return ApiError{403, "without an API key the server answers to local names alone, not to " + quote(host),
+    return ApiError{403, "without an API key the server accepts only local host names, got " + quote(host),
                     "permission_error", std::nullopt, "forbidden_host"};
   if (!origin.empty() && !origin.ends_with("://" + host) && !origin_allowed(origin))
     return ApiError{403, "pages of other origins are not served without an API key", "permission_error",

@@ -23,7 +23,7 @@ class ServedCollection {
   const std::string& name() const { return name_; }
   // The relevant passages, best first; empty if there are none.
   Result<std::vector<SearchHit>> find(const std::string& query);
-  // How many words of a text are no stop words.
+  // The number of words of a text that are not stop words.
   size_t terms(const std::string& text);
   // {"groundedness", "sentences"} of an answer.
   Json grounding(const std::string& answer, const std::vector<SearchHit>& sources);

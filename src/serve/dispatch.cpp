@@ -51,7 +51,7 @@ void prepare_and_handle(ServeContext& server, const std::shared_ptr<Call>& call)
   const Status fits =
       call->reply->take_memory((json ? json_memory(text) : 0) + (route.runs_model() ? kMemoryPerByte : 0) *
                                                                     static_cast<int64_t>(text.size()),
-                               "what is made of its body");
+                               "its parsed body");
   if (!fits.ok()) return send_error(*call, fits.error());
   if (!route.runs_model()) return route.handler(server, *call);
   auto body = read_body(call->request.body);

@@ -81,7 +81,7 @@ int64_t EngineLoop::waiting() const {
   return static_cast<int64_t>(new_.size());
 }
 
-int64_t EngineLoop::bytes_to_come() const {
+int64_t EngineLoop::free_page_bytes() const {
   const EngineState now = state();
   return std::max<int64_t>(now.max_pages - now.pages, 0) * page_bytes_;
 }
@@ -113,7 +113,7 @@ void EngineLoop::take_new() {
     if (*task->cancelled) continue;
     Status begun = Done{};
     try {
-      tasks_.reserve(tasks_.size() + 1);  // before the engine knows the task
+      tasks_.reserve(tasks_.size() + 1);  // so that push_back() after begin() cannot throw
       if (engine_)
         begun = task->begin(*engine_);
       else

@@ -58,8 +58,10 @@ class EngineLoop {
   void submit(std::shared_ptr<EngineTask> task);
   void wake();  // after a cancellation
   EngineState state() const;
-  int64_t waiting() const;        // tasks submitted but not yet begun
-  int64_t bytes_to_come() const;  // bytes of cache pages not yet in use
+  int64_t waiting() const;                    // tasks submitted but not yet begun
+  int64_t free_page_bytes() const;            // bytes of cache pages not yet in use
+  Device& device() const { return device_; }  // of memory outside the host, only during a turn
+  Turns& turns() const { return turns_; }
   // Elapsed time of the current step; 0 between steps.
   double seconds_in_step() const;
 

@@ -101,7 +101,7 @@ int64_t ModelRegistry::reserved() const {
   const std::lock_guard lock(mutex_);
   int64_t sum = 0;
   for (const Entry& entry : entries_)
-    if (entry.active) sum += entry.active->loop.bytes_to_come();
+    if (entry.active) sum += entry.active->loop.free_page_bytes();
   return sum;
 }
 

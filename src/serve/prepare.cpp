@@ -3,6 +3,7 @@
 #include <random>
 
 #include "llm/infill.h"
+#include "llm/pictures.h"
 #include "llm/tool_calls.h"
 
 namespace makar {
@@ -14,8 +15,39 @@ Error at_field(const Error& error, const std::string& field) {
           error.message};
 }
 
-Result<std::vector<int64_t>> encode_conversation(const GenerationRequest& request, const ServedModel& model,
-                                                 bool forced) {
+// Decodes the pictures of a conversation, one at a time. A picture takes at most 12 bytes per pixel
+// meanwhile.
+Result<std::vector<Tensor>> decode_pictures(GenerationRequest& request, const LanguageModel& language,
+                                            WorkBudget& work) {
+  constexpr ImageLimits kLimits{.pixels = int64_t{1} << 24, .bytes = int64_t{1} << 25};
+  constexpr int64_t kPixelsPerUnit = 8;
+  std::vector<Tensor> pixels;
+  for (RequestPicture& picture : request.pictures) {
+    if (!language.spec().pictures)
+      return error_of(Error::Kind::kUnsupported, picture.place, "this model reads text alone");
+    if (!work.check()) return work.error(picture.place);
+    MAKAR_TRY(const Image image,
+              decode_image(std::as_bytes(std::span(picture.bytes)), picture.place, kLimits));
+    if (!work.spend(image.pixels() / kPixelsPerUnit)) return work.error(picture.place);
+    MAKAR_TRY(Tensor one, model_pixels(language, image, picture.place));
+    pixels.push_back(std::move(one));
+    picture.bytes = {};
+  }
+  return pixels;
+}
+
+// The pictures of the messages, in their order.
+std::vector<Tensor> pictures_of(const Json& messages, const std::vector<Tensor>& pixels) {
+  std::vector<Tensor> out;
+  for (const Json& message : messages)
+    if (const auto content = message.find("content"); content != message.end() && content->is_array())
+      for (const Json& part : *content)
+        if (part.contains("picture")) out.push_back(pixels.at(part["picture"].get<size_t>()));
+  return out;
+}
+
+Result<std::vector<int64_t>> encode_conversation(GenerationRequest& request, const ServedModel& model,
+                                                 bool forced, const std::vector<Tensor>& pixels) {
   const LanguageModel& language = model.language;
   if (!language.chat_template())
     return error_of(Error::Kind::kUnsupported, "messages",
@@ -27,7 +59,12 @@ Result<std::vector<int64_t>> encode_conversation(const GenerationRequest& reques
     return error_of(Error::Kind::kUnsupported, "tools",
                     "the chat template of this model has no place for tools; leave them out, or start the "
                     "server with a --chat-template that renders them");
-  auto ids = language.encode_chat(*request.chat);
+  request.options.pictures = nullptr;
+  if (const auto kept = pictures_of(request.chat->messages, pixels); !kept.empty())
+    request.options.pictures = join_pictures(language, kept);
+  auto ids = request.options.pictures
+                 ? encode_chat_with_pictures(language, *request.chat, *request.options.pictures)
+                 : language.encode_chat(*request.chat);
   if (!ids.ok()) return at_field(ids.error(), "messages");
   // A forced tool call starts with the template's opening tag.
   if (forced && language.chat_template()->source().find("<tool_call>") != std::string::npos) {
@@ -41,9 +78,10 @@ Result<std::vector<int64_t>> encode_conversation(const GenerationRequest& reques
 
 // Encodes the conversation. With drop_oldest, drops the fewest oldest turns that make it fit.
 Result<std::vector<int64_t>> fit_conversation(GenerationRequest& request, const ServedModel& model,
-                                              bool forced) {
-  MAKAR_TRY(std::vector<int64_t> ids, encode_conversation(request, model, forced));
-  const Status fits = check_room(ids, model, "messages");
+                                              bool forced, WorkBudget& work) {
+  MAKAR_TRY(const std::vector<Tensor> pixels, decode_pictures(request, model.language, work));
+  MAKAR_TRY(std::vector<int64_t> ids, encode_conversation(request, model, forced, pixels));
+  const Status fits = check_room(ids, model, "messages", request.options.pictures.get());
   if (fits.ok()) return ids;
   if (!request.drop_oldest || fits.error().kind != Error::Kind::kLimit) return fits.error();
   const Json all = request.chat->messages;
@@ -53,18 +91,20 @@ Result<std::vector<int64_t>> fit_conversation(GenerationRequest& request, const 
   for (size_t i = head + 1; i < all.size(); ++i)
     if (all[i]["role"] == "user") turns.push_back(i);
   std::optional<std::vector<int64_t>> best;
+  std::shared_ptr<Pictures> pictures;
   for (size_t low = 0, high = turns.size(); low < high;) {
     const size_t middle = (low + high) / 2;
     Json& kept = request.chat->messages = Json::array();
     for (size_t i = 0; i < all.size(); ++i)
       if (i < head || i >= turns[middle]) kept.push_back(all[i]);
-    MAKAR_TRY(ids, encode_conversation(request, model, forced));
-    if (check_room(ids, model, "messages").ok())
-      high = middle, best = std::move(ids);
+    MAKAR_TRY(ids, encode_conversation(request, model, forced, pixels));
+    if (check_room(ids, model, "messages", request.options.pictures.get()).ok())
+      high = middle, best = std::move(ids), pictures = request.options.pictures;
     else
       low = middle + 1;
   }
   if (!best) return fits.error();
+  request.options.pictures = std::move(pictures);
   return std::move(*best);
 }
 
@@ -97,6 +137,7 @@ size_t preparation_bytes(const GenerationRequest& request) {
     for (const Json& message : request.chat->messages)
       if (const auto content = message.find("content"); content != message.end() && content->is_string())
         bytes += 64 + content->get_ref<const std::string&>().size();
+  for (const RequestPicture& picture : request.pictures) bytes += 16 * picture.bytes.size();  // pixels
   return bytes;
 }
 
@@ -115,16 +156,17 @@ Result<ServedModel> ServedModel::of(LanguageModel language, const ContextOptions
   return ServedModel{std::move(language), std::move(constrainer), std::move(tokens), context, name, path};
 }
 
-Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place) {
+Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place,
+                  const Pictures* pictures) {
   const int64_t limit = model.context_limit();
   if (limit > 0 && model.context.policy == ContextPolicy::kError &&
-      static_cast<int64_t>(prompt.size()) >= limit + (model.language.spec().encoder ? 1 : 0))
+      static_cast<int64_t>(prompt.size()) >= limit + (model.language.spec().crosses() ? 1 : 0))
     return error_of(Error::Kind::kLimit, place,
                     "has {} tokens; the context of this model is {} with the answer", prompt.size(), limit);
   std::vector<int64_t> copy = prompt;
   Decoding one;
   one.max_new_tokens = 1;
-  const Status fits = fit_request(model.language.model(), model.context, copy, one);
+  const Status fits = fit_request(model.language.model(), model.context, copy, one, pictures);
   return fits.ok() ? Status(Done{}) : at_field(fits.error(), place);
 }
 
@@ -141,7 +183,7 @@ Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, co
         request.tool_choice.kind == Kind::kRequired || request.tool_choice.kind == Kind::kNamed;
     if (forced) request.schema = call_schema(request.chat->tools, request.tool_choice.name);
     request.chat->work = &work;
-    auto ids = fit_conversation(request, model, forced);
+    auto ids = fit_conversation(request, model, forced, work);
     request.chat->work = nullptr;  // the request outlives the budget
     if (!ids.ok()) return ids.error();
     prompts.push_back(std::move(*ids));

@@ -31,8 +31,8 @@ void RateLimit::fill(Allowance& a, Clock::time_point now) const {
   a.at = std::max(a.at, now);
 }
 
-// Drops callers with a full allowance: they equal new callers.
-void RateLimit::forget_some(Clock::time_point now) {
+// Drops callers with a full allowance: they are treated like new callers.
+void RateLimit::evict_callers(Clock::time_point now) {
   std::erase_if(callers_, [&](const auto& entry) {
     Allowance a = entry.second;
     fill(a, now);
@@ -43,7 +43,7 @@ void RateLimit::forget_some(Clock::time_point now) {
 }
 
 RateLimit::Allowance& RateLimit::allowance(const std::string& caller, Clock::time_point now) {
-  if (callers_.size() >= kMostCallers && !callers_.contains(caller)) forget_some(now);
+  if (callers_.size() >= kMostCallers && !callers_.contains(caller)) evict_callers(now);
   const Allowance whole{static_cast<double>(limits_.requests), static_cast<double>(limits_.tokens), now};
   Allowance& a = callers_.try_emplace(caller, whole).first->second;
   fill(a, now);

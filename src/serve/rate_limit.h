@@ -32,7 +32,7 @@ class RateLimit {
   };
   Allowance& allowance(const std::string& caller, Clock::time_point now);
   void fill(Allowance& allowance, Clock::time_point now) const;
-  void forget_some(Clock::time_point now);
+  void evict_callers(Clock::time_point now);
   bool any() const { return limits_.requests > 0 || limits_.tokens > 0; }
 
   const Limits limits_;

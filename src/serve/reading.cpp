@@ -52,11 +52,12 @@ void ReadingTask::release() {
 
 std::shared_ptr<Job> EmbedTask::job(size_t index) {
   if (index >= texts_.size()) return nullptr;
-  return std::make_shared<ReadJob>(std::move(texts_[index]));
+  return std::make_shared<ReadJob>(texts_[index]);
 }
 
-void EmbedTask::take(size_t, Job& job) {
-  vectors_.push_back(pool_states(static_cast<ReadJob&>(job).states(), options_));
+void EmbedTask::take(size_t index, Job& job) {
+  vectors_.push_back(text_vector(engine().model(), engine().device(), static_cast<ReadJob&>(job).states(),
+                                 texts_[index], options_));
 }
 
 void EmbedTask::ended(const Status& status) {

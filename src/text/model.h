@@ -23,7 +23,7 @@ using Banned = std::vector<bool>;
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  // `work`: asked while a long word is cut; null: no limit.
+  // `work`: the limit while a long word is split; null: no limit.
   virtual Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
                           WorkBudget* work = nullptr) const = 0;
 

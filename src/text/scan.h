@@ -53,7 +53,7 @@ class Scanner {
     const char32_t code = next_code({p, 4}, size);
     return {classes_.of(code), static_cast<uint32_t>(size)};
   }
-  // Skips all characters with a class in `mask`, or (not) without any of them.
+  // Skips all characters with a class in `mask`.
   const char* run(const char* p, uint8_t mask) const {
     while (p < end_) {
       const auto byte = static_cast<unsigned char>(*p);

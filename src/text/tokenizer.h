@@ -30,7 +30,7 @@ struct Encoding {
   std::vector<uint8_t> sequence_ids;    // 0 or 1: the text that the offsets refer to
   std::vector<uint8_t> special_mask;    // 1 for tokens added by the post-processor or padding
   std::vector<uint8_t> attention_mask;  // 0 for padding
-  std::vector<Encoding> overflow;       // the truncated rest, in windows of the same length, if asked for
+  std::vector<Encoding> overflow;       // the truncated rest, in windows of the same length, if requested
 
   size_t size() const { return ids.size(); }
 };

@@ -47,7 +47,19 @@ CausalTask::CausalTask(Model& model, std::vector<TokenSource> sources, std::vect
       mixture_(mixture_of(sources_, o_.seed)),
       sampler_(std::move(sampler)) {}
 
+std::vector<int64_t> both_ways(const Batch& batch, const std::vector<int64_t>& next) {
+  std::vector<int64_t> out(2 * next.size(), ops::kIgnore);
+  for (const Sequence& s : batch.sequences)
+    for (int64_t i = s.start; i < s.start + s.length; ++i) {
+      const auto at = static_cast<size_t>(i);
+      out[2 * at] = next[at];
+      if (i > s.start) out[2 * at + 1] = batch.tokens[at - 1];
+    }
+  return out;
+}
+
 MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targets, float smoothing) {
+  if (model.spec().head.kind == HeadKind::kBidirectionalLm) targets = both_ways(batch, targets);
   MicroBatch out;
   out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
   out.weight = static_cast<double>(targets.size()) -

@@ -18,7 +18,11 @@ struct CausalOptions {
 void add_window(const TokenStore& store, int64_t begin, int64_t end, Batch& batch,
                 std::vector<int64_t>& targets);
 
-// The loss of next-token prediction on a ragged batch.
+// The targets of a bidirectional language model, two per token: the next one (as given) and the previous one.
+std::vector<int64_t> both_ways(const Batch& batch, const std::vector<int64_t>& next);
+
+// The loss of next-token prediction on a ragged batch; of a bidirectional language model also of the previous
+// token.
 MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targets, float smoothing);
 
 class CausalTask : public Task {

@@ -11,7 +11,7 @@ namespace makar {
 namespace {
 
 // Cross-entropy over the positions of each sequence.
-Tensor place_loss(Context& ctx, const Tensor& logits, const Batch& batch, const std::vector<int64_t>& at) {
+Tensor position_loss(Context& ctx, const Tensor& logits, const Batch& batch, const std::vector<int64_t>& at) {
   Tensor total;
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
     const Sequence& q = batch.sequences[s];
@@ -45,7 +45,7 @@ Result<LoadedModel> with_head(const std::string& base, const std::string& head,
 
 Result<LoadedModel> with_head(const Model& old, Json config, const std::string& place,
                               const std::string& head, const std::vector<std::string>& labels,
-                              bool regression, uint64_t seed) {
+                              bool regression, uint64_t seed, bool multi_label) {
   std::string prefix = old.spec().architecture;
   for (const char* end : {"For", "Model", "LMHead"})
     if (const size_t at = prefix.find(end); at != std::string::npos) prefix.resize(at);
@@ -55,6 +55,7 @@ Result<LoadedModel> with_head(const Model& old, Json config, const std::string& 
   for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) config.erase(key);
   if (!labels.empty()) config["id2label"] = id2label, config["label2id"] = label2id;
   if (regression) config["id2label"] = {{"0", "LABEL_0"}}, config["problem_type"] = "regression";
+  if (multi_label) config["problem_type"] = "multi_label_classification";
   MAKAR_TRY(LoadedModel made, make_model(Config(config, place + "/config.json")));
   initialize(*made.model, seed);
   for (const auto& p : made.model->parameters().all())
@@ -65,7 +66,7 @@ Result<LoadedModel> with_head(const Model& old, Json config, const std::string& 
 
 void freeze_body(Model& model, int64_t layers) {
   for (const auto& p : model.parameters().all()) {
-    if (p->name.starts_with("head.")) continue;
+    if (p->name.starts_with("head.") || p->name.find(".mix.") != std::string::npos) continue;
     const size_t at = p->name.find(".layers.");
     const bool embedding = p->name.find(".embed.") != std::string::npos;
     const int64_t layer = at == std::string::npos ? -1 : std::atoll(p->name.c_str() + at + 8);
@@ -117,11 +118,11 @@ std::string ClassifyTask::watched() const {
 Result<MicroBatch> ClassifyTask::make(std::span<const size_t> which, bool validation, uint64_t) {
   MAKAR_TRY(const auto texts, read(which, validation));
   Batch batch = batch_of(model_, texts);
-  std::vector<int64_t> targets, ends;
+  std::vector<int64_t> targets, ends, groups;
   std::vector<float> numbers;
   for (const LabelledText& t : texts) {
     if (data_.kind == LabelKind::kTags) targets.insert(targets.end(), t.tags.begin(), t.tags.end());
-    if (data_.kind == LabelKind::kClass) targets.push_back(t.label);
+    if (data_.kind == LabelKind::kClass) targets.push_back(t.label), groups.push_back(t.group);
     if (data_.kind == LabelKind::kAnswer) targets.push_back(t.start), ends.push_back(t.end);
     if (data_.kind == LabelKind::kNumber) numbers.push_back(t.number);
   }
@@ -132,25 +133,51 @@ Result<MicroBatch> ClassifyTask::make(std::span<const size_t> which, bool valida
                    ? static_cast<double>(targets.size()) - static_cast<double>(ignored)
                    : static_cast<double>(texts.size());
   out.loss = [this, batch = std::move(batch), targets = std::move(targets), ends = std::move(ends),
-              numbers = std::move(numbers)](ForwardContext& f) -> Result<Tensor> {
+              numbers = std::move(numbers), groups = std::move(groups)](ForwardContext& f) -> Result<Tensor> {
     Context& ctx = f.ops;
     Inputs inputs;
     inputs.source = batch;
     auto outputs = model_.outputs(ctx, model_.hidden(f, inputs), batch);
     if (data_.kind == LabelKind::kAnswer)
       return ops::scale(ctx,
-                        ops::add(ctx, place_loss(ctx, outputs.at("start_logits"), batch, targets),
-                                 place_loss(ctx, outputs.at("end_logits"), batch, ends)),
+                        ops::add(ctx, position_loss(ctx, outputs.at("start_logits"), batch, targets),
+                                 position_loss(ctx, outputs.at("end_logits"), batch, ends)),
                         0.5f);
     const Tensor& logits = outputs.at("logits");
     if (data_.kind == LabelKind::kNumber)
       return ops::mse_loss(
           ctx, logits, Tensor::from(logits.shape(), std::span<const float>(numbers)).to(ctx.device.memory()));
-    ops::CrossEntropyOptions o;
-    o.smoothing = ctx.tape ? smoothing_ : 0.0f;
-    return ops::cross_entropy(ctx, logits, targets, o);
+    return class_loss(ctx, logits, targets, groups);
   };
   return out;
+}
+
+Tensor ClassifyTask::class_loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& targets,
+                                const std::vector<int64_t>& groups) const {
+  ops::CrossEntropyOptions o;
+  o.smoothing = ctx.tape ? smoothing_ : 0.0f;
+  if (!ctx.tape || (!weights_ && !adversary_)) return ops::cross_entropy(ctx, logits, targets, o);
+  std::vector<float> weights;
+  for (size_t i = 0; weights_ && i < targets.size(); ++i)
+    weights.push_back((*weights_)(groups[i], targets[i]));
+  const Tensor loss = weights_ ? weighted_cross_entropy(ctx, logits, targets, weights)
+                               : ops::cross_entropy(ctx, logits, targets, o);
+  return adversary_ ? ops::add(ctx, loss, adversary_->loss(ctx, logits, targets, groups)) : loss;
+}
+
+Status ClassifyTask::debias(const DebiasOptions& options) {
+  if (!options.any()) return Done{};
+  if (data_.kind != LabelKind::kClass)
+    return error_of(Error::Kind::kUnsupported, "reweigh", "groups are balanced for classes only");
+  if (data_.groups.size() < 2)
+    return error_at("group_field", "the data has {} groups; at least 2 are needed", data_.groups.size());
+  if (options.reweigh) {
+    MAKAR_TRY(weights_, GroupWeights::of(data_.train, data_.groups.size(), data_.names.size()));
+  }
+  if (options.adversary > 0)
+    adversary_.emplace(model_, static_cast<int64_t>(data_.names.size()),
+                       static_cast<int64_t>(data_.groups.size()), options, seed_);
+  return Done{};
 }
 
 namespace {

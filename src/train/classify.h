@@ -1,6 +1,9 @@
 // Classification, regression, tagging and extractive question answering: training heads on labelled texts,
 // and replacing the head of a model.
 #pragma once
+#include <optional>
+
+#include "train/debias.h"
 #include "train/examples.h"
 #include "train/labelled.h"
 
@@ -12,15 +15,18 @@ namespace makar {
 Result<LoadedModel> with_head(const std::string& base, const std::string& head,
                               const std::vector<std::string>& labels, bool regression, uint64_t seed);
 // The same for a model in memory; `config` is its config with any changes, `place` names it in errors.
+// multi_label: labels are not exclusive.
 Result<LoadedModel> with_head(const Model& old, Json config, const std::string& place,
                               const std::string& head, const std::vector<std::string>& labels,
-                              bool regression, uint64_t seed);
-// Freezes the embeddings and the first `layers` layers; -1: the whole body.
+                              bool regression, uint64_t seed, bool multi_label = false);
+// Freezes the embeddings and the first `layers` layers; -1: the whole body. The mix of layers is trained.
 void freeze_body(Model& model, int64_t layers);
 
 class ClassifyTask : public ExampleTask {
  public:
   ClassifyTask(Model& model, LabelledData data, int64_t batch, uint64_t seed, float smoothing);
+  // Before the first batch: weights and an adversary by the groups of the texts, which all have one.
+  Status debias(const DebiasOptions& options);
   // accuracy; for numbers pearson and mse; for answers exact_match and f1
   Result<Metrics> metrics(Device& device) override;
   std::string watched() const override;
@@ -32,8 +38,12 @@ class ClassifyTask : public ExampleTask {
  private:
   Result<std::vector<LabelledText>> read(std::span<const size_t> which, bool validation) const;
   Model& model_;
+  Tensor class_loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& targets,
+                    const std::vector<int64_t>& groups) const;
   LabelledData data_;
   float smoothing_;
+  std::optional<GroupWeights> weights_;
+  std::optional<GroupAdversary> adversary_;
 };
 
 // The head's outputs for a batch of texts, by name.

@@ -6,6 +6,8 @@
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
+#include "train/permuted.h"
+#include "train/replaced.h"
 
 namespace makar {
 namespace {
@@ -35,7 +37,7 @@ std::vector<size_t> random_cut(size_t n, size_t parts, Draws& draws) {
 
 SpecialIds SpecialIds::of(const Tokenizer& t) {
   SpecialIds s;
-  s.cls = id_or(t, {"[CLS]", "<s>"}), s.sep = id_or(t, {"[SEP]", "</s>"});
+  s.cls = id_or(t, {"[CLS]", "<cls>", "<s>"}), s.sep = id_or(t, {"[SEP]", "<sep>", "</s>"});
   s.mask = id_or(t, {"[MASK]", "<mask>"}), s.eos = id_or(t, {"</s>", "[SEP]", "<|endoftext|>"});
   s.bos = id_or(t, {"<s>", "[CLS]"});
   for (int i = 0; i < 100; ++i) {
@@ -113,19 +115,28 @@ TokenPair infill(const std::vector<int64_t>& ids, const SpecialIds& s, Draws& dr
 }
 
 DenoiseTask::DenoiseTask(Model& model, std::vector<TokenSource> sources, std::vector<TokenStore> validation,
-                         CausalOptions options, SpecialIds special, Hiding hiding)
+                         CausalOptions options, SpecialIds special, Hiding hiding, Model* generator)
     : model_(model),
       sources_(std::move(sources)),
       validation_(std::move(validation)),
       o_(options),
       special_(std::move(special)),
       hiding_(hiding),
+      generator_(generator),
       mixture_(mixture_of(sources_, o_.seed)) {}
 
 Result<Hiding> DenoiseTask::hiding_of(const ModelSpec& spec, const SpecialIds& s) {
   const auto missing = [&](const char* what) {
     return error_at("tokenizer", "has no {} token, which training a {} needs", what, spec.architecture);
   };
+  if (spec.head.kind == HeadKind::kMaskedLm && spec.family == "xlnet") {
+    if (s.cls < 0 || s.sep < 0) return missing("<cls> or <sep>");
+    return Hiding::kPermuted;
+  }
+  if (spec.head.kind == HeadKind::kReplacedToken) {
+    if (s.mask < 0 || s.cls < 0 || s.sep < 0) return missing("[MASK], [CLS] or [SEP]");
+    return Hiding::kReplaced;
+  }
   if (spec.head.kind == HeadKind::kMaskedLm || spec.head.kind == HeadKind::kPretraining) {
     if (s.mask < 0 || s.cls < 0 || s.sep < 0) return missing("[MASK], [CLS] or [SEP]");
     return Hiding::kMasked;
@@ -197,6 +208,18 @@ MicroBatch DenoiseTask::masked(Masked examples) {
   return out;
 }
 
+MicroBatch DenoiseTask::permuted(const Pieces& pieces, uint64_t draw) {
+  Draws draws{Rng(o_.seed, Purpose::kMask, draw)};
+  Permuted out;
+  for (const auto& piece : pieces) {
+    const auto length = static_cast<int64_t>(piece.size());
+    std::vector<int64_t> ids = piece;  // the tokens that end a text are context
+    ids.insert(ids.end(), {special_.sep, special_.cls});
+    add_permuted(out, ids, permuted_targets(length, std::max<int64_t>(1, length / 6), draws));
+  }
+  return permuted_batch(model_, std::move(out), o_.smoothing);
+}
+
 Result<Metrics> DenoiseTask::metrics(Device& device) {
   if (!pairs()) return Metrics{};
   double right = 0, all = 0;
@@ -218,6 +241,14 @@ Result<Metrics> DenoiseTask::metrics(Device& device) {
 
 Result<MicroBatch> DenoiseTask::make(const Pieces& pieces, uint64_t draw) {
   if (hiding_ == Hiding::kMasked) return masked(mask(pieces, draw));
+  if (hiding_ == Hiding::kPermuted) return permuted(pieces, draw);
+  if (hiding_ == Hiding::kReplaced) {
+    Masked examples = mask(pieces, draw);
+    for (const int64_t row : examples.rows) examples.batch.tokens[static_cast<size_t>(row)] = special_.mask;
+    return replaced_batch(model_, *generator_,
+                          {std::move(examples.batch), std::move(examples.rows), std::move(examples.kept)},
+                          o_.seed, draw);
+  }
   Draws draws{Rng(o_.seed, Purpose::kMask, draw)};
   std::vector<TokenPair> both;
   for (const auto& ids : pieces)

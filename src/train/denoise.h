@@ -1,5 +1,6 @@
 // Denoising objectives: masked tokens (BERT: 15 %, of which 80 % masked, 10 % random, 10 % unchanged),
-// next-sentence prediction, span corruption (T5), infilling (BART). The noise is drawn again each time an
+// next-sentence prediction, span corruption (T5), infilling (BART), permuted order (XLNet), replaced tokens
+// (ELECTRA). The noise is drawn again each time an
 // example is used, and depends only on (seed, batch).
 #pragma once
 #include "base/rng.h"
@@ -35,18 +36,25 @@ TokenPair corrupt_spans(const std::vector<int64_t>& ids, const SpecialIds& speci
 // target is the whole text.
 TokenPair infill(const std::vector<int64_t>& ids, const SpecialIds& special, Draws& draws);
 
-enum class Hiding { kMasked, kSpans, kInfill };
+enum class Hiding {
+  kMasked,
+  kSpans,
+  kInfill,
+  kPermuted,  // XLNet (permuted.h)
+  kReplaced,  // ELECTRA (replaced.h)
+};
 
 class DenoiseTask : public Task {
  public:
   DenoiseTask(Model& model, std::vector<TokenSource> sources, std::vector<TokenStore> validation,
-              CausalOptions options, SpecialIds special, Hiding hiding);
+              CausalOptions options, SpecialIds special, Hiding hiding, Model* generator = nullptr);
   Result<MicroBatch> train_batch(uint64_t index) override;
   uint64_t batches_per_epoch() const override;
   uint64_t validation_batches() const override;
   Result<MicroBatch> validation_batch(uint64_t index) override;
   // Accuracy of next-sentence prediction, if the model is trained on it.
   Result<Metrics> metrics(Device& device) override;
+  bool tokens_are_targets() const override { return hiding_ != Hiding::kReplaced; }
   static Result<Hiding> hiding_of(const ModelSpec& spec, const SpecialIds& special);
 
  private:
@@ -60,6 +68,7 @@ class DenoiseTask : public Task {
   Pieces validation_pieces(uint64_t index) const;
   Result<MicroBatch> make(const Pieces& pieces, uint64_t draw);
   Masked mask(const Pieces& pieces, uint64_t draw) const;
+  MicroBatch permuted(const Pieces& pieces, uint64_t draw);
   MicroBatch masked(Masked examples);
   bool pairs() const { return model_.spec().head.kind == HeadKind::kPretraining; }
   Model& model_;
@@ -68,6 +77,7 @@ class DenoiseTask : public Task {
   CausalOptions o_;
   SpecialIds special_;
   Hiding hiding_;
+  Model* generator_;  // kReplaced
   Mixture mixture_;
 };
 

@@ -1,6 +1,6 @@
-// Distillation: a student learns the predictions of a teacher, and its hidden states and attention if wanted,
-// on the batches of another task (next tokens, conversations, masked tokens, source and target, sampled
-// answers).
+// Distillation: a student learns the predictions of a teacher, and optionally its hidden states and
+// attention, on the batches of another task (next tokens, conversations, masked tokens, source and target,
+// sampled answers).
 #pragma once
 #include <memory>
 #include <utility>

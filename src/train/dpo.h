@@ -1,6 +1,6 @@
 // Preference optimisation on pairs of answers (DPO; Rafailov et al., 2023, and its variants). The reference
-// is frozen, so its log-probabilities are computed once, before the first step: a run needs no second model
-// beside the trained one.
+// is frozen, so its log-probabilities are computed once, before the first step: no second model is in memory
+// during training.
 #pragma once
 #include <array>
 #include <optional>

@@ -16,7 +16,9 @@ constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
                                            "vocab.txt",
                                            "vocab.json",
                                            "merges.txt",
-                                           "added_tokens.json"};
+                                           "added_tokens.json",
+                                           "preprocessor_config.json",
+                                           "processor_config.json"};
 
 Status write_tokenizer(const FinishedRun& run) {
   if (!run.tokenizer) return Done{};

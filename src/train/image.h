@@ -32,7 +32,8 @@ struct ImageData {
 // Reads the images of a run, the first training and the first validation dataset; they must have the size
 // that the model takes. Adds the hash of the training images to `identity`.
 Result<ImageData> open_images(const Model& model, const DatasetOptions& options, Json& identity);
-// The teacher takes the student's images and knows its classes; the student has a distillation token.
+// Checks that the teacher takes the student's images and has its classes, and that the student has a
+// distillation token.
 Status check_teacher(const Model& student, const Model& teacher, const std::string& place);
 
 // Pixels in the model's input range: (x / 255 - 0.5) / 0.5, translated by up to 2 pixels if `shift` is given.

@@ -152,8 +152,8 @@ class LabelNames {
 
 class LabelReader {
  public:
-  LabelReader(const Tokenizer& tokenizer, const LabelledOptions& o, LabelNames& names)
-      : tokenizer_(tokenizer), o_(o), names_(names) {}
+  LabelReader(const Tokenizer& tokenizer, const LabelledOptions& o, LabelNames& names, bool fixed_groups)
+      : tokenizer_(tokenizer), o_(o), names_(names), fixed_groups_(fixed_groups) {}
 
   // The texts of one record: the windows of a question, otherwise one.
   Result<std::vector<LabelledText>> take(const DataRecord& record, LabelledData& data) {
@@ -188,11 +188,32 @@ class LabelReader {
     if (kind == LabelKind::kClass) {
       MAKAR_TRY(t.label, names_.number(label));
     }
+    if (!o_.group_field.empty()) {
+      MAKAR_TRY(t.group, group_of(record.value, data));
+    }
     out.push_back(std::move(t));
     return out;
   }
 
  private:
+  // Groups are numbered in order of appearance, or fixed by those of the training data.
+  Result<int64_t> group_of(const Json& record, LabelledData& data) const {
+    const std::string name =
+        record.contains(o_.group_field) ? label_text(record[o_.group_field]) : std::string();
+    if (name.empty())
+      return error_at("", "the field '{}' with the group is missing or no text", o_.group_field);
+    const auto at = std::find(data.groups.begin(), data.groups.end(), name);
+    if (at != data.groups.end()) return at - data.groups.begin();
+    if (fixed_groups_)
+      return error_at("", "group '{}' is not among the {} of training", name.substr(0, 80),
+                      data.groups.size());
+    if (data.groups.size() >= kMostGroups)
+      return error_at("", "more than {} groups; is '{}' the field of the group?", kMostGroups,
+                      o_.group_field);
+    data.groups.push_back(name);
+    return static_cast<int64_t>(data.groups.size()) - 1;
+  }
+
   Result<LabelledText> tagged(const DataRecord& record) {
     const Json &tokens = record.value["tokens"], &tags = *tags_field(record.value);
     if (!tokens.is_array() || !tags.is_array() || tokens.size() != tags.size() || tokens.empty())
@@ -201,7 +222,8 @@ class LabelReader {
     std::vector<int64_t> numbers;
     for (size_t i = 0; i < tokens.size(); ++i) {
       const std::string tag = label_text(tags[i]);
-      if (!tokens[i].is_string() || tag.empty()) return error_at("", "token {} is no text, or has no tag", i);
+      if (!tokens[i].is_string() || tag.empty())
+        return error_at("", "token {} is not a text, or has no tag", i);
       words.push_back(tokens[i].get<std::string>());
       MAKAR_TRY(numbers.emplace_back(), names_.number(tag));
     }
@@ -217,6 +239,8 @@ class LabelReader {
   const Tokenizer& tokenizer_;
   const LabelledOptions& o_;
   LabelNames& names_;
+  bool fixed_groups_;
+  static constexpr size_t kMostGroups = 256;
   size_t question_ = 0;
 };
 
@@ -272,11 +296,12 @@ std::string split_key(const LabelledText& first, LabelKind kind) {
 
 Result<LabelledData> read_once(const DataPath& path, const Tokenizer& tokenizer,
                                const LabelledOptions& options, const std::vector<std::string>& given,
-                               ValidationSplit& split) {
+                               const std::vector<std::string>& groups, ValidationSplit& split) {
   MAKAR_TRY(auto reader, RecordReader::open({path}));
   LabelledData out(options.folder);
   LabelNames names(given);
-  LabelReader texts(tokenizer, options, names);
+  out.groups = groups;
+  LabelReader texts(tokenizer, options, names, !groups.empty());
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
@@ -306,12 +331,13 @@ Result<LabelledData> read_once(const DataPath& path, const Tokenizer& tokenizer,
 }  // namespace
 
 Result<LabelledData> read_labelled(const DataPath& path, const Tokenizer& tokenizer,
-                                   const LabelledOptions& options, const std::vector<std::string>& given) {
+                                   const LabelledOptions& options, const std::vector<std::string>& given,
+                                   const std::vector<std::string>& groups) {
   ValidationSplit split(options.validation);
-  MAKAR_TRY(LabelledData out, read_once(path, tokenizer, options, given, split));
+  MAKAR_TRY(LabelledData out, read_once(path, tokenizer, options, given, groups, split));
   auto tail = split.tail();
   if (!tail) return out;
-  return read_once(path, tokenizer, options, given, *tail);
+  return read_once(path, tokenizer, options, given, groups, *tail);
 }
 
 }  // namespace makar

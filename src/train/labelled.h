@@ -13,6 +13,7 @@ enum class LabelKind { kClass, kNumber, kTags, kAnswer };
 struct LabelledText {
   std::vector<int64_t> ids, types;
   int64_t label = -1;          // kClass
+  int64_t group = -1;          // kClass: the group of people that the text is about or from; -1: not read
   float number = 0;            // kNumber
   std::vector<int64_t> tags;   // kTags: one per token, -100 for all but the first token of a word
   int64_t start = 0, end = 0;  // kAnswer: its token range; 0 (the first token) if not in this window
@@ -24,8 +25,8 @@ struct LabelledText {
 
   static constexpr auto fields() {
     using T = LabelledText;
-    return std::tuple(&T::ids, &T::types, &T::label, &T::number, &T::tags, &T::start, &T::end, &T::question,
-                      &T::offsets, &T::context, &T::answers);
+    return std::tuple(&T::ids, &T::types, &T::label, &T::group, &T::number, &T::tags, &T::start, &T::end,
+                      &T::question, &T::offsets, &T::context, &T::answers);
   }
 };
 
@@ -48,7 +49,8 @@ class LabelledTexts {
 struct LabelledData {
   explicit LabelledData(const std::string& folder) : train(folder), validation(folder) {}
   LabelKind kind = LabelKind::kClass;
-  std::vector<std::string> names;  // of classes or tags, by index
+  std::vector<std::string> names;   // of classes or tags, by index
+  std::vector<std::string> groups;  // by index, in order of appearance; empty: not read
   LabelledTexts train, validation;
   BadRecords bad;
   std::string schema;
@@ -58,15 +60,16 @@ struct LabelledOptions {
   int64_t max_length = 128;  // in tokens; longer questions are split into windows of this size
   int64_t stride = 64;       // overlap of consecutive windows
   bool regression = false;
-  double validation = 0;     // share of records held out by hash; the last ones if the hash selects none
-  std::string folder = ".";  // for temporary files
+  std::string group_field = "";  // field of the group; "": none is read
+  double validation = 0;         // share of records held out by hash; the last ones if the hash selects none
+  std::string folder = ".";      // for temporary files
 };
 
 // Reads a file or folder. `names` fixes the classes (for validation data); if empty, they are collected and
 // sorted by name (numbers by value).
 Result<LabelledData> read_labelled(const DataPath& path, const Tokenizer& tokenizer,
-                                   const LabelledOptions& options,
-                                   const std::vector<std::string>& names = {});
+                                   const LabelledOptions& options, const std::vector<std::string>& names = {},
+                                   const std::vector<std::string>& groups = {});
 
 // Reads the training and the validation dataset of a run, with the labels of the first. Adds the hash of the
 // data to `identity`. `reading`: validation share and folder follow from `options`.

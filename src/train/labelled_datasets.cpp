@@ -10,6 +10,7 @@ void say_read(const DatasetOptions& options, const std::string& path, const Labe
   options.say(fmt::format("{}: {} examples (schema: {}{})", path, examples, d.schema,
                           d.names.empty() ? "" : fmt::format(", {} labels", d.names.size())));
   say_bad_records(options, d.bad);
+  if (!d.groups.empty()) options.say(fmt::format("groups: {}", fmt::join(d.groups, ", ")));
   if (d.kind == LabelKind::kClass && d.names.size() > 20 && d.names.size() * 2 > examples)
     options.say(
         fmt::format("warning: {} labels for {} examples; if the columns are swapped, name them: --datasets "
@@ -32,7 +33,8 @@ Result<LabelledData> open_labelled(const DatasetOptions& options, const Tokenize
   say_read(options, spec.path, data);
   if (!options.validation.empty()) {
     MAKAR_TRY(const DatasetSpec held, parse_dataset(options.validation[0]));
-    MAKAR_TRY(const LabelledData validation, read_labelled(held.data(), tokenizer, reading, data.names));
+    MAKAR_TRY(const LabelledData validation,
+              read_labelled(held.data(), tokenizer, reading, data.names, data.groups));
     say_read(options, held.path, validation);
     if (validation.kind != data.kind)
       return error_at(held.path, "holds another kind of labels than the training data");
@@ -44,6 +46,7 @@ Result<LabelledData> open_labelled(const DatasetOptions& options, const Tokenize
       MAKAR_TRY(const LabelledText t, texts->read(i));
       sum.add(std::as_bytes(std::span(t.ids))), sum.add(std::as_bytes(std::span(t.tags)));
       sum.add(fmt::format("{} {} {} {}\n", t.label, t.number, t.start, t.end));
+      if (t.group >= 0) sum.add(fmt::format("group {}\n", t.group));
     }
   identity["data"] = sum.hex();
   return data;

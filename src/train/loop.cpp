@@ -212,6 +212,7 @@ class Trainer {
 
   Status evaluate(bool watch) {
     if (l_.task.validation_batches() == 0) return Done{};
+    const RoundedWeights rounded(l_.models, l_.round);
     MAKAR_TRY(result_.validation, validate(l_.task, l_.device, activations_of(s_)));
     last_validation_ = state_.step;
     MAKAR_CHECK_OK(log_.validation(state_.step, result_.validation));
@@ -235,6 +236,7 @@ class Trainer {
   }
 
   Status show_sample() {
+    const RoundedWeights rounded(l_.models, l_.round);
     MAKAR_TRY(const std::string text, l_.task.sample(l_.device, state_.step));
     if (text.empty()) return Done{};
     MAKAR_CHECK_OK(log_.sample(state_.step, text));

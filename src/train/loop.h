@@ -6,6 +6,7 @@
 #include <string>
 
 #include "train/checkpoint.h"
+#include "train/rounded_weights.h"
 #include "train/settings.h"
 #include "train/task.h"
 
@@ -51,6 +52,7 @@ struct Loop {
   const std::atomic<bool>* stop = nullptr;  // set on Ctrl-C
   Json identity;  // hashes of data, tokenizer and model; a run resumes only with the same settings and
                   // identity
+  RoundWeight round = nullptr;  // quantization-aware training
 };
 
 // Trains to the end or until stopped; resumes from the newest checkpoint in settings.output_dir if there is

@@ -15,9 +15,11 @@ double training_flops(const Model& model, const MicroBatch& batch) {
   for (const auto& p : model.parameters().all()) {
     if (p->shape.rank() < 2 || p->buffer) continue;
     const bool output = p->name.ends_with(".embed.tokens.weight") && spec.head.tied &&
-                        (spec.head.kind == HeadKind::kCausalLm || spec.head.kind == HeadKind::kMaskedLm);
+                        (spec.head.kind == HeadKind::kCausalLm || spec.head.kind == HeadKind::kMaskedLm ||
+                         spec.head.kind == HeadKind::kBidirectionalLm);
     if (p->name.find(".embed.") == std::string::npos || output)
-      work += static_cast<double>(p->shape.count()) * (p->trainable ? 6 : 4);
+      work += static_cast<double>(p->shape.count()) * (p->trainable ? 6 : 4) *
+              (output && spec.head.kind == HeadKind::kBidirectionalLm ? 2 : 1);
   }
   if (spec.encoder && spec.decoder) work /= 2;  // each token passes through one of the two stacks
   double attention = 0;
@@ -60,6 +62,7 @@ Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
   if (!(weight > 0)) return error_at("data", "step {} has nothing to learn from", number + 1);
   StepInfo info;
   l.models.clear_gradients();
+  const RoundedWeights rounded(l.models, l.round);
   for (size_t i = 0; i < batches.size(); ++i) {
     if (batches[i].weight == 0) continue;
     Tape tape(l.device);

@@ -5,6 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
+#include "train/causal.h"
 
 namespace makar {
 namespace {
@@ -57,8 +58,8 @@ Result<std::vector<int64_t>> sequence_targets(const Tensor& labels, const std::s
 }
 
 // Cross-entropy over positions: start or end logits of each sequence against a target position.
-Result<Tensor> place_loss(Context& ctx, const Tensor& logits, const Tensor& positions,
-                          const std::string& name, const Batch& batch) {
+Result<Tensor> position_loss(Context& ctx, const Tensor& logits, const Tensor& positions,
+                             const std::string& name, const Batch& batch) {
   Tensor total;
   int64_t counted = 0;
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
@@ -76,6 +77,12 @@ Result<Tensor> place_loss(Context& ctx, const Tensor& logits, const Tensor& posi
   return ops::scale(ctx, total, 1.0f / static_cast<float>(counted));
 }
 
+bool has_label(const std::vector<int64_t>& targets) {
+  return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
+}
+
+}  // namespace
+
 // Binary cross-entropy of one logit x per token, mean over the tokens with a label: -log sigmoid(x) for
 // replaced tokens, -log sigmoid(-x) for real ones.
 Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& targets) {
@@ -88,12 +95,6 @@ Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64
   const Tensor margin = ops::multiply(ctx, ops::gather_rows(ctx, logits, rows), sign);
   return ops::scale(ctx, ops::mean(ctx, ops::activate(ctx, margin, Activation::kLogSigmoid)), -1.0f);
 }
-
-bool has_label(const std::vector<int64_t>& targets) {
-  return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
-}
-
-}  // namespace
 
 Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, const Tensor& loss) {
   const FeedForwardSpec& experts = *spec.decoder->routed();
@@ -141,6 +142,13 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
       }
       return loss;
     }
+    case HeadKind::kBidirectionalLm: {
+      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
+      MAKAR_TRY(const auto next, token_targets(*given, batch, spec.vocab, true));
+      const std::vector<int64_t> targets = both_ways(batch, next);
+      if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
+      return model.lm_loss(ctx, hidden, targets, options.smoothing);
+    }
     case HeadKind::kTokenClass: {
       MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
       MAKAR_TRY(const auto targets, token_targets(*given, batch, spec.head.labels, false));
@@ -175,8 +183,9 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
         if (t->count() != static_cast<int64_t>(batch.sequences.size()))
           return bad_labels("start_positions", "must hold one position per sequence");
       auto logits = model.outputs(ctx, hidden, batch);
-      MAKAR_TRY(const Tensor a, place_loss(ctx, logits.at("start_logits"), *start, "start_positions", batch));
-      MAKAR_TRY(const Tensor b, place_loss(ctx, logits.at("end_logits"), *end, "end_positions", batch));
+      MAKAR_TRY(const Tensor a,
+                position_loss(ctx, logits.at("start_logits"), *start, "start_positions", batch));
+      MAKAR_TRY(const Tensor b, position_loss(ctx, logits.at("end_logits"), *end, "end_positions", batch));
       return ops::scale(ctx, ops::add(ctx, a, b), 0.5f);
     }
     case HeadKind::kContrastive:

@@ -26,6 +26,8 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
 Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs,
                      std::span<const int64_t> targets, float smoothing);
 
+// Binary cross-entropy of one logit per row; targets are 1 (replaced), 0 or ops::kIgnore.
+Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& targets);
 // `loss` plus the load-balancing loss of the routers recorded in a forward pass (models with experts).
 Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, const Tensor& loss);
 

@@ -19,7 +19,7 @@ struct PolicyOptions {
   int64_t group = 8;                        // answers per prompt
   int64_t micro_batch = 8, accumulate = 1;  // answers per step: their product
   int64_t steps_per_generation = 1;         // steps that use the answers of a rollout once
-  int64_t iterations = 1;                   // how often the answers of a rollout are used
+  int64_t iterations = 1;                   // number of passes over the answers of a rollout
   int64_t max_new_tokens = 64;
   std::vector<int64_t> stop;
   double missing_eos_penalty = 0;  // subtracted from the reward of an answer that is cut at the length limit

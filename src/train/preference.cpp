@@ -95,7 +95,7 @@ Tensor kto_pair_loss(Context& ctx, const PreferencePairs& p, float beta) {
   return ops::scale(ctx, ops::add(ctx, chosen, rejected), 0.5f);
 }
 
-// There is no op for log(1 - e^x). The loss is evaluated on the host, and what the tape sees is its linear
+// There is no op for log(1 - e^x). The loss is evaluated on the host, and the tape records its linear
 // part at these values: the same value and the same gradient.
 Tensor orpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, float beta) {
   const Tensor a = chosen.host(), b = rejected.host();

@@ -97,7 +97,7 @@ Result<double> program_reward(const std::string& command, const std::string& inp
   char* end = nullptr;
   const double reward = std::strtod(output.c_str() + first, &end);
   if (end == output.c_str() + first || !std::isfinite(reward))
-    return error_at("reward", "the program printed '{}', which is no number", output.substr(first, 60));
+    return error_at("reward", "the program printed '{}', which is not a number", output.substr(first, 60));
   return reward;
 }
 

@@ -88,12 +88,22 @@ Metrics Comparison::metrics() const {
 }
 
 Result<LoadedModel> with_reward_head(const Model& base, const std::string& place, uint64_t seed) {
+  MAKAR_TRY(LoadedModel made, with_answer_head(base, place, {"reward"}, seed));
+  MAKAR_CHECK_OK(check_reward_model(made.model->spec(), place));
+  return made;
+}
+
+Result<LoadedModel> with_answer_head(const Model& base, const std::string& place,
+                                     const std::vector<std::string>& labels, uint64_t seed) {
   const ModelSpec& spec = base.spec();
-  const bool scores = spec.head.kind == HeadKind::kSequenceClass && spec.head.labels == 1;
+  const bool several = labels != std::vector<std::string>{"reward"};
+  const bool scores =
+      spec.head.kind == HeadKind::kSequenceClass && spec.head.labels == static_cast<int64_t>(labels.size());
   if (!spec.decoder || spec.encoder || !(spec.head.kind == HeadKind::kCausalLm || scores))
     return error_of(Error::Kind::kUnsupported, place,
-                    "a {} cannot become a reward model; use a causal language model or a reward model",
-                    spec.architecture);
+                    "a {} cannot become a {}; use a causal language model or a {}", spec.architecture,
+                    several ? "quality model" : "reward model",
+                    several ? "quality model with the same qualities" : "reward model");
   Json config = spec.config;
   const auto ends = [&](int64_t id) {
     return std::find(spec.eos.begin(), spec.eos.end(), id) != spec.eos.end();
@@ -102,10 +112,7 @@ Result<LoadedModel> with_reward_head(const Model& base, const std::string& place
     config.erase("pad_token_id");
     if (spec.bos >= 0 && !ends(spec.bos)) config["pad_token_id"] = spec.bos;
   }
-  MAKAR_TRY(LoadedModel made,
-            with_head(base, config, place, "ForSequenceClassification", {"reward"}, false, seed));
-  MAKAR_CHECK_OK(check_reward_model(made.model->spec(), place));
-  return made;
+  return with_head(base, config, place, "ForSequenceClassification", labels, false, seed, several);
 }
 
 Status check_reward_model(const ModelSpec& spec, const std::string& place) {
@@ -113,7 +120,7 @@ Status check_reward_model(const ModelSpec& spec, const std::string& place) {
       spec.head.pool == PoolKind::kLast)
     return Done{};
   return error_of(Error::Kind::kUnsupported, place,
-                  "a {} is no reward model (one score at the last token); makar reward trains one",
+                  "a {} is not a reward model (one score at the last token); makar reward trains one",
                   spec.architecture);
 }
 

@@ -66,9 +66,12 @@ struct RewardOptions {
 };
 
 // The base model with a new scalar head, as a *ForSequenceClassification with one label; the head of a reward
-// model is kept. transformers scores the last token that is no padding, so the padding token must not end an
+// model is kept. transformers scores the last token that is not padding, so the padding token must not end an
 // answer: one that ends texts is replaced by bos, or removed.
 Result<LoadedModel> with_reward_head(const Model& base, const std::string& place, uint64_t seed);
+// The same with several labels, each with its own probability: quality heads.
+Result<LoadedModel> with_answer_head(const Model& base, const std::string& place,
+                                     const std::vector<std::string>& labels, uint64_t seed);
 // The scores of a batch: [sequences].
 Tensor reward_scores(ForwardContext& f, const Model& model, const Batch& batch);
 Status check_reward_model(const ModelSpec& spec, const std::string& place);

@@ -91,7 +91,8 @@ Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
       return program_reward(command, input.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     });
   }
-  const std::vector<std::string> known = {"exact", "numeric", "regex", "world", "length", "model", "program"};
+  const std::vector<std::string> known = {"exact",  "numeric", "regex",   "world",
+                                          "length", "model",   "quality", "program"};
   return error_at("reward", "expected {}, got {}{}", reward_term_forms(), quote(spec.name),
                   did_you_mean(spec.name, known));
 }
@@ -99,7 +100,7 @@ Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
 }  // namespace
 
 std::string reward_term_forms() {
-  return "exact, numeric, regex=PATTERN, world, length=BYTES, model=DIR, program=COMMAND";
+  return "exact, numeric, regex=PATTERN, world, length=BYTES, model=DIR, quality=DIR, program=COMMAND";
 }
 
 std::optional<double> last_number(std::string_view text) {
@@ -132,7 +133,7 @@ Result<RewardTermSpec> parse_reward_term(const std::string& text) {
     const std::string number = rest.substr(at + 8);
     out.weight = std::strtod(number.c_str(), &end);
     if (number.empty() || *end != 0 || !std::isfinite(out.weight) || std::fabs(out.weight) > 1e6)
-      return error_at("reward", "the weight in {} is no number", quote(text));
+      return error_at("reward", "the weight in {} is not a number", quote(text));
     rest.resize(at);
   }
   const size_t equals = rest.find('=');
@@ -154,6 +155,16 @@ Result<RewardTerm> make_reward_term(const RewardTermSpec& spec) {
                     }};
 }
 
+Result<Batch> batch_judged(const ConversationEncoder& encoder, std::span<const JudgedAnswer> answers) {
+  Batch batch;
+  for (const JudgedAnswer& a : answers) {
+    const Json answer = Json::array({{{"role", "assistant"}, {"content", a.text}}});
+    MAKAR_TRY(const LearntTokens tokens, encode_answer(encoder, a.prompt, answer));
+    batch.add(tokens.ids);
+  }
+  return batch;
+}
+
 RewardTerm model_reward(std::string name, double weight, std::shared_ptr<const Model> model,
                         std::shared_ptr<const ConversationEncoder> encoder) {
   const auto judge = [model, encoder](std::span<const JudgedAnswer> answers,
@@ -161,12 +172,8 @@ RewardTerm model_reward(std::string name, double weight, std::shared_ptr<const M
     std::vector<double> out;
     constexpr size_t kTogether = 32;
     for (size_t at = 0; at < answers.size(); at += kTogether) {
-      Batch batch;
-      for (const JudgedAnswer& a : answers.subspan(at, std::min(kTogether, answers.size() - at))) {
-        const Json answer = Json::array({{{"role", "assistant"}, {"content", a.text}}});
-        MAKAR_TRY(const LearntTokens tokens, encode_answer(*encoder, a.prompt, answer));
-        batch.add(tokens.ids);
-      }
+      MAKAR_TRY(const Batch batch,
+                batch_judged(*encoder, answers.subspan(at, std::min(kTogether, answers.size() - at))));
       Context ctx{device};
       ForwardContext f{ctx};
       const Tensor scores = reward_scores(f, *model, batch).host();

@@ -23,7 +23,7 @@ struct RewardTerm {
   JudgeAnswers judge;
 };
 
-// How rewards are asked for on the command line: "NAME", "NAME=ARGUMENT", each with ",weight=X".
+// Rewards on the command line: "NAME", "NAME=ARGUMENT", each with ",weight=X".
 struct RewardTermSpec {
   std::string name, argument;
   double weight = 1;
@@ -40,6 +40,8 @@ std::string reward_term_forms();
 // program: a number printed by a command (program_reward.cpp).
 Result<RewardTerm> make_reward_term(const RewardTermSpec& spec);
 
+// Prompts and answers as conversations, in the template and tokens of a model that judges them.
+Result<Batch> batch_judged(const ConversationEncoder& encoder, std::span<const JudgedAnswer> answers);
 // The score of a reward model for the conversation of prompt and answer, in its own template and tokens.
 RewardTerm model_reward(std::string name, double weight, std::shared_ptr<const Model> model,
                         std::shared_ptr<const ConversationEncoder> encoder);

@@ -22,7 +22,7 @@ struct SampledConversations {
   Model& model;
   Device& device;
   SampledAnswersOptions options;
-  // If not empty, the model is asked with this system message, which the student does not see (explanation
+  // If not empty, the model gets this system message, which is not part of the student's prompts (explanation
   // tuning; Mukherjee et al., 2023); `encoder` then encodes its prompts.
   std::string system;
   const ConversationEncoder* encoder = nullptr;

@@ -60,7 +60,7 @@ constexpr TableOption<LoopSettings> kOptions[] = {
     {"label_smoothing label_smoothing_factor", &S::label_smoothing, 0, 0.999, "X",
      "probability spread over the other labels", kOptimization},
     {"keep_zeros", &S::keep_zeros, 0, 0, "",
-     "weights that are 0 in the model's layers stay 0: recovery training of a pruned model", kOptimization},
+     "keep weights of the layers that are 0 at 0: recovery training of a pruned model", kOptimization},
     {"ema", &S::ema, 0, 0.9999999, "X", "decay of averaged weights, which are saved as the model; 0 for off",
      kOptimization},
     {"eval_steps", &S::eval_steps, 0, kSteps, "N", "steps between validations; 0 for only at the end",
@@ -75,7 +75,7 @@ constexpr TableOption<LoopSettings> kOptions[] = {
      kValidation},
     {"save_total_limit", &S::save_total_limit, 1, 1e6, "N", "number of checkpoints to keep", kValidation},
     {"save_in_background", &S::save_in_background, 0, 0, "",
-     "write checkpoints while training goes on; needs memory for a copy of the state", kValidation},
+     "write checkpoints while training continues; needs memory for a copy of the state", kValidation},
 };
 // Settings that do not change the weights: they may differ when a run resumes.
 constexpr const char* kWithoutEffect[] = {"output_dir",    "overwrite",        "gradient_checkpointing",

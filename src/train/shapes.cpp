@@ -116,6 +116,7 @@ Json recurrent(const ShapeOptions& o) {
                  {"vocab_size", o.vocab},
                  {"hidden_size", o.width},
                  {"num_hidden_layers", o.layers},
+                 {"scale_embedding", true},
                  {"bidirectional", pair || o.bidirectional},
                  {"is_encoder_decoder", pair},
                  {"dropout", o.dropout},
@@ -123,6 +124,18 @@ Json recurrent(const ShapeOptions& o) {
   if (pair) config["attention"] = o.attention, config["local_attention"] = o.local_attention;
   if (pair && o.attention == "location") config["max_position_embeddings"] = o.context;
   return config;
+}
+
+Json elmo(const ShapeOptions& o) {
+  return {{"architectures", {"ElmoForBidirectionalLM"}},
+          {"model_type", "elmo"},
+          {"vocab_size", o.vocab},
+          {"hidden_size", o.width},
+          {"num_hidden_layers", o.layers},
+          {"use_skip_connections", true},
+          {"scale_embedding", true},
+          {"dropout", o.dropout},
+          {"tie_word_embeddings", o.tied}};
 }
 
 }  // namespace
@@ -134,8 +147,9 @@ Result<Json> shape_config(const ShapeOptions& o) {
     const char* type;
     Json (*make)(const ShapeOptions&);
   };
-  constexpr Entry kTypes[] = {{"gpt2", gpt2}, {"llama", llama},   {"bert", bert},      {"t5", t5},
-                              {"bart", bart}, {"rnn", recurrent}, {"lstm", recurrent}, {"gru", recurrent}};
+  constexpr Entry kTypes[] = {{"gpt2", gpt2},      {"llama", llama},   {"bert", bert},
+                              {"t5", t5},          {"bart", bart},     {"rnn", recurrent},
+                              {"lstm", recurrent}, {"gru", recurrent}, {"elmo", elmo}};
   if (o.layers < 1 || o.width < 1 || o.heads < 1 || o.context < 1 || o.vocab < 1)
     return error_at("model", "layers, width, heads, context and vocabulary must be at least 1");
   if (o.width % o.heads != 0)

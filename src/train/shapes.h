@@ -7,7 +7,7 @@
 namespace makar {
 
 struct ShapeOptions {
-  std::string type = "gpt2";  // gpt2, llama, bert, t5, bart, rnn, lstm, gru
+  std::string type = "gpt2";  // gpt2, llama, bert, t5, bart, rnn, lstm, gru, elmo
   int64_t layers = 4, width = 128, heads = 4, kv_heads = 0,
           ffn = 0;  // 0: kv_heads = heads, and the family's usual ffn ratio
   int64_t context = 256, vocab = 0;

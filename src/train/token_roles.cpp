@@ -36,6 +36,9 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
   return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
 }
 
+constexpr std::initializer_list<const char*> kLikeBert = {"bert", "distilbert", "albert", "electra",
+                                                          "roformer"};
+
 // The ids under one key: none, one or a list.
 std::vector<int64_t> ids_of(const Json& config, const char* key) {
   std::vector<int64_t> out;
@@ -105,23 +108,26 @@ void set_special_ids(Json& config, const TokenRoles& roles, const Tokenizer& tok
   config["eos_token_id"] = id_or_null("eos_token");
   config["pad_token_id"] = id_or_null("pad_token");
   const std::string type = config.value("model_type", "");
-  if (is_one_of(type, {"t5", "marian"})) config["decoder_start_token_id"] = id_or_null("pad_token");
+  if (is_one_of(type, {"t5", "mt5", "umt5", "marian", "pegasus"}))
+    config["decoder_start_token_id"] = id_or_null("pad_token");
   const bool pair = config.value("is_encoder_decoder", Json()) == Json(true);
-  if (type == "bart" || (pair && is_one_of(type, {"rnn", "lstm", "gru"})))
+  if (is_one_of(type, {"bart", "mbart", "m2m_100"}) || (pair && is_one_of(type, {"rnn", "lstm", "gru"})))
     config["decoder_start_token_id"] = id_or_null("eos_token");
   for (const char* key : {"forced_bos_token_id", "forced_eos_token_id"}) config.erase(key);
 }
 
 std::string default_tokenizer(const std::string& model_type) {
-  return is_one_of(model_type, {"bert", "distilbert", "albert"}) ? "wordpiece" : "bpe";
+  return is_one_of(model_type, kLikeBert) ? "wordpiece" : "bpe";
 }
 
 std::vector<std::string> control_tokens(const std::string& model_type, const std::string& tokenizer_kind) {
-  if (is_one_of(model_type, {"bert", "distilbert", "albert"}))
+  if (is_one_of(model_type, kLikeBert) || is_one_of(model_type, {"deberta-v2", "modernbert"}))
     return {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-  if (is_one_of(model_type, {"bart", "marian", "roberta"}))
+  if (is_one_of(model_type, {"bart", "marian", "roberta", "xlm-roberta", "camembert", "mpnet", "mbart",
+                             "m2m_100", "pegasus"}))
     return {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
-  if (model_type != "t5")
+  if (model_type == "xlnet") return {"<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>"};
+  if (!is_one_of(model_type, {"t5", "mt5", "umt5"}))
     return tokenizer_kind == "char" ? std::vector<std::string>{} : std::vector<std::string>{"<|endoftext|>"};
   std::vector<std::string> out = {"<pad>", "</s>", "<unk>"};
   for (int i = 0; i < 100; ++i) out.push_back(fmt::format("<extra_id_{}>", i));

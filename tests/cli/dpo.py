@@ -120,7 +120,7 @@ def data(folder, base, common):
                         (["--loss-type", "ipo", "--label-smoothing", 0.1], "has no effect"), (["--simpo-gamma", 1], "has no effect"),
                         (["--loss-type", "simpo", "--ref-model", base], "uses no reference"), (["--lora-r", 4], "without an adapter")):
         refused(part, "dpo", "-m", base, "-d", path, *words, "-o", folder / "no")
-    refused("no causal language model", "dpo", "-m", GOLDEN / "models/roberta-mlm", "-d", path, "-o", folder / "no")
+    refused("not a causal language model", "dpo", "-m", GOLDEN / "models/roberta-mlm", "-d", path, "-o", folder / "no")
 
 
 with tempfile.TemporaryDirectory() as scratch:

@@ -197,7 +197,7 @@ def check_compare(folder, model):
     check(run("eval", "compare", folder / "zero")[0] == 2, "two results are needed")
     (folder / "no.json").write_text("[]")
     code, _, err = run("eval", "compare", folder / "zero", folder / "no.json")
-    check(code == 1 and "is no results file" in err, err)
+    check(code == 1 and "is not a results file" in err, err)
 
 
 # Documents in the form of datasets that are not here: file, documents, and the prompt of the first one with its choices or target.
@@ -218,6 +218,10 @@ FABRICATED = {
             "A cat sat.\nQuestion: A cat moved. True or False?\nAnswer:", 1),
     "mrpc": ("mrpc/validation.jsonl", [{"sentence1": "a", "sentence2": "b", "label": 1}, {"sentence1": "a", "sentence2": "c", "label": 0}],
              None, 1),
+    "qqp": ("qqp/validation.jsonl", [{"question1": "Who?", "question2": "Who is it?", "label": 1}],
+            "Question 1: Who?\nQuestion 2: Who is it?\nQuestion: Do both questions ask the same thing?\nAnswer:", 1),
+    "wnli": ("wnli/validation.jsonl", [{"sentence1": "The cup fell on it, so it broke.", "sentence2": "The cup broke.", "label": 0}],
+             "The cup fell on it, so it broke.\nQuestion: The cup broke. True or False?\nAnswer:", 0),
     "qnli": ("qnli/validation.jsonl", [{"question": "Who?", "sentence": "Ann.", "label": 0}],
              "Who?\nAnn.\nQuestion: Does this response answer the question?\nAnswer:", 0),
     "mnli": ("mnli/validation.jsonl", [{"premise": "p", "hypothesis": "h", "label": 2}], "p\nQuestion: h True, False or Neither?\nAnswer:", 2),
@@ -226,8 +230,8 @@ FABRICATED = {
     "safetybench": ("safetybench/test_en.jsonl", [{"question": "Safe?", "options": ["yes", "no"], "category": "c", "answer": 1}],
                     "Question: Safe?\nOptions:\n(A) yes\n(B) no\nAnswer: (", 1),
     "alpaca_eval": ("alpaca_eval/alpaca_eval.json", [{"instruction": "Say hi.", "output": "hi"}], "Say hi.", "hi"),
-    "abstraction_corpus": ("abstraction_corpus/evaluation.jsonl",
-                           [{"train": [{"input": [[1, 0]], "output": [[0, 1]]}], "test": [{"input": [[2, 0], [0, 2]], "output": [[0, 2], [2, 0]]}]}],
+    "abstraction_corpus": ("abstraction_corpus/evaluation/00576224.json",
+                           {"train": [{"input": [[1, 0]], "output": [[0, 1]]}], "test": [{"input": [[2, 0], [0, 2]], "output": [[0, 2], [2, 0]]}]},
                            "Input:\n1 0\nOutput:\n0 1\n\nInput:\n2 0\n0 2\nOutput:\n", "0 2\n2 0"),
     "realtoxicityprompts": ("realtoxicityprompts/prompts.jsonl", [{"prompt": {"text": "So if"}, "challenging": False}], "So if", ""),
 }

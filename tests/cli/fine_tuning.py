@@ -104,7 +104,7 @@ def adapters(makar, folder, base, chats):
     beside, merged = scored("-m", gguf, "--lora", runs["gguf"]), scored("-m", folder / "merged-gguf")
     check(abs(beside - merged) < 0.05 * abs(merged), f"a GGUF base: beside {beside}, merged {merged}")  # activations are rounded in one
     refused(makar, "alone", "merge", "-m", base, "--lora", a, "--lora", runs["q8_0"], "-o", folder / "no")
-    refused(makar, "no number", "generate", "-m", base, "--lora", f"{a}:x", "hello")
+    refused(makar, "not a number", "generate", "-m", base, "--lora", f"{a}:x", "hello")
     print("adapters: on few bits, resumed, stacked, merged")
 
 

@@ -54,6 +54,18 @@ def check_judge(folder, model):
     code, out, err = run(*check_by, "--json")
     check(code == 0 and len(json.loads(out)["items"][0]) == 2, f"selfcheck: {err}")
     check(run(*check_by, "--by", "words")[0] == 0, "selfcheck by words")
+    check(run(*check_by[:2], *check_by[4:], "--by", "words")[0] == 0, "words need no model")
+    code, _, err = run(*check_by[:2], *check_by[4:])
+    check(code == 2 and "--model" in err, f"a judge needs one: {err}")
+    code, out, err = run(*check_by, "--by", "bertscore", "--json")
+    check(code == 0 and json.loads(out)["items"][0][0]["inconsistency"] < json.loads(out)["items"][0][1]["inconsistency"],
+          f"selfcheck by BERTScore: {out} {err}")
+    code, _, err = run(*check_by, "--by", "bert")
+    check(code == 2 and "bertscore" in err, f"an unknown kind: {err}")
+    code, out, err = run("judge", "qualities", *base)
+    check(code == 0 and out.startswith("sensible") and "grounded" not in out, f"qualities: {out} {err}")
+    code, out, err = run("judge", "qualities", *base, "--sources", folder / "b.txt", "--json")
+    check(code == 0 and {"grounded", "informative", "ssi"} <= set(json.loads(out)), f"qualities with sources: {out} {err}")
     code, out, err = run("judge", "qag", "-m", model, "--documents", folder / "q.txt", "--hyp", folder / "a.txt", "--questions", 2)
     check(code == 0 and out.startswith("coverage"), f"qag: {err}")
     code, _, err = run("judge", "pairwise", *base)
@@ -61,6 +73,8 @@ def check_judge(folder, model):
     (folder / "short.txt").write_text("one\n")
     code, _, err = run("judge", "score", "-m", model, "--prompts", folder / "q.txt", "--hyp", folder / "short.txt")
     check(code == 1 and "short.txt" in err, f"different lengths: {err}")
+    code, _, err = run("judge", "qualities", *base, "--sources", folder / "short.txt")
+    check(code == 1 and "short.txt" in err, f"sources of another length: {err}")
 
 
 def check_watermark(folder, model):

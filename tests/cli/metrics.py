@@ -247,12 +247,16 @@ def read_safetensors(path, name):
     return [values[i:i + width] for i in range(0, len(values), width)]
 
 
+def forward(model, ids, output):
+    write_safetensors("in.safetensors", "in.input_ids", [ids])
+    subprocess.run([MAKAR, "forward", model, "--input", "in.safetensors", "--output", "out.safetensors"], check=True,
+                   capture_output=True)
+    return read_safetensors("out.safetensors", f"out.{output}")
+
+
 def bert_vectors(ids, layer):
     """Hidden states of makar forward, scaled to length 1."""
-    write_safetensors("in.safetensors", "in.input_ids", [ids])
-    subprocess.run([MAKAR, "forward", "bert", "--input", "in.safetensors", "--output", "out.safetensors"], check=True,
-                   capture_output=True)
-    rows = read_safetensors("out.safetensors", f"out.hidden_states.{layer}")
+    rows = forward("bert", ids, f"hidden_states.{layer}")
     return [[x / math.sqrt(sum(y * y for y in row)) for x in row] for row in rows]
 
 
@@ -292,12 +296,18 @@ def check_bert_score():
     expect("a layer too many", code == 2 and "0 to 2" in err, err)
 
 
-def check_perplexity():
-    shutil.copytree(FIXTURES / "models" / "llama", "llama")
-    size = json.load(open("llama/config.json"))["vocab_size"]
-    vocabulary = {"<unk>": 0, **{f"w{i}": i for i in range(1, size)}}
+def model_of_words(fixture, folder, **config):
+    """A fixture whose tokenizer reads w17 as token 17."""
+    shutil.copytree(FIXTURES / "models" / fixture, folder)
+    values = {**json.load(open(f"{folder}/config.json")), **config}
+    json.dump(values, open(f"{folder}/config.json", "w"))
+    vocabulary = {"<unk>": 0, **{f"w{i}": i for i in range(1, values["vocab_size"])}}
     json.dump({"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"}, "added_tokens": [],
-               "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"}}, open("llama/tokenizer.json", "w"))
+               "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"}}, open(f"{folder}/tokenizer.json", "w"))
+
+
+def check_perplexity():
+    model_of_words("llama", "llama")
     texts = ["w3 w17 w5 w40", "w9 w1 w2 w8 w7 w6", "w30 w31"]
     write("t.txt", texts + [""])
     mine = score("perplexity", "-m", "llama", "--text", "t.txt")
@@ -308,6 +318,63 @@ def check_perplexity():
     near("perplexity", mine["score"], math.exp(-total / tokens), 1e-9)
     near("bits per byte", mine["bits_per_byte"], -total / math.log(2) / sum(map(len, texts)), 1e-9)
     expect("token accuracy", 0 <= mine["token_accuracy"] <= 1 and mine["empty_texts"] == 1 and mine["tokens"] == tokens, mine)
+
+
+def check_encoder_decoder_perplexity():
+    fixture = FIXTURES / "models" / "t5-tied-clean"
+
+    def rows(name):
+        data = (fixture / "golden.safetensors").read_bytes()
+        size = struct.unpack("<Q", data[:8])[0]
+        entry = json.loads(data[8:8 + size])[name]
+        begin, end = entry["data_offsets"]
+        values = struct.unpack(f"<{(end - begin) // 8}q", data[8 + size + begin:8 + size + end])
+        return [values[i:i + entry["shape"][1]] for i in range(0, len(values), entry["shape"][1])]
+
+    sources = [[i for i, m in zip(*row) if m] for row in zip(rows("in.input_ids"), rows("in.attention_mask"))]
+    targets = [[i for i in row if i >= 0] for row in rows("in.labels")]
+    # The last labels as end tokens: none is added.
+    model_of_words("t5-tied-clean", "t5", eos_token_id=[t[-1] for t in targets])
+    write("source.txt", [" ".join(f"w{i}" for i in row) for row in sources])
+    write("target.txt", [" ".join(f"w{i}" for i in row) for row in targets])
+    mine = score("perplexity", "-m", "t5", "--source", "source.txt", "--text", "target.txt")
+    near("perplexity of an encoder-decoder", math.log(mine["score"]), json.load(open(fixture / "golden.json"))["loss"], 1e-5)
+    text = lambda ids: " ".join(f"w{i}" for i in ids)
+    scored = [json.loads(subprocess.run([MAKAR, "score", "-m", "t5", "-p", text(s), "--completion", text(t), "--json"], capture_output=True,
+                                        text=True).stdout) for s, t in zip(sources, targets)]
+    near("makar score", sum(one["logprob"] for one in scored), mine["logprob"])
+    expect("all labels", [one["tokens"] for one in scored] == [len(t) for t in targets], scored)
+    pathlib.Path("t5.yaml").write_text(json.dumps({
+        "task": "t5", "output_type": "loglikelihood", "doc_to_text": "s", "doc_to_target": "t", "metric_list": [{"metric": "perplexity"}],
+        "dataset_kwargs": {"documents": [{"s": text(s), "t": text(t)} for s, t in zip(sources, targets)]}, "metadata": {"version": 1}}))
+    done = subprocess.run([MAKAR, "eval", "-m", "t5", "--tasks", "t5.yaml", "--json"], capture_output=True, text=True)
+    expect("makar eval", done.returncode == 0, done.stderr)
+    near("makar eval of an encoder-decoder", math.log(json.loads(done.stdout)["results"]["t5"]["perplexity,none"]), -mine["logprob"] / len(targets))
+    done = subprocess.run([MAKAR, "detect", "-m", "t5", "--text", "target.txt"], capture_output=True, text=True)
+    expect("makar detect", done.returncode == 1 and "decoder-only" in done.stderr, done.stderr)
+    code, _, err = run("perplexity", "-m", "t5", "--text", "target.txt")
+    expect("no source", code == 2 and "--source" in err, err)
+    write("one.txt", ["w3"])
+    code, _, err = run("perplexity", "-m", "t5", "--source", "one.txt", "--text", "target.txt")
+    expect("sources of another length", code == 1 and "one.txt" in err, err)
+
+
+def check_grammaticality():
+    model_of_words("bert-sequence-classification", "judge")
+    texts = [[3, 17, 5, 40], [9, 1, 2], [30]]
+    want = []
+    for ids in texts:
+        logits = forward("judge", ids, "logits")[0]
+        want.append(math.exp(logits[1]) / sum(map(math.exp, logits)))
+    write("t.txt", [" ".join(f"w{i}" for i in ids) for ids in texts])
+    mine = score("grammaticality", "-m", "judge", "--hyp", "t.txt", "--each")
+    near("grammaticality", mine["score"], sum(want) / 3, 1e-6)
+    near("acceptable", mine["acceptable"], sum(p > 0.5 for p in want) / 3)
+    expect("signature", mine["signature"] == "model:bert|label:LABEL_1", mine)
+    code, _, err = run("grammaticality", "-m", "judge", "--hyp", "t.txt", "--label", "good")
+    expect("an unknown label", code == 2 and "LABEL_0, LABEL_1, LABEL_2" in err, err)
+    code, _, err = run("grammaticality", "-m", "llama", "--hyp", "t.txt")
+    expect("no classifier", code == 1 and "makar classify train" in err, err)
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -321,6 +388,8 @@ with tempfile.TemporaryDirectory() as folder:
     check_bad_input()
     check_bert_score()
     check_perplexity()
+    check_encoder_decoder_perplexity()
+    check_grammaticality()
 for failure in failures:
     print("FAILED", failure[:600])
 print(f"{len(failures)} failures")

@@ -72,7 +72,7 @@ def rewards(folder, base, prompts, pairs, common):
 
 
 def options(folder, base, prompts, common):
-    for words, part in ((["--reward", "exakt"], "did you mean 'exact'"), (["--reward", "regex=("], "does not compile"), (["--num-generations", 5], "no multiple of 5"),
+    for words, part in ((["--reward", "exakt"], "did you mean 'exact'"), (["--reward", "regex=("], "does not compile"), (["--num-generations", 5], "not a multiple of 5"),
                         (["--num-generations", 1], "2 or more"), (["--loss-type", "grp"], "did you mean 'grpo'"), (["--epsilon", 0], "epsilon"),
                         (["--scale-rewards", "groups"], "did you mean 'group'"), (["--beta", 1, "--no-reference"], "needs the reference"),
                         (["--max-completion-length", 4096], "leaves none for a prompt")):
@@ -82,7 +82,7 @@ def options(folder, base, prompts, common):
     refused("reward", "grpo", "-m", base, "-d", prompts, "-o", folder / "no")
     refused("PPO penalises", "ppo", "-m", base, "-d", prompts, "--reward", "exact", "--no-reference", "-o", folder / "no")
     refused("no 'answer' to compare", "grpo", "-m", base, "-d", folder / "bare.jsonl", *common, "--reward", "exact", "--num-generations", 4, "--max-steps", 1, "-o", folder / "no")
-    refused("is no reward model", "grpo", "-m", base, "-d", prompts, *common, "--reward", f"model={base}", "-o", folder / "no2")
+    refused("is not a reward model", "grpo", "-m", base, "-d", prompts, *common, "--reward", f"model={base}", "-o", folder / "no2")
 
 
 with tempfile.TemporaryDirectory() as scratch:

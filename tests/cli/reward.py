@@ -76,7 +76,7 @@ def scores(folder, held_out, found):
         check(got == [{"score": want[0]}, {"score": want[1]}, {"scores": want}], f"forms of line {i}: {got} {want}")
     bad = good("reward", "score", "-m", model, text='{"prompt":"a"}\n[]\n{\n').stdout.splitlines()
     check(len(bad) == 3 and all("error" in json.loads(line) for line in bad), f"bad lines have errors: {bad}")
-    refused("is no reward model", "reward", "score", "-m", folder / "base", held_out)
+    refused("is not a reward model", "reward", "score", "-m", folder / "base", held_out)
 
 
 def ranked(folder, base, common):

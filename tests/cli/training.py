@@ -100,6 +100,11 @@ def recipes(makar, scratch):
         command = re.search(rf"^#   makar ((?:classify |data )?\w+) recipes/{recipe.name}", recipe.read_text(), re.M)
         check(command, f"{recipe.name}: its head has no command")
         words = (command.group(1) if command else "pretrain").split()
+        if words[0] == "pipeline":
+            needed = [f"{name}=x" for name in re.findall(r"^  (\w+): +#", recipe.read_text(), re.M)]
+            done = run(makar, *words, recipe, "--list", *needed)
+            check(done.returncode == 0, f"{recipe.name}: {done.stderr.strip()}")
+            continue
         base = "teacher" if words[0] == "distill" else "base_model"
         given = ["datasets=/nonexistent/x", f"output_dir={scratch / 'recipe'}", f"{base}={GOLDEN / 'models/llama'}"]
         if words[0] == "data":

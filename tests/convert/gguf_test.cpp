@@ -64,8 +64,98 @@ INSTANTIATE_TEST_SUITE_P(
                     "golden/phi3", "golden/phi3-longrope", "golden/qwen2-moe", "golden/gpt-oss",
                     "golden/olmo2", "golden/olmoe", "golden/smollm3", "golden/granite", "golden/cohere",
                     "golden/cohere2", "golden/stablelm", "golden/starcoder2", "golden/glm4",
-                    "golden/nemotron", "golden/ernie4-5", "golden/gpt-bigcode", "golden/mpt"),
+                    "golden/nemotron", "golden/ernie4-5", "golden/gpt-bigcode", "golden/mpt",
+                    "golden/deepseek-v2", "golden/deepseek-v3", "golden/lfm2", "small/deepseek_v3",
+                    "small/lfm2"),
     test_name);
+
+void expect_close(const Tensor& a, const Tensor& b) {
+  ASSERT_EQ(a.shape(), b.shape());
+  double difference = 0, size = 0;
+  for (int64_t i = 0; i < a.count(); ++i) {
+    difference += std::pow(a.f32()[i] - b.f32()[i], 2.0);
+    size += std::pow(a.f32()[i], 2.0);
+  }
+  EXPECT_LE(std::sqrt(difference / size), 1e-6);
+}
+
+// The file holds -exp(A), which rounds.
+TEST(GgufModels, ScansAreTheSameUpToRounding) {
+  for (const char* name : {"golden/mamba", "golden/mamba2", "small/mamba", "small/mamba2"}) {
+    SCOPED_TRACE(name);
+    const LoadedModel original = subject(name);
+    ScratchFolder folder;
+    const Status saved = save(folder / "m.gguf", original);
+    ASSERT_TRUE(saved.ok()) << saved.error().text();
+    const auto loaded = load_model(folder / "m.gguf");
+    ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+    EXPECT_EQ(loaded->family, original.family);
+    CpuDevice device(2);
+    expect_close(hidden(*original.model, device), hidden(*loaded->model, device));
+  }
+}
+
+// The body of an encoder, whatever its head.
+TEST(GgufModels, ModernBertIsWrittenWithoutItsHead) {
+  const LoadedModel original = subject("golden/modernbert-mlm");
+  ScratchFolder folder;
+  const Status saved = save(folder / "m.gguf", original);
+  ASSERT_TRUE(saved.ok()) << saved.error().text();
+  const auto loaded = load_model(folder / "m.gguf");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+  EXPECT_EQ(loaded->model->spec().head.kind, HeadKind::kNone);
+  CpuDevice device(2);
+  EXPECT_TRUE(same_bits(hidden(*original.model, device), hidden(*loaded->model, device)));
+}
+
+TEST(GgufModels, StableLmKeepsTheNormsOfItsHeads) {
+  Json config = subject("golden/stablelm").model->spec().config;
+  config["qk_layernorm"] = true;
+  const LoadedModel original = small_model(config);
+  ScratchFolder folder;
+  const Status saved = save(folder / "m.gguf", original);
+  ASSERT_TRUE(saved.ok()) << saved.error().text();
+  const auto loaded = load_model(folder / "m.gguf");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+  CpuDevice device(2);
+  EXPECT_TRUE(same_bits(hidden(*original.model, device), hidden(*loaded->model, device)));
+}
+
+// Files of 2024 store keys and values of a latent in one matrix.
+TEST(GgufModels, ReadsTheJoinedKeysAndValuesOfDeepSeek) {
+  const LoadedModel original = subject("golden/deepseek-v3");
+  auto sources = *gguf_sources(original);
+  std::erase_if(sources, [](const GgufSource& s) {
+    return s.name.find("attn_k_b") != s.name.npos || s.name.find("attn_v_b") != s.name.npos;
+  });
+  const AttentionSpec& a = original.model->spec().decoder->first().attention;
+  for (int64_t i = 0; i < original.model->spec().decoder->layers(); ++i) {
+    const std::string at = fmt::format("decoder.layers.{}.attn.", i);
+    const Tensor k = original.model->parameters().find(at + "k.weight")->value,
+                 v = original.model->parameters().find(at + "v.weight")->value;
+    const int64_t rank = a.latent->rank, keys = k.dim(0) / a.heads, values = v.dim(0) / a.heads;
+    const Tensor both = Tensor::empty({k.dim(0) + v.dim(0), rank});
+    for (int64_t h = 0; h < a.heads; ++h) {
+      float* to = both.f32() + h * (keys + values) * rank;
+      std::copy_n(k.f32() + h * keys * rank, keys * rank, to);
+      std::copy_n(v.f32() + h * values * rank, values * rank, to + keys * rank);
+    }
+    sources.push_back({fmt::format("blk.{}.attn_kv_b.weight", i), DType::kF32, both.shape(),
+                       [both]() -> Result<Tensor> { return both; }});
+  }
+  ScratchFolder folder;
+  GgufFields fields = *gguf_fields(original);
+  for (const char* part : {"key", "value"}) {
+    const std::string key = fmt::format("deepseek2.attention.{}_length", part);
+    fields.set(key, *fields.find(key + "_mla"));
+    fields.erase(key + "_mla");
+  }
+  ASSERT_TRUE(write_gguf(folder / "m.gguf", fields, sources).ok());
+  const auto loaded = load_model(folder / "m.gguf");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+  CpuDevice device(2);
+  EXPECT_TRUE(same_bits(hidden(*original.model, device), hidden(*loaded->model, device)));
+}
 
 // Files of 2023 store each expert separately; others store gate and up of all experts in one tensor.
 TEST(GgufModels, OtherExpertLayoutsGiveTheSameOutputs) {
@@ -140,9 +230,9 @@ TEST(GgufModels, ReadsRobertaStoredAsBert) {
   EXPECT_TRUE(same_bits(hidden(*original.model, device), hidden(*loaded->model, device)));
 }
 
-// A RoBERTa with any head, written this way, is read as a bert with the same hidden states.
-TEST(GgufModels, RobertaIsWrittenAsBert) {
-  for (const char* name : {"golden/roberta-mlm", "golden/roberta-classifier"}) {
+// A RoBERTa or DistilBERT with any head, written this way, is read as a bert with the same hidden states.
+TEST(GgufModels, RobertaAndDistilBertAreWrittenAsBert) {
+  for (const char* name : {"golden/roberta-mlm", "golden/roberta-classifier", "golden/distilbert-mlm"}) {
     const LoadedModel original = subject(name);
     const ModelSpec& spec = original.model->spec();
     ScratchFolder folder;

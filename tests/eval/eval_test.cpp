@@ -235,7 +235,7 @@ TEST_F(EvalTest, ARunThatFailedGoesOnFromTheCache) {
   ASSERT_TRUE(write_file(path, "{\"key\": 1}\n").ok());
   const auto broken = EvalCache::open(path);
   ASSERT_FALSE(broken.ok());
-  EXPECT_NE(broken.error().text().find("cache:1: is no entry"), std::string::npos);
+  EXPECT_NE(broken.error().text().find("cache:1: is not an entry"), std::string::npos);
 }
 
 TEST_F(EvalTest, ExamplesAreDrawnBySeedAndNeverTheQuestion) {

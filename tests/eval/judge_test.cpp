@@ -7,6 +7,7 @@
 #include "eval/card.h"
 #include "eval/consistency.h"
 #include "eval/detector.h"
+#include "eval/qualities.h"
 #include "eval/toy_model.h"
 #include "eval/watermark.h"
 #include "scratch_folder.h"
@@ -90,6 +91,62 @@ TEST(Consistency, SentencesAndWords) {
   ASSERT_TRUE(judged.ok());
   EXPECT_NEAR((*judged)[0], 0.25, 1e-12);
   EXPECT_EQ(model.contexts.size(), 8u);
+}
+
+TEST(Consistency, NearestSentenceOfEachSample) {
+  // One token per text: the angle of its vector is its number of letters, in tenths.
+  const TextVectors vectors = [](const std::string& text) -> Result<TokenVectors> {
+    const float angle = 0.1f * static_cast<float>(text.size());
+    return TokenVectors{2, {std::cos(angle), std::sin(angle)}, {1}};
+  };
+  const auto scores = selfcheck_by_vectors(vectors, {"aaa.", "aaaaaa."}, {"aaa. aaaaa.", "aa."});
+  ASSERT_TRUE(scores.ok());
+  EXPECT_NEAR((*scores)[0], 1 - (1 + std::cos(0.1)) / 2, 1e-6);
+  EXPECT_NEAR((*scores)[1], 1 - (std::cos(0.1) + std::cos(0.4)) / 2, 1e-6);
+}
+
+// Yes to a question if the answer contains the word that the test put there.
+class QualityModel : public ToyModel {
+ public:
+  std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) override {
+    std::vector<Result<Loglikelihood>> out;
+    for (const auto& one : requests) {
+      const size_t at = one.context.find("[Answer]\n") + 9;
+      const std::string answer = one.context.substr(at, one.context.find('\n', at) - at);
+      bool yes = false;
+      for (const auto& [word, question] : words)
+        yes = yes ||
+              (answer.find(word) != std::string::npos && one.context.find(question) != std::string::npos);
+      Loglikelihood value;
+      value.logprob = std::log(yes == (one.continuation == " Yes") ? 0.9 : 0.1);
+      out.emplace_back(value);
+    }
+    return out;
+  }
+  const std::map<std::string, std::string> words = {{"S", "make sense"},
+                                                    {"P", "specific to this"},
+                                                    {"I", "Is the answer interesting"},
+                                                    {"C", "make a claim"},
+                                                    {"T", "support every claim"}};
+};
+
+TEST(Qualities, SharesByHand) {
+  QualityModel model;
+  std::vector<JudgedItem> items;
+  for (const char* answer : {"SPICT", "SC", "PI", "ST"}) items.push_back({"q", answer});
+  const auto verdicts = judge_qualities(model, items, {"a", "b", "c", "d"}, {});
+  ASSERT_TRUE(verdicts.ok());
+  EXPECT_NEAR((*verdicts)[0].sensible, 0.9, 1e-12);
+  const Json report = qualities_report(*verdicts, true);
+  EXPECT_DOUBLE_EQ(report["sensible"]["value"].get<double>(), 0.75);
+  EXPECT_DOUBLE_EQ(report["specific"]["value"].get<double>(), 0.25);  // the third one makes no sense
+  EXPECT_DOUBLE_EQ(report["interesting"]["value"].get<double>(), 0.25);
+  EXPECT_DOUBLE_EQ(report["ssi"].get<double>(), 5.0 / 12);
+  EXPECT_DOUBLE_EQ(report["grounded"]["value"].get<double>(), 0.5);  // of two answers with claims
+  EXPECT_DOUBLE_EQ(report["informative"]["value"].get<double>(), 0.25);
+  const auto alone = judge_qualities(model, items, {}, {});
+  ASSERT_TRUE(alone.ok());
+  EXPECT_FALSE(qualities_report(*alone, false).contains("grounded"));
 }
 
 TEST(Consistency, SummariesByQuestions) {
@@ -214,7 +271,7 @@ TEST(Card, WritesWhatIsKnown) {
   EXPECT_NE(card->find("| energy | not rated |"), std::string::npos);
   EXPECT_NE(card->find("| vocabulary | 512 |"), std::string::npos);
   ASSERT_TRUE(write_file(csv, "rater,system,point,score\na,m,computing,3\n").ok());
-  EXPECT_NE(read_ratings(csv).error().text().find("ratings.csv:2: 'computing' is no point of the rubric"),
+  EXPECT_NE(read_ratings(csv).error().text().find("ratings.csv:2: 'computing' is not a point of the rubric"),
             std::string::npos);
   ASSERT_TRUE(write_file(csv, "rater,system,point,score\na,m,compute,5\n").ok());
   EXPECT_NE(read_ratings(csv).error().text().find("expected a score from 0 to 4"), std::string::npos);

@@ -83,6 +83,19 @@ TEST(Config, ErrorsNameFieldExpectedAndFound) {
             "m/config.json: field 'hidden_size' must divide by 3");
 }
 
+// As Python writes it; the saved form is valid JSON.
+TEST(Config, InfinityIsRead) {
+  const auto c = Config::parse(
+      R"({"limit": [0.0, Infinity], "low": -Infinity, "name": "Infinity \\\"-Infinity"})", "config.json");
+  ASSERT_TRUE(c.ok()) << c.error().text();
+  EXPECT_EQ(
+      c->json().dump(),
+      R"({"limit":[0.0,{"__float__":"Infinity"}],"low":{"__float__":"-Infinity"},"name":"Infinity \\\"-Infinity"})");
+  for (const char* text : {"{\"a\": Infinit}", "{\"a\": +Infinity}", "{\"a\": InfinityInfinity}",
+                           "{\"a\": NaN}", "Infinity", "{\"Infinity"})
+    EXPECT_FALSE(Config::parse(text, "config.json").ok()) << text;
+}
+
 TEST(Config, BrokenFiles) {
   ScratchFolder folder;
   EXPECT_EQ(Config::read(folder / "none").error().kind, Error::Kind::kNotFound);

@@ -69,13 +69,37 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     std::copy(tail.begin(), tail.end(), prompt.end() - own);
     if (!spec.decoder) return std::make_shared<ReadJob>(prompt, random_types(dice, length));
     std::vector<int64_t> source;
-    if (spec.encoder) {
+    std::shared_ptr<Pictures> pictures;
+    if (spec.reads_pictures()) pictures = random_pictures(dice, prompt);
+    if (spec.crosses()) {
       source = prompt;
       prompt = {spec.decoder_start, 4, 5};
+      if (pictures) source.assign(static_cast<size_t>(spec.picture_rows()), 0);
     }
     const auto job = job_of(dice, kind, std::move(prompt), guesses);
-    job->source = std::move(source);
+    job->source = std::move(source), job->pictures = std::move(pictures);
     return job;
+  }
+
+  // One of three pictures, or two of them; the decoder that reads them gets places in the prompt.
+  std::shared_ptr<Pictures> random_pictures(Dice& dice, std::vector<int64_t>& prompt) {
+    const ModelSpec& spec = model_.spec();
+    const PatchSpec& patches = *spec.encoder->embedding.patches;
+    const int64_t count = spec.pictures ? dice.roll(1, 2) : 1;
+    Tensor pixels = Tensor::empty({count, 3, patches.image_height, patches.image_width});
+    for (int64_t i = 0; i < count; ++i) {
+      const Rng rng(static_cast<uint64_t>(dice.roll(1, 3)), Purpose::kSynthetic);
+      for (int64_t j = 0, each = pixels.count() / count; j < each; ++j)
+        pixels.f32()[i * each + j] = rng.uniform(static_cast<uint64_t>(j)) - 0.5f;
+    }
+    const auto pictures = std::make_shared<Pictures>(spec, pixels);
+    if (!spec.pictures) return pictures;
+    std::replace(prompt.begin(), prompt.end(), spec.pictures->token, int64_t{3});
+    prompt.resize(std::max<size_t>(std::min<size_t>(prompt.size(), 115), 3), 4);
+    prompt[1] = spec.pictures->token;
+    if (count == 2) prompt[prompt.size() - 1] = spec.pictures->token;
+    check(pictures->place(spec, prompt).ok(), "a place for each picture");
+    return pictures;
   }
 
   static std::vector<int64_t> random_types(Dice& dice, int64_t length) {
@@ -117,7 +141,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     r.max_new_tokens = dice.roll(1, 20), r.answers = dice.roll(1, 4);
     r.sampler.temperature = dice.chance(0.3) ? 0.0 : 0.9;
     if (dice.chance(0.2)) r.stop_below = 0.02;
-    if (dice.chance(0.2)) r.window = 100;  // longer texts forget
+    if (dice.chance(0.2) && !model_.spec().pictures) r.window = 100;  // longer texts forget
     if (guesses && dice.chance(0.5)) r.drafter = std::make_shared<LookupDrafter>(1, 3);
     return std::make_shared<SampleJob>(r);
   }
@@ -202,7 +226,7 @@ TEST_P(EngineTrials, MixedRequestsEqualSeparateRuns) {
   for (uint64_t i = 1; i <= trials; ++i) ASSERT_NO_FATAL_FAILURE(trial(i));
   if (!model_.spec().decoder) return;
   EXPECT_GT(preempted_, 0) << "no trial ran out of pages";
-  if (!model_.spec().encoder) EXPECT_GT(reused_, 0) << "no trial shared a prefix";
+  if (!model_.spec().crosses()) EXPECT_GT(reused_, 0) << "no trial shared a prefix";
 }
 
 // More answers than the cache can hold: later ones wait or are preempted.
@@ -212,11 +236,17 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
   const auto text = random_ids(spec, 30, 3);
   const auto request = [&](int64_t first, int64_t answers) {
     SampleRequest r;
-    r.prompt = spec.encoder ? std::vector<int64_t>{spec.decoder_start} : text;
+    r.prompt = spec.crosses() ? std::vector<int64_t>{spec.decoder_start} : text;
     r.max_new_tokens = std::min<int64_t>(longest(spec) - 31, 130), r.answers = answers, r.logprobs = 1;
     r.sampler.seed = static_cast<uint64_t>(first), r.sampler.temperature = 1.1;
     const auto job = std::make_shared<SampleJob>(r);
-    if (spec.encoder) job->source = text;
+    if (spec.crosses()) job->source = text;
+    if (spec.crosses() && spec.reads_pictures()) {
+      Dice dice(5);
+      std::vector<int64_t> none;
+      job->pictures = random_pictures(dice, none);
+      job->source.assign(static_cast<size_t>(spec.picture_rows()), 0);
+    }
     return job;
   };
   constexpr int64_t kAnswers = 12;
@@ -251,13 +281,14 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
 }
 
 // Rotary positions, experts, sliding windows, recurrent states, disentangled attention, relative position
-// bias, encoder-decoder, encoder only, recurrent networks.
+// bias, encoder-decoder, encoder only, recurrent networks, pictures in the prompt and before a decoder.
 INSTANTIATE_TEST_SUITE_P(Families, EngineTrials,
                          testing::Values("small/llama", "small/mixtral", "small/gemma2", "small/bloom",
                                          "small/bart", "small/bert", "small/gemma3_text", "small/gpt_oss",
                                          "small/qwen2_moe", "small/cohere2", "small/phi3",
                                          "small/deepseek_v3", "small/lstm", "small/gru-additive",
-                                         "small/mamba", "small/mamba2", "small/lfm2", "small/deberta-v2"),
+                                         "small/mamba", "small/mamba2", "small/lfm2", "small/deberta-v2",
+                                         "small/llava", "small/captions"),
                          [](const auto& info) {
                            std::string name = std::string(info.param).substr(6);
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "base/json.h"
+#include "formats/safetensors.h"
 #include "infer/generate.h"
 #include "llm/language_model_fixture.h"
 #include "models/forward.h"
@@ -183,6 +186,81 @@ TEST_F(LoglikelihoodTest, TrainedWeightsScoreAsPackedOnes) {
     train_step(model, *optimizer, device_, batch, targets, o);
   }
   EXPECT_GT(score(trained), before + 3);
+}
+
+// Encoder-decoders: the mean over the labels is the loss that transformers recorded.
+class EncoderDecoders : public testing::TestWithParam<std::string> {
+ protected:
+  std::string folder() const { return std::string(MAKAR_TEST_GOLDEN) + "/models/" + GetParam(); }
+  CpuDevice device_{2};
+};
+
+TEST_P(EncoderDecoders, ScoreWhatTransformersRecorded) {
+  auto language = LanguageModel::open(folder(), device_, {});
+  ASSERT_TRUE(language.ok()) << language.error().text();
+  const auto golden = read_json(folder() + "/golden.json");
+  const auto file = Safetensors::open(folder() + "/golden.safetensors");
+  ASSERT_TRUE(golden.ok() && file.ok());
+  const auto rows = [&](const char* name) {
+    const Tensor all = *(*file)->tensor(name);
+    std::vector<std::vector<int64_t>> out;
+    for (int64_t r = 0; r < all.dim(0); ++r)
+      out.emplace_back(all.i64() + r * all.dim(1), all.i64() + (r + 1) * all.dim(1));
+    return out;
+  };
+  const auto sources = rows("in.input_ids"), masks = rows("in.attention_mask"), labels = rows("in.labels");
+  std::vector<ScoredText> texts;
+  for (size_t r = 0; r < sources.size(); ++r) {
+    ScoredText& text = texts.emplace_back();
+    text.tokens = {language->spec().decoder_start};
+    for (size_t i = 0; i < sources[r].size(); ++i)
+      if (masks[r][i] != 0) text.source.push_back(sources[r][i]);
+    for (const int64_t id : labels[r])
+      if (id >= 0) text.tokens.push_back(id);
+  }
+  texts.push_back(texts[0]), texts.back().tokens.pop_back();  // the same source
+  Engine engine(language->model(), device_);
+  const auto got = loglikelihood(engine, *language, texts);
+  double sum = 0, count = 0;
+  for (size_t r = 0; r < sources.size(); ++r) {
+    ASSERT_TRUE(got[r].ok()) << got[r].error().text();
+    sum -= got[r]->logprob, count += static_cast<double>(got[r]->tokens);
+    const auto alone = loglikelihood(engine, *language, std::span(&texts[r], 1));
+    EXPECT_TRUE(equal(*alone[0], *got[r])) << r;
+  }
+  const double want = (*golden)["loss"].get<double>();
+  EXPECT_NEAR(sum / count, want, 1e-5 * want);
+  ASSERT_TRUE(got.back().ok());
+  EXPECT_EQ(got.back()->tokens, got[0]->tokens - 1);
+  EXPECT_GT(got.back()->logprob, got[0]->logprob);
+  ScoredText outside = texts[0];
+  outside.tokens.push_back(language->spec().vocab);
+  const auto refused = loglikelihood(engine, *language, std::span(&outside, 1));
+  ASSERT_FALSE(refused[0].ok());
+  EXPECT_NE(refused[0].error().text().find("outside of the vocabulary"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, EncoderDecoders,
+                         testing::Values("t5-tied-clean", "bart-clean", "marian-clean"),
+                         [](const auto& info) { return info.param.substr(0, info.param.find('-')); });
+
+// The prompt goes to the encoder; the completion gets the end token.
+TEST(EncoderDecoderTexts, AreEncodedAsInTraining) {
+  const ScratchFolder folder;
+  std::filesystem::copy(std::string(MAKAR_TEST_GOLDEN) + "/models/t5-relu-tied", folder.path(),
+                        std::filesystem::copy_options::recursive);
+  ASSERT_TRUE(write_file(folder.path() + "/tokenizer.json", byte_tokenizer().dump()).ok());
+  CpuDevice device{1};
+  const auto language = LanguageModel::open(folder.path(), device, {});
+  ASSERT_TRUE(language.ok()) << language.error().text();
+  const auto text = encode_scored(*language, "ab", "cd");
+  ASSERT_TRUE(text.ok()) << text.error().text();
+  EXPECT_EQ(text->source, (std::vector<int64_t>{'a', 'b'}));
+  EXPECT_EQ(text->tokens, (std::vector<int64_t>{0, 'c', 'd', 2}));
+  EXPECT_EQ(text->from, 1);
+  const auto empty = encode_scored(*language, "", "cd");
+  ASSERT_FALSE(empty.ok());
+  EXPECT_NE(empty.error().text().find("the encoder needs at least one token"), std::string::npos);
 }
 
 }  // namespace

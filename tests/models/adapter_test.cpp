@@ -266,8 +266,8 @@ TEST_F(Adapters, AdaptersThatCannotBeStackedAreErrors) {
   for (const auto& choices : {std::vector{lora, dora}, std::vector{dora, lora}, std::vector{lora, whole},
                               std::vector{whole, lora}, std::vector{dora + ":0.5"}})
     EXPECT_NE(text(choices).find("alone"), std::string::npos) << text(choices);
-  EXPECT_NE(text({lora + ":much"}).find("no number"), std::string::npos);
-  EXPECT_NE(text({lora + ":nan"}).find("no number"), std::string::npos);
+  EXPECT_NE(text({lora + ":much"}).find("not a number"), std::string::npos);
+  EXPECT_NE(text({lora + ":nan"}).find("not a number"), std::string::npos);
 }
 
 TEST_F(Adapters, BrokenAdaptersAreErrors) {

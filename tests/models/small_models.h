@@ -119,6 +119,32 @@ inline Json small_config(const std::string& family) {
       "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
       "decoder_ffn_dim": 48, "max_position_embeddings": 160, "vocab_size": 60, "activation_function": "gelu",
       "decoder_start_token_id": 2, "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "dropout": 0.0})");
+  if (family == "llava") {
+    Json c = {{"model_type", "llava"},
+              {"architectures", {"LlavaForConditionalGeneration"}},
+              {"image_token_index", 59}};
+    c["text_config"] = small_config("llama");
+    c["vision_config"] = Json::parse(
+        R"({"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 40, "image_size": 48,
+      "patch_size": 8})");
+    return c;
+  }
+  if (family == "clip")
+    return Json::parse(
+        R"({"model_type": "clip", "architectures": ["CLIPModel"], "projection_dim": 16,
+      "vision_config": {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40,
+        "image_size": 16, "patch_size": 8},
+      "text_config": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
+        "max_position_embeddings": 64, "vocab_size": 60, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}})");
+  if (family == "captions") {
+    Json c = {{"model_type", "vision-encoder-decoder"},
+              {"architectures", {"VisionEncoderDecoderModel"}},
+              {"decoder_start_token_id", 1},
+              {"encoder", small_config("vit")},
+              {"decoder", small_config("gpt2")}};
+    c["encoder"]["image_size"] = 48;
+    return c;
+  }
   if (family == "vit")
     return Json::parse(
         R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_size": 32,

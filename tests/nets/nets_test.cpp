@@ -253,6 +253,32 @@ TEST(TextCnn, WindowsOfWordsSeparateWhatSingleWordsDoNot) {
   EXPECT_EQ(files[0], files[1]);
 }
 
+// Without windows, the classifier is a function of the mean of the words' vectors: order and repetition of
+// the whole text change nothing, and no word alone decides "not good".
+TEST(TextCnn, TheMeanOfVectorsKnowsNoOrder) {
+  TextsWithLabels data;
+  for (int i = 0; i < 40; ++i)
+    for (const auto& [text, label] : {std::pair("a good film {}", "pos"), std::pair("a bad film {}", "neg")})
+      data.texts.push_back(fmt::format(fmt::runtime(text), i)), data.labels.emplace_back(label);
+  TextCnnOptions o;
+  o.windows.clear();
+  o.width = 16, o.dropout = 0.1, o.training.epochs = 20, o.training.learning_rate = 1e-2;
+  CpuDevice device(2);
+  auto net = TextCnn::train(data, o, device, [](const EpochResult&) {});
+  ASSERT_TRUE(net.ok());
+  EXPECT_EQ(net->accuracy(data, device), 1);
+  const auto p = net->classify({"good film", "film good", "good film film good", ""}, device);
+  for (size_t label = 0; label < 2; ++label) {
+    EXPECT_NEAR(p[0][label], p[1][label], 1e-6);
+    EXPECT_NEAR(p[0][label], p[2][label], 1e-6);
+  }
+  ScratchFolder folder;
+  ASSERT_TRUE(net->save(folder.path()).ok());
+  auto again = TextCnn::load(folder.path());
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  EXPECT_EQ(again->classify({"not good", ""}, device), net->classify({"not good", ""}, device));
+}
+
 TEST(NeuralLm, LearnsAContextAndItsProbabilitiesSumToOne) {
   // After "a b" follows c, after "x b" follows y: two words of context are needed.
   std::vector<std::string> sentences;

@@ -185,14 +185,14 @@ TEST_F(LookTest, AFullQueueRejectsTheNext) {
   while (taken < 1000) {
     WorkItem item;
     item.cancelled = taken > 0 ? gone : nullptr;
-    if (!runner.post(std::move(item), request, *model_, -1, wait)) break;
+    if (!runner.post(std::move(item), request, *model_, -1, nullptr, wait)) break;
     ++taken;
   }
   EXPECT_EQ(taken, 128);
   *gone = true;
   let_go = true;
   WorkItem last;
-  for (int i = 0; i < 5000 && !runner.post(last, request, *model_, -1, wait); ++i)
+  for (int i = 0; i < 5000 && !runner.post(last, request, *model_, -1, nullptr, wait); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (int i = 0; i < 5000 && done < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(done, 2) << "the first and the last";

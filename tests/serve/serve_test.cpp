@@ -51,7 +51,13 @@ TEST(ServeApi, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(place_of(chat(R"({"messages":[]})")), "messages");
   EXPECT_EQ(place_of(chat(R"({"messages":[{"role":"user"}]})")), "messages[0].content");
   EXPECT_EQ(place_of(chat(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})")),
-            "messages[0].content[0].type");
+            "messages[0].content[0].image_url");
+  EXPECT_EQ(place_of(chat(R"({"messages":[{"role":"user","content":[{"type":"image_url",
+                "image_url":{"url":"http://localhost/x.png"}}]}]})")),
+            "messages[0].content[0].image_url.url");
+  EXPECT_EQ(place_of(chat(R"({"messages":[{"role":"user","content":[{"type":"image_url",
+                "image_url":{"url":"data:;base64,AAAA"}},{"type":"input_audio"}]}]})")),
+            "messages[0].content[1].type");
   // Errors of the layers below name the fields of the request, not flags of the command line.
   const auto request = completion(R"({"prompt":"a","min_tokens":8,"max_tokens":4})");
   ASSERT_FALSE(request.ok());

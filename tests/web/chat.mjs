@@ -202,7 +202,7 @@ async function keyboard(open) {
     });
     check(outline, `focus of ${await focused()} is seen`);
   }
-  for (const name of ["Skip to content", "Chat", "Look inside", "Train", "Engine", "Theme: system", "New chat", "Search conversations", "Import and export", "Settings", "Attach files (text or PDF)", "Write a message"])
+  for (const name of ["Skip to content", "Chat", "Look inside", "Train", "Engine", "Theme: system", "New chat", "Search conversations", "Import and export", "Settings", "Attach files (text, PDF or pictures)", "Write a message"])
     check(seen.has(name), `Tab reaches ${name}`);
   await page.focus('[aria-label="Settings"]');
   await page.keyboard.press("Enter");

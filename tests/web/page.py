@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "serve"))
 from serving import GOLDEN, Server, make_model  # noqa: E402
+import picture_models  # noqa: E402
 
 SKIPPED = 77
 
@@ -127,7 +128,8 @@ def run(makar, name):
         if name == "look":
             make_model(root / "heads", golden=many_heads(root / "heads-source"))
             flags += ["--add-model", f"heads={root / 'heads'}"]
-        with Server(makar, *flags, model=endless_model(root / "tiny")) as s:
+        model = picture_models.make_model("llava", root / "tiny") if name == "pictures" else endless_model(root / "tiny")
+        with Server(makar, *flags, model=model) as s:
             done = subprocess.run(["node", HERE / f"{name}.mjs", f"http://{s.host}:{s.port}", root / "runs"], timeout=900)
             code = s.stop()
             if code:

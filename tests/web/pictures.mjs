@@ -1,21 +1,61 @@
-// The screenshots of README.md, of a server with models/world.gguf: node tests/web/pictures.mjs URL FOLDER
-import { answered, say, test } from "./browser.mjs";
+// Attached pictures: shown in the message field and in the conversation, sent as data URLs, stored, and refused by name.
+import { answered, api, base, check, say, shot, test } from "./browser.mjs";
 
-const folder = process.argv[3];
-const story = "Anna was a baker. Ben was a pilot. Ben was twelve years old. Anna was nine years old.\n\n";
+const input = ".composer input[type=file]";
+
+// A picture as the browser writes it.
+async function drawn(page, width, height, type) {
+  const url = await page.evaluate(
+    ([w, h, kind]) => {
+      const canvas = document.createElement("canvas");
+      canvas.width = w;
+      canvas.height = h;
+      const paper = canvas.getContext("2d");
+      for (let i = 0; i < w; i += 2) {
+        paper.fillStyle = `rgb(${(i * 7) % 256}, ${(i * 3) % 256}, ${(i * 13) % 256})`;
+        paper.fillRect(i, 0, 2, h - (i % 50));
+      }
+      return canvas.toDataURL(kind);
+    },
+    [width, height, type],
+  );
+  return Buffer.from(url.split(",")[1], "base64");
+}
 
 await test(async (open) => {
-  const page = await open({ width: 900, height: 640 });
-  await page.goto(process.argv[2]);
-  await say(page, story + "What is Anna's job?");
-  await answered(page, 1);
-  await say(page, "How old is Ben?");
-  await answered(page, 2);
-  await page.screenshot({ path: `${folder}/page-chat.png` });
-  await page.goto(`${process.argv[2]}/#/look`);
-  await page.fill("#look-text", "Anna was a baker. Ben was a pilot.\nWhat is Anna's job?\nAnswer:");
-  await page.waitForSelector(".heat-cells");
-  await page.locator(".heat-cells").evaluate((cells) => window.scrollTo(0, cells.getBoundingClientRect().top + window.scrollY - 260));
-  await page.waitForTimeout(1500);
-  await page.screenshot({ path: `${folder}/page-look.png` });
+  const page = await open();
+  await page.goto(base);
+  const small = { name: "small.png", mimeType: "image/png", buffer: await drawn(page, 60, 40, "image/png") };
+  const large = { name: "large.png", mimeType: "image/png", buffer: Buffer.concat([await drawn(page, 2000, 900, "image/png"), Buffer.alloc(300 * 1024)]) };
+  await page.click('[aria-label="Settings"]');
+  await page.locator('.settings input[type=number][aria-label="Max tokens"]').fill("8");
+  await page.keyboard.press("Tab");
+  await page.setInputFiles(input, [small, large]);
+  await page.waitForFunction(() => document.querySelectorAll(".attached li img").length === 2);
+  await shot(page, "pictures-attached");
+  const sent = page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
+  await say(page, "What is it?");
+  const { content } = (await sent).postDataJSON().messages[0];
+  check(content.length === 3 && content[2].text === "What is it?", "two pictures and a text are sent");
+  check(content[0].image_url.url === `data:image/png;base64,${small.buffer.toString("base64")}`, "a small picture as it is");
+  check(content[1].image_url.url.startsWith("data:image/jpeg;base64,"), "a large picture is scaled down");
+  await answered(page);
+  const shown = await page.locator(".message.user img.picture").evaluateAll((all) => all.map((i) => [i.alt, i.naturalWidth, i.naturalHeight]));
+  check(JSON.stringify(shown) === JSON.stringify([["small.png", 60, 40], ["large.png", 768, 346]]), `the conversation shows them: ${JSON.stringify(shown)}`);
+  await shot(page, "pictures-sent");
+  const id = (await page.evaluate(() => location.hash)).split("/")[2];
+  const stored = (await api(`/makar/conversations/${id}`)).messages[0];
+  check(stored.meta.pictures.length === 2 && stored.content === "What is it?", "the conversation is stored with them");
+  await page.reload();
+  await page.waitForFunction(() => document.querySelectorAll(".message.user img.picture").length === 2);
+  // An edit keeps the pictures.
+  await page.locator(".message.user").hover();
+  await page.locator('.message.user [aria-label="Edit"]').click();
+  await page.fill(".editor textarea", "And now?");
+  const again = page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
+  await page.click(".editor .primary");
+  check((await again).postDataJSON().messages[0].content.length === 3, "an edited message has its pictures");
+  await answered(page);
+  await page.setInputFiles(input, [{ name: "broken.png", mimeType: "image/png", buffer: Buffer.from("not a picture") }]);
+  await page.waitForFunction(() => document.querySelector(".composer .trouble")?.textContent.startsWith("broken.png is not a picture"));
 });

@@ -21,6 +21,7 @@ export interface Meta {
   edited?: boolean;
   tool_calls?: ToolCall[];
   files?: FilePart[]; // of a user's message, in its content
+  pictures?: Picture[]; // of a user's message
   sources?: Source[]; // of an answer of a collection
   grounding?: Grounding;
 }
@@ -47,6 +48,12 @@ export type Finish = "" | "stop" | "length" | "tool_calls" | "stopped" | "droppe
 export interface AttachedFile {
   name: string;
   text: string;
+  picture?: string; // a data URL; the text is empty then
+}
+
+export interface Picture {
+  name: string;
+  url: string; // a data URL
 }
 
 // Where a file's text is in the content of a message; the message's own text follows the last one.
@@ -203,12 +210,14 @@ export interface StudyStep {
   kind?: "pair" | "rank" | "scale";
   prompt?: string | { role: string; content: string }[];
   answers?: string[];
+  scales?: string[];
 }
 export interface StudyReport {
   raters: number;
   ratings: number;
   agreement: { kappa: number | null; scale_kappa: number | null };
   systems: Record<string, Record<string, number>>;
+  scales?: string[];
 }
 
 export interface EngineView {

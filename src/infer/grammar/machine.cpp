@@ -187,11 +187,10 @@ Snapshot Machine::snapshot(int32_t state) const {
 }
 
 Error Machine::limit() const {
-  return error_of(
-      Error::Kind::kLimit, "grammar",
-      "the text can be read in too many parses or is nested too deeply here (at most {} parses, {} rules "
-      "open, {} steps per token); make the grammar less ambiguous",
-      a_.limits.alternatives, a_.limits.depth, a_.limits.steps);
+  return error_of(Error::Kind::kLimit, "grammar",
+                  "the text has too many parses or is nested too deeply here (at most {} parses, {} rules "
+                  "open, {} steps per token); make the grammar less ambiguous",
+                  a_.limits.alternatives, a_.limits.depth, a_.limits.steps);
 }
 
 }  // namespace makar::grammar

@@ -20,7 +20,7 @@ Result<uint32_t> Scanner::hex(int count) {
   if (taken == 0 || (count != 0 && taken < count))
     return error("expected {} hexadecimal digits", count == 0 ? 1 : count);
   if (value > kMaxCodePoint || (value >= 0xD800 && value < 0xE000))
-    return error("{:#x} is no character of Unicode", value);
+    return error("{:#x} is not a Unicode code point", value);
   return value;
 }
 

@@ -30,7 +30,7 @@ int64_t cost_of_copy(const Json& json) {
   return count;
 }
 
-// "~1" and "~0" of a JSON pointer stand for '/' and '~'.
+// "~1" and "~0" of a JSON pointer mean '/' and '~'.
 std::string unescaped(std::string_view token) {
   std::string out;
   for (size_t i = 0; i < token.size(); ++i) {

@@ -119,7 +119,7 @@ Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& pa
   MAKAR_TRY(const auto most, count(schema, "maxLength", path));
   if (!pattern.empty()) {
     for (const char* keyword : {"minLength", "maxLength"})
-      if (schema.contains(keyword)) note(path, std::string(keyword) + " beside pattern or format");
+      if (schema.contains(keyword)) note(path, std::string(keyword) + " together with pattern or format");
     auto inside = read_regex(pattern, limits_, work_, options);
     if (!inside.ok()) return inside.error().in("schema " + path);
     return sequence({literal("\""), *inside, literal("\"")});

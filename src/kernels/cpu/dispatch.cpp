@@ -50,7 +50,7 @@ CpuidWords cpuid(unsigned leaf, unsigned sub) {
   return w;
 }
 
-// The system must save the tiles of a process that asks for them (Linux 5.16).
+// AMX needs permission of the kernel, which then saves the tile state (Linux 5.16).
 bool may_use_tiles() {
   constexpr int kArchReqXcompPerm = 0x1023, kXtileData = 18;
   return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXtileData) == 0;

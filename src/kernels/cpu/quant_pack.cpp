@@ -42,7 +42,7 @@ void store_values(QuantValues values, const uint8_t (&steps)[kSteps][C * 4], std
 
 void store_half(std::byte* to, uint16_t bits) { std::memcpy(to, &bits, 2); }
 
-// Values of 64 k that begin at `first` in each column's q.
+// Stores 64 values of each column; q[c] points at those of column c.
 template <int C>
 void store_block(const QuantForm& f, const int8_t* const (&q)[C], std::byte* to) {
   uint8_t steps[kSteps][C * 4];

@@ -97,7 +97,7 @@ struct QuantProduct {
   int64_t a_panel = 0;
   const void* b = nullptr;  // panels of weights, b_panel bytes apart
   int64_t b_panel = 0;
-  const float* scales = nullptr;  // what Table::quant_scales made of each panel, scale_panel floats apart, or
+  const float* scales = nullptr;  // output of Table::quant_scales per panel, scale_panel floats apart, or
   int64_t scale_panel = 0;        // nullptr
   const int8_t* book = nullptr;   // 16 values for codebook forms; always 16 readable bytes
   float* c = nullptr;

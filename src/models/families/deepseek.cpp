@@ -77,7 +77,9 @@ std::vector<NameRule> attention_names(const ModelSpec& spec) {
           {ours + "attn.q", theirs + (low_rank ? "self_attn.q_b_proj" : "self_attn.q_proj")},
           {ours + "attn.kv_latent", theirs + "self_attn.kv_a_proj_with_mqa"},
           {ours + "attn.kv_norm", theirs + "self_attn.kv_a_layernorm"},
-          {ours + "attn.kv", theirs + "self_attn.kv_b_proj"},
+          {{ours + "attn.k", ours + "attn.v"},
+           theirs + "self_attn.kv_b_proj",
+           spec.decoder->first().attention.heads},
           {ours + "ffn.router_correction", theirs + "mlp.gate.e_score_correction_bias"},
           {ours + "ffn.shared.gate", shared + ".gate_proj"},
           {ours + "ffn.shared.up", shared + ".up_proj"},
@@ -105,12 +107,14 @@ const Family kDeepseekV2 = {.type = "deepseek_v2",
                             .read = read2,
                             .names = names,
                             .names_in_memory = names_in_memory,
-                            .ignored = llama_ignored()};
+                            .ignored = llama_ignored(),
+                            .gguf = &deepseek_gguf(false)};
 const Family kDeepseekV3 = {.type = "deepseek_v3",
                             .prefix = "model.",
                             .read = read3,
                             .names = names,
                             .names_in_memory = names_in_memory,
-                            .ignored = ignored()};
+                            .ignored = ignored(),
+                            .gguf = &deepseek_gguf(true)};
 
 }  // namespace makar

@@ -41,10 +41,16 @@ std::vector<NameRule> distilbert_names(const ModelSpec&) {
           {"head.answer", "qa_outputs"}};
 }
 
+// llama.cpp has it as a bert without token types; such a file is read as a BERT.
+const GgufSection kDistilBertGguf = bert_gguf("BertModel");
+
 }  // namespace
 
-const Family kDistilBert = {"distilbert",    "distilbert.",
-                            read_distilbert, distilbert_names,
-                            nullptr,         {"embeddings.position_ids", "vocab_projector.weight"}};
+const Family kDistilBert = {.type = "distilbert",
+                            .prefix = "distilbert.",
+                            .read = read_distilbert,
+                            .names = distilbert_names,
+                            .ignored = {"embeddings.position_ids", "vocab_projector.weight"},
+                            .gguf = &kDistilBertGguf};
 
 }  // namespace makar

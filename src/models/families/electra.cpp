@@ -1,5 +1,5 @@
 // ELECTRA (Clark et al., 2020): BERT's encoder, often with a narrower token embedding, as a generator (masked
-// LM) or as a discriminator that tells replaced tokens from real ones.
+// LM) or as a discriminator between replaced and real tokens.
 #include "models/families/pages.h"
 
 namespace makar {

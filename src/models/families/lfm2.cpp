@@ -61,9 +61,60 @@ std::vector<NameRule> lfm2_names(const ModelSpec& spec) {
                                         {"decoder.norm", "model.embedding_norm"}});
 }
 
+std::vector<NameRule> lfm2_gguf_names(const ModelSpec& m) {
+  const std::string ours = "decoder.layers.{}.mixer.", theirs = "blk.{}.shortconv.";
+  std::vector<NameRule> rules =
+      with_names(gguf::plain_names(m), {{"decoder.norm", "token_embd_norm"},  // llama.cpp's name for it
+                                        {ours + "in", theirs + "in_proj"},
+                                        {ours + "out", theirs + "out_proj"}});
+  rules.push_back(NameRule(ours + "conv.weight", theirs + "conv.weight").as_matrix(m.main().width));
+  return rules;
+}
+
+double lfm2_taps(const ModelSpec& m) {
+  for (const BlockSpec& b : m.main().blocks)
+    if (b.mixer) return static_cast<double>(b.mixer->taps);
+  return 3;
+}
+
+// GGUF has the number of key and value heads of every layer, 0 for a convolution.
+void lfm2_put(const ModelSpec& m, GgufFields& fields) {
+  std::vector<int32_t> heads;
+  for (const BlockSpec& b : m.main().blocks)
+    heads.push_back(b.mixer ? 0 : static_cast<int32_t>(b.attention.kv_heads));
+  fields.set("lfm2.attention.head_count_kv", GgufValue::i32s(heads));
+}
+void lfm2_derive(const Gguf& file, Json& config) {
+  const GgufValue* value = file.fields().find("lfm2.attention.head_count_kv");
+  const auto heads = value ? value->integers() : std::nullopt;
+  if (!heads) return;
+  int64_t most = 1;
+  Json types = Json::array();
+  for (const int64_t h : *heads) most = std::max(most, h), types.push_back(h > 0 ? "full_attention" : "conv");
+  config["num_key_value_heads"] = most, config["layer_types"] = types;
+}
+
+const GgufSection kLfm2Gguf = {
+    .architecture = "lfm2",
+    .model = "Lfm2ForCausalLM",
+    .keys = gguf::hf_sizes() + gguf::rms_norm_key("norm_eps") + gguf::rope_keys() +
+            GgufKeys{{"shortconv.l_cache", "conv_L_cache", GgufKey::kInteger, true, lfm2_taps}},
+    .implied = {{"conv_bias", false}},
+    .names = lfm2_gguf_names,
+    .derive =
+        [](const Gguf& file, Json& config) {
+          config["block_auto_adjust_ff_dim"] = false;  // the key has the adjusted width
+          lfm2_derive(file, config);
+        },
+    .put = lfm2_put};
+
 }  // namespace
 
-const Family kLfm2 = {
-    .type = "lfm2", .prefix = "model.", .read = read_lfm2, .names = lfm2_names, .ignored = llama_ignored()};
+const Family kLfm2 = {.type = "lfm2",
+                      .prefix = "model.",
+                      .read = read_lfm2,
+                      .names = lfm2_names,
+                      .ignored = llama_ignored(),
+                      .gguf = &kLfm2Gguf};
 
 }  // namespace makar

@@ -92,14 +92,18 @@ std::vector<NameRule> mamba_names(const ModelSpec&) {
           {"head.lm", "lm_head"}};
 }
 
-Family mamba_family(const char* type, Result<ModelSpec> (*read)(const Config&)) {
-  return {
-      .type = type, .prefix = "backbone.", .read = read, .names = mamba_names, .ignored = {"lm_head.weight"}};
+Family mamba_family(const char* type, Result<ModelSpec> (*read)(const Config&), const GgufSection& gguf) {
+  return {.type = type,
+          .prefix = "backbone.",
+          .read = read,
+          .names = mamba_names,
+          .ignored = {"lm_head.weight"},
+          .gguf = &gguf};
 }
 
 }  // namespace
 
-const Family kMamba = mamba_family("mamba", read_mamba);
-const Family kMamba2 = mamba_family("mamba2", read_mamba2);
+const Family kMamba = mamba_family("mamba", read_mamba, mamba_gguf(false));
+const Family kMamba2 = mamba_family("mamba2", read_mamba2, mamba_gguf(true));
 
 }  // namespace makar

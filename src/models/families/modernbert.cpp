@@ -49,15 +49,19 @@ Result<ModelSpec> read_modernbert(const Config& config) {
   m.head.kind = r.head("ModernBert", m);
   HeadSpec& h = m.head;
   h.tied = r.flag_or("tie_word_embeddings", true);
-  if (h.kind == HeadKind::kMaskedLm) {
+  if (h.kind != HeadKind::kNone) {  // every head has the same dense layer and norm before it
     h.transform = true;
     h.transform_bias = r.flag_or("classifier_bias", false);
     h.transform_width = s.width;
     h.transform_activation = r.activation("classifier_activation", "gelu");
     h.lm_bias = r.flag_or("decoder_bias", true);
+    h.labels = h.kind == HeadKind::kMaskedLm ? 0 : r.labels();
+    const std::string pooling = r.text_or("classifier_pooling", "cls");
+    r.require(pooling == "cls" || pooling == "mean", "classifier_pooling", "must be 'cls' or 'mean'");
+    h.pool = pooling == "mean" ? PoolKind::kMean : PoolKind::kFirst;
   }
-  r.unsupported(h.kind != HeadKind::kMaskedLm && h.kind != HeadKind::kNone, "architectures",
-                "has a head that is not supported for ModernBERT");
+  r.unsupported(h.kind == HeadKind::kPretraining || h.kind == HeadKind::kCausalLm, "architectures",
+                "has a head that ModernBERT does not have");
   r.special_tokens(m, 50281, 50282, 50283);
   s.embedding.padding = m.pad;
   m.encoder = s;
@@ -77,7 +81,9 @@ std::vector<NameRule> modernbert_names(const ModelSpec&) {
           {"encoder.norm", "model.final_norm"},
           {"head.transform", "head.dense"},
           {"head.transform_norm", "head.norm"},
-          {"head.lm", "decoder"}};
+          {"head.lm", "decoder"},
+          {"head.classifier", "classifier"},
+          {"head.answer", "classifier"}};
 }
 
 }  // namespace
@@ -86,6 +92,7 @@ const Family kModernBert = {.type = "modernbert",
                             .prefix = "model.",
                             .read = read_modernbert,
                             .names = modernbert_names,
-                            .ignored = {"decoder.weight"}};
+                            .ignored = {"decoder.weight"},
+                            .gguf = &modernbert_gguf()};
 
 }  // namespace makar

@@ -11,13 +11,13 @@ extern const Family kLlama, kMistral, kMixtral, kQwen2, kQwen3, kQwen2Moe, kQwen
     kGemma3;
 extern const Family kPhi, kPhi3, kGptOss, kOlmo2, kOlmoe, kSmolLm3, kGranite, kCohere, kCohere2, kStableLm;
 extern const Family kStarcoder2, kGlm4, kNemotron, kErnie45, kExaone4, kGpt2, kOpenAiGpt, kGptj, kGptNeo;
-extern const Family kGptBigCode, kMpt, kXglm, kNeox, kFalcon, kBloom, kOpt;
+extern const Family kLamda, kGptBigCode, kMpt, kXglm, kNeox, kFalcon, kBloom, kOpt;
 extern const Family kBert, kRoberta, kXlmRoberta, kCamembert, kDistilBert, kAlbert, kElectra, kMpnet;
 extern const Family kClip, kLlava, kVisionEncoderDecoder;
 extern const Family kMamba, kMamba2, kLfm2, kDebertaV2, kXlnet;
 extern const Family kModernBert, kRoFormer, kDeepseekV2, kDeepseekV3;
 extern const Family kT5, kMt5, kUmt5, kBart, kMbart, kM2m100, kPegasus, kMarian, kVit, kDeit;
-extern const Family kRnn, kLstm, kGru;
+extern const Family kRnn, kLstm, kGru, kElmo;
 
 // The sequence classifier of a decoder: a bias-free score of the last token.
 inline void last_token_classifier(Reader& r, ModelSpec& m) {
@@ -73,6 +73,16 @@ std::vector<NameRule> fairseq_layer_names(const std::string& ours, const std::st
 ModelSpec read_t5_like(Reader& r, const char* family, const char* model);
 GgufSection t5_gguf(bool (*holds)(const GgufFields&));
 Family t5_family(const char* type, Result<ModelSpec> (*read)(const Config&), const GgufSection* gguf);
+
+// Sections on pages of their own.
+const GgufSection& mamba_gguf(bool second);
+const GgufSection& deepseek_gguf(bool third);
+const GgufSection& modernbert_gguf();
+std::vector<NameRule> deepseek_gguf_names(const ModelSpec& m);
+std::vector<NameRule> deepseek_joined_names(const ModelSpec& m);
+
+// The attention of a recurrent decoder.
+void recurrent_attention(Reader& r, ModelSpec& m);
 
 // Gemma, shared by its three generations.
 ModelSpec read_gemma_like(Reader& r, const char* family, const char* model, double theta, int64_t positions);

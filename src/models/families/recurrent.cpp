@@ -17,19 +17,6 @@ AttentionSpec recurrent_cache(int64_t width) {
   return a;
 }
 
-template <class T>
-T recurrent_choice(Reader& r, const char* key, const char* fallback,
-                   const std::vector<std::pair<std::string, T>>& known) {
-  const std::string text = r.text_or(key, fallback);
-  std::string all;
-  for (const auto& [name, value] : known) {
-    if (name == text) return value;
-    all += (all.empty() ? "" : ", ") + name;
-  }
-  r.require(false, key, fmt::format("is '{}'; there are: {}", text, all));
-  return known[0].second;
-}
-
 StackSpec read_recurrent_stack(Reader& r, CellKind cell, const std::string& name, bool bidirectional) {
   StackSpec s;
   s.name = name;
@@ -46,48 +33,10 @@ StackSpec read_recurrent_stack(Reader& r, CellKind cell, const std::string& name
   b.dropout = s.embedding.dropout = r.dropout_or("dropout", 0.0);
   s.embedding.vocab = r.vocab("vocab_size");
   s.embedding.width = s.width;
+  // A table that is also the output matrix is too small as the input of a cell.
+  if (r.flag_or("scale_embedding", false)) s.embedding.scale = std::sqrt(static_cast<float>(s.width));
   s.blocks.assign(static_cast<size_t>(r.layers("num_hidden_layers")), b);
   return s;
-}
-
-// Every layer of the decoder reads the encoder: for its first state, and one of them for attention.
-void attend_to_source(Reader& r, ModelSpec& m) {
-  using Score = AlignmentSpec::Score;
-  using Range = AlignmentSpec::Range;
-  AlignmentSpec a;
-  const std::string kind = r.text_or("attention", "general");
-  a.score = recurrent_choice<Score>(r, "attention", "general",
-                                    {{"general", Score::kGeneral},
-                                     {"dot", Score::kDot},
-                                     {"concat", Score::kConcat},
-                                     {"location", Score::kLocation},
-                                     {"additive", Score::kAdditive},
-                                     {"none", Score::kGeneral}});
-  a.range = recurrent_choice<Range>(
-      r, "local_attention", "none",
-      {{"none", Range::kGlobal}, {"monotonic", Range::kMonotonic}, {"predictive", Range::kPredictive}});
-  a.reach = r.integer_or("local_window", 10, 1, 4096);
-  const bool additive = a.score == Score::kAdditive;
-  r.unsupported(additive && a.range != Range::kGlobal, "local_attention",
-                "is not supported with additive attention");
-  if (a.score == Score::kLocation)
-    a.positions = r.positions_or("max_position_embeddings", 256), m.max_positions = a.positions;
-  StackSpec& s = *m.decoder;
-  for (BlockSpec& b : s.blocks) {
-    b.attention.window = 0;
-    b.cross = b.attention;
-    b.cross->causal = false;
-  }
-  if (kind == "none") return;
-  if (additive) {
-    s.blocks[0].recurrent->reads_source = true;
-    s.blocks[0].alignment = a;
-    return;
-  }
-  BlockSpec last = s.blocks[0];
-  last.recurrent.reset();
-  last.alignment = a;
-  s.blocks.push_back(last);
 }
 
 Result<ModelSpec> read_recurrent(const Config& config, CellKind cell, const char* family, const char* model) {
@@ -97,7 +46,7 @@ Result<ModelSpec> read_recurrent(const Config& config, CellKind cell, const char
   const bool two = r.flag_or("bidirectional", false), pair = r.flag_or("is_encoder_decoder", false);
   if (pair || two) m.encoder = read_recurrent_stack(r, cell, "encoder", two);
   if (pair || !two) m.decoder = read_recurrent_stack(r, cell, "decoder", false);
-  if (pair) attend_to_source(r, m);
+  if (pair) recurrent_attention(r, m);
   m.vocab = m.main().embedding.vocab;
   m.head.kind = r.head(model, m);
   m.head.tied = r.flag_or("tie_word_embeddings", true);

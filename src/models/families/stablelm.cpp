@@ -15,12 +15,29 @@ Result<ModelSpec> read_stablelm(const Config& config) {
     b.parallel = b.shared_norm = r.flag_or("use_parallel_residual", false);
     b.attention.qkv_bias = r.flag_or("use_qkv_bias", false);
     b.attention.out_bias = b.feed_forward.bias = false;
+    if (r.flag_or("qk_layernorm", false)) b.attention.qk_norm = QkNorm::kApart;
     b.dropout = r.dropout_or("hidden_dropout", 0.0);
   }
   r.special_tokens(m, 0, 0, -1);
   m.decoder->embedding.padding = m.pad;
-  r.unsupported(r.flag_or("qk_layernorm", false), "qk_layernorm", "is not supported");
   return r.finish(m);
+}
+
+std::vector<NameRule> stablelm_names(const ModelSpec& spec) {
+  std::vector<NameRule> rules = llama_names(spec);
+  const std::string ours = "decoder.layers.{}.attn.", theirs = "model.layers.{}.self_attn.";
+  // One tensor per head: "{e}" counts heads here.
+  rules.push_back({ours + "q_norm.{e}", theirs + "q_layernorm.norms.{e}"});
+  rules.push_back({ours + "k_norm.{e}", theirs + "k_layernorm.norms.{e}"});
+  return rules;
+}
+
+// One tensor of all heads.
+std::vector<NameRule> stablelm_gguf_names(const ModelSpec& spec) {
+  std::vector<NameRule> rules = gguf::plain_names(spec);
+  rules.push_back({"decoder.layers.{}.attn.q_norm.{e}", "blk.{}.attn_q_norm"});
+  rules.push_back({"decoder.layers.{}.attn.k_norm.{e}", "blk.{}.attn_k_norm"});
+  return rules;
 }
 
 const GgufSection kStablelmGguf = {
@@ -32,9 +49,10 @@ const GgufSection kStablelmGguf = {
                  {"use_parallel_residual", "use_parallel_residual", GgufKey::kFlag, false,
                   [](const ModelSpec& m) { return m.main().first().parallel ? 1.0 : 0.0; }}} +
         gguf::norm_key("layer_norm_eps") + gguf::rope_keys(),
-    .implied = {{"hidden_act", "silu"}, {"qk_layernorm", false}},
-    .names = gguf::plain_names,
-    .marks = {{"use_qkv_bias", "blk.0.attn_q.bias", true, false}},
+    .implied = {{"hidden_act", "silu"}},
+    .names = stablelm_gguf_names,
+    .marks = {{"use_qkv_bias", "blk.0.attn_q.bias", true, false},
+              {"qk_layernorm", "blk.0.attn_q_norm.weight", true, false}},
     .rotary_share = "partial_rotary_factor"};
 
 }  // namespace
@@ -42,7 +60,7 @@ const GgufSection kStablelmGguf = {
 const Family kStableLm = {.type = "stablelm",
                           .prefix = "model.",
                           .read = read_stablelm,
-                          .names = llama_names,
+                          .names = stablelm_names,
                           .ignored = llama_ignored(),
                           .gguf = &kStablelmGguf};
 

@@ -1,5 +1,5 @@
-// XLNet (Yang et al., 2019): an encoder with the relative attention of Transformer-XL and segments. The
-// stream of the permuted pretraining is not needed to run it.
+// XLNet (Yang et al., 2019): an encoder with the relative attention of Transformer-XL and segments. Its
+// pretraining predicts tokens in a permuted order, from a second stream of rows that begin with one vector.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -68,6 +68,7 @@ std::vector<NameRule> xlnet_names(const ModelSpec& spec) {
   };
   const bool sequence = spec.head.kind == HeadKind::kSequenceClass;
   return {{"encoder.embed.tokens", "transformer.word_embedding"},
+          {"encoder.mask", "transformer.mask_emb"},
           matrix("q", "q", true),
           matrix("k", "k", true),
           matrix("v", "v", true),
@@ -93,6 +94,6 @@ const Family kXlnet = {.type = "xlnet",
                        .prefix = "transformer.",
                        .read = read_xlnet,
                        .names = xlnet_names,
-                       .ignored = {"transformer.mask_emb", "mask_emb", "lm_loss.weight"}};
+                       .ignored = {"lm_loss.weight"}};
 
 }  // namespace makar

@@ -153,7 +153,7 @@ class HtmlReader {
     if (name == "li") out_.text += "- ";
   }
 
-  // Jumps behind the closing tag of an element whose content is no text.
+  // Skips past the closing tag of an element whose content is not text.
   void skip(const std::string& name) {
     for (size_t at = at_; (at = html_.find("</", at)) != std::string_view::npos; at += 2) {
       if (html_.size() - at - 2 < name.size()) break;

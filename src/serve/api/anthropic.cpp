@@ -4,6 +4,7 @@
 #include "serve/api/fields.h"
 #include "serve/api/generation_request.h"
 #include "serve/api/messages.h"
+#include "serve/api/picture_parts.h"
 
 namespace makar {
 namespace {
@@ -116,7 +117,8 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
   if (content.is_string()) return out.push_back({{"role", role}, {"content", content}}), Done{};
   if (!content.is_array()) return error_at(place + ".content", "expected a string or a list");
   std::string text;
-  Json calls = Json::array(), results = Json::array();
+  Json calls = Json::array(), results = Json::array(), parts = Json::array();
+  bool pictures = false;
   for (size_t i = 0; i < content.size(); ++i) {
     const std::string where = fmt::format("{}.content[{}]", place, i);
     const Json& block = content[i];
@@ -125,6 +127,11 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
     if (type == "text") {
       MAKAR_TRY(const std::string part, read_content(Json::array({block}), where));
       text += part;
+      parts.push_back({{"type", "text"}, {"text", part}});
+    } else if (type == "image") {
+      MAKAR_TRY(Json part, anthropic_picture(block, where));
+      parts.push_back(std::move(part));
+      pictures = true;
     } else if (type == "tool_use") {
       if (!block.contains("name") || !block["name"].is_string())
         return error_at(where + ".name", "expected a string");
@@ -139,13 +146,13 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
                          {"tool_call_id", block.value("tool_use_id", Json(""))},
                          {"content", std::move(result)}});
     } else if (type != "thinking" && type != "redacted_thinking") {
-      return error_of(Error::Kind::kUnsupported, where + ".type", "only text is supported, got {}",
-                      quote(type));
+      return error_of(Error::Kind::kUnsupported, where + ".type",
+                      "expected text, image, tool_use or tool_result, got {}", quote(type));
     }
   }
   for (Json& result : results) out.push_back(std::move(result));
-  if (!text.empty() || !calls.empty() || results.empty()) {
-    Json one = {{"role", role}, {"content", text}};
+  if (!text.empty() || pictures || !calls.empty() || results.empty()) {
+    Json one = {{"role", role}, {"content", pictures ? std::move(parts) : Json(text)}};
     if (!calls.empty()) one["tool_calls"] = std::move(calls);
     out.push_back(std::move(one));
   }

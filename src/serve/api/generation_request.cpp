@@ -37,8 +37,7 @@ Status read_generation_options(const Json& body, GenerationRequest& request) {
   MAKAR_TRY(o.answers, whole_field(body, "n", 1, kMostAnswers, 1));
   MAKAR_TRY(const int64_t best_of, whole_field(body, "best_of", 1, kMostAnswers, o.answers));
   MAKAR_TRY(const bool beams, flag_field(body, "use_beam_search"));
-  if (best_of < o.answers)
-    return error_at("best_of", "draws {} answers where n asks for {}", best_of, o.answers);
+  if (best_of < o.answers) return error_at("best_of", "is {}, less than n ({})", best_of, o.answers);
   if (beams) {
     if (best_of > kMostBeams)
       return error_at("best_of", "is the number of beams, {} at most; got {}", kMostBeams, best_of);

@@ -63,10 +63,17 @@ struct ToolChoice {
   bool parallel = true;
 };
 
+// A picture of a conversation, not decoded yet. `place`: its field, for errors.
+struct RequestPicture {
+  std::string bytes, place;
+};
+
 using PromptInput = std::variant<std::string, std::vector<int64_t>>;
 
 struct GenerationRequest {
-  std::optional<ChatInput> chat;     // or
+  std::optional<ChatInput> chat;  // or
+  std::vector<RequestPicture>
+      pictures;                      // of the conversation; parts {"type": "image", "picture"} refer to them
   std::vector<PromptInput> prompts;  // texts or ids; one or more answers per prompt
   TextGenerationOptions options;
   bool max_given = false, seed_given = false;

@@ -3,6 +3,7 @@
 #include "base/quote.h"
 #include "llm/session.h"
 #include "serve/api/fields.h"
+#include "serve/api/picture_parts.h"
 
 namespace makar {
 namespace {
@@ -43,7 +44,7 @@ Result<std::string> read_content(const Json& content, const std::string& place) 
     if (!part.is_object()) return error_at(where, "expected an object, found {}", kind_of(part));
     MAKAR_TRY(const std::string type, text_field(part, "type"));
     if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal")
-      return error_of(Error::Kind::kUnsupported, where + ".type", "this model reads text alone, got {}",
+      return error_of(Error::Kind::kUnsupported, where + ".type", "this model supports only text, got {}",
                       quote(type));
     const char* key = type == "refusal" ? "refusal" : "text";
     if (!part.contains(key) || !part[key].is_string())
@@ -53,7 +54,29 @@ Result<std::string> read_content(const Json& content, const std::string& place) 
   return out;
 }
 
-Result<Json> read_messages(const Json& body) {
+// Text and picture parts, for a chat template that places pictures.
+static Result<Json> read_parts(const Json& content, const std::string& place,
+                               std::vector<RequestPicture>& pictures) {
+  Json out = Json::array();
+  for (size_t i = 0; i < content.size(); ++i) {
+    const std::string where = fmt::format("{}[{}]", place, i);
+    if (is_picture_part(content[i])) {
+      MAKAR_TRY(Json part, read_picture(content[i], where, pictures));
+      out.push_back(std::move(part));
+    } else {
+      auto text = read_content(Json::array({content[i]}), "");
+      if (!text.ok()) {
+        const Error& e = text.error();
+        return Error{e.kind, where + (e.place.starts_with("[0]") ? e.place.substr(3) : "." + e.place),
+                     e.message};
+      }
+      out.push_back({{"type", "text"}, {"text", std::move(*text)}});
+    }
+  }
+  return out;
+}
+
+Result<Json> read_messages(const Json& body, std::vector<RequestPicture>* pictures) {
   if (!body.contains("messages"))
     return error_at("messages", "is missing: a list of {{\"role\", \"content\"}}");
   const Json& given = body["messages"];
@@ -75,8 +98,14 @@ Result<Json> read_messages(const Json& body) {
                       quote(role));
     const bool calls = given[i].contains("tool_calls") && !given[i]["tool_calls"].is_null();
     if (!given[i].contains("content") && !calls) return error_at(where + ".content", "is missing");
-    MAKAR_TRY(std::string content, read_content(given[i].value("content", Json()), where + ".content"));
-    Json message = {{"role", role}, {"content", std::move(content)}};
+    const Json written = given[i].value("content", Json());
+    Json message = {{"role", role}};
+    if (pictures && written.is_array() && std::any_of(written.begin(), written.end(), is_picture_part)) {
+      if (role != "user") return error_at(where + ".content", "only a user's message has pictures");
+      MAKAR_TRY(message["content"], read_parts(written, where + ".content", *pictures));
+    } else {
+      MAKAR_TRY(message["content"], read_content(written, where + ".content"));
+    }
     if (calls) {
       MAKAR_TRY(message["tool_calls"], read_calls(given[i]["tool_calls"], where + ".tool_calls"));
     }

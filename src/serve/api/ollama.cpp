@@ -3,6 +3,7 @@
 
 #include "serve/api/fields.h"
 #include "serve/api/generation_request.h"
+#include "serve/api/picture_parts.h"
 
 namespace makar {
 namespace {
@@ -88,8 +89,11 @@ Result<GenerationRequest> read_ollama_chat(const Json& body, const RequestContex
     if (body.contains(key)) form[key] = body[key];
   // A message with tool calls may have no content.
   if (form.contains("messages") && form["messages"].is_array())
-    for (Json& message : form["messages"])
+    for (size_t i = 0; i < form["messages"].size(); ++i) {
+      Json& message = form["messages"][i];
       if (message.is_object() && !message.contains("content")) message["content"] = "";
+      MAKAR_CHECK_OK(add_ollama_pictures(message, fmt::format("messages[{}].", i)));
+    }
   if (body.contains("think")) form["chat_template_kwargs"] = {{"enable_thinking", body["think"]}};
   MAKAR_TRY(GenerationRequest request, read_chat_completion(form, context));
   request.shape = std::make_unique<OllamaShape>(context, true);
@@ -111,7 +115,10 @@ Result<GenerationRequest> read_ollama_generate(const Json& body, const RequestCo
     }
     form["messages"] = Json::array();
     if (!system.empty()) form["messages"].push_back({{"role", "system"}, {"content", system}});
-    form["messages"].push_back({{"role", "user"}, {"content", prompt}});
+    Json message = {{"role", "user"}, {"content", prompt}};
+    if (body.contains("images")) message["images"] = body["images"];
+    MAKAR_CHECK_OK(add_ollama_pictures(message, ""));
+    form["messages"].push_back(std::move(message));
     return read_chat_completion(form, context);
   };
   MAKAR_TRY(GenerationRequest request, read());

@@ -112,7 +112,7 @@ Result<GenerationRequest> read_chat_completion(const Json& body, const RequestCo
   request.options.logprobs = logprobs ? top : -1;
 
   ChatInput chat;
-  MAKAR_TRY(chat.messages, read_messages(body));
+  MAKAR_TRY(chat.messages, read_messages(body, &request.pictures));
   MAKAR_TRY(chat.tools, read_tools(body, request.tool_choice));
   MAKAR_TRY(const Json variables, object_field(body, "chat_template_kwargs"));
   if (variables.is_object()) chat.variables = variables;

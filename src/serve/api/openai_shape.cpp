@@ -58,7 +58,7 @@ Result<bool> read_stream(const Json& body, GenerationRequest& request) {
   MAKAR_TRY(request.stream, flag_field(body, "stream"));
   MAKAR_TRY(const Json options, object_field(body, "stream_options"));
   if (!options.is_object()) return false;
-  if (!request.stream) return error_at("stream_options", "is for requests with stream: true");
+  if (!request.stream) return error_at("stream_options", "requires stream: true");
   return flag_field(options, "include_usage");
 }
 

@@ -5,6 +5,7 @@
 #include "llm/session.h"
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
+#include "serve/api/picture_parts.h"
 #include "serve/api/responses_shape.h"
 
 namespace makar {
@@ -14,7 +15,7 @@ Error unsupported(const std::string& place, const std::string& what) {
   return error_of(Error::Kind::kUnsupported, place, "{}", what);
 }
 
-Result<std::string> needed_text(const Json& object, const char* key, const std::string& place) {
+Result<std::string> required_text(const Json& object, const char* key, const std::string& place) {
   if (!object.contains(key) || !object[key].is_string())
     return error_at(place + "." + key, "expected a string");
   return object[key].get<std::string>();
@@ -31,18 +32,23 @@ Status read_item(const Json& item, const std::string& place, Json& messages) {
   if (!item.is_object()) return error_at(place, "expected an object, found {}", kind_of(item));
   MAKAR_TRY(const std::string type, text_field(item, "type", "message"));
   if (type == "message") {
-    MAKAR_TRY(const std::string role, needed_text(item, "role", place));
+    MAKAR_TRY(const std::string role, required_text(item, "role", place));
     if (!item.contains("content")) return error_at(place + ".content", "is missing");
-    MAKAR_TRY(std::string content, read_content(item["content"], place + ".content"));
-    messages.push_back({{"role", role}, {"content", std::move(content)}});
+    const Json& content = item["content"];
+    if (content.is_array() && std::any_of(content.begin(), content.end(), is_picture_part)) {
+      messages.push_back({{"role", role}, {"content", content}});  // read with the other messages
+    } else {
+      MAKAR_TRY(std::string text, read_content(content, place + ".content"));
+      messages.push_back({{"role", role}, {"content", std::move(text)}});
+    }
   } else if (type == "function_call") {
-    MAKAR_TRY(const std::string id, needed_text(item, "call_id", place));
-    MAKAR_TRY(const std::string name, needed_text(item, "name", place));
-    MAKAR_TRY(const std::string arguments, needed_text(item, "arguments", place));
+    MAKAR_TRY(const std::string id, required_text(item, "call_id", place));
+    MAKAR_TRY(const std::string name, required_text(item, "name", place));
+    MAKAR_TRY(const std::string arguments, required_text(item, "arguments", place));
     add_call({{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}},
              messages);
   } else if (type == "function_call_output") {
-    MAKAR_TRY(const std::string id, needed_text(item, "call_id", place));
+    MAKAR_TRY(const std::string id, required_text(item, "call_id", place));
     if (!item.contains("output")) return error_at(place + ".output", "is missing");
     MAKAR_TRY(std::string output, read_content(item["output"], place + ".output"));
     messages.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(output)}});
@@ -73,9 +79,9 @@ Result<Json> read_function_tools(const Json& given) {
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string place = fmt::format("tools[{}]", i);
     if (!given[i].is_object()) return error_at(place, "expected an object, found {}", kind_of(given[i]));
-    MAKAR_TRY(const std::string type, needed_text(given[i], "type", place));
+    MAKAR_TRY(const std::string type, required_text(given[i], "type", place));
     if (type != "function")
-      return unsupported(place + ".type", "the server has no tool " + quote(type) + ": functions alone");
+      return unsupported(place + ".type", "only function tools are supported, got " + quote(type));
     Json function = Json::object();
     for (const char* key : {"name", "description", "parameters"})
       if (given[i].contains(key) && !given[i][key].is_null()) function[key] = given[i][key];
@@ -93,7 +99,7 @@ Status read_tools_of(const Json& body, Json& form) {
   if (!choice.is_object()) return form["tool_choice"] = choice, Done{};
   MAKAR_TRY(const std::string type, text_field(choice, "type"));
   if (type != "function") return unsupported("tool_choice.type", "expected function, got " + quote(type));
-  MAKAR_TRY(const std::string name, needed_text(choice, "name", "tool_choice"));
+  MAKAR_TRY(const std::string name, required_text(choice, "name", "tool_choice"));
   form["tool_choice"] = {{"type", "function"}, {"function", {{"name", name}}}};
   return Done{};
 }
@@ -117,27 +123,28 @@ Status read_include(const Json& body, Json& form) {
     if (what == "message.output_text.logprobs") logprobs = true;
     // Accept and ignore fields of tools that are not supported.
     else if (what != "reasoning.encrypted_content" && what.find("_call") == std::string::npos)
-      return error_at("include", "{} is not known", quote(what));
+      return error_at("include", "{} is not a known value", quote(what));
   }
   MAKAR_TRY(const int64_t top, whole_field(body, "top_logprobs", 0, 20, 0));
   if (logprobs || top > 0) form["logprobs"] = true, form["top_logprobs"] = top;
   return Done{};
 }
 
-Status refuse_what_is_not_there(const Json& body) {
+Status check_unsupported(const Json& body) {
   MAKAR_TRY(const bool background, flag_field(body, "background"));
   if (background)
-    return unsupported("background", "answers are made while the client waits; see /v1/batches");
+    return unsupported("background", "is not supported; use /v1/batches for work without a waiting client");
   for (const char* key : {"conversation", "prompt"})
-    if (body.contains(key)) return unsupported(key, "is not kept here; send the input itself");
+    if (body.contains(key))
+      return unsupported(key, "is not supported: the server does not store it; send the content in input");
   MAKAR_TRY(const std::string truncation, text_field(body, "truncation", "disabled"));
   if (truncation != "disabled" && truncation != "auto")
     return error_at("truncation", "expected auto or disabled, got {}", quote(truncation));
   return Done{};
 }
 
-// Request fields that the answer repeats.
-Json head_of(const Json& body, const GenerationRequest& request) {
+// Request fields that the response repeats.
+Json echoed_fields(const Json& body, const GenerationRequest& request) {
   const auto given = [&](const char* key, const Json& fallback) {
     return body.contains(key) ? body[key] : fallback;
   };
@@ -165,7 +172,7 @@ Result<GenerationRequest> read_response(const Json& body, const RequestContext& 
       "text",    "include",      "response_format", "stream_options", "previous_response_id",
       "n",       "best_of",      "logprobs",        "top_logprobs",   "continue_final_message",
       "metadata"};
-  MAKAR_CHECK_OK(refuse_what_is_not_there(body));
+  MAKAR_CHECK_OK(check_unsupported(body));
   MAKAR_TRY(const bool store, flag_field(body, "store", true));
   MAKAR_TRY(const std::string instructions, text_field(body, "instructions"));
   MAKAR_TRY(const std::string previous, text_field(body, "previous_response_id"));
@@ -176,7 +183,8 @@ Result<GenerationRequest> read_response(const Json& body, const RequestContext& 
     if (!handled.contains(key)) form[key] = value;
   if (!instructions.empty()) messages.push_back({{"role", "system"}, {"content", instructions}});
   if (!previous.empty()) {
-    if (!context.responses) return unsupported("previous_response_id", "responses are not kept here");
+    if (!context.responses)
+      return unsupported("previous_response_id", "this server does not store responses");
     MAKAR_TRY(const Json before, context.responses->conversation(context.owner, previous));
     for (const Json& item : before) MAKAR_CHECK_OK(read_item(item, "previous_response_id", messages));
   }
@@ -195,7 +203,7 @@ Result<GenerationRequest> read_response(const Json& body, const RequestContext& 
   }
   request->drop_oldest = body.value("truncation", Json()) == Json("auto");
   request->shape =
-      std::make_unique<ResponsesShape>(context, head_of(body, *request), form.contains("logprobs"),
+      std::make_unique<ResponsesShape>(context, echoed_fields(body, *request), form.contains("logprobs"),
                                        std::move(input), store ? context.responses : nullptr);
   return request;
 }

@@ -1,6 +1,6 @@
 // The thread that runs batches: one batch at a time, a few lines in flight, each a request with a lower
 // priority than all interactive ones. Every answer is written to disk at once, so a new process resumes where
-// the last one ended.
+// the previous one stopped.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -15,10 +15,10 @@ struct LineResults;
 
 class BatchRunner {
  public:
-  // Runs one batch request. `reply` is answered later from any thread, or dropped.
+  // Starts one request of a batch. `reply` is answered later from any thread, or destroyed unanswered.
   using Send =
       std::function<void(const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply)>;
-  // `together`: lines in flight. The stores must outlive the runner.
+  // `together`: maximum lines in flight. The stores must outlive the runner.
   BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t together);
   ~BatchRunner() { stop(); }
   // Cancels lines in flight; they run again when the batch resumes.

@@ -17,7 +17,7 @@ namespace ssl = boost::asio::ssl;
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr std::string_view kPlainAnswer =
     "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 38\r\n\r\n"
-    "this port speaks TLS: use https://...\n";
+    "this port requires TLS: use https://...\n";
 
 // The stream is shared: each operation holds it until its handler has run, so an operation that the
 // connection no longer waits for (the shutdown of a client that keeps its socket open) never outlives the
@@ -94,7 +94,7 @@ class OpenSslTls : public Tls {
     SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_alpn_select_cb(native, choose_protocol, nullptr);
     const bool known = SSL_CTX_set_cipher_list(native, kCiphers) == 1;
-    check(known, "OpenSSL knows these ciphers");
+    check(known, "OpenSSL supports these ciphers");
     // Never prompt for a passphrase on the terminal.
     SSL_CTX_set_default_passwd_cb(native, [](char*, int, int, void*) { return 0; });
     Transport::Code code;

@@ -239,20 +239,23 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
 }
 
 bool LookRunner::post(WorkItem work, LookRequest request, const ServedModel& model, int32_t adapter,
-                      Done done) {
+                      const EngineLoop* loop, Done done) {
   if (++waiting_ > kMostWaiting) return --waiting_, false;
   const std::shared_ptr<void> place(nullptr, [this](void*) { --waiting_; });  // held until done or dropped
   work.is_long = true;
-  work.run = [this, place, cancelled = work.cancelled, request = std::move(request), &model, adapter,
+  work.run = [this, place, cancelled = work.cancelled, request = std::move(request), &model, adapter, loop,
               done = std::move(done)] {
-    if (!device_) {
+    std::optional<Turns::Turn> turn;
+    if (loop && !loop->device().memory().is_host()) {
+      turn.emplace(loop->turns());
+    } else if (!device_) {
       const int cores = static_cast<int>(std::thread::hardware_concurrency());
       device_ = std::make_unique<CpuDevice>(std::max(cores / 2, 1));
     }
     WorkBudget budget(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), cancelled);
     auto found = [&]() -> Result<Json> {
       try {
-        return look_inside(request, model, *device_, adapter, &budget);
+        return look_inside(request, model, turn ? loop->device() : *device_, adapter, &budget);
       } catch (const std::exception& e) {
         return error_of(Error::Kind::kIo, "look", "internal error: {}", e.what());
       }

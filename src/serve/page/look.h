@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "kernels/cpu_device.h"
+#include "serve/engine_loop.h"
 #include "serve/prepare.h"
 #include "serve/workers.h"
 
@@ -36,16 +37,17 @@ Json look_positions(Context& ctx, const Model& model, const StackSpec& stack, in
 // Values quantized to bytes within [low, high], in base64; enough for images.
 Json byte_matrix(const float* values, int64_t rows, int64_t columns);
 
-// Runs looks one at a time on a separate thread, with a small pool at a lower priority than the engine: a
-// look is one forward pass that records attention and cannot be split into steps, so it must not delay
-// streams.
+// Runs looks one at a time on a separate thread. On the CPU they have a small pool at a lower priority than
+// the engine: a look is one forward pass that records attention and cannot be split into steps, so it must
+// not delay streams. On another device a look takes one turn of the engines.
 class LookRunner {
  public:
   using Done = std::function<void(Result<Json>)>;  // called on the runner's thread
   LookRunner() : worker_(0, 1) {}
-  // Uses the caller and cancel flag of `work`; sets `work.run`. The model must outlive the look. False: the
-  // queue is full, or the runner is stopped.
-  bool post(WorkItem work, LookRequest request, const ServedModel& model, int32_t adapter, Done done);
+  // Uses the caller and cancel flag of `work`; sets `work.run`. The model and the loop of its engine (null:
+  // on the CPU) must outlive the look. False: the queue is full, or the runner is stopped.
+  bool post(WorkItem work, LookRequest request, const ServedModel& model, int32_t adapter,
+            const EngineLoop* loop, Done done);
   void stop() { worker_.stop(); }
 
  private:

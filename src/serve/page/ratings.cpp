@@ -113,7 +113,11 @@ Result<Json> RatingDesk::next(const std::string& study, const std::string& rater
     Json answers = Json::array();
     for (const size_t answer : blind_order(rater, index, item.answers.size()))
       answers.push_back(item.answers[answer]);
-    out.update({{"item", index}, {"kind", name(item.kind)}, {"prompt", item.prompt}, {"answers", answers}});
+    out.update({{"item", index},
+                {"kind", name(item.kind)},
+                {"prompt", item.prompt},
+                {"answers", answers},
+                {"scales", item.scales}});
     break;
   }
   return out;

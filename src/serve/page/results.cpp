@@ -54,7 +54,7 @@ Result<Json> read_results(const std::string& folder, const std::string& name) {
   MAKAR_TRY(const std::string text, read_file(path, kResultsBytes));
   MAKAR_TRY(const Json file, parse_json(text, name + "/results.json", {kResultsBytes, 64}));
   if (!file.is_object() || !file.contains("results") || !file["results"].is_object())
-    return error_at(name + "/results.json", "is no results file: expected an object with 'results'");
+    return error_at(name + "/results.json", "is not a results file: expected an object with 'results'");
   Json rows = Json::array();
   for (const auto& [task, scores] : file["results"].items()) {
     if (!scores.is_object()) continue;

@@ -21,7 +21,7 @@ Status Store::prefer(const std::string& owner, int64_t chosen, const std::vector
                        "AND a.conversation IN (SELECT id FROM conversations WHERE owner = ?)",
                        {chosen, other, owner}));
     if (pair.empty())
-      return error_at("rejected", "{} and {} are no two answers to one message", chosen, other);
+      return error_at("rejected", "{} and {} are not two answers to the same message", chosen, other);
     // A new choice replaces the opposite one.
     MAKAR_CHECK_OK(
         database_.run("DELETE FROM preferences WHERE chosen = ? AND rejected = ?", {other, chosen}));

@@ -58,7 +58,8 @@ void look(ServeContext& server, Call& call) {
     if (!found.ok()) return send_error(*moved, found.error());
     send_json(*moved, *found);
   };
-  if (!server.looks.post(std::move(item), *request, moved->model.served(), moved->model.adapter, send))
+  if (!server.looks.post(std::move(item), *request, moved->model.served(), moved->model.adapter,
+                         &moved->model.loop(), send))
     send(error_of(Error::Kind::kLimit, "time", "too many looks inside are waiting; try again later"));
 }
 

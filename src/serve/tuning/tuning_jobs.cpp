@@ -205,7 +205,7 @@ void TuningJobs::change(const std::string& id, const Json& fields) {
   const std::lock_guard lock(mutex_);
   Entry& entry = jobs_.at(id);
   for (const auto& [key, value] : fields.items()) entry.job[key] = value;
-  (void)save(entry);  // a full disk: the job goes on, and is repeated by the next server
+  (void)save(entry);  // a full disk: the job continues, and the next server repeats it
 }
 
 void TuningJobs::note(const std::string& id, const Json& event) const {

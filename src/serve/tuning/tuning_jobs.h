@@ -1,6 +1,6 @@
-// Fine-tuning jobs beside serving: records in the folder of the file store, and the thread that runs one job
-// at a time as a process of its own with fewer rights to the machine (threads, memory, priority). A job that
-// a server leaves unfinished is resumed by the next one from its last checkpoint.
+// Fine-tuning jobs while serving: records in the folder of the file store, and the thread that runs one job
+// at a time in a separate process with limited threads, memory and priority. A job that a server leaves
+// unfinished is resumed by the next one from its last checkpoint.
 #pragma once
 #include <condition_variable>
 #include <functional>
@@ -32,7 +32,7 @@ class TuningJobs {
   // The store must outlive this object.
   TuningJobs(FileStore& files, TuningOptions options);
   ~TuningJobs() { stop(); }
-  // Stops the running process after its checkpoint; the job goes on with the next server.
+  // Stops the running process after its checkpoint; the next server resumes the job.
   void stop();
 
   Result<Json> create(const std::string& owner, const Json& body);
@@ -75,7 +75,7 @@ class TuningJobs {
 };
 
 // Starts a program in its own process group, with lower priority, a limit on allocated memory, and its output
-// in `log`; it is ended when the calling thread's process dies. Returns the process id.
+// in `log`; it is killed when the parent process ends. Returns the process id.
 Result<int> start_limited(const std::vector<std::string>& command, const std::string& log, int64_t memory);
 
 }  // namespace makar

@@ -71,7 +71,7 @@ class Budget {
   }
   void give(size_t bytes) { held_ -= static_cast<int64_t>(bytes); }
   // Fails before an allocation of `bytes` that would exceed the budget.
-  void foresee(size_t bytes) const {
+  void check_allocation(size_t bytes) const {
     if (bytes > static_cast<size_t>(memory_) || held_ + static_cast<int64_t>(bytes) > memory_)
       fail_limit("the template holds more memory than its limit");
   }

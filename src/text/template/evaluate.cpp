@@ -95,7 +95,7 @@ Value Interpreter::evaluate_node(const Expression& e) {
       Traced out;
       for (const Expression* c : e.children) {
         const Traced part = print(evaluate(*c), heap);
-        budget.foresee(out.size() + part.size());
+        budget.check_allocation(out.size() + part.size());
         out.append(part);
       }
       return heap.string(std::move(out));
@@ -226,7 +226,7 @@ Value Interpreter::attribute(const Value& object, const std::string& name) {
   if (object.is(Kind::kNamespace))
     if (const Value* v = object.dict().find(name)) return *v;
   if (name.starts_with("__"))
-    fail(fmt::format("the attribute '{}' is out of bounds: templates see data only", name));
+    fail(fmt::format("the attribute '{}' is not allowed: templates can access data only", name));
   if (has_method(object, name)) return heap.method(object, name);
   return undefined(fmt::format("{} has no attribute '{}'", type_name(object), name));
 }

@@ -187,7 +187,7 @@ void Interpreter::assign(const std::vector<std::string>& targets, Value value) {
     for (Scope* s = scope_.get(); s && owner.is_undefined(); s = s->parent.get())
       if (const Value* found = s->find(target.substr(0, dot))) owner = *found;
     if (!owner.is(Kind::kNamespace))
-      fail(fmt::format("'{}' is no namespace; attributes can be set on namespace(...) only",
+      fail(fmt::format("'{}' is not a namespace; attributes can be set on namespace(...) only",
                        target.substr(0, dot)));
     const std::string name = target.substr(dot + 1);
     for (auto& [k, old] : owner.dict().items)

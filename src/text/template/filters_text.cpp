@@ -131,7 +131,7 @@ Value indent_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const std::vector<Value> lines = split_lines(text, false, in);
   for (size_t i = 0; i < lines.size(); ++i) {
     in.budget.touch(by.size());
-    in.budget.foresee(out.size() + lines[i].traced().size() + by.size() + 1);
+    in.budget.check_allocation(out.size() + lines[i].traced().size() + by.size() + 1);
     if (i) out.append("\n", kFromTemplate);
     if (i == 0 ? first : blank || !lines[i].traced().empty()) out.append(by);
     out.append(lines[i].traced());

@@ -55,7 +55,7 @@ Value format_percent(const Traced& format, const Arguments& arguments, Interpret
       int n = otherwise;
       for (; p < s.size() && std::isdigit(static_cast<unsigned char>(s[p])); ++p) {
         n = std::max(n, 0) * 10 + (s[p] - '0');
-        if (n > kMaxWidth) fail_limit("the format asks for too wide a field");
+        if (n > kMaxWidth) fail_limit("a field of the format is too wide");
       }
       return n;
     };
@@ -88,7 +88,7 @@ Value format_percent(const Traced& format, const Arguments& arguments, Interpret
     } else {
       fail(fmt::format("the conversion %{} is not supported", c));
     }
-    in.budget.foresee(out.size());
+    in.budget.check_allocation(out.size());
   }
   return in.heap.string(std::move(out));
 }
@@ -123,7 +123,7 @@ Value format_braces(const Traced& format, const Arguments& arguments, Interprete
     const Value* v = arguments.get(at, field);
     if (!v) fail("the format names '" + field + "', which is not given");
     const Traced part = print(*v, in.heap);
-    in.budget.foresee(out.size() + part.size());
+    in.budget.check_allocation(out.size() + part.size());
     out.append(part);
     i = close + 1;
   }

@@ -28,7 +28,7 @@ Value Interpreter::call_function(const std::string& name, const Arguments& a) {
     const __int128 count = step > 0 ? (span + step - 1) / step : (-span - step - 1) / -step;
     if (count > 100'000) fail_limit("range is longer than 100000");
     std::vector<Value> items;
-    if (count > 0) budget.foresee(static_cast<size_t>(count) * sizeof(Value));
+    if (count > 0) budget.check_allocation(static_cast<size_t>(count) * sizeof(Value));
     for (int64_t i = 0; i < static_cast<int64_t>(count); ++i)
       items.push_back(Value::integer(static_cast<int64_t>(v[0] + i * step)));
     budget.spend(static_cast<int64_t>(items.size() >> 2));

@@ -89,7 +89,7 @@ Value fill(const Traced& t, const Arguments& a, const std::string& name, Interpr
   const int64_t width = whole(a.need(0, "width"), "the width"),
                 missing = width - static_cast<int64_t>(count_code_points(t.text()));
   if (missing <= 0) return in.heap.string(t);
-  in.budget.foresee(static_cast<size_t>(missing));
+  in.budget.check_allocation(static_cast<size_t>(missing));
   const Traced pad(std::string(static_cast<size_t>(missing), name == "zfill" ? '0' : ' '));
   const size_t sign = name == "zfill" && !t.empty() && (t.text()[0] == '-' || t.text()[0] == '+') ? 1 : 0;
   Traced out = name == "ljust" ? t : t.slice(0, sign);

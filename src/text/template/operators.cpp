@@ -64,7 +64,7 @@ Value repeat(const Value& v, int64_t times, Interpreter& in) {
   const auto n = static_cast<size_t>(std::max<int64_t>(times, 0));
   const size_t unit = v.is_string() ? v.traced().size() : v.items().size() * sizeof(Value);
   if (unit != 0 && n > (size_t{1} << 40) / unit) fail_limit("a repetition is too long");
-  in.budget.foresee(n * unit);
+  in.budget.check_allocation(n * unit);
   in.budget.touch(n * unit);
   if (v.is_string()) {
     Traced out;
@@ -86,14 +86,14 @@ Value arithmetic(const std::string& op, const Value& a, const Value& b, Interpre
   }
   if (op == "+" && a.is_string() && b.is_string()) {
     const size_t size = a.traced().size() + b.traced().size();
-    in.budget.foresee(size);
+    in.budget.check_allocation(size);
     in.budget.touch(size);
     Traced out = a.traced();
     out.append(b.traced());
     return in.heap.string(std::move(out));
   }
   if (op == "+" && a.is_sequence() && a.kind() == b.kind()) {
-    in.budget.foresee((a.items().size() + b.items().size()) * sizeof(Value));
+    in.budget.check_allocation((a.items().size() + b.items().size()) * sizeof(Value));
     in.budget.touch((a.items().size() + b.items().size()) * sizeof(Value));
     std::vector<Value> items = a.items();
     items.insert(items.end(), b.items().begin(), b.items().end());
@@ -161,7 +161,7 @@ Value slice(const Value& v, const Value* start, const Value* stop, const Value* 
   };
   if (v.is_sequence()) {
     std::vector<Value> items;
-    if (by > 0 && to > from) in.budget.foresee(static_cast<size_t>(to - from) * sizeof(Value));
+    if (by > 0 && to > from) in.budget.check_allocation(static_cast<size_t>(to - from) * sizeof(Value));
     each([&](int64_t i) { items.push_back(v.items()[i]); });
     in.budget.touch(items.size() * sizeof(Value));
     return in.heap.list(std::move(items), v.kind()).marked(v.origin());
@@ -171,7 +171,7 @@ Value slice(const Value& v, const Value* start, const Value* stop, const Value* 
   const bool ascii = static_cast<size_t>(n) == t.size();
   std::vector<uint32_t> starts;  // start of each character, unless all are single bytes
   if (!ascii) {
-    in.budget.foresee(static_cast<size_t>(n) * sizeof(uint32_t));
+    in.budget.check_allocation(static_cast<size_t>(n) * sizeof(uint32_t));
     for (size_t i = 0; i < t.size(); i += utf8_size(t.text()[i])) starts.push_back(static_cast<uint32_t>(i));
   }
   starts.push_back(static_cast<uint32_t>(t.size()));

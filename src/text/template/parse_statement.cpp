@@ -89,7 +89,7 @@ Statement* Parser::parse_statement() {
     return s;
   }
   if (name == "break" || name == "continue") {
-    if (loops_ == 0) fail_at(at, "'" + name + "' stands outside a loop");
+    if (loops_ == 0) fail_at(at, "'" + name + "' is outside a loop");
     expect_block_end();
     return make(name == "break" ? Statement::Type::kBreak : Statement::Type::kContinue, at);
   }

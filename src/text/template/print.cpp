@@ -25,7 +25,7 @@ class Writer {
  private:
   void reserve(size_t bytes) {
     heap_.budget.touch(bytes);
-    heap_.budget.foresee(out_.size() + bytes);
+    heap_.budget.check_allocation(out_.size() + bytes);
   }
   Heap& heap_;
   Traced out_;

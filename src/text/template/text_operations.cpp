@@ -52,7 +52,7 @@ Traced replace(const Traced& text, const Traced& from, const Traced& to, int64_t
   size_t at = 0;
   const auto reserve = [&] {
     in.budget.touch(to.size());
-    in.budget.foresee(out.size() + to.size());
+    in.budget.check_allocation(out.size() + to.size());
   };
   if (from.empty()) {
     for (size_t i = 0; i <= s.size() && count != 0; --count) {
@@ -106,7 +106,7 @@ std::vector<Value> split(const Traced& text, const std::string* separator, int64
       at = end + strip_range(std::string_view(s).substr(end), true, false).begin;
     }
   }
-  in.budget.foresee(parts.size() * sizeof(Value));
+  in.budget.check_allocation(parts.size() * sizeof(Value));
   in.budget.spend(static_cast<int64_t>(parts.size()));
   std::vector<Value> out;
   for (const auto& [begin, end] : parts) out.push_back(in.heap.string(text.slice(begin, end)));
@@ -132,7 +132,7 @@ Traced join(const std::vector<Value>& items, const Traced& separator, Interprete
   for (size_t i = 0; i < items.size(); ++i) {
     const Traced part = print(items[i], in.heap);
     in.budget.touch(part.size() + separator.size());
-    in.budget.foresee(out.size() + part.size() + separator.size());
+    in.budget.check_allocation(out.size() + part.size() + separator.size());
     if (i) out.append(separator);
     out.append(part);
   }

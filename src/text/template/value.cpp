@@ -243,10 +243,10 @@ std::vector<Value> iterate(const Value& v, Heap& heap) {
     case Kind::kList:
     case Kind::kTuple:
       heap.budget.spend(static_cast<int64_t>(v.items().size() >> 3));
-      heap.budget.foresee(v.items().size() * sizeof(Value));
+      heap.budget.check_allocation(v.items().size() * sizeof(Value));
       return v.items();
     case Kind::kDict:
-      heap.budget.foresee(v.dict().items.size() * sizeof(Value));
+      heap.budget.check_allocation(v.dict().items.size() * sizeof(Value));
       for (const auto& item : v.dict().items) out.push_back(item.first);
       return out;
     case Kind::kString: {

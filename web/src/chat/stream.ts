@@ -81,6 +81,13 @@ function emptyAnswer(): Answer {
   return { content: "", tokens: [], toolCalls: [], finish: "", begun: performance.now(), seconds: 0, context: 0 };
 }
 
+// The content of a message in the request: parts, if it has pictures.
+function contentOf({ content, meta }: Message): string | object[] {
+  if (!meta.pictures?.length) return content;
+  const pictures = meta.pictures.map(({ url }) => ({ type: "image_url", image_url: { url } }));
+  return [...pictures, ...(content ? [{ type: "text", text: content }] : [])];
+}
+
 export async function streamAnswers(r: AnswerRequest): Promise<void> {
   const continues = r.branch[r.branch.length - 1]?.role === "assistant";
   const { seed, n, ...sampling } = r.sampling;
@@ -88,7 +95,7 @@ export async function streamAnswers(r: AnswerRequest): Promise<void> {
   const answers = Array.from({ length: count }, emptyAnswer);
   const messages = [
     ...(r.system ? [{ role: "system", content: r.system }] : []),
-    ...r.branch.map((m) => ({ role: m.role, content: m.content })),
+    ...r.branch.map((m) => ({ role: m.role, content: contentOf(m) })),
   ];
   const base = {
     model: r.model.id,
@@ -111,6 +118,7 @@ export async function streamAnswers(r: AnswerRequest): Promise<void> {
     await follow("/v1/chat/completions", chat);
   } catch (error) {
     if (!(error instanceof ApiError && error.code === "unsupported" && error.param === "messages")) throw error;
+    if (messages.some((m) => typeof m.content !== "string")) throw error;
     r.onPlain();
     const prompt = messages.map((m) => m.content).join("");
     await follow("/v1/completions", { ...base, prompt, logprobs: 5 });

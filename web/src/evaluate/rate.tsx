@@ -5,7 +5,7 @@ import { keep, kept } from "../state";
 import { number, words } from "../strings";
 import type { StudyReport } from "../types";
 import { Trouble } from "../ui/controls";
-import { RateItem } from "./rate_item";
+import { namedScales, RateItem } from "./rate_item";
 
 interface ListedStudy {
   name: string;
@@ -50,7 +50,7 @@ function Report({ study }: { study: string }) {
                 <tr>
                   <th scope="col">{words.evaluate.system}</th>
                   <th scope="col">{words.evaluate.winRate}</th>
-                  {words.evaluate.scales.map(([id, name]) => (
+                  {namedScales(report.scales).map(([id, name]) => (
                     <th scope="col" key={id}>
                       {name}
                     </th>
@@ -62,7 +62,7 @@ function Report({ study }: { study: string }) {
                   <tr key={name}>
                     <td>{name}</td>
                     <td class="number">{figure(row.win_rate)}</td>
-                    {words.evaluate.scales.map(([id]) => (
+                    {namedScales(report.scales).map(([id]) => (
                       <td class="number" key={id}>
                         {figure(row[id])}
                       </td>

@@ -5,6 +5,13 @@ import { words } from "../strings";
 import type { StudyStep } from "../types";
 import { Trouble } from "../ui/controls";
 
+// The scales of an item with the names that the page shows; a name of the study's own stays as it is.
+export function namedScales(ids: string[] | undefined): [string, string][] {
+  const names = [...words.evaluate.scales, ...words.evaluate.qualities];
+  if (!ids) return words.evaluate.scales;
+  return ids.map((id) => [id, names.find(([known]) => known === id)?.[1] ?? id]);
+}
+
 const letter = (i: number) => String.fromCharCode(65 + i);
 type Scales = Record<string, number>;
 
@@ -62,7 +69,8 @@ export function RateItem({ study, rater }: { study: string; rater: string }) {
   const { item, answers, kind, prompt } = step;
   if (item === undefined || !answers || !kind) return <p role="status">{words.evaluate.allRated(step.total)}</p>;
 
-  const scaled = scales.every((s) => words.evaluate.scales.every(([id]) => s[id] !== undefined));
+  const shown = namedScales(step.scales);
+  const scaled = scales.every((s) => shown.every(([id]) => s[id] !== undefined));
   const touched = scales.some((s) => Object.keys(s).length > 0);
   const ranked = ranks.every((r) => r !== undefined);
   // Scales beside a comparison may be left out, but not in part.
@@ -126,7 +134,7 @@ export function RateItem({ study, rater }: { study: string; rater: string }) {
                 onChange={(value) => setRanks(ranks.map((r, j) => (j === i ? value : r)))}
               />
             )}
-            {words.evaluate.scales.map(([id, name]) => (
+            {shown.map(([id, name]) => (
               <Radios
                 key={id}
                 label={name}

@@ -58,7 +58,7 @@ inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t l
   };
   int64_t p = 0;
   for (; p + 4 <= k; p += 4) {
-    // Worth 4 %: the panels come from the second cache and further.
+    // Gains 4 %: the panels are in the L2 cache or further away.
     for (int line = 0; line < 2; ++line) __builtin_prefetch(a + 256 + 16 * line);
     for (int line = 0; line < 3; ++line) __builtin_prefetch(b + 192 + 16 * line);
     step(), step(), step(), step();
@@ -80,7 +80,7 @@ inline void rows_step(float32x4_t (&acc)[P][M][3], const float32x4_t (&a)[M], co
   }
 }
 
-// M rows of A as they stand (k contiguous) by P panels at once, so that enough accumulators are in flight.
+// M unpacked rows of A (k contiguous) by P panels at once, so that enough accumulators are in flight.
 template <int M, int P, class T>
 inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c,
                       int64_t ldc, bool accumulate) {
@@ -108,11 +108,11 @@ inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_
       for (int j = 0; j < 3; ++j) vst1q_f32(c + i * ldc + q * kNr + 4 * j, acc[q][i][j]);
 }
 
-// One row by f16 panels, for finite weights. Converting takes the one pipe that has the instruction two
-// cycles for four weights, and would be slower than memory. So a third is converted, and of the rest the bits
-// are moved into place: sign to the top, exponent and fraction three bits down. That reads as weight *
-// 2^-112; the activation times 2^112 makes up for it exactly. Columns 4, 6, 8, 10 and 5, 7, 9, 11 stand in
-// the upper halves of words loaded at 6 and 8 bytes.
+// One row by f16 panels, for finite weights. Only one pipe converts, at two cycles per four weights,
+// which is slower than memory. So a third of the weights is converted; for the rest, the bits are moved into
+// place: the sign to the top, exponent and fraction three bits down. The result is weight * 2^-112, which the
+// activation times 2^112 compensates exactly. Columns 4, 6, 8, 10 and 5, 7, 9, 11 are in the upper halves of
+// words loaded at 6 and 8 bytes.
 struct HalfRow {
   float32x4_t low, even, odd;  // columns 0..3; 4, 6, 8, 10; 5, 7, 9, 11
 };

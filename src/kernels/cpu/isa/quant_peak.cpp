@@ -9,7 +9,7 @@ namespace {
 // Enough independent sums to hide the latency of all known cores, few enough for their registers.
 constexpr int kSums = 12;
 
-// A value that the compiler does not know.
+// A value that the compiler cannot constant-fold.
 template <class T>
 inline void hide(T& x) {
 #if defined(MAKAR_ISA_neon)

@@ -1,0 +1,103 @@
+// makar caption: a sentence about each picture, by a captioning model or a model that answers questions about
+// pictures.
+#include <fmt/format.h>
+
+#include "cli/model_options.h"
+#include "cli/run.h"
+#include "llm/pictures.h"
+
+namespace makar {
+namespace {
+
+Result<std::unique_ptr<TextGeneration>> begin_caption(Engine& engine, const LanguageModel& language,
+                                                      const std::string& path, const std::string& prompt,
+                                                      TextGenerationOptions o) {
+  MAKAR_TRY(o.pictures, read_pictures(language, {path}));
+  std::vector<int64_t> ids;
+  if (language.places_pictures()) {
+    ChatInput input;
+    input.messages = Json::array({picture_message(1, prompt)});
+    input.add_generation_prompt = true;
+    MAKAR_TRY(ids, encode_chat_with_pictures(language, input, *o.pictures));
+  } else {
+    MAKAR_TRY(ids, encode_with_pictures(language, language.spec().pictures ? prompt : "", *o.pictures));
+  }
+  return TextGeneration::begin(engine, language, std::move(ids), o);
+}
+
+std::string trimmed(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+}  // namespace
+
+int run_caption(const std::vector<std::string>& arguments) {
+  ModelOptions model;
+  GenerationFlags flags;
+  flags.generation.max_new_tokens = 64;
+  std::vector<std::string> images;
+  std::string prompt = "Describe this picture in one sentence.";
+  bool json = false;
+  Options options("caption", "Describe pictures: one line per picture.", "makar caption -m MODEL photo.jpg");
+  model.declare(options);
+  declare_device(options, model.device);
+  model.declare_chat(options);
+  options.group("Pictures");
+  options.positional("IMAGE", &images, "one or more files: JPEG, PNG or WebP");
+  options.add("-p --prompt", &prompt, "the question to a model that reads text and pictures, such as LLaVA",
+              "TEXT");
+  options.group("Output");
+  options.add("--json --jsonl", &json, "print one {\"image\", \"caption\"} object per line");
+  flags.declare(options);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status status = flags.check(options); !status.ok()) return report(status.error()), 2;
+  const auto compute = model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto budget = flags.engine.budget();
+  if (!budget.ok()) return report(budget.error()), 2;
+  const auto language = open_model(model, device, *budget);
+  if (!language.ok()) return report(language.error());
+  if (!language->spec().reads_pictures() || language->spec().head.kind != HeadKind::kCausalLm)
+    return report(error_of(Error::Kind::kUnsupported, model.model,
+                           "a {} does not describe pictures; captioning models and LLaVA do",
+                           language->spec().architecture));
+  if (!language->spec().pictures && options.given("--prompt"))
+    warn("--prompt has no effect: this model reads no text beside the picture");
+  if (!language->has_tokenizer())
+    return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
+  if (const Status status = flags.prepare(*language, device); !status.ok()) return report(status.error());
+  const auto engine_options = flags.engine_options(language->model());
+  if (!engine_options.ok()) return report(engine_options.error()), 2;
+  Engine engine(language->model(), device, *engine_options);
+  flags.generation.fit = true;
+  int code = 0;
+  constexpr size_t kTogether = 8;
+  for (size_t from = 0; from < images.size(); from += kTogether) {
+    std::vector<Result<std::unique_ptr<TextGeneration>>> all;
+    const size_t to = std::min(images.size(), from + kTogether);
+    for (size_t i = from; i < to; ++i)
+      all.push_back(begin_caption(engine, *language, images[i], prompt, flags.generation));
+    for (size_t i = from; i < to; ++i) {
+      auto& one = all[i - from];
+      while (one.ok() && !(*one)->done() && engine.step()) {
+      }
+      const auto result = one.ok() ? (*one)->finish() : Result<TextGenerationResult>(one.error());
+      if (!result.ok()) {
+        code = report(result.error());
+        continue;
+      }
+      for (const GeneratedText& answer : result->answers) {
+        const std::string text = trimmed(answer.text);
+        const std::string line = json                ? Json{{"image", images[i]}, {"caption", text}}.dump()
+                                 : images.size() > 1 ? images[i] + ": " + text
+                                                     : text;
+        if (!print_out(line + "\n")) return code;
+      }
+    }
+  }
+  return code;
+}
+
+}  // namespace makar

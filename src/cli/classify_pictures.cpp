@@ -1,0 +1,137 @@
+// makar classify image: pictures by labels given in words (CLIP), or by those of an image classifier.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "cli/model_options.h"
+#include "cli/run.h"
+#include "llm/classify.h"
+#include "llm/embed.h"
+#include "llm/pictures.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostLabels = 10000;
+
+Result<std::vector<std::string>> split_labels(const std::string& text) {
+  std::vector<std::string> labels;
+  std::istringstream in(text);
+  for (std::string label; std::getline(in, label, ',');) {
+    const size_t first = label.find_first_not_of(" \t"), last = label.find_last_not_of(" \t");
+    if (first != std::string::npos) labels.push_back(label.substr(first, last - first + 1));
+  }
+  if (labels.empty() || labels.size() > kMostLabels)
+    return error_at("--labels", "expected 1 to {} labels separated by commas, got {}", kMostLabels,
+                    labels.size());
+  return labels;
+}
+
+// Replaces each {} of the template.
+std::string described(const std::string& pattern, const std::string& label) {
+  std::string out = pattern;
+  for (size_t at = 0; (at = out.find("{}", at)) != std::string::npos; at += label.size())
+    out.replace(at, 2, label);
+  return out;
+}
+
+struct PictureLabels {
+  std::vector<std::string> names;
+  Tensor texts;  // CLIP: the vectors of the labels
+};
+
+Result<PictureLabels> open_labels(const LanguageModel& language, Device& device, const std::string& labels,
+                                  const std::string& pattern) {
+  const bool compares = language.spec().head.kind == HeadKind::kContrastive;
+  if (!compares && !labels.empty())
+    return error_of(Error::Kind::kUnsupported, "--labels",
+                    "a {} does not compare pictures with words; CLIP does", language.spec().architecture);
+  if (!compares) return PictureLabels{label_names(language.spec()), {}};
+  if (labels.empty()) return error_at("--labels", "is needed: CLIP compares a picture with words");
+  if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, "model", "has no tokenizer");
+  PictureLabels out;
+  MAKAR_TRY(out.names, split_labels(labels));
+  std::vector<std::string> texts;
+  for (const std::string& name : out.names) texts.push_back(described(pattern, name));
+  Engine engine(language.model(), device, Embedder::engine_options());
+  MAKAR_TRY(const Tensor vectors, embed(engine, language, texts, {}));
+  out.texts = vectors.to(device.memory());
+  return out;
+}
+
+// {"image", "labels": [{"label", "score"}]}, the most probable first.
+Result<Json> classify_picture(const LanguageModel& language, Device& device, const std::string& path,
+                              const PictureLabels& labels, int64_t top) {
+  MAKAR_TRY(const auto pictures, read_pictures(language, {path}));
+  Tensor logits;
+  if (labels.texts.defined()) {
+    MAKAR_TRY(const Tensor vectors, picture_vectors(language, device, *pictures));
+    Context ctx{device};
+    logits = language.model().contrast(ctx, vectors.to(device.memory()), labels.texts).host();
+  } else {
+    MAKAR_TRY(logits, picture_logits(language, device, *pictures));
+  }
+  const auto scores = class_probabilities({logits.span().begin(), logits.span().end()}, false);
+  std::vector<size_t> order(scores.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  Json list = Json::array();
+  for (size_t i = 0; i < order.size() && static_cast<int64_t>(i) < top; ++i)
+    list.push_back({{"label", labels.names[order[i]]}, {"score", scores[order[i]]}});
+  return Json{{"image", path}, {"labels", std::move(list)}};
+}
+
+}  // namespace
+
+int run_classify_pictures(const std::vector<std::string>& arguments) {
+  ModelOptions model;
+  std::vector<std::string> images;
+  std::string labels, pattern = "{}";
+  int64_t top = 5;
+  bool json = false;
+  Options options(
+      "classify image",
+      "Classify pictures: CLIP compares them with labels in words, an image classifier has its own.",
+      "makar classify -m MODEL --labels \"a cat,a dog\" photo.jpg");
+  model.declare(options);
+  declare_device(options, model.device);
+  options.group("Pictures");
+  options.positional("IMAGE", &images, "one or more files: JPEG, PNG or WebP");
+  options.add("--labels", &labels, "labels for CLIP, separated by commas", "LIST");
+  options.add("--template", &pattern, "the text that a label becomes, such as 'a photo of {}'", "TEXT");
+  options.group("Output");
+  options.add("--top", &top, "print this many labels per picture", "N");
+  options.add("--json --jsonl", &json, "print one {\"image\", \"labels\"} object per line");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (top < 1) return report(error_at("--top", "must be at least 1, got {}", top)), 2;
+  if (pattern.find("{}") == std::string::npos)
+    return report(error_at("--template", "must contain {{}}, the place of the label")), 2;
+  const auto compute = model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto language = open_model(model, device);
+  if (!language.ok()) return report(language.error());
+  const auto known = open_labels(*language, device, labels, pattern);
+  if (!known.ok()) return report(known.error());
+  int code = 0;
+  for (const std::string& path : images) {
+    const auto result = classify_picture(*language, device, path, *known, top);
+    if (!result.ok()) {
+      code = report(result.error());
+      continue;
+    }
+    if (json) {
+      if (!print_out(result->dump() + "\n")) break;
+      continue;
+    }
+    std::string line = path + ":";
+    for (const Json& one : (*result)["labels"])
+      line += fmt::format("{} {} {:.4f}", line.ends_with(':') ? "" : ",", one["label"].get<std::string>(),
+                          one["score"].get<double>());
+    if (!print_out(line + "\n")) break;
+  }
+  return code;
+}
+
+}  // namespace makar

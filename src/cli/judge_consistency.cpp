@@ -1,0 +1,170 @@
+// makar judge selfcheck and makar judge qag: whether texts support each other.
+#include <fmt/format.h>
+
+#include "base/progress.h"
+#include "cli/judge.h"
+#include "cli/metrics_input.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+#include "eval/consistency.h"
+#include "llm/token_vectors.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kSentenceTokens = 512;  // of a sentence
+
+// The scores of the sentences of one answer against its samples.
+using SelfCheck = std::function<Result<std::vector<double>>(const std::vector<std::string>& sentences,
+                                                            const std::vector<std::string>& samples)>;
+
+struct SelfCheckFiles {
+  std::vector<std::string> answers;
+  std::vector<Cell> samples;
+};
+
+int report_selfcheck(const SelfCheckFiles& files, const std::string& by, bool json,
+                     const SelfCheck& check_one) {
+  Json items = Json::array();
+  double sum = 0, count = 0;
+  Progress progress(json);
+  for (size_t i = 0; i < files.answers.size(); ++i) {
+    progress.show("checking", i, files.answers.size());
+    const auto sentences = sentences_of(files.answers[i]);
+    Result<std::vector<double>> scores = std::vector<double>();
+    if (!sentences.empty()) scores = check_one(sentences, files.samples[i]);
+    if (!scores.ok()) return report(scores.error().in(fmt::format("item {}", i)));
+    Json parts = Json::array();
+    for (size_t s = 0; s < sentences.size(); ++s) {
+      parts.push_back({{"sentence", sentences[s]}, {"inconsistency", (*scores)[s]}});
+      sum += (*scores)[s], ++count;
+    }
+    items.push_back(parts);
+  }
+  const double mean = count > 0 ? sum / count : 0;
+  if (json)
+    return print_out(dump(Json{{"inconsistency", mean}, {"by", by}, {"items", items}}) + "\n") ? 0 : 1;
+  return print_out(
+             fmt::format("inconsistency {:.4f}, mean of {} sentences\n", mean, static_cast<int64_t>(count)))
+             ? 0
+             : 1;
+}
+
+int selfcheck_with_encoder(const JudgeCommand& c, const SelfCheckFiles& files) {
+  const auto compute = c.flags.model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  const auto language = open_model(c.flags.model, **compute);
+  if (!language.ok()) return report(language.error());
+  if (!language->has_tokenizer())
+    return report(error_of(Error::Kind::kNotFound, c.flags.model.model, "has no tokenizer"));
+  const auto encoder = TokenEncoder::make(*language, **compute, -1);
+  if (!encoder.ok()) return report(encoder.error()), 2;
+  const auto vectors = [&](const std::string& text) -> Result<TokenVectors> {
+    MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(*language, text, kSentenceTokens));
+    return (*encoder)(tokens);
+  };
+  return report_selfcheck(files, "bertscore", c.json, [&](const auto& sentences, const auto& samples) {
+    return selfcheck_by_vectors(vectors, sentences, samples);
+  });
+}
+
+Result<SelfCheckFiles> read_selfcheck(const std::string& answers, const std::string& samples) {
+  SelfCheckFiles out;
+  MAKAR_TRY(out.answers, read_values(answers));
+  MAKAR_TRY(out.samples, read_cells(samples));
+  MAKAR_CHECK_OK(same_count(out.answers.size(), answers, out.samples.size(), samples));
+  for (size_t i = 0; i < out.samples.size(); ++i)
+    if (out.samples[i].empty()) return error_at(samples, "item {} has no samples", i);
+  return out;
+}
+
+}  // namespace
+
+int run_judge_selfcheck(const std::vector<std::string>& arguments) {
+  JudgeCommand c;
+  std::string samples, by = "model";
+  Options options(
+      "judge selfcheck",
+      "How far the sentences of an answer are supported by other samples of the same question "
+      "(SelfCheckGPT).",
+      "makar judge selfcheck -m JUDGE --hyp answers.jsonl:answer --samples answers.jsonl:samples");
+  c.declare(options, "the answers", false);
+  options.add("--samples", &samples, "other answers to the same questions: a list for each", "FILE");
+  options.add("--by", &by,
+              "model: the judge says whether a sample supports a sentence; bertscore: 1 - BERTScore of the "
+              "nearest sentence of each sample, by an encoder as the model; words: mean negative "
+              "log-probability of its words under the samples, without a model",
+              "KIND");
+  if (const auto code = c.parse(options, arguments, 1)) return *code;
+  if (by != "model" && by != "words" && by != "bertscore")
+    return report(error_at("--by", "expected model, bertscore or words, got '{}'", by)), 2;
+  if (samples.empty()) return report(error_at("--samples", "is required")), 2;
+  if (c.flags.model.model.empty() && by != "words")
+    return report(error_at("--model", "is required, but for --by words")), 2;
+  const auto files = read_selfcheck(c.answers[0], samples);
+  if (!files.ok()) return report(files.error());
+  if (by == "words")
+    return report_selfcheck(*files, by, c.json, [](const auto& sentences, const auto& others) {
+      return selfcheck_by_words(sentences, others);
+    });
+  if (by == "bertscore") return selfcheck_with_encoder(c, *files);
+  return with_eval_model(c.flags, [&](EvalModel& model) {
+    return report_selfcheck(*files, by, c.json, [&](const auto& sentences, const auto& others) {
+      return selfcheck_by_model(model, sentences, others, c.judge);
+    });
+  });
+}
+
+int run_judge_qag(const std::vector<std::string>& arguments) {
+  JudgeCommand c;
+  std::string documents;
+  int64_t questions = 5;
+  Options options(
+      "judge qag",
+      "Summaries by closed questions: coverage of the document, alignment with it, and the lower of both.",
+      "makar judge qag -m JUDGE --documents d.jsonl:dialogue --hyp summaries.txt");
+  c.declare(options, "the summaries");
+  options.add("--documents", &documents, "what was summarized", "FILE");
+  options.add("--questions", &questions, "questions about each text", "N");
+  if (const auto code = c.parse(options, arguments, 1)) return *code;
+  if (questions < 1 || questions > 100)
+    return report(error_at("--questions", "must be 1 to 100, got {}", questions)), 2;
+  if (documents.empty()) return report(error_at("--documents", "is required")), 2;
+  const auto summaries = read_values(c.answers[0]);
+  if (!summaries.ok()) return report(summaries.error());
+  const auto texts = read_values(documents);
+  if (!texts.ok()) return report(texts.error());
+  if (const Status same = same_count(summaries->size(), c.answers[0], texts->size(), documents); !same.ok())
+    return report(same.error());
+  if (texts->empty()) return report(error_at(documents, "has no texts"));
+  return with_eval_model(c.flags, [&](EvalModel& model) {
+    Json items = Json::array();
+    double coverage = 0, alignment = 0, score = 0;
+    for (size_t i = 0; i < texts->size(); ++i) {
+      const auto one = judge_summary(model, (*texts)[i], (*summaries)[i], questions, c.judge);
+      if (!one.ok()) return report(one.error().in(fmt::format("item {}", i)));
+      coverage += one->coverage, alignment += one->alignment, score += one->score;
+      items.push_back({{"coverage", one->coverage},
+                       {"alignment", one->alignment},
+                       {"score", one->score},
+                       {"document_questions", one->document_questions},
+                       {"summary_questions", one->summary_questions}});
+    }
+    const auto n = static_cast<double>(texts->size());
+    if (c.json)
+      return print_out(Json{{"coverage", coverage / n},
+                            {"alignment", alignment / n},
+                            {"score", score / n},
+                            {"items", items}}
+                           .dump() +
+                       "\n")
+                 ? 0
+                 : 1;
+    return print_out(fmt::format("coverage {:.4f}  alignment {:.4f}  score {:.4f}\n", coverage / n,
+                                 alignment / n, score / n))
+               ? 0
+               : 1;
+  });
+}
+
+}  // namespace makar

@@ -1,0 +1,52 @@
+// makar judge qualities: sensibleness, specificity, interestingness, groundedness, informativeness.
+#include <fmt/format.h>
+
+#include "cli/judge.h"
+#include "cli/metrics_input.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+#include "eval/qualities.h"
+
+namespace makar {
+namespace {
+
+std::string share_line(const std::string& name, const Json& share) {
+  if (!share["value"].is_number()) return fmt::format("{:<12} -  no answer makes claims\n", name);
+  return fmt::format("{:<12} {:.4f} ({:.4f} to {:.4f}) of {}\n", name, share["value"].get<double>(),
+                     share["low"].get<double>(), share["high"].get<double>(), share["n"].dump());
+}
+
+}  // namespace
+
+int run_judge_qualities(const std::vector<std::string>& arguments) {
+  JudgeCommand c;
+  std::string sources;
+  Options options(
+      "judge qualities",
+      "Shares of answers that are sensible, specific and interesting (LaMDA); with --sources also grounded: "
+      "their claims are supported, of the answers with claims; and informative: the same, of all answers.",
+      "makar judge qualities -m JUDGE --prompts q.txt --hyp answers.txt --sources sources.txt");
+  c.declare(options, "the answers");
+  c.declare_questions(options);
+  options.add("--sources", &sources, "for each answer the text that should support its claims", "FILE");
+  if (const auto code = c.parse(options, arguments, 1)) return *code;
+  const auto items = c.items();
+  if (!items.ok()) return report(items.error());
+  const auto texts = sources.empty() ? std::vector<std::string>() : read_values(sources);
+  if (!texts.ok()) return report(texts.error());
+  if (!sources.empty())
+    if (const Status same = same_count(items->size(), c.questions, texts->size(), sources); !same.ok())
+      return report(same.error());
+  return with_eval_model(c.flags, [&](EvalModel& model) {
+    const auto verdicts = judge_qualities(model, *items, *texts, c.judge);
+    if (!verdicts.ok()) return report(verdicts.error());
+    const Json out = qualities_report(*verdicts, !sources.empty());
+    if (c.json) return print_out(out.dump() + "\n") ? 0 : 1;
+    std::string text;
+    for (const char* name : {"sensible", "specific", "interesting", "grounded", "informative"})
+      if (out.contains(name)) text += share_line(name, out[name]);
+    return print_out(text + fmt::format("{:<12} {:.4f}\n", "mean of SSI", out["ssi"].get<double>())) ? 0 : 1;
+  });
+}
+
+}  // namespace makar

@@ -1,0 +1,110 @@
+// makar reward quality: trains heads that rate qualities of answers, from ratings of people.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "cli/fine_tuned.h"
+#include "cli/model_options.h"
+#include "cli/run.h"
+#include "train/quality.h"
+
+namespace makar {
+namespace {
+
+struct Quality : FineTuned {
+  std::vector<std::string> names;
+};
+
+Status check_options(Quality& s) {
+  if (s.names.empty()) s.names = lamda_qualities();
+  if (s.names.size() > QualityRecord::kMostRatings ||
+      std::set<std::string>(s.names.begin(), s.names.end()).size() != s.names.size())
+    return error_at("qualities", "expected 1 to {} different names", QualityRecord::kMostRatings);
+  if (s.sequence_len < 2) return error_at("sequence_len", "expected 2 or more, got {}", s.sequence_len);
+  if (s.common.loop.label_smoothing > 0)
+    return error_at("label_smoothing", "has no effect on makar reward quality; remove it");
+  return check_f32(s.common, "reward quality");
+}
+
+// The names that are rated, when all of LaMDA's were asked for by default; an error when a name was given.
+Status keep_rated(Quality& s, bool given, const std::vector<double>& rated) {
+  std::vector<std::string> kept;
+  for (size_t q = 0; q < s.names.size(); ++q) {
+    if (rated[q] > 0)
+      kept.push_back(s.names[q]);
+    else if (given)
+      return error_at("qualities", "no training record rates '{}'; remove it", s.names[q]);
+  }
+  s.names = kept;
+  return Done{};
+}
+
+int train(Quality& s, bool given, const std::string& command) {
+  const auto compute = open_compute(s.common.device, s.common.threads);
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  LanguageModelOptions open;
+  open.weights = WeightUse::kMapped;
+  const auto language = LanguageModel::open(s.base_model, device, open);
+  if (!language.ok()) return report(language.error());
+  if (!language->has_tokenizer())
+    return report(
+        error_of(Error::Kind::kNotFound, s.base_model, "has no tokenizer; training on text needs it"));
+  const ModelSpec& spec = language->spec();
+  if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
+  auto chat = find_template(s, *language);
+  if (!chat.ok()) return report(chat.error());
+  const ConversationEncoder encoder(language->tokenizer(), std::move(*chat), {s.sequence_len, false, true});
+  Json identity = {{"base_model", s.base_model}};
+  auto data = open_qualities(dataset_options(s.common), encoder, s.names, identity);
+  if (!data.ok()) return report(data.error());
+  const std::vector<std::string> asked = s.names;
+  if (const Status ok = keep_rated(s, given, data->rated); !ok.ok()) return report(ok.error()), 2;
+  if (s.names != asked) {  // once more, without the columns that nobody rated
+    identity = {{"base_model", s.base_model}};
+    DatasetOptions quiet = dataset_options(s.common);
+    quiet.say = [](const std::string&) {};
+    data = open_qualities(quiet, encoder, s.names, identity);
+    if (!data.ok()) return report(data.error());
+  }
+  say(s.common, fmt::format("qualities: {}", fmt::join(s.names, ", ")));
+  identity["qualities"] = s.names;
+  const auto seed = static_cast<uint64_t>(s.common.loop.seed);
+  const auto loaded = with_answer_head(language->model(), s.base_model, s.names, seed);
+  if (!loaded.ok()) return report(loaded.error());
+  say_trained_parameters(s.common, *loaded->model);
+  QualityTask task(*loaded->model, std::move(*data), s.names, s.common.loop.micro_batch_size, seed);
+  const Tokenizer& tokenizer = language->tokenizer();
+  return run_job({s.common, *loaded, task, device, nullptr, &tokenizer, s.base_model, "trained", command,
+                  identity, s.base_model, tokenizer_config(s.base_model, tokenizer), s.used_template});
+}
+
+}  // namespace
+
+int run_reward_quality(const std::vector<std::string>& arguments) {
+  Quality s;
+  s.common.loop.output_dir = "runs/quality", s.common.loop.learning_rate = 1e-5;
+  Options options(
+      "reward quality",
+      "Train heads that rate qualities of answers (sensible, specific, interesting, safe, grounded), from "
+      "records {\"prompt\", \"completion\", \"ratings\": {\"sensible\": 1, \"safe\": 0.5}}; the scales of a "
+      "study are "
+      "exported by makar judge people --ratings. --reward quality=DIR and --rank-by quality=DIR rank answers "
+      "by the result.",
+      "makar reward quality -m DIR -d ratings.jsonl -o runs/quality");
+  declare_common(options, s.common);
+  declare_base(options, s);
+  options.group("Objective");
+  options.add("--qualities", &s.names,
+              "a quality to learn; repeat for several. Default: those of sensible, specific, interesting, "
+              "safe and grounded that the data rates",
+              "NAME");
+  options.add("--sequence-len", &s.sequence_len,
+              "tokens of prompt and answer; longer ones lose their beginning", "N");
+  if (const auto code = parse_training(options, arguments, s.common)) return *code;
+  const bool given = !s.names.empty();
+  if (const Status checked = check_options(s); !checked.ok()) return report(checked.error()), 2;
+  return train(s, given, command_line("reward quality", arguments));
+}
+
+}  // namespace makar

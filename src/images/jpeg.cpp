@@ -1,0 +1,114 @@
+// JPEG by libjpeg-turbo. The library reports errors by a jump, so only plain C objects live in the frame that
+// it leaves.
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include <csetjmp>
+#include <cstdio>
+
+#include "images/decoders.h"
+
+namespace makar {
+namespace {
+
+struct JpegError {
+  jpeg_error_mgr base;
+  jmp_buf back;
+  char text[JMSG_LENGTH_MAX];
+};
+
+[[noreturn]] void jpeg_failed(j_common_ptr info) {
+  auto* error = reinterpret_cast<JpegError*>(info->err);
+  info->err->format_message(info, error->text);
+  longjmp(error->back, 1);
+}
+
+// Warnings are about damaged data, which still gives pixels, except for a file that ends too early.
+void jpeg_warned(j_common_ptr info, int level) {
+  if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) jpeg_failed(info);
+}
+
+// A progressive file can repeat scans of the whole image; real ones have about ten.
+void jpeg_progress(j_common_ptr info) {
+  constexpr int kMostScans = 100;
+  if (!info->is_decompressor || reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans)
+    return;
+  auto* error = reinterpret_cast<JpegError*>(info->err);
+  std::snprintf(error->text, sizeof(error->text), "it has more than %d scans", kMostScans);
+  longjmp(error->back, 1);
+}
+
+// Reads the header, then the rows into `rgb` or, with four channels, into `cmyk`. False: see error.text.
+bool read_header(jpeg_decompress_struct& info, JpegError& error, ImageBytes bytes) {
+  if (setjmp(error.back)) return false;
+  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()),
+               static_cast<unsigned long>(bytes.size()));
+  jpeg_read_header(&info, TRUE);
+  return true;
+}
+
+bool read_rows(jpeg_decompress_struct& info, JpegError& error, uint8_t* out, size_t row_bytes) {
+  if (setjmp(error.back)) return false;
+  jpeg_start_decompress(&info);
+  while (info.output_scanline < info.output_height) {
+    JSAMPROW row = out + info.output_scanline * row_bytes;
+    jpeg_read_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_decompress(&info);
+  return true;
+}
+
+// Files with four channels hold inverted values. Pillow's conversion, with its rounding.
+void cmyk_to_rgb(const std::vector<uint8_t>& cmyk, std::vector<uint8_t>& rgb) {
+  for (size_t i = 0; i < cmyk.size() / 4; ++i) {
+    const int white = cmyk[i * 4 + 3];
+    for (size_t c = 0; c < 3; ++c) {
+      const int product = (255 - cmyk[i * 4 + c]) * white + 128;
+      rgb[i * 3 + c] = static_cast<uint8_t>(std::max(white - (((product >> 8) + product) >> 8), 0));
+    }
+  }
+}
+
+struct Decompressor {
+  Decompressor() {
+    info.err = jpeg_std_error(&error.base);
+    error.base.error_exit = jpeg_failed;
+    error.base.emit_message = jpeg_warned;
+    jpeg_create_decompress(&info);
+    progress.progress_monitor = jpeg_progress;
+    info.progress = &progress;
+  }
+  ~Decompressor() { jpeg_destroy_decompress(&info); }
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
+
+  jpeg_decompress_struct info{};
+  JpegError error{};
+  jpeg_progress_mgr progress{};
+};
+
+}  // namespace
+
+Result<Image> decode_jpeg(ImageBytes bytes, const std::string& place, const ImageLimits& limits) {
+  Decompressor d;
+  const auto unreadable = [&] { return error_at(place, "the JPEG image cannot be read: {}", d.error.text); };
+  if (!read_header(d.info, d.error, bytes)) return unreadable();
+  Image image{d.info.image_width, d.info.image_height, {}};
+  MAKAR_CHECK_OK(check_size(image.width, image.height, place, limits));
+  const bool four = d.info.num_components == 4;
+  if (!four && d.info.num_components != 1 && d.info.num_components != 3)
+    return error_of(Error::Kind::kUnsupported, place,
+                    "the JPEG image has {} channels; grey, RGB and CMYK are supported",
+                    d.info.num_components);
+  d.info.out_color_space = four ? JCS_CMYK : JCS_RGB;
+  const auto pixels = static_cast<size_t>(image.pixels());
+  image.rgb.resize(pixels * 3);
+  std::vector<uint8_t> cmyk(four ? pixels * 4 : 0);
+  if (!read_rows(d.info, d.error, four ? cmyk.data() : image.rgb.data(),
+                 static_cast<size_t>(image.width) * (four ? 4 : 3)))
+    return unreadable();
+  if (four) cmyk_to_rgb(cmyk, image.rgb);
+  return image;
+}
+
+}  // namespace makar

@@ -1,0 +1,29 @@
+// The pictures of a request: rows of the prompt, or what an encoder-decoder writes about.
+#pragma once
+#include <vector>
+
+#include "models/model.h"
+
+namespace makar {
+
+struct Pictures {
+  // `pixels`: f32 [pictures, channels, height, width], as the model takes them.
+  Pictures(const ModelSpec& spec, Tensor pixels);
+
+  // Models whose decoder reads pictures: replaces each picture token of a prompt by as many as the picture
+  // has rows, and remembers where they are. A prompt that has all of them already stays as it is.
+  Status place(const ModelSpec& spec, std::vector<int64_t>& prompt);
+  // The tokens with the picture tokens replaced by keys of the pictures' content: equal keys, equal rows.
+  std::vector<int64_t> keyed(std::span<const int64_t> tokens) const;
+  // Computes the rows once, with the request's adapter (-1: none); the engine calls it.
+  void compute(const Model& model, Device& device, int32_t adapter);
+
+  Tensor pixels;
+  std::vector<int64_t> rows;  // indices in the prompt, ascending; empty for encoder-decoders
+  Tensor features;            // [rows, width], after compute()
+
+ private:
+  std::vector<int64_t> keys_;  // one per row of all pictures
+};
+
+}  // namespace makar

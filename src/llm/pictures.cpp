@@ -1,0 +1,164 @@
+#include "llm/pictures.h"
+
+#include <algorithm>
+
+#include "llm/embed.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostPictures = 64;
+constexpr int64_t kTogether = 8;  // pictures in one forward pass
+
+// The text of the picture token, such as <image>.
+Result<std::string> picture_token(const LanguageModel& language) {
+  const int64_t id = language.spec().pictures->token;
+  if (language.has_tokenizer() && id < static_cast<int64_t>(language.tokenizer().vocab_size()))
+    if (auto text = language.tokenizer().token(static_cast<uint32_t>(id)); text && !text->empty())
+      return *text;
+  return error_of(Error::Kind::kNotFound, "tokenizer", "has no picture token: id {} is unknown", id);
+}
+
+Tensor slice_of(const Tensor& pixels, int64_t from) {
+  return pixels.slice(from, std::min(from + kTogether, pixels.dim(0)));
+}
+
+// Rows of all pictures, computed in small groups.
+template <class Rows>
+Tensor in_groups(const Tensor& pixels, const Rows& rows) {
+  std::vector<float> all;
+  for (int64_t i = 0; i < pixels.dim(0); i += kTogether) {
+    const Tensor some = rows(slice_of(pixels, i)).host();
+    all.insert(all.end(), some.span().begin(), some.span().end());
+  }
+  const auto width = static_cast<int64_t>(all.size()) / pixels.dim(0);
+  return Tensor::from({pixels.dim(0), width}, all);
+}
+
+}  // namespace
+
+Result<Tensor> model_pixels(const LanguageModel& language, const Image& image, const std::string& name) {
+  const ModelSpec& spec = language.spec();
+  if (!spec.reads_pictures())
+    return error_of(Error::Kind::kUnsupported, name, "a {} reads text alone", spec.architecture);
+  const PatchSpec& p = *spec.encoder->embedding.patches;
+  if (!language.image_processor())
+    return error_of(Error::Kind::kUnsupported, name, "this {} reads pictures with {} channels, not RGB",
+                    spec.architecture, p.channels);
+  MAKAR_TRY(const Tensor pixels, (*language.image_processor())(image, name));
+  if (pixels.dim(1) != p.image_height || pixels.dim(2) != p.image_width)
+    return error_at(name, "becomes {} x {} pixels by preprocessor_config.json, but the model takes {} x {}",
+                    pixels.dim(2), pixels.dim(1), p.image_width, p.image_height);
+  return pixels.reshape({1, 3, p.image_height, p.image_width});
+}
+
+std::shared_ptr<Pictures> join_pictures(const LanguageModel& language, const std::vector<Tensor>& pixels) {
+  check(!pixels.empty(), "there is a picture");
+  const Shape& one = pixels[0].shape();
+  Tensor all = Tensor::empty({static_cast<int64_t>(pixels.size()), one[1], one[2], one[3]});
+  float* to = all.f32();
+  for (const Tensor& picture : pixels) to = std::copy_n(picture.f32(), picture.count(), to);
+  return std::make_shared<Pictures>(language.spec(), all);
+}
+
+Result<std::shared_ptr<Pictures>> read_pictures(const LanguageModel& language,
+                                                const std::vector<std::string>& paths) {
+  if (paths.empty() || paths.size() > kMostPictures)
+    return error_at("image", "1 to {} pictures are expected, {} are given", kMostPictures, paths.size());
+  std::vector<Tensor> pixels;
+  for (const std::string& path : paths) {
+    MAKAR_TRY(const Image image, read_image(path));
+    MAKAR_TRY(Tensor one, model_pixels(language, image, path));
+    pixels.push_back(std::move(one));
+  }
+  return join_pictures(language, pixels);
+}
+
+Result<std::vector<int64_t>> encode_with_pictures(const LanguageModel& language, const std::string& text,
+                                                  Pictures& pictures) {
+  std::vector<int64_t> ids;
+  if (!language.spec().pictures) {
+    if (!text.empty())
+      return error_of(Error::Kind::kUnsupported, "prompt", "a {} reads no text beside pictures",
+                      language.spec().architecture);
+    return ids;
+  }
+  MAKAR_TRY(const std::string token, picture_token(language));
+  std::vector<ChatSegment> segments;
+  const auto put = [&](const std::string& part, bool content) {
+    if (!part.empty()) segments.push_back({part, content});
+  };
+  if (text.find(token) == std::string::npos)
+    for (int64_t i = 0; i < pictures.pixels.dim(0); ++i) put(token, false), put("\n", true);
+  size_t from = 0;
+  for (size_t at; (at = text.find(token, from)) != std::string::npos; from = at + token.size())
+    put(text.substr(from, at - from), true), put(token, false);
+  put(text.substr(from), true);
+  // The start token that the tokenizer adds before a text.
+  MAKAR_TRY(const auto around, language.encode(""));
+  if (!around.empty() && around.front() == language.spec().bos) ids.push_back(around.front());
+  MAKAR_TRY(const auto body, language.encode_segments({std::move(segments)}));
+  ids.insert(ids.end(), body.begin(), body.end());
+  MAKAR_CHECK_OK(pictures.place(language.spec(), ids));
+  return ids;
+}
+
+Result<std::vector<int64_t>> encode_chat_with_pictures(const LanguageModel& language, const ChatInput& input,
+                                                       Pictures& pictures) {
+  if (!language.spec().pictures)
+    return error_of(Error::Kind::kUnsupported, "messages", "a {} holds no conversation about pictures",
+                    language.spec().architecture);
+  if (language.chat_template() && !language.places_pictures())
+    return error_of(Error::Kind::kUnsupported, "chat template",
+                    "has no place for pictures; give one with `program.chat_template`, or continue text with "
+                    "makar generate --image");
+  MAKAR_TRY(auto ids, language.encode_chat(input));
+  MAKAR_CHECK_OK(pictures.place(language.spec(), ids));
+  return ids;
+}
+
+Json picture_message(size_t pictures, const std::string& text) {
+  Json parts = Json::array();
+  for (size_t i = 0; i < pictures; ++i) parts.push_back({{"type", "image"}});
+  parts.push_back({{"type", "text"}, {"text", text}});
+  return {{"role", "user"}, {"content", std::move(parts)}};
+}
+
+Result<Tensor> picture_vectors(const LanguageModel& language, Device& device, const Pictures& pictures) {
+  const ModelSpec& spec = language.spec();
+  const Model& model = language.model();
+  const bool compares = spec.head.kind == HeadKind::kContrastive;
+  if (!compares && spec.decoder)
+    return error_of(Error::Kind::kUnsupported, "embed", "a {} gives no vectors of pictures; CLIP and ViT do",
+                    spec.architecture);
+  Context ctx{device};
+  ForwardContext f{ctx};
+  return in_groups(pictures.pixels, [&](const Tensor& pixels) {
+    const Batch batch = picture_batch(spec, pixels);
+    if (compares) return model.image_vectors(f, batch);
+    const Tensor states = model.encode(f, batch).host();
+    std::vector<float> rows;
+    for (const Sequence& s : batch.sequences) {
+      const auto row = pool_states(states.slice(s.start, s.start + 1), {.pooling = Pooling::kFirst});
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+    return Tensor::from({pixels.dim(0), states.dim(1)}, rows);
+  });
+}
+
+Result<Tensor> picture_logits(const LanguageModel& language, Device& device, const Pictures& pictures) {
+  const ModelSpec& spec = language.spec();
+  if (spec.head.kind != HeadKind::kImageClass && spec.head.kind != HeadKind::kImageClassTeacher)
+    return error_of(
+        Error::Kind::kUnsupported, "classify",
+        "a {} has no labels for pictures; give labels to a CLIP model, or use an image classifier",
+        spec.architecture);
+  Context ctx{device};
+  ForwardContext f{ctx};
+  return in_groups(pictures.pixels, [&](const Tensor& pixels) {
+    const Batch batch = picture_batch(spec, pixels);
+    return language.model().outputs(ctx, language.model().encode(f, batch), batch).at("logits");
+  });
+}
+
+}  // namespace makar

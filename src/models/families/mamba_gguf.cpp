@@ -1,0 +1,99 @@
+// The GGUF sections of Mamba and Mamba 2.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+const MixerSpec& mamba_mixer(const ModelSpec& m) { return *m.main().first().mixer; }
+double mamba_zero(const ModelSpec&) { return 0; }
+
+std::vector<NameRule> mamba_gguf_names(const ModelSpec& m) {
+  const std::string ours = "decoder.layers.{}.mixer.", theirs = "blk.{}.ssm_";
+  const MixerSpec& c = mamba_mixer(m);
+  const bool second = c.kind == MixerSpec::Kind::kMamba2;
+  const int64_t rows = second ? c.heads : c.inner;
+  std::vector<NameRule> rules = {{"decoder.embed.tokens", "token_embd"},
+                                 {"decoder.norm", "output_norm"},
+                                 {"head.lm", "output"},
+                                 {"decoder.layers.{}.norm1", "blk.{}.attn_norm"},
+                                 {ours + "in", theirs + "in"},
+                                 {ours + "conv.bias", theirs + "conv1d.bias"},
+                                 {ours + "x", theirs + "x"},
+                                 {ours + "dt", theirs + "dt"},
+                                 {ours + "dt_bias", theirs + "dt.bias"},
+                                 {ours + "out", theirs + "out"}};
+  rules.push_back(NameRule(ours + "conv.weight", theirs + "conv1d.weight").as_matrix(c.conv_channels()));
+  rules.push_back(NameRule(ours + "a_log", theirs + "a").as_matrix(rows).as_negative_exp());
+  if (second) {
+    rules.push_back(NameRule(ours + "d", theirs + "d").as_matrix(rows));
+    rules.push_back(NameRule(ours + "norm", theirs + "norm").as_matrix(c.groups));
+  } else {
+    rules.emplace_back(ours + "d", theirs + "d");
+  }
+  return rules;
+}
+
+GgufKeys mamba_gguf_keys(bool second) {
+  using Kind = GgufKey::Kind;
+  const GgufKeys all = {
+      {"vocab_size", "", Kind::kInteger, false,
+       [](const ModelSpec& m) { return static_cast<double>(m.vocab); }},
+      {"context_length", "", Kind::kInteger, false, [](const ModelSpec&) { return 1048576.0; }},
+      {"embedding_length", "hidden_size", Kind::kInteger, true, gguf::width},
+      {"block_count", "num_hidden_layers", Kind::kInteger, true,
+       [](const ModelSpec& m) { return static_cast<double>(m.main().layers()); }},
+      {"feed_forward_length", "", Kind::kInteger, false, mamba_zero},
+      {"attention.head_count", "", Kind::kInteger, false, mamba_zero},
+      {"ssm.conv_kernel", "conv_kernel", Kind::kInteger, true,
+       [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).taps); }},
+      {"ssm.inner_size", "intermediate_size", Kind::kInteger, true,
+       [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).inner); }},
+      {"ssm.state_size", "state_size", Kind::kInteger, true,
+       [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).states); }}};
+  const GgufKeys first = {{"ssm.time_step_rank", "time_step_rank", Kind::kInteger, true,
+                           [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).dt_rank); }},
+                          {"ssm.dt_b_c_rms", "", Kind::kFlag, false, mamba_zero}};
+  const GgufKeys heads = {{"ssm.time_step_rank", "num_heads", Kind::kInteger, true,
+                           [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).heads); }},
+                          {"ssm.group_count", "n_groups", Kind::kInteger, true,
+                           [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).groups); }}};
+  return all + gguf::rms_norm_key("layer_norm_epsilon") + (second ? heads : first);
+}
+
+// GGUF has the inner width and the number of heads.
+void mamba2_derive(const Gguf&, Json& config) {
+  const int64_t inner = config["intermediate_size"].get<int64_t>(),
+                width = config["hidden_size"].get<int64_t>(), heads = config["num_heads"].get<int64_t>();
+  config.erase("intermediate_size");
+  if (width > 0) config["expand"] = inner / width;
+  if (heads > 0) config["head_dim"] = inner / heads;
+}
+
+const GgufSection kMambaGguf = {
+    .architecture = "mamba",
+    .model = "MambaForCausalLM",
+    .keys = mamba_gguf_keys(false),
+    .implied = {{"use_bias", false}, {"use_conv_bias", true}, {"hidden_act", "silu"}},
+    .names = mamba_gguf_names,
+    // Falcon Mamba normalises the steps and the states.
+    .holds =
+        [](const GgufFields& f) {
+          const GgufValue* normed = f.find("mamba.ssm.dt_b_c_rms");
+          return !normed || !normed->flag().value_or(false);
+        },
+    .beyond = [](const ModelSpec& m) -> std::string {
+      return mamba_mixer(m).inner == 2 * m.main().width ? "" : "an inner width other than twice the width";
+    }};
+const GgufSection kMamba2Gguf = {
+    .architecture = "mamba2",
+    .model = "Mamba2ForCausalLM",
+    .keys = mamba_gguf_keys(true),
+    .implied = {{"use_bias", false}, {"use_conv_bias", true}, {"hidden_act", "silu"}},
+    .names = mamba_gguf_names,
+    .derive = mamba2_derive};
+
+}  // namespace
+
+const GgufSection& mamba_gguf(bool second) { return second ? kMamba2Gguf : kMambaGguf; }
+
+}  // namespace makar

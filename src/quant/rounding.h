@@ -1,0 +1,20 @@
+// The values that weights have after quantization: what `makar quantize --type` stores, in f32.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "models/model.h"
+
+namespace makar {
+
+// "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k_s", "q5_k_s", "q6_k": mixes with one type for all matrices of
+// the layers. The error names the nearest.
+Result<DType> rounding_type(const std::string& name);
+
+// A function of a parameter's current value: it is encoded as `type` and decoded. The output matrix gets Q6_K
+// instead of a smaller type, as in the mix. Undefined for parameters that are stored exactly: vectors,
+// routers, positions. `model` and `pool` must outlive it.
+std::function<Tensor(const Parameter&)> rounding_of(Model& model, DType type, ThreadPool& pool);
+
+}  // namespace makar

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Pictures on the command line: classify, embed, caption and generate, compared with `makar forward` on the same tensors.
+
+usage: pictures.py MAKAR
+"""
+import json
+import math
+import pathlib
+import struct
+import sys
+import tempfile
+
+from checks import check, failures
+from picture_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png, read_safetensors, write_safetensors
+from program import good, refused
+
+LABELS = ["a cat", "a dog", "two birds"]
+
+
+def forward(root, model, tensors):
+    write_safetensors(root / "in.safetensors", {f"in.{name}": value for name, value in tensors.items()})
+    good("forward", model, "-i", root / "in.safetensors", "-o", root / "out.safetensors")
+    return read_safetensors(root / "out.safetensors")
+
+
+def numbers(rows):
+    width = max(map(len, rows))
+    ids = struct.pack(f"<{len(rows) * width}q", *(v for row in rows for v in row + [0] * (width - len(row))))
+    mask = struct.pack(f"<{len(rows) * width}q", *(int(i < len(row)) for row in rows for i in range(width)))
+    return {"input_ids": ("I64", [len(rows), width], ids), "attention_mask": ("I64", [len(rows), width], mask)}
+
+
+def near(a, b):
+    return len(a) == len(b) and max(abs(x - y) for x, y in zip(a, b)) < 1e-6
+
+
+def lines(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def contrastive(root, files, rows):
+    model = make_model("clip", root / "clip")
+    tensors = numbers([[1] + ids_of(label) + [2] for label in LABELS])
+    tensors["pixel_values"] = ("F32", [len(rows), 3, 24, 24], b"".join(pixels(r) for r in rows))
+    want = forward(root, model, tensors)
+    done = lines(good("classify", "-m", model, "--labels", ", ".join(LABELS), *files, "--json"))
+    for i, result in enumerate(done):
+        logits = want["out.logits_per_image"][i * 3:i * 3 + 3]
+        sums = sum(math.exp(v) for v in logits)
+        scores = {one["label"]: one["score"] for one in result["labels"]}
+        check(near([scores[name] for name in LABELS], [math.exp(v) / sums for v in logits]), f"scores of {files[i].name}")
+        ranked = [one["score"] for one in result["labels"]]
+        check(ranked == sorted(ranked, reverse=True), "the most probable label is first")
+    text = good("classify", "-m", model, "--labels", "a cat,a dog", files[0]).stdout
+    check(text.startswith(f"{files[0]}: a ") and text.count("a ") == 2, f"one line per picture: {text}")
+    whole = good("classify", "image", "-m", model, "--labels", "cat,dog", "--template", "a {}", files[0], "--json").stdout
+    same = good("classify", "-m", model, "--labels", "a cat,a dog", files[0], "--json").stdout
+    check(whole.replace('"cat"', '"a cat"').replace('"dog"', '"a dog"') == same, "a template makes the text of a label")
+
+    vectors = [v["embedding"] for v in lines(good("embed", "-m", model, *sum((["--image", f] for f in files), []), "--json"))]
+    check(near(sum(vectors, []), want["out.image_embeds"]), "vectors of pictures")
+    texts = [v["embedding"] for v in lines(good("embed", "-m", model, *LABELS, "--json"))]
+    check(near(sum(texts, []), want["out.text_embeds"]), "vectors of texts")
+    refused("--labels", "classify", "image", "-m", model, files[0])
+    refused("must contain {}", "classify", "-m", model, "--labels", "a,b", "--template", "photo", files[0])
+    refused("expected 1 to", "classify", "-m", model, "--labels", " , ", files[0])
+    refused("give pictures or texts", "embed", "-m", model, "--image", files[0], "text")
+    refused("does not write text", "generate", "-m", model, "hello")
+    refused("does not describe pictures", "caption", "-m", model, files[0])
+    return model
+
+
+def captions(root, files):
+    model = make_model("vit-gpt2-captions", root / "captions")
+    done = lines(good("caption", "-m", model, *files, "--json", "-n", "8"))
+    check([d["image"] for d in done] == [str(f) for f in files], "a caption per picture, in order")
+    for f, d in zip(files, done):
+        alone = good("generate", "-m", model, "--image", f, "-n", "8").stdout
+        check(alone.strip() == d["caption"], f"alone and among others, the same caption: {alone!r} {d}")
+    beams = good("caption", "-m", model, files[0], "--beams", "3", "-n", "8")
+    check(beams.stdout.count("\n") == 1, "beam search")
+    refused("reads no text", "generate", "-m", model, "--image", files[0], "hello")
+    refused("--image: is needed", "generate", "-m", model, "-n", "4")
+
+
+def conversations(root, files, rows):
+    model = make_model("llava", root / "llava")
+    # The text of the engine, token by token, by whole forward passes.
+    prompt = [1] + ids_of("USER: ") + [IMAGE] * 9 + ids_of("\nwhat? ASSISTANT:")
+    given = [*prompt]
+    for _ in range(6):
+        tensors = numbers([given])
+        del tensors["attention_mask"]
+        tensors["pixel_values"] = ("F32", [1, 3, 24, 24], pixels(rows[0]))
+        logits = forward(root, model, tensors)["out.logits"][-160:]
+        given.append(logits.index(max(logits)))
+    flags = ["-m", model, "-n", "6", "--ignore-eos", "--json"]
+    answer = json.loads(good("generate", *flags, "--image", files[0], "USER: <image>\nwhat? ASSISTANT:").stdout)
+    check(answer["answers"][0]["ids"] == given[len(prompt):], f"the forward pass: {answer} {given[len(prompt):]}")
+    check(answer["usage"]["prompt_tokens"] == len(prompt), "a picture has nine tokens")
+    by_ids = json.loads(good("generate", *flags, "--image", files[0], "--ids",
+                             ",".join(map(str, [1] + ids_of("USER: ") + [IMAGE] + ids_of("\nwhat? ASSISTANT:")))).stdout)
+    check(by_ids["ids"] == given, "the same by ids")
+
+    first = good("generate", *flags, "--image", files[0], "what?").stdout
+    check(first == good("generate", *flags, "--image", files[0], "<image>\nwhat?").stdout, "pictures come first by default")
+    check(first != good("generate", *flags, "--image", files[1], "what?").stdout, "the picture has an effect")
+    two = json.loads(good("generate", *flags, "--image", files[0], "--image", files[1], "<image> or <image>?").stdout)
+    check(two["usage"]["prompt_tokens"] == 1 + 18 + len(" or ") + 1, f"two pictures: {two['usage']}")
+    chat = good("generate", *flags, "--chat", "--image", files[0], "what?").stdout
+    check(json.loads(chat)["usage"]["prompt_tokens"] == len("USER: \nwhat? ASSISTANT:") + 9, f"a conversation: {chat}")
+    hostile = good("generate", *flags, "--image", files[0], "a </s> b").stdout
+    check(json.loads(hostile)["usage"]["prompt_tokens"] == 1 + 9 + len("\na </s> b"), "other control tokens stay text")
+    requests = "".join(json.dumps({"prompt": "what?", "images": [str(f)]}) + "\n" for f in files)
+    batch = good("generate", "-m", model, "-n", "6", "--ignore-eos", "--jsonl", text=requests).stdout.splitlines()
+    check(json.loads(batch[0])["answers"] == json.loads(first)["answers"], "the same in a batch")
+    caption = good("caption", "-m", model, files[0], "-p", "what?", "-n", "6", "--ignore-eos", "--json")
+    check(lines(caption)[0]["caption"] == json.loads(chat)["answers"][0]["text"].strip(), "caption asks the model")
+
+    good("sft", "-m", model, "-d", GOLDEN / "llava/golden.safetensors", "-o", root / "run", "--max-steps", "2")
+    (root / "talk.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}) + "\n")
+    refused("reads pictures", "sft", "-m", model, "-d", root / "talk.jsonl", "-o", root / "no")
+    refused("reads pictures", "pretrain", "-m", model, "-d", root / "talk.jsonl", "-o", root / "no")
+    refused("no picture is given", "generate", "-m", model, "--parse-special", "<image> what?")
+    refused("1 place for pictures", "generate", "-m", model, "--image", files[0], "--image", files[1], "<image> what?")
+    refused("no vectors of pictures", "embed", "-m", model, "--image", files[0])
+    refused("\"images\"", "generate", "-m", model, "--jsonl", "--image", files[0], text="")
+    (root / "not.png").write_text("not a picture")
+    (root / "cut.png").write_bytes(files[0].read_bytes()[:300])
+    refused("not.png: is not a JPEG, PNG or WebP image", "generate", "-m", model, "--image", root / "not.png", "what?")
+    refused("cut.png: the PNG image cannot be read", "caption", "-m", model, root / "cut.png")
+    refused("no/such.png", "caption", "-m", model, "no/such.png")
+    (model / "preprocessor_config.json").write_text(json.dumps({"image_processor_type": "CLIPImageProcessor",
+                                                                "size": 32, "crop_size": 32}))
+    refused("makes 32 x 32 pixels, but the model takes 24 x 24", "caption", "-m", model, files[0])
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        rows = [pattern(24, 24, seed) for seed in (1, 5)]
+        files = [root / "one.png", root / "two.png"]
+        for path, picture in zip(files, rows):
+            path.write_bytes(png(picture))
+        contrastive(root, files, rows)
+        captions(root, files)
+        conversations(root, files, rows)
+        text = pathlib.Path(__file__).resolve().parents[1] / "golden/models/llama"
+        refused("reads text alone", "generate", "-m", text, "--image", files[0], "--ids", "4,5")
+
+
+main()
+sys.exit(1 if failures else 0)

@@ -1,0 +1,137 @@
+// Pictures in the engine, against the forward pass of the whole sequence and the captions of transformers.
+#include "infer/pictures.h"
+
+#include <fstream>
+
+#include "formats/safetensors.h"
+#include "infer/engine_fixture.h"
+#include "infer/generate.h"
+#include "models/forward.h"
+
+namespace makar {
+namespace {
+
+std::map<std::string, Tensor> golden_inputs(const std::string& name) {
+  const auto file =
+      Safetensors::open(std::string(MAKAR_TEST_GOLDEN) + "/models/" + name + "/golden.safetensors");
+  check(file.ok(), "the fixture opens");
+  std::map<std::string, Tensor> in;
+  for (const std::string& tensor : (*file)->names())
+    if (tensor.starts_with("in.")) in[tensor.substr(3)] = (*file)->tensor(tensor)->clone();
+  return in;
+}
+
+// Greedy tokens, one whole forward pass each.
+std::vector<int64_t> greedy_by_forward(const Model& model, Device& device, std::vector<int64_t> ids,
+                                       const Tensor& pixels, int64_t count) {
+  for (; count > 0; --count) {
+    const auto out = forward_tensors(
+        model,
+        {{"input_ids", Tensor::from({1, static_cast<int64_t>(ids.size())}, std::span<const int64_t>(ids))},
+         {"pixel_values", pixels}},
+        {device}, "test");
+    check(out.ok(), out.ok() ? "" : out.error().text());
+    const Tensor& logits = out->at("logits");
+    const float* last = logits.f32() + logits.count() - logits.dim(2);
+    ids.push_back(std::max_element(last, last + logits.dim(2)) - last);
+  }
+  return ids;
+}
+
+TEST(Pictures, GreedyAnswersAreThoseOfTheForwardPass) {
+  const LoadedModel loaded = subject("golden/llava");
+  const Model& model = *loaded.model;
+  CpuDevice device(1);
+  const auto in = golden_inputs("llava");
+  const Tensor &ids = in.at("input_ids"), &pixels = in.at("pixel_values");
+  const int64_t time = ids.dim(1);
+  ASSERT_EQ(ids.dim(0), pixels.dim(0));
+  for (int64_t r = 0; r < ids.dim(0); ++r) {
+    std::vector<int64_t> prompt(ids.i64() + r * time, ids.i64() + (r + 1) * time);
+    std::erase(prompt, model.spec().pad);
+    GenerateOptions o;
+    o.max_new_tokens = 8, o.ignore_eos = true;
+    o.pictures = std::make_shared<Pictures>(model.spec(), pixels.slice(r, r + 1).clone());
+    ASSERT_TRUE(o.pictures->place(model.spec(), prompt).ok());
+    o.engine.step_tokens = 5;
+    const auto answer = generate(model, device, prompt, o);
+    ASSERT_TRUE(answer.ok()) << answer.error().text();
+    EXPECT_EQ(*answer, greedy_by_forward(model, device, prompt, o.pictures->pixels, 8)) << "row " << r;
+  }
+}
+
+TEST(Pictures, CaptionsAreThoseOfTransformers) {
+  const LoadedModel loaded = subject("golden/vit-gpt2-captions");
+  const Model& model = *loaded.model;
+  CpuDevice device(1);
+  const Tensor pixels = golden_inputs("vit-gpt2-captions").at("pixel_values");
+  const Json want = Json::parse(std::ifstream(std::string(MAKAR_TEST_GOLDEN) +
+                                              "/models/vit-gpt2-captions/golden.json"))["captions_greedy"];
+  for (int64_t i = 0; i < pixels.dim(0); ++i) {
+    GenerateOptions o;
+    o.max_new_tokens = static_cast<int64_t>(want[static_cast<size_t>(i)].size()) - 1;
+    o.pictures = std::make_shared<Pictures>(model.spec(), pixels.slice(i, i + 1).clone());
+    const auto answer = generate(model, device, {}, o);
+    ASSERT_TRUE(answer.ok()) << answer.error().text();
+    EXPECT_EQ(Json(*answer), want[static_cast<size_t>(i)]);
+  }
+}
+
+// A prompt with the same tokens shares pages only with the same picture before it.
+TEST(Pictures, PrefixesAreSharedByContent) {
+  const LoadedModel loaded = subject("small/llava");
+  const ModelSpec& spec = loaded.model->spec();
+  CpuDevice device(1);
+  Engine engine(*loaded.model, device);
+  const auto ask = [&](float shade) {
+    const auto pictures = std::make_shared<Pictures>(spec, Tensor::full({1, 3, 48, 48}, shade));
+    std::vector<int64_t> prompt = random_ids(spec, 150, 1);
+    std::replace(prompt.begin(), prompt.end(), spec.pictures->token, int64_t{3});
+    prompt[50] = spec.pictures->token;
+    check(pictures->place(spec, prompt).ok(), "one place");
+    SampleRequest r;
+    r.prompt = prompt, r.max_new_tokens = 5, r.logprobs = 3, r.sampler.temperature = 0;
+    const auto job = std::make_shared<SampleJob>(r);
+    job->pictures = pictures;
+    engine.submit(job);
+    engine.run();
+    return std::pair(transcript(*job), job->reused.value_or(0));
+  };
+  const auto first = ask(0.3f), other = ask(0.4f), again = ask(0.3f);
+  EXPECT_EQ(first.second, 0);
+  EXPECT_EQ(other.second, 0) << "the picture differs";
+  EXPECT_EQ(again.second, KvCache::kPageRows);
+  EXPECT_EQ(first.first, again.first);
+  EXPECT_NE(first.first, other.first);
+}
+
+TEST(Pictures, WrongNumbersOfPicturesAreErrors) {
+  const LoadedModel llava = subject("small/llava"), captions = subject("small/captions"),
+                    text = subject("small/llama");
+  CpuDevice device(1);
+  const auto says = [&](const LoadedModel& m, std::vector<int64_t> prompt, int64_t pictures,
+                        const std::string& part) {
+    GenerateOptions o;
+    o.max_new_tokens = 4;
+    if (pictures > 0)
+      o.pictures = std::make_shared<Pictures>(llava.model->spec(), Tensor::full({pictures, 3, 48, 48}, 0.1f));
+    const auto answer = generate(*m.model, device, prompt, o);
+    ASSERT_FALSE(answer.ok()) << part;
+    EXPECT_NE(answer.error().text().find(part), std::string::npos) << answer.error().text();
+  };
+  says(llava, {4, 59, 5}, 0, "has a place for a picture (token 59), but no picture is given");
+  says(text, {4, 5}, 1, "reads text alone");
+  says(captions, {4, 5}, 1, "reads no text");
+  says(captions, {}, 0, "none is given");
+  says(captions, {}, 2, "several are given");
+  Pictures two(llava.model->spec(), Tensor::full({2, 3, 48, 48}, 0.1f));
+  std::vector<int64_t> prompt = {4, 59, 5};
+  const Status placed = two.place(llava.model->spec(), prompt);
+  ASSERT_FALSE(placed.ok());
+  EXPECT_NE(placed.error().text().find("has 1 place for pictures (token 59), but 2 pictures are given"),
+            std::string::npos)
+      << placed.error().text();
+}
+
+}  // namespace
+}  // namespace makar

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Models written here, opened by llama.cpp: the same greedy text in F32 for every architecture of the table. And the other way:
+a file quantised by llama.cpp opens here, and scores texts like the file it was made from.
+
+usage: greedy.py MAKAR LLAMA_CPP_FOLDER [--only NAME] [--keep FOLDER]
+
+LLAMA_CPP_FOLDER has llama.cpp's programs llama-simple and llama-quantize (cmake -B build && cmake --build build --target
+llama-simple llama-quantize). Each model has a few thousand weights and is trained for a moment on recipes/data/fables.txt, so that
+its choices are clear; llama.cpp stores keys and values in f16. Exits with 77 when a program is not there.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+FABLES = REPOSITORY / "recipes/data/fables.txt"
+PROMPTS = ("A fox saw", "The lion and the")
+LLAMA = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+         "head_dim": 32, "max_position_embeddings": 256, "vocab_size": 400, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
+LATENT = {"num_key_value_heads": 2, "head_dim": 16, "kv_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+          "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_shared_experts": 1, "first_k_dense_replace": 1}
+
+
+def like(model_type, name, **changes):
+    return LLAMA | {"model_type": model_type, "architectures": [name + "ForCausalLM"]} | changes
+
+
+MODELS = {
+    "llama": like("llama", "Llama"),
+    "qwen2": like("qwen2", "Qwen2"),
+    "qwen3": like("qwen3", "Qwen3"),
+    "gemma2": like("gemma2", "Gemma2", query_pre_attn_scalar=32, sliding_window=16, tie_word_embeddings=True,
+                   hidden_activation="gelu_pytorch_tanh", attn_logit_softcapping=50.0, final_logit_softcapping=30.0),
+    "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 64, "n_layer": 2, "n_head": 2, "n_positions": 256,
+             "vocab_size": 400, "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0},
+    "gptneox": {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2,
+                "num_attention_heads": 2, "intermediate_size": 128, "max_position_embeddings": 256, "vocab_size": 400, "rotary_pct": 0.5},
+    "mamba": {"model_type": "mamba", "architectures": ["MambaForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2, "state_size": 16,
+              "vocab_size": 400, "expand": 2},
+    "mamba2": {"model_type": "mamba2", "architectures": ["Mamba2ForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2, "state_size": 16,
+               "num_heads": 8, "head_dim": 16, "n_groups": 2, "expand": 2, "vocab_size": 400},
+    "lfm2": like("lfm2", "Lfm2", layer_types=["conv", "full_attention", "conv"], num_hidden_layers=3, block_multiple_of=32,
+                 norm_eps=1e-5),
+    "deepseek-v2": like("deepseek_v2", "DeepseekV2", **LATENT, q_lora_rank=None, topk_method="greedy", n_group=1, topk_group=1),
+    "deepseek-v3": like("deepseek_v3", "DeepseekV3", **LATENT, q_lora_rank=32, n_group=2, topk_group=1),
+    "olmo2": like("olmo2", "Olmo2"),
+    "stablelm": like("stablelm", "StableLm", qk_layernorm=True, use_qkv_bias=True, partial_rotary_factor=0.5),
+    "gpt-oss": like("gpt_oss", "GptOss", num_local_experts=4, num_experts_per_tok=2, sliding_window=16),
+    "qwen2moe": like("qwen2_moe", "Qwen2Moe", num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32,
+                     shared_expert_intermediate_size=64),
+    "phi3": like("phi3", "Phi3", bos_token_id=None, eos_token_id=None, pad_token_id=None),
+    "starcoder2": like("starcoder2", "Starcoder2", hidden_act="gelu_pytorch_tanh", norm_epsilon=1e-5, use_bias=True),
+    "granite": like("granite", "Granite", embedding_multiplier=2.0, attention_multiplier=0.2, residual_multiplier=0.5, logits_scaling=2.0),
+    "smollm3": like("smollm3", "SmolLM3", num_hidden_layers=4),
+}
+
+
+def run(*words):
+    done = subprocess.run([str(w) for w in words], capture_output=True, timeout=600)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, words))}: {done.returncode} {done.stderr.decode(errors='replace')[-800:]}")
+    return done.stdout.decode(errors="replace")
+
+
+def make(makar, name, folder):
+    """A trained model as a GGUF file in F32."""
+    config, out, file = folder / f"{name}.json", folder / name, folder / f"{name}.gguf"
+    config.write_text(json.dumps(MODELS[name]))
+    run(makar, "pretrain", "--config", config, "-d", FABLES, "-o", out, "--max-steps", 40, "--sequence-len", 48, "--micro-batch-size", 2,
+        "--learning-rate", "4e-3", "--val-set-size", 0, "-t", 1, "-q")
+    run(makar, "convert", out, file, "--outtype", "f32", "-t", 1)
+    return file
+
+
+def greedy_text(makar, programs, file, prompt):
+    ours = run(makar, "generate", "-m", file, "--temp", 0, "-n", 24, "-t", 1, "--json", prompt)
+    theirs = run(programs / "llama-simple", "-m", file, "-n", 24, "-ngl", 0, prompt)
+    return json.loads(ours)["answers"][0]["text"], theirs
+
+
+def compare(makar, programs, name, folder):
+    file = make(makar, name, folder)
+    equal = []
+    for prompt in PROMPTS:
+        ours, theirs = greedy_text(makar, programs, file, prompt)
+        # llama-simple prints the prompt and the answer.
+        equal.append(ours.strip() != "" and ours.strip() in theirs)
+        if not equal[-1]:
+            print(f"  {prompt!r}: makar {ours!r}, llama.cpp {theirs!r}")
+    return all(equal)
+
+
+def score(makar, file):
+    return json.loads(run(makar, "perplexity", "-m", file, "--json", "-t", 1, FABLES))
+
+
+def quantized(makar, programs, folder):
+    """llama.cpp's Q8_0 of a Llama: nearly the same perplexity here."""
+    plain, small = folder / "llama.gguf", folder / "llama-q8_0.gguf"
+    if not plain.exists():
+        plain = make(makar, "llama", folder)
+    run(programs / "llama-quantize", plain, small, "Q8_0")
+    a, b = (score(makar, f)["perplexity"] for f in (plain, small))
+    print(f"Q8_0 of llama.cpp: perplexity {b:.4f}, of the F32 file {a:.4f}; {small.stat().st_size} and {plain.stat().st_size} bytes")
+    return abs(b / a - 1) < 0.01
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("makar")
+    p.add_argument("llama_cpp", type=pathlib.Path)
+    p.add_argument("--only", default="")
+    p.add_argument("--keep", type=pathlib.Path)
+    a = p.parse_args()
+    for program in ("llama-simple", "llama-quantize"):
+        if not os.access(a.llama_cpp / program, os.X_OK):
+            print(f"no {a.llama_cpp / program}")
+            return 77
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = a.keep or pathlib.Path(scratch)
+        folder.mkdir(exist_ok=True)
+        good = bad = 0
+        for name in MODELS:
+            if a.only not in name:
+                continue
+            try:
+                same = compare(a.makar, a.llama_cpp, name, folder)
+            except RuntimeError as error:
+                print(f"  {error}")
+                same = False
+            good, bad = good + same, bad + (not same)
+            print(f"{name}: {'the same greedy text' if same else 'DIFFERENT'}", flush=True)
+        if not a.only and not quantized(a.makar, a.llama_cpp, folder):
+            bad += 1
+        print(f"{good} architectures with the same greedy text, {bad} failures")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

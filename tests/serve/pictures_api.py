@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Pictures in requests: the same answer in every dialect and on the command line; what cannot be read is refused by field.
+
+usage: pictures_api.py MAKAR
+"""
+import base64
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from serving import Server, check, failures
+
+from picture_models import make_model, pattern, png
+
+MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
+ONE, TWO = (base64.b64encode(png(pattern(40, 30, seed))).decode() for seed in (2, 6))
+SAMPLING = {"temperature": 0, "seed": 1}
+
+
+def url(data, kind="png"):
+    return f"data:image/{kind};base64,{data}"
+
+
+def openai(*parts):
+    return {"messages": [{"role": "user", "content": list(parts)}], "max_tokens": 8, **SAMPLING}
+
+
+def picture(data):
+    return {"type": "image_url", "image_url": {"url": url(data)}}
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+def ask(server, body):
+    status, answer = server.post("/v1/chat/completions", body)
+    check(status == 200, f"a picture is accepted: {status} {json.dumps(answer)[:300]}")
+    return answer["choices"][0]["message"]["content"] if status == 200 else None, answer.get("usage", {})
+
+
+def dialects(server, root):
+    want, usage = ask(server, openai(picture(ONE), text("what?")))
+    prompt = len("USER: \nwhat? ASSISTANT:") + 9
+    check(usage["prompt_tokens"] == prompt, f"a picture has nine tokens: {usage}")
+    (root / "one.png").write_bytes(base64.b64decode(ONE))
+    done = subprocess.run([MAKAR, "generate", "-m", str(server.model), "--chat", "--image", str(root / "one.png"), "-n", "8", "what?"],
+                          capture_output=True, text=True)
+    check(done.stdout.rstrip("\n") == want.rstrip("\n"), f"as on the command line: {want!r} {done.stdout!r} {done.stderr}")
+    check(ask(server, openai(picture(TWO), text("what?")))[0] != want, "another picture, another answer")
+    check(ask(server, openai(text("what?"), picture(ONE)))[0] == want, "the template places the picture")
+    _, events = server.stream("/v1/chat/completions", openai(picture(ONE), text("what?")))
+    streamed = "".join(c["delta"].get("content") or "" for e in events if e != "[DONE]" for c in e["choices"])
+    check(streamed == want, "the same streamed")
+
+    source = {"type": "base64", "media_type": "image/png", "data": ONE}
+    body = {"messages": [{"role": "user", "content": [{"type": "image", "source": source}, text("what?")]}], "max_tokens": 8, **SAMPLING}
+    status, answer = server.post("/v1/messages", body)
+    check(status == 200 and answer["content"][0]["text"] == want, f"Anthropic: {status} {answer}")
+    status, answer = server.post("/v1/messages/count_tokens", body)
+    check(answer.get("input_tokens") == prompt, f"tokens are counted with pictures: {answer}")
+
+    options = {"num_predict": 8, **SAMPLING}
+    status, answer = server.post("/api/chat", {"messages": [{"role": "user", "content": "what?", "images": [ONE]}], "stream": False, "options": options})
+    check(status == 200 and answer["message"]["content"] == want, f"Ollama's chat: {status} {answer}")
+    status, answer = server.post("/api/generate", {"prompt": "what?", "images": [ONE], "stream": False, "options": options})
+    check(status == 200 and answer["response"] == want, f"Ollama's generate: {status} {answer}")
+    check("vision" in server.post("/api/show", {"model": server.name})[1].get("capabilities", []), "Ollama's show says so")
+
+    item = {"role": "user", "content": [{"type": "input_image", "image_url": url(ONE)}, {"type": "input_text", "text": "what?"}]}
+    status, answer = server.post("/v1/responses", {"input": [item], "max_output_tokens": 8, **SAMPLING})
+    check(status == 200 and answer["output"][0]["content"][0]["text"] == want, f"responses: {status} {answer}")
+    status, more = server.post("/v1/responses", {"input": "and?", "previous_response_id": answer.get("id"), "max_output_tokens": 4, **SAMPLING})
+    check(status == 200, f"a stored conversation keeps its picture: {status} {more}")
+
+    both, usage = ask(server, openai(picture(ONE), picture(TWO), text("a or b?")))
+    check(usage["prompt_tokens"] == len("USER: \n\na or b? ASSISTANT:") + 18, f"two pictures: {usage}")
+    later = openai(picture(ONE), text("what?"))
+    later["messages"] += [{"role": "assistant", "content": "it"}, {"role": "user", "content": "sure?"}]
+    check(ask(server, later)[0] is not None, "a conversation continues after a picture")
+
+
+def refusals(server):
+    def refused(body, part, param, path="/v1/chat/completions"):
+        status, answer = server.post(path, body)
+        error = answer.get("error", {})
+        message = error if isinstance(error, str) else error.get("message", "")
+        where = "" if isinstance(error, str) else error.get("param")
+        check(400 <= status < 500 and part in message, f"expected '{part}': {status} {answer}")
+        check(param is None or where == param, f"expected param {param}: {answer}")
+
+    place = "messages[0].content[0].image_url.url"
+    remote = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
+    refused(openai(remote), "fetches no pictures", place)
+    refused(openai({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}), "fetches no pictures", place)
+    refused(openai({"type": "image_url", "image_url": {"url": "data:image/png,abc"}}), "base64", place)
+    refused(openai({"type": "image_url", "image_url": {"url": "data:image/png;base64,@@@"}}), "not valid base64", place)
+    refused(openai({"type": "image_url", "image_url": 7}), "expected a data URL", "messages[0].content[0].image_url")
+    refused(openai({"type": "image_url"}), "expected a data URL", "messages[0].content[0].image_url")
+    refused(openai(picture(base64.b64encode(b"not a picture").decode())), "not a JPEG, PNG or WebP image", place)
+    refused(openai(picture(ONE[:200])), "cannot be read", place)
+    refused(openai(*[picture(ONE)] * 17), "at most 16 pictures", None)
+    refused(openai(*[picture(ONE)] * 15), "tokens", "messages")  # 135 tokens, the context has 128
+    wide = bytearray(base64.b64decode(ONE))
+    wide[16:24] = b"\0\0\xff\xff\0\0\xff\xff"
+    refused(openai(picture(base64.b64encode(bytes(wide)).decode())), "PNG", place)
+    system = {"messages": [{"role": "system", "content": [picture(ONE)]}, {"role": "user", "content": "x"}]}
+    refused(system, "only a user's message has pictures", "messages[0].content")
+    anthropic = {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}]}], "max_tokens": 4}
+    refused(anthropic, "fetches no pictures", None, "/v1/messages")
+    anthropic["messages"][0]["content"][0]["source"] = {"type": "file", "file_id": "x"}
+    refused(anthropic, "expected base64", None, "/v1/messages")
+    refused({"messages": [{"role": "user", "content": "x", "images": "y"}]}, "expected a list", None, "/api/chat")
+    refused({"prompt": "x", "images": [3]}, "expected base64", None, "/api/generate")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        with Server(MAKAR, model=make_model("llava", root / "llava")) as server:
+            dialects(server, root)
+            refusals(server)
+        with Server(MAKAR) as server:
+            status, answer = server.post("/v1/chat/completions", openai(picture(ONE), text("what?")))
+            check(status == 400 and "reads text alone" in answer["error"]["message"], f"a model of text refuses: {status} {answer}")
+        with Server(MAKAR, model=make_model("clip", root / "clip")) as server:
+            status, answer = server.post("/v1/embeddings", {"input": ["a cat"]})
+            done = subprocess.run([MAKAR, "embed", "-m", str(root / "clip"), "--json", "a cat"], capture_output=True, text=True)
+            pairs = zip(answer["data"][0]["embedding"], json.loads(done.stdout)["embedding"], strict=True)
+            check(status == 200 and all(abs(a - b) < 1e-7 for a, b in pairs), f"CLIP's texts: {status}")
+            status, answer = server.post("/v1/completions", {"prompt": "a", "max_tokens": 2})
+            check(400 <= status < 500, f"CLIP writes no text: {status} {answer}")
+
+
+main()
+sys.exit(1 if failures else 0)
