@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "database/sqlite.h"
 #include "retrieval/check_index.h"
 #include "retrieval/indexer.h"
 #include "retrieval/searcher.h"

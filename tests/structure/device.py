@@ -34,7 +34,7 @@ HOST_FILES = {
     "results read through host()": """
         cli/alignment_picture.cpp cli/inspect_attention.cpp cli/classify_pictures.cpp cli/net.cpp capi/capi.cpp train/quality.cpp models/model.cpp nets/batches.cpp
         cli/classify_run.cpp cli/embed.cpp cli/index_options.cpp cli/reward_score.cpp infer/engine.cpp infer/model_drafter.cpp
-        llm/bayes_risk.cpp llm/classify.cpp llm/embed.cpp llm/fill.cpp llm/token_vectors.cpp nn/feed_forward.cpp
+        llm/bayes_risk.cpp llm/classify.cpp llm/embed.cpp llm/fill.cpp llm/senses.cpp llm/token_vectors.cpp nn/feed_forward.cpp
         optim/gradient_norm.cpp serve/page/look.cpp serve/page/look_positions.cpp train/classify.cpp train/contrastive.cpp
         train/denoise.cpp train/replaced.cpp train/dpo.cpp train/grpo.cpp train/kto.cpp train/loop.cpp train/loop_gradients.cpp
         train/policy_state.cpp train/policy_task.cpp train/ppo.cpp train/reward.cpp train/reward_rules.cpp train/step.cpp""",

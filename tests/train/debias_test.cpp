@@ -73,7 +73,7 @@ TEST(Debias, TheAdversarysGradientIsReversedForTheClassifier) {
     Tensor logits = Tensor::from({2, 3}, std::span<const float>(values));
     Tape tape(device);
     Parameter* hidden = model.parameters().find("adversary.hidden.weight");
-    ASSERT_TRUE(hidden && hidden->apart);
+    ASSERT_TRUE(hidden && hidden->auxiliary);
     tape.watch(logits), tape.watch(hidden->value);
     Context ctx{device, &tape};
     tape.backward(adversary.loss(ctx, logits, labels, groups));
