@@ -280,20 +280,22 @@ const char* name(AgentEnd end) {
   return kNames[static_cast<int>(end)];
 }
 
+Json step_json(const AgentStep& s) {
+  Json out = Json::object();
+  if (s.task >= 0) out["task"] = s.task;
+  out["thought"] = s.thought;
+  if (!s.tool.empty()) out["tool"] = s.tool, out["input"] = s.input;
+  if (!s.answer.empty()) out["answer"] = s.answer;
+  if (!s.observation.empty()) out["observation"] = s.observation;
+  if (!s.error.empty()) out["error"] = s.error;
+  if (!s.approval.empty()) out["approval"] = s.approval;
+  out["tokens"] = s.tokens, out["seconds"] = s.seconds;
+  return out;
+}
+
 Json trace_json(const AgentTrace& trace) {
   Json steps = Json::array();
-  for (const AgentStep& s : trace.steps) {
-    Json one = Json::object();
-    if (s.task >= 0) one["task"] = s.task;
-    one["thought"] = s.thought;
-    if (!s.tool.empty()) one["tool"] = s.tool, one["input"] = s.input;
-    if (!s.answer.empty()) one["answer"] = s.answer;
-    if (!s.observation.empty()) one["observation"] = s.observation;
-    if (!s.error.empty()) one["error"] = s.error;
-    if (!s.approval.empty()) one["approval"] = s.approval;
-    one["tokens"] = s.tokens, one["seconds"] = s.seconds;
-    steps.push_back(std::move(one));
-  }
+  for (const AgentStep& s : trace.steps) steps.push_back(step_json(s));
   Json out = {{"question", trace.question},
               {"end", name(trace.end)},
               {"answer", trace.end == AgentEnd::kAnswer ? Json(trace.answer) : Json()},

@@ -55,6 +55,7 @@ struct AgentTrace {
   int64_t prompt_tokens = 0, tokens = 0;
   double seconds = 0;
 };
+Json step_json(const AgentStep& step);
 Json trace_json(const AgentTrace& trace);
 
 struct AgentOptions {
@@ -63,9 +64,9 @@ struct AgentOptions {
   AgentLimits limits;
   std::vector<std::string> approve;  // tools that a person must allow each time
   bool may_ask = true;               // the model may hand over to a person
-  // Whether a call may run; none: nobody is there, and the run ends as a handover.
+  // Whether a call may run; none: no person is available, and the run ends as a handover.
   std::function<std::optional<bool>(const AgentStep& step)> allow;
-  // The answer of a person; none: nobody is there.
+  // The answer of a person; none: no person is available.
   std::function<std::optional<std::string>(const std::string& question)> ask;
   std::function<void(const std::vector<std::string>& plan)> on_plan;
   std::function<void(const AgentStep& step)> on_step;

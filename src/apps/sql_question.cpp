@@ -8,20 +8,23 @@
 namespace makar {
 namespace {
 
-constexpr const char* kSqlInstruction =
-    "You write SQLite queries. Answer with one SELECT statement over the tables, and nothing else.";
+std::string sql_instruction(const char* dialect) {
+  return fmt::format(
+      "You write {} queries. Answer with one SELECT statement over the tables, and nothing else.", dialect);
+}
 constexpr size_t kLongestCell = 60;
 
-bool is_plain(const std::string& name) {
+bool is_plain(const std::string& name, bool folds_case) {
+  if (folds_case && name.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string::npos) return false;
   if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
   return name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
          std::string::npos;
 }
 
 // A literal of GBNF; names that are not plain words are quoted for SQL.
-std::string literal(const std::string& name) {
+std::string literal(const std::string& name, bool folds_case) {
   std::string text = name;
-  if (!is_plain(name)) {
+  if (!is_plain(name, folds_case)) {
     text = "\"";
     for (const char c : name) text += c == '"' ? std::string("\"\"") : std::string(1, c);
     text += "\"";
@@ -38,23 +41,22 @@ std::string literal(const std::string& name) {
   return out + "\"";
 }
 
-std::string alternatives(const std::set<std::string>& names) {
+std::string alternatives(const std::set<std::string>& names, bool folds_case) {
   std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : " | ") + literal(name);
+  for (const std::string& name : names) out += (out.empty() ? "" : " | ") + literal(name, folds_case);
   return out;
 }
 
-Result<std::vector<int64_t>> encode_question(const LanguageModel& language, const std::string& schema,
-                                             const std::string& question,
+Result<std::vector<int64_t>> encode_question(const LanguageModel& language, const std::string& instruction,
+                                             const std::string& schema, const std::string& question,
                                              const std::vector<SqlAttempt>& failed) {
   std::string text = schema + "\nQuestion: " + question;
   for (const SqlAttempt& attempt : failed)
     text += "\nThis query failed: " + attempt.sql + "\nError: " + attempt.error;
-  if (!language.chat_template())
-    return language.encode(std::string(kSqlInstruction) + "\n\n" + text + "\nSQL: ");
+  if (!language.chat_template()) return language.encode(instruction + "\n\n" + text + "\nSQL: ");
   ChatInput input;
-  input.messages = Json::array(
-      {{{"role", "system"}, {"content", kSqlInstruction}}, {{"role", "user"}, {"content", text}}});
+  input.messages =
+      Json::array({{{"role", "system"}, {"content", instruction}}, {{"role", "user"}, {"content", text}}});
   input.add_generation_prompt = true;
   return language.encode_chat(input);
 }
@@ -96,6 +98,7 @@ std::string schema_text(const std::vector<SqlTable>& tables) {
 
 std::string select_grammar(const std::vector<SqlTable>& tables) {
   std::set<std::string> names, columns;
+  const bool folds_case = !tables.empty() && tables.front().folds_case;
   for (const SqlTable& table : tables) {
     names.insert(table.name);
     columns.insert(table.columns.begin(), table.columns.end());
@@ -128,7 +131,7 @@ std::string select_grammar(const std::vector<SqlTable>& tables) {
          "integer ::= [1-9] [0-9]{0,5}\n"
          "string ::= \"'\" ([^'\\n] | \"''\"){0,100} \"'\"\n"
          "table ::= " +
-         alternatives(names) + "\nname ::= " + alternatives(columns) + "\n";
+         alternatives(names, folds_case) + "\nname ::= " + alternatives(columns, folds_case) + "\n";
 }
 
 Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language, const SqlReader& database,
@@ -144,7 +147,8 @@ Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language,
   }
   SqlAnswer out;
   for (int64_t i = 0; i < options.attempts && !out.answered; ++i) {
-    MAKAR_TRY(const auto prompt, encode_question(language, schema, question, out.attempts));
+    MAKAR_TRY(const auto prompt,
+              encode_question(language, sql_instruction(database.dialect()), schema, question, out.attempts));
     TextGenerationOptions generation = options.generation;
     generation.stop.insert(generation.stop.end(), {";", "#"});
     if (grammar) {

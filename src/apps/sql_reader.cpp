@@ -13,6 +13,7 @@
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "data/formats_table.h"
+#include "database/postgres.h"
 #include "retrieval/load/encoding.h"
 
 namespace makar {
@@ -121,6 +122,7 @@ void SqlReader::lock_down() const {
 }
 
 Result<SqlReader> SqlReader::open(const std::string& path) {
+  if (is_postgres_address(path)) return open_postgres(path);
   if (!is_file(path)) return error_of(Error::Kind::kNotFound, path, "no such database");
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -244,10 +246,13 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
 }
 
 Result<SqlResult> SqlReader::run(const std::string& statement, const SqlLimits& limits) const {
-  return execute(statement, limits);
+  return postgres_ ? run_postgres(statement, limits) : execute(statement, limits);
 }
 
 Result<std::set<std::string>> SqlReader::reads(const std::string& sql) const {
+  if (postgres_)
+    return error_of(Error::Kind::kUnsupported, path_,
+                    "PostgreSQL does not tell which columns a statement reads");
   sqlite3* c = connection_.get();
   std::set<std::string> out;
   sqlite3_set_authorizer(c, authorize_and_note, &out);
@@ -261,6 +266,7 @@ Result<std::set<std::string>> SqlReader::reads(const std::string& sql) const {
 }
 
 Result<std::vector<SqlTable>> SqlReader::tables(int64_t rows) const {
+  if (postgres_) return postgres_tables(rows);
   MAKAR_TRY(
       const auto names,
       execute(
@@ -269,7 +275,7 @@ Result<std::vector<SqlTable>> SqlReader::tables(int64_t rows) const {
           {}));
   std::vector<SqlTable> out;
   for (const auto& row : names.rows) {
-    SqlTable table{row[0], row[1], {}, {}};
+    SqlTable table{row[0], row[1], {}, {}, false};
     const auto sample =
         execute(fmt::format("SELECT * FROM {} LIMIT {}", identifier(row[0]), std::max<int64_t>(rows, 1)),
                 {std::max<int64_t>(rows, 1)});

@@ -1,4 +1,4 @@
-// Runs untrusted SQL, written by a model or a user, on a SQLite database that it cannot change.
+// Runs untrusted SQL, written by a model or a user, on a SQLite or PostgreSQL database that it cannot change.
 #pragma once
 #include <memory>
 #include <set>
@@ -10,6 +10,8 @@
 struct sqlite3;
 
 namespace makar {
+
+class Postgres;
 
 struct SqlLimits {
   int64_t rows = 1000;
@@ -27,14 +29,16 @@ struct SqlTable {
   std::string name, definition;  // definition: the CREATE statement
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> sample;  // the first rows
+  bool folds_case = false;                       // names with capitals must be quoted (PostgreSQL)
 };
 
 // SQLite itself enforces this, not a check of the text: the file is opened read-only, an authorizer allows
 // reading tables and calling functions without side effects and denies everything else (writing, ATTACH,
-// PRAGMA, extensions), and work, time, rows and sizes are limited. One thread at a time.
+// PRAGMA, extensions), and work, time, rows and sizes are limited. PostgreSQL: sql_postgres.cpp says how. One
+// thread at a time.
 class SqlReader {
  public:
-  // A SQLite file.
+  // A SQLite file, or the address of a PostgreSQL database (postgresql://...).
   static Result<SqlReader> open(const std::string& path);
   // A database in memory with one table, from the bytes of a CSV file in any encoding; numeric columns get
   // numbers.
@@ -42,14 +46,19 @@ class SqlReader {
 
   // Tables and views with `rows` sample rows each.
   Result<std::vector<SqlTable>> tables(int64_t rows = 3) const;
-  // Runs one SELECT (or WITH ... SELECT, VALUES, EXPLAIN). Errors are SQLite's, or the limit that was
-  // reached.
+  // Runs one SELECT (or WITH ... SELECT, VALUES; EXPLAIN in SQLite). Errors are the database's, or the limit
+  // that was reached.
   Result<SqlResult> run(const std::string& statement, const SqlLimits& limits = {}) const;
   // The columns that a statement reads, as "table.column" in lower case ("table." for count(*)), as SQLite
-  // resolves them. Nothing is run.
+  // resolves them. Nothing is run. Not in PostgreSQL, which does not tell.
   Result<std::set<std::string>> reads(const std::string& statement) const;
+  // What the statements are written in.
+  const char* dialect() const { return postgres_ ? "PostgreSQL" : "SQLite"; }
 
  private:
+  static Result<SqlReader> open_postgres(const std::string& address);
+  Result<SqlResult> run_postgres(const std::string& statement, const SqlLimits& limits) const;
+  Result<std::vector<SqlTable>> postgres_tables(int64_t rows) const;
   struct Close {
     void operator()(sqlite3* connection) const;
   };
@@ -57,7 +66,8 @@ class SqlReader {
       : connection_(std::move(connection)), path_(std::move(path)) {}
   void lock_down() const;
   Result<SqlResult> execute(const std::string& statement, const SqlLimits& limits) const;
-  std::unique_ptr<sqlite3, Close> connection_;
+  std::unique_ptr<sqlite3, Close> connection_;  // null: PostgreSQL
+  std::shared_ptr<const Postgres> postgres_;
   std::string path_;
 };
 

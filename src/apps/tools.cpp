@@ -55,7 +55,8 @@ Result<Tool> sql_tool(std::shared_ptr<SqlReader> database) {
   MAKAR_TRY(const auto tables, database->tables());
   Tool tool;
   tool.name = "sql";
-  tool.description = "one SELECT statement on a SQLite database with these tables:\n" + schema_text(tables);
+  tool.description = fmt::format("one SELECT statement on a {} database with these tables:\n{}",
+                                 database->dialect(), schema_text(tables));
   tool.parameters = text_parameters("query", "a SELECT statement");
   tool.untrusted = true;
   tool.run = [database = std::move(database)](const Json& input, double seconds) -> Result<std::string> {

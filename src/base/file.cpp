@@ -82,7 +82,7 @@ MappedFile::~MappedFile() {
   if (!data_) return;
   const std::lock_guard lock(maps().mutex);
   maps().sizes.erase(data_);
-  forget_map(data_);
+  unregister_map(data_);
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
 

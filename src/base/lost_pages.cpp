@@ -31,7 +31,7 @@ void on_bus_error(int, siginfo_t* info, void*) {
     const uintptr_t begin = slot.begin, end = slot.end;
     if (address < begin || address >= end) continue;
     const uintptr_t page = address & ~(system_page - 1);
-    // Everything from here to the end of the map is gone with this page.
+    // The file was truncated: the rest of the map is lost too.
     void* zeros = ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (zeros == MAP_FAILED) break;
@@ -73,7 +73,7 @@ void register_map(const std::byte* data, size_t size) {
   }
 }
 
-void forget_map(const std::byte* data) {
+void unregister_map(const std::byte* data) {
   const std::lock_guard lock(map_slots_mutex);
   for (MapSlot& slot : map_slots)
     if (slot.begin == reinterpret_cast<uintptr_t>(data) && slot.end != 0) slot.end = 0, slot.begin = 0;

@@ -15,8 +15,8 @@ uint64_t maps_made();
 // Whether any of the maps numbered `from` to `to` (exclusive) has lost pages.
 bool pages_lost(uint64_t from, uint64_t to);
 
-// For MappedFile: the map is known to the handler until forget_map().
+// For MappedFile: the handler covers the map until unregister_map().
 void register_map(const std::byte* data, size_t size);
-void forget_map(const std::byte* data);
+void unregister_map(const std::byte* data);
 
 }  // namespace makar

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <iostream>
 
 #include "apps/mcp.h"
 #include "apps/model_writer.h"
+#include "apps/trace_file.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "cli/agent_tools.h"
@@ -22,10 +24,12 @@ struct AgentCommand {
   GenerationFlags flags;
   AgentToolFlags tools;
   AgentOptions agent;
-  std::string mode = "react", format = "json", replies;
+  std::string mode = "react", format = "json", replies, trace;
   std::vector<std::string> words;
   int64_t observation = 4000;
   bool json = false, no_person = false, serve_mcp = false;
+  std::optional<TraceFile> file;  // of --trace
+  std::chrono::steady_clock::time_point began;
 };
 
 // One line per reply of standard input, for as long as there are any.
@@ -61,28 +65,52 @@ std::string step_text(const AgentStep& step, size_t number) {
   return out;
 }
 
+// A person in the terminal; without one, on the page, if there is a trace for it.
+void ask_person(AgentCommand& c) {
+  const auto on_page = [&c](Json request) -> std::optional<Json> {
+    if (!c.file || ::isatty(STDIN_FILENO) != 0) return std::nullopt;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - c.began;
+    fmt::print(stderr, "waiting for a person: {}\n", c.file->path());
+    return c.file->ask(std::move(request), c.agent.limits.seconds - passed.count());
+  };
+  c.agent.allow = [on_page](const AgentStep& step) -> std::optional<bool> {
+    if (const auto said = on_page({{"tool", step.tool}, {"input", step.input}}))
+      return said->value("allow", Json(false)) == Json(true);
+    const auto said = read_answer(fmt::format("\nAllow {} {}? [y/N] ", step.tool, dump(step.input)));
+    if (!said) return std::nullopt;
+    return *said == "y" || *said == "yes";
+  };
+  c.agent.ask = [on_page](const std::string& question) -> std::optional<std::string> {
+    if (const auto said = on_page({{"question", question}})) {
+      const Json text = said->value("text", Json());
+      return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
+    }
+    return read_answer("\nThe agent asks:\n" + indented(question) + "> ");
+  };
+}
+
 void follow(AgentCommand& c, size_t& number) {
-  if (!c.no_person) {
-    c.agent.allow = [](const AgentStep& step) -> std::optional<bool> {
-      const auto said = read_answer(fmt::format("\nAllow {} {}? [y/N] ", step.tool, dump(step.input)));
-      if (!said) return std::nullopt;
-      return *said == "y" || *said == "yes";
-    };
-    c.agent.ask = [](const std::string& question) {
-      return read_answer("\nThe agent asks:\n" + indented(question) + "> ");
-    };
-  }
-  if (c.json) return;
-  c.agent.on_plan = [](const std::vector<std::string>& plan) {
+  c.began = std::chrono::steady_clock::now();
+  if (!c.no_person) ask_person(c);
+  c.agent.on_plan = [&c](const std::vector<std::string>& plan) {
+    if (c.file) c.file->plan(plan);
+    if (c.json) return;
     std::string out = "plan\n";
     for (size_t i = 0; i < plan.size(); ++i) out += indented(fmt::format("{}. {}", i + 1, plan[i]));
     print_out(out);
   };
-  c.agent.on_step = [&number](const AgentStep& step) { print_out(step_text(step, ++number)); };
+  c.agent.on_step = [&c, &number](const AgentStep& step) {
+    if (c.file) c.file->step(step);
+    if (!c.json) print_out(step_text(step, ++number));
+  };
 }
 
-int finish(const AgentCommand& c, const Result<AgentTrace>& trace) {
+int finish(AgentCommand& c, const Result<AgentTrace>& trace) {
   if (!trace.ok()) return report(trace.error());
+  if (c.file) {
+    c.file->end(*trace);
+    if (!c.file->status().ok()) warn(c.file->status().error().text());
+  }
   const bool answered = trace->end == AgentEnd::kAnswer;
   if (c.json) return print_out(dump(trace_json(*trace)) + "\n") && answered ? 0 : 1;
   print_out(answered ? "\nanswer\n" + indented(trace->answer)
@@ -166,6 +194,7 @@ Status check_command(AgentCommand& c) {
   if (c.flags.generation.answers != 1) return error_at("--n", "makar agent writes one reply at a time");
   if (c.serve_mcp) {
     if (!c.words.empty()) return error_at("--serve-mcp", "takes no question");
+    if (!c.trace.empty()) return error_at("--trace", "does not work with --serve-mcp");
     return Done{};
   }
   if (c.words.empty()) return error_at("agent", "expected a question");
@@ -212,6 +241,11 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   c.model.declare_chat(options);
   options.group("Output");
   options.add("--json", &c.json, "print the trace as one JSON object");
+  options.add(
+      "--trace", &c.trace,
+      "write the trace to a file in this folder, where the page of makar serve --agents FOLDER shows it and "
+      "a person answers",
+      "FOLDER");
   c.flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
@@ -221,6 +255,11 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   if (!tools.ok()) return report(tools.error());
   if (c.serve_mcp) return serve_tools(*tools, c.agent.limits.seconds);
   const std::string question = fmt::format("{}", fmt::join(c.words, " "));
+  if (!c.trace.empty()) {
+    auto file = TraceFile::create(c.trace, question, c.agent.mode);
+    if (!file.ok()) return report(file.error());
+    c.file.emplace(std::move(*file));
+  }
   return c.replies.empty() ? ask_model(c, *tools, question) : replay(c, *tools, question);
 }
 

@@ -12,7 +12,8 @@
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"
-#include "retrieval/answer_eval.h"
+#include "lexical/toxicity.h"
+#include "retrieval/answer_drafts.h"
 #include "retrieval/rerank.h"
 
 namespace makar {
@@ -28,6 +29,11 @@ struct AskCommand {
   std::vector<std::string> words;
   std::string style = "stuff";
   bool json = false, rewrite = false;
+  // Drafts: 1 is a plain answer.
+  int64_t drafts = 1;
+  std::string classifier;
+  std::vector<std::string> benign;
+  double threshold = 0.5;
 };
 
 Json answered_json(const std::string& question, const Answered& a) {
@@ -98,8 +104,50 @@ bool has_relevant(const std::vector<SearchHit>& hits, const AskCommand& c) {
                      [&](const SearchHit& hit) { return hit.relevance >= c.ask.min_relevance; });
 }
 
+int write_best_draft(const AskCommand& c, const std::string& question, const std::vector<SearchHit>& hits,
+                     const Retrieval& retrieval, Engine& engine, const LanguageModel& language) {
+  DraftOptions options;
+  options.drafts = c.drafts, options.threshold = c.threshold;
+  options.judge = likelihood_judge(engine, language);
+  std::optional<ToxicityClassifier> classifier;
+  if (!c.classifier.empty()) {
+    auto opened = ToxicityClassifier::open(c.classifier, c.benign);
+    if (!opened.ok()) return report(opened.error());
+    classifier.emplace(std::move(*opened));
+    options.toxicity = [&](std::string_view text) { return classifier->toxicity(text); };
+  }
+  const auto found =
+      answer_with_drafts(engine, language, question, hits, retrieval.searcher->analyzer(), c.ask, options);
+  if (!found.ok()) return report(found.error());
+  if (c.json) {
+    Json out = answered_json(question, found->answer);
+    out["drafts"] = Json::array();
+    for (const AnswerDraft& d : found->drafts)
+      out["drafts"].push_back({{"text", d.text},
+                               {"toxicity", classifier ? Json(d.toxicity) : Json()},
+                               {"safe", d.safe},
+                               {"groundedness", d.groundedness},
+                               {"quality", d.quality},
+                               {"score", d.score}});
+    out["chosen"] = found->chosen < 0 ? Json() : Json(found->chosen);
+    return print_out(dump(out) + "\n") ? 0 : 1;
+  }
+  std::string text = found->answer.text + "\n";
+  if (found->answer.answered) text += support_text(found->answer);
+  if (!found->drafts.empty()) text += "\nDrafts:\n";
+  for (size_t i = 0; i < found->drafts.size(); ++i) {
+    const AnswerDraft& d = found->drafts[i];
+    text += fmt::format("{} {}  supported {:>3.0f} %, quality {:.2f}{}{}\n",
+                        static_cast<int64_t>(i) == found->chosen ? "*" : " ", i + 1, 100 * d.groundedness,
+                        d.quality, classifier ? fmt::format(", toxicity {:.2f}", d.toxicity) : "",
+                        d.safe ? "" : ", dropped: toxic");
+  }
+  return print_out(text) ? 0 : 1;
+}
+
 int write_answer(const AskCommand& c, const std::string& question, const std::vector<SearchHit>& hits,
                  const Retrieval& retrieval, Engine& engine, const LanguageModel& language) {
+  if (c.drafts > 1) return write_best_draft(c, question, hits, retrieval, engine, language);
   std::function<bool(const std::string&)> on_text;
   if (!c.json) on_text = [](const std::string& text) { return print_out(text); };
   const auto answered =
@@ -225,6 +273,23 @@ int evaluate(AskCommand& c) {
   });
 }
 
+// After the style is known.
+Status check_drafts(const AskCommand& c, const Options& options) {
+  if (c.drafts < 1 || c.drafts > 64) return error_at("--drafts", "must be from 1 to 64, got {}", c.drafts);
+  if (!(c.threshold > 0 && c.threshold <= 1))
+    return error_at("--threshold", "must be above 0 and at most 1, got {}", c.threshold);
+  if (c.drafts == 1) {
+    for (const char* flag : {"--classifier", "--benign", "--threshold"})
+      if (options.given(flag)) return error_at(flag, "needs --drafts N, with N above 1");
+    return Done{};
+  }
+  if (c.ask.style != AnswerStyle::kStuff) return error_at("--drafts", "works with --style stuff only");
+  if (!c.eval.empty()) return error_at("--drafts", "does not work with --eval");
+  if (c.flags.generation.sampler.temperature <= 0)
+    return error_at("--drafts", "needs --temp above 0: greedy drafts are all the same");
+  return Done{};
+}
+
 }  // namespace
 
 int run_ask(const std::vector<std::string>& arguments) {
@@ -251,6 +316,17 @@ int run_ask(const std::vector<std::string>& arguments) {
   options.add("--rewrite", &c.rewrite, "let the model write the search query");
   options.add("--grounded", &c.ask.grounded,
               "a sentence is supported if a source has at least this share of its terms", "X");
+  options.group("Drafts");
+  options.add(
+      "--drafts", &c.drafts,
+      "write this many answers and give the best: drop toxic ones, then prefer what the sources support "
+      "and what answers the question; needs --temp above 0",
+      "N");
+  options.add("--classifier", &c.classifier,
+              "measures the toxicity of drafts: a file of `makar classify train --method logistic`", "FILE");
+  options.add("--benign", &c.benign, "label of harmless texts of the classifier, if its name does not say so",
+              "LABEL");
+  options.add("--threshold", &c.threshold, "a draft is toxic from this probability on", "P");
   options.group("Evaluation");
   options.add(
       "--eval", &c.eval,
@@ -269,10 +345,12 @@ int run_ask(const std::vector<std::string>& arguments) {
   for (const auto& [flag, value] :
        {std::pair("--min-relevance", c.ask.min_relevance), std::pair("--grounded", c.ask.grounded)})
     if (!(value >= 0 && value <= 1)) return report(error_at(flag, "must be from 0 to 1, got {}", value)), 2;
-  if (c.flags.generation.answers != 1) return report(error_at("--n", "makar ask gives one answer")), 2;
+  if (c.flags.generation.answers != 1)
+    return report(error_at("--n", "makar ask gives one answer; --drafts chooses it from several")), 2;
   const auto style = parse_answer_style(c.style, "--style");
   if (!style.ok()) return report(style.error()), 2;
   c.ask.style = *style;
+  if (const Status checked = check_drafts(c, options); !checked.ok()) return report(checked.error()), 2;
   if (c.eval.empty() == c.words.empty())
     return report(error_at("ask", "expected a question, or --eval FILE")), 2;
   if (!c.judge.empty() && c.eval.empty()) return report(error_at("--judge", "needs --eval")), 2;

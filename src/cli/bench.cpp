@@ -64,14 +64,14 @@ Figure measure(int64_t rounds, double tokens, const std::function<double(uint64_
 
 // Cost per token: bytes of weights read by a decode step of batch 1, and operations per prefill token (a
 // multiply-add counts as two).
-struct Cost {
+struct StepCost {
   double bytes = 0, read_bytes = 0, operations = 0;
   bool int8 = false;
 };
 
-Result<Cost> cost_of(const std::string& path, const Model& model, int64_t prompt) {
+Result<StepCost> cost_of(const std::string& path, const Model& model, int64_t prompt) {
   MAKAR_TRY(const Inspection i, inspect_model(path, {std::max<int64_t>(1, prompt / 2)}));
-  Cost c;
+  StepCost c;
   bool head = false, f16_pairs = false;
   double table = 0;
   for (const auto& p : model.parameters().all()) {

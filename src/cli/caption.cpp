@@ -4,6 +4,7 @@
 
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "cli/tokenizer_options.h"
 #include "llm/pictures.h"
 
 namespace makar {
@@ -64,7 +65,7 @@ int run_caption(const std::vector<std::string>& arguments) {
                            "a {} does not describe pictures; captioning models and LLaVA do",
                            language->spec().architecture));
   if (!language->spec().pictures && options.given("--prompt"))
-    warn("--prompt has no effect: this model reads no text beside the picture");
+    warn("--prompt has no effect: this model takes no text besides the picture");
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
   if (const Status status = flags.prepare(*language, device); !status.ok()) return report(status.error());

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli/classify_lexical.h"
+#include "cli/classify_senses.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
@@ -240,6 +241,7 @@ int run_classify(const std::vector<std::string>& arguments) {
        run_classify_pictures},
       {"compare", "compare naive Bayes, logistic regression, SVM, word vectors and text CNN",
        run_classify_compare},
+      {"senses", "find the senses of words by labelled examples", run_classify_senses},
   };
   // makar classify --labels "a cat,a dog" IMAGE
   const auto labels = [](const std::string& word) {

@@ -6,6 +6,7 @@
 
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "cli/tokenizer_options.h"
 #include "llm/classify.h"
 #include "llm/embed.h"
 #include "llm/pictures.h"
@@ -13,7 +14,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostLabels = 10000;
+constexpr size_t kMostPictureLabels = 10000;
 
 Result<std::vector<std::string>> split_labels(const std::string& text) {
   std::vector<std::string> labels;
@@ -22,8 +23,8 @@ Result<std::vector<std::string>> split_labels(const std::string& text) {
     const size_t first = label.find_first_not_of(" \t"), last = label.find_last_not_of(" \t");
     if (first != std::string::npos) labels.push_back(label.substr(first, last - first + 1));
   }
-  if (labels.empty() || labels.size() > kMostLabels)
-    return error_at("--labels", "expected 1 to {} labels separated by commas, got {}", kMostLabels,
+  if (labels.empty() || labels.size() > kMostPictureLabels)
+    return error_at("--labels", "expected 1 to {} labels separated by commas, got {}", kMostPictureLabels,
                     labels.size());
   return labels;
 }

@@ -42,7 +42,7 @@ Result<double> decode_speed(DemoRun& demo, const std::string& model) {
   return figures.value("ours", 0.0);
 }
 
-// A port of this machine that nobody listens on, from `first` on.
+// A free port of this machine, from `first` on.
 Result<int64_t> free_port(int64_t first) {
   for (int64_t port = first; port < std::min<int64_t>(first + 100, 65536); ++port) {
     const int one = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -102,6 +102,7 @@ int run_detect(const std::vector<std::string>& arguments) {
     return report(error_at("--watermark-share", "must be between 0 and 1, got {}", c.watermark.share)), 2;
   const auto texts = read_values(c.texts);
   if (!texts.ok()) return report(texts.error());
+  if (texts->empty()) return report(error_at(c.texts, "has no texts"));
   std::vector<std::string> human;
   if (!c.human.empty()) {
     auto read = read_values(c.human);

@@ -41,7 +41,7 @@ Result<std::unique_ptr<DistillModels>> open_distill_models(const Distill& s, Dev
   options.weights = WeightUse::kTrained;
   MAKAR_TRY(out->given_, LanguageModel::open(s.base_model, device, options));
   if (out->given_->has_tokenizer() && out->given_->tokenizer().to_json() != teacher.tokenizer().to_json())
-    return error_at(s.base_model, "has another tokenizer than {}; the teacher must read the same tokens",
+    return error_at(s.base_model, "has a different tokenizer from {}; the teacher must read the same tokens",
                     s.teacher);
   return out;
 }

@@ -101,7 +101,8 @@ Status score_reference(const Dpo& s, LanguageModel& language, T& task, Device& d
                     "a {} cannot be the reference; use a causal language model", spec.architecture);
   if (spec.vocab != model.spec().vocab ||
       (other.has_tokenizer() && other.tokenizer().to_json() != language.tokenizer().to_json()))
-    return error_at(s.ref_model, "has another vocabulary than {}; the reference must read the same tokens",
+    return error_at(s.ref_model,
+                    "has a different vocabulary from {}; the reference must read the same tokens",
                     s.base_model);
   other.loaded().model->parameters().to(device.memory());
   return task.score_reference(Reference(*other.loaded().model), device, identity);

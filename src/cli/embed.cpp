@@ -55,11 +55,10 @@ int run_embed(const std::vector<std::string>& arguments) {
   options.positional("TEXT", &texts, "one or more texts; lines of standard input if there is none").required =
       false;
   options.add("-f --file", &files, "read one text per line from a file", "FILE");
-  options.add(
-      "--image", &pictures,
-      "embed a picture (CLIP, ViT) instead of texts; may be given several times. CLIP's vectors of pictures "
-      "and texts can be compared",
-      "FILE");
+  options.add("--image", &pictures,
+              "embed a picture (CLIP, ViT) instead of texts; may be repeated. CLIP's vectors of pictures "
+              "and texts can be compared",
+              "FILE");
   options.group("Output");
   options.add("--pooling", &pooling, "mean, cls or last; the setting of the model's folder if not set",
               "KIND");

@@ -18,7 +18,7 @@ int run_eval_compare(const std::vector<std::string>& arguments) {
                   "the same documents (--log-samples) the tests are paired.",
                   "makar eval compare base/ tuned/ --svg scores.svg");
   options.positional("RESULTS", &paths, "folders with results.json, or results files; two or more");
-  options.add("--svg", &picture, "write a picture of the scores with their intervals", "FILE");
+  options.add("--svg", &picture, "write a chart of the scores with their intervals", "FILE");
   options.add("--resamples", &resample.resamples, "resamples of the paired bootstrap", "N");
   options.add("--seed", &seed, "seed for the bootstrap", "S");
   options.add("--json", &json, "print the comparison as JSON");

@@ -59,7 +59,7 @@ int compare_matrices(MatrixCommand& c, const std::vector<std::string>& arguments
                   "makar eval matrix --compare base --compare tuned --svg both.svg");
   options.add("--compare", &c.files, "a folder with matrix.json, or a file; repeat for several models",
               "PATH");
-  options.add("--svg", &c.picture, "write the matrices as a picture", "FILE");
+  options.add("--svg", &c.picture, "write the matrices as a chart", "FILE");
   options.add("--json", &c.json, "print the matrices as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   std::vector<Json> matrices;
@@ -94,7 +94,7 @@ int run_eval_matrix(const std::vector<std::string>& arguments) {
   options.add("--output --output-path --output_path", &c.output,
               "write matrix.json to this folder; a run that was stopped resumes from the cache in it",
               "PATH");
-  options.add("--svg", &c.picture, "write the matrix as a picture", "FILE");
+  options.add("--svg", &c.picture, "write the matrix as a chart", "FILE");
   options.add("--json", &c.json, "print the matrix as JSON");
   c.flags.engine.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;

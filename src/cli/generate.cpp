@@ -309,11 +309,10 @@ int run_generate(const std::vector<std::string>& arguments) {
   options.positional("PROMPT", &c.words, "the prompt; standard input if there is none").required = false;
   options.add("-p --prompt", &c.prompt, "the prompt, as an option", "TEXT");
   options.add("-f --file", &c.files, "read the prompt, or the requests of --jsonl, from a file", "FILE");
-  options.add(
-      "--image", &c.images,
-      "picture for a model that reads pictures; may be given several times. The prompt has <image> where a "
-      "picture belongs; otherwise the pictures come first",
-      "FILE");
+  options.add("--image", &c.images,
+              "picture for a model that reads pictures; may be repeated. The prompt has <image> where a "
+              "picture belongs; otherwise the pictures come first",
+              "FILE");
   options.add("--chat", &c.chat, "send the prompt as a user message through the model's chat template");
   options.add("--ids", &c.ids, "the prompt as token ids, such as 5,17,9; prints token ids", "LIST");
   options.add("--parse-special", &c.parse_special,

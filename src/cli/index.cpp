@@ -1,7 +1,11 @@
 // makar index: adds documents to an index file, lists, shows, removes and checks them.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <optional>
+
 #include "base/file.h"
+#include "base/price_table.h"
 #include "base/progress.h"
 #include "cli/command.h"
 #include "cli/index_options.h"
@@ -21,6 +25,7 @@ struct AddCommand {
   SourceOptions load;
   bool no_header = false, no_stem = false, no_stop = false, json = false;
   int64_t threads = 0, commit = 256;
+  std::string prices;
 };
 
 void declare_add(Options& options, AddCommand& c) {
@@ -56,6 +61,10 @@ void declare_add(Options& options, AddCommand& c) {
   options.add("--similarity", &c.similarity, "cosine, dot or l2", "NAME");
   options.group("Output");
   options.add("--json", &c.json, "print one line per transaction with the names of its documents");
+  options.add("--prices", &c.prices,
+              "price table (JSON: currency, input, hour, watts, kwh): report the tokens and the cost of the "
+              "embeddings",
+              "FILE");
   declare_threads(options, c.threads);
   declare_device(options, c.device);
 }
@@ -116,6 +125,12 @@ int add_documents(const std::vector<std::string>& arguments) {
   declare_add(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status checked = check_add(c); !checked.ok()) return report(checked.error()), 2;
+  std::optional<PriceTable> prices;
+  if (!c.prices.empty()) {
+    const auto read = read_price_table(c.prices);
+    if (!read.ok()) return report(read.error()), 2;
+    prices = *read;
+  }
   const auto files = source_files(c.paths);
   if (!files.ok()) return report(files.error());
   auto store = IndexStore::open(c.index, true);
@@ -128,11 +143,24 @@ int add_documents(const std::vector<std::string>& arguments) {
   IndexerOptions indexing;
   indexing.commit_documents = c.commit;
   std::shared_ptr<EmbeddingModel> model;
+  int64_t tokens = 0;  // that the model has read
+  double seconds = 0;
   if (!collection->settings.model.empty()) {
     auto opened = EmbeddingModel::open(collection->settings.model, c.device, c.threads);
     if (!opened.ok()) return report(opened.error());
     model = *opened;
-    indexing.embed = model->function([&](size_t done) { progress.show("embedding chunks", done, 0); });
+    indexing.embed = [&, f = model->function([&](size_t done) {
+      progress.show("embedding chunks", done, 0);
+    })](const std::vector<std::string>& texts) -> Result<std::vector<std::vector<float>>> {
+      if (prices) {
+        MAKAR_TRY(const int64_t read, model->embedder().count_tokens(texts));
+        tokens += read;
+      }
+      const auto began = std::chrono::steady_clock::now();
+      auto out = f(texts);
+      seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+      return out;
+    };
     if (!options.given("--commit-every")) indexing.commit_bytes = size_t{1} << 20;  // embedding takes longer
   }
   bool printed = true;
@@ -155,15 +183,27 @@ int add_documents(const std::vector<std::string>& arguments) {
   if (bad.count > bad.reported.size())
     warn(fmt::format("{} more were skipped", bad.count - bad.reported.size()));
   const IndexCounts& counts = indexer->counts();
-  const Json summary = {{"added", counts.added},
-                        {"updated", counts.updated},
-                        {"unchanged", counts.unchanged},
-                        {"skipped", bad.count},
-                        {"chunks", counts.chunks}};
+  Json summary = {{"added", counts.added},
+                  {"updated", counts.updated},
+                  {"unchanged", counts.unchanged},
+                  {"skipped", bad.count},
+                  {"chunks", counts.chunks}};
+  std::string price;
+  if (prices) {
+    const Cost cost = cost_of(*prices, tokens, 0, seconds);
+    summary["cost"] = {{"tokens", tokens},
+                       {"seconds", seconds},
+                       {"currency", prices->currency},
+                       {"money", cost.money},
+                       {"joules", cost.joules}};
+    price = fmt::format("{} tokens embedded in {:.2f} s: {}\n", tokens, seconds, cost_text(*prices, cost));
+  }
   const std::string text =
-      c.json ? summary.dump() + "\n"
-             : fmt::format("{}: {} added, {} updated, {} unchanged, {} skipped; {} new chunks\n", c.index,
-                           counts.added, counts.updated, counts.unchanged, bad.count, counts.chunks);
+      c.json
+          ? summary.dump() + "\n"
+          : fmt::format("{}: {} added, {} updated, {} unchanged, {} skipped; {} new chunks\n", store->path(),
+                        counts.added, counts.updated, counts.unchanged, bad.count, counts.chunks) +
+                price;
   if (!print_out(text) || !printed) return 1;
   return bad.count > 0 && counts.added + counts.updated + counts.unchanged == 0 ? 1 : 0;
 }
@@ -239,8 +279,8 @@ int show_document(const std::vector<std::string>& arguments) {
   const auto document = store->document(*info, id);
   if (!document.ok()) return report(document.error());
   if (!*document)
-    return report(error_of(Error::Kind::kNotFound, index, "collection '{}' has no document or chunk '{}'",
-                           collection, id));
+    return report(error_of(Error::Kind::kNotFound, store->path(),
+                           "collection '{}' has no document or chunk '{}'", collection, id));
   const auto text = store->document_text((*document)->id);
   if (!text.ok()) return report(text.error());
   Json object = document_json(**document);
@@ -265,7 +305,7 @@ int remove_documents(const std::vector<std::string>& arguments) {
   if (!info.ok()) return report(info.error());
   if (all) {
     if (const Status removed = store->remove_collection(*info); !removed.ok()) return report(removed.error());
-    return print_out(fmt::format("{}: removed collection '{}' with {} documents\n", index, collection,
+    return print_out(fmt::format("{}: removed collection '{}' with {} documents\n", store->path(), collection,
                                  info->documents))
                ? 0
                : 1;
@@ -273,7 +313,8 @@ int remove_documents(const std::vector<std::string>& arguments) {
   auto indexer = Indexer::open(*store, *info, {});
   if (!indexer.ok()) return report(indexer.error());
   if (const Status removed = indexer->remove(names); !removed.ok()) return report(removed.error());
-  return print_out(fmt::format("{}: removed {} documents\n", index, indexer->counts().removed)) ? 0 : 1;
+  return print_out(fmt::format("{}: removed {} documents\n", store->path(), indexer->counts().removed)) ? 0
+                                                                                                        : 1;
 }
 
 int check_file(const std::vector<std::string>& arguments) {
@@ -281,14 +322,15 @@ int check_file(const std::vector<std::string>& arguments) {
   Options options("index check",
                   "Compare the posting lists, totals and vectors of every collection with its texts.",
                   "makar index check books.db");
-  options.positional("INDEX", &index, "the index file").required = true;
+  options.positional("INDEX", &index, "the index file, or a PostgreSQL address (postgresql://...)").required =
+      true;
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto store = IndexStore::open(index, false);
   if (!store.ok()) return report(store.error());
   const auto found = check_index(*store);
   if (!found.ok()) return report(found.error());
-  return print_out(fmt::format("{}: {} documents and {} chunks in {} collections are complete\n", index,
-                               found->documents, found->chunks, found->collections))
+  return print_out(fmt::format("{}: {} documents and {} chunks in {} collections are complete\n",
+                               store->path(), found->documents, found->chunks, found->collections))
              ? 0
              : 1;
 }

@@ -6,7 +6,8 @@ namespace makar {
 
 void declare_index(Options& options, std::string& index, std::string& collection) {
   options.group("Index");
-  options.positional("INDEX", &index, "the index file").required = true;
+  options.positional("INDEX", &index, "the index file, or a PostgreSQL address (postgresql://...)").required =
+      true;
   options.add("--collection", &collection, "the collection in the index", "NAME");
 }
 

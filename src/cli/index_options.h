@@ -22,6 +22,7 @@ class EmbeddingModel {
                                                       int64_t threads);
   // `progress` is called with the texts done so far.
   EmbedTexts function(std::function<void(size_t)> progress = {});
+  const Embedder& embedder() const { return *embedder_; }
 
  private:
   std::unique_ptr<Device> device_;

@@ -31,6 +31,7 @@ void JudgeCommand::declare(Options& options, const char* answer_help, bool needs
 }
 
 void JudgeCommand::declare_questions(Options& options) {
+  asks_ = true;
   options.add("--prompts", &questions, "the questions", "FILE");
   options.add("--explain", &judge.explain, "tokens of an explanation before the verdict; 0: none", "N");
 }
@@ -43,6 +44,8 @@ std::optional<int> JudgeCommand::parse(Options& options, const std::vector<std::
   if (const Status status = flags.check(); !status.ok()) return report(status.error()), 2;
   if (answers.size() != inputs)
     return report(error_at("--hyp", "expected {} inputs, got {}", inputs, answers.size())), 2;
+  if (asks_ && questions.empty())
+    return report(error_at("--prompts", "is required: the questions that were answered")), 2;
   if (seed < 0) return report(error_at("--seed", "must be 0 or more, got {}", seed)), 2;
   if (judge.explain < 0 || judge.explain > 100'000)
     return report(error_at("--explain", "must be 0 to 100000, got {}", judge.explain)), 2;
@@ -51,7 +54,6 @@ std::optional<int> JudgeCommand::parse(Options& options, const std::vector<std::
 }
 
 Result<std::vector<JudgedItem>> JudgeCommand::items() const {
-  if (questions.empty()) return error_at("--prompts", "is required: the questions that were answered");
   MAKAR_TRY(const auto asked, read_values(questions));
   std::vector<JudgedItem> out(asked.size());
   for (size_t i = 0; i < asked.size(); ++i) out[i].question = asked[i];

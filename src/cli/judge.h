@@ -21,6 +21,9 @@ struct JudgeCommand {
   std::optional<int> parse(Options& options, const std::vector<std::string>& arguments, size_t inputs);
   // Questions with their answers and references; the files must have equal lengths.
   Result<std::vector<JudgedItem>> items() const;
+
+ private:
+  bool asks_ = false;  // --prompts was declared
 };
 
 int run_judge_selfcheck(const std::vector<std::string>& arguments);

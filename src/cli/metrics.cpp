@@ -47,7 +47,7 @@ constexpr MetricCommand kMetrics[] = {
     {"span-f1", "F1 of labelled spans in BIO tags", run_span_metric, kLabels},
     {"auroc", "area under the ROC curve", run_probability_metric, kScores},
     {"average-precision", "area under the precision-recall curve", run_probability_metric, kScores},
-    {"calibration", "expected calibration error, with its picture", run_probability_metric, kScores},
+    {"calibration", "expected calibration error, with a chart", run_probability_metric, kScores},
     {"brier", "Brier score", run_probability_metric, kScores},
     {"log-loss", "cross-entropy of probabilities", run_probability_metric, kScores},
     {"pearson", "correlation of numbers", run_number_metric, kScores},

@@ -163,7 +163,7 @@ int run_learned_metric(const std::string& name, const std::vector<std::string>& 
   Options options("metrics " + name,
                   "A learned metric in the manner of BLEURT: a head on vectors of an encoder.",
                   "makar metrics bleurt -m ENCODER --head head.json --hyp output.txt --ref reference.txt");
-  options.subcommand("train", "trains the head on damaged sentences, then on ratings");
+  options.subcommand("train", "train the head on corrupted sentences, then on ratings");
   c.declare(options);
   files.declare(options,
                 "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems",

@@ -80,7 +80,7 @@ int run_probability_metric(const std::string& name, const std::vector<std::strin
   options.add("--positive", &o.positive, "the positive label; the last one in order if not set", "LABEL");
   options.add("--labels", &o.labels, "the labels in the order of the numbers, separated by commas", "LIST");
   options.add("--bins", &bins, "bins of the calibration error", "N");
-  options.add("--svg", &picture, "write the calibration of the first system as a picture", "FILE");
+  options.add("--svg", &picture, "write a calibration chart of the first system", "FILE");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   if (bins < 1 || bins > 10000) return report(error_at("--bins", "must be 1 to 10000, got {}", bins)), 2;
   const std::string main = name == "calibration"         ? "calibration_error"

@@ -65,7 +65,8 @@ Result<NumberedWords> count_words(const TrainNgrams& c, const std::vector<DataPa
       ++counts[id];
     }
     if (bytes > static_cast<size_t>(c.memory) << 20)
-      return error_of(Error::Kind::kLimit, "--memory", "the words alone need more than {} MB", c.memory);
+      return error_of(Error::Kind::kLimit, "--memory", "the vocabulary alone needs more than {} MB",
+                      c.memory);
     return Done{};
   }));
   for (uint32_t i = 0; i < counts.size(); ++i)
@@ -255,8 +256,8 @@ int run_ngram_generate(const std::vector<std::string>& arguments) {
 int run_ngram(const std::vector<std::string>& arguments) {
   constexpr Command kNgramCommands[] = {
       {"train", "count n-grams and write a smoothed model", run_ngram_train},
-      {"score", "log-probabilities and perplexity of texts", run_ngram_score},
-      {"generate", "draw sentences", run_ngram_generate},
+      {"score", "compute log-probabilities and perplexity of texts", run_ngram_score},
+      {"generate", "sample sentences", run_ngram_generate},
   };
   return run_subcommand("ngram", "Train, score and sample n-gram language models in ARPA files.",
                         "makar ngram train books/ --order 3 -o books.arpa", kNgramCommands, arguments);

@@ -38,7 +38,7 @@ Status open_reference(const PolicyRun& s, PolicyParts& parts, Device& device) {
   MAKAR_TRY(parts.reference_model, open_mapped(path, device));
   MAKAR_CHECK_OK(check_causal(parts.reference_model->spec(), path, "the reference"));
   if (parts.reference_model->spec().vocab != parts.language->spec().vocab)
-    return error_at(path, "has another vocabulary than {}; the reference must read the same tokens",
+    return error_at(path, "has a different vocabulary from {}; the reference must read the same tokens",
                     s.base_model);
   parts.reference.emplace(parts.reference_model->model());
   return Done{};

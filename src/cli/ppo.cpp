@@ -84,7 +84,7 @@ Result<LoadedModel> open_value(const Ppo& s, const LanguageModel& policy, Device
   const bool same = start.spec().vocab == policy.spec().vocab && start.has_tokenizer() &&
                     start.tokenizer().to_json() == policy.tokenizer().to_json();
   if (!same)
-    return error_at(place, "has another vocabulary than {}; the value model must read the same tokens",
+    return error_at(place, "has a different vocabulary from {}; the value model must read the same tokens",
                     s.base_model);
   return with_reward_head(start.model(), place, static_cast<uint64_t>(s.common.loop.seed));
 }

@@ -75,7 +75,7 @@ Result<Rankings> read_data(Reward& s, const LanguageModel& language, Json& ident
   return open_rankings(dataset_options(s.common), encoder, identity);
 }
 
-// The picture of the last validation.
+// The calibration plot of the last validation.
 Status write_calibration(const Reward& s, const RewardTask& task) {
   double pairs = 0;
   for (const double n : task.calibration().pairs) pairs += n;

@@ -128,7 +128,8 @@ int mine_negatives(const SearchCommand& c, Searcher& searcher) {
     progress.show("queries", done, done);
   }
   if (triplets == 0)
-    return report(error_at(c.eval, "gives no triplets: no relevant document was found, or no other one"));
+    return report(
+        error_at(c.eval, "no triplets: the search found no relevant document, or no irrelevant one"));
   if (const Status written = write_file(c.negatives, lines); !written.ok()) return report(written.error());
   if (c.json)
     return print_out(Json{{"triplets", triplets}, {"without_negative", without}}.dump() + "\n") ? 0 : 1;
@@ -207,7 +208,7 @@ int run_search(const std::vector<std::string>& arguments) {
   if (c.depth < 1 || c.depth > 100000)
     return report(error_at("--depth", "must be from 1 to 100000, got {}", c.depth)), 2;
   if (!c.eval.empty() && !c.words.empty())
-    return report(error_at("--eval", "takes its queries from the test collection; give no query")), 2;
+    return report(error_at("--eval", "takes its queries from the test collection; remove the query")), 2;
   if (c.eval.empty() && !c.negatives.empty()) return report(error_at("--negatives", "needs --eval")), 2;
   if (c.eval.empty() && !c.trec.empty()) return report(error_at("--trec", "needs --eval")), 2;
   auto searcher = c.search.open(c.index, c.collection, c.device, c.threads);

@@ -23,7 +23,8 @@ struct ServeCommand {
   ServedModelOptions models;
   HttpOptions http;
   std::vector<std::string> keys, origins;
-  std::string key_file, store = "auto", runs = "runs", ratings = "ratings", results = "results", prices;
+  std::string key_file, store = "auto", runs = "runs", ratings = "ratings", results = "results",
+                        agents = "agents", prices;
   std::string filter;  // classifier of toxicity
   std::vector<std::string> benign;
   double threshold = 0.5;
@@ -219,6 +220,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   options.add("--fine-tuning-threads", &c.tuning_threads, "threads of a job; 0 for half of the cores", "N");
   options.add("--fine-tuning-memory", &c.tuning_memory, "memory that a job may allocate, in MiB", "MIB");
   options.add("--results", &c.results, "folder of results of evaluations that the page shows", "FOLDER");
+  options.add("--agents", &c.agents, "folder of traces of makar agent --trace that the page shows", "FOLDER");
   options.add("--ratings", &c.ratings,
               "folder of studies (NAME.jsonl) in which people rate answers on the page", "FOLDER");
   options.group("Output filter");
@@ -290,7 +292,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   serve.time = std::chrono::seconds(c.timeout);
   serve.defaults.max_new_tokens = c.predict, serve.defaults.sampler = c.sampler;
   serve.seed_given = options.given("--seed");
-  serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs, c.ratings, c.results};
+  serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs, c.ratings, c.results, c.agents};
   if (!c.filter.empty()) {
     auto classifier = ToxicityClassifier::open(c.filter, c.benign);
     if (!classifier.ok()) return report(classifier.error());

@@ -10,6 +10,7 @@
 #include "base/resident.h"
 #include "cli/index_options.h"
 #include "cli/model_path.h"
+#include "database/postgres.h"
 #include "kernels/cpu_device.h"
 #include "models/family.h"
 
@@ -132,7 +133,7 @@ Result<std::vector<std::shared_ptr<ServedCollection>>> ServedModelOptions::colle
   }
   std::vector<std::shared_ptr<ServedCollection>> out;
   for (const std::string& choice : indexes) {
-    const bool plain = is_there(choice);
+    const bool plain = is_there(choice) || is_postgres_address(choice);
     const size_t equals = plain ? choice.npos : choice.find('=');
     std::string path = equals == choice.npos ? choice : choice.substr(equals + 1);
     std::string part = kDefaultCollection;
@@ -140,8 +141,8 @@ Result<std::vector<std::shared_ptr<ServedCollection>>> ServedModelOptions::colle
       part = path.substr(hash + 1), path.resize(hash);
     MAKAR_TRY(const IndexStore store, IndexStore::open(path, false));
     MAKAR_TRY(const CollectionInfo info, store.collection(part));
-    const std::string name =
-        equals == choice.npos ? fs::path(path).stem().string() : choice.substr(0, equals);
+    const std::string name = equals == choice.npos ? fs::path(path.substr(0, path.find('?'))).stem().string()
+                                                   : choice.substr(0, equals);
     if (name.empty() || !names.insert(name).second)
       return error_at("--index", "the name {} is empty or given twice; choose another with NAME=FILE",
                       quote(name));

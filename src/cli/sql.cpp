@@ -121,10 +121,11 @@ int print_scores(const SqlCommand& c, const SqlReader& database, const std::vect
   const auto share = [&](int64_t n) {
     return counted == 0 ? 0 : static_cast<double>(n) / static_cast<double>(counted);
   };
+  const bool tells = database.reads("SELECT 1").ok();
   if (c.json)
     return print_out(Json{{"questions", counted},
                           {"execution_accuracy", share(execution)},
-                          {"schema_match", share(schema)},
+                          {"schema_match", tells ? Json(share(schema)) : Json()},
                           {"valid", share(runs)},
                           {"broken_references", broken}}
                          .dump() +
@@ -132,9 +133,10 @@ int print_scores(const SqlCommand& c, const SqlReader& database, const std::vect
                ? 0
                : 1;
   return print_out(
-             fmt::format("questions           {}\nexecution accuracy  {:.4f}\nschema match        {:.4f}\n"
+             fmt::format("questions           {}\nexecution accuracy  {:.4f}\nschema match        {}\n"
                          "valid               {:.4f}\n{}",
-                         counted, share(execution), share(schema), share(runs),
+                         counted, share(execution),
+                         tells ? fmt::format("{:.4f}", share(schema)) : "(SQLite only)", share(runs),
                          broken ? fmt::format("{} references do not run and are not counted\n", broken) : ""))
              ? 0
              : 1;
@@ -184,12 +186,16 @@ int ask_model(SqlCommand& c, const SqlReader& database, const std::string& quest
 
 int run_sql(const std::vector<std::string>& arguments) {
   SqlCommand c;
-  Options options("sql",
-                  "Answer a question about a SQLite database or a CSV file: a model writes a SELECT "
-                  "statement, which is shown "
-                  "and run. It cannot change the database.",
-                  "makar sql sales.db -m MODEL \"which products sold the most?\"");
-  options.positional("DATABASE", &c.database, "a SQLite file, or a CSV file").required = true;
+  Options options(
+      "sql",
+      "Answer a question about a SQLite or PostgreSQL database or a CSV file: a model writes a SELECT "
+      "statement, which is shown "
+      "and run. It cannot change the database.",
+      "makar sql sales.db -m MODEL \"which products sold the most?\"");
+  options
+      .positional("DATABASE", &c.database,
+                  "a SQLite file, a CSV file, or a PostgreSQL address (postgresql://...)")
+      .required = true;
   options.positional("QUESTION", &c.words, "the question").required = false;
   options.group("Query");
   options.add("--query", &c.query, "run this statement instead of asking a model", "SQL");

@@ -66,6 +66,8 @@ void declare_common(Options& o, TrainCommon& c) {
   o.group("Output");
   o.add("-q --quiet", &c.quiet, "print no progress");
   o.add("--json", &c.json, "print the result as JSON");
+  o.add("--prices", &c.price_file,
+        "price table (JSON: currency, input, hour, watts, kwh): the cost of the run in the report", "FILE");
   declare_threads(o, c.threads);
   declare_device(o, c.device);
 }
@@ -83,6 +85,11 @@ std::optional<int> parse_training(Options& options, const std::vector<std::strin
     return bad(error_at("val_split", "expected hash or tail, got '{}'", common.val_split));
   if (common.threads < 0 || common.threads > 256)
     return bad(error_at("threads", "expected 0 to 256, got {}", common.threads));
+  if (!common.price_file.empty()) {
+    const auto read = read_price_table(common.price_file);
+    if (!read.ok()) return bad(read.error());
+    common.prices = *read;
+  }
   if (common.datasets.empty()) return bad(error_at("datasets", "no data is given; try: --datasets FILE"));
   auto lock = RunLock::take(common.loop.output_dir);
   if (!lock.ok()) return report(lock.error());
@@ -212,21 +219,28 @@ int run_job(const TrainJob& job) {
               {"datasets", common.datasets},
               {"seconds", result->seconds},
               {"tokens", result->tokens}};
-  FinishedRun finished{job.loaded,       job.adapter, job.tokenizer,  job.tokenizer_folder,
-                       job.kind,         common.loop, *result,        run,
-                       job.command,      sample,      job.base_model, job.tokenizer_config,
-                       job.chat_template};
+  std::string cost;
+  if (common.prices) {
+    const Cost spent = cost_of(*common.prices, result->tokens, 0, result->seconds);
+    cost = cost_text(*common.prices, spent);
+    run["cost"] = {{"currency", common.prices->currency}, {"money", spent.money}, {"joules", spent.joules}};
+  }
+  FinishedRun finished{job.loaded,        job.adapter, job.tokenizer,  job.tokenizer_folder,
+                       job.kind,          common.loop, *result,        run,
+                       job.command,       sample,      job.base_model, job.tokenizer_config,
+                       job.chat_template, cost};
   if (const Status s = finish_run(finished); !s.ok()) return report(s.error());
   if (common.json) {
-    const Json out = {
+    Json out = {
         {"output_dir", common.loop.output_dir}, {"steps", result->steps},     {"loss", result->last_loss},
         {"validation", result->validation},     {"seconds", result->seconds}, {"tokens", result->tokens}};
+    if (common.prices) out["cost"] = run["cost"];
     fmt::print("{}\n", out.dump());
   } else {
     fmt::print("{}: {} in {:.1f} s, loss {:.4f}", common.loop.output_dir,
                counted(static_cast<uint64_t>(result->steps), "step"), result->seconds, result->last_loss);
     for (const auto& [name, value] : result->validation) fmt::print(", validation {} {:.4f}", name, value);
-    fmt::print("\n");
+    fmt::print("{}{}\n", cost.empty() ? "" : ", ", cost);
   }
   return 0;
 }

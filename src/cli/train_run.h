@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/options.h"
+#include "base/price_table.h"
 #include "base/thread_pool.h"
 #include "data/datasets.h"
 #include "kernels/cpu_device.h"
@@ -28,6 +29,8 @@ struct TrainCommon {
   std::string qat;       // type of quantization-aware training; "": none
   bool lr_find = false;  // run the learning rate range test instead of training
   int64_t lr_find_steps = 100;
+  std::string price_file;
+  std::optional<PriceTable> prices;
   std::optional<RunLock> lock;  // on output_dir, from parsing to the end of the command
 };
 
@@ -38,8 +41,8 @@ std::optional<int> parse_training(Options& options, const std::vector<std::strin
 
 // "--qat" of commands that train language models.
 void declare_qat(Options& options, TrainCommon& common);
-// What rounds the weights of `model` for --qat, and the setting in `identity`; null without it. An adapter
-// cannot be trained so: its base does not change.
+// The function that rounds the weights of `model` for --qat; adds the setting to `identity`. Null without
+// --qat. An error for an adapter: its base does not change.
 Result<RoundWeight> open_qat(const TrainCommon& common, Model& model, bool adapter, ThreadPool& pool,
                              Json& identity);
 
@@ -75,7 +78,7 @@ struct TrainJob {
   std::string base_model = "";  // its generation_config.json is copied to the result; "": a new model
   Json tokenizer_config = Json::object();  // for a tokenizer whose folder has no tokenizer_config.json
   std::string chat_template = "";          // saved with the model; "": the base's own
-  std::vector<TrainedModel> others = {};   // trained besides, by name
+  std::vector<TrainedModel> others = {};   // trained in addition, by name
   RoundWeight round = nullptr;             // quantization-aware training
   bool merge = false;                      // merge the model's adapter before it is saved
 };

@@ -221,7 +221,12 @@ class Curation {
 
   Status write_groups(FileWriter& writer) {
     o_.progress("near-duplicates", report_.documents, report_.bytes);
-    MAKAR_TRY(const auto groups, near_->groups(o_.near));
+    const auto exact = [this](uint32_t a, uint32_t b) -> Result<double> {
+      MAKAR_TRY(const Stored first, stored_.read(a));
+      MAKAR_TRY(const Stored second, stored_.read(b));
+      return exact_similarity(first.text, second.text);
+    };
+    MAKAR_TRY(const auto groups, near_->groups(o_.near, exact));
     for (uint32_t i = 0; i < groups.size(); ++i) {
       MAKAR_TRY(const Stored d, stored_.read(i));
       if (groups[i] == i) {

@@ -1,6 +1,8 @@
 #include "curate/near_duplicates.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "base/rng.h"
@@ -11,9 +13,9 @@ namespace {
 
 constexpr size_t kShingle = 5;
 
-struct Band {
+struct BandKey {
   uint64_t key;
-  uint32_t document, band;
+  uint32_t document, unused = 0;
 };
 
 // h -> a h + b modulo 2^32, a odd: one permutation of 32-bit numbers per entry.
@@ -32,34 +34,48 @@ uint32_t find(std::vector<uint32_t>& parent, uint32_t at) {
 
 }  // namespace
 
-Signature minhash(std::string_view text) {
-  static const Permutations kPermutations;
+std::vector<uint64_t> shingles(std::string_view text) {
   WordSplitter splitter({"words", true});
-  std::vector<uint64_t> words;
+  std::vector<uint64_t> words, out;
   for (const std::string_view word : splitter.split(text)) {
     const auto c = static_cast<unsigned char>(word[0]);
     if (word.size() > 1 || c >= 0x80 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'))
       words.push_back(hash_bytes(word));
   }
-  Signature out;
-  out.fill(~uint32_t{0});
-  const auto take = [&](uint64_t hash) {
-    // Permutations of the high half, which depends on all bits of the shingle.
-    const auto h = static_cast<uint32_t>(fold_multiply(hash, 0x9E3779B97F4A7C15u) >> 32);
-    for (size_t i = 0; i < kSignature; ++i)
-      out[i] = std::min(out[i], (h * kPermutations.a[i] + kPermutations.b[i]) ^ (h >> 15));
-  };
   const auto shingle = [&](size_t from, size_t count) {
     uint64_t h = count;
     for (size_t i = 0; i < count; ++i) h = fold_multiply(h ^ words[from + i], 0xE7037ED1A0B428DBu);
     return h;
   };
-  if (words.size() < kShingle) {
-    take(words.empty() ? hash_bytes(text) : shingle(0, words.size()));
-    return out;
-  }
-  for (size_t at = 0; at + kShingle <= words.size(); ++at) take(shingle(at, kShingle));
+  if (words.size() < kShingle) return {words.empty() ? hash_bytes(text) : shingle(0, words.size())};
+  for (size_t at = 0; at + kShingle <= words.size(); ++at) out.push_back(shingle(at, kShingle));
   return out;
+}
+
+Signature minhash(std::string_view text) {
+  static const Permutations kPermutations;
+  Signature out;
+  out.fill(~uint32_t{0});
+  for (const uint64_t shingle : shingles(text)) {
+    // Permutations of the high half, which depends on all bits of the shingle.
+    const auto h = static_cast<uint32_t>(fold_multiply(shingle, 0x9E3779B97F4A7C15u) >> 32);
+    for (size_t i = 0; i < kSignature; ++i)
+      out[i] = std::min(out[i], (h * kPermutations.a[i] + kPermutations.b[i]) ^ (h >> 15));
+  }
+  return out;
+}
+
+double exact_similarity(std::string_view a, std::string_view b) {
+  const auto set_of = [](std::string_view text) {
+    std::vector<uint64_t> out = shingles(text);
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  };
+  const auto x = set_of(a), y = set_of(b);
+  std::vector<uint64_t> both;
+  std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(both));
+  return static_cast<double>(both.size()) / static_cast<double>(x.size() + y.size() - both.size());
 }
 
 double similarity(const Signature& a, const Signature& b) {
@@ -70,44 +86,57 @@ double similarity(const Signature& a, const Signature& b) {
 
 Result<NearDuplicates> NearDuplicates::create() {
   MAKAR_TRY(MappedRecords signatures, MappedRecords::create());
-  MAKAR_TRY(MappedRecords bands, MappedRecords::create());
-  return NearDuplicates(std::move(signatures), std::move(bands));
+  NearDuplicates out(std::move(signatures));
+  for (size_t i = 0; i < kBands; ++i) {
+    MAKAR_TRY(MappedRecords band, MappedRecords::create());
+    out.bands_.push_back(std::move(band));
+  }
+  return out;
 }
 
 Status NearDuplicates::add(const Signature& s) {
-  for (uint32_t band = 0; band < kBands; ++band) {
+  for (size_t band = 0; band < kBands; ++band) {
     uint64_t key = band + 1;
     for (size_t i = 0; i < kBandRows; ++i)
       key = fold_multiply(key ^ s[band * kBandRows + i], 0xE7037ED1A0B428DBu) ^ key << 1;
-    const Band record{key, count_, band};
-    MAKAR_CHECK_OK(bands_.write(&record, sizeof record));
+    const BandKey record{key, count_};
+    MAKAR_CHECK_OK(bands_[band].write(&record, sizeof record));
   }
   ++count_;
   return signatures_.write(s.data(), sizeof s);
 }
 
-Result<std::vector<uint32_t>> NearDuplicates::groups(double threshold) {
+Result<std::vector<uint32_t>> NearDuplicates::groups(double threshold, const Exact& exact) {
+  constexpr double kUnsure = 0.15;  // over four standard errors of an estimate by 128 entries
   MAKAR_CHECK_OK(signatures_.map());
-  MAKAR_CHECK_OK(bands_.map());
+  const auto signatures = signatures_.as<const Signature>();
   std::vector<uint32_t> parent(count_);
   std::iota(parent.begin(), parent.end(), 0u);
-  const auto bands = bands_.as<Band>();
-  const auto signatures = signatures_.as<const Signature>();
-  std::sort(bands.begin(), bands.end(), [](const Band& a, const Band& b) {
-    return a.key != b.key ? a.key < b.key : a.document < b.document;
-  });
-  for (size_t from = 0; from < bands.size();) {
-    size_t end = from + 1;
-    while (end < bands.size() && bands[end].key == bands[from].key) ++end;
-    // Each is compared with the first of its band and with the one before: linear in the size of the band.
-    for (size_t i = from + 1; i < end; ++i)
-      for (const size_t other : {from, i - 1}) {
-        const uint32_t a = find(parent, bands[other].document), b = find(parent, bands[i].document);
-        if (a != b &&
-            similarity(signatures[bands[other].document], signatures[bands[i].document]) >= threshold)
-          parent[std::max(a, b)] = std::min(a, b);
+  const auto join = [&](uint32_t first, uint32_t second) -> Status {
+    const uint32_t a = find(parent, first), b = find(parent, second);
+    if (a == b) return Done{};
+    double close = similarity(signatures[first], signatures[second]);
+    if (close < 1 && std::abs(close - threshold) < kUnsure) {
+      MAKAR_TRY(close, exact(first, second));
+    }
+    if (close >= threshold) parent[std::max(a, b)] = std::min(a, b);
+    return Done{};
+  };
+  for (; !bands_.empty(); bands_.pop_back()) {
+    MAKAR_CHECK_OK(bands_.back().map());
+    const auto keys = bands_.back().as<BandKey>();
+    std::sort(keys.begin(), keys.end(), [](const BandKey& a, const BandKey& b) {
+      return a.key != b.key ? a.key < b.key : a.document < b.document;
+    });
+    // Each is compared with the first of its key and with the one before: linear in the number of documents.
+    for (size_t i = 1, from = 0; i < keys.size(); ++i) {
+      if (keys[i].key != keys[from].key) {
+        from = i;
+        continue;
       }
-    from = end;
+      MAKAR_CHECK_OK(join(keys[from].document, keys[i].document));
+      if (i - 1 > from) MAKAR_CHECK_OK(join(keys[i - 1].document, keys[i].document));
+    }
   }
   for (uint32_t i = 0; i < count_; ++i) parent[i] = find(parent, i);
   return parent;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -53,35 +52,50 @@ Verdict repeated_lines(std::string_view text) {
 }
 
 // The most frequent n-gram (2 to 4), and all n-grams that occur again (5 to 10), as shares of the characters.
+// An n-gram can occur again only where its first n - 1 words do, so that few places remain after the first
+// rounds. Sorted, not hashed: the work does not depend on what the text's words hash to.
 Verdict repeated_ngrams(const std::vector<std::string_view>& words) {
   static constexpr double kTop[] = {0.20, 0.18, 0.16}, kAll[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
+  struct Place {
+    uint64_t key;  // of the n-gram that begins here
+    uint32_t at;
+  };
   std::vector<uint64_t> hashes;
+  std::vector<Place> places;
   double characters = 0;
-  for (const std::string_view w : words)
-    hashes.push_back(hash_bytes(w)), characters += static_cast<double>(w.size());
+  for (const std::string_view w : words) {
+    const uint64_t hash = hash_bytes(w);
+    // Folded once more, so that the order of the words matters.
+    places.push_back({fold_multiply(hash, 0xE7037ED1A0B428DBu), static_cast<uint32_t>(hashes.size())});
+    hashes.push_back(hash), characters += static_cast<double>(w.size());
+  }
   if (characters == 0) return {};
-  for (size_t n = 2; n <= 10 && n <= words.size(); ++n) {
-    std::unordered_map<uint64_t, uint32_t> counts;
-    counts.reserve(words.size());
-    const auto key = [&](size_t at) {
-      uint64_t h = n;
-      for (size_t i = 0; i < n; ++i) h = fold_multiply(h ^ hashes[at + i], 0xE7037ED1A0B428DBu);
-      return h;
-    };
+  std::vector<uint32_t> again;
+  for (size_t n = 2; n <= 10 && n <= words.size() && !places.empty(); ++n) {
+    std::erase_if(places, [&](const Place& p) { return p.at + n > words.size(); });
+    for (Place& p : places) p.key = fold_multiply(p.key ^ hashes[p.at + n - 1], 0xE7037ED1A0B428DBu) + n;
+    std::sort(places.begin(), places.end(),
+              [](const Place& a, const Place& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
     double top = 0, covered = 0;
-    size_t end_of_last = 0;
-    for (size_t at = 0; at + n <= words.size(); ++at) {
-      const uint32_t count = ++counts[key(at)];
-      if (count < 2) continue;
-      if (n <= 4) {
-        double size = 0;
-        for (size_t i = 0; i < n; ++i) size += static_cast<double>(words[at + i].size());
-        top = std::max(top, size * count);
-      } else {
-        for (size_t i = std::max(at, end_of_last); i < at + n; ++i)
-          covered += static_cast<double>(words[i].size());
-        end_of_last = std::max(end_of_last, at + n);
+    size_t kept = 0;
+    again.clear();
+    for (size_t from = 0, end = 0; from < places.size(); from = end) {
+      while (end < places.size() && places[end].key == places[from].key) ++end;
+      if (end - from < 2) continue;
+      double size = 0;
+      for (size_t i = 0; i < n; ++i) size += static_cast<double>(words[places[from].at + i].size());
+      top = std::max(top, size * static_cast<double>(end - from));
+      for (size_t i = from; i < end; ++i) {
+        if (i > from) again.push_back(places[i].at);
+        places[kept++] = places[i];
       }
+    }
+    places.resize(kept);
+    std::sort(again.begin(), again.end());
+    for (size_t i = 0, past = 0; n > 4 && i < again.size(); ++i) {
+      for (size_t w = std::max<size_t>(again[i], past); w < again[i] + n; ++w)
+        covered += static_cast<double>(words[w].size());
+      past = std::max<size_t>(past, again[i] + n);
     }
     const double share = (n <= 4 ? top : covered) / characters, most = n <= 4 ? kTop[n - 2] : kAll[n - 5];
     if (share > most)
@@ -113,6 +127,7 @@ Verdict gopher(std::string_view text, const GopherRules& r) {
       letter = in(c.code, kLetter), at += c.size;
     }
     alphabetic += letter;
+    if (word.size() > 4) continue;  // longer than all of them
     if (const auto found = kStop.find(word); found != kStop.end()) stop.insert(*found);
   }
   if (letters / n < r.min_word_length || letters / n > r.max_word_length)

@@ -54,7 +54,7 @@ void Database::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_fin
 Error Database::error(const char* doing) const {
   const int code = sqlite3_errcode(connection_.get());
   return error_of(code == SQLITE_FULL || code == SQLITE_TOOBIG ? Error::Kind::kLimit : Error::Kind::kIo,
-                  path_, "{}: {}", doing, sqlite3_errmsg(connection_.get()));
+                  path(), "{}: {}", doing, sqlite3_errmsg(connection_.get()));
 }
 
 Result<Database> Database::open(const std::string& path, const DatabaseOptions& options) {
@@ -79,7 +79,7 @@ Result<sqlite3_stmt*> Database::prepare(const std::string& sql) const {
   sqlite3_stmt* raw = nullptr;
   if (sqlite3_prepare_v2(connection_.get(), sql.data(), static_cast<int>(sql.size()), &raw, nullptr) !=
       SQLITE_OK)
-    return error("cannot read a statement");
+    return error("cannot prepare a statement");
   Statement statement(raw);
   if (prepared_.size() >= kPreparedStatements) prepared_.clear();
   prepared_[sql] = std::move(statement);
@@ -91,61 +91,24 @@ Status Database::each(const std::string& sql, const SqlRow& values,
   MAKAR_TRY(sqlite3_stmt* const statement, prepare(sql));
   const Reset reset{statement};
   for (size_t i = 0; i < values.size(); ++i)
-    if (bind(statement, static_cast<int>(i + 1), values[i]) != SQLITE_OK) return error("cannot take a value");
+    if (bind(statement, static_cast<int>(i + 1), values[i]) != SQLITE_OK) return error("cannot bind a value");
   for (SqlRow row;;) {
     const int code = sqlite3_step(statement);
     if (code == SQLITE_DONE) return Done{};
-    if (code != SQLITE_ROW) return error("cannot store or find");
+    if (code != SQLITE_ROW) return error("cannot run a statement");
     row.clear();
     for (int i = 0; i < sqlite3_column_count(statement); ++i) row.push_back(column(statement, i));
     f(row);
   }
 }
 
-Result<std::vector<SqlRow>> Database::rows(const std::string& sql, const SqlRow& values) const {
-  std::vector<SqlRow> out;
-  MAKAR_CHECK_OK(each(sql, values, [&](const SqlRow& row) { out.push_back(row); }));
-  return out;
-}
-
-Status Database::run(const std::string& sql, const SqlRow& values) const {
-  return each(sql, values, [](const SqlRow&) {});
-}
-
 Status Database::script(const std::string& sql) const {
   if (sqlite3_exec(connection_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
-    return error("cannot prepare the file");
+    return error("cannot run a script");
   return Done{};
 }
 
 int64_t Database::last_id() const { return sqlite3_last_insert_rowid(connection_.get()); }
 int64_t Database::changed() const { return sqlite3_changes(connection_.get()); }
-
-Database::Transaction::~Transaction() {
-  if (open_) (void)database_.run("ROLLBACK");
-}
-
-Status Database::Transaction::begin() {
-  MAKAR_CHECK_OK(database_.run("BEGIN IMMEDIATE"));
-  open_ = true;
-  return Done{};
-}
-
-Status Database::Transaction::commit() {
-  MAKAR_CHECK_OK(database_.run("COMMIT"));
-  open_ = false;
-  return Done{};
-}
-
-int64_t sql_number(const SqlValue& value) {
-  const auto* number = std::get_if<int64_t>(&value);
-  return number ? *number : 0;
-}
-
-std::string sql_text(const SqlValue& value) {
-  if (const auto* blob = std::get_if<SqlBlob>(&value)) return blob->bytes;
-  const auto* text = std::get_if<std::string>(&value);
-  return text ? *text : std::string();
-}
 
 }  // namespace makar

@@ -6,14 +6,14 @@
 namespace makar {
 
 struct JudgeOptions {
-  bool chat = false;     // prompts go through the judge's chat template
+  bool chat = false;     // format prompts with the judge's chat template
   int64_t seeds = 1;     // 1: the most probable verdict; more: that many draws by probability
   uint64_t seed = 1234;  // of the first draw
   int64_t explain = 0;   // tokens of an explanation before the verdict
   std::string criteria = "helpfulness, relevance, accuracy, depth and level of detail";
   std::string rubric = {};    // what each score means
   int64_t low = 1, high = 5;  // of scores
-  bool steps = false;         // the judge first writes steps of evaluation (G-Eval)
+  bool steps = false;         // the judge first writes evaluation steps (G-Eval)
   size_t batch = 64;          // items per batch
 };
 

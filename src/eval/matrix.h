@@ -1,4 +1,4 @@
-// Scenarios by metrics in the manner of HELM (Liang et al., 2022): a row per task, a column per desideratum.
+// Tasks by metrics, as in HELM (Liang et al., 2022): a row per task (scenario), a column per metric.
 #pragma once
 #include "eval/runner.h"
 #include "lexical/toxicity.h"
@@ -21,11 +21,11 @@ const std::vector<MatrixColumn>& matrix_columns();
 //   accuracy     the task's first metric that is a mean and better when higher, else its first one
 //   calibration  expected calibration error, of multiple choice
 //   robustness   accuracy where each document counts with its worst value over changes that keep the meaning
-//   fairness     the same over changes of who is spoken of
+//   fairness     the same over changes of the people mentioned
 //   bias         of stereotype scores their distance from neutral; of generated texts the distance of the
 //                share of words for women from one half; both 0 to 1
 //   toxicity     share of generated texts with a toxicity of 0.5 or more
-//   efficiency   bytes of prompts and answers per document, which time follows
+//   efficiency   bytes of prompts and answers per document: unlike time, the same in every run
 Result<Json> run_scenario(EvalModel& model, const EvalTask& task, const MatrixOptions& options,
                           EvalCache& cache);
 Json matrix_json(const std::string& name, const std::vector<Json>& rows, const MatrixOptions& options,

@@ -1,4 +1,4 @@
-// The matrix as a file, a table and a picture.
+// The matrix as a file, a table and a chart.
 #include <algorithm>
 #include <cmath>
 
@@ -55,7 +55,7 @@ Result<Json> parse_matrix(const std::string& text, const std::string& place) {
                     "is not a matrix: expected an object with 'model' and 'scenarios', as makar eval matrix "
                     "--output writes it");
   if (out["scenarios"].size() > kMostScenarios)
-    return error_at(place, "has {} scenarios; {} are the most", out["scenarios"].size(), kMostScenarios);
+    return error_at(place, "has {} scenarios; the limit is {}", out["scenarios"].size(), kMostScenarios);
   for (size_t i = 0; i < out["scenarios"].size(); ++i) {
     Json& row = out["scenarios"][i];
     if (!row.is_object() || !is_text(row, "scenario"))
@@ -158,7 +158,7 @@ std::string matrix_svg(const std::vector<Json>& matrices) {
         double most = 0;
         for (const Json& other : matrices)
           most = std::max(most, value_at(other, scenario, columns[c].name).value_or(0));
-        // From red (0) by yellow to green (120 degrees).
+        // Hue from red (0) through yellow to green (120 degrees).
         const std::string fill =
             value ? fmt::format("hsl({:.0f},60%,80%)", 120 * goodness(columns[c], *value, most)) : "#eeeeee";
         out += fmt::format(

@@ -9,7 +9,7 @@
 namespace makar {
 
 struct EvalOptions {
-  int64_t num_fewshot = -1;   // -1: what the task says
+  int64_t num_fewshot = -1;   // -1: the task's own number
   int64_t limit = 0;          // documents of each task; 0: all
   uint64_t seed = 0;          // of few-shot examples and sampled answers
   PromptStyle style;          // text, or a conversation

@@ -111,7 +111,7 @@ std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candid
     if (!last && !stops) {
       all_end = false;
       if (running.size() < width) running.push_back(c);
-    } else if (i < width && group.hopeful && !closed) {
+    } else if (i < width && group.can_improve && !closed) {
       keep(group, c, c.score / length, stops ? Finish::kStop : late_ ? Finish::kTime : Finish::kLength);
     }
   }
@@ -120,8 +120,8 @@ std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candid
       request_.early == EarlyStop::kNever && request_.length_penalty > 0 ? request_.max_new_tokens : made;
   const double best = (running.empty() ? kNone : running[0].score) /
                       std::pow(static_cast<double>(hoped), request_.length_penalty);
-  group.hopeful = group.hopeful && best > (full() ? group.finished.back().score : kNone);
-  group.done = all_end || !group.hopeful || (full() && request_.early == EarlyStop::kYes);
+  group.can_improve = group.can_improve && best > (full() ? group.finished.back().score : kNone);
+  group.done = all_end || !group.can_improve || (full() && request_.early == EarlyStop::kYes);
   if (group.done) running.clear();
   return running;
 }

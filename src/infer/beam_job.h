@@ -35,7 +35,7 @@ class BeamJob : public DecodingJob {
     std::vector<size_t> branches = {0};
     std::vector<double> scores = {0.0};  // per branch
     std::vector<Answer> finished;        // at most one per beam, best first
-    bool hopeful = true;                 // a running beam might still beat the worst finished one
+    bool can_improve = true;             // a running beam might still beat the worst finished one
     bool done = false;
   };
   std::vector<Candidate> candidates(const Group& group);

@@ -28,8 +28,8 @@ int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::sp
     logits = scratch_;
   }
   std::vector<int64_t> all;  // samplers also see the tokens that the window has dropped
-  if (!state.forgotten.empty()) {
-    all = state.forgotten;
+  if (!state.dropped.empty()) {
+    all = state.dropped;
     all.insert(all.end(), tokens.begin(), tokens.end());
     tokens = all;
   }
@@ -91,7 +91,7 @@ bool SampleJob::waits(size_t branch) {
 void SampleJob::slide(KvCache& cache, State& state, Branch& branch) const {
   if (request_.window <= 0 || branch.length() <= request_.window) return;
   const auto kept = branch.tokens.end() - (request_.window + 1) / 2;
-  state.forgotten.insert(state.forgotten.end(), branch.tokens.begin(), kept);
+  state.dropped.insert(state.dropped.end(), branch.tokens.begin(), kept);
   branch.tokens.erase(branch.tokens.begin(), kept);
   drop(cache, branch);
 }

@@ -34,7 +34,7 @@ class SampleJob : public DecodingJob {
     size_t answer = 0;
     Sampler sampler;
     std::unique_ptr<Constraint> constraint;
-    std::vector<int64_t> forgotten;        // tokens dropped from a full window
+    std::vector<int64_t> dropped;          // tokens dropped from a full window
     int64_t committed = 0;                 // length without draft tokens
     std::vector<int64_t> chosen;           // tokens chosen in this step
     bool wrong = false, finished = false;  // wrong: a draft token was rejected; ignore the rest

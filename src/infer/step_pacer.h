@@ -15,7 +15,7 @@ class StepPacer {
   static constexpr int64_t kFirstRows = 32;  // before the first measurement
   static constexpr int64_t kLeastRows = 8;   // fewer rows do not amortise reading the weights
 
-  // What is left for the prefill of a step.
+  // The remaining budget for the prefill of a step.
   struct Budget {
     int64_t rows = 0;
     double seconds = std::numeric_limits<double>::infinity();
@@ -48,13 +48,13 @@ class StepPacer {
 
   // Records a step: the time of its rows, and of the logits of some of them.
   void computed(int64_t rows, double seconds, int64_t logit_rows, double logit_seconds) {
-    if (rows >= kLeastRows) learn(row_seconds_, seconds / static_cast<double>(rows));
-    if (logit_rows > 0) learn(logit_seconds_, logit_seconds / static_cast<double>(logit_rows));
+    if (rows >= kLeastRows) update(row_seconds_, seconds / static_cast<double>(rows));
+    if (logit_rows > 0) update(logit_seconds_, logit_seconds / static_cast<double>(logit_rows));
   }
 
  private:
   // A slower measurement counts in full, a faster one only half: one overlong step stalls every stream.
-  static void learn(double& known, double now) { known = now >= known ? now : (known + now) / 2; }
+  static void update(double& known, double now) { known = now >= known ? now : (known + now) / 2; }
 
   double row_seconds_ = 0, logit_seconds_ = 0;  // 0: not measured yet
 };

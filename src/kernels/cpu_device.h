@@ -14,7 +14,7 @@ class CpuDevice : public Device {
  public:
   // 0 threads: one per core, including the calling thread.
   explicit CpuDevice(int threads = 0);
-  // Uses the host's thread pool, which must outlive the device.
+  // Uses the caller's thread pool, which must outlive the device.
   explicit CpuDevice(ThreadPool& pool);
   ~CpuDevice() override;
   CpuDevice(const CpuDevice&) = delete;

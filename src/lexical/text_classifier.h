@@ -1,5 +1,5 @@
 // Linear classifiers of texts: naive Bayes (multinomial, on counts), logistic regression (softmax, L2, by
-// L-BFGS) and a linear support vector machine (squared hinge, one class against the rest, by dual coordinate
+// L-BFGS) and a linear support vector machine (squared hinge, one-vs-rest, by dual coordinate
 // descent: Hsieh et al., 2008).
 #pragma once
 #include <string>
@@ -18,9 +18,9 @@ Result<TextsWithLabels> read_labelled_texts(const std::vector<DataPath>& paths);
 struct ClassifierOptions {
   std::string method = "logistic";  // naive-bayes, logistic, svm
   FeatureOptions features;
-  double strength = 1;    // C: weight of the examples against the penalty of weights
+  double strength = 1;    // C: inverse regularisation strength
   double smoothing = 1;   // naive Bayes: added to counts
-  bool balanced = false;  // logistic: every label weighs the same, whatever its number of texts
+  bool balanced = false;  // logistic: weight classes inversely to their frequency
   int64_t iterations = 200;
   int64_t seed = 1;
 };

@@ -112,6 +112,15 @@ Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::v
   return Tensor::from({count, count > 0 ? static_cast<int64_t>(all.size()) / count : 0}, all);
 }
 
+Result<int64_t> Embedder::count_tokens(const std::vector<std::string>& texts) const {
+  int64_t out = 0;
+  for (const std::string& text : texts) {
+    MAKAR_TRY(const auto ids, embed_tokens(language_, text, options_));
+    out += static_cast<int64_t>(ids.size());
+  }
+  return out;
+}
+
 EngineOptions Embedder::engine_options() {
   EngineOptions o;
   o.step_tokens = 2048,

@@ -40,6 +40,8 @@ class Embedder {
   Result<Tensor> operator()(const std::vector<std::string>& texts) {
     return embed(engine_, language_, texts, options_);
   }
+  // Tokens that embedding these texts reads.
+  Result<int64_t> count_tokens(const std::vector<std::string>& texts) const;
   const ModelSpec& spec() const { return language_.spec(); }
   static EngineOptions engine_options();
 

@@ -15,8 +15,8 @@ Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, con
                               int64_t top) {
   const ModelSpec& spec = language.spec();
   if (spec.head.kind != HeadKind::kMaskedLm && spec.head.kind != HeadKind::kPretraining)
-    return error_of(Error::Kind::kUnsupported, "fill", "a {} has no masked-word head; a ...ForMaskedLM has",
-                    spec.architecture);
+    return error_of(Error::Kind::kUnsupported, "fill",
+                    "a {} has no masked-word head; use a ...ForMaskedLM model", spec.architecture);
   const std::string mask = mask_token(language);
   if (mask.empty()) return error_at("tokenizer", "has no [MASK] or <mask> token");
   MAKAR_TRY(const auto ids, language.encode(text, true));

@@ -8,7 +8,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kMostPictures = 64;
-constexpr int64_t kTogether = 8;  // pictures in one forward pass
+constexpr int64_t kPicturesTogether = 8;  // pictures in one forward pass
 
 // The text of the picture token, such as <image>.
 Result<std::string> picture_token(const LanguageModel& language) {
@@ -20,14 +20,14 @@ Result<std::string> picture_token(const LanguageModel& language) {
 }
 
 Tensor slice_of(const Tensor& pixels, int64_t from) {
-  return pixels.slice(from, std::min(from + kTogether, pixels.dim(0)));
+  return pixels.slice(from, std::min(from + kPicturesTogether, pixels.dim(0)));
 }
 
 // Rows of all pictures, computed in small groups.
 template <class Rows>
 Tensor in_groups(const Tensor& pixels, const Rows& rows) {
   std::vector<float> all;
-  for (int64_t i = 0; i < pixels.dim(0); i += kTogether) {
+  for (int64_t i = 0; i < pixels.dim(0); i += kPicturesTogether) {
     const Tensor some = rows(slice_of(pixels, i)).host();
     all.insert(all.end(), some.span().begin(), some.span().end());
   }

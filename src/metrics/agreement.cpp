@@ -25,12 +25,11 @@ std::vector<double> mean_ranks(const std::vector<double>& x) {
   return ranks;
 }
 
-// Sorts and returns the number of exchanges of neighbours that this takes.
-double merge_sort_exchanges(std::vector<double>& v, std::vector<double>& scratch, size_t from, size_t to) {
+// Sorts and returns the number of swaps of adjacent values that this takes.
+double merge_sort_swaps(std::vector<double>& v, std::vector<double>& scratch, size_t from, size_t to) {
   if (to - from < 2) return 0;
   const size_t middle = (from + to) / 2;
-  double count =
-      merge_sort_exchanges(v, scratch, from, middle) + merge_sort_exchanges(v, scratch, middle, to);
+  double count = merge_sort_swaps(v, scratch, from, middle) + merge_sort_swaps(v, scratch, middle, to);
   for (size_t i = from, j = middle, k = from; k < to; ++k) {
     const bool left = i < middle && (j >= to || v[i] <= v[j]);
     if (!left) count += static_cast<double>(middle - i);
@@ -111,14 +110,14 @@ double spearman(const std::vector<double>& x, const std::vector<double>& y) {
   return pearson(mean_ranks(x), mean_ranks(y));
 }
 
-// Knight's algorithm (1966): sorts by x, then counts the exchanges that sort y.
+// Knight's algorithm (1966): sorts by x, then counts the adjacent swaps that sort y.
 double kendall(const std::vector<double>& x, const std::vector<double>& y) {
   std::vector<std::pair<double, double>> both(x.size());
   for (size_t i = 0; i < x.size(); ++i) both[i] = {x[i], y[i]};
   std::sort(both.begin(), both.end());
   std::vector<double> by_x(x.size()), scratch(x.size());
   for (size_t i = 0; i < both.size(); ++i) by_x[i] = both[i].second;
-  const double discordant = merge_sort_exchanges(by_x, scratch, 0, by_x.size());
+  const double discordant = merge_sort_swaps(by_x, scratch, 0, by_x.size());
   const auto n = static_cast<double>(x.size());
   const double pairs = n * (n - 1) / 2, tied_x = tied_pairs(x), tied_y = tied_pairs(y),
                tied_both = tied_pairs(both);

@@ -6,12 +6,12 @@
 
 namespace makar {
 
-// A sentence and a damaged copy of it with what automatic metrics say about the copy.
+// A sentence and a corrupted copy of it with the automatic metrics of the copy.
 struct SyntheticPair {
   std::string hypothesis, reference;
   std::vector<double> signals;  // BLEU, ROUGE-L, chrF of the sentence, 0 to 1
 };
-// `copies` damaged copies of each sentence: words dropped, exchanged, doubled, replaced by words of other
+// `copies` corrupted copies of each sentence: words dropped, swapped, doubled, replaced by words of other
 // sentences, or cut off at the end, each for up to 60 % of the words. The same seed gives the same pairs.
 Result<std::vector<SyntheticPair>> synthetic_pairs(const std::vector<std::string>& sentences, int64_t copies,
                                                    uint64_t seed);

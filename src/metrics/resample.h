@@ -38,9 +38,9 @@ struct PairedTest {
   double p = 1;
   Interval interval = {};  // of the difference; only from the bootstrap
 };
-// Paired bootstrap: units are drawn together; p is the share of differences, moved to mean 0, that exceed the
-// real one (Riezler and Maxwell, 2005). sacrebleu moves absolute differences instead, and finds significance
-// too often.
+// Paired bootstrap: units are drawn together; p is the share of differences, shifted to mean 0, that exceed
+// the observed one (Riezler and Maxwell, 2005). sacrebleu shifts absolute differences instead, and finds
+// significance too often.
 PairedTest paired_bootstrap(const Evaluation& both, const ResampleOptions& options);
 // Approximate randomisation (Noreen, 1989): units are exchanged at random.
 PairedTest approximate_randomisation(const Evaluation& both, const ResampleOptions& options);

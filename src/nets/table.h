@@ -26,7 +26,7 @@ class TableEncoder {
   size_t width() const;
   bool is_classes() const { return !classes_.empty(); }
   const std::vector<std::string>& classes() const { return classes_; }
-  // The numbers of a row; a value that was not there when it was fitted is all zeros.
+  // The numbers of a row; values that fit() did not see are encoded as zeros.
   Result<std::vector<float>> encode(const TableRow& row, const std::string& place) const;
   // The target of a row: a class number, or a standardised number.
   Result<float> target(const TableRow& row, const std::string& place) const;
@@ -49,7 +49,7 @@ class TableEncoder {
   double mean_ = 0, deviation_ = 1;  // of a target that is a number
 };
 
-// The number in a text; nullopt if it is none, or not finite.
+// The number in a text; nullopt if the text is not a finite number.
 std::optional<double> number_in(const std::string& text);
 
 }  // namespace makar

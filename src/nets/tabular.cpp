@@ -169,7 +169,7 @@ Result<TabularNet> TabularNet::load(const std::string& folder) {
   const std::string place = folder + "/net.json";
   if (json["kind"] != "tabular" || !json.contains("target") || !json["target"].is_string() ||
       !json.contains("table") || !json.contains("net"))
-    return error_at(place, "is not a network of a table");
+    return error_at(place, "is not a tabular network");
   TabularNet net;
   net.target_ = json["target"].get<std::string>();
   MAKAR_TRY(net.encoder_, TableEncoder::from_json(json["table"], place));

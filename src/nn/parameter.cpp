@@ -19,7 +19,7 @@ Parameter* ParameterSet::find(const std::string& name) const {
 int64_t ParameterSet::count() const {
   int64_t n = 0;
   for (const auto& p : all_)
-    if (!p->buffer && !p->apart) n += p->shape.count();
+    if (!p->buffer && !p->auxiliary) n += p->shape.count();
   return n;
 }
 

@@ -16,10 +16,10 @@ struct Parameter {
   Tensor value;  // undefined until loaded or initialised
   Tensor grad;   // gradient accumulator; undefined until requested
   bool trainable = true;
-  bool buffer = false;    // saved and loaded, never trained
-  bool optional = false;  // a buffer with a default value: files may omit it, and ours do
-  bool apart = false;     // trained with the model but not part of it: neither saved nor counted
-  bool routed = false;    // of an expert: if no token reaches it, its gradient is zero, not missing
+  bool buffer = false;     // saved and loaded, never trained
+  bool optional = false;   // a buffer with a default value: files may omit it, and ours do
+  bool auxiliary = false;  // trained with the model but not part of it: neither saved nor counted
+  bool routed = false;     // of an expert: if no token reaches it, its gradient is zero, not missing
 };
 
 class ParameterSet {

@@ -115,7 +115,7 @@ Result<std::string> note(const Json& json, const char* key, size_t most, const s
   if (!json[key].is_string()) return error_at(place, "'{}': expected a text", key);
   const std::string text = to_valid_utf8(json[key].get<std::string>());
   if (text.size() > most)
-    return error_at(place, "'{}': has {} bytes; {} are the most", key, text.size(), most);
+    return error_at(place, "'{}': has {} bytes; the limit is {}", key, text.size(), most);
   return text;
 }
 

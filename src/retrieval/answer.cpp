@@ -242,36 +242,47 @@ std::vector<AnswerSentence> check_grounding(const std::string& answer, const std
   return out;
 }
 
+namespace {
+
+void keep_relevant(const std::vector<SearchHit>& hits, const AskOptions& options, Answered& out) {
+  for (const SearchHit& hit : hits)
+    if (hit.relevance >= options.min_relevance) out.sources.push_back(hit);
+  if (out.sources.empty()) out.text = kNothingFound;
+}
+
+}  // namespace
+
+Result<std::vector<int64_t>> ask_prompt(const Engine& engine, const LanguageModel& language,
+                                        const std::string& question, const std::vector<SearchHit>& hits,
+                                        const AskOptions& options, Answered& out) {
+  keep_relevant(hits, options, out);
+  if (out.sources.empty()) return std::vector<int64_t>();
+  return fit_sources([&](const auto& sources) { return encode_prompt(language, question, sources); },
+                     context_size(language.spec(), engine.options().context),
+                     options.generation.max_new_tokens, out.sources);
+}
+
 Result<Answered> answer_question(Engine& engine, const LanguageModel& language, const std::string& question,
                                  const std::vector<SearchHit>& hits, const Analyzer& analyzer,
                                  const AskOptions& options,
                                  const std::function<bool(const std::string&)>& on_text) {
   Answered out;
-  for (const SearchHit& hit : hits)
-    if (hit.relevance >= options.min_relevance) out.sources.push_back(hit);
-  if (out.sources.empty()) {
-    out.text = kNothingFound;
-    return out;
-  }
   if (options.style != AnswerStyle::kStuff) {
+    keep_relevant(hits, options, out);
+    if (out.sources.empty()) return out;
     MAKAR_CHECK_OK(answer_in_parts(engine, language, question, options, on_text, out));
-    out.answered = true;
-    out.sentences = check_grounding(out.text, out.sources, analyzer, options.grounded);
-    out.groundedness = groundedness(out.sentences);
-    return out;
+  } else {
+    MAKAR_TRY(const auto prompt, ask_prompt(engine, language, question, hits, options, out));
+    if (out.sources.empty()) return out;
+    TextGenerationOptions generation = options.generation;
+    if (generation.rank) generation.rank_prompt = ask_messages(question, out.sources);
+    if (on_text) generation.on_text = [&](int64_t, const std::string& text) { return on_text(text); };
+    MAKAR_TRY(const TextGenerationResult result, generate_text(engine, language, prompt, generation));
+    out.text = result.answers.front().text;
+    out.prompt_tokens = result.prompt_tokens;
+    out.tokens = static_cast<int64_t>(result.answers.front().tokens.size());
   }
-  TextGenerationOptions generation = options.generation;
-  const int64_t room = context_size(language.spec(), engine.options().context);
-  MAKAR_TRY(const auto prompt,
-            fit_sources([&](const auto& sources) { return encode_prompt(language, question, sources); }, room,
-                        generation.max_new_tokens, out.sources));
-  if (on_text) generation.on_text = [&](int64_t, const std::string& text) { return on_text(text); };
-  if (generation.rank) generation.rank_prompt = ask_messages(question, out.sources);
-  MAKAR_TRY(const TextGenerationResult result, generate_text(engine, language, prompt, generation));
   out.answered = true;
-  out.text = result.answers.front().text;
-  out.prompt_tokens = result.prompt_tokens;
-  out.tokens = static_cast<int64_t>(result.answers.front().tokens.size());
   out.sentences = check_grounding(out.text, out.sources, analyzer, options.grounded);
   out.groundedness = groundedness(out.sentences);
   return out;

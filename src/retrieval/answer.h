@@ -79,8 +79,14 @@ Json sentences_json(const std::vector<AnswerSentence>& sentences);
 // The share of grounded sentences; 0 without sentences.
 double groundedness(const std::vector<AnswerSentence>& sentences);
 
-// Uses as many of the hits as fit the context together with the answer, best first. `on_text` receives the
-// answer as it is generated; false ends it.
+// The prompt of a question with the relevant hits that fit the context together with the answer, which become
+// out.sources. Without any, out.text says so and the prompt is empty.
+Result<std::vector<int64_t>> ask_prompt(const Engine& engine, const LanguageModel& language,
+                                        const std::string& question, const std::vector<SearchHit>& hits,
+                                        const AskOptions& options, Answered& out);
+
+// Uses as many of the hits as fit the context together with the answer, best first. `on_text` receives the answer as
+// it is generated; false ends it.
 Result<Answered> answer_question(Engine& engine, const LanguageModel& language, const std::string& question,
                                  const std::vector<SearchHit>& hits, const Analyzer& analyzer,
                                  const AskOptions& options,

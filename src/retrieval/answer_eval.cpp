@@ -58,6 +58,11 @@ YesNoJudge likelihood_judge(Engine& engine, const LanguageModel& language) {
   };
 }
 
+std::string relevance_prompt(const std::string& question, const std::string& answer) {
+  return "Question: " + question + "\nAnswer: " + answer +
+         "\nDoes this answer the question? Answer yes or no.\nAnswer:";
+}
+
 Result<AnswerScores> score_answer(const std::string& question, const std::string& reference,
                                   const std::string& answer, const std::vector<SearchHit>& passages,
                                   const YesNoJudge& judge) {
@@ -78,8 +83,7 @@ Result<AnswerScores> score_answer(const std::string& question, const std::string
     MAKAR_TRY(out.faithfulness, supported(answer, context, judge));
   }
   if (!answer.empty()) {
-    MAKAR_TRY(const auto verdict, judge({"Question: " + question + "\nAnswer: " + answer +
-                                         "\nDoes this answer the question? Answer yes or no.\nAnswer:"}));
+    MAKAR_TRY(const auto verdict, judge({relevance_prompt(question, answer)}));
     out.answer_relevance = verdict.front();
   }
   return out;

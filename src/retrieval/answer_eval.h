@@ -11,6 +11,9 @@ using YesNoJudge = std::function<Result<std::vector<double>>(const std::vector<s
 // A language model as judge: the probability of " yes" against " no" after each prompt. Both must outlive it.
 YesNoJudge likelihood_judge(Engine& engine, const LanguageModel& language);
 
+// Asks a judge whether an answer answers its question.
+std::string relevance_prompt(const std::string& question, const std::string& answer);
+
 struct AnswerScores {
   // Precision at the rank of each useful passage, averaged over useful passages; 0 without any.
   double context_precision = 0;

@@ -16,6 +16,7 @@ Status check_collection(const IndexStore& store, const CollectionInfo& c, Checke
   const auto mix = [](const std::string& term, const Posting& p) {
     return std::hash<std::string>{}(fmt::format("{} {} {} {}", term, p.chunk, p.count, p.length));
   };
+  MAKAR_TRY(const auto vectors, store.chunks_with_vectors(c));
   size_t expected = 0, stored = 0;
   int64_t chunks = 0, terms = 0, documents = 0;
   MAKAR_TRY(const auto all,
@@ -31,11 +32,11 @@ Status check_collection(const IndexStore& store, const CollectionInfo& c, Checke
     const auto wrong = [&](const char* what) { return error_at(place, "document '{}': {}", d.name, what); };
     if (document_hash(d) != sql_text(row[4])) return wrong("the hash is not that of the text");
     MAKAR_TRY(const auto places, split_chunks(d.text, c.settings.chunk, tokenizer ? &*tokenizer : nullptr));
-    MAKAR_TRY(const auto kept,
-              store.database().rows(
-                  "SELECT k.id, k.key, k.begin, k.end, k.length, v.chunk IS NOT NULL FROM chunks k "
-                  "LEFT JOIN vectors v ON v.chunk = k.id WHERE k.document = ? ORDER BY k.id",
-                  {row[0]}));
+    MAKAR_TRY(
+        const auto kept,
+        store.database().rows(
+            "SELECT k.id, k.key, k.begin, k.end, k.length FROM chunks k WHERE k.document = ? ORDER BY k.id",
+            {row[0]}));
     if (kept.size() != places.size()) return wrong("chunks are missing");
     for (size_t i = 0; i < places.size(); ++i) {
       const std::string_view text =
@@ -44,7 +45,7 @@ Status check_collection(const IndexStore& store, const CollectionInfo& c, Checke
           sql_number(kept[i][2]) != static_cast<int64_t>(places[i].begin) ||
           sql_number(kept[i][3]) != static_cast<int64_t>(places[i].end))
         return wrong("a chunk is not that of the text");
-      if ((sql_number(kept[i][5]) != 0) == c.settings.model.empty())
+      if (vectors.contains(sql_number(kept[i][0])) == c.settings.model.empty())
         return wrong("a vector is missing or not expected");
       std::map<std::string, uint32_t> counts;
       const auto words = analyzer(indexed_text(d.title, d.index_title, places[i].heading, text));
@@ -73,9 +74,12 @@ Status check_collection(const IndexStore& store, const CollectionInfo& c, Checke
 }  // namespace
 
 Result<CheckedIndex> check_index(const IndexStore& store) {
-  MAKAR_TRY(const auto sound, store.database().rows("PRAGMA integrity_check(1)"));
-  if (sound.empty() || sql_text(sound[0][0]) != "ok")
-    return error_at(store.path(), "the database is damaged: {}", sound.empty() ? "" : sql_text(sound[0][0]));
+  if (!store.in_postgres()) {
+    MAKAR_TRY(const auto sound, store.database().rows("PRAGMA integrity_check(1)"));
+    if (sound.empty() || sql_text(sound[0][0]) != "ok")
+      return error_at(store.path(), "the database is damaged: {}",
+                      sound.empty() ? "" : sql_text(sound[0][0]));
+  }
   CheckedIndex out;
   MAKAR_TRY(const auto all, store.collections());
   for (const CollectionInfo& c : all) MAKAR_CHECK_OK(check_collection(store, c, out));

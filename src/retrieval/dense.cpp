@@ -13,6 +13,10 @@ constexpr size_t kFew = 1000, kFewShare = 20;
 Result<DenseIndex> DenseIndex::open(const IndexStore& store, const CollectionInfo& c, const ChunkTable& table,
                                     bool exact) {
   DenseIndex out(VectorRows(c.vectors, c.settings.vector, c.settings.similarity), table);
+  if (store.in_postgres()) {
+    out.postgres_ = &store, out.collection_ = c, out.exact_ = exact;
+    return out;
+  }
   if (c.settings.hnsw && !exact) {
     MAKAR_TRY(out.graph_, VectorGraph::open(store, c));
     if ((out.graph_.graph() ? out.graph_.graph()->size() : 0) != table.ids.size())
@@ -33,6 +37,27 @@ Result<DenseIndex> DenseIndex::open(const IndexStore& store, const CollectionInf
   return out;
 }
 
+Result<std::vector<RankedChunk>> DenseIndex::search_postgres(const std::vector<float>& query, size_t k,
+                                                             const std::vector<uint8_t>* allowed,
+                                                             int64_t ef) const {
+  std::vector<int64_t> chunks;
+  if (allowed)
+    for (size_t i = 0; i < allowed->size(); ++i)
+      if ((*allowed)[i]) chunks.push_back(table_->ids[i]);
+  const bool few = allowed && (chunks.size() < kFew || chunks.size() * kFewShare < table_->ids.size());
+  MAKAR_TRY(const auto found, postgres_->nearest(collection_, query, k, allowed ? &chunks : nullptr, ef,
+                                                 exact_ || few || !collection_.settings.hnsw));
+  std::vector<RankedChunk> best;
+  for (const auto& [chunk, score] : found) {
+    const size_t slot = table_->slot(chunk);
+    if (slot == table_->ids.size())
+      return error_at(postgres_->path(), "a vector belongs to no chunk; build the index again");
+    best.push_back({static_cast<uint32_t>(slot), score});
+  }
+  std::sort(best.begin(), best.end(), ranks_before);
+  return best;
+}
+
 Result<std::vector<RankedChunk>> DenseIndex::search(const std::vector<float>& query, size_t k,
                                                     const std::vector<uint8_t>* allowed, int64_t ef) const {
   std::vector<RankedChunk> best;
@@ -40,6 +65,7 @@ Result<std::vector<RankedChunk>> DenseIndex::search(const std::vector<float>& qu
   if (static_cast<int64_t>(query.size()) != rows_.width())
     return error_at("query", "the model has vectors of {} values, the index has vectors of {}", query.size(),
                     rows_.width());
+  if (postgres_) return search_postgres(query, k, allowed, ef);
   if (graph_.graph()) {
     std::function<bool(int64_t)> accepts;
     size_t count = table_->ids.size();

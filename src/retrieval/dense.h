@@ -1,4 +1,5 @@
-// Ranking by vectors: all of them compared (exact), or a search in the HNSW graph.
+// Ranking by vectors: all of them compared (exact), or a search in the HNSW graph; in PostgreSQL, by
+// pgvector.
 #pragma once
 #include "retrieval/sparse.h"
 #include "retrieval/vector_graph.h"
@@ -7,7 +8,8 @@ namespace makar {
 
 class DenseIndex {
  public:
-  // Reads all vectors of the collection. `exact`: without the graph. The table must outlive it.
+  // Reads all vectors of the collection, unless they are in PostgreSQL. `exact`: without the graph. The store
+  // and the table must outlive it.
   static Result<DenseIndex> open(const IndexStore& store, const CollectionInfo& collection,
                                  const ChunkTable& table, bool exact);
   // The nearest k chunks. With a graph, a search that only few chunks are allowed for compares with each of
@@ -16,7 +18,12 @@ class DenseIndex {
                                           const std::vector<uint8_t>* allowed, int64_t ef) const;
 
  private:
+  Result<std::vector<RankedChunk>> search_postgres(const std::vector<float>& query, size_t k,
+                                                   const std::vector<uint8_t>* allowed, int64_t ef) const;
   DenseIndex(VectorRows rows, const ChunkTable& table) : rows_(std::move(rows)), table_(&table) {}
+  const IndexStore* postgres_ = nullptr;  // the store, if it compares the vectors itself
+  CollectionInfo collection_;
+  bool exact_ = false;
   VectorRows rows_;    // by slot; empty if there is a graph
   VectorGraph graph_;  // empty if there is none
   const ChunkTable* table_;

@@ -59,6 +59,9 @@ Result<PreparedDocument> Indexer::prepare(SourceDocument document) const {
 Status Indexer::add(SourceDocument document) {
   if (document.name.empty()) return error_at(store_.path(), "a document needs a name");
   document.name = to_valid_utf8(document.name);
+  if (store_.in_postgres())  // its texts have no zero bytes; a blank keeps the offsets
+    for (std::string* text : {&document.name, &document.title, &document.text})
+      std::replace(text->begin(), text->end(), '\0', ' ');
   const bool twice = std::any_of(waiting_.begin(), waiting_.end(),
                                  [&](const PreparedDocument& d) { return d.source.name == document.name; });
   if (twice) MAKAR_CHECK_OK(commit());
@@ -109,7 +112,7 @@ Status Indexer::embed_waiting() {
 Status Indexer::commit() {
   if (waiting_.empty()) return Done{};
   MAKAR_CHECK_OK(embed_waiting());
-  Database::Transaction transaction(store_.database());
+  SqlTransaction transaction(store_.database());
   MAKAR_CHECK_OK(transaction.begin());
   MAKAR_CHECK_OK(read_graph());
   MAKAR_TRY(const auto change, store_.add(collection_, waiting_, analyzer_));
@@ -125,7 +128,7 @@ Status Indexer::commit() {
 
 Status Indexer::remove(const std::vector<std::string>& names) {
   MAKAR_CHECK_OK(commit());
-  Database::Transaction transaction(store_.database());
+  SqlTransaction transaction(store_.database());
   MAKAR_CHECK_OK(transaction.begin());
   std::vector<int64_t> ids;
   for (const std::string& name : names) {
@@ -147,7 +150,7 @@ Status Indexer::remove(const std::vector<std::string>& names) {
 }
 
 Status Indexer::read_graph() {
-  if (!collection_.settings.hnsw || collection_.settings.model.empty()) return Done{};
+  if (!collection_.settings.hnsw || collection_.settings.model.empty() || store_.in_postgres()) return Done{};
   MAKAR_TRY(const auto rows, store_.database().rows("PRAGMA data_version"));
   if (graph_ && sql_number(rows[0][0]) == file_version_) return Done{};
   MAKAR_TRY(VectorGraph read, VectorGraph::open(store_, collection_));

@@ -38,13 +38,13 @@ std::vector<RankedChunk> fuse_scores(const std::vector<RankedChunk>& a, const st
 
 struct SearchHit {
   double score = 0;
-  // How much the chunk has to do with the query, about 0 to 1: the share of the query's terms that it has,
+  // Relevance of the chunk to the query, about 0 to 1: the share of the query's terms that it has,
   // each weighted by its rarity; with cosine vectors, the cosine if that is larger.
   double relevance = 0;
   StoredChunk chunk;
 };
 
-// Not for several threads at a time.
+// Not thread-safe.
 class Searcher {
  public:
   // `embed` embeds queries; required for dense and hybrid search.

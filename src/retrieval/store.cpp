@@ -3,6 +3,8 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/sha256.h"
+#include "database/postgres.h"
+#include "database/sqlite.h"
 
 namespace makar {
 namespace {
@@ -67,10 +69,14 @@ Result<CollectionInfo> read_info(const SqlRow& row, const std::string& path) {
   return out;
 }
 
-constexpr const char* kInfo =
-    "SELECT id, name, settings, documents, chunks, terms, (SELECT length(v.data) FROM chunks k JOIN vectors "
-    "v "
-    "ON v.chunk = k.id WHERE k.collection = collections.id LIMIT 1) FROM collections ";
+// The last column: bytes of a vector.
+std::string info_query(bool postgres) {
+  return std::string("SELECT id, name, settings, documents, chunks, terms, ") +
+         (postgres ? "4 * width"
+                   : "(SELECT length(v.data) FROM chunks k JOIN vectors v ON v.chunk = k.id WHERE "
+                     "k.collection = collections.id LIMIT 1)") +
+         " FROM collections ";
+}
 
 // Written by makar, but the file is untrusted.
 Json stored_json(const std::string& text) {
@@ -78,9 +84,14 @@ Json stored_json(const std::string& text) {
   return json.ok() && json->is_object() ? *json : Json::object();
 }
 
-constexpr const char* kChunk =
-    "SELECT k.id, k.document, k.key, k.heading, substr(CAST(d.text AS BLOB), k.begin + 1, k.end - k.begin), "
-    "d.name, d.title, k.begin, k.end, d.metadata FROM chunks k JOIN documents d ON d.id = k.document ";
+// Offsets count bytes: texts are cut and measured as bytes.
+std::string chunk_query(bool postgres) {
+  return fmt::format(
+      "SELECT k.id, k.document, k.key, k.heading, substr({}, CAST(k.begin + 1 AS INTEGER), "
+      "CAST(k.end - k.begin AS INTEGER)), d.name, d.title, k.begin, k.end, d.metadata FROM chunks k JOIN "
+      "documents d ON d.id = k.document ",
+      postgres ? "convert_to(d.text, 'UTF8')" : "CAST(d.text AS BLOB)");
+}
 
 StoredChunk read_chunk(const SqlRow& row) {
   return {sql_number(row[0]), sql_number(row[1]),
@@ -99,9 +110,20 @@ StoredDocument read_document(const SqlRow& row) {
           sql_number(row[5]),
           sql_number(row[6])};
 }
-constexpr const char* kDocument =
-    "SELECT d.id, d.name, d.title, d.hash, d.metadata, length(CAST(d.text AS BLOB)), "
-    "(SELECT count(*) FROM chunks k WHERE k.document = d.id) FROM documents d WHERE d.collection = ? ";
+std::string document_query(bool postgres) {
+  return fmt::format(
+      "SELECT d.id, d.name, d.title, d.hash, d.metadata, {}, (SELECT count(*) FROM chunks k WHERE k.document "
+      "= "
+      "d.id) FROM documents d WHERE d.collection = ? ",
+      postgres ? "octet_length(d.text)" : "length(CAST(d.text AS BLOB))");
+}
+
+// Whether metadata have a key with this value; numbers, true, false and null as JSON writes them.
+bool has_metadata(const Json& metadata, const std::string& key, const std::string& value) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) return false;
+  return found->is_string() ? found->get_ref<const std::string&>() == value : found->dump() == value;
+}
 
 }  // namespace
 
@@ -121,15 +143,16 @@ std::string chunk_key(const std::string& document, size_t begin, std::string_vie
 }
 
 Result<IndexStore> IndexStore::open(const std::string& path, bool create) {
+  if (is_postgres_address(path)) return open_postgres(path, create);
   if (!create && !is_file(path))
     return error_of(Error::Kind::kNotFound, path, "no such index; makar index add {} FILE creates it", path);
   DatabaseOptions options;
   options.max_pages = 0xFFFFFFFE, options.max_value = 0x7FFFFFFF, options.create = create;
   MAKAR_TRY(Database database, Database::open(path, options));
-  IndexStore out(std::move(database));
-  const Database& db = out.database_;
+  IndexStore out(std::make_unique<Database>(std::move(database)), false);
+  const SqlConnection& db = *out.database_;
   // Another process may create the schema at the same time: check and create in one transaction.
-  Database::Transaction transaction(db);
+  SqlTransaction transaction(db);
   MAKAR_TRY(auto id, db.rows("PRAGMA application_id"));
   MAKAR_TRY(auto version, db.rows("PRAGMA user_version"));
   if (sql_number(id[0][0]) != kApplication) {
@@ -153,7 +176,7 @@ Result<IndexStore> IndexStore::open(const std::string& path, bool create) {
 }
 
 Result<std::vector<CollectionInfo>> IndexStore::collections() const {
-  MAKAR_TRY(const auto rows, database_.rows(std::string(kInfo) + "ORDER BY name"));
+  MAKAR_TRY(const auto rows, database_->rows(info_query(postgres_) + "ORDER BY name"));
   std::vector<CollectionInfo> out;
   for (const SqlRow& row : rows) {
     MAKAR_TRY(CollectionInfo info, read_info(row, path()));
@@ -163,7 +186,7 @@ Result<std::vector<CollectionInfo>> IndexStore::collections() const {
 }
 
 Result<std::optional<CollectionInfo>> IndexStore::find_collection(const std::string& name) const {
-  MAKAR_TRY(const auto rows, database_.rows(std::string(kInfo) + "WHERE name = ?", {name}));
+  MAKAR_TRY(const auto rows, database_->rows(info_query(postgres_) + "WHERE name = ?", {name}));
   if (rows.empty()) return std::optional<CollectionInfo>();
   MAKAR_TRY(CollectionInfo info, read_info(rows[0], path()));
   return std::optional(std::move(info));
@@ -182,37 +205,44 @@ Result<CollectionInfo> IndexStore::collection(const std::string& name) const {
 
 Result<CollectionInfo> IndexStore::create_collection(const std::string& name,
                                                      const CollectionSettings& settings) {
-  MAKAR_CHECK_OK(database_.run("INSERT OR IGNORE INTO collections (name, settings) VALUES (?, ?)",
-                               {name, settings.to_json().dump()}));
+  if (postgres_ && !settings.model.empty() && settings.vector != VectorType::kF32)
+    return error_at("--vector", "pgvector compares f32 vectors; int8 is for an index in a file");
+  MAKAR_CHECK_OK(
+      database_->run("INSERT INTO collections (name, settings) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                     {name, settings.to_json().dump()}));
   return collection(name);
 }
 
 Status IndexStore::remove_collection(const CollectionInfo& c) {
-  return database_.run("DELETE FROM collections WHERE id = ?", {c.id});
+  SqlTransaction transaction(*database_);
+  MAKAR_CHECK_OK(transaction.begin());
+  if (postgres_) MAKAR_CHECK_OK(database_->run(fmt::format("DROP TABLE IF EXISTS vectors_{}", c.id)));
+  MAKAR_CHECK_OK(database_->run("DELETE FROM collections WHERE id = ?", {c.id}));
+  return transaction.commit();
 }
 
 Result<std::optional<StoredDocument>> IndexStore::document(const CollectionInfo& c,
                                                            const std::string& name) const {
-  MAKAR_TRY(const auto rows, database_.rows(std::string(kDocument) + "AND d.name = ?", {c.id, name}));
+  MAKAR_TRY(const auto rows, database_->rows(document_query(postgres_) + "AND d.name = ?", {c.id, name}));
   if (rows.empty()) return std::optional<StoredDocument>();
   return std::optional(read_document(rows[0]));
 }
 
 Result<std::vector<StoredDocument>> IndexStore::documents(const CollectionInfo& c) const {
   std::vector<StoredDocument> out;
-  MAKAR_CHECK_OK(database_.each(std::string(kDocument) + "ORDER BY d.name", {c.id},
-                                [&](const SqlRow& row) { out.push_back(read_document(row)); }));
+  MAKAR_CHECK_OK(database_->each(document_query(postgres_) + "ORDER BY d.name", {c.id},
+                                 [&](const SqlRow& row) { out.push_back(read_document(row)); }));
   return out;
 }
 
 Result<std::string> IndexStore::document_text(int64_t document) const {
-  MAKAR_TRY(const auto rows, database_.rows("SELECT text FROM documents WHERE id = ?", {document}));
+  MAKAR_TRY(const auto rows, database_->rows("SELECT text FROM documents WHERE id = ?", {document}));
   if (rows.empty()) return error_of(Error::Kind::kNotFound, path(), "has no document {}", document);
   return sql_text(rows[0][0]);
 }
 
 Result<StoredChunk> IndexStore::chunk(int64_t id) const {
-  MAKAR_TRY(const auto rows, database_.rows(std::string(kChunk) + "WHERE k.id = ?", {id}));
+  MAKAR_TRY(const auto rows, database_->rows(chunk_query(postgres_) + "WHERE k.id = ?", {id}));
   if (rows.empty()) return error_of(Error::Kind::kNotFound, path(), "has no chunk {}", id);
   return read_chunk(rows[0]);
 }
@@ -220,7 +250,7 @@ Result<StoredChunk> IndexStore::chunk(int64_t id) const {
 Result<std::optional<StoredChunk>> IndexStore::chunk_by_key(const CollectionInfo& c,
                                                             const std::string& key) const {
   MAKAR_TRY(const auto rows,
-            database_.rows(std::string(kChunk) + "WHERE k.collection = ? AND k.key = ?", {c.id, key}));
+            database_->rows(chunk_query(postgres_) + "WHERE k.collection = ? AND k.key = ?", {c.id, key}));
   if (rows.empty()) return std::optional<StoredChunk>();
   return std::optional(read_chunk(rows[0]));
 }
@@ -228,24 +258,21 @@ Result<std::optional<StoredChunk>> IndexStore::chunk_by_key(const CollectionInfo
 Status IndexStore::each_chunk(
     const CollectionInfo& c,
     const std::function<void(int64_t chunk, int64_t document, int64_t length)>& f) const {
-  return database_.each(
+  return database_->each(
       "SELECT id, document, length FROM chunks WHERE collection = ? ORDER BY id", {c.id},
       [&](const SqlRow& row) { f(sql_number(row[0]), sql_number(row[1]), sql_number(row[2])); });
 }
 
 Result<std::vector<int64_t>> IndexStore::matching_documents(const CollectionInfo& c,
                                                             const MetadataFilter& filter) const {
-  std::string sql = "SELECT id FROM documents WHERE collection = ?";
-  SqlRow values = {c.id};
-  for (const auto& [key, value] : filter) {
-    // Keys are compared as text, so that a key may have any characters.
-    sql +=
-        " AND EXISTS (SELECT 1 FROM json_each(documents.metadata) WHERE key = ? AND CAST(value AS TEXT) = ?)";
-    values.emplace_back(key), values.emplace_back(value);
-  }
   std::vector<int64_t> out;
-  MAKAR_CHECK_OK(database_.each(sql + " ORDER BY id", values,
-                                [&](const SqlRow& row) { out.push_back(sql_number(row[0])); }));
+  MAKAR_CHECK_OK(database_->each("SELECT id, metadata FROM documents WHERE collection = ? ORDER BY id",
+                                 {c.id}, [&](const SqlRow& row) {
+                                   const Json metadata = stored_json(sql_text(row[1]));
+                                   for (const auto& [key, value] : filter)
+                                     if (!has_metadata(metadata, key, value)) return;
+                                   out.push_back(sql_number(row[0]));
+                                 }));
   return out;
 }
 
@@ -253,32 +280,32 @@ Result<std::vector<Posting>> IndexStore::postings(const CollectionInfo& c, const
   std::vector<Posting> out;
   Status status = Done{};
   MAKAR_CHECK_OK(
-      database_.each("SELECT first, data FROM postings WHERE collection = ? AND term = ? ORDER BY first",
-                     {c.id, term}, [&](const SqlRow& row) {
-                       if (status.ok())
-                         status = read_postings(sql_text(row[1]), sql_number(row[0]), path(), out);
-                     }));
+      database_->each("SELECT first, data FROM postings WHERE collection = ? AND term = ? ORDER BY first",
+                      {c.id, term}, [&](const SqlRow& row) {
+                        if (status.ok())
+                          status = read_postings(sql_text(row[1]), sql_number(row[0]), path(), out);
+                      }));
   MAKAR_CHECK_OK(status);
   return out;
 }
 
 Status IndexStore::each_term(const CollectionInfo& c,
                              const std::function<void(const std::string&)>& f) const {
-  return database_.each("SELECT DISTINCT term FROM postings WHERE collection = ? ORDER BY term", {c.id},
-                        [&](const SqlRow& row) { f(sql_text(row[0])); });
+  return database_->each("SELECT DISTINCT term FROM postings WHERE collection = ? ORDER BY term", {c.id},
+                         [&](const SqlRow& row) { f(sql_text(row[0])); });
 }
 
 Status IndexStore::each_vector(const CollectionInfo& c,
                                const std::function<Status(int64_t chunk, std::string_view bytes)>& f) const {
   Status status = Done{};
   MAKAR_CHECK_OK(
-      database_.each("SELECT k.id, v.data FROM chunks k JOIN vectors v ON v.chunk = k.id WHERE k.collection "
-                     "= ? ORDER BY k.id",
-                     {c.id}, [&](const SqlRow& row) {
-                       if (status.ok())
-                         if (const auto* blob = std::get_if<SqlBlob>(&row[1]))
-                           status = f(sql_number(row[0]), blob->bytes);
-                     }));
+      database_->each("SELECT k.id, v.data FROM chunks k JOIN vectors v ON v.chunk = k.id WHERE k.collection "
+                      "= ? ORDER BY k.id",
+                      {c.id}, [&](const SqlRow& row) {
+                        if (status.ok())
+                          if (const auto* blob = std::get_if<SqlBlob>(&row[1]))
+                            status = f(sql_number(row[0]), blob->bytes);
+                      }));
   return status;
 }
 

@@ -1,14 +1,17 @@
-// The index file: collections of documents, their chunks, posting lists and vectors, in one SQLite database.
-// Every change is one transaction: after a crash the file has exactly what was committed.
+// The index: collections of documents, their chunks, posting lists and vectors, in one SQLite file or in a
+// PostgreSQL database with pgvector. Every change is one transaction: after a crash the index has exactly
+// what was committed.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
-#include "database/sqlite.h"
+#include "database/connection.h"
 #include "retrieval/analyzer.h"
 #include "retrieval/chunker.h"
 #include "retrieval/load/loader.h"
@@ -83,7 +86,8 @@ using MetadataFilter = std::vector<std::pair<std::string, std::string>>;
 
 class IndexStore {
  public:
-  // create false: a missing file is an error.
+  // A file, or the address of a PostgreSQL database (postgresql://...), where the tables are in the schema
+  // makar_index. create false: a missing index is an error.
   static Result<IndexStore> open(const std::string& path, bool create);
 
   Result<std::vector<CollectionInfo>> collections() const;
@@ -108,6 +112,16 @@ class IndexStore {
   Status each_term(const CollectionInfo& c, const std::function<void(const std::string& term)>& f) const;
   Status each_vector(const CollectionInfo& c,
                      const std::function<Status(int64_t chunk, std::string_view bytes)>& f) const;
+  // Ids of the chunks that have a vector.
+  Result<std::set<int64_t>> chunks_with_vectors(const CollectionInfo& c) const;
+
+  // PostgreSQL only, where pgvector compares: the nearest k chunks with their scores (cosine, dot product, or
+  // negative squared distance). `chunks`: only these, or null for all. `ef`, `exact`: of the HNSW index.
+  Result<std::vector<std::pair<int64_t, double>>> nearest(const CollectionInfo& c,
+                                                          const std::vector<float>& query, size_t k,
+                                                          const std::vector<int64_t>* chunks, int64_t ef,
+                                                          bool exact) const;
+  bool in_postgres() const { return postgres_; }
 
   // Changes within a transaction of database(). Replaces documents of the same name; returns the ids of the
   // added chunks in order, and of the removed ones.
@@ -119,15 +133,20 @@ class IndexStore {
   Result<Change> remove(const CollectionInfo& c, std::span<const int64_t> documents,
                         const Analyzer& analyzer);
 
-  const Database& database() const { return database_; }
-  const std::string& path() const { return database_.path(); }
+  const SqlConnection& database() const { return *database_; }
+  const std::string& path() const { return database_->path(); }
 
  private:
-  explicit IndexStore(Database database) : database_(std::move(database)) {}
+  IndexStore(std::unique_ptr<SqlConnection> database, bool postgres)
+      : database_(std::move(database)), postgres_(postgres) {}
+  static Result<IndexStore> open_postgres(const std::string& address, bool create);
+  Status add_vectors(const CollectionInfo& c, const std::vector<std::pair<int64_t, const float*>>& vectors,
+                     int64_t width);
   Status add_postings(int64_t collection, const std::map<std::string, std::vector<Posting>>& added);
   Status remove_postings(int64_t collection, const std::map<std::string, std::vector<int64_t>>& removed);
   Status add_totals(int64_t collection, int64_t documents, int64_t chunks, int64_t terms);
-  Database database_;
+  std::unique_ptr<SqlConnection> database_;
+  bool postgres_ = false;
 };
 
 }  // namespace makar

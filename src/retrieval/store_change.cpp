@@ -14,15 +14,16 @@ constexpr size_t kRowBytes = 900;
 Status IndexStore::add_postings(int64_t collection,
                                 const std::map<std::string, std::vector<Posting>>& added) {
   const auto store = [&](const std::string& term, int64_t first, int64_t last, std::string data) {
-    return database_.run(
-        "INSERT OR REPLACE INTO postings (collection, term, first, last, data) VALUES (?, ?, ?, ?, ?)",
+    return database_->run(
+        "INSERT INTO postings (collection, term, first, last, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
+        "(collection, term, first) DO UPDATE SET last = excluded.last, data = excluded.data",
         {collection, term, first, last, SqlBlob{std::move(data)}});
   };
   for (const auto& [term, postings] : added) {
     MAKAR_TRY(const auto rows,
-              database_.rows("SELECT first, last, data FROM postings WHERE collection = ? AND term = ? "
-                             "ORDER BY first DESC LIMIT 1",
-                             {collection, term}));
+              database_->rows("SELECT first, last, data FROM postings WHERE collection = ? AND term = ? "
+                              "ORDER BY first DESC LIMIT 1",
+                              {collection, term}));
     std::string data;
     int64_t first = 0, last = 0;
     if (!rows.empty()) {
@@ -50,7 +51,7 @@ Status IndexStore::remove_postings(int64_t collection,
     const std::string& term = one.first;
     const std::vector<int64_t>& chunks = one.second;  // ascending
     MAKAR_TRY(const auto rows,
-              database_.rows(
+              database_->rows(
                   "SELECT first, data FROM postings WHERE collection = ? AND term = ? AND first <= ? AND "
                   "last >= ?",
                   {collection, term, chunks.back(), chunks.front()}));
@@ -62,23 +63,26 @@ Status IndexStore::remove_postings(int64_t collection,
         return std::binary_search(chunks.begin(), chunks.end(), p.chunk);
       });
       if (postings.size() == before) continue;
-      MAKAR_CHECK_OK(database_.run("DELETE FROM postings WHERE collection = ? AND term = ? AND first = ?",
-                                   {collection, term, row[0]}));
+      MAKAR_CHECK_OK(database_->run("DELETE FROM postings WHERE collection = ? AND term = ? AND first = ?",
+                                    {collection, term, row[0]}));
       if (postings.empty()) continue;
       std::string data;
       int64_t last = postings.front().chunk;
       for (const Posting& p : postings) append_posting(data, last, p), last = p.chunk;
       MAKAR_CHECK_OK(
-          database_.run("INSERT INTO postings (collection, term, first, last, data) VALUES (?, ?, ?, ?, ?)",
-                        {collection, term, postings.front().chunk, last, SqlBlob{std::move(data)}}));
+          database_->run("INSERT INTO postings (collection, term, first, last, data) VALUES (?, ?, ?, ?, ?)",
+                         {collection, term, postings.front().chunk, last, SqlBlob{std::move(data)}}));
     }
   }
   return Done{};
 }
 
 Status IndexStore::add_totals(int64_t collection, int64_t documents, int64_t chunks, int64_t terms) {
-  return database_.run(
-      "UPDATE collections SET documents = documents + ?, chunks = chunks + ?, terms = terms + ? WHERE id = ?",
+  return database_->run(
+      fmt::format(
+          "UPDATE collections SET documents = documents + ?, chunks = chunks + ?, terms = terms + ?{} "
+          "WHERE id = ?",
+          postgres_ ? ", changes = changes + 1" : ""),
       {documents, chunks, terms, collection});
 }
 
@@ -88,15 +92,15 @@ Result<IndexStore::Change> IndexStore::remove(const CollectionInfo& c, std::span
   std::map<std::string, std::vector<int64_t>> terms;
   int64_t gone = 0, length = 0;
   for (const int64_t document : documents) {
-    MAKAR_TRY(const auto found,
-              database_.rows("SELECT title, index_title, text FROM documents WHERE id = ? AND collection = ?",
-                             {document, c.id}));
+    MAKAR_TRY(
+        const auto found,
+        database_->rows("SELECT title, index_title, text FROM documents WHERE id = ? AND collection = ?",
+                        {document, c.id}));
     if (found.empty()) continue;
     const std::string title = sql_text(found[0][0]), text = sql_text(found[0][2]);
-    MAKAR_TRY(
-        const auto chunks,
-        database_.rows("SELECT id, begin, end, heading, length FROM chunks WHERE document = ? ORDER BY id",
-                       {document}));
+    MAKAR_TRY(const auto chunks, database_->rows("SELECT k.id, k.begin, k.end, k.heading, k.length FROM "
+                                                 "chunks k WHERE k.document = ? ORDER BY k.id",
+                                                 {document}));
     for (const SqlRow& chunk : chunks) {
       const auto begin = static_cast<size_t>(sql_number(chunk[1])),
                  end = static_cast<size_t>(sql_number(chunk[2]));
@@ -111,7 +115,7 @@ Result<IndexStore::Change> IndexStore::remove(const CollectionInfo& c, std::span
       out.removed.push_back(sql_number(chunk[0]));
       length += sql_number(chunk[4]);
     }
-    MAKAR_CHECK_OK(database_.run("DELETE FROM documents WHERE id = ?", {document}));
+    MAKAR_CHECK_OK(database_->run("DELETE FROM documents WHERE id = ?", {document}));
     ++gone;
   }
   for (auto& [term, chunks] : terms) std::sort(chunks.begin(), chunks.end());
@@ -133,29 +137,33 @@ Result<IndexStore::Change> IndexStore::add(const CollectionInfo& c,
     MAKAR_TRY(out, remove(c, replaced, analyzer));
   }
   std::map<std::string, std::vector<Posting>> postings;
-  int64_t length = 0;
+  std::vector<std::pair<int64_t, const float*>> vectors;
+  int64_t length = 0, width = 0;
   for (const PreparedDocument& d : documents) {
-    MAKAR_CHECK_OK(
-        database_.run("INSERT INTO documents (collection, name, title, index_title, hash, metadata, text) "
-                      "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                      {c.id, d.source.name, d.source.title, int64_t{d.source.index_title}, d.hash,
-                       d.source.metadata.dump(), d.source.text}));
-    const int64_t document = database_.last_id();
+    MAKAR_TRY(const int64_t document,
+              database_->number(
+                  "INSERT INTO documents (collection, name, title, index_title, hash, metadata, text) "
+                  "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                  {c.id, d.source.name, d.source.title, int64_t{d.source.index_title}, d.hash,
+                   d.source.metadata.dump(), d.source.text}));
     for (const PreparedChunk& chunk : d.chunks) {
-      MAKAR_CHECK_OK(database_.run(
-          "INSERT INTO chunks (collection, document, key, begin, end, heading, length) VALUES (?, ?, ?, ?, "
-          "?, ?, ?)",
-          {c.id, document, chunk.key, static_cast<int64_t>(chunk.place.begin),
-           static_cast<int64_t>(chunk.place.end), chunk.place.heading, static_cast<int64_t>(chunk.length)}));
-      const int64_t id = database_.last_id();
+      MAKAR_TRY(const int64_t id,
+                database_->number("INSERT INTO chunks (collection, document, key, begin, \"end\", heading, "
+                                  "length) VALUES (?, ?, ?, ?, "
+                                  "?, ?, ?) RETURNING id",
+                                  {c.id, document, chunk.key, static_cast<int64_t>(chunk.place.begin),
+                                   static_cast<int64_t>(chunk.place.end), chunk.place.heading,
+                                   static_cast<int64_t>(chunk.length)}));
       out.added.push_back(id);
       length += chunk.length;
       for (const auto& [term, count] : chunk.terms) postings[term].push_back({id, count, chunk.length});
-      if (!chunk.vector.empty())
-        MAKAR_CHECK_OK(database_.run("INSERT INTO vectors (chunk, data) VALUES (?, ?)",
-                                     {id, SqlBlob{encode_vector(chunk.vector, c.settings.vector)}}));
+      if (!chunk.vector.empty()) {
+        vectors.emplace_back(id, chunk.vector.data());
+        width = static_cast<int64_t>(chunk.vector.size());
+      }
     }
   }
+  MAKAR_CHECK_OK(add_vectors(c, vectors, width));
   MAKAR_CHECK_OK(add_postings(c.id, postings));
   MAKAR_CHECK_OK(add_totals(c.id, static_cast<int64_t>(documents.size()),
                             static_cast<int64_t>(out.added.size()), length));

@@ -1,27 +1,12 @@
 #include "serve/collection.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
+#include "retrieval/index_stamp.h"
+
 namespace makar {
-namespace {
-
-// Changes with every committed transaction: SQLite writes to the log first, then to the file.
-std::string file_stamp(const std::string& path) {
-  std::string out;
-  for (const char* suffix : {"", "-wal"}) {
-    struct stat about {};
-    if (::stat((path + suffix).c_str(), &about) == 0 && about.st_size > 0)
-      out += fmt::format("{} {} {};", about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
-  }
-  return out;
-}
-
-}  // namespace
-
 Status ServedCollection::refresh() {
-  std::string stamp = file_stamp(path_);
+  MAKAR_TRY(std::string stamp, index_stamp(path_));
   if (searcher_ && stamp == stamp_) return Done{};
   searcher_.reset();  // both at once may be too large
   MAKAR_TRY(searcher_, open_());

@@ -13,7 +13,7 @@ namespace makar {
 class ServedCollection {
  public:
   using Opener = std::function<Result<std::unique_ptr<Searcher>>()>;
-  // `name`: as requests name it; `path`: the index file.
+  // `name`: as requests name it; `path`: the index.
   ServedCollection(std::string name, std::string path, AskOptions options, Opener open)
       : name_(std::move(name)),
         path_(std::move(path)),

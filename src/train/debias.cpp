@@ -61,7 +61,7 @@ GroupAdversary::GroupAdversary(Model& model, int64_t labels, int64_t groups, con
   const int64_t in = labels * (o_.sees_label ? 2 : 1);
   const auto add = [&](const char* name, const Shape& shape, float deviation) {
     Parameter* p = model.parameters().add(name, shape);
-    p->apart = true;
+    p->auxiliary = true;
     p->value = Tensor::zeros(shape);
     const Rng rng(seed, Purpose::kInit, (uint64_t{1} << 33) + static_cast<uint64_t>(shape.rank()));
     for (int64_t k = 0; k < p->value.count(); ++k)

@@ -103,7 +103,7 @@ DistillTask::DistillTask(Model& student, const Model& teacher, std::unique_ptr<T
   if (o_.hidden_weight <= 0 || from == to) return;
   for (size_t i = 0; i < o_.layers.size(); ++i) {
     Parameter* p = student.parameters().add(fmt::format("distill.projection.{}.weight", i), {to, from});
-    p->apart = true;
+    p->auxiliary = true;
     p->value = Tensor::zeros(p->shape);
     const Rng rng(o_.seed, Purpose::kInit, (uint64_t{1} << 32) + i);
     const float deviation = 1.0f / std::sqrt(static_cast<float>(from));

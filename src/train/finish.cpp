@@ -71,6 +71,7 @@ std::vector<std::pair<std::string, std::string>> facts(const FinishedRun& run) {
   out.emplace_back("last training loss", fmt::format("{:.4f}", r.last_loss));
   out.emplace_back("time", fmt::format("{:.1f} s, {:.0f} tokens/s", r.seconds,
                                        r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0));
+  if (!run.cost.empty()) out.emplace_back("cost", run.cost);
   return out;
 }
 

@@ -23,6 +23,7 @@ struct FinishedRun {
   std::string base_model;     // its generation_config.json is copied; "": a new model
   Json tokenizer_config;      // used if tokenizer_folder has none
   std::string chat_template;  // the training template, if the base has a different one or none; "": none
+  std::string cost;           // money and energy of this run; "": no prices were given
 };
 
 Status finish_run(const FinishedRun& run);

@@ -230,7 +230,7 @@ class Trainer {
       ++state_.since_best;
     if (s_.early_stopping_patience > 0 && state_.since_best >= s_.early_stopping_patience) {
       result_.stopped_early = true;
-      say(fmt::format("{} has not become better in {} validations: stopping early", name, state_.since_best));
+      say(fmt::format("{} has not improved in {} validations: stopping early", name, state_.since_best));
     }
     return Done{};
   }
@@ -255,12 +255,12 @@ class Trainer {
       return error_at("training",
                       "parameter {} is not finite at step {}: no checkpoint is written; lower learning_rate",
                       not_finite, state_.step);
-    const bool behind = s_.save_in_background;
+    const bool in_background = s_.save_in_background;
     RunState now = state_;
     now.task = l_.task.state();
-    auto snapshot = take_snapshot(now, l_.models, optimizers_, averages_, behind);
+    auto snapshot = take_snapshot(now, l_.models, optimizers_, averages_, in_background);
     snapshot.state.task.tensors.clear();  // they are among snapshot.tensors
-    if (!behind) return save_checkpoint(s_.output_dir, snapshot, s_.save_total_limit);
+    if (!in_background) return save_checkpoint(s_.output_dir, snapshot, s_.save_total_limit);
     return saving_.start([run = s_.output_dir, snapshot = std::move(snapshot), keep = s_.save_total_limit] {
       return save_checkpoint(run, snapshot, keep);
     });

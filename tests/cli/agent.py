@@ -194,6 +194,31 @@ def check_model(folder):
     check(code == 1 and json.loads(out)["end"] in ("steps", "repeats"), f"text without a schema: {out[:300]}")
 
 
+def check_trace(folder):
+    """--trace: a file that grows with the run; an answer of the server ends the waiting, its absence the run."""
+    (folder / "replies.jsonl").write_text(call("ask_person", question="Which?") + "\n" + call("calculator", expression="1 + 1") + "\n" + answer("2") + "\n")
+    words = [MAKAR, "agent", "--replies", str(folder / "replies.jsonl"), "--json", "--trace", str(folder / "traces"), "--max-seconds", "60", "a question"]
+    agent = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        traces = list((folder / "traces").glob("*.jsonl")) if (folder / "traces").is_dir() else []
+        if traces and '"ask"' in traces[0].read_text():
+            break
+        time.sleep(0.05)
+    (folder / "part").write_text('{"text": "the second"}\n')
+    os.rename(folder / "part", str(traces[0])[:-len(".jsonl")] + ".answer-1.json")
+    out, err = agent.communicate(timeout=60)
+    lines = [json.loads(line) for line in traces[0].read_text().splitlines()]
+    check(json.loads(out)["answer"] == "2" and "waiting for a person" in err, f"a person on the page: {out} {err}")
+    check([k for line in lines for k in ("question", "ask", "said", "step", "end") if k in line] == ["question", "ask", "said", "step", "step", "step", "end"], f"lines: {lines}")
+    check("the second" in lines[3]["step"]["observation"] and lines[-1]["answer"] == "2", f"what the person said: {lines}")
+    code, out, _ = run(*words[1:6], "--trace", folder / "traces", "--max-seconds", 1, "a question")
+    check(code == 1 and json.loads(out)["end"] in ("handover", "time"), f"nobody answers: {out}")
+    code, out, _ = run(*words[1:6], "--trace", folder / "traces", "--no-person", "a question")
+    check(code == 1 and json.loads(out)["end"] == "handover", f"--no-person: {out}")
+    code, _, err = run("agent", "--replies", folder / "replies.jsonl", "--trace", folder / "replies.jsonl", "q")
+    check(code == 1 and "replies.jsonl" in err, f"a file is no folder: {err}")
+
+
 def check_usage(folder):
     for flags, what in ((["q"], "--model"), (["-m", "x"], "question"), (["--replies", "x", "q", "--mode", "reakt"], "react or plan"),
                         (["--replies", "x", "q", "--code", "pyton"], "did you mean 'python'"), (["--replies", "x", "q", "--mcp", "x"], "NAME=COMMAND"),
@@ -207,7 +232,7 @@ def check_usage(folder):
 
 with tempfile.TemporaryDirectory() as scratch:
     place = pathlib.Path(scratch)
-    for one in (check_tools, check_fetch, check_code, check_mcp, check_model, check_usage):
+    for one in (check_tools, check_fetch, check_code, check_mcp, check_model, check_trace, check_usage):
         part = place / one.__name__
         part.mkdir()
         one(part)

@@ -82,7 +82,7 @@ def references(folder, base, pairs, common):
     good("dpo", "-m", base, *words, "--adapter", "lora", "-o", lora)
     check((lora / "adapter_model.safetensors").is_file() and steps(lora)[0]["metrics"]["rewards/margins"] == 0, "an adapter starts at its base")
     check(steps(lora)[-1]["metrics"]["rewards/margins"] > 0, f"an adapter learns: {steps(lora)[-1]}")
-    refused("another vocabulary", "dpo", "-m", base, *words, "--ref-model", GOLDEN / "models/llama", "-o", folder / "no")
+    refused("different vocabulary", "dpo", "-m", base, *words, "--ref-model", GOLDEN / "models/llama", "-o", folder / "no")
 
 
 def resumes(folder, base, pairs, common):

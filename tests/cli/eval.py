@@ -209,6 +209,10 @@ FABRICATED = {
              "Article: It rains.\n\nQuestion: What?\nAnswer:", 1),
     "triviaqa": ("triviaqa/validation.jsonl", [{"question": f"Who {i}?", "answer": {"aliases": ["Ann", "Anna"]}} for i in range(7)], None,
                  ["Ann", "Anna"]),
+    "squad": ("squad/dev-v1.1.json",
+              {"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "Red is a colour.", "qas": [
+                  {"id": "1", "question": "Which?", "answers": [{"text": "Red", "answer_start": 0}, {"text": "red", "answer_start": 0}]}]}]}]},
+              None, ["Red", "red"]),
     "squad_v2": ("squad_v2/dev-v2.0.json",
                  {"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": "Red is a colour.", "qas": [
                      {"id": "1", "question": "What?", "answers": [], "is_impossible": True},

@@ -64,6 +64,8 @@ def check_judge(folder, model):
     check(code == 2 and "bertscore" in err, f"an unknown kind: {err}")
     code, out, err = run("judge", "qualities", *base)
     check(code == 0 and out.startswith("sensible") and "grounded" not in out, f"qualities: {out} {err}")
+    code, _, err = run("judge", "qualities", "-m", model, "--hyp", folder / "a.txt")
+    check(code == 2 and "--prompts" in err, f"no questions: {err}")
     code, out, err = run("judge", "qualities", *base, "--sources", folder / "b.txt", "--json")
     check(code == 0 and {"grounded", "informative", "ssi"} <= set(json.loads(out)), f"qualities with sources: {out} {err}")
     code, out, err = run("judge", "qag", "-m", model, "--documents", folder / "q.txt", "--hyp", folder / "a.txt", "--questions", 2)
@@ -93,6 +95,9 @@ def check_watermark(folder, model):
     code, out, err = run("detect", "-m", model, "--text", f"{folder}/w.jsonl:text", "--human", folder / "page.txt", "--json")
     check(code == 0 and {"log_rank", "curvature", "threshold", "flagged"} <= set(json.loads(out.splitlines()[0])), f"without a key: {err}")
     check(run("detect", "-m", model, "--text", folder / "q.txt", "--false-positives", 2)[0] == 2, "a rate above 1")
+    (folder / "empty.txt").write_text("")
+    code, _, err = run("detect", "-m", model, "--text", folder / "empty.txt")
+    check(code == 1 and "has no texts" in err, f"nothing to detect: {err}")
 
 
 def check_card(folder, model):

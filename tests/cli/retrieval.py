@@ -297,6 +297,26 @@ def check_ask(folder):
         check(code == 0 and json.loads(out)["answered"] and json.loads(out)["usage"]["completion_tokens"] > 0, f"{flags}: {out[:200]} {err[-200:]}")
     code, _, err = run("ask", folder / "ask.db", "-m", model, "Who?", "--style", "refin")
     check(code == 2 and "did you mean 'refine'" in err, f"--style: {err}")
+    # Drafts: the best safe one is the answer; the same seed gives the same drafts.
+    (folder / "tox.jsonl").write_text("".join(json.dumps({"text": t, "label": l}) + "\n" for t, l in
+                                              [("you stupid fool", "toxic"), ("stupid idiot", "toxic"), ("a kind word", "neutral"), ("ships at night", "neutral")] * 8))
+    code, _, err = run("classify", "train", "--method", "logistic", "-d", folder / "tox.jsonl", "-o", folder / "tox.json")
+    check(code == 0, f"a classifier: {err[-300:]}")
+    words = ["ask", folder / "ask.db", "-m", model, "-n", 16, "--json", "Who counts ships?", "--drafts", 3, "--temp", 1, "--seed", 7, "--classifier", folder / "tox.json"]
+    code, out, err = run(*words)
+    check(code == 0, f"drafts: {err[-300:]}")
+    if code == 0:
+        answer = json.loads(out)
+        best = max(answer["drafts"], key=lambda d: d["score"])
+        check(len(answer["drafts"]) == 3 and answer["answer"] == answer["drafts"][answer["chosen"]]["text"] == best["text"], f"drafts: {answer['drafts']}")
+        check(all(d["safe"] and 0 <= d["toxicity"] < 0.5 and abs(d["score"] - (d["quality"] + d["groundedness"]) / 2) < 1e-12 for d in answer["drafts"]), "scores")
+        check(run(*words, "-t", 1)[1] == out, "the same drafts on one thread")
+        code, out, _ = run(*words, "--threshold", 0.001)
+        answer = json.loads(out)
+        check(not answer["answered"] and answer["chosen"] is None and "No safe answer" in answer["answer"], f"all toxic: {out[:300]}")
+    for flags, part in ((["--drafts", 3], "--temp"), (["--drafts", 0], "1 to 64"), (["--threshold", 0.3], "--drafts"), (["--drafts", 2, "--temp", 1, "--style", "refine"], "stuff")):
+        code, _, err = run("ask", folder / "ask.db", "-m", model, "Who?", *flags)
+        check(code == 2 and part in err, f"{flags}: {err}")
     # Evaluation: shares, by the same model as judge.
     (folder / "q.jsonl").write_text('{"question": "Who counts ships?", "answer": "The keeper."}\n{"question": "zeppelin?", "answer": "No."}\n')
     code, out, err = run("ask", folder / "ask.db", "-m", model, "-n", 24, "--json", "--eval", folder / "q.jsonl")
@@ -350,6 +370,10 @@ def check_training(folder):
     article = " ".join(["the"] * 10)
     code, _, err = run("embed", "-m", model, "--prices", folder / "prices.json", text=(article + "\n") * 10000)
     check(code == 0 and "120000 tokens" in err and ": 1 USD" in err, f"the cost of embeddings: {err[-200:]}")
+    (folder / "articles.jsonl").write_text("".join(json.dumps({"_id": str(i), "text": article}) + "\n" for i in range(100)))
+    code, out, err = run("index", "add", folder / "articles.db", folder / "articles.jsonl", "-m", model, "--chunk", "whole", "--prices", folder / "prices.json", "--json")
+    cost = json.loads(out.splitlines()[-1]).get("cost", {}) if code == 0 else {}
+    check(cost.get("tokens") == 1200 and abs(cost["money"] - 0.01) < 1e-12, f"the cost of an index: {cost} {err[-200:]}")
 
 
 def check_programs(folder):

@@ -1,8 +1,10 @@
 // Cleaners, rules, personal data, languages, duplicates, and the whole pipeline on planted faults.
 #include "curate/curate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "base/file.h"
@@ -87,6 +89,51 @@ TEST(Quality, GopherNamesTheRuleThatFails) {
   std::string ngrams = document(2, 60);
   for (int i = 0; i < 12; ++i) ngrams += " buy cheap watches online today now";
   EXPECT_EQ(gopher(ngrams, {}).rule, "gopher-repeated-ngrams");
+}
+
+// Against counting every n-gram as a text.
+TEST(Quality, RepeatedNgramsAreThoseOfTheDefinition) {
+  constexpr double kTop[] = {0.20, 0.18, 0.16}, kAll[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
+  GopherRules rules;
+  rules.min_words = 1, rules.min_word_length = 1, rules.min_alphabetic = 0, rules.min_stop_words = 0;
+  size_t failed = 0, passed = 0;
+  for (uint64_t n = 0; n < 300; ++n) {
+    const Rng rng(n, Purpose::kSynthetic);
+    const uint64_t vocabulary = 2 + n * n / 40, count = 1 + rng.bits(0)[0] % 120;
+    std::vector<std::string> words;
+    std::string text;
+    double characters = 0;
+    for (uint64_t i = 1; i <= count; ++i) {
+      // Every third text repeats its first eight words.
+      const bool again = n % 3 == 0 && i > 8 && i % 24 < 8;
+      words.push_back(again ? words[i % 24] : "w" + std::to_string(rng.bits(i)[0] % vocabulary));
+      text += words.back() + " ", characters += static_cast<double>(words.back().size());
+    }
+    std::string expected;
+    for (size_t k = 2; k <= 10 && k <= words.size() && expected.empty(); ++k) {
+      std::map<std::string, int> counts;
+      std::vector<bool> covered(words.size());
+      double top = 0, all = 0;
+      for (size_t at = 0; at + k <= words.size(); ++at) {
+        std::string gram;
+        double size = 0;
+        for (size_t i = 0; i < k; ++i)
+          gram += words[at + i] + " ", size += static_cast<double>(words[at + i].size());
+        if (++counts[gram] < 2) continue;
+        top = std::max(top, size * counts[gram]);
+        for (size_t i = 0; i < k; ++i) covered[at + i] = true;
+      }
+      for (size_t i = 0; i < words.size(); ++i) all += covered[i] ? static_cast<double>(words[i].size()) : 0;
+      const double share = (k <= 4 ? top : all) / characters, most = k <= 4 ? kTop[k - 2] : kAll[k - 5];
+      if (share > most)
+        expected =
+            fmt::format("{}-grams that occur again are {:.2f} of the text, at most {:.2f}", k, share, most);
+    }
+    EXPECT_EQ(gopher(text, rules).detail, expected) << text;
+    expected.empty() ? ++passed : ++failed;
+  }
+  EXPECT_GT(failed, 50u);
+  EXPECT_GT(passed, 50u);
 }
 
 TEST(Quality, C4KeepsSentences) {
@@ -184,9 +231,9 @@ TEST(Duplicates, SignaturesEstimateJaccard) {
     const auto x = shingles(a), y = shingles(b);
     double both = 0;
     for (const auto& s : x) both += y.contains(s);
-    error += std::abs(similarity(minhash(a), minhash(b)) -
-                      both / (static_cast<double>(x.size() + y.size()) - both)) /
-             20;
+    const double jaccard = both / (static_cast<double>(x.size() + y.size()) - both);
+    EXPECT_EQ(exact_similarity(a, b), jaccard);
+    error += std::abs(similarity(minhash(a), minhash(b)) - jaccard) / 20;
   }
   EXPECT_LT(error, 0.05);
 }
@@ -206,15 +253,44 @@ TEST(Duplicates, PlantedOnesAreFoundWithPrecisionAndRecall) {
     texts.push_back(copy);
   }
   for (const std::string& text : texts) ASSERT_TRUE(near->add(minhash(text)).ok());
-  const auto groups = near->groups(0.8);
+  const auto exact = [&](uint32_t a, uint32_t b) -> Result<double> {
+    return exact_similarity(texts[a], texts[b]);
+  };
+  const auto groups = near->groups(0.8, exact);
   ASSERT_TRUE(groups.ok());
   size_t found = 0, wrong = 0;
   for (uint32_t i = 0; i < texts.size(); ++i) {
     if ((*groups)[i] == i) continue;
     i >= 400 && (*groups)[i] == i - 400 ? ++found : ++wrong;
   }
-  EXPECT_GE(found, 98u);  // recall
-  EXPECT_EQ(wrong, 0u);   // precision
+  EXPECT_EQ(found, 100u);  // recall
+  EXPECT_EQ(wrong, 0u);    // precision
+}
+
+// Pairs on both sides of the threshold, closer to it than the error of a signature, are told apart.
+TEST(Duplicates, PairsNearTheThresholdAreComparedExactly) {
+  auto near = NearDuplicates::create();
+  ASSERT_TRUE(near.ok());
+  std::vector<std::string> texts;
+  for (uint64_t i = 0; i < 60; ++i) {
+    const std::string text = document(i, 300);
+    std::string copy = text;
+    for (size_t k = 1; k <= 5 + i % 6; ++k)
+      copy.insert(copy.find(' ', copy.size() * k / 12), " inserted" + std::to_string(k));
+    texts.push_back(text), texts.push_back(copy);
+  }
+  for (const std::string& text : texts) ASSERT_TRUE(near->add(minhash(text)).ok());
+  const auto groups = near->groups(
+      0.8, [&](uint32_t a, uint32_t b) -> Result<double> { return exact_similarity(texts[a], texts[b]); });
+  ASSERT_TRUE(groups.ok());
+  size_t above = 0;
+  for (uint32_t i = 0; i < texts.size(); i += 2) {
+    const bool similar = exact_similarity(texts[i], texts[i + 1]) >= 0.8;
+    above += similar;
+    EXPECT_EQ((*groups)[i + 1], similar ? i : i + 1);
+  }
+  EXPECT_GT(above, 10u);
+  EXPECT_LT(above, 50u);
 }
 
 TEST(Contaminated, SharedNgramsAreFound) {

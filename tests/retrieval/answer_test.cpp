@@ -1,7 +1,7 @@
 // Evaluation of answers with a scripted judge; sources that fit a context.
 #include <gtest/gtest.h>
 
-#include "retrieval/answer_eval.h"
+#include "retrieval/answer_drafts.h"
 
 namespace makar {
 namespace {
@@ -40,6 +40,37 @@ TEST(AnswerEvaluation, ClosedForms) {
   EXPECT_EQ(nothing->context_precision + nothing->context_recall + nothing->faithfulness +
                 nothing->answer_relevance,
             0);
+}
+
+TEST(AnswerDrafts, SafestThenBest) {
+  const std::vector<SearchHit> sources = {passage("The keeper counts ships at night.")};
+  const auto analyzer = Analyzer::open({});
+  DraftOptions options;
+  options.toxicity = [](std::string_view text) { return text.find("stupid") != text.npos ? 0.9 : 0.1; };
+  std::vector<std::string> judged;
+  options.judge = [&](const std::vector<std::string>& prompts) {
+    std::vector<double> out;
+    for (const std::string& prompt : prompts) {
+      judged.push_back(prompt);
+      out.push_back(prompt.find("Answer: The keeper counts") != prompt.npos ? 0.9 : 0.5);
+    }
+    return Result<std::vector<double>>(out);
+  };
+  std::vector<AnswerDraft> drafts = {{"The keeper counts ships, stupid."},
+                                     {"A cook bakes bread."},
+                                     {"The keeper counts ships."},
+                                     {"The keeper counts ships."},
+                                     {""}};
+  const auto best = choose_draft("Who counts ships?", sources, *analyzer, 0.5, options, drafts);
+  ASSERT_TRUE(best.ok());
+  EXPECT_EQ(*best, 2);  // the first of two equal ones; the toxic one would be as good
+  EXPECT_FALSE(drafts[0].safe);
+  EXPECT_DOUBLE_EQ(drafts[0].score, 0);
+  EXPECT_DOUBLE_EQ(drafts[1].score, (0.5 + 0) / 2);
+  EXPECT_DOUBLE_EQ(drafts[2].score, (0.9 + 1) / 2);
+  EXPECT_EQ(judged.size(), 3u);  // neither the toxic nor the empty one
+  options.threshold = 0.05;
+  EXPECT_EQ(*choose_draft("Who?", sources, *analyzer, 0.5, options, drafts), -1);
 }
 
 TEST(FitSources, DropsThenShortens) {

@@ -74,8 +74,34 @@ def check_paths(s):
     check(status == 400 and body["error"]["code"] == "unsupported", "without a store there are no conversations")
 
 
+def check_agents(makar, folder):
+    """Traces as files: bad names, half lines, answers that nobody asked for, the same answer twice."""
+    lines = [{"question": "q", "mode": "react"}, {"ask": {"number": 1, "tool": "fetch", "input": {}}}]
+    (folder / "one.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"half')
+    (folder / "other.jsonl").write_text('{"text": "a dataset"}\n')
+    (folder / "broken.jsonl").write_text("{nothing\n")
+    with Server(makar, "--agents", str(folder)) as s:
+        get = lambda path: (lambda r: (r[0], json.loads(r[2])))(s.request("GET", path))  # noqa: E731
+        check([one["name"] for one in get("/makar/agents")[1]["agents"]] == ["one"], "the traces alone are listed")
+        check(get("/makar/agents/one") == (200, {"name": "one", "lines": lines}), "complete lines")
+        for name in ("..%2F..%2Fetc%2Fpasswd", "none", ".hidden", "one.jsonl"):
+            check(get(f"/makar/agents/{name}")[0] == 404, f"no trace {name}")
+        check(get("/makar/agents/broken")[0] == 400, "a damaged trace")
+        answers = "/makar/agents/one/answers"
+        for body in ({}, {"number": 2, "allow": True}, {"number": 0, "allow": True}, {"number": "1", "allow": True}, {"number": 1}, {"number": 1, "allow": "yes"},
+                     {"number": 1, "text": "x"}, {"number": 1 << 60, "allow": True}):
+            check(s.post(answers, body)[0] in (400, 404), f"refused: {body}")
+        check(s.post("/makar/agents/..%2Fone/answers", {"number": 1, "allow": True})[0] == 404, "a path is no name")
+        check(s.post(answers, {"number": 1, "allow": False})[0] == 200, "an answer")
+        check(s.post(answers, {"number": 1, "allow": True})[0] == 400, "answered already")
+        check(json.loads((folder / "one.answer-1.json").read_text()) == {"allow": False}, "the first answer counts")
+        check(sorted(p.name for p in folder.iterdir()) == ["broken.jsonl", "one.answer-1.json", "one.jsonl", "other.jsonl"], "no other files")
+
+
 def main():
     makar = sys.argv[1]
+    with tempfile.TemporaryDirectory() as folder:
+        check_agents(makar, pathlib.Path(folder))
     with tempfile.TemporaryDirectory() as folder:
         check_kills(makar, pathlib.Path(folder))
     with Server(makar) as s:

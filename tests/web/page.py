@@ -104,6 +104,15 @@ def many_heads(folder):
     return folder
 
 
+def start_agent(makar, root):
+    """An agent with scripted replies: a call that a person must allow, a question to a person, the answer."""
+    replies = [{"thought": "calculate", "tool": "calculator", "input": {"expression": "23 * 47"}},
+               {"thought": "ask", "tool": "ask_person", "input": {"question": "In which currency?"}}, {"thought": "done", "answer": "1081 euros"}]
+    (root / "replies.jsonl").write_text("".join(json.dumps(one) + "\n" for one in replies))
+    return subprocess.Popen([makar, "agent", "--replies", root / "replies.jsonl", "--approve", "calculator", "--trace", root / "agents", "--json",
+                             "How much is it? <img src=x onerror=window.pwned=1>"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+
+
 # Further models of the servers, by test.
 OTHERS = {"look": {"experts": "mixtral", "slopes": "bloom-alibi", "both": "t5-relu-tied", "learned": "gpt2"},
           "conversations": {"second": "llama", "encoder": "bert-embedding"}}
@@ -113,7 +122,7 @@ def run(makar, name):
     with tempfile.TemporaryDirectory() as root:
         root = pathlib.Path(root)
         store = "none" if name == "unstored" else str(root / "store.db")
-        flags = ["--store", store, "--runs", str(root / "runs"), "--results", str(root / "results"), "--ratings", str(root / "ratings")]
+        flags = ["--store", store, "--runs", str(root / "runs"), "--results", str(root / "results"), "--ratings", str(root / "ratings"), "--agents", str(root / "agents")]
         if name == "key":
             flags += ["--api-key", "open-sesame"]
         make_run(root / "runs/first", 100)
@@ -128,10 +137,16 @@ def run(makar, name):
         if name == "look":
             make_model(root / "heads", golden=many_heads(root / "heads-source"))
             flags += ["--add-model", f"heads={root / 'heads'}"]
+        agent = start_agent(makar, root) if name == "agents" else None
         model = picture_models.make_model("llava", root / "tiny") if name == "pictures" else endless_model(root / "tiny")
         with Server(makar, *flags, model=model) as s:
             done = subprocess.run(["node", HERE / f"{name}.mjs", f"http://{s.host}:{s.port}", root / "runs"], timeout=900)
             code = s.stop()
+            if agent:
+                trace = json.loads(agent.communicate(timeout=60)[0])
+                if trace["end"] != "answer" or trace["steps"][0]["approval"] != "yes":
+                    print("the agent ended with", trace)
+                    return 1
             if code:
                 print("the server ended with", code)
             return done.returncode or code

@@ -22,7 +22,7 @@ class JsonText {
   ExprPtr number();
   ExprPtr integer();
   // A string other than `keys`, for additional properties of an object.
-  ExprPtr key_besides(const std::vector<std::string>& keys);
+  ExprPtr key_except(const std::vector<std::string>& keys);
   // "," with optional whitespace.
   ExprPtr comma();
 

@@ -99,7 +99,7 @@ Result<ExprPtr> SchemaCompiler::object(const Json& schema, const std::string& pa
     std::vector<std::string> names;
     for (const Property& p : properties) names.push_back(p.name);
     MAKAR_TRY(auto value, compile(others, path + "/additionalProperties", depth + 1));
-    const ExprPtr key = names.empty() ? text_.string() : text_.key_besides(names);
+    const ExprPtr key = names.empty() ? text_.string() : text_.key_except(names);
     extra = as_rule(path + " further", sequence({key, literal(":"), text_.blank(), std::move(value)}));
   }
   // What may follow if a property was written before (`some`) or not (`none`).

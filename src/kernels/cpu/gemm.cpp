@@ -24,7 +24,7 @@ constexpr int64_t kLongestK = 8192;             // longer products are split and
 constexpr int64_t kSerialPack = 16384;          // up to this many elements of A, the caller packs alone
 constexpr int64_t kDeep = 200000;               // elements of A that stay in the L2 cache
 constexpr int64_t kShortK = 256;
-constexpr int64_t kAsItIs = 1;  // panels of A up to which the tiles widen 16-bit weights
+constexpr int64_t kWidenInTile = 1;  // panels of A up to which the tiles widen 16-bit weights
 
 const std::byte* at(const Operand& x, int64_t row, int64_t k) {
   return static_cast<const std::byte*>(x.data) +
@@ -45,9 +45,9 @@ struct Columns {
   const Operand* plain = nullptr;  // [n, k]
   const PackedMatrix* packed = nullptr;
   int64_t n = 0;
-  bool as_it_is = false;  // few rows: 16-bit packed panels are not widened beforehand
+  bool widen_in_tile = false;  // few rows: 16-bit packed panels are not widened beforehand
 
-  bool in_place() const { return packed && (as_it_is || packed->type() == DType::kF32); }
+  bool in_place() const { return packed && (widen_in_tile || packed->type() == DType::kF32); }
   // Type of the panels that get() returns.
   DType type() const { return in_place() ? packed->type() : DType::kF32; }
 
@@ -300,7 +300,7 @@ PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, i
                                 Memory& memory) {
   PackedMatrix packed;
   if (is_block(b.type)) {
-    check(b.k_stride == 1 && b.row_stride == k, "a matrix of a block type is read as it lies");
+    check(b.k_stride == 1 && b.row_stride == k, "a matrix of a block type must be contiguous");
     packed.quant_ = QuantMatrix::pack(pool, b.type, b.data, n, k, table, memory);
     packed.table_ = &table, packed.n_ = n, packed.k_ = k;
     return packed;
@@ -371,7 +371,8 @@ void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, 
     part_a.data = at(a, i, 0);
     GemmOutput part = out;
     part.c += i * out.ldc;
-    row_block(pool, std::min(each, m - i), b.k(), part_a, {t, nullptr, &b, b.n(), m <= kAsItIs * t.mr}, part);
+    row_block(pool, std::min(each, m - i), b.k(), part_a, {t, nullptr, &b, b.n(), m <= kWidenInTile * t.mr},
+              part);
   }
 }
 

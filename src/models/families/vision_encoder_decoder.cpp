@@ -1,4 +1,4 @@
-// VisionEncoderDecoder of transformers: ViT reads a picture, GPT-2 with cross-attention writes about it.
+// VisionEncoderDecoder of transformers, for captions: a ViT encoder and a GPT-2 decoder with cross-attention.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -6,17 +6,17 @@ namespace {
 
 Result<ModelSpec> read_vision_encoder_decoder(const Config& config) {
   Reader r(config);
-  const Config seen = part_config(config, "encoder", "ViTModel"),
-               written = part_config(config, "decoder", "GPT2LMHeadModel");
-  Reader encoder(seen), decoder(written);
+  const Config encoder_config = part_config(config, "encoder", "ViTModel"),
+               decoder_config = part_config(config, "decoder", "GPT2LMHeadModel");
+  Reader encoder(encoder_config), decoder(decoder_config);
   r.unsupported(encoder.text_or("model_type", "") != "vit", "encoder", "other than vit");
   r.unsupported(decoder.text_or("model_type", "") != "gpt2", "decoder", "other than gpt2");
   ModelSpec m = read_gpt_like(decoder, "vision-encoder-decoder", "GPT2");
-  ModelSpec eyes = read_vit_like(encoder, "vit", "ViT", false);
+  ModelSpec vision = read_vit_like(encoder, "vit", "ViT", false);
   r.adopt(encoder);
   r.adopt(decoder);
   m.architecture = "VisionEncoderDecoderModel";
-  m.encoder = eyes.encoder;
+  m.encoder = vision.encoder;
   m.encoder->record_before_norm = true;
   m.shared_tokens = false;
   r.require(m.encoder->width == m.decoder->width, "encoder", "and decoder have different widths");
@@ -34,19 +34,19 @@ Result<ModelSpec> read_vision_encoder_decoder(const Config& config) {
 }
 
 std::vector<NameRule> vision_encoder_decoder_names(const ModelSpec&) {
-  const std::string seen = "encoder.layers.{}.", vit = "encoder.encoder.layer.{}.",
+  const std::string encoder = "encoder.layers.{}.", vit = "encoder.encoder.layer.{}.",
                     ours = "decoder.layers.{}.", gpt = "decoder.transformer.h.{}.";
   return {{"encoder.embed.cls", "encoder.embeddings.cls_token"},
           {"encoder.embed.positions", "encoder.embeddings.position_embeddings"},
           {"encoder.embed.patch", "encoder.embeddings.patch_embeddings.projection"},
-          {seen + "norm1", vit + "layernorm_before"},
-          {seen + "attn.q", vit + "attention.attention.query"},
-          {seen + "attn.k", vit + "attention.attention.key"},
-          {seen + "attn.v", vit + "attention.attention.value"},
-          {seen + "attn.o", vit + "attention.output.dense"},
-          {seen + "norm2", vit + "layernorm_after"},
-          {seen + "ffn.up", vit + "intermediate.dense"},
-          {seen + "ffn.down", vit + "output.dense"},
+          {encoder + "norm1", vit + "layernorm_before"},
+          {encoder + "attn.q", vit + "attention.attention.query"},
+          {encoder + "attn.k", vit + "attention.attention.key"},
+          {encoder + "attn.v", vit + "attention.attention.value"},
+          {encoder + "attn.o", vit + "attention.output.dense"},
+          {encoder + "norm2", vit + "layernorm_after"},
+          {encoder + "ffn.up", vit + "intermediate.dense"},
+          {encoder + "ffn.down", vit + "output.dense"},
           {"encoder.norm", "encoder.layernorm"},
           {"decoder.embed.tokens", "decoder.transformer.wte"},
           {"decoder.embed.positions", "decoder.transformer.wpe"},

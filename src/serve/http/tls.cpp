@@ -16,7 +16,7 @@ namespace ssl = boost::asio::ssl;
 // Only authenticated ciphers with forward secrecy; TLS 1.3 has no others.
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr std::string_view kPlainAnswer =
-    "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 38\r\n\r\n"
+    "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 40\r\n\r\n"
     "this port requires TLS: use https://...\n";
 
 // The stream is shared: each operation holds it until its handler has run, so an operation that the

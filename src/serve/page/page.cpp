@@ -4,6 +4,7 @@
 
 #include "base/quote.h"
 #include "serve/api/fields.h"
+#include "serve/page/agents.h"
 #include "serve/page/results.h"
 #include "serve/page/runs.h"
 
@@ -213,6 +214,26 @@ Result<HttpResponse> Page::rate(const HttpRequest& request, const std::vector<st
   return unknown(request);
 }
 
+Result<HttpResponse> Page::agents(const HttpRequest& request, const std::vector<std::string>& path) {
+  const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
+  const auto json = [](const Json& value) { return text_response(dump(value) + "\n", "application/json"); };
+  if (path.size() == 1 && get) {
+    MAKAR_TRY(Json traces, list_agents(options_.agents));
+    return json({{"folder", options_.agents}, {"agents", std::move(traces)}});
+  }
+  if (path.size() == 2 && get) {
+    MAKAR_TRY(const Json trace, read_agent(options_.agents, path[1]));
+    return json(trace);
+  }
+  if (path.size() == 3 && path[2] == "answers" && post) {
+    MAKAR_TRY(const Json body, read_body(request.body));
+    MAKAR_TRY(const int64_t number, whole_field(body, "number", 1, kMostId, 0));
+    MAKAR_CHECK_OK(answer_agent(options_.agents, path[1], number, body));
+    return json(kFine);
+  }
+  return unknown(request);
+}
+
 Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string& owner) {
   const std::vector<std::string> path = steps_of(request.path);
   const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
@@ -262,6 +283,7 @@ Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string&
     return json(found);
   }
   if (path[0] == "ratings") return rate(request, path);
+  if (path[0] == "agents") return agents(request, path);
   if (path[0] == "results" && path.size() == 1 && get) {
     MAKAR_TRY(Json results, list_results(options_.results));
     return json({{"folder", options_.results}, {"results", std::move(results)}});

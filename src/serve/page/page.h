@@ -15,6 +15,7 @@ struct PageOptions {
   std::string runs = "runs";        // folder of training runs
   std::string ratings = "ratings";  // folder of studies in which people rate answers
   std::string results = "results";  // folder of results of evaluations
+  std::string agents = "agents";    // folder of traces of agents
 };
 
 class Page {
@@ -34,6 +35,8 @@ class Page {
                              const std::vector<std::string>& path);
   // ratings[/STUDY[/next|/report|/preferences.jsonl]]
   Result<HttpResponse> rate(const HttpRequest& request, const std::vector<std::string>& path);
+  // agents[/NAME[/answers]]
+  Result<HttpResponse> agents(const HttpRequest& request, const std::vector<std::string>& path);
   PageOptions options_;
   RatingDesk ratings_;
   std::mutex mutex_;

@@ -12,14 +12,16 @@ void page_asset(ServeContext& server, Call& call) { call.reply->send(page_file(c
 void page_data(ServeContext& server, Call& call) {
   const std::string& path = call.request.path;
   const bool shared = path.starts_with("/makar/runs") || path.starts_with("/makar/results") ||
+                      path.starts_with("/makar/agents") ||
                       (path.starts_with("/makar/ratings/") &&
                        (path.ends_with("/report") || path.ends_with("/preferences.jsonl")));
   if (shared && !server.access.sees_all(call.request)) {
-    const ApiError error{403,
-                         "training runs, results and reports of ratings belong to the whole server; with "
-                         "several keys, only those marked admin "
-                         "in the key file see them",
-                         "permission_error", std::nullopt, "admin_only"};
+    const ApiError error{
+        403,
+        "training runs, results, agents and reports of ratings belong to the whole server; with "
+        "several keys, only those marked admin "
+        "in the key file see them",
+        "permission_error", std::nullopt, "admin_only"};
     return call.reply->send(error_response(Dialect::kOpenAi, error));
   }
   const auto needed = server.page.memory_of(call.request, call.owner);

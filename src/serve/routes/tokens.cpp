@@ -18,7 +18,7 @@ class TokenList {
   std::string next() {
     if (done()) return {};
     std::string out = at_ == 0 ? "{\"tokens\":[" : "";
-    const size_t end = std::min(at_ + kTogether, ids_.size());
+    const size_t end = std::min(at_ + kPieceTokens, ids_.size());
     for (; at_ < end; ++at_) {
       if (at_ > 0) out += ',';
       if (pieces_)
@@ -34,7 +34,7 @@ class TokenList {
   }
 
  private:
-  static constexpr size_t kTogether = 2048;  // tokens per piece
+  static constexpr size_t kPieceTokens = 2048;  // tokens per piece
   const std::vector<uint32_t> ids_;
   const bool pieces_;
   const std::shared_ptr<ActiveModel> model_;

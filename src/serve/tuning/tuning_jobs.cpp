@@ -236,7 +236,7 @@ void TuningJobs::run() {
   }
 }
 
-// Links the files to names that say their format, and builds the command.
+// Links the files to names with the extension of their format, and builds the command.
 Result<std::vector<std::string>> TuningJobs::prepare(const Json& job, const std::string& owner) const {
   const std::string at = folder(job["id"].get<std::string>());
   TuningFiles names{at + "/training.jsonl", "", at + "/run"};
@@ -248,7 +248,7 @@ Result<std::vector<std::string>> TuningJobs::prepare(const Json& job, const std:
     std::error_code failed;
     fs::create_hard_link(data, path, failed);
     if (failed) fs::copy_file(data, path, failed);
-    if (failed) return error_of(Error::Kind::kIo, path, "cannot be made: {}", failed.message());
+    if (failed) return error_of(Error::Kind::kIo, path, "cannot be created: {}", failed.message());
   }
   return o_.command(job, names);
 }
@@ -287,10 +287,10 @@ void TuningJobs::work(const std::string& id) {
   }
   if (cancelled(id)) return end("cancelled", "");
   if (!by_itself) return;
-  const std::string said = last_line(folder(id) + "/output.txt");
-  end("failed", !said.empty() ? said
-                              : "the process ended without a message; it may have been killed, or have "
-                                "reached the memory limit of jobs");
+  const std::string message = last_line(folder(id) + "/output.txt");
+  end("failed", !message.empty() ? message
+                                 : "the process ended without a message; it may have been killed, or have "
+                                   "reached the memory limit of jobs");
 }
 
 // Reads what was added to the run's log: steps become events. A resumed run cuts its log back to its
@@ -320,8 +320,8 @@ void TuningJobs::pass_log(const std::string& id, LogPlace& at, bool report) {
 
 bool TuningJobs::watch(const std::string& id, int process) {
   LogPlace at;
-  pass_log(id, at, false);                                     // what an earlier server has reported
-  std::optional<std::chrono::steady_clock::time_point> asked;  // to stop
+  pass_log(id, at, false);                                         // what an earlier server has reported
+  std::optional<std::chrono::steady_clock::time_point> stop_sent;  // time of SIGTERM
   bool by_itself = true;
   for (;;) {
     int status = 0;
@@ -330,13 +330,13 @@ bool TuningJobs::watch(const std::string& id, int process) {
     if (ended == process || (ended < 0 && errno != EINTR)) return by_itself;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait_for(lock, kJobPoll, [&] { return (stopping_ || jobs_.at(id).cancelling) && !asked; });
+      wake_.wait_for(lock, kJobPoll, [&] { return (stopping_ || jobs_.at(id).cancelling) && !stop_sent; });
       if (!stopping_ && !jobs_.at(id).cancelling) continue;
     }
     by_itself = false;
     const auto now = std::chrono::steady_clock::now();
-    if (!asked) kill(-process, SIGTERM), asked = now;
-    if (now - *asked > kJobPatience) kill(-process, SIGKILL);
+    if (!stop_sent) kill(-process, SIGTERM), stop_sent = now;
+    if (now - *stop_sent > kJobPatience) kill(-process, SIGKILL);
   }
 }
 

@@ -1,15 +1,16 @@
-// Evaluate: results of evaluations, and studies in which people rate answers.
+// Evaluate: results of evaluations, studies in which people rate answers, and traces of agents.
 import { place } from "../place";
 import { useWatched } from "../state";
 import { words } from "../strings";
+import { Agents } from "./agents";
 import { Rate } from "./rate";
 import { Results } from "./results";
 
-const tabs = ["results", "rate"] as const;
+const tabs = ["results", "rate", "agents"] as const;
 
 export function EvaluatePage() {
   const [, tab, name] = useWatched(place);
-  const here = tab === "rate" ? "rate" : "results";
+  const here = tabs.find((one) => one === tab) ?? "results";
   return (
     <div class="sheet evaluate">
       <h1>{words.evaluate.title}</h1>
@@ -20,7 +21,9 @@ export function EvaluatePage() {
           </a>
         ))}
       </nav>
-      {here === "results" ? <Results name={name} /> : <Rate study={name} />}
+      {here === "results" && <Results name={name} />}
+      {here === "rate" && <Rate study={name} />}
+      {here === "agents" && <Agents name={name} />}
     </div>
   );
 }

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""The steps of text classification in one table: SST-2 and TREC questions, from naive Bayes to a fine-tuned transformer.
+
+usage: ./dev bench history [--only NAME,...] [--sets sst2,trec] [--transformer DIR] [--elmo DIR] [--vectors FILE] [--device cuda] [--threads N] [--json]
+
+Training data are the training parts, accuracy is that of the test parts, one seed. Word vectors (skip-gram, 100 wide) and the language model below
+ELMo (two layers, 512 wide) are trained here on the assets' books where --vectors and --elmo give none; --megabytes and --elmo-steps set how much. The
+transformer is all-MiniLM-L6-v2 of the assets; without it the row is left out.
+"""
+# builds: makar
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ASSETS = os.environ.get("MAKAR_ASSETS", os.path.join(HERE, "../../shared/assets"))
+NAMES = {"most": "most frequent label", "bayes": "naive Bayes", "logistic": "logistic regression", "svm": "linear SVM", "vectors": "mean of word vectors",
+         "cnn": "CNN on word vectors", "lstm": "bidirectional LSTM", "elmo": "ELMo, frozen", "elmo-tuned": "ELMo, fine-tuned",
+         "transformer": "all-MiniLM-L6-v2, fine-tuned"}
+LEXICAL = {"bayes": ["naive-bayes"], "logistic": ["logistic"], "svm": ["svm"], "vectors": ["vectors", "--lr", "1e-2", "--dropout", "0.2", "--epochs", "10"],
+           "cnn": ["cnn"]}
+TRAINED = {"lstm": ["--model-type", "lstm", "--bidirectional", "--width", 128, "--dropout", 0.3, "--vocab-size", 4000, "--learning-rate", 2e-3, "--num-epochs", 4],
+           "elmo": ["--freeze-body", "--learning-rate", 1e-2, "--num-epochs", 10],
+           "elmo-tuned": ["--learning-rate", 1e-3, "--num-epochs", 4],
+           "transformer": ["--learning-rate", 1e-4, "--num-epochs", 3, "--micro-batch-size", 16, "--warmup-ratio", 0.06, "--freeze-layers", 1]}
+
+
+def books(path, megabytes, plain):
+    left = int(megabytes * 1e6)
+    with tarfile.open(f"{ASSETS}/train/classic_books_125.tgz") as tar, open(path, "w") as out:
+        for member in sorted((m for m in tar.getmembers() if m.name.endswith(".md")), key=lambda m: m.name):
+            text = tar.extractfile(member).read().decode(errors="replace").lower()
+            # As the two sets are written: lower case, punctuation apart.
+            text = re.sub(r"[^a-z\n]+", " ", text) if plain else re.sub(r"([^\w\s])", r" \1 ", text)
+            out.write(text[:left])
+            left -= len(text)
+            if left <= 0:
+                return
+
+
+def prepare(folder):
+    for name in ("sst2", "trec_qc"):
+        with tarfile.open(f"{ASSETS}/eval/{name}.tgz") as tar:
+            tar.extractall(folder)
+    for part in ("train", "test"):
+        rows = [line.rstrip("\n").split(" ", 1) for line in open(f"{folder}/trec_qc/TREC.{part}.all", encoding="utf-8", errors="replace")]
+        with open(f"{folder}/trec-{part}.tsv", "w") as out:
+            out.writelines(f"{text.lower()}\tq{label}\n" for label, text in rows)
+        os.rename(f"{folder}/sst2/{part}.tsv", f"{folder}/sst2-{part}.tsv")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
+    parser.add_argument("--only", default=",".join(NAMES))
+    parser.add_argument("--sets", default="sst2,trec")
+    parser.add_argument("--transformer")
+    parser.add_argument("--elmo")
+    parser.add_argument("--vectors")
+    parser.add_argument("--megabytes", type=float, default=60)
+    parser.add_argument("--elmo-steps", type=int, default=6000)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", action="store_true")
+    a = parser.parse_args()
+    chosen = a.only.split(",")
+
+    def makar(*words):
+        done = subprocess.run([a.makar, *map(str, words), "-t", str(a.threads)], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
+        return done.stdout
+
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(folder)
+        if not a.transformer and "transformer" in chosen:
+            found = subprocess.run([f"{ASSETS}/get", "all-MiniLM-L6-v2"], capture_output=True, text=True)
+            a.transformer = found.stdout.strip().splitlines()[-1] if found.returncode == 0 and found.stdout.strip() else ""
+        if not a.vectors and {"vectors", "cnn"} & set(chosen):
+            books(f"{folder}/words.txt", a.megabytes, True)
+            a.vectors = f"{folder}/books.vec"
+            makar("vectors", "train", f"{folder}/words.txt", "-o", a.vectors, "--epochs", 3, "-q")
+        if not a.elmo and {"elmo", "elmo-tuned"} & set(chosen):
+            books(f"{folder}/text.txt", a.megabytes, False)
+            a.elmo = f"{folder}/elmo"
+            makar("pretrain", "-d", f"{folder}/text.txt", "--model-type", "elmo", "--layers", 2, "--width", 512, "--dropout", 0.1, "--sequence-len", 64,
+                  "--micro-batch-size", 32, "--learning-rate", 2e-3, "--lr-scheduler", "cosine", "--warmup-steps", 100, "--max-steps", a.elmo_steps,
+                  "--val-set-size", 0.01, "--device", a.device, "-o", a.elmo)
+        table = {}
+        for name in chosen:
+            for data in a.sets.split(","):
+                files = ["-d", f"{folder}/{data}-train.tsv", "--val-datasets", f"{folder}/{data}-test.tsv"]
+                begin = time.time()
+                if name == "most":
+                    labels = [[line.rstrip("\n").split("\t")[-1] for line in open(f"{folder}/{data}-{p}.tsv")] for p in ("train", "test")]
+                    best = max(set(labels[0]), key=labels[0].count)
+                    accuracy = labels[1].count(best) / len(labels[1])
+                elif name in LEXICAL:
+                    more = ["--vectors", a.vectors] if name in ("vectors", "cnn") else []
+                    out = json.loads(makar("classify", "train", "--method", *LEXICAL[name], *more, *files, "-o", f"{folder}/out-{name}-{data}", "--json"))
+                    accuracy = out["accuracy"]
+                else:
+                    base = {"transformer": a.transformer, "elmo": a.elmo, "elmo-tuned": a.elmo}.get(name)
+                    if base == "":
+                        continue
+                    out = json.loads(makar("classify", "train", *(["-m", base] if base else []), *TRAINED[name], *files, "--device", a.device,
+                                           "-o", f"{folder}/out-{name}-{data}", "--json"))
+                    accuracy = out["validation"]["accuracy"]
+                table[name, data] = accuracy
+                row = {"bench": "history", "case": f"{data} {NAMES[name]}", "threads": a.threads, "accuracy": round(accuracy, 4), "seconds": round(time.time() - begin, 1)}
+                print(json.dumps(row) if a.json else f"{row['case']:<45} {accuracy:.4f} {row['seconds']:8.1f} s", flush=True)
+        if not a.json:
+            print("\n| |", " | ".join(a.sets.split(",")), "|")
+            for name in chosen:
+                print(f"| {NAMES[name]} |", " | ".join(f"{table[name, d]:.4f}" if (name, d) in table else "" for d in a.sets.split(",")), "|")
+
+
+if __name__ == "__main__":
+    main()

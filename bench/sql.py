@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Questions to a database with a model: execution accuracy on GeoQuery, schema match on the schemas of Spider's development set.
+
+usage: sql.py MAKAR MODEL [--geo N] [--spider N]   (the first N questions, every k-th of the set; data: MAKAR_ASSETS, default ../shared/assets)
+"""
+import collections
+import gzip
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+MAKAR, MODEL = sys.argv[1:3]
+ASSETS = pathlib.Path(os.environ.get("MAKAR_ASSETS", pathlib.Path(__file__).resolve().parents[2] / "shared" / "assets"))
+
+
+def count(flag, otherwise):
+    return int(sys.argv[sys.argv.index(flag) + 1]) if flag in sys.argv else otherwise
+
+
+def spread(items, wanted):
+    return items[::max(1, len(items) // wanted)][:wanted] if wanted else []
+
+
+def evaluate(database, examples, folder):
+    (folder / "asked.jsonl").write_text("".join(json.dumps(e) + "\n" for e in examples))
+    done = subprocess.run([MAKAR, "sql", database, "--eval", folder / "asked.jsonl", "-m", MODEL, "-n", "128", "--attempts", "2", "--json", "-t", "1"],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def geoquery(folder, wanted):
+    tarfile.open(ASSETS / "eval" / "text2sql_geoquery.tgz").extractall(folder)
+    examples = []
+    for entry in json.loads((folder / "text2sql_geoquery" / "geography.json").read_text()):
+        for sentence in entry["sentences"]:
+            question, sql = sentence["text"], entry["sql"][0]
+            for variable, value in sentence["variables"].items():
+                question, sql = question.replace(variable, value), sql.replace(variable, value)
+            examples.append({"question": question, "sql": sql})
+    return evaluate(folder / "text2sql_geoquery" / "geography-db.added-in-2020.sqlite", spread(examples, wanted), folder)
+
+
+def spider(folder, wanted):
+    tarfile.open(ASSETS / "eval" / "spider.tgz").extractall(folder)
+    schemas = {t["db_id"]: t for t in json.loads((folder / "spider" / "tables.json").read_text())}
+    by_database = collections.defaultdict(list)
+    for entry in spread(json.loads(gzip.open(folder / "spider" / "dev.json.gz").read()), wanted):
+        by_database[entry["db_id"]].append({"question": entry["question"], "sql": entry["query"]})
+    total = collections.Counter()
+    for name, examples in by_database.items():
+        with sqlite3.connect(folder / f"{name}.db") as base:
+            for i, table in enumerate(schemas[name]["table_names_original"]):
+                if table != "sqlite_sequence":
+                    columns = ", ".join(f'"{c}"' for at, c in schemas[name]["column_names_original"] if at == i)
+                    base.execute(f'CREATE TABLE "{table}" ({columns})')
+        got = evaluate(folder / f"{name}.db", examples, folder)
+        total["questions"] += got["questions"]
+        for key in ("schema_match", "valid"):
+            total[key] += got[key] * got["questions"]
+    return {"questions": total["questions"], **{k: total[k] / max(1, total["questions"]) for k in ("schema_match", "valid")}}
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    if count("--geo", 50):
+        print("GeoQuery", json.dumps(geoquery(pathlib.Path(scratch), count("--geo", 50))), flush=True)
+    if count("--spider", 50):
+        print("Spider", json.dumps(spider(pathlib.Path(scratch), count("--spider", 50))), flush=True)

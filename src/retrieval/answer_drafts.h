@@ -1,0 +1,44 @@
+// Several drafts of an answer, of which the best safe one is given, as LaMDA does (Thoppilan et al., 2022):
+// drafts from the sources, a filter, a ranking by quality and support.
+#pragma once
+#include "retrieval/answer_eval.h"
+
+namespace makar {
+
+struct DraftOptions {
+  int64_t drafts = 4;
+  std::function<double(std::string_view text)> toxicity;  // 0 to 1; empty: no filter
+  double threshold = 0.5;                                 // a draft with this toxicity or more is not given
+  YesNoJudge judge;                                       // of quality: does it answer the question?
+};
+
+struct AnswerDraft {
+  std::string text;
+  double toxicity = 0;
+  bool safe = true;
+  double groundedness = 0;  // the share of sentences that a source supports
+  double quality = 0;       // how probably it answers the question
+  double score = 0;         // the mean of both
+};
+struct DraftedAnswer {
+  Answered answer;                  // answered is false, and the text says so, if no draft is safe
+  std::vector<AnswerDraft> drafts;  // in the order of generation
+  int64_t chosen = -1;              // of the drafts; equal scores: the first
+};
+
+constexpr const char* kNothingSafe = "No safe answer was found.";
+
+// The sampling of `options.generation` must not be greedy, or all drafts are equal. Uses one prompt with all
+// sources that fit. Unsafe drafts are not judged.
+Result<DraftedAnswer> answer_with_drafts(Engine& engine, const LanguageModel& language,
+                                         const std::string& question, const std::vector<SearchHit>& hits,
+                                         const Analyzer& analyzer, const AskOptions& options,
+                                         const DraftOptions& drafts);
+
+// The drafts of a question, scored; the place of the best safe one, or -1. What answer_with_drafts() does
+// after generation.
+Result<int64_t> choose_draft(const std::string& question, const std::vector<SearchHit>& sources,
+                             const Analyzer& analyzer, double grounded, const DraftOptions& options,
+                             std::vector<AnswerDraft>& drafts);
+
+}  // namespace makar

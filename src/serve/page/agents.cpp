@@ -1,0 +1,102 @@
+#include "serve/page/agents.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "base/file.h"
+#include "base/quote.h"
+#include "serve/page/runs.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostTraces = 500, kTraceBytes = size_t{16} << 20, kLongestAnswer = 65536;
+constexpr std::string_view kEnding = ".jsonl";
+
+std::string trace_path(const std::string& folder, const std::string& name) {
+  return folder + "/" + name + std::string(kEnding);
+}
+
+Result<std::vector<Json>> trace_lines(const std::string& folder, const std::string& name, size_t most) {
+  const std::string path = trace_path(folder, name);
+  if (!is_plain_name(name) || !is_file(path))
+    return error_of(Error::Kind::kNotFound, "agents", "there is no trace {}", quote(name));
+  MAKAR_TRY(const std::string text, read_file(path, kTraceBytes));
+  std::vector<Json> out;
+  for (size_t at = 0; at < text.size() && out.size() < most;) {
+    const size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;  // being written
+    MAKAR_TRY(Json line, parse_json(std::string_view(text).substr(at, end - at),
+                                    fmt::format("{}.jsonl:{}", name, out.size() + 1), {kTraceBytes, 64}));
+    if (line.is_object()) out.push_back(std::move(line));
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Json> list_agents(const std::string& folder) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code code;
+  size_t seen = 0;
+  for (std::filesystem::directory_iterator it(folder, code), end; !code && it != end && ++seen < 100000;
+       it.increment(code)) {
+    std::string name = it->path().filename().string();
+    struct stat status = {};
+    if (!name.ends_with(kEnding) || !is_plain_name(name) || ::stat(it->path().c_str(), &status) != 0 ||
+        !S_ISREG(status.st_mode))
+      continue;
+    name.resize(name.size() - kEnding.size());
+    found.emplace_back(-status.st_mtime, std::move(name));
+  }
+  std::sort(found.begin(), found.end());
+  Json out = Json::array();
+  for (size_t i = 0; i < std::min(found.size(), kMostTraces); ++i) {
+    const auto first = trace_lines(folder, found[i].second, 1);
+    Json question;
+    if (first.ok() && !first->empty()) question = first->front().value("question", Json());
+    if (!question.is_string()) continue;  // not a trace
+    out.push_back({{"name", found[i].second}, {"question", question}, {"changed", -found[i].first}});
+  }
+  return out;
+}
+
+Result<Json> read_agent(const std::string& folder, const std::string& name) {
+  MAKAR_TRY(auto lines, trace_lines(folder, name, SIZE_MAX));
+  return Json{{"name", name}, {"lines", std::move(lines)}};
+}
+
+Status answer_agent(const std::string& folder, const std::string& name, int64_t number, const Json& answer) {
+  MAKAR_TRY(const auto lines, trace_lines(folder, name, SIZE_MAX));
+  Json asked;
+  for (const Json& line : lines) {
+    if (line.contains("ask") && line["ask"].is_object()) asked = line["ask"];
+    if (line.contains("said") || line.contains("end")) asked = nullptr;
+  }
+  if (!asked.is_object() || asked.value("number", Json()) != Json(number))
+    return error_of(Error::Kind::kNotFound, "number", "the agent does not wait for an answer to request {}",
+                    number);
+  const bool question = asked.contains("question");
+  const Json value = answer.value(question ? "text" : "allow", Json());
+  if (question ? !value.is_string() || value.get_ref<const std::string&>().size() > kLongestAnswer
+               : !value.is_boolean())
+    return question ? error_at("text", "expected a text of at most {} bytes", kLongestAnswer)
+                    : error_at("allow", "expected true or false");
+  // A complete file under its final name, once: the agent reads it as soon as it is there.
+  const std::string path = fmt::format("{}/{}.answer-{}.json", folder, name, number);
+  const std::string text = dump(Json{{question ? "text" : "allow", value}}) + "\n";
+  const std::string part = path + ".part";
+  MAKAR_CHECK_OK(write_file(part, text));
+  const bool first = ::link(part.c_str(), path.c_str()) == 0;
+  ::unlink(part.c_str());
+  if (!first) return error_of(Error::Kind::kUnsupported, "number", "request {} is answered already", number);
+  return Done{};
+}
+
+}  // namespace makar
