@@ -1,14 +1,18 @@
 // makar quantize: writes a quantized model as a GGUF file and reports the quality loss.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/file.h"
 #include "base/progress.h"
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "convert/gguf_model.h"
+#include "models/dequantize.h"
 #include "models/load.h"
 #include "quant/calibrate.h"
+#include "quant/encode.h"
 #include "quant/mix.h"
 #include "quant/report.h"
 #include "text/tokenizer.h"
@@ -55,11 +59,33 @@ struct Outcome {
   std::optional<Divergence> divergence;
 };
 
+// The matrices of the layers with at least 2 zeros in every 4 weights.
+Result<std::set<std::string>> sparse_tensors(const QuantizeCommand& a, const GgufModel& model) {
+  std::set<std::string> out;
+  for (const GgufSource& t : model.tensors) {
+    if (!may_be_quantized(t) || t.shape.rank() != 2 || t.name.find("blk.") == std::string::npos) continue;
+    MAKAR_TRY(const Tensor values, t.make());
+    if (is_two_of_four(dequantized(values))) out.insert(t.name);
+  }
+  if (out.empty())
+    return error_at(a.from,
+                    "no matrix has 2 zeros in every 4 weights, which q8_24 stores; makar prune --pattern 2:4 "
+                    "makes them");
+  return out;
+}
+
 Status write(const QuantizeCommand& a, GgufModel& model, ThreadPool& pool, const Calibration* calibration,
              Outcome& out) {
   out.before = sizes_of(model);
   MAKAR_TRY(const Mix mix, Mix::find(a.type, model.fields, model.tensors));
-  retype(model, mix, pool, calibration);
+  if (mix.name() == "q8_24") {
+    MAKAR_TRY(const auto sparse, sparse_tensors(a, model));
+    retype(
+        model, [&](const GgufSource& t) { return sparse.contains(t.name) ? DType::kQ8_24 : mix(t); }, pool,
+        calibration);
+  } else {
+    retype(model, mix, pool, calibration);
+  }
   out.after = sizes_of(model);
   if (out.after.bytes > out.before.bytes)
     fmt::print(
@@ -162,6 +188,8 @@ int run_quantize(const std::vector<std::string>& arguments) {
   declare_threads(options, a.threads);
   declare_device(options, a.device);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (a.gptq && a.type == "q8_24")
+    return report(error_at("--gptq", "changes other weights to compensate errors, and q8_24 keeps zeros")), 2;
   if (!a.to.ends_with(".gguf") || a.window < 2 || a.report_tokens < 2 || a.calibration_tokens < 1) {
     fmt::print(stderr,
                "makar: TO must end with .gguf, -c and --report-tokens be at least 2, --calibrate-tokens 1\n");

@@ -105,8 +105,9 @@ void retype(GgufModel& model, const std::function<DType(const GgufSource&)>& typ
 
 int file_type(const std::string& mix) {
   static const std::map<std::string, int> known = {
-      {"f32", 0},  {"f16", 1},     {"bf16", 32},   {"q8_0", 7},    {"q4_0", 2},    {"q4_1", 3}, {"q5_0", 8},
-      {"q5_1", 9}, {"q4_k_s", 14}, {"q4_k_m", 15}, {"q5_k_s", 16}, {"q5_k_m", 17}, {"q6_k", 18}};
+      {"f32", 0},     {"f16", 1},     {"bf16", 32}, {"q8_0", 7},    {"q4_0", 2},
+      {"q4_1", 3},    {"q5_0", 8},    {"q5_1", 9},  {"q4_k_s", 14}, {"q4_k_m", 15},
+      {"q5_k_s", 16}, {"q5_k_m", 17}, {"q6_k", 18}, {"q8_24", 7}};
   const auto it = known.find(mix);
   return it == known.end() ? -1 : it->second;
 }

@@ -12,16 +12,24 @@ constexpr int kMaxDepth = 4;            // nesting of arrays
 constexpr uint64_t kMaxName = 1 << 16;  // bytes of a key or a tensor's name
 constexpr int64_t kMaxElements = int64_t{1} << 46;
 
+// Our own type, far from ggml's numbers: other programs refuse a file that has it.
+constexpr uint32_t kQ8_24Number = 0x4d4b24;
+
 struct TypeRow {
   uint32_t number;
   DType type;
 };
-constexpr TypeRow kTypes[] = {
-    {0, DType::kF32},   {1, DType::kF16},   {2, DType::kQ4_0},     {3, DType::kQ4_1},    {6, DType::kQ5_0},
-    {7, DType::kQ5_1},  {8, DType::kQ8_0},  {10, DType::kQ2_K},    {11, DType::kQ3_K},   {12, DType::kQ4_K},
-    {13, DType::kQ5_K}, {14, DType::kQ6_K}, {16, DType::kIQ2_XXS}, {20, DType::kIQ4_NL}, {23, DType::kIQ4_XS},
-    {24, DType::kI8},   {25, DType::kI16},  {26, DType::kI32},     {27, DType::kI64},    {28, DType::kF64},
-    {30, DType::kBF16}};
+constexpr TypeRow kTypes[] = {{0, DType::kF32},      {1, DType::kF16},
+                              {2, DType::kQ4_0},     {3, DType::kQ4_1},
+                              {6, DType::kQ5_0},     {7, DType::kQ5_1},
+                              {8, DType::kQ8_0},     {10, DType::kQ2_K},
+                              {11, DType::kQ3_K},    {12, DType::kQ4_K},
+                              {13, DType::kQ5_K},    {14, DType::kQ6_K},
+                              {16, DType::kIQ2_XXS}, {20, DType::kIQ4_NL},
+                              {23, DType::kIQ4_XS},  {24, DType::kI8},
+                              {25, DType::kI16},     {26, DType::kI32},
+                              {27, DType::kI64},     {28, DType::kF64},
+                              {30, DType::kBF16},    {kQ8_24Number, DType::kQ8_24}};
 
 class Cursor {
  public:

@@ -47,6 +47,20 @@ struct BlockF16_64 {
   Half values[64];
 };
 
+// 32 weights, at most 2 of every 4 not zero: two values per group of 4, and two bits per value for its place
+// in the group, lowest bits first. Of two values with one place, the second counts.
+struct BlockQ8_24 {
+  Half d;
+  int8_t qs[16];
+  uint8_t places[4];
+  int place(int value) const { return places[value / 4] >> (value % 4 * 2) & 3; }
+  // The weights as Q8_0 has them.
+  void dense(int8_t (&q)[32]) const {
+    std::memset(q, 0, sizeof q);
+    for (int i = 0; i < 16; ++i) q[i / 2 * 4 + place(i)] = qs[i];
+  }
+};
+
 // Super-blocks of 256: sub-blocks of 16 or 32 with small integer scales.
 struct BlockQ2_K {  // d * scale * q - dmin * min; scale and min are the nibbles of scales
   uint8_t scales[16], qs[64];
@@ -82,7 +96,7 @@ static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(Block
 static_assert(sizeof(BlockQ5_1) == 24 && sizeof(BlockQ8_0) == 34 && sizeof(BlockIQ4_NL) == 18);
 static_assert(sizeof(BlockQ2_K) == 84 && sizeof(BlockQ3_K) == 110 && sizeof(BlockQ4_K) == 144);
 static_assert(sizeof(BlockQ5_K) == 176 && sizeof(BlockQ6_K) == 210 && sizeof(BlockIQ4_XS) == 136);
-static_assert(sizeof(BlockIQ2_XXS) == 66);
+static_assert(sizeof(BlockIQ2_XXS) == 66 && sizeof(BlockQ8_24) == 22);
 
 inline constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                           1,    13,   25,  38,  53,  69,  89,  113};

@@ -74,6 +74,13 @@ void decode(const BlockQ8_0& b, float* y) {
   for (int j = 0; j < 32; ++j) y[j] = static_cast<float>(b.qs[j]) * d;
 }
 
+void decode(const BlockQ8_24& b, float* y) {
+  const float d = b.d.value();
+  int8_t q[32];
+  b.dense(q);
+  for (int j = 0; j < 32; ++j) y[j] = static_cast<float>(q[j]) * d;
+}
+
 void decode(const BlockIQ4_NL& b, float* y) {
   const float d = b.d.value();
   for (int j = 0; j < 16; ++j) {
@@ -231,6 +238,8 @@ void decode_blocks(DType type, const void* blocks, int64_t count, float* out) {
       return decode_all<BlockQ5_K>(blocks, count, out, n);
     case DType::kQ6_K:
       return decode_all<BlockQ6_K>(blocks, count, out, n);
+    case DType::kQ8_24:
+      return decode_all<BlockQ8_24>(blocks, count, out, n);
     case DType::kIQ4_NL:
       return decode_all<BlockIQ4_NL>(blocks, count, out, n);
     case DType::kIQ4_XS:

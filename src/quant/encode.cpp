@@ -58,7 +58,43 @@ void encode_plain(const float* x, int64_t count, std::byte* out, To&& to) {
   for (int64_t i = 0; i < count; ++i) values[i] = to(x[i]);
 }
 
+// The values of Q8_0 that are not zero, and their places.
+void encode_sparse(const float* x, int64_t count, const float* w, std::byte* out) {
+  constexpr int64_t kBlock = 32;
+  for (int64_t at = 0; at < count; at += kBlock, out += sizeof(BlockQ8_24)) {
+    BlockQ8_0 full;
+    encode_small<BlockQ8_0>(x + at, kBlock, w ? w + at : nullptr, reinterpret_cast<std::byte*>(&full));
+    BlockQ8_24 sparse{full.d, {}, {}};
+    for (int group = 0; group < 8; ++group) {
+      const int8_t* q = full.qs + group * 4;
+      int taken = 0, order[4];
+      for (int j = 0; j < 4; ++j)
+        if (q[j] != 0) order[taken++] = j;
+      check(taken <= 2, "encode: at most 2 of 4 weights are not zero");
+      for (int j = 0; j < 4 && taken < 2; ++j)
+        if (q[j] == 0) order[taken++] = j;
+      for (int i = 0; i < 2; ++i) {
+        const int value = group * 2 + i;
+        sparse.qs[value] = q[order[i]];
+        sparse.places[value / 4] |= static_cast<uint8_t>(order[i] << (value % 4 * 2));
+      }
+    }
+    std::memcpy(out, &sparse, sizeof sparse);
+  }
+}
+
 }  // namespace
+
+bool is_two_of_four(const Tensor& x) {
+  if (x.shape().rank() != 2 || x.dim(1) % 32 != 0) return false;
+  const auto values = x.span();
+  for (size_t at = 0; at < values.size(); at += 4) {
+    int used = 0;
+    for (size_t i = 0; i < 4; ++i) used += values[at + i] != 0.0f ? 1 : 0;
+    if (used > 2) return false;
+  }
+  return true;
+}
 
 bool can_encode(DType type) {
   switch (type) {
@@ -66,6 +102,7 @@ bool can_encode(DType type) {
     case DType::kF16:
     case DType::kBF16:
     case DType::kQ8_0:
+    case DType::kQ8_24:
     case DType::kQ4_0:
     case DType::kQ4_1:
     case DType::kQ5_0:
@@ -91,6 +128,8 @@ void encode_row(DType type, const float* x, int64_t count, const float* w, std::
       return encode_plain(x, count, out, to_bf16);
     case DType::kQ8_0:
       return encode_small<BlockQ8_0>(x, count, w, out);
+    case DType::kQ8_24:
+      return encode_sparse(x, count, w, out);
     case DType::kQ4_0:
       return encode_small<BlockQ4_0>(x, count, w, out);
     case DType::kQ4_1:

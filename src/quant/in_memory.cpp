@@ -11,7 +11,7 @@ Result<DType> block_type(const std::string& text) {
   std::vector<std::string> known;
   for (size_t i = 0; i < std::size(kTypeLayouts); ++i) {
     const auto type = static_cast<DType>(i);
-    if (!is_block(type) || !can_encode(type)) continue;
+    if (!is_block(type) || !can_encode(type) || type == DType::kQ8_24) continue;
     if (text == name(type)) return type;
     known.push_back(name(type));
   }

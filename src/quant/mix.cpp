@@ -18,7 +18,7 @@ constexpr Row kMixes[] = {
     {"q8_0", DType::kQ8_0, false},  {"q4_0", DType::kQ4_0, false},   {"q4_1", DType::kQ4_1, false},
     {"q5_0", DType::kQ5_0, false},  {"q5_1", DType::kQ5_1, false},   {"q4_k_s", DType::kQ4_K, false},
     {"q4_k_m", DType::kQ4_K, true}, {"q5_k_s", DType::kQ5_K, false}, {"q5_k_m", DType::kQ5_K, true},
-    {"q6_k", DType::kQ6_K, false}};
+    {"q6_k", DType::kQ6_K, false},  {"q8_24", DType::kQ8_24, false}};
 
 // Layers with more bits in the _m mixes: the first and the last eighth, and every third in between.
 bool more_bits(int64_t layer, int64_t layers) {
@@ -78,6 +78,8 @@ Result<Mix> Mix::find(const std::string& name, const GgufFields& fields,
 }
 
 DType Mix::wanted(const GgufSource& t) const {
+  // Only what is known to have the zeros can be stored so (retype_sparse()): Q8_0 for the rest.
+  if (base_ == DType::kQ8_24) return DType::kQ8_0;
   if (!is_block(base_) || base_ == DType::kQ8_0) return base_;
   const auto is = [&](const char* part) { return t.name.find(part) != t.name.npos; };
   if (t.name == "output.weight" || (!has_output_ && t.name == "token_embd.weight")) return DType::kQ6_K;

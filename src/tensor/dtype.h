@@ -8,8 +8,9 @@
 namespace makar {
 
 // The plain types are followed by GGUF's block types, with ggml's names: a run of elements in a row shares
-// scales. The last one stores the bytes of kF16 in blocks of 64; f16 matrices of GGUF files are computed in
-// it (kernels/cpu/quant.h).
+// scales. The last two are ours: kF16_64 stores the bytes of kF16 in blocks of 64 (f16 matrices of GGUF files
+// are computed in it, kernels/cpu/quant.h), kQ8_24 the weights of Q8_0 of which at least 2 of every 4 are
+// zero.
 enum class DType : uint8_t {
   kF32,
   kF16,
@@ -35,7 +36,8 @@ enum class DType : uint8_t {
   kIQ4_NL,
   kIQ4_XS,
   kIQ2_XXS,
-  kF16_64
+  kF16_64,
+  kQ8_24
 };
 
 struct TypeLayout {
@@ -50,6 +52,7 @@ inline constexpr TypeLayout kTypeLayouts[] = {
     {"f8_e4m3", 1, 1},  {"q4_0", 32, 18},   {"q4_1", 32, 20},     {"q5_0", 32, 22},     {"q5_1", 32, 24},
     {"q8_0", 32, 34},   {"q2_k", 256, 84},  {"q3_k", 256, 110},   {"q4_k", 256, 144},   {"q5_k", 256, 176},
     {"q6_k", 256, 210}, {"iq4_nl", 32, 18}, {"iq4_xs", 256, 136}, {"iq2_xxs", 256, 66}, {"f16_64", 64, 128},
+    {"q8_24", 32, 22},
 };
 
 constexpr const TypeLayout& layout_of(DType type) { return kTypeLayouts[static_cast<size_t>(type)]; }

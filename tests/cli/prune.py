@@ -27,6 +27,26 @@ def matrices(folder):
     return out
 
 
+def stored(folder, base):
+    """A 2:4 model, also after recovery training, as q8_24: smaller than q8_0, with the same bits."""
+    for name in ("24", "kept"):
+        files = {kind: folder / f"{name}-{kind}.gguf" for kind in ("q8_0", "q8_24")}
+        report = {kind: json.loads(good("quantize", folder / name, path, "--type", kind, "--json").stdout or "{}") for kind, path in files.items()}
+        # 7 matrices in each of 4 layers; embedding, output and norms are as in q8_0.
+        check(report["q8_24"].get("tensors", {}).get("q8_24") == 28, f"tensors: {report}")
+        check(report["q8_24"].get("bytes", 9) < 0.8 * report["q8_0"].get("bytes", 1), f"the file is smaller: {report}")
+        for words in (["generate", "-p", "Anna is", "-n", 12, "--temp", 0, "--json", "--logprobs", 3], ["perplexity", "-f", folder / "plain.txt", "-c", 64, "--json"]):
+            got = {kind: good(words[0], "-m", path, *words[1:]).stdout.replace(str(path), "") for kind, path in files.items()}
+            check(got["q8_24"] == got["q8_0"] != "", f"{words[0]} has other bits: {got}")
+        for kind, path in files.items():
+            good("convert", path, folder / f"{name}-{kind}", "--outtype", "f32")
+        dense = [(folder / f"{name}-{kind}/model.safetensors").read_bytes() for kind in files]
+        check(dense[0] == dense[1], "the dense export has the same weights")
+    refused("no matrix has 2 zeros in every 4", "quantize", base, folder / "no.gguf", "--type", "q8_24")
+    refused("q8_24 keeps zeros", "quantize", folder / "24", folder / "no.gguf", "--type", "q8_24", "--gptq")
+    refused("unknown type", "sft", "-m", base, "-d", folder / "text.jsonl", "--adapter", "qlora", "--quantize-base", "q8_24", "-o", folder / "no")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -69,6 +89,7 @@ def main():
             check(all(values[i:i + 4].count(0.0) == 2 for i in range(0, len(values), 4)), f"2:4 after training in {matrix}")
         check(matrices(folder / "kept") != matrices(folder / "24"), "the other weights are trained")
 
+        stored(folder, base)
         refused("needs a sample text", "prune", base, folder / "no")
         refused("did you mean 'wanda'", "prune", base, folder / "no", "--method", "wnda")
         refused("such as 2:4", "prune", base, folder / "no", "--pattern", "4:4", *words)

@@ -9,10 +9,10 @@
 namespace makar::kernels::test {
 
 inline const std::vector<DType>& block_types() {
-  static const std::vector<DType> all = {DType::kQ4_0,    DType::kQ4_1,  DType::kQ5_0,   DType::kQ5_1,
-                                         DType::kQ8_0,    DType::kQ2_K,  DType::kQ3_K,   DType::kQ4_K,
-                                         DType::kQ5_K,    DType::kQ6_K,  DType::kIQ4_NL, DType::kIQ4_XS,
-                                         DType::kIQ2_XXS, DType::kF16_64};
+  static const std::vector<DType> all = {DType::kQ4_0,    DType::kQ4_1,   DType::kQ5_0,   DType::kQ5_1,
+                                         DType::kQ8_0,    DType::kQ2_K,   DType::kQ3_K,   DType::kQ4_K,
+                                         DType::kQ5_K,    DType::kQ6_K,   DType::kIQ4_NL, DType::kIQ4_XS,
+                                         DType::kIQ2_XXS, DType::kF16_64, DType::kQ8_24};
   return all;
 }
 

@@ -57,6 +57,31 @@ class Quant : public testing::TestWithParam<DType> {
 };
 INSTANTIATE_TEST_SUITE_P(Types, Quant, testing::ValuesIn(block_types()), named);
 
+// Weights of which 2 of 4 are stored give the bits of the same weights as Q8_0, for few and many rows.
+TEST(QuantSparse, HasTheBitsOfTheDenseType) {
+  ThreadPool pool(2);
+  const int64_t n = 37, k = 352;
+  const Weights sparse(DType::kQ8_24, n, k);
+  std::vector<uint8_t> dense;
+  for (size_t at = 0; at < sparse.blocks.size(); at += sizeof(BlockQ8_24)) {
+    BlockQ8_24 from;
+    std::memcpy(&from, &sparse.blocks[at], sizeof from);
+    BlockQ8_0 to{from.d, {}};
+    from.dense(to.qs);
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&to);
+    dense.insert(dense.end(), bytes, bytes + sizeof to);
+  }
+  for (const Table* table : available()) {
+    const QuantMatrix a = sparse.pack(pool, *table),
+                      b = QuantMatrix::pack(pool, DType::kQ8_0, dense.data(), n, k, *table);
+    EXPECT_LT(a.bytes() * 3, b.bytes() * 2);
+    for (const int64_t m : {1, 2, 3, 4, 5, 8, 9, 17, 40}) {
+      const auto x = random_floats(m * k, static_cast<uint64_t>(m));
+      EXPECT_TRUE(same_bits(product(pool, x, m, a), product(pool, x, m, b))) << m;
+    }
+  }
+}
+
 // The activations as the kernel rounds them: d * round(x / d), in double.
 std::vector<double> rounded(const std::vector<float>& x, int64_t k, float levels,
                             std::vector<double>& steps) {

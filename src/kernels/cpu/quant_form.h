@@ -25,6 +25,8 @@ enum class QuantValues : uint8_t {
   kInt6,  // 3 bytes per 4 values: the upper six bits of each, the fourth in the lower two; read as 4 times
           // the value
   kUnsigned2,  // 1 byte per 4 values: the steps of a run, lowest bits first; read as 16 times the value
+  kSparse8,    // 2 of 4 values as int8: 8 vectors of all columns by 8 k, then the places, two bits per value:
+               // 2 vectors, each for 4 of these, lowest bits first
   kInt16,      // 256 high + low, both signed bytes: all high bytes of a block, then all low bytes
 };
 enum class QuantScales : uint8_t { kHalf, kSuper, kFloat };
@@ -49,6 +51,7 @@ enum QuantFormId : int {
   kFormSuperInt8,
   kFormSuperSigned4,
   kFormSuperUnsigned2Min16,
+  kFormSparse8,
   kFormWide,
   kFormWideMin,
   kFormWide16,
@@ -71,6 +74,7 @@ inline constexpr QuantForm kQuantForms[kQuantFormCount] = {
                                                            // saves
     {QuantValues::kSigned4, QuantScales::kSuper, 16, false},   // Q3_K
     {QuantValues::kUnsigned2, QuantScales::kSuper, 16, true},  // Q2_K
+    {QuantValues::kSparse8, QuantScales::kHalf, 32, false},    // Q8_24
     {QuantValues::kInt8, QuantScales::kFloat, 32, false},
     {QuantValues::kInt8, QuantScales::kFloat, 32, true},
     {QuantValues::kInt8, QuantScales::kFloat, 16, false},
@@ -100,6 +104,7 @@ constexpr int64_t value_bytes(const QuantForm& f, int cols) {
   const int bits = f.values == QuantValues::kInt8        ? 8
                    : f.values == QuantValues::kInt16     ? 16
                    : f.values == QuantValues::kInt6      ? 6
+                   : f.values == QuantValues::kSparse8   ? 5
                    : f.values == QuantValues::kUnsigned2 ? 2
                                                          : 4;
   return int64_t{kQuantBlock} * cols * bits / 8;

@@ -12,6 +12,27 @@ namespace {
 constexpr int kSteps = kQuantBlock / 4;  // steps per block; each is all columns by 4 k
 constexpr int64_t kAhead = 512;          // prefetch distance in bytes, per row
 
+// 2 of 4 values, and their places.
+template <int C>
+void store_sparse(const uint8_t (&steps)[kSteps][C * 4], uint8_t* __restrict out) {
+  constexpr int kBytes = C * 4;
+  uint8_t* places = out + kSteps / 2 * kBytes;
+  std::memset(places, 0, 2 * kBytes);
+  for (int s = 0; s < kSteps; ++s)
+    for (int c = 0; c < C; ++c) {
+      const uint8_t* four = &steps[s][c * 4];
+      int taken = 0, order[4];  // the places of values that are not zero, then the others
+      for (const bool zeros : {false, true})
+        for (int j = 0; j < 4; ++j)
+          if ((four[j] == 0) == zeros) order[taken++] = j;
+      for (int i = 0; i < 2; ++i) {
+        const int vector = s / 2, at = c * 4 + s % 2 * 2 + i;
+        out[vector * kBytes + at] = four[order[i]];
+        places[vector / 4 * kBytes + at] |= static_cast<uint8_t>(order[i] << (vector % 4 * 2));
+      }
+    }
+}
+
 // Stores one block of 64 k: 16 steps of int8 in the form's encoding.
 template <int C>
 void store_values(QuantValues values, const uint8_t (&steps)[kSteps][C * 4], std::byte* to) {
@@ -19,6 +40,8 @@ void store_values(QuantValues values, const uint8_t (&steps)[kSteps][C * 4], std
   auto* __restrict out = reinterpret_cast<uint8_t*>(to);
   if (values == QuantValues::kInt8 || values == QuantValues::kInt16) {
     std::memcpy(out, steps, sizeof steps);
+  } else if (values == QuantValues::kSparse8) {
+    store_sparse<C>(steps, out);
   } else if (values == QuantValues::kInt6) {
     for (int run = 0; run < 4; ++run, out += 3 * kBytes)
       for (int s = 0; s < 3; ++s)

@@ -35,6 +35,11 @@ void five_bits(const uint8_t* qs, const uint8_t* qh, int offset, int8_t* q) {
 }
 
 void split(const BlockQ8_0& b, SplitBlock& o) { std::memcpy(o.q, b.qs, 32), o.d = b.d.bits(); }
+void split(const BlockQ8_24& b, SplitBlock& o) {
+  int8_t q[32];
+  b.dense(q);
+  std::memcpy(o.q, q, 32), o.d = b.d.bits();
+}
 void split(const BlockQ4_0& b, SplitBlock& o) { nibbles(b.qs, 8, o.q), o.d = b.d.bits(); }
 void split(const BlockIQ4_NL& b, SplitBlock& o) { nibbles(b.qs, 0, o.q), o.d = b.d.bits(); }
 void split(const BlockQ4_1& b, SplitBlock& o) { nibbles(b.qs, 0, o.q), o.d = b.d.bits(), o.min = b.m.bits(); }
@@ -179,6 +184,8 @@ SplitBlockFn split_block_of(DType type) {
       return split_as<BlockQ5_1>;
     case DType::kQ8_0:
       return split_as<BlockQ8_0>;
+    case DType::kQ8_24:
+      return split_as<BlockQ8_24>;
     case DType::kQ2_K:
       return split_as<BlockQ2_K>;
     case DType::kQ3_K:
@@ -216,6 +223,8 @@ QuantHolding holding_of(DType type) {
       return plain(kFormInt6Min);
     case DType::kQ8_0:
       return plain(kFormInt8);
+    case DType::kQ8_24:
+      return plain(kFormSparse8);
     case DType::kQ2_K:
       return plain(kFormSuperUnsigned2Min16);
     case DType::kQ3_K:

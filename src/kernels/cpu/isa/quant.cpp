@@ -91,12 +91,21 @@ inline void one_wide_block(const RowsBlock<R>& a, const std::byte* values, Float
     acc[i] = fma(mul(rounded(sum(times_256(x[i]), y[i])), scale), *a.template number<float>(F, 0, i), acc[i]);
 }
 
+// Vector N (0..3) of a part of 32 k with 2 of 4 values: x += its products with the activations at its places.
+template <int N, int R>
+inline void dot_sparse(Ints (&x)[R], const RowsBlock<R>& a, const std::byte* values, Bytes places, int part) {
+  const Bytes w = load_bytes(values + (part * 4 + N) * kStepBytes), at = places_of<N>(places);
+  MAKAR_UNROLLED
+  for (int i = 0; i < R; ++i) x[i] = dot_at(x[i], w, at, load_row(a.row(i) + (part * 2 + N / 2) * kQuantRun));
+}
+
 template <int Form, int R>
 inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scales<Form>& scales, int block,
                       Bytes book, Floats (&acc)[R]) {
   constexpr QuantForm F = kQuantForms[Form];
   constexpr int P = parts_of(F), kRuns = F.part / kQuantRun;
-  constexpr Signs S = F.mins ? Signs::kUnsigned : Signs::kSigned;
+  constexpr bool kSparse = F.values == QuantValues::kSparse8;  // dot_at() needs no bias
+  constexpr Signs S = F.mins || kSparse ? Signs::kUnsigned : Signs::kSigned;
   Floats scale[P], min[P], t[R];
   scales.read(block, scale, min);
   if constexpr (F.values == QuantValues::kInt16) return one_wide_block<R>(a, values, scale[0], acc);
@@ -106,8 +115,13 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
     Ints x[R];
     MAKAR_UNROLLED
     for (int i = 0; i < R; ++i) x[i] = first_ints<S>(a.template number<int32_t>(F, 1 + p, i));
+    if constexpr (kSparse) {
+      const Bytes places = load_bytes(values + (8 + p) * kStepBytes);
+      dot_sparse<0, R>(x, a, values, places, p), dot_sparse<1, R>(x, a, values, places, p);
+      dot_sparse<2, R>(x, a, values, places, p), dot_sparse<3, R>(x, a, values, places, p);
+    }
     MAKAR_UNROLLED
-    for (int run = p * kRuns; run < (p + 1) * kRuns; ++run) {
+    for (int run = p * kRuns; run < (kSparse ? 0 : (p + 1) * kRuns); ++run) {
       Bytes w[kSteps];
       read_run<F.values>(values, run, book, w);
       dot_run<S, R>(x, w, [&](int i) { return a.row(i) + run * kQuantRun; });
@@ -128,7 +142,7 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
 template <int Form, int R>
 constexpr int64_t soon() {
 #if defined(MAKAR_ISA_neon) || defined(MAKAR_ISA_portable)
-  return R == 1 && Form == kFormInt8 ? 512 : 0;
+  return R == 1 && (Form == kFormInt8 || Form == kFormSparse8) ? 512 : 0;
 #else
   return R <= kQuantRows && kQuantForms[Form].scales != QuantScales::kFloat ? 16384 : 0;
 #endif

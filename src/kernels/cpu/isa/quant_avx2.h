@@ -74,6 +74,24 @@ inline Bytes load_book(const int8_t* p) {
 inline Bytes both(Bytes w, int mask) {
   return _mm256_and_si256(w, _mm256_set1_epi8(static_cast<char>(mask)));
 }
+// The places of the values of vector N among 16 activations: two bits of each byte, plus the group of four.
+template <int N>
+inline Bytes places_of(Bytes packed) {
+  constexpr int kGroups = 0x04040000 + (N % 2) * 0x08080808;
+  return _mm256_or_si256(both(_mm256_srli_epi16(packed, 2 * N), 3), _mm256_set1_epi32(kGroups));
+}
+// x[c] += w[c][0..3] . a[at[c][0..3]]
+inline Ints dot_at(Ints x, Bytes w, Bytes at, Row a) {
+  const __m256i row = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a.at)));
+  const __m256i four = _mm256_sign_epi8(_mm256_shuffle_epi8(row, at), w);
+#if defined(MAKAR_ISA_avxvnni)
+  return _mm256_dpbusd_avx_epi32(x, _mm256_abs_epi8(w), four);
+#else
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), four);
+  return _mm256_add_epi32(x, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+#endif
+}
+
 inline Bytes low_nibbles_16(Bytes w) { return both(_mm256_slli_epi16(w, 4), 0xf0); }
 inline Bytes high_nibbles_16(Bytes w) { return both(w, 0xf0); }
 inline Bytes low_nibbles(Bytes w) { return both(w, 15); }

@@ -47,6 +47,20 @@ inline Ints dot(Ints x, Factor w, Row a) {
   return vdotq_laneq_s32(x, w, a, L);
 }
 
+// The places of the values of vector N among 16 activations: two bits of each byte, plus the group of four.
+template <int N>
+inline Bytes places_of(Bytes packed) {
+  uint8x16_t place = vreinterpretq_u8_s8(packed);
+  if constexpr (N > 0) place = vshrq_n_u8(place, 2 * N);
+  if constexpr (N < 3) place = vandq_u8(place, vdupq_n_u8(3));
+  constexpr uint32_t kGroups = 0x04040000u + (N % 2) * 0x08080808u;
+  return vreinterpretq_s8_u8(vorrq_u8(place, vreinterpretq_u8_u32(vdupq_n_u32(kGroups))));
+}
+// x[c] += w[c][0..3] . a[at[c][0..3]]
+inline Ints dot_at(Ints x, Bytes w, Bytes at, Row a) {
+  return vdotq_s32(x, w, vqtbl1q_s8(a, vreinterpretq_u8_s8(at)));
+}
+
 inline Bytes low_nibbles_16(Bytes w) { return vshlq_n_s8(w, 4); }
 inline Bytes high_nibbles_16(Bytes w) { return vandq_s8(w, vdupq_n_s8(static_cast<int8_t>(0xf0))); }
 inline Bytes low_nibbles(Bytes w) { return vandq_s8(w, vdupq_n_s8(15)); }

@@ -80,6 +80,16 @@ inline Ints dot(Ints x, const Factor& w, const Row& a) {
   return x;
 }
 
+template <int N>
+inline Bytes places_of(Bytes packed) {
+  return each_byte(
+      [&](int i) { return (static_cast<uint8_t>(packed.v[i]) >> (2 * N) & 3) + i % 4 / 2 * 4 + N % 2 * 8; });
+}
+inline Ints dot_at(Ints x, const Bytes& w, const Bytes& at, const Row& a) {
+  for (int i = 0; i < 16; ++i) x.v[i / 4] += w.v[i] * a.v[at.v[i]];
+  return x;
+}
+
 inline Bytes low_nibbles_16(Bytes w) {
   return each_byte([&](int i) { return static_cast<uint8_t>(w.v[i]) << 4; });
 }
