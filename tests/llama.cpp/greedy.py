@@ -5,7 +5,7 @@ a file quantised by llama.cpp opens here, and scores texts like the file it was 
 usage: greedy.py MAKAR LLAMA_CPP_FOLDER [--only NAME] [--keep FOLDER]
 
 LLAMA_CPP_FOLDER has llama.cpp's programs llama-simple and llama-quantize (cmake -B build && cmake --build build --target
-llama-simple llama-quantize). Each model has a few thousand weights and is trained for a moment on recipes/data/fables.txt, so that
+llama-simple llama-quantize). Each model has a few thousand weights and is trained for a few steps on recipes/data/fables.txt, so that
 its choices are clear; llama.cpp stores keys and values in f16. Exits with 77 when a program is not there.
 """
 import argparse
@@ -70,7 +70,7 @@ def make(makar, name, folder):
     """A trained model as a GGUF file in F32."""
     config, out, file = folder / f"{name}.json", folder / name, folder / f"{name}.gguf"
     config.write_text(json.dumps(MODELS[name]))
-    run(makar, "pretrain", "--config", config, "-d", FABLES, "-o", out, "--max-steps", 40, "--sequence-len", 48, "--micro-batch-size", 2,
+    run(makar, "pretrain", "--config", config, "-d", FABLES, "-o", out, "--max-steps", 12, "--sequence-len", 32, "--micro-batch-size", 2,
         "--learning-rate", "4e-3", "--val-set-size", 0, "-t", 1, "-q")
     run(makar, "convert", out, file, "--outtype", "f32", "-t", 1)
     return file
