@@ -15,9 +15,10 @@ Result<LoadedModel> new_student(const Distill& s, const LanguageModel& teacher) 
       return error_at("student_layers", "expected 1 to the teacher's {}, got {}", layers, s.student_layers);
     return reduce_model(whole, {spread_layers(layers, s.student_layers), {}, {}}, s.teacher);
   }
-  MAKAR_TRY(Json json,
-            read_json(is_folder(s.student_config) ? s.student_config + "/config.json" : s.student_config));
-  if (!json.is_object()) return error_at(s.student_config, "must be a JSON object");
+  MAKAR_TRY(const std::string text,
+            read_file(is_folder(s.student_config) ? s.student_config + "/config.json" : s.student_config));
+  MAKAR_TRY(const Config config, Config::parse(text, s.student_config));
+  Json json = config.json();
   if (!json.contains("vocab_size")) json["vocab_size"] = teacher.spec().vocab;
   set_special_ids(json, TokenRoles::of(teacher.tokenizer(), s.teacher), teacher.tokenizer());
   MAKAR_TRY(LoadedModel made, make_model(Config(json, s.student_config)));

@@ -9,6 +9,7 @@
 #include "infer/generate.h"
 #include "train/denoise.h"
 #include "train/pairs.h"
+#include "train/replaced.h"
 #include "train/shapes.h"
 #include "train/token_roles.h"
 
@@ -20,6 +21,7 @@ struct Pretrain {
   ShapeOptions shape;
   std::string base_model, config, tokenizer, prompt = "\n", objective = "auto";
   int64_t depth = 0, vocab_size = 8192, sequence_len = 256;
+  double generator_size = 0.25;
   bool vocab_size_given = false;
   Json config_json;  // of --config
   std::string model_type() const { return config.empty() ? shape.type : config_json.value("model_type", ""); }
@@ -59,10 +61,12 @@ void declare(Options& o, Pretrain& p) {
   o.add("--vocab-size", &p.vocab_size, "vocabulary size of a tokenizer trained here", "N");
   o.group("Objective");
   o.add("--objective", &p.objective,
-        "auto: by the model's head (next token, next and previous token, masked tokens, corrupted spans, "
-        "infilling); seq2seq: an "
-        "encoder-decoder on source and target",
+        "auto: by the model (next token, next and previous token, masked tokens, corrupted spans, infilling, "
+        "permuted order for XLNet, "
+        "replaced tokens for ELECTRA); seq2seq: an encoder-decoder on source and target",
         "NAME");
+  o.add("--generator-size", &p.generator_size,
+        "ELECTRA: width and heads of the generator, as a share of the model's", "X");
   o.add("--sequence-len --context --block-size", &p.sequence_len, "tokens per sequence", "N");
   o.add("--next-sentence", &p.shape.next_sentence, "bert: add next-sentence prediction");
   o.add("--prompt", &p.prompt, "prompt of the samples", "TEXT");
@@ -107,8 +111,9 @@ Result<LoadedModel> find_model(Pretrain& p, const Tokenizer& tokenizer, const To
 // Reads --config: its family determines the control tokens, its vocabulary size limits a new tokenizer.
 Status read_config(Pretrain& p) {
   if (p.config.empty()) return Done{};
-  MAKAR_TRY(p.config_json, read_json(is_folder(p.config) ? p.config + "/config.json" : p.config));
-  if (!p.config_json.is_object()) return error_at(p.config, "must be a JSON object");
+  MAKAR_TRY(const std::string text, read_file(is_folder(p.config) ? p.config + "/config.json" : p.config));
+  MAKAR_TRY(const Config config, Config::parse(text, p.config));
+  p.config_json = config.json();
   const Json vocab = p.config_json.value("vocab_size", Json());
   if (!p.vocab_size_given && vocab.is_number_integer()) p.vocab_size = vocab.get<int64_t>();
   return Done{};
@@ -146,6 +151,7 @@ Status check_fits(const Model& model, const Tokenizer& tokenizer, int64_t contex
 struct PretrainTask {
   std::unique_ptr<Task> task;
   int64_t tokens_per_step = 0;
+  LoadedModel generator = {};  // of ELECTRA
 };
 
 Result<PretrainTask> pair_task(const Pretrain& p, Model& model, const Tokenizer& tokenizer, int64_t eos,
@@ -181,13 +187,17 @@ Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer&
   const CausalOptions o{p.sequence_len, loop.micro_batch_size, static_cast<uint64_t>(loop.seed),
                         static_cast<float>(loop.label_smoothing)};
   PretrainTask out;
+  if (hiding == Hiding::kReplaced) {
+    MAKAR_TRY(out.generator, make_generator(model, p.generator_size, static_cast<uint64_t>(loop.seed) + 1));
+    identity["generator_size"] = p.generator_size;
+  }
   out.tokens_per_step = o.context * o.batch * loop.gradient_accumulation_steps;
   if (causal)
     out.task = std::make_unique<CausalTask>(model, std::move(data.train), std::move(data.validation), o,
                                             both ? CausalTask::Sampler() : sampler(model, tokenizer, p));
   else
     out.task = std::make_unique<DenoiseTask>(model, std::move(data.train), std::move(data.validation), o,
-                                             special, hiding);
+                                             special, hiding, out.generator.model.get());
   return out;
 }
 
@@ -229,6 +239,16 @@ int train(Pretrain& p, const std::string& command) {
   TrainJob job{p.common,      *loaded,      *task->task, device,   nullptr,      &tokenizer,
                found->folder, "pretrained", command,     identity, p.base_model, roles.to_json()};
   job.round = *round;
+  if (const LoadedModel& generator = task->generator; generator.model) {
+    say(p.common, fmt::format("and a generator of {} parameters", generator.model->parameters().count()));
+    job.others = {{generator.model.get(), "generator"}};
+    job.save_others = [&]() -> Status {
+      const std::string folder = loop.output_dir + "/generator";
+      MAKAR_CHECK_OK(make_folder(folder));
+      MAKAR_TRY(const LoadedModel whole, whole_generator(generator, model));
+      return save_model(folder, *whole.model, *whole.family);
+    };
+  }
   return run_job(job);
 }
 

@@ -230,6 +230,8 @@ int run_job(const TrainJob& job) {
                        job.command,       sample,      job.base_model, job.tokenizer_config,
                        job.chat_template, cost};
   if (const Status s = finish_run(finished); !s.ok()) return report(s.error());
+  if (job.save_others)
+    if (const Status s = job.save_others(); !s.ok()) return report(s.error());
   if (common.json) {
     Json out = {
         {"output_dir", common.loop.output_dir}, {"steps", result->steps},     {"loss", result->last_loss},

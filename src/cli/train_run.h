@@ -76,11 +76,12 @@ struct TrainJob {
   std::string tokenizer_folder, kind, command;
   Json identity;
   std::string base_model = "";  // its generation_config.json is copied to the result; "": a new model
-  Json tokenizer_config = Json::object();  // for a tokenizer whose folder has no tokenizer_config.json
-  std::string chat_template = "";          // saved with the model; "": the base's own
-  std::vector<TrainedModel> others = {};   // trained in addition, by name
-  RoundWeight round = nullptr;             // quantization-aware training
-  bool merge = false;                      // merge the model's adapter before it is saved
+  Json tokenizer_config = Json::object();    // for a tokenizer whose folder has no tokenizer_config.json
+  std::string chat_template = "";            // saved with the model; "": the base's own
+  std::vector<TrainedModel> others = {};     // trained in addition, by name
+  std::function<Status()> save_others = {};  // after the main model is saved
+  RoundWeight round = nullptr;               // quantization-aware training
+  bool merge = false;                        // merge the model's adapter before it is saved
 };
 int run_job(const TrainJob& job);
 

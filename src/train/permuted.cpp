@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/shape.h"
+
 namespace makar {
 
 std::vector<int64_t> permuted_targets(int64_t length, int64_t count, Draws& draws) {

@@ -81,9 +81,11 @@ void expect_close(const Tensor& a, const Tensor& b) {
 
 // The file holds -exp(A), which rounds.
 TEST(GgufModels, ScansAreTheSameUpToRounding) {
-  for (const char* name : {"golden/mamba", "golden/mamba2", "small/mamba", "small/mamba2"}) {
+  for (const char* name : {"golden/mamba", "small/mamba", "small/mamba2"}) {
     SCOPED_TRACE(name);
-    const LoadedModel original = subject(name);
+    Json config = subject(name).model->spec().config;
+    if (config["model_type"] == "mamba2") config["n_groups"] = 1;
+    const LoadedModel original = small_model(config);
     ScratchFolder folder;
     const Status saved = save(folder / "m.gguf", original);
     ASSERT_TRUE(saved.ok()) << saved.error().text();
@@ -278,7 +280,7 @@ TEST(GgufModels, ModelsThatGgufCannotRepresentAreRefused) {
        {"golden/llama-rope-dynamic", "golden/llama-biases", "golden/t5-relu-tied", "golden/qwen2-window",
         "golden/falcon-alibi-sequential", "golden/bloom-post-residual", "golden/t5-gated-silu-untied",
         "golden/llama-reward", "golden/opt", "golden/albert-mlm", "golden/gemma2", "golden/gemma3-text",
-        "golden/exaone4", "golden/qwen3-moe", "golden/gptj", "golden/umt5"}) {
+        "golden/exaone4", "golden/qwen3-moe", "golden/gptj", "golden/umt5", "golden/mamba2"}) {
     ScratchFolder folder;
     const Status saved = save(folder / "model.gguf", subject(name));
     ASSERT_FALSE(saved.ok()) << name;

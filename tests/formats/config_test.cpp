@@ -92,7 +92,7 @@ TEST(Config, InfinityIsRead) {
       c->json().dump(),
       R"({"limit":[0.0,{"__float__":"Infinity"}],"low":{"__float__":"-Infinity"},"name":"Infinity \\\"-Infinity"})");
   for (const char* text : {"{\"a\": Infinit}", "{\"a\": +Infinity}", "{\"a\": InfinityInfinity}",
-                           "{\"a\": NaN}", "Infinity", "{\"Infinity"})
+                           "{\"a\": NaN}", "[Infinity]", "{\"Infinity"})
     EXPECT_FALSE(Config::parse(text, "config.json").ok()) << text;
 }
 

@@ -5,7 +5,7 @@ a file quantised by llama.cpp opens here, and scores texts like the file it was 
 usage: greedy.py MAKAR LLAMA_CPP_FOLDER [--only NAME] [--keep FOLDER]
 
 LLAMA_CPP_FOLDER has llama.cpp's programs llama-simple and llama-quantize (cmake -B build && cmake --build build --target
-llama-simple llama-quantize). Each model has a few thousand weights and is trained for a moment on recipes/data/fables.txt, so that
+llama-simple llama-quantize). Each model has a few thousand weights and is trained for a few steps on recipes/data/fables.txt, so that
 its choices are clear; llama.cpp stores keys and values in f16. Exits with 77 when a program is not there.
 """
 import argparse
@@ -42,7 +42,7 @@ MODELS = {
     "mamba": {"model_type": "mamba", "architectures": ["MambaForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2, "state_size": 16,
               "vocab_size": 400, "expand": 2},
     "mamba2": {"model_type": "mamba2", "architectures": ["Mamba2ForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2, "state_size": 16,
-               "num_heads": 8, "head_dim": 16, "n_groups": 2, "expand": 2, "vocab_size": 400},
+               "num_heads": 8, "head_dim": 16, "n_groups": 1, "expand": 2, "vocab_size": 400},
     "lfm2": like("lfm2", "Lfm2", layer_types=["conv", "full_attention", "conv"], num_hidden_layers=3, block_multiple_of=32,
                  norm_eps=1e-5),
     "deepseek-v2": like("deepseek_v2", "DeepseekV2", **LATENT, q_lora_rank=None, topk_method="greedy", n_group=1, topk_group=1),
@@ -52,8 +52,6 @@ MODELS = {
     "gpt-oss": like("gpt_oss", "GptOss", num_local_experts=4, num_experts_per_tok=2, sliding_window=16),
     "qwen2moe": like("qwen2_moe", "Qwen2Moe", num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32,
                      shared_expert_intermediate_size=64),
-    "phi3": like("phi3", "Phi3", bos_token_id=None, eos_token_id=None, pad_token_id=None),
-    "starcoder2": like("starcoder2", "Starcoder2", hidden_act="gelu_pytorch_tanh", norm_epsilon=1e-5, use_bias=True),
     "granite": like("granite", "Granite", embedding_multiplier=2.0, attention_multiplier=0.2, residual_multiplier=0.5, logits_scaling=2.0),
     "smollm3": like("smollm3", "SmolLM3", num_hidden_layers=4),
 }
@@ -70,7 +68,7 @@ def make(makar, name, folder):
     """A trained model as a GGUF file in F32."""
     config, out, file = folder / f"{name}.json", folder / name, folder / f"{name}.gguf"
     config.write_text(json.dumps(MODELS[name]))
-    run(makar, "pretrain", "--config", config, "-d", FABLES, "-o", out, "--max-steps", 40, "--sequence-len", 48, "--micro-batch-size", 2,
+    run(makar, "pretrain", "--config", config, "-d", FABLES, "-o", out, "--max-steps", 12, "--sequence-len", 32, "--micro-batch-size", 2,
         "--learning-rate", "4e-3", "--val-set-size", 0, "-t", 1, "-q")
     run(makar, "convert", out, file, "--outtype", "f32", "-t", 1)
     return file

@@ -40,6 +40,8 @@ OPT = dict(vocab_size=V, hidden_size=40, ffn_dim=72, num_hidden_layers=2, num_at
            dropout=0.0, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 NEOX = dict(vocab_size=V, hidden_size=40, intermediate_size=72, num_hidden_layers=2, num_attention_heads=4,
             max_position_embeddings=48, bos_token_id=1, eos_token_id=2)
+MODERN = dict(vocab_size=V, hidden_size=40, intermediate_size=72, num_hidden_layers=4, num_attention_heads=4, max_position_embeddings=48,
+              local_attention=6, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
 ROPE = {"rope_theta": 10000.0}
 
 MODELS = {
@@ -66,6 +68,10 @@ MODELS = {
     "distilbert-classifier": ("DistilBertForSequenceClassification", "DistilBertConfig", dict(vocab_size=V, dim=40, hidden_dim=72, n_layers=2, n_heads=4, max_position_embeddings=48, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0, num_labels=3)),
     "albert-two-groups": ("AlbertForMaskedLM", "AlbertConfig", dict(BERT, num_hidden_layers=4, num_hidden_groups=2, embedding_size=24)),
     "albert-classifier": ("AlbertForSequenceClassification", "AlbertConfig", dict(BERT, embedding_size=24, num_labels=3, classifier_dropout_prob=0.0)),
+    "stablelm-head-norms": ("StableLmForCausalLM", "StableLmConfig", dict(LLAMA, qk_layernorm=True, use_qkv_bias=True)),
+    "modernbert-classifier": ("ModernBertForSequenceClassification", "ModernBertConfig", dict(MODERN, num_labels=3)),
+    "modernbert-mean-classifier": ("ModernBertForSequenceClassification", "ModernBertConfig", dict(MODERN, num_labels=3, classifier_pooling="mean")),
+    "modernbert-token-classifier": ("ModernBertForTokenClassification", "ModernBertConfig", dict(MODERN, num_labels=4)),
     "vit-no-qkv-bias": ("ViTForImageClassification", "ViTConfig", dict(hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=60, image_size=24, patch_size=6, qkv_bias=False, num_labels=7)),
 }
 

@@ -90,7 +90,11 @@ const GgufSection kMamba2Gguf = {
     .keys = mamba_gguf_keys(true),
     .implied = {{"use_bias", false}, {"use_conv_bias", true}, {"hidden_act", "silu"}},
     .names = mamba_gguf_names,
-    .derive = mamba2_derive};
+    .derive = mamba2_derive,
+    // llama.cpp normalises each group, as the original; transformers, and this stack, the whole width.
+    .beyond = [](const ModelSpec& m) -> std::string {
+      return mamba_mixer(m).groups == 1 ? "" : "n_groups above 1 and a norm over all of them";
+    }};
 
 }  // namespace
 
