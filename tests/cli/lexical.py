@@ -85,7 +85,11 @@ def classifiers(folder):
         answer = json.loads(ok("classify", "run", model, stdin="a good one\n"))
         expect(f"{method} answers", answer["label"] == "pos", answer)
     table = ok("classify", "compare", "-d", train, "--test", train)
-    expect("a table", table.count("\n") == 6, table)
+    expect("a table", table.count("\n") == 7, table)
+    made = json.loads(ok("classify", "train", "--method", "vectors", "-d", train, "--val-datasets", train, "--width", 16, "--epochs", 20, "--lr", "3e-2",
+                         "-o", folder / "mean", "--json"))
+    expect("vectors", made["accuracy"] == 1, made)
+    expect("vectors answer", json.loads(ok("classify", "run", folder / "mean", stdin="a good one\n"))["label"] == "pos")
     cnn = folder / "cnn"
     made = json.loads(ok("classify", "train", "--method", "cnn", "-d", train, "--val-datasets", train, "--width", 16, "--filters", 8, "--epochs", 10,
                          "--lr", "1e-2", "-o", cnn, "--json"))
