@@ -2,7 +2,7 @@
 
     import makar
     model = makar.Model("models/world.gguf")
-    print(model.generate("One morning, ", max_tokens=40))
+    print(model.generate("Tell me a story about Anna and Ben.", chat=True))
     for piece in model.stream("Tell me a story about Anna and Tom.", chat=True): print(piece, end="")
     model.embed("a text"); model.loglikelihood("The sky is", " blue"); model.tokenize("a text")
 """

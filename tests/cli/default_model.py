@@ -49,6 +49,8 @@ with tempfile.TemporaryDirectory() as scratch:
     shipped = ROOT / "models/world.gguf"
     if shipped.is_file():
         check(shipped.stat().st_size < 8 << 20, f"models/world.gguf has {shipped.stat().st_size} bytes")
-        done = run(MAKAR, "generate", "-m", str(shipped), "-n", "20", "One morning,")
-        check(done.returncode == 0 and len(done.stdout.split()) > 5, f"the model of the repository: {done.stdout} {done.stderr}")
+        for question, answer in (("What is Anna's job?", "A baker."), ("How old is Ben?", "Twelve.")):
+            done = run(MAKAR, "generate", "-m", str(shipped), "--chat", "-n", "20",
+                       f"Anna was a baker. Ben was a pilot. Ben was twelve years old. Anna was nine years old.\n\n{question}")
+            check(done.returncode == 0 and done.stdout.strip() == answer, f"the model of the repository: {done.stdout} {done.stderr}")
 sys.exit("\n".join(failures) if failures else 0)
