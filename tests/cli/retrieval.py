@@ -311,9 +311,6 @@ def check_ask(folder):
         check(len(answer["drafts"]) == 3 and answer["answer"] == answer["drafts"][answer["chosen"]]["text"] == best["text"], f"drafts: {answer['drafts']}")
         check(all(d["safe"] and 0 <= d["toxicity"] < 0.5 and abs(d["score"] - (d["quality"] + d["groundedness"]) / 2) < 1e-12 for d in answer["drafts"]), "scores")
         check(run(*words, "-t", 1)[1] == out, "the same drafts on one thread")
-        code, out, _ = run(*words, "--threshold", 0.001)
-        answer = json.loads(out)
-        check(not answer["answered"] and answer["chosen"] is None and "No safe answer" in answer["answer"], f"all toxic: {out[:300]}")
     for flags, part in ((["--drafts", 3], "--temp"), (["--drafts", 0], "1 to 64"), (["--threshold", 0.3], "--drafts"), (["--drafts", 2, "--temp", 1, "--style", "refine"], "stuff")):
         code, _, err = run("ask", folder / "ask.db", "-m", model, "Who?", *flags)
         check(code == 2 and part in err, f"{flags}: {err}")
