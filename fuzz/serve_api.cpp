@@ -35,7 +35,7 @@ FUZZ_TARGET(serve_api) {
       WholeAnswer answer;
       answer.text = text.substr(0, 100);
       answer.tokens = {{0, {}}, {1, {-1, 0, {{2, -2}, {99, -3}}}}};
-      if (!parse_json(request->shape->whole({answer}, {1, 2}), "answer").ok()) std::abort();
+      if (!parse_json(request->shape->whole({answer}, {1, 2, {}}), "answer").ok()) std::abort();
       request->shape->piece(0, answer);
     }
   }

@@ -79,9 +79,9 @@ struct TrainJob {
   Json tokenizer_config = Json::object();    // for a tokenizer whose folder has no tokenizer_config.json
   std::string chat_template = "";            // saved with the model; "": the base's own
   std::vector<TrainedModel> others = {};     // trained in addition, by name
-  std::function<Status()> save_others = {};  // after the main model is saved
   RoundWeight round = nullptr;               // quantization-aware training
   bool merge = false;                        // merge the model's adapter before it is saved
+  std::function<Status()> save_others = {};  // after the main model is saved
 };
 int run_job(const TrainJob& job);
 
