@@ -16,8 +16,8 @@ void AgentToolFlags::declare(Options& options) {
   options.add("--index", &index, "search: an index made by makar index", "INDEX");
   options.add("--collection", &collection, "collection of the index", "NAME");
   options.add("--passages", &passages, "passages per search", "N");
-  options.add("--database", &database,
-              "sql: a SQLite or CSV file or a PostgreSQL address, opened read-only", "FILE");
+  options.add("--database", &database, "sql: a SQLite or CSV file or a PostgreSQL address, opened read-only",
+              "FILE");
   options.add("--allow-host", &hosts, "fetch: allow pages of this host; may be repeated; off if not set",
               "HOST");
   options.add("--code", &code, "code: run programs in a sandbox: python, javascript or cpp; off if not set",

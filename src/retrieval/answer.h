@@ -85,8 +85,8 @@ Result<std::vector<int64_t>> ask_prompt(const Engine& engine, const LanguageMode
                                         const std::string& question, const std::vector<SearchHit>& hits,
                                         const AskOptions& options, Answered& out);
 
-// Uses as many of the hits as fit the context together with the answer, best first. `on_text` receives the answer as
-// it is generated; false ends it.
+// Uses as many of the hits as fit the context together with the answer, best first. `on_text` receives the
+// answer as it is generated; false ends it.
 Result<Answered> answer_question(Engine& engine, const LanguageModel& language, const std::string& question,
                                  const std::vector<SearchHit>& hits, const Analyzer& analyzer,
                                  const AskOptions& options,

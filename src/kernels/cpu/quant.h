@@ -12,8 +12,8 @@
 namespace makar::kernels {
 
 // Weights [n, k] of a block type, packed for the kernels without loss (F16: error below 2^-16 of the largest
-// of 64). Memory relative to the file: 1 for Q8_0, Q8_24, Q4_0, Q4_1 and IQ4_NL; F16 1.02, Q4_K 1.03, IQ4_XS 1.01,
-// Q5_0 1.18, Q5_1 1.17, Q5_K 1.20, Q6_K 1.30, Q3_K 1.33, Q2_K 1.19, IQ2_XXS 2.09.
+// of 64). Memory relative to the file: 1 for Q8_0, Q8_24, Q4_0, Q4_1 and IQ4_NL; F16 1.02, Q4_K 1.03,
+// IQ4_XS 1.01, Q5_0 1.18, Q5_1 1.17, Q5_K 1.20, Q6_K 1.30, Q3_K 1.33, Q2_K 1.19, IQ2_XXS 2.09.
 class QuantMatrix {
  public:
   QuantMatrix() = default;
