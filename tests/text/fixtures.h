@@ -24,7 +24,7 @@ inline std::string assets() {
 }
 inline std::string shared_golden() {
   std::string folder = fixture_folder("MAKAR_GOLDEN_SHARED", "golden");
-  if (!is_folder(folder)) folder = std::string(MAKAR_SOURCE_DIR) + "/../../shared/golden";
+  if (!is_folder(folder)) folder = assets() + "/../golden";
   return folder;
 }
 
