@@ -237,10 +237,8 @@ int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
       {"train", "train a classifier on labelled data", run_train},
       {"run", "classify texts", run_either},
-      {"image", "classify pictures by --labels in words (CLIP) or by those of the model",
-       run_classify_pictures},
-      {"compare", "compare naive Bayes, logistic regression, SVM, word vectors and text CNN",
-       run_classify_compare},
+      {"image", "classify pictures by labels in words (CLIP) or of the model", run_classify_pictures},
+      {"compare", "compare the methods that need no pretrained model", run_classify_compare},
       {"senses", "find the senses of words by labelled examples", run_classify_senses},
   };
   // makar classify --labels "a cat,a dog" IMAGE

@@ -94,7 +94,7 @@ int run_classify_pictures(const std::vector<std::string>& arguments) {
   Options options(
       "classify image",
       "Classify pictures: CLIP compares them with labels in words, an image classifier has its own.",
-      "makar classify -m MODEL --labels \"a cat,a dog\" photo.jpg");
+      "makar classify image -m MODEL --labels \"a cat,a dog\" photo.jpg");
   model.declare(options);
   declare_device(options, model.device);
   options.group("Pictures");

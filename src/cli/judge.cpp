@@ -159,8 +159,7 @@ constexpr Command kJudges[] = {
     {"score", "a score for each answer, weighted by probability", run_scores, "Judges"},
     {"selfcheck", "whether other samples support the sentences of an answer", run_judge_selfcheck, "Judges"},
     {"qag", "coverage and alignment of summaries by closed questions", run_judge_qag, "Judges"},
-    {"qualities", "sensible, specific, interesting; grounded in sources and informative", run_judge_qualities,
-     "Judges"},
+    {"qualities", "sensible, specific, interesting; grounded, informative", run_judge_qualities, "Judges"},
     {"people", "what people said about answers on the page", run_judge_people, "Judges"},
 };
 

@@ -348,9 +348,9 @@ constexpr Command kPromptCommands[] = {
 }  // namespace
 
 int run_prompt_command(const std::vector<std::string>& arguments) {
-  return run_subcommand(
-      "prompt", "Run prompt programs: versioned files with prompts, examples, techniques and tests.",
-      "makar prompt run translate.yaml -m MODEL --set word=Chien", kPromptCommands, arguments);
+  return run_subcommand("prompt", "Run prompt programs: versioned files of prompts, examples and tests.",
+                        "makar prompt run translate.yaml -m MODEL --set word=Chien", kPromptCommands,
+                        arguments);
 }
 
 }  // namespace makar

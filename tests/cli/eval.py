@@ -304,7 +304,7 @@ metadata: {version: 1, group_field: g}
     (folder / "bad").mkdir()
     (folder / "bad/matrix.json").write_text("{}")
     code, _, err = run("eval", "matrix", "--compare", folder / "bad")
-    check(code == 1 and "is no matrix" in err, err)
+    check(code == 1 and "is not a matrix" in err, err)
 
     code, out, err = run("eval", "safety", *base[:3], f"{folder / 'people.yaml'},refusals,toxicity_prompts", "--include-path", ROOT / "tasks",
                          "--limit", 2, "--classifier", folder / "tox.json", "--control", "none,reject,rewrite,steer", "--output", folder / "safe")

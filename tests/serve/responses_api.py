@@ -143,7 +143,7 @@ def check_errors(s):
     for extra, param in (({"input": 1}, "input"), ({"input": []}, "input"), ({"input": [1]}, "input[0]"),
                          ({"input": [{"type": "web_search_call"}]}, "input[0].type"),
                          ({"input": [{"role": "user"}]}, "input[0].content"),
-                         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0].type"),
+                         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0].image_url"),
                          ({"input": [{"type": "function_call", "call_id": "1"}]}, "input[0].name"),
                          ({"tools": [{"type": "web_search"}]}, "tools[0].type"), ({"tools": {}}, "tools"),
                          ({"tools": [TOOL], "tool_choice": {"type": "file_search"}}, "tool_choice.type"),

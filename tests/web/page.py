@@ -43,9 +43,9 @@ def make_run(folder, steps):
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def endless_model(folder):
+def endless_model(folder, **options):
     """A model without an end token: answers have as many tokens as are asked for."""
-    make_model(folder, positions=32768)
+    make_model(folder, positions=32768, **options)
     for name in ("config.json", "tokenizer_config.json"):
         fields = json.loads((folder / name).read_text())
         fields = {k: [] if k == "eos_token_id" else v for k, v in fields.items() if k != "eos_token"}
@@ -138,7 +138,12 @@ def run(makar, name):
             make_model(root / "heads", golden=many_heads(root / "heads-source"))
             flags += ["--add-model", f"heads={root / 'heads'}"]
         agent = start_agent(makar, root) if name == "agents" else None
-        model = picture_models.make_model("llava", root / "tiny") if name == "pictures" else endless_model(root / "tiny")
+        if name == "pictures":
+            model = picture_models.make_model("llava", root / "tiny")
+        elif name == "chat":  # many layers: no faster than the browser draws
+            model = endless_model(root / "tiny", golden=many_heads(root / "layers"))
+        else:
+            model = endless_model(root / "tiny")
         with Server(makar, *flags, model=model) as s:
             done = subprocess.run(["node", HERE / f"{name}.mjs", f"http://{s.host}:{s.port}", root / "runs"], timeout=900)
             code = s.stop()

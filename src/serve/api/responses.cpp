@@ -36,6 +36,9 @@ Status read_item(const Json& item, const std::string& place, Json& messages) {
     if (!item.contains("content")) return error_at(place + ".content", "is missing");
     const Json& content = item["content"];
     if (content.is_array() && std::any_of(content.begin(), content.end(), is_picture_part)) {
+      for (size_t i = 0; i < content.size(); ++i)
+        if (is_picture_part(content[i]) && !content[i].contains("image_url"))
+          return error_at(fmt::format("{}.content[{}].image_url", place, i), "is missing");
       messages.push_back({{"role", role}, {"content", content}});  // read with the other messages
     } else {
       MAKAR_TRY(std::string text, read_content(content, place + ".content"));
