@@ -1,4 +1,6 @@
 // POST /v1/responses: items instead of messages, and conversations stored on the server.
+#include <fmt/format.h>
+
 #include <set>
 
 #include "base/quote.h"
