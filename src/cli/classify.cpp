@@ -237,7 +237,7 @@ int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
       {"train", "train a classifier on labelled data", run_train},
       {"run", "classify texts", run_either},
-      {"image", "classify pictures by labels in words (CLIP) or of the model", run_classify_pictures},
+      {"image", "classify pictures by --labels (CLIP) or the model's labels", run_classify_pictures},
       {"compare", "compare the methods that need no pretrained model", run_classify_compare},
       {"senses", "find the senses of words by labelled examples", run_classify_senses},
   };
