@@ -1,4 +1,4 @@
-// The trace of an agent in a file that the page of `makar serve` shows while the run goes on, and where a
+// The trace of an agent in a file that the page of `makar serve` shows during the run, and where a
 // person answers. One JSON object per line: {"question", "mode"}, {"plan"}, {"step"}, {"ask"}, {"said"},
 // {"end"}.
 #pragma once

@@ -1,5 +1,5 @@
 // makar demo: the life of a small model in ten stages. Each one runs commands of this program, prints them,
-// and ends with a number; a stopped demo goes on where it was.
+// and ends with a number; an interrupted demo resumes at its stage.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -126,7 +126,7 @@ int run_stages(DemoRun& demo, size_t from) {
     if (!ran.ok()) {
       demo.wait();
       if (!demo_interrupted()) return report(ran.error());
-      fmt::print(stderr, "\nmakar: the demo stopped in stage {} ({}); the same command goes on from there\n",
+      fmt::print(stderr, "\nmakar: the demo stopped in stage {} ({}); the same command resumes there\n",
                  i + 1, stage.name);
       return 130;
     }
@@ -152,11 +152,11 @@ int run_demo(const std::vector<std::string>& arguments) {
       "demo",
       "Make a small language model in ten stages: data, tokenizer, pretraining, instruction tuning, "
       "alignment, evaluation, quantization, a look inside, retrieval, serving. Each stage prints the "
-      "commands that it runs. A stopped demo goes on where it was.",
+      "commands that it runs. An interrupted demo resumes at its stage.",
       "makar demo --dir runs/demo");
   options.add("-o --dir", &settings.folder, "folder of the demo", "DIR");
   options.add("--list", &list, "list the stages");
-  options.add("--from", &from, "make stage N and the later ones again; 0 goes on where the demo was", "N");
+  options.add("--from", &from, "run stage N and the later ones again; 0 resumes where the demo stopped", "N");
   options.add("--no-serve", &no_serve, "end the server after its request instead of leaving it running");
   options.add("--port", &settings.port, "port of the server; the next free one if it is in use", "N");
   options.add("--quick", &settings.quick, "a few steps of everything: a check that it runs, not a model");

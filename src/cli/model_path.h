@@ -16,7 +16,7 @@ Result<std::string> model_folder();
 // it reports what is missing.
 std::string resolve_model(const std::string& name);
 
-// The model that comes with the program: share/makar/world.gguf beside an installed one, models/world.gguf in
+// The model that comes with the program: share/makar/world.gguf of the installation, models/world.gguf in
 // a clone; "" if there is none.
 std::string default_model();
 

@@ -52,7 +52,7 @@ struct PngReader {
 bool read_header(PngReader& r, const ImageLimits& limits) {
   if (setjmp(png_jmpbuf(r.png))) return false;
   png_set_read_fn(r.png, &r.source, read_bytes);
-  // The sizes are compared with the limits below; these bounds are for chunks beside the pixels.
+  // The sizes are compared with the limits below; these bound the other chunks.
   png_set_user_limits(r.png, 0x7fffffff, 0x7fffffff);
   png_set_chunk_malloc_max(r.png, 1 << 22);
   png_set_chunk_cache_max(r.png, 64);

@@ -79,7 +79,7 @@ Result<std::vector<int64_t>> encode_with_pictures(const LanguageModel& language,
   std::vector<int64_t> ids;
   if (!language.spec().pictures) {
     if (!text.empty())
-      return error_of(Error::Kind::kUnsupported, "prompt", "a {} reads no text beside pictures",
+      return error_of(Error::Kind::kUnsupported, "prompt", "a {} reads no text, only images",
                       language.spec().architecture);
     return ids;
   }

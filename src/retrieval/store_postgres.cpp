@@ -156,7 +156,7 @@ Result<std::vector<std::pair<int64_t, double>>> IndexStore::nearest(const Collec
   if (!exact) {
     const int64_t candidates = std::clamp<int64_t>(std::max(ef, static_cast<int64_t>(k)), 1, kMostCandidates);
     MAKAR_CHECK_OK(database_->run(fmt::format("SET LOCAL hnsw.ef_search = {}", candidates)));
-    // A filter is applied to what the index returns: it goes on until there are k.
+    // The filter is applied after the index scan, which continues until k rows pass.
     if (chunks || static_cast<int64_t>(k) > kMostCandidates)
       MAKAR_CHECK_OK(database_->run("SET LOCAL hnsw.iterative_scan = strict_order"));
   }

@@ -59,7 +59,7 @@ def goes_on(folder, complete):
         time.sleep(0.002)
     os.killpg(child.pid, signal.SIGINT)  # as a terminal does
     errors = child.communicate(timeout=120)[1]
-    check(child.returncode == 130 and "the same command goes on" in errors, f"Ctrl-C: {child.returncode} {errors[-300:]}")
+    check(child.returncode == 130 and "the same command resumes" in errors, f"Ctrl-C: {child.returncode} {errors[-300:]}")
     done_before = list(state(folder))
     check(done_before == STAGES[:len(done_before)] and len(done_before) in (2, 3), f"stages before Ctrl-C: {done_before}")
     child = subprocess.Popen([MAKAR, "demo", "--quick", "--no-serve", "-t", "1", "-o", str(folder)], stdout=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 from checks import check, failures
+from picture_models import write_safetensors
 from program import GOLDEN, good, steps
 
 rng = random.Random(2)
@@ -22,15 +23,6 @@ def read_safetensors(path):
     size = struct.unpack("<Q", data[:8])[0]
     return {name: (about["dtype"], about["shape"], data[8 + size + about["data_offsets"][0]:8 + size + about["data_offsets"][1]])
             for name, about in json.loads(data[8:8 + size]).items() if name != "__metadata__"}
-
-
-def write_safetensors(path, tensors):
-    head, body = {}, b""
-    for name, (dtype, shape, data) in tensors.items():
-        head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(head).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
 def character_tokenizer(special, size=0):

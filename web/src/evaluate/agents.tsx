@@ -1,4 +1,4 @@
-// Agents: the trace of a run, updated while it goes on, and the answers of a person to it.
+// Agents: the trace of a run, updated during the run, and the answers of a person to it.
 import { useState } from "preact/hooks";
 import { get, post } from "../api";
 import { useInterval } from "../state";
