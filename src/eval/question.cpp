@@ -16,7 +16,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kDocuments = 2'000'000, kChoices = 1000, kShared = size_t{1} << 20;
+constexpr size_t kDocuments = 2'000'000, kChoices = 1000, kShared = size_t{1} << 20,
+                 kExploded = size_t{4} << 30;
 
 std::string file_path(const EvalTask& task, const std::string& data, std::string file,
                       const std::string& subtask) {
@@ -49,6 +50,30 @@ Status add_list(const DataRecord& record, const std::string& field, std::vector<
     out.push_back(one);
   }
   return Done{};
+}
+
+// Replaces each document by one for each item of the list in a field. `document_number` is the number of the
+// document that an item comes from.
+Result<std::vector<Json>> exploded(const std::vector<Json>& documents, const std::string& field) {
+  std::vector<Json> out;
+  size_t bytes = 0;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    const std::string place = fmt::format("document {}", i);
+    if (!documents[i].contains(field) || !documents[i][field].is_array() || documents[i][field].empty())
+      return error_at(place, "expected a list with one item or more in the field {}", quote(field));
+    const Json& items = documents[i][field];
+    Json rest = documents[i];
+    rest.erase(field);
+    bytes += rest.dump(-1, ' ', false, Json::error_handler_t::replace).size() * items.size();
+    if (out.size() + items.size() > kDocuments || bytes > kExploded)
+      return error_of(Error::Kind::kLimit, place, "the items of {} make more than {} documents or {} bytes",
+                      quote(field), kDocuments, kExploded);
+    for (const Json& item : items) {
+      rest[field] = item, rest["document_number"] = i;
+      out.push_back(rest);
+    }
+  }
+  return out;
 }
 
 Result<std::vector<Json>> read_split(const EvalTask& task, const std::string& split,
@@ -93,6 +118,9 @@ Result<std::vector<Json>> read_split(const EvalTask& task, const std::string& sp
         return error_at(path, "has {} lines for {} documents", lines.size(), out.size());
       for (size_t i = 0; i < out.size(); ++i) out[i][field] = lines[i];
     }
+  if (!task.explode.empty()) {
+    MAKAR_TRY(out, exploded(out, task.explode));
+  }
   if (!subtask.empty())
     for (Json& document : out) document["dataset_name"] = subtask;
   if (out.empty()) return error_at(data, "the split {} of {} is empty", quote(split), task.name);

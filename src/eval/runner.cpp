@@ -1,6 +1,7 @@
 #include "eval/runner.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/sha256.h"
 #include "text/unicode.h"
@@ -28,6 +29,7 @@ class TaskRun {
     out.documents = data->test.size();
     out.evaluated = o_.limit > 0 ? std::min(out.documents, static_cast<size_t>(o_.limit)) : out.documents;
     values_.assign(task_.filters.size() * task_.metrics.size(), {});
+    lowest_.assign(values_.size(), kNone);
     for (size_t begin = 0; begin < out.evaluated; begin += o_.batch) {
       const size_t end = std::min(out.evaluated, begin + o_.batch);
       const Status status = run_batch(*data, begin, end, out);
@@ -58,7 +60,7 @@ class TaskRun {
     }
     MAKAR_CHECK_OK(ask(questions, keys, open, begin));
     for (size_t i = 0; i < questions.size(); ++i)
-      MAKAR_CHECK_OK(score(begin + i, data.test[begin + i], questions[i], *cache_.find(keys[i]), out));
+      MAKAR_CHECK_OK(score(begin + i, data, questions[i], *cache_.find(keys[i]), out));
     return Done{};
   }
 
@@ -192,8 +194,25 @@ class TaskRun {
     });
   }
 
-  Status score(size_t index, const Json& document, const Question& question, const Json& responses,
+  // For a metric with `all_of`: the lowest value of a run of documents, at its last one. A run that --limit
+  // cuts off has no value.
+  Result<bool> ends_run(const MetricOptions& metric, const EvalData& data, size_t index, size_t slot,
+                        double& value) {
+    if (metric.all_of.empty()) return true;
+    MAKAR_TRY(const Json run, metric.all_of.value(data.test[index]));
+    value = std::min(value, lowest_[slot]);
+    lowest_[slot] = value;
+    if (index + 1 < data.test.size()) {
+      MAKAR_TRY(const Json next, metric.all_of.value(data.test[index + 1]));
+      if (next == run) return false;
+    }
+    lowest_[slot] = kNone;
+    return true;
+  }
+
+  Status score(size_t index, const EvalData& data, const Question& question, const Json& responses,
                TaskResult& out) {
+    const Json& document = data.test[index];
     if (!fits(question, responses))
       return error_at(fmt::format("document {}", index),
                       "the cached responses do not have the form of {}; delete the cache to start again",
@@ -205,10 +224,14 @@ class TaskRun {
       }
       Json metrics = Json::object();
       for (size_t m = 0; m < task_.metrics.size(); ++m) {
-        const auto value = document_metric(task_.metrics[m], task_.output, question, filtered, document);
+        auto value = document_metric(task_.metrics[m], task_.output, question, filtered, document);
         if (!value.ok()) return value.error().in(fmt::format("document {}", index));
         if (!*value) continue;
-        values_[f * task_.metrics.size() + m].push_back(**value);
+        const size_t slot = f * task_.metrics.size() + m;
+        const auto ends = ends_run(task_.metrics[m], data, index, slot, (*value)->value);
+        if (!ends.ok()) return ends.error().in(fmt::format("document {}", index));
+        if (!*ends) continue;
+        values_[slot].push_back(**value);
         metrics[task_.metrics[m].shown()] = (*value)->json();
       }
       if (o_.samples)
@@ -256,7 +279,9 @@ class TaskRun {
   const EvalOptions& o_;
   EvalCache& cache_;
   std::string identity_;
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
   std::vector<std::vector<MetricValue>> values_;  // by filter and metric
+  std::vector<double> lowest_;                    // of the run of documents so far, for metrics with all_of
 };
 
 }  // namespace

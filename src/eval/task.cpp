@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "eval/sandbox.h"
+#include "eval/task_metrics.h"
 #include "eval/task_reader.h"
 
 namespace makar {
@@ -35,8 +36,8 @@ Status read_data(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(const auto given, in.map("dataset_kwargs"));
   if (given) {
     const TaskReader& data = *given;
-    MAKAR_CHECK_OK(data.only(
-        {"data_files", "columns", "joined_files", "shared_files", "sample_by", "field", "documents"}));
+    MAKAR_CHECK_OK(data.only({"data_files", "columns", "joined_files", "shared_files", "sample_by", "field",
+                              "explode", "documents"}));
     MAKAR_TRY(const auto files, data.lists("data_files"));
     for (const auto& [split, list] : files) task.data_files[split] = list;
     for (const auto& [key, fields] :
@@ -48,6 +49,7 @@ Status read_data(const TaskReader& in, EvalTask& task) {
       }
     }
     MAKAR_TRY(task.field, data.text("field", ""));
+    MAKAR_TRY(task.explode, data.text("explode", ""));
     MAKAR_TRY(const auto documents, data.maps("documents", 10'000));
     for (const TaskReader& one : documents) {
       MAKAR_TRY(Json document, one.json());
@@ -158,6 +160,7 @@ Status read_filters(const TaskReader& in, EvalTask& task) {
 // What only some metrics have.
 Status read_metric_fields(const TaskReader& in, MetricOptions& metric) {
   MAKAR_TRY(metric.where, in.field_template("where", true));
+  MAKAR_TRY(metric.all_of, in.field_template("all_of", true));
   MAKAR_TRY(metric.labels, in.field_template("labels", true));
   MAKAR_TRY(metric.against, in.field_template("against", true));
   MAKAR_TRY(metric.program, in.field_template("program"));
@@ -188,7 +191,7 @@ Status read_metrics(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(const auto given, in.maps("metric_list"));
   for (const TaskReader& one : given) {
     MAKAR_CHECK_OK(one.only({"metric", "aggregation", "higher_is_better", "ignore_case", "ignore_punctuation",
-                             "regexes_to_ignore", "alias", "where", "labels", "against", "program",
+                             "regexes_to_ignore", "alias", "where", "all_of", "labels", "against", "program",
                              "language", "seconds"}));
     MetricOptions metric;
     MAKAR_TRY(metric.name, one.text("metric", ""));
@@ -201,6 +204,8 @@ Status read_metrics(const TaskReader& in, EvalTask& task) {
     MAKAR_TRY(metric.regexes_to_ignore, one.regexes("regexes_to_ignore"));
     MAKAR_TRY(metric.alias, one.text("alias", ""));
     MAKAR_CHECK_OK(read_metric_fields(one, metric));
+    if (!metric.all_of.empty() && task_metric(task.output, metric.name).aggregation != Aggregation::kMean)
+      return one.error("all_of", fmt::format("{} is not a mean of documents", metric.name));
     if (int64_t k = 0; metric.name.starts_with("pass@")) {
       std::from_chars(metric.name.data() + 5, metric.name.data() + metric.name.size(), k);
       if (k > task.repeats)

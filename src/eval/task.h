@@ -20,6 +20,7 @@ struct MetricOptions {
   std::vector<Regex> regexes_to_ignore = {};
   std::string alias = {};      // the name in the results, if not that of the metric
   FieldTemplate where = {};    // only documents for which this is true
+  FieldTemplate all_of = {};   // consecutive documents with the same value count once, by the lowest of them
   FieldTemplate labels = {};   // of the choices: a list, or a text with commas
   FieldTemplate against = {};  // wrong answers that the right ones are compared with
   FieldTemplate program = {};  // pass@k: the program of a document and its `answer`
@@ -44,6 +45,7 @@ struct EvalTask {
       shared_files;               // field, file: the whole text in all documents
   bool lines = false;             // every line of a file is a document
   std::string field;              // documents are the list in this field of a file
+  std::string explode;            // a document for each item of the list in this field
   std::vector<Json> documents;    // test documents in the task file itself
   std::vector<SubTask> subtasks;  // none: the task is one
   std::string test_split = "test", fewshot_split;

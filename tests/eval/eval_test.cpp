@@ -173,6 +173,55 @@ metric_list: [{metric: squad_exact}, {metric: squad_f1}, {metric: exact_match}]
   EXPECT_EQ(score(results[0], "exact_match"), 0);
 }
 
+TEST_F(EvalTest, AFileIsSolvedIfAllItsInputsAre) {
+  // Five inputs in three files: the second file has one wrong output, the third is right.
+  write("d.jsonl", R"({"train":"t0","test":[{"in":"a","out":"1"},{"in":"b","out":"2"}]}
+{"train":"t1","test":[{"in":"c","out":"3"},{"in":"d","out":"4"}]}
+{"train":"t2","test":[{"in":"e","out":"5"}]}
+)");
+  model_.answers = {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "wrong"}, {"e", "5"}};
+  const std::string yaml = R"(
+task: files
+dataset_kwargs: {data_files: {test: d.jsonl}, explode: test}
+doc_to_text: "{{ train }}\n{{ test.in }}"
+doc_to_target: "{{ test.out }}"
+metric_list: [{metric: exact_match, alias: solved, all_of: document_number}, {metric: exact_match}]
+)";
+  options_.samples = true;
+  options_.batch = 2;
+  const auto all = run(task(yaml));
+  EXPECT_EQ(model_.contexts, (std::vector<std::string>{"t0\na", "t0\nb", "t1\nc", "t1\nd", "t2\ne"}));
+  EXPECT_EQ(all[0].documents, 5u);
+  EXPECT_DOUBLE_EQ(score(all[0], "exact_match"), 4.0 / 5);
+  EXPECT_DOUBLE_EQ(score(all[0], "solved"), 2.0 / 3);
+  // Values 1, 0, 1, each at the last input of its file.
+  EXPECT_NEAR(*all[0].scores[0].score.error, std::sqrt(2.0 / 3 / 2 / 3), 1e-12);
+  EXPECT_FALSE(all[0].samples[0].contains("solved"));
+  EXPECT_EQ(all[0].samples[3]["solved"], 0);
+  EXPECT_EQ(all[0].samples[4]["solved"], 1);
+  // A file that the limit cuts off does not count.
+  options_.limit = 3;
+  const auto three = run(task(yaml));
+  EXPECT_EQ(score(three[0], "solved"), 1);
+  EXPECT_EQ(score(three[0], "exact_match"), 1);
+  EXPECT_FALSE(three[0].samples[2].contains("solved"));
+
+  write("d.jsonl", "{\"train\":\"t\",\"test\":[]}\n");
+  auto cache = EvalCache::open("");
+  const auto empty = run_task(model_, task(yaml), options_, *cache);
+  ASSERT_FALSE(empty.ok());
+  EXPECT_NE(
+      empty.error().text().find("document 0: expected a list with one item or more in the field 'test'"),
+      std::string::npos)
+      << empty.error().text();
+  const auto corpus = parse_task(
+      "task: t\ndataset_kwargs: {documents: [{a: b}]}\ndoc_to_text: a\ndoc_to_target: a\n"
+      "metric_list: [{metric: bleu, all_of: a}]\n",
+      "t.yaml");
+  ASSERT_FALSE(corpus.ok());
+  EXPECT_NE(corpus.error().text().find("t.yaml:5"), std::string::npos) << corpus.error().text();
+}
+
 TEST_F(EvalTest, GroupsAreWeightedByDocuments) {
   write("x.csv", "1,2,A\n3,4,B\n");
   write("y.csv", "5,6,A\n7,8,A\n9,10,A\n");
