@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "base/xml.h"
 #include "data/record_reader.h"
 
 namespace makar {
@@ -197,58 +196,6 @@ std::string comparison_table(const std::vector<EvaluatedModel>& models,
   for (size_t i = 0; i < models.size(); ++i)
     out += fmt::format("{}: win rate {:.3f}\n", models[i].name, wins[i]);
   return out;
-}
-
-std::string comparison_svg(const std::vector<EvaluatedModel>& models,
-                           const std::vector<ComparedScore>& scores) {
-  static constexpr const char* kColours[] = {"#3366aa", "#cc5533", "#448844",
-                                             "#886699", "#997722", "#337788"};
-  constexpr double kLeft = 300, kWidth = 480, kRow = 22;
-  double low = 0, high = 0;
-  for (const ComparedScore& score : scores)
-    for (const auto& side : score.sides) {
-      const double reach = 1.959964 * side.error.value_or(0);
-      low = std::min(low, side.value - reach), high = std::max(high, side.value + reach);
-    }
-  if (high <= low) high = low + 1;
-  const auto x = [&](double value) { return kLeft + (value - low) / (high - low) * kWidth; };
-  const double height =
-      60 + kRow * static_cast<double>(scores.size()) + 18 * static_cast<double>(models.size());
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"820\" height=\"{:.0f}\" font-family=\"sans-serif\" "
-      "font-size=\"12\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      height);
-  for (int tick = 0; tick <= 5; ++tick) {
-    const double value = low + (high - low) * tick / 5;
-    out += fmt::format("<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"20\" y2=\"{1:.1f}\" stroke=\"#dddddd\"/>\n",
-                       x(value), 24 + kRow * static_cast<double>(scores.size()));
-    out += fmt::format("<text x=\"{:.1f}\" y=\"14\" text-anchor=\"middle\">{:.3g}</text>\n", x(value), value);
-  }
-  double y = 34;
-  for (const ComparedScore& score : scores) {
-    out += fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 10, y + 4,
-                       xml_escaped(score.task + " " + score.metric));
-    for (size_t i = 0; i < score.sides.size(); ++i) {
-      const auto& side = score.sides[i];
-      const double at = y + (static_cast<double>(i) - static_cast<double>(score.sides.size() - 1) / 2) * 5;
-      const double reach = 1.959964 * side.error.value_or(0);
-      const char* colour = kColours[i % std::size(kColours)];
-      out += fmt::format(
-          "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
-          "stroke-width=\"1.5\"/>\n",
-          x(side.value - reach), x(side.value + reach), at, at, colour);
-      out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", x(side.value), at,
-                         colour);
-    }
-    y += kRow;
-  }
-  for (size_t i = 0; i < models.size(); ++i, y += 18)
-    out += fmt::format(
-        "<circle cx=\"{:.0f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"/><text x=\"{:.0f}\" "
-        "y=\"{:.1f}\">{}</text>\n",
-        kLeft, y + 6, kColours[i % std::size(kColours)], kLeft + 10, y + 10, xml_escaped(models[i].name));
-  return out + "</svg>\n";
 }
 
 }  // namespace makar

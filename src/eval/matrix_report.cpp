@@ -132,43 +132,70 @@ std::string matrix_table(const std::vector<Json>& matrices) {
 }
 
 std::string matrix_svg(const std::vector<Json>& matrices) {
-  constexpr double kLeft = 300, kCell = 92, kRow = 24, kTop = 34;
+  constexpr double kCell = 92, kRow = 24, kTop = 60;
   const auto scenarios = scenarios_of(matrices);
   const auto& columns = matrix_columns();
-  const double width = kLeft + kCell * static_cast<double>(columns.size()) + 10;
-  const double height = kTop + kRow * static_cast<double>(scenarios.size() * matrices.size()) + 10;
+  const bool several = matrices.size() > 1;
+  double left = 100;  // about 6.6 pixels per byte of a label
+  for (const std::string& scenario : scenarios)
+    for (const Json& matrix : matrices)
+      left = std::max(
+          left, 20 + 6.6 * static_cast<double>(scenario.size() + (several ? name_of(matrix).size() + 2 : 0)));
+  const std::string title =
+      (several ? "Scenarios by metrics" : name_of(matrices[0])) + ": ↑ higher is better, ↓ lower is better";
+  const double width = std::max(left + kCell * static_cast<double>(columns.size()),
+                                20 + 7.7 * static_cast<double>(title.size())) +
+                       10;
+  const size_t rows = (scenarios.size() + several) * matrices.size();
+  const double height = kTop + kRow * static_cast<double>(rows) + 8 * static_cast<double>(scenarios.size());
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "
       "font-family=\"sans-serif\" "
-      "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      width, height);
+      "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+      "<text x=\"10\" y=\"22\" font-size=\"14\">{}</text>\n",
+      width, height + 10, xml_escaped(title));
   for (size_t c = 0; c < columns.size(); ++c)
-    out += fmt::format("<text x=\"{:.0f}\" y=\"20\" text-anchor=\"middle\">{} {}</text>\n",
-                       kLeft + kCell * (static_cast<double>(c) + 0.5), columns[c].name,
+    out += fmt::format("<text x=\"{:.0f}\" y=\"48\" text-anchor=\"middle\">{} {}</text>\n",
+                       left + kCell * (static_cast<double>(c) + 0.5), columns[c].name,
                        columns[c].higher_is_better ? "↑" : "↓");
   double y = kTop;
+  const auto label = [&](const std::string& what) {
+    out += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>\n", left - 8, y + 16,
+                       xml_escaped(what));
+  };
+  // Hue from red (0) through yellow to green (120 degrees).
+  const auto cell = [&](size_t column, const std::optional<double>& value, double good) {
+    const double x = left + kCell * static_cast<double>(column);
+    out += fmt::format(
+        "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"{}\"/>"
+        "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>\n",
+        x + 1, y + 1, kCell - 2, kRow - 2, value ? fmt::format("hsl({:.0f},60%,80%)", 120 * good) : "#eeeeee",
+        x + kCell / 2, y + 16, shown(value));
+  };
   for (const std::string& scenario : scenarios) {
     for (const Json& matrix : matrices) {
-      const std::string label = matrices.size() > 1 ? scenario + ", " + name_of(matrix) : scenario;
-      out += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8, y + 16,
-                         xml_escaped(label));
+      label(several ? scenario + ", " + name_of(matrix) : scenario);
       for (size_t c = 0; c < columns.size(); ++c) {
         const auto value = value_at(matrix, scenario, columns[c].name);
-        const double x = kLeft + kCell * static_cast<double>(c);
         double most = 0;
         for (const Json& other : matrices)
           most = std::max(most, value_at(other, scenario, columns[c].name).value_or(0));
-        // Hue from red (0) through yellow to green (120 degrees).
-        const std::string fill =
-            value ? fmt::format("hsl({:.0f},60%,80%)", 120 * goodness(columns[c], *value, most)) : "#eeeeee";
-        out += fmt::format(
-            "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"{}\"/>"
-            "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>\n",
-            x + 1, y + 1, kCell - 2, kRow - 2, fill, x + kCell / 2, y + 16, shown(value));
+        cell(c, value, value ? goodness(columns[c], *value, most) : 0);
       }
       y += kRow;
     }
+    y += several ? 8 : 0;
   }
+  if (several)
+    for (const Json& rates : matrix_win_rates(matrices)) {
+      label("win rate, " + rates["model"].get<std::string>());
+      for (size_t c = 0; c < columns.size(); ++c) {
+        const Json& rate = rates[columns[c].name];
+        const auto value = rate.is_number() ? std::optional<double>(rate.get<double>()) : std::nullopt;
+        cell(c, value, value.value_or(0));
+      }
+      y += kRow;
+    }
   return out + "</svg>\n";
 }
 

@@ -226,13 +226,12 @@ Result<Evaluation> evaluate_ter(const Segments& segments, const TerText& text) {
   for (size_t i = 0; i < segments.size(); ++i) {
     WorkBudget work(kSegmentWork);
     WordIds ids;
-    const auto words = [&](const std::string& line) {
-      return ids.of(split_words(text, without_end_blanks(line)));
-    };
-    const auto hyp = words(segments[i].hypothesis);
+    const auto words = [&](const std::string& line) { return split_words(text, without_end_blanks(line)); };
+    const auto hyp = ids.of(words(segments[i].hypothesis));
     double edits = INFINITY, lengths = 0;
     for (const std::string& line : segments[i].references) {
-      const auto ref = words(line);
+      // sacrebleu normalizes references twice.
+      const auto ref = ids.of(words(fmt::format("{}", fmt::join(words(line), " "))));
       const auto one = ter_edits(hyp, ref, work);
       if (!one.ok()) return one.error().in(segment_place(i));
       edits = std::min(edits, static_cast<double>(*one));
