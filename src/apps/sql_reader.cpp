@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 
+#include "apps/sql_functions.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/utf8.h"
@@ -19,8 +19,7 @@
 namespace makar {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr int kInstructionsPerCheck = 1000;
+constexpr int kInstructionsPerCheck = 100;
 constexpr int kLongestStatement = 64 << 10;
 constexpr size_t kLongestCsv = size_t{1} << 28;
 
@@ -99,6 +98,11 @@ bool is_number(const std::string& text, double& value) {
 
 }  // namespace
 
+SqlReader::SqlReader(std::unique_ptr<sqlite3, Close> connection, std::string path)
+    : work_(connection ? std::make_shared<SqlWork>() : nullptr),
+      connection_(std::move(connection)),
+      path_(std::move(path)) {}
+
 void SqlReader::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
 
 void SqlReader::lock_down() const {
@@ -106,11 +110,12 @@ void SqlReader::lock_down() const {
   sqlite3_db_config(c, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(c, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(c, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, nullptr);
-  sqlite3_exec(c, "PRAGMA query_only=1; PRAGMA cell_size_check=1; PRAGMA mmap_size=0", nullptr, nullptr,
-               nullptr);
+  sqlite3_exec(c,
+               "PRAGMA query_only=1; PRAGMA cell_size_check=1; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY",
+               nullptr, nullptr, nullptr);
   sqlite3_limit(c, SQLITE_LIMIT_SQL_LENGTH, kLongestStatement);
   sqlite3_limit(c, SQLITE_LIMIT_LENGTH, 4 << 20);
-  sqlite3_limit(c, SQLITE_LIMIT_COLUMN, 500);
+  sqlite3_limit(c, SQLITE_LIMIT_COLUMN, 2000);
   sqlite3_limit(c, SQLITE_LIMIT_EXPR_DEPTH, 200);
   sqlite3_limit(c, SQLITE_LIMIT_COMPOUND_SELECT, 50);
   sqlite3_limit(c, SQLITE_LIMIT_VDBE_OP, 100000);
@@ -118,6 +123,7 @@ void SqlReader::lock_down() const {
   sqlite3_limit(c, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_limit(c, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
   sqlite3_limit(c, SQLITE_LIMIT_WORKER_THREADS, 0);
+  work_->bound_functions(c);
   sqlite3_set_authorizer(c, authorize, nullptr);
 }
 
@@ -156,8 +162,9 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
   for (size_t i = 0; i < width; ++i) {
     for (size_t r = 1; r < rows.size(); ++r)
       if (!rows[r][i].empty() && !is_number(rows[r][i], number)) numeric[i] = false;
-    const bool repeated =
-        std::count(rows[0].begin(), rows[0].begin() + static_cast<std::ptrdiff_t>(i), rows[0][i]) > 0;
+    const bool repeated = std::any_of(
+        rows[0].begin(), rows[0].begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const std::string& other) { return sqlite3_stricmp(other.c_str(), rows[0][i].c_str()) == 0; });
     if (rows[0][i].empty() || repeated) rows[0][i] = fmt::format("column_{}", i + 1);
     columns += fmt::format("{}{} {}", i ? ", " : "", identifier(rows[0][i]), numeric[i] ? "NUMERIC" : "TEXT");
     marks += i ? ", ?" : "?";
@@ -194,22 +201,18 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
 
 Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& limits) const {
   sqlite3* c = connection_.get();
-  struct Work {
-    Clock::time_point deadline;
-    bool late = false;
-  } work{Clock::now() + std::chrono::microseconds(static_cast<int64_t>(limits.seconds * 1e6))};
-  const auto stop = [](void* data) -> int {
-    auto* w = static_cast<Work*>(data);
-    w->late = w->late || Clock::now() > w->deadline;
-    return w->late;
-  };
-  sqlite3_progress_handler(c, kInstructionsPerCheck, stop, &work);
+  work_->begin(limits.seconds);
+  const auto stop = [](void* work) -> int { return static_cast<SqlWork*>(work)->over(); };
+  sqlite3_progress_handler(c, kInstructionsPerCheck, stop, work_.get());
   struct Release {
     sqlite3* connection;
     ~Release() { sqlite3_progress_handler(connection, 0, nullptr, nullptr); }
   } release{c};
   const auto failed = [&]() -> Error {
-    if (work.late) return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
+    if (work_->late()) return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
+    if (work_->large())
+      return error_of(Error::Kind::kLimit, "SQL", "took more than {} MiB of memory",
+                      SqlWork::kMostMemory >> 20);
     return error_at("SQL", "{}", quote(sqlite3_errmsg(c), 400));
   };
   if (sql.find('\0') != std::string::npos) return error_at("SQL", "has a zero byte");
@@ -233,7 +236,7 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
     const int code = sqlite3_step(raw);
     if (code == SQLITE_DONE) return out;
     if (code != SQLITE_ROW) return failed();
-    if (static_cast<int64_t>(out.rows.size()) >= limits.rows || bytes > limits.bytes) {
+    if (static_cast<int64_t>(out.rows.size()) >= limits.rows) {
       out.more = true;
       return out;
     }
@@ -241,6 +244,12 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
     for (int i = 0; i < width; ++i) {
       row.push_back(text_of(raw, i));
       bytes += static_cast<int64_t>(row.back().size()) + 32;
+      if (bytes <= limits.bytes) continue;
+      if (out.rows.size() == 1)
+        return error_of(Error::Kind::kLimit, "SQL", "a row has more than {} bytes", limits.bytes);
+      out.rows.pop_back();
+      out.more = true;
+      return out;
     }
   }
 }

@@ -12,6 +12,7 @@ struct sqlite3;
 namespace makar {
 
 class Postgres;
+class SqlWork;
 
 struct SqlLimits {
   int64_t rows = 1000;
@@ -34,8 +35,8 @@ struct SqlTable {
 
 // SQLite itself enforces this, not a check of the text: the file is opened read-only, an authorizer allows
 // reading tables and calling functions without side effects and denies everything else (writing, ATTACH,
-// PRAGMA, extensions), and work, time, rows and sizes are limited. PostgreSQL: sql_postgres.cpp says how. One
-// thread at a time.
+// PRAGMA, extensions), and work, time, memory, rows and sizes are limited. PostgreSQL: sql_postgres.cpp says
+// how. One thread at a time.
 class SqlReader {
  public:
   // A SQLite file, or the address of a PostgreSQL database (postgresql://...).
@@ -62,10 +63,10 @@ class SqlReader {
   struct Close {
     void operator()(sqlite3* connection) const;
   };
-  SqlReader(std::unique_ptr<sqlite3, Close> connection, std::string path)
-      : connection_(std::move(connection)), path_(std::move(path)) {}
+  SqlReader(std::unique_ptr<sqlite3, Close> connection, std::string path);
   void lock_down() const;
   Result<SqlResult> execute(const std::string& statement, const SqlLimits& limits) const;
+  std::shared_ptr<SqlWork> work_;               // of SQLite; destroyed after the connection
   std::unique_ptr<sqlite3, Close> connection_;  // null: PostgreSQL
   std::shared_ptr<const Postgres> postgres_;
   std::string path_;

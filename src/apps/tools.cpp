@@ -14,6 +14,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kPageBytes = size_t{2} << 20;
+constexpr size_t kLongestUrl = 2048;
 constexpr int64_t kRows = 50, kOutputBytes = 20000;
 
 std::string rows_text(const SqlResult& result) {
@@ -71,6 +72,7 @@ Result<Tool> sql_tool(std::shared_ptr<SqlReader> database) {
 Result<std::string> host_of(const std::string& url) {
   const size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
   if (scheme == 0) return error_at("url", "expected http:// or https://, got {}", quote(url));
+  if (url.size() > kLongestUrl) return error_at("url", "is longer than {} bytes", kLongestUrl);
   for (const char c : url)
     if (static_cast<unsigned char>(c) <= ' ' || c == '\\' || static_cast<unsigned char>(c) >= 0x7F)
       return error_at("url", "blanks, backslashes and characters beyond ASCII must be escaped");

@@ -25,7 +25,7 @@ struct AskCommand {
   RankFlags rank;
   SearchFlags search;
   AskOptions ask;
-  std::string index, collection = kDefaultCollection, rerank, eval, judge;
+  std::string index, collection = kDefaultCollection, eval, judge;
   std::vector<std::string> words;
   std::string style = "stuff";
   bool json = false, rewrite = false;
@@ -70,20 +70,22 @@ struct Retrieval {
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<Reranker> reranker;
   size_t k = 0, candidates = 0;
+  RerankOptions reranking;
 
   static Result<Retrieval> open(AskCommand& c, Device& device) {
     Retrieval out;
     MAKAR_TRY(out.searcher, c.search.open(c.index, c.collection, c.model.device, c.model.threads));
-    if (!c.rerank.empty()) {
-      MAKAR_TRY(out.reranker, Reranker::open(resolve_model(c.rerank), device));
+    if (!c.search.rerank.empty()) {
+      MAKAR_TRY(out.reranker, Reranker::open(resolve_model(c.search.rerank), device));
     }
-    out.k = c.search.options.k, out.candidates = c.search.options.candidates;
+    out.k = c.search.options.k, out.candidates = std::max(out.k, c.search.options.candidates);
+    out.reranking = c.search.reranking;
     return out;
   }
   Result<std::vector<SearchHit>> operator()(const std::string& question) const {
     if (!reranker) return searcher->search(question);
     MAKAR_TRY(auto hits, searcher->search(question, candidates));
-    MAKAR_CHECK_OK(reranker->rerank(question, hits));
+    MAKAR_CHECK_OK(reranker->rerank(question, hits, reranking));
     if (hits.size() > k) hits.resize(k);
     return hits;
   }
@@ -305,7 +307,6 @@ int run_ask(const std::vector<std::string>& arguments) {
   declare_device(options, c.model.device);
   c.model.declare_chat(options);
   c.search.declare(options, 4, "--embed-model");
-  options.add("--rerank", &c.rerank, "a cross-encoder or decoder that reorders the candidates", "PATH");
   options.add("--min-relevance", &c.ask.min_relevance,
               "use only chunks that have at least this share of the question's terms, or this cosine", "X");
   options.add(

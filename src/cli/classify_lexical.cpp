@@ -10,10 +10,12 @@
 
 #include "base/file.h"
 #include "base/progress.h"
+#include "cli/classify_output.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "data/datasets.h"
+#include "data/schema.h"
 #include "lexical/hmm.h"
 #include "lexical/text_classifier.h"
 #include "lexical/toxicity.h"
@@ -237,9 +239,9 @@ std::string lexical_model(const std::vector<std::string>& arguments) {
 }
 
 int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
-  std::string path, text;
-  std::vector<std::string> files;
-  bool jsonl = false, perspective = false;
+  std::string path;
+  ClassifyOutput output;
+  bool perspective = false;
   std::vector<std::string> benign;
   Options options(
       "classify run",
@@ -247,9 +249,7 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
       "echo 'a fine film' | makar classify run sentiment.json");
   Options::Option& model = options.add("-m --model", &path, "file of the classifier", "FILE");
   model.place = "MODEL";
-  options.add("--text", &text, "the text; lines of standard input if there is none", "TEXT");
-  options.add("-f --file", &files, "read one text per line from a file", "FILE");
-  options.add("--jsonl", &jsonl, "lines are JSON: {\"text\"}");
+  output.declare(options, "lines are JSON: {\"text\"} or two texts, as {\"sentence1\", \"sentence2\"}");
   options.add(
       "--perspective", &perspective,
       "print scores of toxicity in the form of the Perspective API: a label that is not harmless is toxic");
@@ -286,40 +286,32 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
     if (!read.ok()) return report(read.error());
     toxicity = std::move(*read);
   }
-  const auto answer = [&](const std::string& line) -> Json {
-    if (toxicity) return toxicity->perspective(line);
-    if (cnn) {
-      const std::vector<double> scores = cnn->classify({line}, *device)[0];
-      const auto best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-      return {{"label", cnn->labels()[best]}, {"score", scores[best]}};
-    }
-    if (tagger) {
-      WordSplitter splitter({});
-      const auto& views = splitter.split(line);
-      const std::vector<std::string> words(views.begin(), views.end());
-      return {{"tokens", words}, {"tags", tagger->tag(words)}};
-    }
-    const auto found = classifier->classify(line);
-    return {{"label", classifier->labels()[found.label]}, {"score", found.scores[found.label]}};
+  const auto answer = [&](const std::string& line) -> ClassAnswer {
+    if (toxicity) return {toxicity->perspective(line), {}};
+    if (cnn) return {{}, cnn->classify({line}, *device)[0]};
+    if (classifier) return {{}, classifier->classify(line).scores};
+    WordSplitter splitter({});
+    const auto& views = splitter.split(line);
+    const std::vector<std::string> words(views.begin(), views.end());
+    return {{{"tokens", words}, {"tags", tagger->tag(words)}}, {}};
   };
-  const auto print = [&](const std::string& line, size_t number) {
-    std::string in = line;
-    if (jsonl) {
-      const auto record = parse_json(line, "", {size_t{16} << 20, 64});
-      if (!record.ok()) return print_out(error_line(record.error(), number));
-      if (!record->is_object() || !record->contains("text") || !(*record)["text"].is_string())
-        return print_out(error_line(error_at("", "expected {{\"text\"}}"), number));
-      in = (*record)["text"].get<std::string>();
+  const auto all = [&](const std::vector<Json>& records) {
+    std::vector<Result<ClassAnswer>> out;
+    for (const Json& record : records) {
+      const auto pair = text_pair_fields(record);
+      const Json* text = pair.first ? pair.first : text_field(record);
+      if (!text || !text->is_string())
+        out.emplace_back(error_at("", "expected {{\"text\"}}"));
+      else
+        out.emplace_back(
+            answer(text->get<std::string>() + (pair.second ? "\n" + pair.second->get<std::string>() : "")));
     }
-    return print_out(answer(in).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    return out;
   };
-  if (!text.empty()) return print(text, 1) ? 0 : 1;
-  const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
-    for (size_t i = 0; i < lines.size(); ++i)
-      if (!print(std::string(lines[i]), first + i)) return false;
-    return true;
-  });
-  return status.ok() ? 0 : report(status.error());
+  return output.run({cnn          ? cnn->labels()
+                     : classifier ? classifier->labels()
+                                  : std::vector<std::string>{}},
+                    all);
 }
 
 }  // namespace makar

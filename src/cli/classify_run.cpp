@@ -1,12 +1,13 @@
-// makar classify run: classifies lines of text in batches.
+// makar classify run: classifies texts in batches.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <sstream>
 
+#include "cli/classify_output.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "data/schema.h"
 #include "infer/read_job.h"
 #include "llm/classify.h"
 #include "train/classify.h"
@@ -14,12 +15,8 @@
 namespace makar {
 namespace {
 
-Json label_of(const float* row, int64_t n, const std::vector<std::string>& names) {
-  double sum = 0;
-  const float most = *std::max_element(row, row + n);
-  for (int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(row[i] - most));
-  const int64_t best = std::max_element(row, row + n) - row;
-  return {{"label", names[static_cast<size_t>(best)]}, {"score", 1.0 / sum}};
+std::string best_label(const float* row, int64_t n, const std::vector<std::string>& names) {
+  return names[static_cast<size_t>(std::max_element(row, row + n) - row)];
 }
 
 // One parsed input line: its tokens, and for tagging its words with the first token of each.
@@ -48,16 +45,21 @@ Result<Asked> read_words(const Json& record, const Tokenizer& tokenizer, int64_t
 Result<Asked> read_text(const Json& record, const Tokenizer& tokenizer, int64_t most, bool question) {
   EncodeOptions o;
   o.add_special = true, o.truncation = Truncation{static_cast<size_t>(most)};
-  const Json* text = text_field(record);
+  const auto pair = text_pair_fields(record);
+  const Json* text = pair.first ? pair.first : text_field(record);
   const auto is_text = [&](const char* key) { return record.contains(key) && record[key].is_string(); };
   if (question && !(is_text("question") && is_text("context")))
     return error_at("", "expected {{\"question\", \"context\"}}");
   if (!question && (!text || !text->is_string())) return error_at("", "expected a text");
   if (question) o.truncation->strategy = Truncation::Strategy::kOnlySecond;
   const auto encode = [&] {
-    return question ? tokenizer.encode_pair(record["question"].get_ref<const std::string&>(),
-                                            record["context"].get_ref<const std::string&>(), o)
-                    : tokenizer.encode(text->get_ref<const std::string&>(), o);
+    if (question)
+      return tokenizer.encode_pair(record["question"].get_ref<const std::string&>(),
+                                   record["context"].get_ref<const std::string&>(), o);
+    if (pair.first)
+      return tokenizer.encode_pair(pair.first->get_ref<const std::string&>(),
+                                   pair.second->get_ref<const std::string&>(), o);
+    return tokenizer.encode(text->get_ref<const std::string&>(), o);
   };
   MAKAR_TRY(const Encoding e, encode());
   Asked asked;
@@ -70,57 +72,52 @@ Result<Asked> read_text(const Json& record, const Tokenizer& tokenizer, int64_t 
   return asked;
 }
 
-// One line of input: a text, or JSON {"text"}, {"tokens"}, {"question", "context"}.
-Result<Asked> read_line(const LanguageModel& language, const std::string& line, bool jsonl) {
-  Json record = {{"text", line}};
-  if (jsonl) {
-    MAKAR_TRY(record, parse_json(line, "", {size_t{16} << 20, 64}));
-    if (!record.is_object()) return error_at("", "a record must be an object");
-  }
+// A record: {"text"}, two texts, {"tokens"}, or {"question", "context"}.
+Result<Asked> read_record(const LanguageModel& language, const Json& record) {
   const ModelSpec& spec = language.spec();
   const int64_t most = spec.max_positions > 0 ? spec.max_positions : 4096;
   if (spec.head.kind == HeadKind::kTokenClass) return read_words(record, language.tokenizer(), most);
   return read_text(record, language.tokenizer(), most, spec.head.kind == HeadKind::kQuestion);
 }
 
-Json answer_of(const ModelSpec& spec, const Asked& asked, const std::map<std::string, Tensor>& outputs,
-               const std::vector<std::string>& names) {
+ClassAnswer answer_of(const ModelSpec& spec, const Asked& asked, const std::map<std::string, Tensor>& outputs,
+                      const std::vector<std::string>& names) {
   if (spec.head.kind == HeadKind::kQuestion) {
     const auto list = [&](const char* name) {
       const Tensor logits = outputs.at(name).host();
       return std::vector<float>(logits.f32(), logits.f32() + asked.text.ids.size());
     };
-    return {{"answer", best_answer({&asked.text, 1}, {list("start_logits")}, {list("end_logits")})}};
+    return {{{"answer", best_answer({&asked.text, 1}, {list("start_logits")}, {list("end_logits")})}}, {}};
   }
   const Tensor logits = outputs.at("logits").host();
   const int64_t classes = logits.dim(1);
-  if (classes == 1) return {{"score", logits.f32()[0]}};
-  if (spec.head.kind != HeadKind::kTokenClass) return label_of(logits.f32(), classes, names);
+  if (classes == 1) return {{{"score", logits.f32()[0]}}, {}};
+  if (spec.head.kind != HeadKind::kTokenClass)
+    return {{}, class_probabilities({logits.f32(), logits.f32() + classes}, is_multi_label(spec))};
   Json tags = Json::array();
-  for (const int64_t f : asked.first)
-    tags.push_back(label_of(logits.f32() + f * classes, classes, names)["label"]);
-  return {{"tokens", asked.words}, {"tags", tags}};
+  for (const int64_t f : asked.first) tags.push_back(best_label(logits.f32() + f * classes, classes, names));
+  return {{{"tokens", asked.words}, {"tags", tags}}, {}};
 }
 
-// Batches all lines that have arrived through the engine.
+// Runs batches of records through the engine.
 class Runner {
  public:
-  Runner(const LanguageModel& language, Device& device, bool jsonl)
-      : language_(language), device_(device), jsonl_(jsonl), names_(label_names(language.spec())) {
+  Runner(const LanguageModel& language, Device& device)
+      : language_(language), device_(device), names_(label_names(language.spec())) {
     EngineOptions o;
     o.step_tokens = 2048, o.share_prefixes = false;
     engine_.emplace(language.model(), device, o);
   }
 
-  bool run(const std::vector<std::string_view>& lines, size_t number) {
+  std::vector<Result<ClassAnswer>> run(const std::vector<Json>& records) {
     struct Work {
       Result<Asked> asked;
       Batch batch;
       std::shared_ptr<ReadJob> job;
     };
     std::vector<Work> all;
-    for (const std::string_view line : lines) {
-      Work& work = all.emplace_back(Work{read_line(language_, std::string(line), jsonl_), {}, nullptr});
+    for (const Json& record : records) {
+      Work& work = all.emplace_back(Work{read_record(language_, record), {}, nullptr});
       if (!work.asked.ok()) continue;
       work.batch = batch_of(language_.model(), {&work.asked->text, 1});
       work.job = std::make_shared<ReadJob>(work.batch.tokens, work.batch.types);
@@ -128,27 +125,23 @@ class Runner {
     }
     engine_->run();
     Context ctx{device_};
-    for (size_t i = 0; i < all.size(); ++i) {
-      Work& work = all[i];
+    std::vector<Result<ClassAnswer>> out;
+    for (Work& work : all) {
       if (work.asked.ok() && work.job->error) work.asked = *work.job->error;
-      std::string out;
-      if (work.asked.ok())
-        out = dump(answer_of(
-                  language_.spec(), *work.asked,
-                  language_.model().outputs(ctx, work.job->states().to(device_.memory()), work.batch),
-                  names_)) +
-              "\n";
-      else
-        out = error_line(work.asked.error(), number + i);
-      if (!print_out(out)) return false;
+      if (!work.asked.ok()) {
+        out.emplace_back(work.asked.error());
+        continue;
+      }
+      const Tensor states = work.job->states().to(device_.memory());
+      out.emplace_back(answer_of(language_.spec(), *work.asked,
+                                 language_.model().outputs(ctx, states, work.batch), names_));
     }
-    return true;
+    return out;
   }
 
  private:
   const LanguageModel& language_;
   Device& device_;
-  bool jsonl_;
   std::vector<std::string> names_;
   std::optional<Engine> engine_;
 };
@@ -157,9 +150,7 @@ class Runner {
 
 int run_classify_lines(const std::vector<std::string>& arguments) {
   ModelOptions model;
-  std::string text;
-  std::vector<std::string> files;
-  bool jsonl = false;
+  ClassifyOutput output;
   Options options(
       "classify run",
       "Classify texts, tag tokens or answer questions: one result per line. Files of --method have "
@@ -167,10 +158,9 @@ int run_classify_lines(const std::vector<std::string>& arguments) {
       "echo 'a fine film' | makar classify run MODEL");
   model.declare(options, "MODEL");
   declare_device(options, model.device);
-  options.group("Text");
-  options.add("--text", &text, "the text; lines of standard input if there is none", "TEXT");
-  options.add("-f --file", &files, "read one text per line from a file", "FILE");
-  options.add("--jsonl", &jsonl, "lines are JSON: {\"text\"}, {\"tokens\"} or {\"question\", \"context\"}");
+  output.declare(options,
+                 "lines are JSON: {\"text\"}, {\"sentence1\", \"sentence2\"}, {\"tokens\"} or {\"question\", "
+                 "\"context\"}");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto compute = model.open_device();
   if (!compute.ok()) return report(compute.error());
@@ -183,18 +173,9 @@ int run_classify_lines(const std::vector<std::string>& arguments) {
                            language->spec().architecture));
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  Runner runner(*language, device, jsonl);
-  if (!text.empty()) return runner.run({text}, 1), 0;
-  constexpr size_t kTogether = 64;
-  const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
-    for (size_t i = 0; i < lines.size(); i += kTogether)
-      if (!runner.run({lines.begin() + static_cast<int64_t>(i),
-                       lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kTogether))},
-                      first + i))
-        return false;
-    return true;
-  });
-  return status.ok() ? 0 : report(status.error());
+  Runner runner(*language, device);
+  return output.run({label_names(language->spec()), is_multi_label(language->spec())},
+                    [&](const std::vector<Json>& records) { return runner.run(records); });
 }
 
 }  // namespace makar

@@ -52,6 +52,11 @@ void SearchFlags::declare(Options& o, int64_t default_k, const char* model_flag)
   o.add("--candidates", &candidates, "number of chunks per ranking that are fused or reranked", "N");
   o.add("--ef", &options.ef, "candidates of a search in the HNSW graph", "N");
   o.add("--exact", &options.exact, "compare with every vector even if the index has a graph");
+  o.add("--rerank", &rerank, "a cross-encoder or decoder that reorders the candidates", "PATH");
+  o.add("--rerank-top", &rerank_top,
+        "rerank only this many chunks, the others follow in their order; 0 for all candidates", "N");
+  o.add("--rerank-weight", &reranking.weight,
+        "share of the reranker's score, 0 to 1; the rest is the score of the search", "X");
   o.add(model_flag, &model, "model that embeds the queries; the collection's own if not set", "PATH");
 }
 
@@ -68,6 +73,11 @@ Status SearchFlags::check() {
   MAKAR_CHECK_OK(bounded("--b", options.sparse.b, 0, 1));
   MAKAR_CHECK_OK(bounded("--rrf-k", options.rrf_k, 0, 1e6));
   MAKAR_CHECK_OK(bounded("--weight", options.weight, 0, 1));
+  MAKAR_CHECK_OK(bounded("--rerank-top", static_cast<double>(rerank_top), 0, 100000));
+  MAKAR_CHECK_OK(bounded("--rerank-weight", reranking.weight, 0, 1));
+  if (rerank.empty() && (rerank_top > 0 || reranking.weight != 1))
+    return error_at(rerank_top > 0 ? "--rerank-top" : "--rerank-weight", "has no effect without --rerank");
+  reranking.top = static_cast<size_t>(rerank_top > 0 ? rerank_top : candidates);
   options.k = static_cast<size_t>(k), options.candidates = static_cast<size_t>(candidates);
   if (!mode.empty()) {
     MAKAR_TRY(options.mode, parse_search_mode(mode, "--mode"));

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "cli/model_options.h"
 #include "llm/embed.h"
+#include "retrieval/rerank.h"
 #include "retrieval/searcher.h"
 
 namespace makar {
@@ -34,7 +35,9 @@ struct SearchFlags {
   SearchOptions options;
   std::string mode, sparse = "bm25", fusion = "rrf";
   std::vector<std::string> where;
-  int64_t k = 10, candidates = 100;
+  int64_t k = 10, candidates = 100, rerank_top = 0;
+  std::string rerank;  // model that reorders
+  RerankOptions reranking;
   std::string model;  // of the queries; empty: the one of the collection
   void declare(Options& options, int64_t default_k, const char* model_flag);
   // Parses names and checks bounds. Errors are bad usage.

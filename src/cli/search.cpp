@@ -18,8 +18,7 @@ namespace makar {
 namespace {
 
 struct SearchCommand {
-  std::string index, collection = kDefaultCollection, device = "cpu", eval, split = "test", trec, rerank,
-                     negatives;
+  std::string index, collection = kDefaultCollection, device = "cpu", eval, split = "test", trec, negatives;
   std::vector<std::string> words, files;
   SearchFlags search;
   int64_t threads = 0, depth = 1000;
@@ -69,12 +68,12 @@ bool print_hits(const std::string& query, const std::vector<SearchHit>& hits, bo
   return print_out(out);
 }
 
-// The hits of a query, reordered if there is a reranker.
+// At least k hits of a query, reordered if there is a reranker.
 Result<std::vector<SearchHit>> find(const SearchCommand& c, Searcher& searcher, Reranker* reranker,
-                                    const std::string& query) {
-  if (!reranker) return searcher.search(query);
-  MAKAR_TRY(auto hits, searcher.search(query, std::max(c.search.options.candidates, c.search.options.k)));
-  MAKAR_CHECK_OK(reranker->rerank(query, hits));
+                                    const std::string& query, size_t k) {
+  if (!reranker) return searcher.search(query, k);
+  MAKAR_TRY(auto hits, searcher.search(query, std::max(c.search.options.candidates, k)));
+  MAKAR_CHECK_OK(reranker->rerank(query, hits, c.search.reranking));
   return hits;
 }
 
@@ -83,7 +82,7 @@ using RankedNames = std::vector<std::pair<std::string, double>>;
 Result<RankedNames> find_documents(const SearchCommand& c, Searcher& searcher, Reranker* reranker,
                                    const std::string& query) {
   if (!reranker) return searcher.search_documents(query, static_cast<size_t>(c.depth));
-  MAKAR_TRY(const auto hits, find(c, searcher, reranker, query));
+  MAKAR_TRY(const auto hits, find(c, searcher, reranker, query, static_cast<size_t>(c.depth)));
   RankedNames out;
   for (const SearchHit& hit : hits)
     if (std::none_of(out.begin(), out.end(), [&](const auto& one) { return one.first == hit.chunk.name; }))
@@ -187,7 +186,6 @@ int run_search(const std::vector<std::string>& arguments) {
       false;
   options.add("-f --file", &c.files, "read one query per line from a file", "FILE");
   c.search.declare(options, 10, "-m --model");
-  options.add("--rerank", &c.rerank, "a cross-encoder or decoder that reorders the candidates", "PATH");
   options.group("Evaluation");
   options.add("--eval", &c.eval, "measure on the queries of a BEIR folder or of Cranfield", "DIR");
   options.add("--split", &c.split, "split of a BEIR dataset: the file qrels/NAME.tsv", "NAME");
@@ -215,18 +213,18 @@ int run_search(const std::vector<std::string>& arguments) {
   if (!searcher.ok()) return report(searcher.error());
   std::unique_ptr<Device> device;
   std::unique_ptr<Reranker> reranker;
-  if (!c.rerank.empty()) {
+  if (!c.search.rerank.empty()) {
     auto compute = open_compute(c.device, c.threads);
     if (!compute.ok()) return report(compute.error());
     device = std::move(*compute);
-    auto opened = Reranker::open(resolve_model(c.rerank), *device);
+    auto opened = Reranker::open(resolve_model(c.search.rerank), *device);
     if (!opened.ok()) return report(opened.error());
     reranker = std::move(*opened);
   }
   if (!c.negatives.empty()) return mine_negatives(c, **searcher);
   if (!c.eval.empty()) return evaluate(c, **searcher, reranker.get());
   const auto answer = [&](const std::string& query) -> Status {
-    MAKAR_TRY(auto hits, find(c, **searcher, reranker.get(), query));
+    MAKAR_TRY(auto hits, find(c, **searcher, reranker.get(), query, c.search.options.k));
     if (hits.size() > c.search.options.k) hits.resize(c.search.options.k);
     if (!print_hits(query, hits, c.json))
       return error_of(Error::Kind::kIo, "standard output", "cannot write");

@@ -32,15 +32,20 @@ constexpr Row kRows[] = {
 // The accepted names of one field, the standard one first.
 using Names = std::vector<const char*>;
 const Names kTextNames = {"text", "sentence", "content", "review", "document", "body", "comment", "tweet"};
-const Names kLabelNames = {"label", "labels", "class", "category", "sentiment",
-                           "score", "rating", "stars", "topic",    "intent"};
+const Names kLabelNames = {"label",  "gold_label", "labels", "class",  "category",     "sentiment", "score",
+                           "rating", "stars",      "topic",  "intent", "is_duplicate", "Quality"};
+// Two texts with one label: the columns of GLUE and SNLI, and of rerankers.
+constexpr std::pair<const char*, const char*> kPairNames[] = {
+    {"sentence1", "sentence2"}, {"sentence_1", "sentence_2"}, {"premise", "hypothesis"},
+    {"question1", "question2"}, {"question", "sentence"},     {"#1 String", "#2 String"},
+    {"query", "passage"}};
+const Names kSecondNames = {"text2", "text_pair", "sentence2", "sentence_2"};  // next to a text
 const Names kTagNames = {"ner_tags", "pos_tags", "tags", "upos", "labels"};
 const Names kSourceNames = {"source", "src"}, kTargetNames = {"target", "tgt"};
-const Names kOtherNames = {"messages", "conversations", "instruction", "input",    "output",
-                           "prompt",   "completion",    "response",    "chosen",   "rejected",
-                           "anchor",   "positive",      "negative",    "question", "context",
-                           "answers",  "answer",        "tokens",      "system",   "ranks",
-                           "text2",    "text_pair",     "sentence2",   "id",       "idx"};
+const Names kOtherNames = {"messages",   "conversations", "instruction", "input",    "output", "prompt",
+                           "completion", "response",      "chosen",      "rejected", "anchor", "positive",
+                           "negative",   "question",      "context",     "answers",  "answer", "tokens",
+                           "system",     "ranks",         "id",          "idx"};
 
 const Json* field_of(const Json& record, const Names& names) {
   if (!record.is_object()) return nullptr;
@@ -105,6 +110,16 @@ const Json* field(const Json& record, std::initializer_list<const char*> names) 
   return field_of(record, names);
 }
 
+std::pair<const Json*, const Json*> text_pair_fields(const Json& record) {
+  for (const auto& [first, second] : kPairNames) {
+    const Json *a = field(record, {first}), *b = field(record, {second});
+    if (a && b && a->is_string() && b->is_string()) return {a, b};
+  }
+  const Json *a = text_field(record), *b = field_of(record, kSecondNames);
+  if (a && b && a->is_string() && b->is_string()) return {a, b};
+  return {nullptr, nullptr};
+}
+
 const Json* text_field(const Json& record) { return field_of(record, kTextNames); }
 const Json* label_field(const Json& record) { return field_of(record, kLabelNames); }
 const Json* tags_field(const Json& record) { return field_of(record, kTagNames); }
@@ -113,10 +128,11 @@ const Json* target_field(const Json& record) { return field_of(record, kTargetNa
 
 bool is_field_name(const std::string& name) {
   for (const Names* names :
-       {&kTextNames, &kLabelNames, &kTagNames, &kSourceNames, &kTargetNames, &kOtherNames})
+       {&kTextNames, &kSecondNames, &kLabelNames, &kTagNames, &kSourceNames, &kTargetNames, &kOtherNames})
     for (const char* known : *names)
       if (name == known) return true;
-  return false;
+  return std::any_of(std::begin(kPairNames), std::end(kPairNames),
+                     [&](const auto& pair) { return name == pair.first || name == pair.second; });
 }
 
 std::string field_names(const Json& record) {
@@ -159,7 +175,8 @@ std::optional<Schema> detect_schema(const Json& record) {
   if (has("anchor") && has("positive")) return Schema::kTriplet;
   if (source_field(record) && target_field(record)) return Schema::kSourceTarget;
   if (has("tokens") && tags_field(record)) return Schema::kTokenLabels;
-  if (text_field(record) && label_field(record)) return Schema::kTextLabel;
+  if ((text_field(record) || text_pair_fields(record).first) && label_field(record))
+    return Schema::kTextLabel;
   if (text_field(record)) return Schema::kText;
   if (has("prompt")) return Schema::kPrompt;
   return std::nullopt;

@@ -18,6 +18,8 @@ bool is_postgres_address(const std::string& path) {
 
 #ifndef MAKAR_POSTGRES
 
+std::string shown_postgres_address(const std::string&) { return "postgresql:"; }
+
 void Postgres::Close::operator()(pg_conn*) const {}
 Result<Postgres> Postgres::open(const std::string&) {
   return error_of(Error::Kind::kUnsupported, "PostgreSQL",
@@ -114,13 +116,27 @@ SqlValue column(const PGresult* result, int row, int at) {
   }
 }
 
-// What a message may show of an address: no password, no options.
-std::string shown_address(const char* host, const char* port, const char* database) {
-  return fmt::format("postgresql://{}{}{}/{}", host ? host : "", port && *port ? ":" : "", port ? port : "",
-                     database ? database : "");
+// Without control characters, and not too long.
+std::string shown_part(const char* text) {
+  const std::string quoted = quote(text ? text : "", 200);
+  return quoted.substr(1, quoted.size() - 2);
 }
 
-std::string shown_address(const std::string& address) {
+std::string shown_address(const char* host, const char* port, const char* database) {
+  return fmt::format("postgresql://{}{}{}/{}", shown_part(host), port && *port ? ":" : "", shown_part(port),
+                     shown_part(database));
+}
+
+// The first line of a message of libpq, which ends in a line break.
+std::string first_line(const char* message) {
+  std::string out = message ? message : "";
+  out.resize(std::min(out.find('\n'), out.size()));
+  return quote(out, 400);
+}
+
+}  // namespace
+
+std::string shown_postgres_address(const std::string& address) {
   std::string host, port, database;
   if (PQconninfoOption* const options = PQconninfoParse(address.c_str(), nullptr)) {
     for (const PQconninfoOption* o = options; o->keyword; ++o) {
@@ -133,15 +149,6 @@ std::string shown_address(const std::string& address) {
   }
   return shown_address(host.c_str(), port.c_str(), database.c_str());
 }
-
-// The first line of a message of libpq, which ends in a line break.
-std::string first_line(const char* message) {
-  std::string out = message ? message : "";
-  out.resize(std::min(out.find('\n'), out.size()));
-  return quote(out, 400);
-}
-
-}  // namespace
 
 void Postgres::Close::operator()(pg_conn* connection) const { PQfinish(connection); }
 
@@ -170,7 +177,7 @@ Result<Postgres> Postgres::open(const std::string& address) {
   std::unique_ptr<pg_conn, Close> connection(PQconnectdbParams(keys, values, 1));
   if (!connection) return error_of(Error::Kind::kIo, "PostgreSQL", "no memory for a connection");
   if (PQstatus(connection.get()) != CONNECTION_OK)
-    return error_of(Error::Kind::kIo, shown_address(address), "cannot connect: {}",
+    return error_of(Error::Kind::kIo, shown_postgres_address(address), "cannot connect: {}",
                     first_line(PQerrorMessage(connection.get())));
   PQsetNoticeProcessor(
       connection.get(), [](void*, const char*) {}, nullptr);

@@ -13,6 +13,8 @@ namespace makar {
 
 // Whether a path is the address of a PostgreSQL database: postgresql://... or postgres://...
 bool is_postgres_address(const std::string& path);
+// What a message may show of an address: host, port and database, without password and options.
+std::string shown_postgres_address(const std::string& address);
 
 class Postgres : public SqlConnection {
  public:

@@ -202,8 +202,23 @@ struct Process {
   _exit(126);
 }
 
+// Whether the files below a folder take more than that many bytes, or are very many.
+bool is_larger(const std::string& folder, int64_t bytes) {
+  constexpr int64_t kMostFiles = 20000, kSmallest = 4096;
+  int64_t files = 0;
+  std::error_code code;
+  for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
+    std::error_code ignored;
+    const bool plain = it->is_regular_file(ignored) && !it->is_symlink(ignored);
+    const auto size = plain ? it->file_size(ignored) : 0;
+    bytes -= std::max<int64_t>(kSmallest, ignored ? 0 : static_cast<int64_t>(size));
+    if (bytes < 0 || ++files > kMostFiles) return true;
+  }
+  return false;
+}
+
 struct Ended {
-  bool success = false, timed_out = false;
+  bool success = false, timed_out = false, too_large = false;
 };
 Result<Ended> run(const Process& p, const ProgramLimits& limits) {
   std::vector<std::string> arguments = p.arguments;
@@ -225,11 +240,12 @@ Result<Ended> run(const Process& p, const ProgramLimits& limits) {
   Ended out;
   int status = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limits.seconds);
-  for (;;) {
+  for (int look = 1;; ++look) {
     const pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended == child || (ended < 0 && errno != EINTR)) break;
-    if (std::chrono::steady_clock::now() > end) {
-      out.timed_out = true;
+    out.timed_out = std::chrono::steady_clock::now() > end;
+    out.too_large = look % 50 == 0 && is_larger(p.folder, limits.disk);
+    if (out.timed_out || out.too_large) {
       ::kill(-child, SIGKILL), ::kill(child, SIGKILL);
       waitpid(child, &status, 0);
       break;
@@ -240,7 +256,7 @@ Result<Ended> run(const Process& p, const ProgramLimits& limits) {
   if (size > 0)
     return error_of(Error::Kind::kUnsupported, "sandbox", "cannot be set up: {} failed",
                     std::string(why.data(), static_cast<size_t>(size)));
-  out.success = !out.timed_out && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  out.success = !out.timed_out && !out.too_large && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   return out;
 }
 

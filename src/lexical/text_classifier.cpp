@@ -202,12 +202,15 @@ Result<TextsWithLabels> read_labelled_texts(const std::vector<DataPath>& paths) 
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
-    const Json *text = text_field(record.value), *label = label_field(record.value);
+    const auto pair = text_pair_fields(record.value);
+    const Json* text = pair.first ? pair.first : text_field(record.value);
+    const Json* label = label_field(record.value);
     if (!text || !text->is_string() || !label || label->is_structured() || label->is_null()) {
       reader.bad().add(record.place(), "expected a text and a label");
       continue;
     }
-    out.texts.push_back(text->get<std::string>());
+    out.texts.push_back(text->get<std::string>() +
+                        (pair.second ? "\n" + pair.second->get<std::string>() : ""));
     out.labels.push_back(label->is_string() ? label->get<std::string>() : label->dump());
   }
   if (out.texts.empty())

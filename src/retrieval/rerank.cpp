@@ -1,7 +1,6 @@
 #include "retrieval/rerank.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "infer/read_job.h"
 #include "llm/classify.h"
@@ -67,13 +66,28 @@ Result<std::vector<double>> Reranker::scores(const std::string& query,
                                                                 : likelihoods(query, passages);
 }
 
-Status Reranker::rerank(const std::string& query, std::vector<SearchHit>& hits) {
-  std::vector<std::string> passages;
-  for (const SearchHit& hit : hits) passages.push_back(hit.chunk.text);
-  MAKAR_TRY(const auto found, scores(query, passages));
-  for (size_t i = 0; i < hits.size(); ++i) hits[i].score = found[i];
-  std::stable_sort(hits.begin(), hits.end(),
+void reorder_hits(std::vector<SearchHit>& hits, const std::vector<double>& scores, double weight) {
+  if (scores.empty()) return;
+  const auto scaled = [](double value, double low, double high) {
+    return high > low ? (value - low) / (high - low) : 1;
+  };
+  const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
+  const double first_high = hits.front().score, first_low = hits[scores.size() - 1].score;
+  for (size_t i = 0; i < scores.size(); ++i)
+    hits[i].score = weight == 1 ? scores[i]
+                                : weight * scaled(scores[i], *low, *high) +
+                                      (1 - weight) * scaled(hits[i].score, first_low, first_high);
+  std::stable_sort(hits.begin(), hits.begin() + static_cast<std::ptrdiff_t>(scores.size()),
                    [](const SearchHit& a, const SearchHit& b) { return a.score > b.score; });
+  for (size_t i = scores.size(); i < hits.size(); ++i) hits[i].score = hits[i - 1].score - 1;
+}
+
+Status Reranker::rerank(const std::string& query, std::vector<SearchHit>& hits,
+                        const RerankOptions& options) {
+  std::vector<std::string> passages;
+  for (size_t i = 0; i < std::min(hits.size(), options.top); ++i) passages.push_back(hits[i].chunk.text);
+  MAKAR_TRY(const auto found, scores(query, passages));
+  reorder_hits(hits, found, options.weight);
   return Done{};
 }
 

@@ -1,6 +1,7 @@
 // A second, slower look at the best chunks: a cross-encoder reads query and passage together, or a decoder
 // says how likely the query is after the passage.
 #pragma once
+#include <cstdint>
 #include <memory>
 
 #include "infer/engine.h"
@@ -8,6 +9,12 @@
 #include "retrieval/searcher.h"
 
 namespace makar {
+
+struct RerankOptions {
+  size_t top = SIZE_MAX;  // only this many hits are scored; the others follow in their order
+  // Share of the reranker's score. Below 1 the rest is the score of the search, both scaled to 0..1.
+  double weight = 1;
+};
 
 class Reranker {
  public:
@@ -17,8 +24,8 @@ class Reranker {
   // One score per passage, larger is better. Cross-encoder: the logit (of two labels, second minus first).
   // Decoder: the mean log-probability of the query's tokens after the passage.
   Result<std::vector<double>> scores(const std::string& query, const std::vector<std::string>& passages);
-  // Reorders the hits by score; equal scores keep their order.
-  Status rerank(const std::string& query, std::vector<SearchHit>& hits);
+  // Reorders the hits by score; equal scores keep their order. Hits that are not scored get scores below.
+  Status rerank(const std::string& query, std::vector<SearchHit>& hits, const RerankOptions& options = {});
 
  private:
   Reranker(LanguageModel language, Device& device, const EngineOptions& options)
@@ -30,5 +37,8 @@ class Reranker {
   Device& device_;
   Engine engine_;
 };
+
+// The reordering itself, from the scores of the first hits.
+void reorder_hits(std::vector<SearchHit>& hits, const std::vector<double>& scores, double weight);
 
 }  // namespace makar

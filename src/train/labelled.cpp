@@ -38,15 +38,14 @@ Result<LabelledText> encode_text(const Tokenizer& tokenizer, const Json& record,
   EncodeOptions o;
   o.add_special = true, o.offsets = false;
   o.truncation = Truncation{static_cast<size_t>(max_length)};
-  const Json* text = text_field(record);
-  const Json* second = field(record, {"text2", "text_pair", "sentence2", "sentence_2"});
+  auto [text, second] = text_pair_fields(record);
+  if (!text) text = text_field(record);
   if (!text || !text->is_string()) return error_at("", "the record has no text");
-  const auto encode = [&]() {
-    return second && second->is_string() ? tokenizer.encode_pair(text->get_ref<const std::string&>(),
-                                                                 second->get_ref<const std::string&>(), o)
-                                         : tokenizer.encode(text->get_ref<const std::string&>(), o);
+  const auto encode = [&](const std::string& first, const Json* other) {
+    return other ? tokenizer.encode_pair(first, other->get_ref<const std::string&>(), o)
+                 : tokenizer.encode(first, o);
   };
-  MAKAR_TRY(const Encoding e, encode());
+  MAKAR_TRY(const Encoding e, encode(text->get_ref<const std::string&>(), second));
   if (e.ids.empty()) return error_at("", "the text is empty");
   LabelledText out;
   out.ids.assign(e.ids.begin(), e.ids.end());
@@ -182,6 +181,9 @@ class LabelReader {
     const std::string label = label_text(*label_field(record.value));
     double number = 0;
     if (label.empty()) return error_at("", "the label must be a text or a number");
+    // SNLI and MNLI: "-" in the files, -1 at Hugging Face.
+    if (kind == LabelKind::kClass && text_pair_fields(record.value).first && (label == "-" || label == "-1"))
+      return error_of(Error::Kind::kUnsupported, "", "the annotators did not agree on a label");
     if (kind == LabelKind::kNumber && !parse_double(label, number))
       return error_at("", "the label must be a number, got '{}'", label.substr(0, 80));
     t.number = static_cast<float>(number);

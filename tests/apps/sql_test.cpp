@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <chrono>
+
 #include "apps/sql_question.h"
 #include "apps/sql_reader.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "infer/grammar/grammar.h"
+#include "sanitized.h"
 #include "scratch_folder.h"
 
 namespace makar {
@@ -142,6 +145,96 @@ TEST(Sql, WorkIsLimited) {
   EXPECT_FALSE(database->run(std::string("SELECT 1\0; DROP TABLE t", 22), {}).ok());
   EXPECT_FALSE(database->run("", {}).ok());
   EXPECT_FALSE(SqlReader::open(folder.write("x.db", std::string(4096, 'x'))).ok());
+}
+
+// One call of a function that would take minutes, or memory, within the limits of the statement.
+TEST(Sql, FunctionsAreLimited) {
+  const ScratchFolder folder;
+  const auto database = SqlReader::open(make_database(folder, false));
+  const std::string a =
+      "replace(printf('%9999s', ''), ' ', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')";
+  const std::string many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) ";
+  const std::vector<std::string> attacks = {
+      "SELECT printf('%.*c', 2000000000, 'x')",
+      "SELECT format('%2000000000d', 1)",
+      "SELECT printf('%.2000000000c', 'x')",
+      "SELECT instr(" + a + "||" + a + ", " + a + "||'b')",
+      "SELECT length(trim(" + a + ", " + a + "||'b'))",
+      "SELECT length(ltrim(" + a + ", " + a + "))",
+      "SELECT length(replace(" + a + ", " + a + "||'b', 'c'))",
+      "SELECT " + a + " LIKE '%" + std::string(900, 'a') + "b%'",
+      "SELECT " + a + " GLOB '*" + std::string(900, 'a') + "b*'",
+      "SELECT t.b LIKE " + a + " FROM t",
+      many + "SELECT json_group_array(printf('%9999s', 'x') || " + a + ") FROM n",
+      many + "SELECT i FROM n ORDER BY " + a + " || i",
+      many + "SELECT DISTINCT count(*) OVER (PARTITION BY " + a + " || i) FROM n",
+      many + "SELECT count(*) FROM (SELECT i, " + a + " || i AS s FROM n UNION SELECT 1, 'x')",
+  };
+  for (const std::string& attack : attacks) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto result = database->run(attack, {10, 1});
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_FALSE(result.ok()) << attack.substr(0, 80);
+    EXPECT_LT(took.count(), test::kSanitized ? 60 : 15) << attack.substr(0, 80);  // on a busy machine
+    EXPECT_LT(sqlite3_memory_used(), int64_t{600} << 20) << attack.substr(0, 80);
+  }
+  const std::string wide = [&] {
+    std::string out = "SELECT " + a;
+    for (int i = 0; i < 200; ++i) out += ", " + a;
+    return out;
+  }();
+  EXPECT_FALSE(database->run(wide, {10, 5}).ok());
+
+  // They return what SQLite's own functions do.
+  sqlite3* plain = nullptr;
+  sqlite3_open(":memory:", &plain);
+  for (const std::string& expression : {"printf('%05.2f|%s|%-8s|', 3.14159, 'x', b)",
+                                        "format('%d%%', 7)",
+                                        "instr('a\xc3\xa9x', 'x')",
+                                        "instr(NULL, 'x')",
+                                        "instr(x'0102', x'02')",
+                                        "replace('aXbX', 'X', 'yy')",
+                                        "replace('a', '', 'b')",
+                                        "trim('..x..', '.')",
+                                        "trim('  x ')",
+                                        "ltrim('xxy', 'x')",
+                                        "rtrim('yxx', 'x')",
+                                        "'Abc' LIKE 'a%'",
+                                        "'a%c' LIKE 'a!%c' ESCAPE '!'",
+                                        "'abc' GLOB 'a?c'",
+                                        "'abc' GLOB 'A*'",
+                                        "x'61' LIKE 'a'",
+                                        "NULL LIKE 'a'",
+                                        "'a' LIKE NULL",
+                                        "5 LIKE '5'",
+                                        "json_patch('{\"a\":1}', '{\"b\":2}')",
+                                        "json_array(json_patch('{}', '{\"b\":2}'))",
+                                        "typeof(printf('%d', 1))"}) {
+    const std::string statement = "SELECT " + expression + " FROM (SELECT 'v' AS b)";
+    std::string expected;
+    const auto take = [](void* out, int, char** values, char**) -> int {
+      *static_cast<std::string*>(out) = values[0] ? values[0] : "NULL";
+      return 0;
+    };
+    ASSERT_EQ(sqlite3_exec(plain, statement.c_str(), take, &expected, nullptr), SQLITE_OK) << statement;
+    const auto result = database->run(statement);
+    ASSERT_TRUE(result.ok()) << statement << result.error().text();
+    EXPECT_EQ(result->rows[0][0], expected) << statement;
+  }
+  sqlite3_close(plain);
+}
+
+TEST(Sql, CsvWithOddHeaders) {
+  const ScratchFolder folder;
+  std::string head = "Name,name,,NAME", row = "1,2,3,4";
+  for (int i = 0; i < 700; ++i) head += ",c" + std::to_string(i), row += ",5";
+  const auto table = SqlReader::from_csv(folder.write("wide.csv", head + "\n" + row + "\n"), "wide");
+  ASSERT_TRUE(table.ok()) << table.error().text();
+  const auto all = table->run("SELECT * FROM wide");
+  ASSERT_TRUE(all.ok()) << all.error().text();
+  EXPECT_EQ(all->columns.size(), 704u);
+  EXPECT_EQ(all->rows[0][3], "4");
+  EXPECT_EQ(table->tables()->size(), 1u);
 }
 
 TEST(Sql, CsvInLatin1) {  // WORKED 29

@@ -395,6 +395,69 @@ def check_programs(folder):
           f"one chunk, with its source: {out[:300]} {err[-200:]}")
 
 
+def check_collection(folder):
+    """A BEIR folder as others make them: string ids, titles, graded judgements, missing and empty fields, judged documents that are not
+    there, unjudged queries. The scores are computed here from the run."""
+    random.seed(12)
+    beir = folder / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    vocabulary = [f"term{i}" for i in range(60)]
+    ids = [f"doc:{i}/x-{i * 7 % 13}" for i in range(80)]
+    with open(beir / "corpus.jsonl", "w") as out:
+        for i, name in enumerate(ids):
+            record = {"_id": name, "title": f"Title {random.choice(vocabulary)}", "text": " ".join(random.choices(vocabulary, k=random.randrange(5, 60))), "metadata": {}}
+            if i % 9 == 0:
+                del record["title"]
+            if i == 40:
+                record["text"] = ""  # only a title
+            if i == 41:
+                record["title"] = record["text"] = ""
+            out.write(json.dumps(record) + "\n")
+    queries = {f"q-{i}": " ".join(random.sample(vocabulary, 4)) for i in range(25)}
+    with open(beir / "queries.jsonl", "w") as out:
+        for name, text in queries.items():
+            out.write(json.dumps({"_id": name, "text": text, "metadata": {"url": "x"}}) + "\n")
+    judged = {}
+    with open(beir / "qrels" / "test.tsv", "w") as out:
+        out.write("query-id\tcorpus-id\tscore\n")
+        for i, name in enumerate(queries):
+            if i == 24:
+                continue  # not judged
+            judged[name] = {d: random.choice([0, 1, 1, 2, 3]) for d in random.sample(ids, 12)}
+            if i == 3:
+                judged[name]["not-in-the-corpus"] = 2
+            for document, grade in judged[name].items():
+                out.write(f"{name}\t{document}\t{grade}\n")
+    code, out, err = run("index", "add", folder / "c.db", beir, "--chunk", "sentences", "--chunk-size", 120)
+    check(code == 0 and "79 added" in out, f"a collection: {out} {err[-300:]}")
+    code, out, err = run("search", folder / "c.db", "--eval", beir, "--depth", 100, "--trec", folder / "run.trec", "--json")
+    check(code == 0, f"evaluation: {err[-300:]}")
+    if code != 0:
+        return
+    scores = json.loads(out)
+    ranked = {}
+    for line in (folder / "run.trec").read_text().splitlines():
+        query, _, document, rank, score, _ = line.split(" ")
+        ranked.setdefault(query, []).append(document)
+        check(int(rank) == len(ranked[query]), "ranks count up")
+    gain = lambda grades: sum(g / math.log2(i + 2) for i, g in enumerate(grades))
+    totals = {"ndcg@10": 0, "map": 0, "mrr@10": 0, "recall@10": 0, "precision@10": 0}
+    for query, grades in judged.items():
+        found = [grades.get(d, 0) for d in ranked.get(query, [])]
+        relevant = sum(g > 0 for g in grades.values())
+        totals["ndcg@10"] += gain(found[:10]) / gain(sorted(grades.values(), reverse=True)[:10])
+        hits = [i for i, g in enumerate(found) if g > 0]
+        totals["map"] += sum((n + 1) / (i + 1) for n, i in enumerate(hits)) / relevant
+        totals["mrr@10"] += 1 / (hits[0] + 1) if hits and hits[0] < 10 else 0
+        totals["recall@10"] += sum(i < 10 for i in hits) / relevant
+        totals["precision@10"] += sum(i < 10 for i in hits) / 10
+    for name, total in totals.items():
+        check(abs(scores[name] - total / len(judged)) < 1e-9, f"{name}: {scores[name]}, computed {total / len(judged)}")
+    check(scores["queries"] == len(judged), f"only judged queries count: {scores['queries']}")
+    code, out, err = run("search", folder / "c.db", "--eval", beir, "--split", "dev")
+    check(code == 1 and "dev.tsv" in err, f"a missing split: {err}")
+
+
 def check_assets(folder):
     if not (ASSETS / "retrieval" / "cranfield.tgz").is_file():
         print("skipped: Cranfield (no assets)")
@@ -435,7 +498,7 @@ def check_assets(folder):
 
 with tempfile.TemporaryDirectory() as scratch:
     place = pathlib.Path(scratch)
-    for one in (check_formats, check_bm25, check_usage, check_dense, check_cross_encoder, check_ask, check_programs, check_training, check_kills, check_assets):
+    for one in (check_formats, check_bm25, check_usage, check_dense, check_cross_encoder, check_ask, check_programs, check_training, check_kills, check_collection, check_assets):
         part = place / one.__name__
         part.mkdir()
         one(part)

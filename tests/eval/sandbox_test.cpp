@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "base/file.h"
@@ -49,6 +50,20 @@ TEST_F(Sandbox, TimeAndMemoryAreLimited) {
   EXPECT_FALSE(passes("import time\ntime.sleep(60)\n", "python", 0.5));
   EXPECT_FALSE(passes("x = bytearray(4 << 30)\n"));
   EXPECT_FALSE(passes("f = open('big', 'wb')\nfor i in range(200): f.write(bytes(1 << 20))\n"));
+}
+
+TEST_F(Sandbox, ManyFilesAreTooLarge) {
+  ProgramLimits limits;
+  limits.seconds = 60, limits.disk = 8 << 20;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto filling = run_program(
+      "python",
+      "import time\nfor i in range(40): open('f%d' % i, 'wb').write(bytes(1 << 20))\ntime.sleep(60)\n",
+      limits);
+  ASSERT_TRUE(filling.ok());
+  EXPECT_FALSE(filling->passed);
+  EXPECT_FALSE(filling->timed_out);
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 30);
 }
 
 TEST_F(Sandbox, NoNetworkNoProcessesNoOtherFiles) {

@@ -6,6 +6,7 @@
 #include "database/sqlite.h"
 #include "retrieval/check_index.h"
 #include "retrieval/indexer.h"
+#include "retrieval/rerank.h"
 #include "retrieval/searcher.h"
 #include "scratch_folder.h"
 
@@ -213,6 +214,37 @@ TEST(Sparse, Weights) {
   EXPECT_NEAR(sparse_weight({SparseForm::kTfIdf}, 20, 400, 1, 1, 400), 0.00749, 5e-6);
   EXPECT_NEAR(sparse_weight({SparseForm::kTfIdf}, 100, 7, 5, 2, 800), 0.0025 * std::log(20), 1e-15);
   EXPECT_EQ(sparse_weight({SparseForm::kCount}, 20, 400, 1, 3, 400), 3);
+}
+
+TEST(Search, RerankingReordersTheFirst) {
+  const auto hits = [] {
+    std::vector<SearchHit> out(4);
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i].score = 10 - 2 * static_cast<double>(i), out[i].chunk.key = "abcd"[i];
+    return out;
+  };
+  const auto order = [](const std::vector<SearchHit>& list) {
+    std::string out;
+    for (const SearchHit& hit : list) out += hit.chunk.key;
+    return out;
+  };
+  auto all = hits();
+  reorder_hits(all, {-3, -1, -2, -1}, 1);
+  EXPECT_EQ(order(all), "bdca");  // equal scores keep their order
+  EXPECT_EQ(all[0].score, -1);
+  auto first = hits();
+  reorder_hits(first, {-3, -1}, 1);
+  EXPECT_EQ(order(first), "bacd");
+  for (size_t i = 1; i < first.size(); ++i) EXPECT_LT(first[i].score, first[i - 1].score);
+  // Scaled: the search gives 1, 0.5, 0 and the reranker 0, 1, 0.5.
+  auto mixed = hits();
+  reorder_hits(mixed, {-3, -1, -2}, 0.25);
+  EXPECT_EQ(order(mixed), "abcd");
+  EXPECT_NEAR(mixed[0].score, 0.75, 1e-12);
+  EXPECT_NEAR(mixed[1].score, 0.625, 1e-12);
+  auto none = hits();
+  reorder_hits(none, {}, 1);
+  EXPECT_EQ(order(none), "abcd");
 }
 
 TEST(Search, Fusion) {

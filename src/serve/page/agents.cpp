@@ -27,19 +27,46 @@ Result<std::vector<Json>> trace_lines(const std::string& folder, const std::stri
   if (!is_plain_name(name) || !is_file(path))
     return error_of(Error::Kind::kNotFound, "agents", "there is no trace {}", quote(name));
   MAKAR_TRY(const std::string text, read_file(path, kTraceBytes));
+  return read_trace(text, name, most);
+}
+
+}  // namespace
+
+Result<std::vector<Json>> read_trace(std::string_view text, const std::string& name, size_t most) {
   std::vector<Json> out;
+  size_t number = 0;
   for (size_t at = 0; at < text.size() && out.size() < most;) {
     const size_t end = text.find('\n', at);
-    if (end == std::string::npos) break;  // being written
-    MAKAR_TRY(Json line, parse_json(std::string_view(text).substr(at, end - at),
-                                    fmt::format("{}.jsonl:{}", name, out.size() + 1), {kTraceBytes, 64}));
+    if (end == std::string_view::npos) break;  // being written
+    MAKAR_TRY(Json line, parse_json(text.substr(at, end - at), fmt::format("{}.jsonl:{}", name, ++number),
+                                    {kTraceBytes, 64}));
     if (line.is_object()) out.push_back(std::move(line));
     at = end + 1;
   }
   return out;
 }
 
-}  // namespace
+Json waiting_request(const std::vector<Json>& lines) {
+  Json asked;
+  for (const Json& line : lines) {
+    if (line.contains("ask") && line["ask"].is_object()) asked = line["ask"];
+    if (line.contains("said") || line.contains("end")) asked = nullptr;
+  }
+  return asked;
+}
+
+Result<Json> answer_to(const Json& waiting, int64_t number, const Json& answer) {
+  if (!waiting.is_object() || waiting.value("number", Json()) != Json(number))
+    return error_of(Error::Kind::kNotFound, "number", "the agent does not wait for an answer to request {}",
+                    number);
+  const bool question = waiting.contains("question");
+  const char* key = question ? "text" : "allow";
+  const Json value = answer.is_object() ? answer.value(key, Json()) : Json();
+  if (question && (!value.is_string() || value.get_ref<const std::string&>().size() > kLongestAnswer))
+    return error_at(key, "expected a text of at most {} bytes", kLongestAnswer);
+  if (!question && !value.is_boolean()) return error_at(key, "expected true or false");
+  return Json{{key, value}};
+}
 
 Result<Json> list_agents(const std::string& folder) {
   std::vector<std::pair<int64_t, std::string>> found;
@@ -74,23 +101,10 @@ Result<Json> read_agent(const std::string& folder, const std::string& name) {
 
 Status answer_agent(const std::string& folder, const std::string& name, int64_t number, const Json& answer) {
   MAKAR_TRY(const auto lines, trace_lines(folder, name, SIZE_MAX));
-  Json asked;
-  for (const Json& line : lines) {
-    if (line.contains("ask") && line["ask"].is_object()) asked = line["ask"];
-    if (line.contains("said") || line.contains("end")) asked = nullptr;
-  }
-  if (!asked.is_object() || asked.value("number", Json()) != Json(number))
-    return error_of(Error::Kind::kNotFound, "number", "the agent does not wait for an answer to request {}",
-                    number);
-  const bool question = asked.contains("question");
-  const Json value = answer.value(question ? "text" : "allow", Json());
-  if (question ? !value.is_string() || value.get_ref<const std::string&>().size() > kLongestAnswer
-               : !value.is_boolean())
-    return question ? error_at("text", "expected a text of at most {} bytes", kLongestAnswer)
-                    : error_at("allow", "expected true or false");
+  MAKAR_TRY(const Json said, answer_to(waiting_request(lines), number, answer));
   // A complete file under its final name, once: the agent reads it as soon as it is there.
   const std::string path = fmt::format("{}/{}.answer-{}.json", folder, name, number);
-  const std::string text = dump(Json{{question ? "text" : "allow", value}}) + "\n";
+  const std::string text = dump(said) + "\n";
   const std::string part = path + ".part";
   MAKAR_CHECK_OK(write_file(part, text));
   const bool first = ::link(part.c_str(), path.c_str()) == 0;

@@ -1,6 +1,8 @@
 // Traces of agents in a folder, and the answers of people to them, for the page.
 #pragma once
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -13,5 +15,12 @@ Result<Json> read_agent(const std::string& folder, const std::string& name);
 // Answers request `number` of a trace: {"allow": bool} or {"text"}. Errors: nothing is asked, or it is
 // answered already.
 Status answer_agent(const std::string& folder, const std::string& name, int64_t number, const Json& answer);
+
+// The parts of these. The first `most` complete lines of the file NAME.jsonl that are objects:
+Result<std::vector<Json>> read_trace(std::string_view text, const std::string& name, size_t most);
+// The last request to a person that has no answer yet; null if there is none.
+Json waiting_request(const std::vector<Json>& lines);
+// What the agent gets as the answer to request `number`, checked against the request that waits.
+Result<Json> answer_to(const Json& waiting, int64_t number, const Json& answer);
 
 }  // namespace makar

@@ -1,0 +1,39 @@
+// Any text as a statement: it runs within its limits or is refused, and the database stays as it is.
+#include <unistd.h>
+
+#include "apps/sql_reader.h"
+#include "apps/sql_score.h"
+#include "base/file.h"
+#include "target.h"
+
+using namespace makar;
+
+namespace {
+
+SqlReader open_table() {
+  const std::string path = "/tmp/makar_fuzz_sql_" + std::to_string(::getpid()) + ".csv";
+  check(write_file(path, "a,b\n1,x\n2,y\n3,\n").ok(), "a table");
+  auto reader = SqlReader::from_csv(path, "t");
+  ::unlink(path.c_str());
+  check(reader.ok(), "a database");
+  return std::move(*reader);
+}
+
+}  // namespace
+
+FUZZ_TARGET(apps_sql) {
+  static const SqlReader database = open_table();
+  const std::string statement(reinterpret_cast<const char*>(data), size);
+  const SqlLimits limits{20, 0.1, 1 << 20};
+  const auto result = database.run(statement, limits);
+  if (result.ok()) {
+    check(result->rows.size() <= 20 && !result->columns.empty(), "limited rows");
+    for (const auto& row : result->rows) check(row.size() == result->columns.size(), "complete rows");
+  } else {
+    check(result.error().text().size() < 1000, "a bounded message");
+  }
+  (void)database.reads(statement).ok();
+  const auto left = database.run("SELECT count(*), sum(a), group_concat(b) FROM t");
+  check(left.ok() && left->rows[0] == std::vector<std::string>({"3", "6", "x,y,"}), "the table is unchanged");
+  return 0;
+}

@@ -1,0 +1,16 @@
+// Any text as the address of a PostgreSQL database: what messages show of it never has the password.
+#include "database/postgres.h"
+#include "target.h"
+
+using namespace makar;
+
+FUZZ_TARGET(database_address) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  if (text.find('\0') != std::string::npos) return 0;
+  (void)is_postgres_address(text);
+  const std::string shown = shown_postgres_address("postgresql://me:SECRET7@" + text);
+  check(shown.find("SECRET7") == std::string::npos || text.find("SECRET7") != std::string::npos,
+        "no password");
+  check(shown_postgres_address(text).size() < 1000, "a bounded text");
+  return 0;
+}

@@ -1,0 +1,141 @@
+#include "apps/sql_functions.h"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace makar {
+namespace {
+
+constexpr int64_t kMostSteps = int64_t{1} << 26;  // pairs of bytes that one call compares
+constexpr int kLongestPattern = 1000, kLongestWidth = 4;
+
+constexpr const char* kNames[] = {"instr", "replace",    "trim",   "ltrim",
+                                  "rtrim", "json_patch", "printf", "format"};
+
+}  // namespace
+
+struct SqlFunctions {
+  static SqlWork& work(sqlite3_context* context) {
+    return *static_cast<SqlWork*>(sqlite3_user_data(context));
+  }
+  static void fail(sqlite3_context* context, const std::string& message) {
+    sqlite3_result_error(context, message.c_str(), static_cast<int>(message.size()));
+  }
+
+  // A format whose widths are numbers of few digits.
+  static bool short_format(std::string_view format) {
+    int digits = 0;
+    for (size_t i = 0; i < format.size(); ++i) {
+      digits = format[i] >= '0' && format[i] <= '9' ? digits + 1 : 0;
+      if (format[i] == '*' || digits > kLongestWidth) return false;
+    }
+    return true;
+  }
+
+  // Calls SQLite's own function if that cannot take long.
+  template <int kName>
+  static void call(sqlite3_context* context, int count, sqlite3_value** values) {
+    const char* name = kNames[kName];
+    if (work(context).over()) return fail(context, "interrupted");
+    if (kName >= 6) {
+      const auto* text = count > 0 ? sqlite3_value_text(values[0]) : nullptr;
+      if (text && !short_format(reinterpret_cast<const char*>(text)))
+        return fail(context, fmt::format("{}: the format has * or a width above 9999", name));
+    } else if (count >= 2) {
+      const int64_t a = sqlite3_value_bytes(values[0]), b = sqlite3_value_bytes(values[1]);
+      if ((a + 1) * (b + 1) > kMostSteps)
+        return fail(context, fmt::format("{}: the texts are too long", name));
+    }
+    sqlite3_stmt* own = work(context).own_function(name, count);
+    if (!own) return fail(context, fmt::format("wrong number of arguments to function {}()", name));
+    for (int i = 0; i < count; ++i) sqlite3_bind_value(own, i + 1, values[i]);
+    if (sqlite3_step(own) == SQLITE_ROW)
+      sqlite3_result_value(context, sqlite3_column_value(own, 0));
+    else
+      fail(context, sqlite3_errmsg(sqlite3_db_handle(own)));
+    sqlite3_reset(own);
+    sqlite3_clear_bindings(own);
+  }
+
+  template <bool kLike>
+  static void match(sqlite3_context* context, int count, sqlite3_value** values) {
+    if (work(context).over()) return fail(context, "interrupted");
+    for (int i = 0; i < 2; ++i)
+      if (sqlite3_value_type(values[i]) == SQLITE_BLOB) return sqlite3_result_int(context, 0);
+    const auto* pattern = reinterpret_cast<const char*>(sqlite3_value_text(values[0]));
+    const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(values[1]));
+    const int64_t length = sqlite3_value_bytes(values[0]);
+    if (length > kLongestPattern) return fail(context, "LIKE or GLOB pattern too complex");
+    if ((length + 1) * (sqlite3_value_bytes(values[1]) + 1) > kMostSteps)
+      return fail(context, "LIKE or GLOB: the text is too long");
+    unsigned int escape = 0;
+    if (count == 3) {
+      const auto* given = reinterpret_cast<const char*>(sqlite3_value_text(values[2]));
+      if (!given) return;
+      if (sqlite3_value_bytes(values[2]) != 1)
+        return fail(context, "ESCAPE expression must be a single character");
+      escape = static_cast<unsigned char>(given[0]);
+    }
+    if (!pattern || !text) return;  // NULL
+    sqlite3_result_int(
+        context, (kLike ? sqlite3_strlike(pattern, text, escape) : sqlite3_strglob(pattern, text)) == 0);
+  }
+};
+
+SqlWork::SqlWork() {
+  if (sqlite3_open_v2(":memory:", &own_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr) == SQLITE_OK)
+    sqlite3_limit(own_, SQLITE_LIMIT_LENGTH, 4 << 20);
+}
+
+SqlWork::~SqlWork() {
+  for (const auto& [key, statement] : statements_) sqlite3_finalize(statement);
+  sqlite3_close_v2(own_);
+}
+
+void SqlWork::begin(double seconds) {
+  deadline_ =
+      std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
+  memory_ = sqlite3_memory_used();
+  late_ = large_ = false;
+}
+
+bool SqlWork::over() {
+  late_ = late_ || std::chrono::steady_clock::now() > deadline_;
+  large_ = large_ || sqlite3_memory_used() - memory_ > kMostMemory;
+  return late_ || large_;
+}
+
+sqlite3_stmt* SqlWork::own_function(const std::string& name, int arguments) {
+  const auto [entry, added] = statements_.try_emplace({name, arguments}, nullptr);
+  if (added) {
+    std::string marks;
+    for (int i = 0; i < arguments; ++i) marks += i > 0 ? ",?" : "?";
+    sqlite3_prepare_v2(own_, fmt::format("SELECT {}({})", name, marks).c_str(), -1, &entry->second, nullptr);
+  }
+  return entry->second;
+}
+
+void SqlWork::bound_functions(sqlite3* connection) {
+  constexpr int kFlags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+  using Function = void (*)(sqlite3_context*, int, sqlite3_value**);
+  const auto put = [&](const char* name, int arguments, Function f) {
+    sqlite3_create_function_v2(connection, name, arguments, kFlags, this, f, nullptr, nullptr, nullptr);
+  };
+  put("instr", 2, SqlFunctions::call<0>);
+  put("replace", 3, SqlFunctions::call<1>);
+  put("trim", 2, SqlFunctions::call<2>);
+  put("ltrim", 2, SqlFunctions::call<3>);
+  put("rtrim", 2, SqlFunctions::call<4>);
+  put("json_patch", 2, SqlFunctions::call<5>);
+  put("printf", -1, SqlFunctions::call<6>);
+  put("format", -1, SqlFunctions::call<7>);
+  put("like", 2, SqlFunctions::match<true>);
+  put("like", 3, SqlFunctions::match<true>);
+  put("glob", 2, SqlFunctions::match<false>);
+}
+
+}  // namespace makar

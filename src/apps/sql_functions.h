@@ -1,0 +1,45 @@
+// Limits inside a statement of SQLite: its progress handler runs between instructions only, so functions that
+// can take long in one call are replaced by bounded ones.
+#pragma once
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace makar {
+
+// Time and memory of the running statement. Stays at its address while the connection uses it.
+class SqlWork {
+ public:
+  static constexpr int64_t kMostMemory = int64_t{256}
+                                         << 20;  // of SQLite, beyond what it had at the beginning
+
+  SqlWork();
+  ~SqlWork();
+  SqlWork(const SqlWork&) = delete;
+  void begin(double seconds);
+  // Whether the time or the memory is used up; from then on always.
+  bool over();
+  bool late() const { return late_; }
+  bool large() const { return large_; }
+
+  // Replaces the functions of a connection whose time is not linear in the size of their arguments (instr,
+  // replace, trim, LIKE, GLOB, json_patch), or which take a length as a number (printf, format): an error
+  // where a call would take long. Otherwise they return what SQLite's own do.
+  void bound_functions(sqlite3* connection);
+
+ private:
+  friend struct SqlFunctions;
+  sqlite3_stmt* own_function(const std::string& name, int arguments);
+
+  std::chrono::steady_clock::time_point deadline_;
+  int64_t memory_ = 0;
+  bool late_ = false, large_ = false;
+  sqlite3* own_ = nullptr;  // a connection with SQLite's functions
+  std::map<std::pair<std::string, int>, sqlite3_stmt*> statements_;
+};
+
+}  // namespace makar

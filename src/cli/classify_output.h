@@ -1,0 +1,49 @@
+// What `makar classify run` does with the answers of any classifier: thresholds, JSON lines, CSV, and scores
+// on labelled records.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/options.h"
+
+namespace makar {
+
+struct ClassAnswer {
+  Json json;                   // an answer that is not a class: tags, a text, a number
+  std::vector<double> scores;  // of each label; empty if the answer is in `json`
+};
+// Answers records such as {"text"}.
+using ClassifyRecords = std::function<std::vector<Result<ClassAnswer>>(const std::vector<Json>& records)>;
+
+struct ClassLabels {
+  std::vector<std::string> names;
+  bool several = false;  // labels are not exclusive
+};
+
+struct ClassifyOutput {
+  std::string text, csv, eval;
+  std::vector<std::string> files, thresholds;
+  bool jsonl = false, scores = false, json = false;
+
+  void declare(Options& options, const char* jsonl_help);
+  // Reads the texts, answers them, prints. Returns the exit code.
+  int run(const ClassLabels& labels, const ClassifyRecords& classify) const;
+};
+
+// --threshold: X applies to all labels, NAME=X to one.
+class LabelThresholds {
+ public:
+  static Result<LabelThresholds> parse(const std::vector<std::string>& texts, const ClassLabels& labels);
+  // The labels of a text, at most one if they are exclusive: the most probable of those that reach a
+  // threshold of their own; else the most probable of the others, if it reaches the general one.
+  std::vector<size_t> choose(const std::vector<double>& scores) const;
+
+ private:
+  bool several_ = false;
+  double general_ = 0;
+  std::vector<double> own_;  // NaN: none
+};
+
+}  // namespace makar

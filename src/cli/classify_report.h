@@ -1,0 +1,27 @@
+// Scores of a classifier on labelled texts: for classes accuracy, F1, each label, the confusion matrix and,
+// of two labels, the best threshold; for numbers the error and correlations.
+#pragma once
+#include "cli/classify_output.h"
+
+namespace makar {
+
+struct ClassifiedSet {
+  const ClassLabels& labels;
+  std::vector<std::string> predicted, truth;
+  std::vector<std::vector<double>> scores;  // of each label
+  std::vector<double> numbers, true_numbers;
+
+  // Fails if the truth of a number is not one.
+  Status add(const ClassAnswer& answer, const std::string& label, const std::string& truth);
+  Result<Json> measure() const;
+};
+
+// The threshold of a label's score with the best F1 of that label; of equally good ones the highest.
+struct BestThreshold {
+  double threshold = 0, f1 = 0;
+};
+BestThreshold best_threshold(const std::vector<double>& scores, const std::vector<bool>& positive);
+
+std::string classification_text(const Json& measured);
+
+}  // namespace makar
