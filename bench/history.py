@@ -24,8 +24,7 @@ ASSETS = os.environ.get("MAKAR_ASSETS", os.path.join(HERE, "../../shared/assets"
 NAMES = {"most": "most frequent label", "bayes": "naive Bayes", "logistic": "logistic regression", "svm": "linear SVM", "vectors": "mean of word vectors",
          "cnn": "CNN on word vectors", "lstm": "bidirectional LSTM", "elmo": "ELMo, frozen", "elmo-tuned": "ELMo, fine-tuned",
          "transformer": "all-MiniLM-L6-v2, fine-tuned"}
-LEXICAL = {"bayes": ["naive-bayes"], "logistic": ["logistic"], "svm": ["svm"], "vectors": ["vectors", "--lr", "1e-2", "--dropout", "0.2", "--epochs", "10"],
-           "cnn": ["cnn"]}
+LEXICAL = {"bayes": "naive-bayes", "logistic": "logistic", "svm": "svm", "vectors": "vectors", "cnn": "cnn"}
 TRAINED = {"lstm": ["--model-type", "lstm", "--bidirectional", "--width", 128, "--dropout", 0.3, "--vocab-size", 4000, "--learning-rate", 2e-3, "--num-epochs", 4],
            "elmo": ["--freeze-body", "--learning-rate", 1e-2, "--num-epochs", 10],
            "elmo-tuned": ["--learning-rate", 1e-3, "--num-epochs", 4],
@@ -75,7 +74,7 @@ def main():
     def makar(*words):
         done = subprocess.run([a.makar, *map(str, words), "-t", str(a.threads)], capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
+            raise RuntimeError(f"{' '.join(map(str, words))}\n{done.stderr}")
         return done.stdout
 
     with tempfile.TemporaryDirectory() as folder:
@@ -83,36 +82,52 @@ def main():
         if not a.transformer and "transformer" in chosen:
             found = subprocess.run([f"{ASSETS}/get", "all-MiniLM-L6-v2"], capture_output=True, text=True)
             a.transformer = found.stdout.strip().splitlines()[-1] if found.returncode == 0 and found.stdout.strip() else ""
-        if not a.vectors and {"vectors", "cnn"} & set(chosen):
+        def prepare_vectors():
             books(f"{folder}/words.txt", a.megabytes, True)
             a.vectors = f"{folder}/books.vec"
             makar("vectors", "train", f"{folder}/words.txt", "-o", a.vectors, "--epochs", 3, "-q")
-        if not a.elmo and {"elmo", "elmo-tuned"} & set(chosen):
+
+        def prepare_elmo():
             books(f"{folder}/text.txt", a.megabytes, False)
             a.elmo = f"{folder}/elmo"
             makar("pretrain", "-d", f"{folder}/text.txt", "--model-type", "elmo", "--layers", 2, "--width", 512, "--dropout", 0.1, "--sequence-len", 64,
                   "--micro-batch-size", 32, "--learning-rate", 2e-3, "--lr-scheduler", "cosine", "--warmup-steps", 100, "--max-steps", a.elmo_steps,
                   "--val-set-size", 0.01, "--device", a.device, "-o", a.elmo)
+
+        def measured(name, data):
+            """The accuracy on the test part; None without the model that the row needs."""
+            files = ["-d", f"{folder}/{data}-train.tsv", "--val-datasets", f"{folder}/{data}-test.tsv"]
+            if name == "most":
+                labels = [[line.rstrip("\n").split("\t")[-1] for line in open(f"{folder}/{data}-{p}.tsv")] for p in ("train", "test")]
+                best = max(set(labels[0]), key=labels[0].count)
+                return labels[1].count(best) / len(labels[1])
+            if name in LEXICAL:
+                if name in ("vectors", "cnn"):
+                    if not a.vectors:
+                        prepare_vectors()
+                    files += ["--vectors", a.vectors]
+                return json.loads(makar("classify", "train", "--method", LEXICAL[name], *files, "-o", f"{folder}/out-{name}-{data}", "--json"))["accuracy"]
+            if name.startswith("elmo") and not a.elmo:
+                prepare_elmo()
+            base = {"transformer": a.transformer, "elmo": a.elmo, "elmo-tuned": a.elmo}.get(name)
+            if base == "":
+                return None
+            out = json.loads(makar("classify", "train", *(["-m", base] if base else []), *TRAINED[name], *files, "--device", a.device,
+                                   "-o", f"{folder}/out-{name}-{data}", "--json"))
+            return out["validation"]["accuracy"]
+
         table = {}
         for name in chosen:
             for data in a.sets.split(","):
-                files = ["-d", f"{folder}/{data}-train.tsv", "--val-datasets", f"{folder}/{data}-test.tsv"]
                 begin = time.time()
-                if name == "most":
-                    labels = [[line.rstrip("\n").split("\t")[-1] for line in open(f"{folder}/{data}-{p}.tsv")] for p in ("train", "test")]
-                    best = max(set(labels[0]), key=labels[0].count)
-                    accuracy = labels[1].count(best) / len(labels[1])
-                elif name in LEXICAL:
-                    more = ["--vectors", a.vectors] if name in ("vectors", "cnn") else []
-                    out = json.loads(makar("classify", "train", "--method", *LEXICAL[name], *more, *files, "-o", f"{folder}/out-{name}-{data}", "--json"))
-                    accuracy = out["accuracy"]
-                else:
-                    base = {"transformer": a.transformer, "elmo": a.elmo, "elmo-tuned": a.elmo}.get(name)
-                    if base == "":
-                        continue
-                    out = json.loads(makar("classify", "train", *(["-m", base] if base else []), *TRAINED[name], *files, "--device", a.device,
-                                           "-o", f"{folder}/out-{name}-{data}", "--json"))
-                    accuracy = out["validation"]["accuracy"]
+                try:
+                    accuracy = measured(name, data)
+                except RuntimeError as error:
+                    # The other rows are still worth printing.
+                    print(error, file=sys.stderr, flush=True)
+                    accuracy = None
+                if accuracy is None:
+                    continue
                 table[name, data] = accuracy
                 row = {"bench": "history", "case": f"{data} {NAMES[name]}", "threads": a.threads, "accuracy": round(accuracy, 4), "seconds": round(time.time() - begin, 1)}
                 print(json.dumps(row) if a.json else f"{row['case']:<45} {accuracy:.4f} {row['seconds']:8.1f} s", flush=True)

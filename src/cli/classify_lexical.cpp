@@ -30,10 +30,21 @@ struct LexicalTraining {
   std::vector<std::string> train, validation;
   ClassifierOptions options;
   TextCnnOptions cnn;
+  // Set by the user, or kUnset: the defaults of the method.
+  static constexpr double kUnset = -1e300;
+  static constexpr int64_t kUnsetCount = INT64_MIN;
+  int64_t epochs = kUnsetCount;
+  double learning_rate = kUnset, dropout = kUnset;
   std::string vectors;
   int64_t threads = 0;
   bool json = false;
 };
+
+// Settings of the mean of word vectors: it has few weights besides them, and takes larger steps than the CNN.
+constexpr struct {
+  double dropout = 0.2, learning_rate = 1e-2;
+  int64_t epochs = 10;
+} kMean;
 
 void declare_features(Options& o, LexicalTraining& c) {
   o.group("Data");
@@ -50,12 +61,16 @@ void declare_features(Options& o, LexicalTraining& c) {
   o.group("Word vectors and convolutional network");
   o.add("--width", &c.cnn.width, "vectors, cnn: width of a word's vector", "N");
   o.add("--filters", &c.cnn.filters, "cnn: filters for each window of 3, 4 and 5 words", "N");
-  o.add("--dropout", &c.cnn.dropout, "vectors, cnn: dropout before the classifier", "X");
+  const auto by_method = [&](auto... option) -> std::string& { return o.add(option...).default_text; };
+  by_method("--dropout", &c.dropout, "vectors, cnn: dropout before the classifier", "X") =
+      fmt::format("vectors {}, cnn {}", kMean.dropout, TextCnnOptions().dropout);
   o.add("--vectors", &c.vectors,
         "vectors, cnn: initial word vectors, of `makar vectors train`, word2vec or GloVe", "FILE");
-  o.add("--epochs --num-epochs", &c.cnn.training.epochs, "vectors, cnn: passes over the data", "N");
+  by_method("--epochs --num-epochs", &c.epochs, "vectors, cnn: passes over the data", "N") =
+      fmt::format("vectors {}, cnn {}", kMean.epochs, TextCnnOptions().training.epochs);
   o.add("--batch-size", &c.cnn.training.batch, "vectors, cnn: texts per step", "N");
-  o.add("--learning-rate --lr", &c.cnn.training.learning_rate, "vectors, cnn: peak learning rate", "X");
+  by_method("--learning-rate --lr", &c.learning_rate, "vectors, cnn: peak learning rate", "X") =
+      fmt::format("vectors {}, cnn {}", kMean.learning_rate, TextCnnOptions().training.learning_rate);
   o.group("Output");
   o.add("--json", &c.json, "print the result as JSON");
   declare_threads(o, c.threads);
@@ -121,7 +136,14 @@ Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const Te
     c.cnn.vectors = &*vectors;
   }
   c.cnn.training.seed = c.options.seed;
-  if (c.method == "vectors") c.cnn.windows.clear();
+  if (c.method == "vectors") {
+    c.cnn.windows.clear();
+    c.cnn.dropout = kMean.dropout;
+    c.cnn.training.epochs = kMean.epochs, c.cnn.training.learning_rate = kMean.learning_rate;
+  }
+  if (c.dropout != c.kUnset) c.cnn.dropout = c.dropout;
+  if (c.epochs != c.kUnsetCount) c.cnn.training.epochs = c.epochs;
+  if (c.learning_rate != c.kUnset) c.cnn.training.learning_rate = c.learning_rate;
   const auto begin = std::chrono::steady_clock::now();
   Progress progress(c.json);
   auto net = TextCnn::train(data, c.cnn, *device, [&](const EpochResult& e) {

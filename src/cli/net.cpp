@@ -335,16 +335,29 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   options.positional("FILE", &path, "images (…idx3-ubyte)");
   options.add("--limit", &limit, "at most this many images; 0 for all", "N");
   options.group("Network");
-  options.add("--generator", &o.generator, "widths of the generator's hidden layers", "N,N");
-  options.add("--discriminator", &o.discriminator, "widths of the discriminator's hidden layers", "N,N");
+  options.add("--kind", &o.kind, "conv (convolutions) or mlp (linear layers)", "NAME");
+  options
+      .add("--generator", &o.generator,
+           "conv: channels of the generator's layers, each at twice the size; mlp: widths of its hidden "
+           "layers",
+           "N,N")
+      .default_text = "conv 64,32; mlp 256,512";
+  options
+      .add("--discriminator", &o.discriminator,
+           "conv: channels of the discriminator's layers, each at half the size; mlp: widths of its hidden "
+           "layers",
+           "N,N")
+      .default_text = "conv 32,64; mlp 512,256";
   options.add("--code", &o.code, "width of the random code", "N");
   options.group("Stabilisers");
   options.add("--label-smoothing", &o.smoothing, "target of real images is 1 minus this", "X");
   options.add("--noise", &o.noise, "noise on the discriminator's inputs, which fades to 0", "X");
   options.add("--dropout", &o.dropout, "dropout of the discriminator", "X");
   options.add("--ema", &o.average, "decay of the averaged generator; 0: no averaging", "X");
-  options.add("--beta1", &o.training.beta1, "the optimiser's first decay; 0.5 if not set", "X");
-  o.training.epochs = 20, o.training.batch = 128, o.training.learning_rate = 2e-4,
+  options.add("--beta1", &o.training.beta1, "the optimiser's first decay", "X").default_text = "0.5";
+  options.add("--discriminator-learning-rate", &o.discriminator_rate,
+              "peak learning rate of the discriminator; 0: that of the generator", "X");
+  o.training.epochs = 10, o.training.batch = 64, o.training.learning_rate = 2e-4,
   o.training.optimizer = "adam";
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;

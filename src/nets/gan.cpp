@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/nearest.h"
 #include "base/rng.h"
 #include "data/permutation.h"
+#include "nets/conv_nets.h"
+#include "nets/mlp.h"
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
@@ -35,6 +38,10 @@ double mean_probability(const Tensor& logits) {
 
 Status check_gan(const GanOptions& o) {
   MAKAR_CHECK_OK(check(o.training));
+  if (o.kind != "conv" && o.kind != "mlp")
+    return error_at("--kind", "there is no network '{}'{}; there are: conv, mlp", o.kind,
+                    did_you_mean(o.kind, {"conv", "mlp"}));
+  if (!(o.discriminator_rate >= 0)) return error_at("--discriminator-learning-rate", "must be 0 or more");
   if (o.code < 1 || o.code > 4096) return error_at("--code", "must be 1 to 4096, got {}", o.code);
   if (!(o.smoothing >= 0 && o.smoothing < 0.5))
     return error_at("--label-smoothing", "must be 0 to below 0.5");
@@ -44,6 +51,39 @@ Status check_gan(const GanOptions& o) {
 }
 
 }  // namespace
+
+Status Gan::build(const Numbers& data, const GanOptions& o) {
+  const bool conv = o.kind == "conv";
+  const auto widths = [&](const std::string& given, const char* usual, const char* place) {
+    return parse_widths(given.empty() ? usual : given, place);
+  };
+  MAKAR_TRY(const auto up, widths(o.generator, conv ? "64,32" : "256,512", "--generator"));
+  MAKAR_TRY(const auto down, widths(o.discriminator, conv ? "32,64" : "512,256", "--discriminator"));
+  const auto dropout = static_cast<float>(o.dropout);
+  const auto use = [](auto net) { return [net](Context& ctx, const Tensor& x) { return (*net)(ctx, x); }; };
+  if (conv) {
+    const ConvSpec g{data.height, data.columns, up, o.code, 0},
+        d{data.height, data.columns, down, 0, dropout};
+    MAKAR_CHECK_OK(check(g, "--generator"));
+    MAKAR_CHECK_OK(check(d, "--discriminator"));
+    generator_ = use(std::make_shared<ConvGenerator>(generator_set_, "generator", g));
+    discriminator_ = use(std::make_shared<ConvDiscriminator>(discriminator_set_, "discriminator", d));
+    generator_spec_ = to_json(g);
+  } else {
+    MlpSpec g{up, UnitKind::kRelu, true, 0}, d{down, UnitKind::kLeakyRelu, false, dropout};
+    const auto width = static_cast<int64_t>(data.width);
+    g.widths.insert(g.widths.begin(), o.code), g.widths.push_back(width);
+    d.widths.insert(d.widths.begin(), width), d.widths.push_back(1);
+    MAKAR_CHECK_OK(check(g, "--generator"));
+    MAKAR_CHECK_OK(check(d, "--discriminator"));
+    generator_ = use(std::make_shared<Mlp>(generator_set_, "generator", g));
+    discriminator_ = use(std::make_shared<Mlp>(discriminator_set_, "discriminator", d));
+    generator_spec_ = to_json(g);
+  }
+  initialize(generator_set_, UnitKind::kRelu, seed_);
+  initialize(discriminator_set_, UnitKind::kLeakyRelu, seed_ + 1);
+  return Done{};
+}
 
 Tensor Gan::made(Context& ctx, size_t rows, uint64_t draw) {
   const Tensor code =
@@ -58,21 +98,11 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
   if (data.count < batch) return error_at("--batch-size", "is larger than the {} examples", data.count);
   Gan gan;
   gan.code_ = o.code, gan.seed_ = static_cast<uint64_t>(o.training.seed);
-  MlpSpec g, d;
-  MAKAR_TRY(g.widths, parse_widths(o.generator, "--generator"));
-  MAKAR_TRY(d.widths, parse_widths(o.discriminator, "--discriminator"));
-  g.widths.insert(g.widths.begin(), o.code), g.widths.push_back(static_cast<int64_t>(data.width));
-  d.widths.insert(d.widths.begin(), static_cast<int64_t>(data.width)), d.widths.push_back(1);
-  g.batch_norm = true, d.unit = UnitKind::kLeakyRelu, d.dropout = static_cast<float>(o.dropout);
-  MAKAR_CHECK_OK(check(g, "--generator"));
-  MAKAR_CHECK_OK(check(d, "--discriminator"));
-  gan.generator_ = Mlp(gan.generator_set_, "generator", g);
-  gan.discriminator_ = Mlp(gan.discriminator_set_, "discriminator", d);
-  initialize(gan.generator_set_, g.unit, gan.seed_);
-  initialize(gan.discriminator_set_, d.unit, gan.seed_ + 1);
+  MAKAR_CHECK_OK(gan.build(data, o));
   gan.generator_set_.to(device.memory()), gan.discriminator_set_.to(device.memory());
   OptimizerOptions named;
-  named.name = o.training.optimizer, named.beta1 = o.training.beta1 >= 0 ? o.training.beta1 : 0.5;
+  named.name = o.training.optimizer, named.weight_decay = o.training.weight_decay;
+  named.beta1 = o.training.beta1 >= 0 ? o.training.beta1 : 0.5;
   MAKAR_TRY(Optimizer for_generator, Optimizer::make(gan.generator_set_, named));
   MAKAR_TRY(Optimizer for_discriminator, Optimizer::make(gan.discriminator_set_, named));
   std::vector<Tensor> averages;
@@ -80,7 +110,11 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
 
   const size_t steps = data.count / batch;
   const double total = static_cast<double>(steps) * static_cast<double>(o.training.epochs);
-  const double lr = o.training.learning_rate, norm = o.training.max_grad_norm;
+  const double norm = o.training.max_grad_norm;
+  Schedule schedule;
+  MAKAR_TRY(schedule.kind, schedule_kind(o.training.lr_scheduler));
+  schedule.peak = o.training.learning_rate, schedule.total = o.training.epochs * static_cast<int64_t>(steps);
+  const double share_of_d = o.discriminator_rate > 0 ? o.discriminator_rate / schedule.peak : 1.0;
   const auto rows = static_cast<int64_t>(batch);
   uint64_t step = 0;
   for (int64_t epoch = 0; epoch < o.training.epochs; ++epoch) {
@@ -89,6 +123,7 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
     for (size_t first = 0; first + batch <= steps * batch; first += batch, ++step) {
       std::vector<size_t> which;
       for (size_t i = first; i < first + batch; ++i) which.push_back(order(i));
+      const double lr = schedule.at(static_cast<int64_t>(step));
       const auto fade = static_cast<float>(o.noise * (1.0 - static_cast<double>(step) / total));
       const auto noisy = [&](Context& ctx, const Tensor& x, uint64_t draw) {
         if (fade <= 0) return x;
@@ -100,14 +135,15 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
       const Tensor fake = gan.made(plain, batch, 2 * step);
       Tensor on_real, on_fake;
       Context ctx{device, nullptr, true, gan.seed_, 2 * step};
-      MAKAR_TRY(const double of_d,
-                step_on(gan.discriminator_set_, for_discriminator, ctx, lr, norm, [&](Context& c) {
-                  on_real = gan.discriminator_(c, noisy(c, data.rows(device, which), 0));
-                  on_fake = gan.discriminator_(c, noisy(c, fake, 1));
-                  const auto smooth = static_cast<float>(1.0 - o.smoothing);
-                  return ops::add(c, ops::bce_loss(c, on_real, filled(device, {rows, 1}, smooth)),
-                                  ops::bce_loss(c, on_fake, filled(device, {rows, 1}, 0.0f)));
-                }));
+      MAKAR_TRY(
+          const double of_d,
+          step_on(gan.discriminator_set_, for_discriminator, ctx, share_of_d * lr, norm, [&](Context& c) {
+            on_real = gan.discriminator_(c, noisy(c, data.rows(device, which), 0));
+            on_fake = gan.discriminator_(c, noisy(c, fake, 1));
+            const auto smooth = static_cast<float>(1.0 - o.smoothing);
+            return ops::add(c, ops::bce_loss(c, on_real, filled(device, {rows, 1}, smooth)),
+                            ops::bce_loss(c, on_fake, filled(device, {rows, 1}, 0.0f)));
+          }));
       Context next{device, nullptr, true, gan.seed_, 2 * step + 1};
       MAKAR_TRY(const double of_g,
                 step_on(gan.generator_set_, for_generator, next, lr, norm, [&](Context& c) {
@@ -115,10 +151,12 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
                   return ops::bce_loss(c, gan.discriminator_(c, noisy(c, images, 2)),
                                        filled(device, {rows, 1}, 1.0f));
                 }));
+      // The first steps weigh less: an average of few steps would be that of the random start.
+      const double seen = static_cast<double>(step), decay = std::min(o.average, (1 + seen) / (10 + seen));
       for (size_t i = 0; i < averages.size() && o.average > 0; ++i) {
         const Parameter& p = *gan.generator_set_.all()[i];
         device.blend({f32_on(device, p.value), f32_on(device, averages[i]), p.value.count(),
-                      static_cast<float>(1.0 - o.average)});
+                      static_cast<float>(1.0 - decay)});
       }
       const double share = 1.0 / static_cast<double>(steps);
       result.discriminator_loss += of_d * share, result.generator_loss += of_g * share;
@@ -141,12 +179,10 @@ std::vector<float> Gan::sample(size_t count, uint64_t seed, Device& device) {
 }
 
 Status Gan::save(const std::string& folder, const Numbers& data) const {
-  return save_net(folder,
-                  {{"kind", "gan"},
-                   {"generator", to_json(generator_.spec())},
-                   {"height", data.height},
-                   {"width", data.columns}},
-                  generator_set_);
+  return save_net(
+      folder,
+      {{"kind", "gan"}, {"generator", generator_spec_}, {"height", data.height}, {"width", data.columns}},
+      generator_set_);
 }
 
 }  // namespace makar

@@ -1,21 +1,25 @@
-// A generative adversarial network (Goodfellow et al., 2014) of two multi-layer perceptrons, with the usual
-// stabilisers: the non-saturating loss, one-sided label smoothing, dropout and leaky units in the
-// discriminator, batch norm in the generator, a small beta1, noise on the inputs that fades, and an average
-// of the generator's weights.
+// A generative adversarial network (Goodfellow et al., 2014), convolutional (Radford et al., 2016) or of two
+// multi-layer perceptrons, with the usual stabilisers: the non-saturating loss, one-sided label smoothing,
+// dropout and leaky units in the discriminator, batch norm in the generator, a small beta1, a rate of its own
+// for the discriminator, noise on the inputs that fades, and an average of the generator's weights.
 #pragma once
+#include <functional>
+
+#include "base/json.h"
 #include "nets/batches.h"
-#include "nets/mlp.h"
 #include "nets/numbers.h"
 
 namespace makar {
 
 struct GanOptions {
-  std::string generator = "256,512", discriminator = "512,256";
+  std::string kind = "conv";             // or mlp
+  std::string generator, discriminator;  // widths or channels of the layers; empty: those of the kind
   int64_t code = 64;
-  double smoothing = 0.1;  // real images have the target 1 - smoothing
-  double noise = 0.1;      // deviation of the noise on the discriminator's inputs; 0 at the end
-  double dropout = 0.3;    // of the discriminator
-  double average = 0.995;  // decay of the averaged generator; 0: none
+  double discriminator_rate = 0;  // learning rate; 0: that of the generator
+  double smoothing = 0.1;         // real images have the target 1 - smoothing
+  double noise = 0.1;             // deviation of the noise on the discriminator's inputs; 0 at the end
+  double dropout = 0.3;           // of the discriminator
+  double average = 0.995;         // decay of the averaged generator; 0: none
   NetTraining training;
 };
 
@@ -36,11 +40,14 @@ class Gan {
   Status save(const std::string& folder, const Numbers& data) const;
 
  private:
+  Status build(const Numbers& data, const GanOptions& options);
   Tensor made(Context& ctx, size_t rows, uint64_t draw);
   int64_t code_ = 0;
   uint64_t seed_ = 0;
   ParameterSet generator_set_, discriminator_set_;
-  Mlp generator_, discriminator_;
+  using Net = std::function<Tensor(Context&, const Tensor&)>;
+  Net generator_, discriminator_;
+  Json generator_spec_;
   std::vector<GanEpoch> epochs_;
 };
 

@@ -102,11 +102,7 @@ Mlp::Mlp(ParameterSet& set, const std::string& name, MlpSpec spec) : spec_(std::
     Layer& layer = layers_.emplace_back();
     layer.linear = Linear(set, prefix, spec_.widths[i], out, true);
     if (!spec_.batch_norm || i + 2 == spec_.widths.size()) continue;
-    layer.scale = set.add(prefix + ".norm.weight", {out}),
-    layer.shift = set.add(prefix + ".norm.bias", {out});
-    layer.mean = set.add(prefix + ".norm.running_mean", {out});
-    layer.variance = set.add(prefix + ".norm.running_var", {out});
-    layer.mean->buffer = layer.variance->buffer = true;
+    layer.norm = BatchNorm(set, prefix + ".norm", out);
   }
 }
 
@@ -116,10 +112,7 @@ Tensor Mlp::operator()(Context& ctx, const Tensor& x) {
     Layer& layer = layers_[i];
     h = layer.linear(ctx, h);
     if (i + 1 == layers_.size()) break;
-    if (layer.scale) {
-      ops::BatchNormState state{layer.mean->value, layer.variance->value};
-      h = ops::batch_norm(ctx, h, layer.scale->value, layer.shift->value, 1e-5f, state);
-    }
+    if (layer.norm.defined()) h = layer.norm(ctx, h);
     h = ops::dropout(ctx, apply_unit(ctx, h, spec_.unit), spec_.dropout);
   }
   return h;

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "nets/batch_norm.h"
 #include "nn/linear.h"
-#include "ops/norm.h"
 
 namespace makar {
 
@@ -36,7 +36,7 @@ class Mlp {
  private:
   struct Layer {
     Linear linear;
-    Parameter *scale = nullptr, *shift = nullptr, *mean = nullptr, *variance = nullptr;
+    BatchNorm norm;
   };
   MlpSpec spec_;
   std::vector<Layer> layers_;

@@ -6,23 +6,70 @@
 
 namespace makar::ops {
 
+namespace {
+
+// The shape of an unfolding of images: what both kernels take after the addresses.
+struct Patches {
+  int64_t batch, channels, height, width, kernel, stride, padding, out_h, out_w;
+
+  Patches(const Shape& image, int64_t size, int64_t step, int64_t border)
+      : batch(image[0]),
+        channels(image[1]),
+        height(image[2]),
+        width(image[3]),
+        kernel(size),
+        stride(step),
+        padding(border),
+        out_h((height + 2 * border - size) / step + 1),
+        out_w((width + 2 * border - size) / step + 1) {
+    check(height + 2 * padding >= kernel && width + 2 * padding >= kernel,
+          "unfold: the image is smaller than the kernel");
+  }
+  Shape rows() const { return {batch * out_h * out_w, channels * kernel * kernel}; }
+};
+
+void unfold_into(const Context& ctx, const Tensor& x, const Tensor& y, const Patches& p) {
+  ctx.device.unfold({ctx.f32(x), ctx.f32(y), p.batch, p.channels, p.height, p.width, p.kernel, p.stride,
+                     p.padding, p.out_h, p.out_w});
+}
+// Adds to y.
+void fold_into(const Context& ctx, const Tensor& x, const Tensor& y, const Patches& p) {
+  ctx.device.unfold_backward({ctx.f32(x), ctx.f32(y), p.batch, p.channels, p.height, p.width, p.kernel,
+                              p.stride, p.padding, p.out_h, p.out_w});
+}
+
+}  // namespace
+
 Tensor unfold(Context& ctx, const Tensor& x, int64_t kernel, int64_t stride, int64_t padding) {
   if (any_bf16(ctx, x)) return unfold(ctx, widened(ctx, x), kernel, stride, padding);
   check(x.rank() == 4 && kernel > 0 && stride > 0, "unfold takes [batch, channels, height, width]");
-  const int64_t batch = x.dim(0), channels = x.dim(1), height = x.dim(2), width = x.dim(3);
-  check(height + 2 * padding >= kernel && width + 2 * padding >= kernel,
-        "unfold: the image is smaller than the kernel");
-  const int64_t out_h = (height + 2 * padding - kernel) / stride + 1,
-                out_w = (width + 2 * padding - kernel) / stride + 1;
-  Tensor y = ctx.empty({batch * out_h * out_w, channels * kernel * kernel});
-  ctx.device.unfold(
-      {ctx.f32(x), ctx.f32(y), batch, channels, height, width, kernel, stride, padding, out_h, out_w});
+  const Patches p(x.shape(), kernel, stride, padding);
+  Tensor y = ctx.empty(p.rows());
+  unfold_into(ctx, x, y, p);
   if (ctx.needs(x))
     ctx.tape->record(y, [=, to = Key(x)](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) ctx.device.memory().zero(t.buffer.address(), t.buffer.bytes());
-      ctx.device.unfold_backward({ctx.f32(dy), ctx.f32(t.buffer), batch, channels, height, width, kernel,
-                                  stride, padding, out_h, out_w});
+      fold_into(ctx, dy, t.buffer, p);
+    });
+  return y;
+}
+
+Tensor fold(Context& ctx, const Tensor& patches, const Shape& shape, int64_t kernel, int64_t stride,
+            int64_t padding) {
+  if (any_bf16(ctx, patches)) return fold(ctx, widened(ctx, patches), shape, kernel, stride, padding);
+  check(shape.rank() == 4 && kernel > 0 && stride > 0, "fold gives [batch, channels, height, width]");
+  const Patches p(shape, kernel, stride, padding);
+  check(patches.shape() == p.rows(), "fold: the patches do not belong to this shape");
+  const Tensor y = ctx.zeros(shape);
+  fold_into(ctx, patches, y, p);
+  if (ctx.needs(patches))
+    ctx.tape->record(y, [=, to = Key(patches)](const Tensor& dy) {
+      const auto t = ctx.tape->target(to);
+      if (!t.accumulate) return unfold_into(ctx, dy, t.buffer, p);
+      const Tensor back = ctx.empty(p.rows());
+      unfold_into(ctx, dy, back, p);
+      ctx.device.scale({ctx.f32(back), ctx.f32(t.buffer), back.count(), 1.0f, true});
     });
   return y;
 }

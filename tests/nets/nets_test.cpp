@@ -213,18 +213,52 @@ TEST(Autoencoder, TheSameForAnyNumberOfThreads) {
 TEST(Gan, SamplesResembleTheData) {
   CpuDevice device(2);
   const Numbers data = bars(512);
-  GanOptions o;
-  o.generator = "32,48", o.discriminator = "48,32", o.code = 8;
-  o.training.epochs = 40, o.training.batch = 32, o.training.learning_rate = 2e-3;
-  auto gan = Gan::train(data, o, device, [](const GanEpoch&) {});
-  ASSERT_TRUE(gan.ok());
-  const std::vector<float> made = gan->sample(64, 3, device);
-  // A bar image has 6 bright pixels; noise has 18.
-  double bright = 0;
-  for (const float v : made) bright += v > 0.5f;
-  EXPECT_GT(bright / 64, 2);
-  EXPECT_LT(bright / 64, 12);
-  EXPECT_NE(gan->sample(1, 1, device), gan->sample(1, 2, device));
+  for (const bool conv : {false, true}) {
+    GanOptions o;
+    o.kind = conv ? "conv" : "mlp", o.generator = conv ? "24" : "32,48",
+    o.discriminator = conv ? "24" : "48,32";
+    o.code = 8, o.training.epochs = conv ? 30 : 40, o.training.batch = 32, o.training.learning_rate = 2e-3;
+    auto gan = Gan::train(data, o, device, [](const GanEpoch&) {});
+    ASSERT_TRUE(gan.ok()) << gan.error().text();
+    const std::vector<float> made = gan->sample(64, 3, device);
+    // A bar image has 6 bright pixels; noise has 18.
+    double bright = 0;
+    for (const float v : made) bright += v > 0.5f;
+    EXPECT_GT(bright / 64, 2) << o.kind;
+    EXPECT_LT(bright / 64, 12) << o.kind;
+    EXPECT_NE(gan->sample(1, 1, device), gan->sample(1, 2, device));
+  }
+}
+
+TEST(Gan, TheSameForAnyNumberOfThreads) {
+  std::vector<std::string> files;
+  for (const int threads : {1, 3}) {
+    CpuDevice device(threads);
+    GanOptions o;
+    o.generator = "5", o.discriminator = "6", o.code = 4, o.training.epochs = 2, o.training.batch = 16;
+    auto gan = std::move(*Gan::train(bars(64), o, device, [](const GanEpoch&) {}));
+    ScratchFolder folder;
+    ASSERT_TRUE(gan.save(folder.path(), bars(1)).ok());
+    files.push_back(read_file(folder.path() + "/model.safetensors").value());
+  }
+  EXPECT_EQ(files[0], files[1]);
+}
+
+TEST(Gan, WrongOptionsAreErrors) {
+  CpuDevice device(1);
+  const auto message = [&](auto change) {
+    GanOptions o;
+    o.generator = o.discriminator = "4", o.training.batch = 8, o.training.epochs = 1;
+    change(o);
+    const auto gan = Gan::train(bars(16), o, device, [](const GanEpoch&) {});
+    return gan.ok() ? "" : gan.error().text();
+  };
+  EXPECT_EQ(message([](GanOptions&) {}), "");
+  EXPECT_NE(message([](GanOptions& o) { o.generator = "8,4"; }).find("multiples of 4"), std::string::npos);
+  EXPECT_NE(message([](GanOptions& o) { o.kind = "con"; }).find("did you mean"), std::string::npos);
+  EXPECT_NE(message([](GanOptions& o) { o.discriminator_rate = -1; }).find("--discriminator-learning-rate"),
+            std::string::npos);
+  EXPECT_NE(message([](GanOptions& o) { o.training.batch = 17; }).find("--batch-size"), std::string::npos);
 }
 
 TEST(TextCnn, WindowsOfWordsSeparateWhatSingleWordsDoNot) {

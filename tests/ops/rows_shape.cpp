@@ -180,6 +180,21 @@ void add_shape_rows(std::vector<OpRow>& rows) {
                     }
                     return Arrays{y};
                   }});
+  rows.push_back({"fold",
+                  {{{2 * 2 * 3, 2 * 16}}},
+                  [](Context& ctx, const Tensors& in) {
+                    return Tensors{ops::fold(ctx, in[0], {2, 2, 4, 6}, 4, 2, 1)};
+                  },
+                  [](const Arrays& in) {  // a transposed convolution doubles height and width
+                    Array y({2, 2, 4, 6});
+                    for (int64_t i = 0; i < 12 * 32; ++i) {
+                      const int64_t place = i / 32, image = place / 6, channel = i % 32 / 16;
+                      const int64_t r = place % 6 / 3 * 2 - 1 + i % 16 / 4, c = place % 3 * 2 - 1 + i % 4;
+                      if (r >= 0 && r < 4 && c >= 0 && c < 6)
+                        y[((image * 2 + channel) * 4 + r) * 6 + c] += in[0][i];
+                    }
+                    return Arrays{y};
+                  }});
 }
 
 }  // namespace makar::test

@@ -192,9 +192,12 @@ void CpuDevice::unfold(const Unfold& a) {
 }
 
 void CpuDevice::unfold_backward(const UnfoldBackward& a) {
-  const int64_t rows = a.batch * a.out_h * a.out_w, cols = a.channels * a.kernel * a.kernel;
-  for (int64_t r = 0; r < rows; ++r)
-    each_pixel(a, r, [&](int64_t col, int64_t pixel) { a.dimages[pixel] += a.dpatches[r * cols + col]; });
+  const int64_t rows = a.out_h * a.out_w, cols = a.channels * a.kernel * a.kernel;
+  // An image belongs to one thread, and its patches are added in order.
+  pool_->for_ranges(a.batch, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin * rows; r < end * rows; ++r)
+      each_pixel(a, r, [&](int64_t col, int64_t pixel) { a.dimages[pixel] += a.dpatches[r * cols + col]; });
+  });
 }
 
 void CpuDevice::decode(const Decode& a) {

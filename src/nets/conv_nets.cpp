@@ -1,0 +1,84 @@
+#include "nets/conv_nets.h"
+
+#include "ops/conv.h"
+#include "ops/elementwise.h"
+#include "ops/shape.h"
+
+namespace makar {
+namespace {
+
+constexpr int64_t kKernel = 4, kStride = 2, kPadding = 1;  // halves or doubles a size
+
+}  // namespace
+
+Status check(const ConvSpec& s, const std::string& place) {
+  const auto layers = static_cast<int64_t>(s.channels.size());
+  if (layers < 1 || layers > 6) return error_at(place, "expected 1 to 6 numbers of channels, got {}", layers);
+  for (const int64_t c : s.channels)
+    if (c < 1 || c > 4096) return error_at(place, "a layer has 1 to 4096 channels, got {}", c);
+  const int64_t parts = int64_t{1} << layers;
+  if (s.height < parts || s.width < parts || s.height % parts != 0 || s.width % parts != 0)
+    return error_at(place,
+                    "{} layers need heights and widths that are multiples of {}, but the images have {} x "
+                    "{}; use fewer layers or --kind mlp",
+                    layers, parts, s.height, s.width);
+  if (!(s.dropout >= 0 && s.dropout < 1)) return error_at(place, "dropout must be 0 to below 1");
+  return Done{};
+}
+
+Json to_json(const ConvSpec& s) {
+  return {{"channels", s.channels}, {"code", s.code}, {"height", s.height}, {"width", s.width}};
+}
+
+ConvGenerator::ConvGenerator(ParameterSet& set, const std::string& name, ConvSpec spec)
+    : spec_(std::move(spec)) {
+  const size_t layers = spec_.channels.size();
+  const int64_t pixels = (spec_.height >> layers) * (spec_.width >> layers);
+  first_ = Linear(set, name + ".first", spec_.code, pixels * spec_.channels[0], true);
+  for (size_t i = 0; i < layers; ++i) {
+    const std::string prefix = fmt::format("{}.{}", name, i);
+    const int64_t out = i + 1 < layers ? spec_.channels[i + 1] : 1;
+    norms_.emplace_back(set, prefix + ".norm", spec_.channels[i]);
+    up_.emplace_back(set, prefix, spec_.channels[i], out * kKernel * kKernel, false);
+  }
+}
+
+Tensor ConvGenerator::operator()(Context& ctx, const Tensor& x) {
+  const int64_t rows = x.dim(0);
+  const size_t layers = spec_.channels.size();
+  int64_t height = spec_.height >> layers, width = spec_.width >> layers;
+  Tensor h = ops::reshape(ctx, first_(ctx, x), {rows * height * width, spec_.channels[0]});
+  for (size_t i = 0; i < layers; ++i) {
+    h = ops::activate(ctx, norms_[i](ctx, h), ops::Activation::kRelu);
+    height *= 2, width *= 2;
+    const int64_t out = i + 1 < layers ? spec_.channels[i + 1] : 1;
+    h = ops::fold(ctx, up_[i](ctx, h), {rows, out, height, width}, kKernel, kStride, kPadding);
+    if (i + 1 < layers) h = ops::unfold(ctx, h, 1, 1);  // rows of channels
+  }
+  return ops::reshape(ctx, h, {rows, height * width});
+}
+
+ConvDiscriminator::ConvDiscriminator(ParameterSet& set, const std::string& name, ConvSpec spec)
+    : spec_(std::move(spec)) {
+  int64_t in = 1;
+  for (size_t i = 0; i < spec_.channels.size(); in = spec_.channels[i++])
+    down_.emplace_back(set, fmt::format("{}.{}", name, i), in * kKernel * kKernel, spec_.channels[i], true);
+  const size_t layers = spec_.channels.size();
+  last_ = Linear(set, name + ".last", (spec_.height >> layers) * (spec_.width >> layers) * in, 1, true);
+}
+
+Tensor ConvDiscriminator::operator()(Context& ctx, const Tensor& x) {
+  const int64_t rows = x.dim(0);
+  int64_t height = spec_.height, width = spec_.width, channels = 1;
+  Tensor h = ops::reshape(ctx, x, {rows, 1, height, width});
+  for (size_t i = 0; i < down_.size(); ++i) {
+    if (i > 0)  // rows of channels as images
+      h = ops::fold(ctx, h, {rows, channels, height, width}, 1, 1);
+    h = down_[i](ctx, ops::unfold(ctx, h, kKernel, kStride, kPadding));
+    h = ops::dropout(ctx, apply_unit(ctx, h, UnitKind::kLeakyRelu), spec_.dropout);
+    height /= 2, width /= 2, channels = spec_.channels[i];
+  }
+  return last_(ctx, ops::reshape(ctx, h, {rows, height * width * channels}));
+}
+
+}  // namespace makar
