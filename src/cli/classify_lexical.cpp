@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "base/file.h"
 #include "base/progress.h"
@@ -161,6 +162,15 @@ Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const Te
   return out;
 }
 
+// The scores of labels that are at least `least`.
+Json by_label(const std::vector<std::string>& labels, const std::vector<double>& scores,
+              double least = -INFINITY) {
+  Json out = Json::object();
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (scores[i] >= least) out[labels[i]] = scores[i];
+  return out;
+}
+
 int print_result(const LexicalTraining& c, const Result<Json>& out) {
   if (!out.ok()) return report(out.error());
   std::string text = fmt::format("{}: {}", c.output, c.method);
@@ -261,7 +271,7 @@ std::string lexical_model(const std::vector<std::string>& arguments) {
 int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   std::string path, text;
   std::vector<std::string> files;
-  bool jsonl = false, perspective = false;
+  bool jsonl = false, perspective = false, scores = false;
   std::vector<std::string> benign;
   Options options(
       "classify run",
@@ -272,6 +282,9 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   options.add("--text", &text, "the text; lines of standard input if there is none", "TEXT");
   options.add("-f --file", &files, "read one text per line from a file", "FILE");
   options.add("--jsonl", &jsonl, "lines are JSON: {\"text\"}");
+  options.add("--scores", &scores,
+              "print the score of every label: its probability, for svm its margin; for a tagger, the "
+              "probabilities of each word's tags (forward-backward)");
   options.add(
       "--perspective", &perspective,
       "print scores of toxicity in the form of the Perspective API: a label that is not harmless is toxic");
@@ -311,18 +324,29 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   const auto answer = [&](const std::string& line) -> Json {
     if (toxicity) return toxicity->perspective(line);
     if (cnn) {
-      const std::vector<double> scores = cnn->classify({line}, *device)[0];
-      const auto best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-      return {{"label", cnn->labels()[best]}, {"score", scores[best]}};
+      const std::vector<double> of = cnn->classify({line}, *device)[0];
+      const auto best = static_cast<size_t>(std::max_element(of.begin(), of.end()) - of.begin());
+      Json out = {{"label", cnn->labels()[best]}, {"score", of[best]}};
+      if (scores) out["scores"] = by_label(cnn->labels(), of);
+      return out;
     }
     if (tagger) {
       WordSplitter splitter({});
       const auto& views = splitter.split(line);
       const std::vector<std::string> words(views.begin(), views.end());
-      return {{"tokens", words}, {"tags", tagger->tag(words)}};
+      Json out = {{"tokens", words}, {"tags", tagger->tag(words)}};
+      if (!scores) return out;
+      double log_prob = 0;
+      Json each = Json::array();
+      for (const auto& row : tagger->posteriors(words, &log_prob))
+        each.push_back(by_label(tagger->tags(), row, 1e-4));
+      out["scores"] = each, out["log_prob"] = log_prob;
+      return out;
     }
     const auto found = classifier->classify(line);
-    return {{"label", classifier->labels()[found.label]}, {"score", found.scores[found.label]}};
+    Json out = {{"label", classifier->labels()[found.label]}, {"score", found.scores[found.label]}};
+    if (scores) out["scores"] = by_label(classifier->labels(), found.scores);
+    return out;
   };
   const auto print = [&](const std::string& line, size_t number) {
     std::string in = line;
