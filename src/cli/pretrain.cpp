@@ -137,7 +137,7 @@ Status check_fits(const Model& model, const Tokenizer& tokenizer, int64_t contex
   const ModelSpec& spec = model.spec();
   if (spec.reads_pictures())
     return error_of(Error::Kind::kUnsupported, "model",
-                    "a {} reads pictures; makar pretrain trains models of text alone", spec.architecture);
+                    "a {} reads images; makar pretrain trains only text models", spec.architecture);
   if (spec.vocab < static_cast<int64_t>(tokenizer.vocab_size()))
     return error_at("tokenizer", "has {} tokens; the model's vocabulary has {}", tokenizer.vocab_size(),
                     spec.vocab);

@@ -24,7 +24,7 @@ Result<std::vector<Tensor>> decode_pictures(GenerationRequest& request, const La
   std::vector<Tensor> pixels;
   for (RequestPicture& picture : request.pictures) {
     if (!language.spec().pictures)
-      return error_of(Error::Kind::kUnsupported, picture.place, "this model reads text alone");
+      return error_of(Error::Kind::kUnsupported, picture.place, "this model reads only text");
     if (!work.check()) return work.error(picture.place);
     MAKAR_TRY(const Image image,
               decode_image(std::as_bytes(std::span(picture.bytes)), picture.place, kLimits));
