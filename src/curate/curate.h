@@ -32,7 +32,7 @@ struct CurateOptions {
   double max_toxicity = 0.5;  // documents whose highest score of a line is above it are dropped
   double max_perplexity = 0;  // of the n-gram model, per token; 0: off
   int64_t min_words = 0;
-  int64_t contamination = 0;  // words of an n-gram shared with evaluation data; 0: off
+  int64_t contamination = 0;  // drop documents that share this many consecutive words with evaluation data
   std::string output;         // JSONL
   const LanguageId* language_id = nullptr;
   const NgramModel* ngrams = nullptr;
