@@ -143,8 +143,8 @@ size_t preparation_bytes(const GenerationRequest& request) {
 
 const char* uses_of(const ModelSpec& spec) {
   if (spec.head.kind == HeadKind::kSequenceClass)
-    return "ask it for /v1/moderations, /v1/rerank or /v1/embeddings";
-  return "ask it for /v1/embeddings or /v1/rerank";
+    return "use it with /v1/moderations, /v1/rerank or /v1/embeddings";
+  return "use it with /v1/embeddings or /v1/rerank";
 }
 
 Result<ServedModel> ServedModel::of(LanguageModel language, const ContextOptions& context,
