@@ -135,7 +135,7 @@ std::string next_instruction(const std::string& continuation) {
   return continuation.substr(begin, last - begin + 1);
 }
 
-void InstructionFilter::know(const std::string& instruction) {
+void InstructionFilter::add_known(const std::string& instruction) {
   known_.push_back(prepare_overlap(Overlap::kRougeL, lowered(instruction)));
 }
 

@@ -26,8 +26,8 @@ Result<const InstructionTask*> find_task(const std::string& name);
 // Names of labels, such as {"0": "negative"}; labels without a name stay as they are.
 using LabelNames = std::map<std::string, std::string>;
 
-// The record as {"instruction", "input", "output"} by one of the templates. `labels`: all of the data, in
-// order.
+// Fills template `which` of the task: {"instruction", "input", "output"}. `labels`: all labels of the data,
+// in order.
 Result<Json> as_instruction(const Json& record, const InstructionTask& task,
                             const std::vector<std::string>& labels, const LabelNames& names, size_t which);
 // The label of a record by its name; "" if it has none.
@@ -42,12 +42,12 @@ std::string next_instruction(const std::string& continuation);
 class InstructionFilter {
  public:
   explicit InstructionFilter(double most_similar = 0.7) : most_similar_(most_similar) {}
-  // The reason to drop it, or "" if it is kept, and compared with from now on.
+  // Returns why the instruction is dropped, or "" if it is kept; later ones are compared with all kept ones.
   std::string drop(const std::string& instruction);
-  void know(const std::string& instruction);  // without checking
+  void add_known(const std::string& instruction);  // keeps it without checking
 
  private:
-  double most_similar_;  // ROUGE-L with any known instruction
+  double most_similar_;  // maximum ROUGE-L with any known instruction
   std::vector<OverlapText> known_;
 };
 

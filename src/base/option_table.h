@@ -51,7 +51,8 @@ void declare_table(Options& options, T& target, std::span<const TableOption<T>> 
     std::visit(
         [&](auto field) {
           auto* place = &(target.*field);
-          if constexpr (std::is_same_v<decltype(place), uint64_t*>)  // int64_t of the same bits
+          if constexpr (std::is_same_v<decltype(place),
+                                       uint64_t*>)  // parsed as int64_t; the bits are the same
             options.add(option.flags(), reinterpret_cast<int64_t*>(place), option.help, option.value);
           else
             options.add(option.flags(), place, option.help, option.value);

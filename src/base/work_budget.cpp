@@ -18,7 +18,7 @@ bool WorkBudget::check() {
     passed_on_ = spent_;
     if (!parent_->check() && stop_ == Stop::kNone) stop_ = parent_->stop_;
   }
-  // Once stopped, every call comes here; before that the limit itself is met, not the next multiple.
+  // Once stopped, every spend() calls check() again. Before that, the next check is no later than the limit.
   next_check_ = stop_ != Stop::kNone ? 0 : spent_ + std::min(kCheckEvery, units_ - spent_) + 1;
   return stop_ == Stop::kNone;
 }

@@ -1,6 +1,6 @@
-// How much work one piece of input may cause. Parsers, compilers, template rendering and tokenization count
-// what they do; the count, a deadline and the client's disconnection all end the work the same way. The count
-// alone is deterministic: the same input stops at the same place on every machine.
+// Limits the work that one input may cause. Parsers, compilers, template rendering and tokenization count
+// what they do; the limit, a deadline and the client's disconnection all end the work the same way. Only the
+// count is deterministic: the same input stops at the same place on every machine.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -25,7 +25,7 @@ class WorkBudget {
         next_check_(first_check(units)),
         deadline_(deadline),
         cancelled_(std::move(cancelled)) {}
-  // A smaller budget inside of another: its work counts in both. The parent may be null and outlives it.
+  // A smaller budget inside `parent`: its work counts in both. `parent` may be null and must outlive it.
   WorkBudget(int64_t units, WorkBudget* parent)
       : units_(units), next_check_(first_check(units)), parent_(parent) {}
 
@@ -35,16 +35,16 @@ class WorkBudget {
     spent_ += units;
     return spent_ < next_check_ || check();
   }
-  // Looks at the clock and the cancel flag now: before and after work that cannot count.
+  // Checks the clock and the cancel flag now: call it before and after work that cannot be counted.
   [[nodiscard]] bool check();
   bool stopped() const { return stop_ != Stop::kNone; }
   int64_t spent() const { return spent_; }
-  // Why it stopped. `place`: the field or file whose work it was.
+  // Why it stopped. `place`: the field or file that was processed.
   Error error(const std::string& place) const;
 
  private:
   enum class Stop { kNone, kWork, kTime, kCancelled };
-  static constexpr int64_t kCheckEvery = 1 << 12;  // units between looks at the clock
+  static constexpr int64_t kCheckEvery = 1 << 12;  // units between checks of the clock
   static int64_t first_check(int64_t units) { return units < kCheckEvery ? units + 1 : kCheckEvery; }
 
   int64_t units_ = kUnlimited, spent_ = 0, next_check_ = kCheckEvery, passed_on_ = 0;

@@ -68,7 +68,7 @@ std::string svg_heat_map(const std::string& title, const std::vector<std::string
 Result<std::string> alignment_picture(const LanguageModel& language, Device& device,
                                       const std::vector<int64_t>& source,
                                       const std::vector<int64_t>& answer) {
-  constexpr size_t kMost = 200;  // tokens of a picture
+  constexpr size_t kMost = 200;  // tokens per axis
   const ModelSpec& spec = language.spec();
   if (!spec.encoder || !spec.decoder)
     return error_of(Error::Kind::kUnsupported, "--alignment", "needs an encoder-decoder");
@@ -97,7 +97,7 @@ Result<std::string> alignment_picture(const LanguageModel& language, Device& dev
     return svg_heat_map("attention to the source", names_of(language.tokenizer(), answer),
                         names_of(language.tokenizer(), source), mean);
   }
-  return error_of(Error::Kind::kUnsupported, "--alignment", "the model has no attention to its source");
+  return error_of(Error::Kind::kUnsupported, "--alignment", "the model has no cross-attention");
 }
 
 }  // namespace makar

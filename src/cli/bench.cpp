@@ -137,8 +137,7 @@ int run_bench(const std::vector<std::string>& arguments) {
     return report(error_of(Error::Kind::kUnsupported, model.model,
                            "bench runs decoder-only models, this is a {}", m.spec().architecture));
   if (m.spec().max_positions > 0 && std::max(prompt, depth + generated) > m.spec().max_positions)
-    return report(error_of(Error::Kind::kLimit, "bench",
-                           "the model has {} positions; ask for less with -p, -n and -d",
+    return report(error_of(Error::Kind::kLimit, "bench", "the model has {} positions; reduce -p, -n or -d",
                            m.spec().max_positions)),
            2;
   loaded->model->pack(device);

@@ -40,13 +40,13 @@ int run_caption(const std::vector<std::string>& arguments) {
   std::vector<std::string> images;
   std::string prompt = "Describe this picture in one sentence.";
   bool json = false;
-  Options options("caption", "Describe pictures: one line per picture.", "makar caption -m MODEL photo.jpg");
+  Options options("caption", "Describe images: one line per image.", "makar caption -m MODEL photo.jpg");
   model.declare(options);
   declare_device(options, model.device);
   model.declare_chat(options);
-  options.group("Pictures");
+  options.group("Images");
   options.positional("IMAGE", &images, "one or more files: JPEG, PNG or WebP");
-  options.add("-p --prompt", &prompt, "the question to a model that reads text and pictures, such as LLaVA",
+  options.add("-p --prompt", &prompt, "the question to a model that reads text and images, such as LLaVA",
               "TEXT");
   options.group("Output");
   options.add("--json --jsonl", &json, "print one {\"image\", \"caption\"} object per line");
@@ -62,10 +62,10 @@ int run_caption(const std::vector<std::string>& arguments) {
   if (!language.ok()) return report(language.error());
   if (!language->spec().reads_pictures() || language->spec().head.kind != HeadKind::kCausalLm)
     return report(error_of(Error::Kind::kUnsupported, model.model,
-                           "a {} does not describe pictures; captioning models and LLaVA do",
+                           "a {} does not describe images; captioning models and LLaVA do",
                            language->spec().architecture));
   if (!language->spec().pictures && options.given("--prompt"))
-    warn("--prompt has no effect: this model takes no text besides the picture");
+    warn("--prompt has no effect: this model takes no text besides the image");
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
   if (const Status status = flags.prepare(*language, device); !status.ok()) return report(status.error());

@@ -187,7 +187,7 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
         error_of(Error::Kind::kUnsupported, model.model, "is not a language model that generates text"));
   Engine engine(language->model(), **compute);
   InstructionFilter filter(similar);
-  for (const std::string& text : *known) filter.know(text);
+  for (const std::string& text : *known) filter.add_known(text);
   std::map<std::string, uint64_t> drops;
   uint64_t kept = 0, tried = 0;
   const auto work = [&]() -> Status {

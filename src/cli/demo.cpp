@@ -43,7 +43,7 @@ class DemoState {
     json_["stages"][stage.name] = {{"seconds", seconds}, {"figures", std::move(list)}};
     return write_file(path_, dump(json_, 2) + "\n");
   }
-  // Forgets a stage and removes what it made.
+  // Removes a stage from the record of finished stages, and its output.
   Status forget(const DemoStage& stage, const std::string& folder) {
     std::error_code bad;
     for (const std::string& name : stage.outputs) std::filesystem::remove_all(folder + "/" + name, bad);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kTask = "world_questions";
 
-// The number after `name` in the output of a command, or what stands there.
+// The rest of the line after `name` in the output of a command; "" if there is none.
 std::string text_after(const std::string& output, const std::string& name) {
   const size_t at = output.find(name);
   if (at == output.npos) return "";

@@ -37,7 +37,8 @@ void declare(Options& o, Distill& s) {
         "NAME");
   o.add("--temperature", &s.temperature,
         "temperature of both distributions; the loss is multiplied by its square", "X");
-  o.add("--alpha", &s.alpha, "weight of the teacher; the tokens of the data have 1 - alpha", "X");
+  o.add("--alpha", &s.alpha,
+        "weight of the loss on the teacher's predictions; that on the data has 1 - alpha", "X");
   o.add("--beta", &s.beta, "jensen_shannon: share of the teacher in the mixture", "X");
   o.add("--hidden-weight", &s.hidden_weight, "weight of the difference of hidden states", "X");
   o.add("--hidden-loss", &s.hidden_loss, "mse (TinyBERT) or cosine (DistilBERT)", "NAME");
@@ -46,7 +47,7 @@ void declare(Options& o, Distill& s) {
         "NAME");
   o.add("--layer-map", &s.layer_map,
         "which layers are compared, STUDENT:TEACHER,...; 0 is the embedding. Default: evenly spread", "MAP");
-  o.add("--sequence-len", &s.sequence_len, "tokens of a window of text or of a conversation", "N");
+  o.add("--sequence-len", &s.sequence_len, "maximum tokens per window of text or per conversation", "N");
   o.group("Answers");
   o.add("--answers", &s.answers,
         "train on the answers of the data, or on those that the teacher samples before training "
@@ -137,9 +138,9 @@ Result<std::unique_ptr<Task>> text_task(Distill& s, DistillModels& m, ThreadPool
   if (causal)
     return std::unique_ptr<Task>(
         new CausalTask(m.student(), std::move(data.train), std::move(data.validation), o));
-  MAKAR_TRY(const Hiding hiding, DenoiseTask::hiding_of(spec, special));
+  MAKAR_TRY(const NoiseKind noise, DenoiseTask::noise_of(spec, special));
   return std::unique_ptr<Task>(
-      new DenoiseTask(m.student(), std::move(data.train), std::move(data.validation), o, special, hiding));
+      new DenoiseTask(m.student(), std::move(data.train), std::move(data.validation), o, special, noise));
 }
 
 std::unique_ptr<Task> conversation_task(const Distill& s, Model& student, ConversationStores data) {
@@ -188,7 +189,7 @@ Result<std::unique_ptr<Task>> data_task(Distill& s, DistillModels& m, Device& de
   const ModelSpec& spec = m.student().spec();
   const bool chat = spec.head.kind == HeadKind::kCausalLm && !spec.encoder;
   if (s.answers != "data" && !chat)
-    return error_of(Error::Kind::kUnsupported, "answers", "a {} answers no prompts; use --answers data",
+    return error_of(Error::Kind::kUnsupported, "answers", "a {} does not answer prompts; use --answers data",
                     spec.architecture);
   MAKAR_TRY(const bool records, has_conversations(s));
   if (s.answers == "data" && spec.encoder && spec.decoder && records) {

@@ -1,4 +1,4 @@
-// makar doctor: what this machine has, what it measures, and which models run well on it.
+// makar doctor: the hardware of this machine, its measured speed, and which models run well on it.
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
@@ -68,9 +68,9 @@ int run_doctor(const std::vector<std::string>& arguments) {
   int64_t threads = 0;
   Options options(
       "doctor",
-      "Show what this machine has (processor, memory, GPU), measure its speed, and estimate which "
-      "models run well. The estimates are the limits of the memory's speed; makar bench measures "
-      "a model.",
+      "Show the hardware of this machine (processor, memory, GPU), measure its speed, and estimate which "
+      "models run well. The estimates assume that decoding is limited by memory bandwidth; makar bench "
+      "measures a model.",
       "makar doctor");
   options.add("--json", &json, "print one JSON object");
   options.add("-t --threads", &threads, "number of threads; 0: one per core", "N");

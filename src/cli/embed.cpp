@@ -47,7 +47,7 @@ int run_embed(const std::vector<std::string>& arguments) {
   std::vector<std::string> texts, files, pictures;
   std::string pooling, price_file;
   bool raw = false, json = false;
-  Options options("embed", "Embed texts or pictures: one vector per line, for search and comparison.",
+  Options options("embed", "Embed texts or images: one vector per line, for search and comparison.",
                   "makar embed -m MODEL \"hello world\"");
   model.declare(options);
   declare_device(options, model.device);
@@ -56,7 +56,7 @@ int run_embed(const std::vector<std::string>& arguments) {
       false;
   options.add("-f --file", &files, "read one text per line from a file", "FILE");
   options.add("--image", &pictures,
-              "embed a picture (CLIP, ViT) instead of texts; may be repeated. CLIP's vectors of pictures "
+              "embed an image (CLIP, ViT) instead of texts; may be repeated. CLIP's vectors of images "
               "and texts can be compared",
               "FILE");
   options.group("Output");
@@ -82,7 +82,7 @@ int run_embed(const std::vector<std::string>& arguments) {
   if (!language.ok()) return report(language.error());
   if (!pictures.empty()) {
     if (!texts.empty() || !files.empty())
-      return report(error_at("--image", "give pictures or texts, not both")), 2;
+      return report(error_at("--image", "give images or texts, not both")), 2;
     const Status done = print_pictures(*language, device, pictures, json);
     return done.ok() ? 0 : report(done.error());
   }

@@ -43,15 +43,16 @@ Result<MemoryBudget> EngineFlags::budget() const {
   return out;
 }
 
-Result<EngineOptions> EngineFlags::resolve(const Model& model, int64_t beside, int64_t aside) const {
+Result<EngineOptions> EngineFlags::resolve(const Model& model, int64_t draft_page_bytes,
+                                           int64_t reserved) const {
   EngineOptions o;
   o.context = context;
   MAKAR_TRY(o.context.policy, parse_context_policy(policy));
   MAKAR_CHECK_OK(check_context(model.spec(), o.context));
   MAKAR_TRY(MemoryBudget within, budget());
-  if (within.bytes > 0) within.bytes = std::max<int64_t>(within.bytes - aside, 1);
+  if (within.bytes > 0) within.bytes = std::max<int64_t>(within.bytes - reserved, 1);
   o.cache = within.cache;
-  return fit_engine(model, within, o, beside);
+  return fit_engine(model, within, o, draft_page_bytes);
 }
 
 }  // namespace makar

@@ -16,10 +16,10 @@ struct EngineFlags {
   void declare_cache(Options& options);  // only the cache types
   // Errors: an unknown name, a number out of bounds.
   Result<MemoryBudget> budget() const;
-  // The engine's options within the budget, after all models are loaded. `beside`: bytes per page that
-  // another cache (of a draft model) needs; `aside`: bytes reserved for other uses. Errors: a policy that the
-  // model does not support, too little memory.
-  Result<EngineOptions> resolve(const Model& model, int64_t beside = 0, int64_t aside = 0) const;
+  // The engine's options within the budget, after all models are loaded. `draft_page_bytes`: bytes per page
+  // that another cache (of a draft model) needs; `reserved`: bytes reserved for other uses. Errors: a policy
+  // that the model does not support, too little memory.
+  Result<EngineOptions> resolve(const Model& model, int64_t draft_page_bytes = 0, int64_t reserved = 0) const;
 };
 
 }  // namespace makar

@@ -288,7 +288,7 @@ Status check_prompt(const Options& options, const GenerateCommand& c) {
     return error_at("--image", "does not apply to --jsonl; a request names its files in \"images\"");
   if (!c.images.empty() && c.control.on()) return error_at("--image", "cannot be combined with --control");
   if (!c.images.empty() && c.parse_special)
-    warn("--parse-special has no effect: with --image, only the picture token is read as such");
+    warn("--parse-special has no effect: with --image, only the image token is parsed");
   if (!c.model.chat_template.empty() && !c.chat && !c.jsonl)
     warn("--chat-template has no effect: set --chat to send the prompt as a message");
   if (options.given("--parse-special") && c.chat)
@@ -310,8 +310,8 @@ int run_generate(const std::vector<std::string>& arguments) {
   options.add("-p --prompt", &c.prompt, "the prompt, as an option", "TEXT");
   options.add("-f --file", &c.files, "read the prompt, or the requests of --jsonl, from a file", "FILE");
   options.add("--image", &c.images,
-              "picture for a model that reads pictures; may be repeated. The prompt has <image> where a "
-              "picture belongs; otherwise the pictures come first",
+              "image for a model that reads images; may be repeated. Put <image> in the prompt where each "
+              "image belongs; otherwise the images come first",
               "FILE");
   options.add("--chat", &c.chat, "send the prompt as a user message through the model's chat template");
   options.add("--ids", &c.ids, "the prompt as token ids, such as 5,17,9; prints token ids", "LIST");
@@ -377,7 +377,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   std::string text = c.prompt.empty() ? fmt::format("{}", fmt::join(c.words, " ")) : c.prompt;
   const bool describes = language->spec().crosses() && language->spec().reads_pictures();
   if (describes && c.images.empty())
-    return report(error_at("--image", "is needed: a {} describes a picture", language->spec().architecture)),
+    return report(error_at("--image", "is needed: a {} describes an image", language->spec().architecture)),
            2;
   if (c.words.empty() && c.prompt.empty() && !describes) {
     const auto all = read_whole(c.files);

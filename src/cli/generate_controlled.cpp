@@ -17,7 +17,8 @@ void ControlFlags::declare(Options& options) {
   options.add("--classifier", &classifier,
               "toxicity classifier, a file of `makar classify train --method logistic`", "FILE");
   options.add("--benign", &benign,
-              "the classifier's label for harmless texts, if its name is not a usual one", "LABEL");
+              "the classifier's label for harmless texts, if it is not a common name such as `safe`",
+              "LABEL");
   options.add("--threshold", &control.threshold, "probability from which an answer counts as toxic", "P");
   options.add("--attempts", &control.attempts, "reject, rewrite: maximum number of answers to generate", "N");
   options.add("--block", &control.block, "steer: tokens per block", "N");

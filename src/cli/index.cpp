@@ -34,9 +34,9 @@ void declare_add(Options& options, AddCommand& c) {
   options.add("--commit-every", &c.commit, "documents per transaction", "N");
   options.group("Input");
   options.add("--encoding", &c.encoding, "auto, utf-8, latin-1, windows-1252, utf-16le or utf-16be", "NAME");
-  options.add("--text-field", &c.load.text_field, "the column or field of the text", "NAME");
-  options.add("--title-field", &c.load.title_field, "the column or field of the title", "NAME");
-  options.add("--id-field", &c.load.id_field, "the column or field that names a document", "NAME");
+  options.add("--text-field", &c.load.text_field, "column or field with the text", "NAME");
+  options.add("--title-field", &c.load.title_field, "column or field with the title", "NAME");
+  options.add("--id-field", &c.load.id_field, "column or field with the name of a document", "NAME");
   options.add("--no-header", &c.no_header, "tables: the first row is data");
   options.group("Chunks (fixed when the collection is created)");
   options.add("--chunk", &c.chunk, "whole, characters, tokens, sentences or headings", "KIND");
@@ -88,7 +88,7 @@ Status check_add(AddCommand& c) {
   return Done{};
 }
 
-// The collection, created if absent. Settings given on the command line must be those it has.
+// The collection, created if absent. Settings on the command line must equal those of an existing one.
 Result<CollectionInfo> open_collection(IndexStore& store, const AddCommand& c, const Options& options) {
   MAKAR_TRY(const auto found, store.find_collection(c.collection));
   if (!found) return store.create_collection(c.collection, c.settings);
@@ -143,7 +143,7 @@ int add_documents(const std::vector<std::string>& arguments) {
   IndexerOptions indexing;
   indexing.commit_documents = c.commit;
   std::shared_ptr<EmbeddingModel> model;
-  int64_t tokens = 0;  // that the model has read
+  int64_t tokens = 0;  // embedded so far
   double seconds = 0;
   if (!collection->settings.model.empty()) {
     auto opened = EmbeddingModel::open(collection->settings.model, c.device, c.threads);

@@ -1,4 +1,4 @@
-// makar merge: folds adapters into their base model.
+// makar merge: merges adapters into their base model.
 #include <fmt/format.h>
 
 #include "cli/run.h"

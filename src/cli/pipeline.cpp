@@ -121,7 +121,7 @@ int run_pipeline(const std::vector<std::string>& arguments) {
   for (const std::string& word : words) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos) {
-      if (!file.empty()) return report(error_at(word, "is a second file; a pipeline is one")), 2;
+      if (!file.empty()) return report(error_at(word, "expected one pipeline file, got a second one")), 2;
       file = word;
     } else {
       given[word.substr(0, equals)] = word.substr(equals + 1);

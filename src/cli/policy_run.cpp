@@ -92,9 +92,11 @@ void declare_policy(Options& o, PolicyRun& s) {
   o.add("--no-reference", &s.no_reference, "no reference model in memory; KL to it is not measured");
   o.group("Rewards");
   o.add("--reward", &s.rewards,
-        "the reward of an answer: " + reward_term_forms() + "; with ,weight=X; repeat for a sum", "RULE")
+        "the reward of an answer: " + reward_term_forms() +
+            "; add ,weight=X to weight it; repeat to sum several",
+        "RULE")
       .required = true;
-  o.add("--allow-programs", &s.allow_programs, "allow rewards by programs: they run with your rights");
+  o.add("--allow-programs", &s.allow_programs, "allow rewards by programs; they run with your permissions");
   o.add("--missing-eos-penalty", &s.policy.missing_eos_penalty,
         "subtracted from the reward of truncated answers", "X");
   o.group("Rollouts");

@@ -137,7 +137,7 @@ Status check_fits(const Model& model, const Tokenizer& tokenizer, int64_t contex
   const ModelSpec& spec = model.spec();
   if (spec.reads_pictures())
     return error_of(Error::Kind::kUnsupported, "model",
-                    "a {} reads pictures; makar pretrain trains models of text alone", spec.architecture);
+                    "a {} reads images; makar pretrain trains only text models", spec.architecture);
   if (spec.vocab < static_cast<int64_t>(tokenizer.vocab_size()))
     return error_at("tokenizer", "has {} tokens; the model's vocabulary has {}", tokenizer.vocab_size(),
                     spec.vocab);
@@ -177,9 +177,9 @@ Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer&
   const bool both = model.spec().head.kind == HeadKind::kBidirectionalLm;
   const bool causal = both || (model.spec().head.kind == HeadKind::kCausalLm && !model.spec().encoder);
   const SpecialIds special = SpecialIds::of(tokenizer);
-  Hiding hiding = Hiding::kMasked;
+  NoiseKind noise = NoiseKind::kMasked;
   if (!causal) {
-    MAKAR_TRY(hiding, DenoiseTask::hiding_of(model.spec(), special));
+    MAKAR_TRY(noise, DenoiseTask::noise_of(model.spec(), special));
     if (p.sequence_len < 8) return error_at("sequence_len", "expected 8 or more, got {}", p.sequence_len);
   }
   MAKAR_TRY(TokenDatasets data,
@@ -187,7 +187,7 @@ Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer&
   const CausalOptions o{p.sequence_len, loop.micro_batch_size, static_cast<uint64_t>(loop.seed),
                         static_cast<float>(loop.label_smoothing)};
   PretrainTask out;
-  if (hiding == Hiding::kReplaced) {
+  if (noise == NoiseKind::kReplaced) {
     MAKAR_TRY(out.generator, make_generator(model, p.generator_size, static_cast<uint64_t>(loop.seed) + 1));
     identity["generator_size"] = p.generator_size;
   }
@@ -197,7 +197,7 @@ Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer&
                                             both ? CausalTask::Sampler() : sampler(model, tokenizer, p));
   else
     out.task = std::make_unique<DenoiseTask>(model, std::move(data.train), std::move(data.validation), o,
-                                             special, hiding, out.generator.model.get());
+                                             special, noise, out.generator.model.get());
   return out;
 }
 

@@ -7,11 +7,11 @@ void RankFlags::declare(Options& options) {
   options.add(
       "--rank-by", &rules,
       "with --best-of: keep the answer with the highest reward: quality=DIR (see makar reward "
-      "quality), model=DIR, regex=PATTERN, length=BYTES or program=COMMAND; with ,weight=X; repeat for "
-      "a sum",
+      "quality), model=DIR, regex=PATTERN, length=BYTES or program=COMMAND; add ,weight=X to weight it; "
+      "repeat to sum several",
       "RULE");
   options.add("--allow-programs", &allow_programs,
-              "allow --rank-by program=COMMAND: it runs with your rights");
+              "allow --rank-by program=COMMAND; it runs with your permissions");
 }
 
 Status RankFlags::check(const GenerationFlags& flags) const {

@@ -181,9 +181,12 @@ int run_reward_best(const std::vector<std::string>& arguments) {
   options.group("Rewards");
   options
       .add("--reward", &c.rewards,
-           "the reward of an answer: " + reward_term_forms() + "; with ,weight=X; repeat for a sum", "RULE")
+           "the reward of an answer: " + reward_term_forms() +
+               "; add ,weight=X to weight it; repeat to sum several",
+           "RULE")
       .required = true;
-  options.add("--allow-programs", &c.allow_programs, "allow rewards by programs: they run with your rights");
+  options.add("--allow-programs", &c.allow_programs,
+              "allow rewards by programs; they run with your permissions");
   options.add("--missing-eos-penalty", &c.policy.missing_eos_penalty,
               "subtracted from the reward of truncated answers", "X");
   options.group("Sampling");

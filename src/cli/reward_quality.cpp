@@ -26,7 +26,7 @@ Status check_options(Quality& s) {
   return check_f32(s.common, "reward quality");
 }
 
-// The names that are rated, when all of LaMDA's were asked for by default; an error when a name was given.
+// Drops qualities without ratings if --qualities was not set; otherwise they are an error.
 Status keep_rated(Quality& s, bool given, const std::vector<double>& rated) {
   std::vector<std::string> kept;
   for (size_t q = 0; q < s.names.size(); ++q) {

@@ -219,8 +219,9 @@ int run_serve(const std::vector<std::string>& arguments) {
       "accept fine-tuning jobs (/v1/fine_tuning/jobs): adapters, trained one at a time while serving");
   options.add("--fine-tuning-threads", &c.tuning_threads, "threads of a job; 0 for half of the cores", "N");
   options.add("--fine-tuning-memory", &c.tuning_memory, "memory that a job may allocate, in MiB", "MIB");
-  options.add("--results", &c.results, "folder of results of evaluations that the page shows", "FOLDER");
-  options.add("--agents", &c.agents, "folder of traces of makar agent --trace that the page shows", "FOLDER");
+  options.add("--results", &c.results, "folder of evaluation results that the page shows", "FOLDER");
+  options.add("--agents", &c.agents, "folder of agent traces (makar agent --trace) that the page shows",
+              "FOLDER");
   options.add("--ratings", &c.ratings,
               "folder of studies (NAME.jsonl) in which people rate answers on the page", "FOLDER");
   options.group("Output filter");
@@ -230,14 +231,15 @@ int run_serve(const std::vector<std::string>& arguments) {
       "FILE");
   options.add("--filter-threshold", &c.threshold, "probability from which a sentence counts as toxic", "P");
   options.add("--benign", &c.benign,
-              "the classifier's label for harmless texts, if its name is not a usual one", "LABEL");
+              "the classifier's label for harmless texts, if it is not a common name such as `safe`",
+              "LABEL");
   options.group("Access");
   options.add("--api-key", &c.keys, "API key that clients must send; separate several with commas, or repeat",
               "KEY");
   options.add("--api-key-file", &c.key_file,
               "file with one key per line, each with an optional name for the log", "FILE");
-  options.add("--cors", &c.origins, "allow pages of this origin to call; * for any; may be repeated",
-              "ORIGIN");
+  options.add("--cors", &c.origins,
+              "allow web pages of this origin to call the API; * for any; may be repeated", "ORIGIN");
   options.add("--rate-limit", &c.limits.requests, "requests per minute per key (or address); 0 for no limit",
               "N");
   options.add("--token-rate-limit", &c.limits.tokens,

@@ -47,7 +47,7 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   if (spec.reads_pictures())
     return error_of(
         Error::Kind::kUnsupported, s.base_model,
-        "a {} reads pictures, which no text dataset has; train it on tensors, a .safetensors file "
+        "a {} reads images, which text datasets do not have; train it on tensors, a .safetensors file "
         "with in.pixel_values",
         spec.architecture);
   if (s.sample_packing && (spec.head.kind != HeadKind::kCausalLm || spec.encoder))

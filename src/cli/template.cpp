@@ -35,7 +35,7 @@ Json segments_json(const ChatRendering& rendering) {
   return out;
 }
 
-Json answer(const ChatRendering& rendering, bool segments) {
+Json rendering_json(const ChatRendering& rendering, bool segments) {
   Json out = {{"text", rendering.text()}};
   if (segments) out["segments"] = segments_json(rendering);
   return out;
@@ -93,16 +93,16 @@ Result<Json> render_line(const std::string& line, const ChatTemplate* given, boo
   if (!data.contains("template")) {
     if (!given) return error_at("line", "has no template, and none is given by --template or --tokenizer");
     MAKAR_TRY(const ChatRendering rendering, given->render(input));
-    return answer(rendering, segments);
+    return rendering_json(rendering, segments);
   }
-  if (!data["template"].is_string()) return error_at("line", "template should be a string");
+  if (!data["template"].is_string()) return error_at("line", "template must be a string");
   MAKAR_TRY(ChatTemplate own,
             ChatTemplate::parse(data["template"].get_ref<const std::string&>(), "template"));
   if (data.contains("tokens") && data["tokens"].is_object())
     for (const auto& [name, token] : data["tokens"].items())
       if (token.is_string()) own.set_token(name, token.get<std::string>());
   MAKAR_TRY(const ChatRendering rendering, own.render(input));
-  return answer(rendering, segments);
+  return rendering_json(rendering, segments);
 }
 
 int run_lines(const RenderOptions& o) {
@@ -181,7 +181,7 @@ int run_render(const std::vector<std::string>& arguments) {
   const auto rendering = t->render(*input);
   if (!rendering.ok()) return report(rendering.error());
   if (o.json)
-    fmt::print("{}\n", answer(*rendering, o.segments).dump());
+    fmt::print("{}\n", rendering_json(*rendering, o.segments).dump());
   else if (o.segments)
     print_segments(*rendering);
   else

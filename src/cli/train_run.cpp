@@ -58,7 +58,8 @@ void declare_common(Options& o, TrainCommon& c) {
   o.add("--val-datasets --val-data", &c.val_datasets,
         "data to validate on, instead of a part of the training data", "PATH");
   o.add("--val-set-size", &c.val_set_size, "share of the data kept for validation", "X");
-  o.add("--val-split", &c.val_split, "hash: documents by their content; tail: the last tokens", "NAME");
+  o.add("--val-split", &c.val_split,
+        "validation data: hash: documents chosen by a hash of their content; tail: the last tokens", "NAME");
   o.group("Learning rate search");
   o.add("--lr-find", &c.lr_find,
         "instead of a run: raise the learning rate step by step and suggest one (writes lr_find.svg)");
@@ -67,7 +68,8 @@ void declare_common(Options& o, TrainCommon& c) {
   o.add("-q --quiet", &c.quiet, "print no progress");
   o.add("--json", &c.json, "print the result as JSON");
   o.add("--prices", &c.price_file,
-        "price table (JSON: currency, input, hour, watts, kwh): the cost of the run in the report", "FILE");
+        "price table (JSON: currency, input, hour, watts, kwh); adds the cost of the run to the report",
+        "FILE");
   declare_threads(o, c.threads);
   declare_device(o, c.device);
 }

@@ -42,7 +42,7 @@ struct CurateOptions {
   // For each path: how often each of its documents is written on average; empty: once. After all filters.
   std::vector<double> weights;
   int64_t seed = 1;           // of the draws for weights
-  int64_t contamination = 0;  // words of an n-gram shared with evaluation data; 0: off
+  int64_t contamination = 0;  // drop documents that share this many consecutive words with evaluation data
   std::string output;         // JSONL
   const LanguageId* language_id = nullptr;
   const NgramModel* ngrams = nullptr;

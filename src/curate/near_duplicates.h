@@ -27,8 +27,8 @@ class NearDuplicates {
  public:
   static Result<NearDuplicates> create();
   Status add(const Signature& signature);  // the next document
-  // For each document, the first document of its group; itself if it is the first. `exact` is the similarity
-  // of two documents, asked if their estimate is within 0.15 of the threshold.
+  // For each document, the first document of its group; itself if it is the first. `exact` returns the
+  // similarity of two documents; it is called if their estimate is within 0.15 of the threshold.
   using Exact = std::function<Result<double>(uint32_t, uint32_t)>;
   Result<std::vector<uint32_t>> groups(double threshold, const Exact& exact);
 

@@ -1,4 +1,4 @@
-// PostgreSQL through libpq, the extended protocol only: one statement at a time, values apart from it.
+// PostgreSQL through libpq, with the extended protocol only: one statement at a time, with bound values.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -13,12 +13,12 @@ namespace makar {
 
 // Whether a path is the address of a PostgreSQL database: postgresql://... or postgres://...
 bool is_postgres_address(const std::string& path);
-// What a message may show of an address: host, port and database, without password and options.
+// The address for messages: host, port and database, without password and options.
 std::string shown_postgres_address(const std::string& address);
 
 class Postgres : public SqlConnection {
  public:
-  // An address as libpq reads it; what it leaves open comes from PGPASSWORD and the other variables of libpq.
+  // An address in libpq's format; libpq's environment variables (PGPASSWORD, ...) supply what it omits.
   static Result<Postgres> open(const std::string& address);
 
   Status each(const std::string& sql, const SqlRow& values,

@@ -37,7 +37,7 @@ SqlValue column(sqlite3_stmt* statement, int at) {
   }
 }
 
-// Ends a use of a prepared statement: its locks and the values bound to it.
+// Resets a prepared statement after use: releases its locks and bound values.
 struct Reset {
   sqlite3_stmt* statement;
   ~Reset() {
@@ -62,7 +62,7 @@ Result<Database> Database::open(const std::string& path, const DatabaseOptions& 
   const int flags = SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
   Database out(std::unique_ptr<sqlite3, Close>(raw), path);
-  if (!raw) return error_of(Error::Kind::kIo, path, "cannot open: no memory");
+  if (!raw) return error_of(Error::Kind::kIo, path, "cannot open: out of memory");
   if (code != SQLITE_OK) return out.error("cannot open");
   sqlite3_busy_timeout(raw, kBusyMilliseconds);
   sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, static_cast<int>(options.max_value));

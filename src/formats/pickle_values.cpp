@@ -114,7 +114,7 @@ Status PickleMachine::add_global(const std::string& module, const std::string& n
   std::string full = module + "." + name;
   if (!allowed_(full))
     return error_of(Error::Kind::kUnsupported, here(),
-                    "the pickle asks for {}, which is not a part of tensors; refused because it could run "
+                    "the pickle refers to {}, which tensors do not need; refused because it could run "
                     "code: do not load this file elsewhere unless you trust its author",
                     quote(full.substr(0, 200)));
   return push(named(Kind::kGlobal, std::move(full)));

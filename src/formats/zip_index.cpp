@@ -64,7 +64,7 @@ class ZipReader {
     const auto method = get<uint16_t>(at + 10), name_bytes = get<uint16_t>(at + 28),
                extra_bytes = get<uint16_t>(at + 30), comment_bytes = get<uint16_t>(at + 32);
     const uint64_t all = kCentralBytes + uint64_t{name_bytes} + extra_bytes + comment_bytes;
-    if (!fits(at, all)) return broken(at, "continues after the end of the file");
+    if (!fits(at, all)) return broken(at, "extends past the end of the archive");
     const std::string name(reinterpret_cast<const char*>(bytes_.data() + at + kCentralBytes), name_bytes);
     uint64_t packed = get<uint32_t>(at + 20), size = get<uint32_t>(at + 24), local = get<uint32_t>(at + 42);
     read_zip64(at + kCentralBytes + name_bytes, extra_bytes, size, packed, local);
@@ -73,11 +73,11 @@ class ZipReader {
                       "the file {} in the zip archive is compressed; PyTorch writes archives without "
                       "compression: unpack it and save it again with torch.save",
                       quote(name));
-    if (packed != size) return broken(at, "gives a stored file two sizes");
+    if (packed != size) return broken(at, "has two different sizes for a stored file");
     if (!fits(local, kLocalBytes) || get<uint32_t>(local) != kLocal)
       return broken(at, "points to a file that is not there");
     const uint64_t data = local + kLocalBytes + get<uint16_t>(local + 26) + get<uint16_t>(local + 28);
-    if (!fits(data, size)) return broken(at, "gives a file that continues after the end");
+    if (!fits(data, size)) return broken(at, "has a file that extends past the end of the archive");
     if (!files.emplace(name, bytes_.subspan(data, size)).second) return broken(at, "repeats a name");
     at += all;
     return Done{};

@@ -94,7 +94,8 @@ Result<ImageProcessor> ImageProcessor::parse(const Config& c) {
     return c.wrong("image_processor_type",
                    fmt::format("is '{}'; those of CLIP, LLaVA, ViT and DeiT are supported", type));
   if (is("LlavaNext") || is("LlavaOnevision"))
-    return c.wrong("image_processor_type", fmt::format("is '{}', which cuts an image into tiles", type));
+    return c.wrong("image_processor_type",
+                   fmt::format("is '{}', which splits an image into tiles; this is not supported", type));
   const bool like_clip = is("CLIP") || is("Llava");
   ImageProcessor p = like_clip ? clip(224, 224) : vit(224, 224);
   if (is("DeiT")) p.crop = true, p.width = p.height = 256, p.filter = ResizeFilter::kBicubic;
@@ -130,7 +131,8 @@ Result<Tensor> ImageProcessor::operator()(const Image& given, const std::string&
   if (pad_square && given.width != given.height) {
     const int64_t side = std::max(given.width, given.height);
     if (side > kMostResized / side)
-      return error_of(Error::Kind::kLimit, place, "{} x {} pixels are too many for a square", given.width,
+      return error_of(Error::Kind::kLimit, place,
+                      "an image of {} x {} pixels is too large to pad to a square", given.width,
                       given.height);
     now(padded_square(given, mean));
   }

@@ -30,8 +30,8 @@ Status check_context(const ModelSpec& spec, const ContextOptions& o) {
   }
   if (!distances)
     return error_of(Error::Kind::kUnsupported, "`program.context_policy`",
-                    "sinks need positions that are distances between tokens, those of a {} are not; "
-                    "use truncate-left",
+                    "sinks need relative positions (rotary or ALiBi), which a {} does not have; use "
+                    "truncate-left",
                     spec.architecture);
   const int64_t size = context_size(spec, o);
   if (size <= 0)

@@ -71,24 +71,23 @@ Status check_decoding(const Decoding& o) {
   return Done{};
 }
 
-// A model gets the pictures that its prompt has places for, and only a model that reads pictures gets any.
+// A prompt must have as many image tokens as images; a model that reads no images must get none.
 static Status check_pictures(const ModelSpec& spec, const std::vector<int64_t>& prompt,
                              const Pictures* pictures) {
   if (!spec.reads_pictures()) {
     if (!pictures) return Done{};
-    return error_of(Error::Kind::kUnsupported, "pictures", "a {} reads text alone", spec.architecture);
+    return error_of(Error::Kind::kUnsupported, "pictures", "a {} reads only text", spec.architecture);
   }
   if (spec.pictures) {
     if (!pictures && std::find(prompt.begin(), prompt.end(), spec.pictures->token) != prompt.end())
-      return error_at("prompt", "has a place for a picture (token {}), but no picture is given",
-                      spec.pictures->token);
+      return error_at("prompt", "has an image token ({}), but no image is given", spec.pictures->token);
     return Done{};
   }
   if (!prompt.empty())
-    return error_of(Error::Kind::kUnsupported, "prompt", "a {} describes a picture and reads no text",
+    return error_of(Error::Kind::kUnsupported, "prompt", "a {} describes an image and reads no text",
                     spec.architecture);
   if (!pictures || pictures->pixels.dim(0) != 1)
-    return error_at("pictures", "a {} describes one picture; {}", spec.architecture,
+    return error_at("pictures", "a {} describes one image; {}", spec.architecture,
                     pictures ? "several are given" : "none is given");
   return Done{};
 }

@@ -46,8 +46,7 @@ struct DecodingHooks {
 };
 
 // Checks every request: ids are in the vocabulary, the model generates, and the answer fits the context.
-// Truncates the prompt on the left if the policy says so.
-// With pictures, a prompt that is too long is an error whatever the policy.
+// Truncates the prompt on the left if the policy says so; a prompt with images is never truncated.
 Status fit_request(const Model& model, const ContextOptions& context, std::vector<int64_t>& prompt,
                    const Decoding& decoding, const Pictures* pictures = nullptr);
 

@@ -1,4 +1,4 @@
-// The part that all generating jobs share, independent of how they choose tokens.
+// What all decoding jobs share, independent of how they choose tokens.
 #pragma once
 #include <chrono>
 

@@ -116,12 +116,12 @@ Status admit_model(Model& model, const std::string& name, const MemoryBudget& bu
 }
 
 Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget, EngineOptions options,
-                                 int64_t beside) {
+                                 int64_t draft_page_bytes) {
   if (budget.bytes <= 0) return options;
   const ModelSpec& spec = model.spec();
   BlockPool::shared().trim();
   const int64_t held = resident_memory().now, tables = table_bytes(model);
-  const int64_t page = page_bytes(spec, budget.cache) + beside, left = budget.bytes - held - tables;
+  const int64_t page = page_bytes(spec, budget.cache) + draft_page_bytes, left = budget.bytes - held - tables;
   int64_t rows = std::max(options.step_tokens, kLeastRows);
   while (rows > kLeastRows && step_bytes(spec, rows) > left / 2) rows = std::max(rows / 2, kLeastRows);
   const int64_t step = step_bytes(spec, rows);

@@ -30,7 +30,7 @@ Status Pictures::place(const ModelSpec& spec, std::vector<int64_t>& prompt) {
   const int64_t token = spec.pictures->token, count = pixels.dim(0), each = spec.picture_tokens();
   const int64_t found = std::count(prompt.begin(), prompt.end(), token);
   if (found != count && found != count * each)
-    return error_at("prompt", "has {} place{} for pictures (token {}), but {} picture{} given", found,
+    return error_at("prompt", "has {} image token{} (id {}), but {} image{} given", found,
                     found == 1 ? "" : "s", token, count, count == 1 ? " is" : "s are");
   std::vector<int64_t> out;
   rows.clear();

@@ -10,10 +10,10 @@ struct Pictures {
   // `pixels`: f32 [pictures, channels, height, width], as the model takes them.
   Pictures(const ModelSpec& spec, Tensor pixels);
 
-  // Models whose decoder reads pictures: replaces each picture token of a prompt by as many as the picture
-  // has rows, and remembers where they are. A prompt that has all of them already stays as it is.
+  // Models whose decoder reads images: repeats each image token of a prompt once per row of the image, and
+  // stores their positions in `rows`. A prompt that already has all of them is not changed.
   Status place(const ModelSpec& spec, std::vector<int64_t>& prompt);
-  // The tokens with the picture tokens replaced by keys of the pictures' content: equal keys, equal rows.
+  // The tokens with image tokens replaced by hashes of the images: equal hashes mean equal rows.
   std::vector<int64_t> keyed(std::span<const int64_t> tokens) const;
   // Computes the rows once, with the request's adapter (-1: none); the engine calls it.
   void compute(const Model& model, Device& device, int32_t adapter);

@@ -247,7 +247,7 @@ void decode_blocks(DType type, const void* blocks, int64_t count, float* out) {
     case DType::kIQ2_XXS:
       return decode_all<BlockIQ2_XXS>(blocks, count, out, n);
     default:
-      check(false, "decode_blocks: no float type");
+      check(false, "decode_blocks: the type cannot be decoded to f32");
   }
 }
 

@@ -37,7 +37,8 @@ Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const s
   const ModelSpec& spec = language.spec();
   if (spec.crosses() || spec.pictures)
     return error_of(Error::Kind::kUnsupported, "embed", "{} {}; use an encoder or a decoder",
-                    spec.architecture, spec.pictures ? "writes about pictures" : "is an encoder-decoder");
+                    spec.architecture,
+                    spec.pictures ? "generates text from images" : "is an encoder-decoder");
   if (spec.main().embedding.vocab == 0)
     return error_of(Error::Kind::kUnsupported, "embed", "{} reads images, not text", spec.architecture);
   int64_t most = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;

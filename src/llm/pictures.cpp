@@ -16,7 +16,7 @@ Result<std::string> picture_token(const LanguageModel& language) {
   if (language.has_tokenizer() && id < static_cast<int64_t>(language.tokenizer().vocab_size()))
     if (auto text = language.tokenizer().token(static_cast<uint32_t>(id)); text && !text->empty())
       return *text;
-  return error_of(Error::Kind::kNotFound, "tokenizer", "has no picture token: id {} is unknown", id);
+  return error_of(Error::Kind::kNotFound, "tokenizer", "has no image token: id {} is unknown", id);
 }
 
 Tensor slice_of(const Tensor& pixels, int64_t from) {
@@ -40,10 +40,10 @@ Tensor in_groups(const Tensor& pixels, const Rows& rows) {
 Result<Tensor> model_pixels(const LanguageModel& language, const Image& image, const std::string& name) {
   const ModelSpec& spec = language.spec();
   if (!spec.reads_pictures())
-    return error_of(Error::Kind::kUnsupported, name, "a {} reads text alone", spec.architecture);
+    return error_of(Error::Kind::kUnsupported, name, "a {} reads only text", spec.architecture);
   const PatchSpec& p = *spec.encoder->embedding.patches;
   if (!language.image_processor())
-    return error_of(Error::Kind::kUnsupported, name, "this {} reads pictures with {} channels, not RGB",
+    return error_of(Error::Kind::kUnsupported, name, "this {} reads images with {} channels, not RGB",
                     spec.architecture, p.channels);
   MAKAR_TRY(const Tensor pixels, (*language.image_processor())(image, name));
   if (pixels.dim(1) != p.image_height || pixels.dim(2) != p.image_width)
@@ -64,7 +64,7 @@ std::shared_ptr<Pictures> join_pictures(const LanguageModel& language, const std
 Result<std::shared_ptr<Pictures>> read_pictures(const LanguageModel& language,
                                                 const std::vector<std::string>& paths) {
   if (paths.empty() || paths.size() > kMostPictures)
-    return error_at("image", "1 to {} pictures are expected, {} are given", kMostPictures, paths.size());
+    return error_at("image", "expected 1 to {} images, got {}", kMostPictures, paths.size());
   std::vector<Tensor> pixels;
   for (const std::string& path : paths) {
     MAKAR_TRY(const Image image, read_image(path));
@@ -106,12 +106,13 @@ Result<std::vector<int64_t>> encode_with_pictures(const LanguageModel& language,
 Result<std::vector<int64_t>> encode_chat_with_pictures(const LanguageModel& language, const ChatInput& input,
                                                        Pictures& pictures) {
   if (!language.spec().pictures)
-    return error_of(Error::Kind::kUnsupported, "messages", "a {} holds no conversation about pictures",
+    return error_of(Error::Kind::kUnsupported, "messages", "a {} cannot chat about images",
                     language.spec().architecture);
   if (language.chat_template() && !language.places_pictures())
-    return error_of(Error::Kind::kUnsupported, "chat template",
-                    "has no place for pictures; give one with `program.chat_template`, or continue text with "
-                    "makar generate --image");
+    return error_of(
+        Error::Kind::kUnsupported, "chat template",
+        "does not support images; give another with `program.chat_template`, or continue text with "
+        "makar generate --image");
   MAKAR_TRY(auto ids, language.encode_chat(input));
   MAKAR_CHECK_OK(pictures.place(language.spec(), ids));
   return ids;
@@ -129,7 +130,7 @@ Result<Tensor> picture_vectors(const LanguageModel& language, Device& device, co
   const Model& model = language.model();
   const bool compares = spec.head.kind == HeadKind::kContrastive;
   if (!compares && spec.decoder)
-    return error_of(Error::Kind::kUnsupported, "embed", "a {} gives no vectors of pictures; CLIP and ViT do",
+    return error_of(Error::Kind::kUnsupported, "embed", "a {} has no image embeddings; CLIP and ViT do",
                     spec.architecture);
   Context ctx{device};
   ForwardContext f{ctx};
@@ -149,10 +150,9 @@ Result<Tensor> picture_vectors(const LanguageModel& language, Device& device, co
 Result<Tensor> picture_logits(const LanguageModel& language, Device& device, const Pictures& pictures) {
   const ModelSpec& spec = language.spec();
   if (spec.head.kind != HeadKind::kImageClass && spec.head.kind != HeadKind::kImageClassTeacher)
-    return error_of(
-        Error::Kind::kUnsupported, "classify",
-        "a {} has no labels for pictures; give labels to a CLIP model, or use an image classifier",
-        spec.architecture);
+    return error_of(Error::Kind::kUnsupported, "classify",
+                    "a {} has no labels for images; give labels to a CLIP model, or use an image classifier",
+                    spec.architecture);
   Context ctx{device};
   ForwardContext f{ctx};
   return in_groups(pictures.pixels, [&](const Tensor& pixels) {

@@ -15,7 +15,7 @@ struct WordInText {
   std::string text;
   size_t begin = 0, end = 0;
 };
-// The first place where `word` stands as a whole word, in any case. Error: it does not.
+// The first occurrence of `word` as a whole word, ignoring case. Error: there is none.
 Result<WordInText> find_word(const std::string& text, const std::string& word);
 
 class WordEncoder {

@@ -71,7 +71,7 @@ NamedSlice rows_of(const Module& m, const std::vector<Parameter*>& parts) {
   return {m.name, parts, m.slice.groups, false};
 }
 
-// A parameter of this name and shape; one that an earlier adapter left is used again.
+// A parameter of this name and shape; reuses one that an earlier adapter left.
 Parameter* declare(ParameterSet& set, const std::string& name, const Shape& shape) {
   Parameter* p = set.find(name);
   if (!p) return set.add(name, shape);
@@ -79,7 +79,7 @@ Parameter* declare(ParameterSet& set, const std::string& name, const Shape& shap
   return p;
 }
 
-// Declares the adapter's parameters and hangs it on the module's Linears.
+// Declares the adapter's parameters and attaches it to the module's Linears.
 void attach(const LoadedModel& loaded, const AdapterConfig& config, const Module& m) {
   ParameterSet& set = loaded.model->parameters();
   const std::string at = "adapter." + m.name;
@@ -106,7 +106,7 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, Devic
       for (Parameter* p : slice.ours) {
         p->trainable = true;
         p->value = ops::decoded(device, p->value.to(device.memory()))
-                       .clone();  // the base may be mapped, or in fewer bits
+                       .clone();  // the base may be mapped or quantized
       }
       found = true;
     }
@@ -236,7 +236,7 @@ Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Devic
   for (const Module& m : used) {
     Parameter* a = m.linears[0]->adapter()->a;
     a->value = Tensor::empty(a->shape);
-    // Kaiming-uniform with a = sqrt(5), as PEFT starts A: within 1 / sqrt(in).
+    // Kaiming-uniform with a = sqrt(5), as PEFT initialises A: within 1 / sqrt(in).
     const float bound = 1.0f / std::sqrt(static_cast<float>(a->shape[1]));
     const Rng rng(seed, Purpose::kInit, ++stream + (uint64_t{1} << 32));
     for (int64_t i = 0; i < a->value.count(); ++i)
@@ -287,7 +287,7 @@ Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string&
     ++read;
   }
   if (read != file->names().size())
-    return error_at(file->place(), "holds {} tensors where adapter_config.json explains {}",
+    return error_at(file->place(), "has {} tensors, but adapter_config.json describes {}",
                     file->names().size(), read);
   return config;
 }

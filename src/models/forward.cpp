@@ -120,7 +120,7 @@ Status place_pictures(const PictureSpec& p, Inputs& inputs, const std::string& p
   const int64_t rows = inputs.source.rows() - (p.skip_class ? pictures : 0);
   if (static_cast<int64_t>(target.feature_rows.size()) != rows)
     return bad(place, "input_ids",
-               fmt::format("has {} image tokens (id {}); {} pictures need {}", target.feature_rows.size(),
+               fmt::format("has {} image tokens (id {}); {} images need {}", target.feature_rows.size(),
                            p.token, pictures, rows));
   return Done{};
 }
@@ -136,7 +136,7 @@ Result<Inputs> make_inputs(const ModelSpec& spec, const Tensors& in, const std::
     MAKAR_TRY(inputs.target, read_batch(*spec.decoder, spec, in, captions ? "decoder_input_ids" : "input_ids",
                                         captions ? "decoder_attention_mask" : "attention_mask", place));
     if (captions && inputs.target.sequences.size() != inputs.source.sequences.size())
-      return bad(place, "decoder_input_ids", "must have as many rows as there are pictures");
+      return bad(place, "decoder_input_ids", "must have as many rows as there are images");
     if (spec.pictures) MAKAR_CHECK_OK(place_pictures(*spec.pictures, inputs, place));
     return inputs;
   }

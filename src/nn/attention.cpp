@@ -33,7 +33,7 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
     q_scale_ = {set.add(name + ".q_norm.weight", {spec.heads, spec.head_dim})};
     k_scale_ = {set.add(name + ".k_norm.weight", {spec.kv_heads, spec.head_dim})};
     inner.affine = false;
-  } else if (spec.qk_norm == QkNorm::kApart) {
+  } else if (spec.qk_norm == QkNorm::kSeparate) {
     for (int64_t h = 0; h < spec.heads; ++h)
       q_scale_.push_back(set.add(name + ".q_norm." + std::to_string(h) + ".weight", {spec.head_dim}));
     for (int64_t h = 0; h < spec.kv_heads; ++h)
@@ -145,7 +145,7 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
   return o(ctx, mixed);
 }
 
-void Attention::remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const {
+void Attention::cache_source(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const {
   Context& ctx = f.ops;
   const Tensor key = k(ctx, encoded), value = v(ctx, encoded);
   f.cache->begin_cross(slot, layer, key.dim(0));

@@ -8,7 +8,7 @@
 
 namespace makar {
 
-// Inputs of a forward pass, shared by all layers whose positions are alike.
+// Inputs of a forward pass, shared by all layers with the same kind of positions.
 struct AttentionInputs {
   ops::AttentionBatch self, cross;
   ops::RopeTable rope;
@@ -29,12 +29,12 @@ class Attention {
   // Self-attention over x [N, width].
   Tensor self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
   // Writes the keys and values of an encoded sequence into the cache.
-  void remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const;
+  void cache_source(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const;
   // Cross-attention from x to in.encoded.
   Tensor cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
   Linear q, k, v, o;
-  // LatentSpec: the projections to low rank; k and v are those from there to the heads.
+  // LatentSpec: the projections to low rank; k and v project from there to the heads.
   Linear q_latent, kv_latent;
   Linear distance;  // RelativeSpec::kXl: the keys of distances
 
@@ -47,15 +47,16 @@ class Attention {
   ops::AttentionOptions options() const;
   // RelativeSpec: attention with explicit scores, one sequence and head at a time (relative_attention.cpp).
   Tensor relative_mix(ForwardContext& f, const Rows& rows, const AttentionInputs& in, int64_t layer) const;
-  // Limits and normalises a query or key [N, heads * head_dim].
+  // Clips and normalises a query or key [N, heads * head_dim].
   Tensor prepared(Context& ctx, Tensor x, const Norm& norm, const std::vector<Parameter*>& scale,
                   int64_t heads) const;
   AttentionSpec spec_;
   Norm q_norm_, k_norm_;
-  // QkNorm::kEachHead: one parameter [heads, head_dim]; kApart: one [head_dim] per head; else none.
+  // QkNorm::kEachHead: one parameter [heads, head_dim]; kSeparate: one [head_dim] per head; else none.
   std::vector<Parameter*> q_scale_, k_scale_;
   Parameter* sinks_ = nullptr;  // [heads]
-  // kXl: what is added to queries for keys, distances and segments; the two keys of segments.
+  // kXl: biases added to the queries before their products with keys, distances and segments; then the keys
+  // of the same and of the other segment.
   Parameter *content_bias_ = nullptr, *distance_bias_ = nullptr, *segment_bias_ = nullptr,
             *segments_ = nullptr;
 };

@@ -48,11 +48,11 @@ Tensor Block::sublayer(ForwardContext& f, const Tensor& x, const Norm& norm, con
   return ops::add(ctx, spec_.residual_after_norm ? normed : x, ops::dropout(ctx, y, spec_.dropout));
 }
 
-void Block::remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const {
+void Block::cache_source(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const {
   if (spec_.recurrent || spec_.alignment)
     write_source(f, encoded, spec_.attention, slot, layer);
   else
-    cross.remember(f, encoded, slot, layer);
+    cross.cache_source(f, encoded, slot, layer);
 }
 
 Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {

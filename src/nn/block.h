@@ -17,7 +17,7 @@ class Block {
   Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
   // Writes what the block needs of an encoded sequence into the cache.
-  void remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const;
+  void cache_source(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const;
 
   Attention attention, cross;
   Mixer mixer;  // instead of attention

@@ -36,7 +36,7 @@ enum class QkNorm {
   kNone,
   kHead,      // over each head, with the same weights for all heads (Qwen 3)
   kEachHead,  // over each head, with weights of its own (Cohere)
-  kApart,     // as kEachHead, with one parameter per head (StableLM)
+  kSeparate,  // as kEachHead, with one parameter per head (StableLM)
   kWhole,     // over all heads together (OLMo 2)
 };
 

@@ -165,7 +165,7 @@ const Block& Stack::block(int64_t layer) const {
 }
 
 void Stack::read_source(ForwardContext& f, const Tensor& encoded, size_t slot) const {
-  for (int64_t layer = 0; layer < spec_.layers(); ++layer) block(layer).remember(f, encoded, slot, layer);
+  for (int64_t layer = 0; layer < spec_.layers(); ++layer) block(layer).cache_source(f, encoded, slot, layer);
 }
 
 std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch, const Tensor& encoded,

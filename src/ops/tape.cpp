@@ -5,7 +5,7 @@ namespace makar {
 void Tape::watch(const Tensor& leaf, const Tensor& into) {
   leaves_[leaf.id()] = true;
   if (into.defined()) {
-    check(into.shape() == leaf.shape(), "a gradient has the shape of its leaf");
+    check(into.shape() == leaf.shape(), "a gradient must have the shape of its leaf");
     gradients_[leaf.id()] = into;
   }
 }
@@ -46,7 +46,7 @@ void Tape::pass(const Key& t, const Tensor& gradient) {
     return;
   }
   Target to = target(t);
-  check(gradient.dtype() == to.buffer.dtype(), "a gradient has the type of its tensor");
+  check(gradient.dtype() == to.buffer.dtype(), "a gradient must have the type of its tensor");
   std::byte *sum = address_on(device_, to.buffer), *term = address_on(device_, gradient);
   if (!to.accumulate)
     device_.memory().copy(sum, term, gradient.bytes());
@@ -59,7 +59,7 @@ void Tape::pass(const Key& t, const Tensor& gradient) {
 
 void Tape::backward(const Tensor& loss, Tensor gradient) {
   if (!gradient.defined()) {
-    check(loss.count() == 1, "backward without a gradient starts from one number");
+    check(loss.count() == 1, "backward without a gradient needs a scalar loss");
     gradient = Tensor::full(loss.shape(), 1.0f).to(device_.memory());
   }
   pass(loss, gradient);

@@ -25,7 +25,7 @@ constexpr Name kNames[] = {
     {"wsd", ScheduleKind::kStable},
 };
 
-double shaped(DecayShape shape, double progress) {
+double decay_factor(DecayShape shape, double progress) {
   switch (shape) {
     case DecayShape::kCosine:
       return 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
@@ -59,8 +59,8 @@ double Schedule::at(int64_t step) const {
     case ScheduleKind::kStable: {
       const double down = s - static_cast<double>(total - decay);
       if (down < 0) return peak;
-      return end +
-             (peak - end) * shaped(shape, std::min(down / std::max(1.0, static_cast<double>(decay)), 1.0));
+      return end + (peak - end) *
+                       decay_factor(shape, std::min(down / std::max(1.0, static_cast<double>(decay)), 1.0));
     }
   }
   return peak;

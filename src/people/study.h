@@ -29,7 +29,7 @@ struct Study {
 Result<Study> parse_study(const std::string& text, const std::string& place);
 Result<Study> read_study(const std::string& path, size_t limit = size_t{64} << 20);
 
-// What a rater says about an item. Lists are in the order of the item's answers.
+// One rater's ratings of an item. Lists are in the order of the item's answers.
 struct Rating {
   std::string rater;
   size_t item = 0;

@@ -43,7 +43,7 @@ void compare_raters(const Study& study, const std::map<size_t, const Rating*>& a
   const auto kappa = [](const std::vector<std::string>& x, const std::vector<std::string>& y, int64_t power) {
     const auto confusion = confuse(x, y);
     const double value = confusion.ok() ? cohen_kappa(*confusion, power) : 0;
-    return std::isfinite(value) ? value : 1.0;  // both always say the same one thing
+    return std::isfinite(value) ? value : 1.0;  // both raters always give the same rating
   };
   const auto count = static_cast<double>(first.size()), scales = static_cast<double>(first_scales.size());
   if (count > 0) {

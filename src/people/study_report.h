@@ -1,5 +1,4 @@
-// What the ratings of a study say: agreement, win rates, scales; and its export as training data and as
-// results.
+// The report on a study: agreement, win rates, scales; and its export as training data and as results.
 #pragma once
 #include "people/study.h"
 

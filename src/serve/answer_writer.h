@@ -49,7 +49,7 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
   void deliver(AnswerState& state, size_t index, AnswerPiece piece);
   void report_covered(AnswerState& state, AnswerPiece& piece);
   void prompt_done();
-  // What every response with generated text says about its origin.
+  // Headers that mark a response as generated text.
   HttpHeaders disclosure() const;
   void emit(std::string bytes);
 

@@ -24,7 +24,7 @@ Result<std::vector<Tensor>> decode_pictures(GenerationRequest& request, const La
   std::vector<Tensor> pixels;
   for (RequestPicture& picture : request.pictures) {
     if (!language.spec().pictures)
-      return error_of(Error::Kind::kUnsupported, picture.place, "this model reads text alone");
+      return error_of(Error::Kind::kUnsupported, picture.place, "this model reads only text");
     if (!work.check()) return work.error(picture.place);
     MAKAR_TRY(const Image image,
               decode_image(std::as_bytes(std::span(picture.bytes)), picture.place, kLimits));
@@ -143,8 +143,8 @@ size_t preparation_bytes(const GenerationRequest& request) {
 
 const char* uses_of(const ModelSpec& spec) {
   if (spec.head.kind == HeadKind::kSequenceClass)
-    return "ask it for /v1/moderations, /v1/rerank or /v1/embeddings";
-  return "ask it for /v1/embeddings or /v1/rerank";
+    return "use it with /v1/moderations, /v1/rerank or /v1/embeddings";
+  return "use it with /v1/embeddings or /v1/rerank";
 }
 
 Result<ServedModel> ServedModel::of(LanguageModel language, const ContextOptions& context,

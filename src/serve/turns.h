@@ -1,4 +1,4 @@
-// Engines of several models take turns on all cores, in the order in which they ask; none waits longer than
+// Engines of several models take turns on all cores, in the order of their requests; none waits longer than
 // one step of each of the others.
 #pragma once
 #include <atomic>

@@ -70,7 +70,7 @@ Tensor Tensor::view_of(const std::byte* data, const Shape& shape, DType type,
   auto* writable = const_cast<std::byte*>(data);
   check_blocks(shape, type);
   const size_t bytes = bytes_of(type, shape.count());
-  check(keeper != nullptr, "a view needs the keeper of its bytes");
+  check(keeper != nullptr, "a view needs an owner that keeps its bytes alive");
   return make(std::make_shared<Storage>(writable, bytes, std::move(keeper)), writable, shape, type);
 }
 
@@ -106,7 +106,8 @@ Tensor Tensor::to(Memory& to) const {
 }
 
 Tensor Tensor::viewed_as(DType type) const {
-  check(count() % layout_of(type).elements == 0 && bytes_of(type, count()) == bytes(), "another size");
+  check(count() % layout_of(type).elements == 0 && bytes_of(type, count()) == bytes(),
+        "viewed_as: the types differ in size");
   return make(node_->storage, node_->data, shape(), type);
 }
 

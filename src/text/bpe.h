@@ -46,7 +46,7 @@ class Bpe : public TokenModel {
   void merge_short(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
   Status merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t first, WorkBudget* work) const;
   Status read_merges(const Json& json);
-  void add_merge(uint32_t left, uint32_t right, uint32_t made);
+  void add_merge(uint32_t left, uint32_t right, uint32_t merged);
   void find_joins();
 
   Vocabulary vocabulary_;

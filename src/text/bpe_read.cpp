@@ -67,15 +67,15 @@ Status Bpe::read_merges(const Json& json) {
   return Done{};
 }
 
-void Bpe::add_merge(uint32_t left, uint32_t right, uint32_t made) {
+void Bpe::add_merge(uint32_t left, uint32_t right, uint32_t merged) {
   // rank_by_piece: all merges that give the same piece have the rank of the first, so that the leftmost of
   // them merges first.
   auto rank = static_cast<uint32_t>(order_.size());
   if (rank_by_piece_ && !order_.empty()) {
     const Merge before = merges_.find(order_.back().first, order_.back().second);
-    if (before.id == made) rank = before.rank;
+    if (before.id == merged) rank = before.rank;
   }
-  merges_.add(left, right, {rank, made});
+  merges_.add(left, right, {rank, merged});
   order_.emplace_back(left, right);
 }
 

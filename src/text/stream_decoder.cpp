@@ -10,7 +10,8 @@ namespace {
 // for the whole.
 constexpr size_t kContext = 6;
 
-bool ends_open(std::string_view text) { return text.ends_with("\xEF\xBF\xBD"); }
+// Whether the text ends with U+FFFD: perhaps a character whose last bytes are missing.
+bool ends_incomplete(std::string_view text) { return text.ends_with("\xEF\xBF\xBD"); }
 
 }  // namespace
 
@@ -24,7 +25,7 @@ StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special, std::span<c
   }
   std::reverse(ids_.begin(), ids_.end());
   // A context that ends inside a character would change as the character is completed.
-  if (ends_open(tokenizer_.decode(ids_, skip_special_))) ids_.clear();
+  if (ends_incomplete(tokenizer_.decode(ids_, skip_special_))) ids_.clear();
   emitted_ids_ = ids_.size();
 }
 
@@ -41,7 +42,7 @@ std::string StreamDecoder::push(uint32_t id) {
   const std::string before = tokenizer_.decode({ids_.data(), emitted_ids_}, skip_special_);
   const std::string now = tokenizer_.decode(ids_, skip_special_);
   // An incomplete end may still become a character; after four ids it will not.
-  if (now.size() <= before.size() || (ends_open(now) && ids_.size() - emitted_ids_ < 4)) return "";
+  if (now.size() <= before.size() || (ends_incomplete(now) && ids_.size() - emitted_ids_ < 4)) return "";
   std::string out = now.starts_with(before) ? now.substr(before.size()) : "";
   if (ids_.size() > 2 * kContext + 8) {
     const size_t drop = ids_.size() - kContext;

@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-// Byte ranges of the rendering that the assistant wrote, from message `first` on.
+// Byte ranges of the assistant's messages in the rendering, from message `first` on.
 Result<std::vector<Span>> assistant_spans(const ChatTemplate& chat, const Json& messages,
                                           const std::string& whole, size_t first) {
   std::vector<Span> out;
@@ -22,14 +22,15 @@ Result<std::vector<Span>> assistant_spans(const ChatTemplate& chat, const Json& 
     for (size_t j = 0; j < i; ++j) before.messages.push_back(messages[j]);
     through.messages = before.messages;
     through.messages.push_back(messages[i]);
-    if (before.messages.empty()) return error_at("", "the conversation begins with the assistant");
+    if (before.messages.empty()) return error_at("", "the conversation begins with an assistant message");
     MAKAR_TRY(const ChatRendering prefix, chat.render(before));
     MAKAR_TRY(const ChatRendering turn, chat.render(through));
     const std::string a = prefix.text(), b = turn.text();
     if (!b.starts_with(a) || !whole.starts_with(b))
       return error_at(
           "",
-          "turn {} changes what the chat template wrote before it, so the tokens of its answer are unknown; "
+          "turn {} changes how the chat template renders earlier turns, so the tokens of its answer are "
+          "unknown; "
           "add a generation block to the template",
           i);
     out.push_back({static_cast<uint32_t>(a.size()), static_cast<uint32_t>(b.size())});
@@ -47,7 +48,9 @@ Result<size_t> turn_start(const ChatTemplate& chat, const Json& messages, const 
   const std::string text = rendering.text();
   if (!whole.starts_with(text))
     return error_at(
-        "", "turn {} changes what the chat template wrote before it; use a template that does not", first);
+        "",
+        "turn {} changes how the chat template renders earlier turns; use a template that does not do that",
+        first);
   return text.size();
 }
 

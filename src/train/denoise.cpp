@@ -115,39 +115,39 @@ TokenPair infill(const std::vector<int64_t>& ids, const SpecialIds& s, Draws& dr
 }
 
 DenoiseTask::DenoiseTask(Model& model, std::vector<TokenSource> sources, std::vector<TokenStore> validation,
-                         CausalOptions options, SpecialIds special, Hiding hiding, Model* generator)
+                         CausalOptions options, SpecialIds special, NoiseKind noise, Model* generator)
     : model_(model),
       sources_(std::move(sources)),
       validation_(std::move(validation)),
       o_(options),
       special_(std::move(special)),
-      hiding_(hiding),
+      noise_(noise),
       generator_(generator),
       mixture_(mixture_of(sources_, o_.seed)) {}
 
-Result<Hiding> DenoiseTask::hiding_of(const ModelSpec& spec, const SpecialIds& s) {
+Result<NoiseKind> DenoiseTask::noise_of(const ModelSpec& spec, const SpecialIds& s) {
   const auto missing = [&](const char* what) {
     return error_at("tokenizer", "has no {} token, which training a {} needs", what, spec.architecture);
   };
   if (spec.head.kind == HeadKind::kMaskedLm && spec.family == "xlnet") {
     if (s.cls < 0 || s.sep < 0) return missing("<cls> or <sep>");
-    return Hiding::kPermuted;
+    return NoiseKind::kPermuted;
   }
   if (spec.head.kind == HeadKind::kReplacedToken) {
     if (s.mask < 0 || s.cls < 0 || s.sep < 0) return missing("[MASK], [CLS] or [SEP]");
-    return Hiding::kReplaced;
+    return NoiseKind::kReplaced;
   }
   if (spec.head.kind == HeadKind::kMaskedLm || spec.head.kind == HeadKind::kPretraining) {
     if (s.mask < 0 || s.cls < 0 || s.sep < 0) return missing("[MASK], [CLS] or [SEP]");
-    return Hiding::kMasked;
+    return NoiseKind::kMasked;
   }
   if (!spec.encoder || !spec.decoder)
     return error_of(Error::Kind::kUnsupported, "pretrain", "a {} is not trained on hidden text",
                     spec.architecture);
   if (s.eos < 0) return missing("</s>");
-  if (!s.sentinels.empty()) return Hiding::kSpans;
+  if (!s.sentinels.empty()) return NoiseKind::kSpans;
   if (s.mask < 0) return missing("<extra_id_0> or <mask>");
-  return Hiding::kInfill;
+  return NoiseKind::kInfill;
 }
 
 DenoiseTask::Masked DenoiseTask::mask(const Pieces& pieces, uint64_t draw) const {
@@ -240,9 +240,9 @@ Result<Metrics> DenoiseTask::metrics(Device& device) {
 }
 
 Result<MicroBatch> DenoiseTask::make(const Pieces& pieces, uint64_t draw) {
-  if (hiding_ == Hiding::kMasked) return masked(mask(pieces, draw));
-  if (hiding_ == Hiding::kPermuted) return permuted(pieces, draw);
-  if (hiding_ == Hiding::kReplaced) {
+  if (noise_ == NoiseKind::kMasked) return masked(mask(pieces, draw));
+  if (noise_ == NoiseKind::kPermuted) return permuted(pieces, draw);
+  if (noise_ == NoiseKind::kReplaced) {
     Masked examples = mask(pieces, draw);
     for (const int64_t row : examples.rows) examples.batch.tokens[static_cast<size_t>(row)] = special_.mask;
     return replaced_batch(model_, *generator_,
@@ -252,8 +252,8 @@ Result<MicroBatch> DenoiseTask::make(const Pieces& pieces, uint64_t draw) {
   Draws draws{Rng(o_.seed, Purpose::kMask, draw)};
   std::vector<TokenPair> both;
   for (const auto& ids : pieces)
-    both.push_back(hiding_ == Hiding::kSpans ? corrupt_spans(ids, special_, draws)
-                                             : infill(ids, special_, draws));
+    both.push_back(noise_ == NoiseKind::kSpans ? corrupt_spans(ids, special_, draws)
+                                               : infill(ids, special_, draws));
   return pair_batch(model_, both, o_.smoothing);
 }
 

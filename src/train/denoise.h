@@ -1,7 +1,6 @@
 // Denoising objectives: masked tokens (BERT: 15 %, of which 80 % masked, 10 % random, 10 % unchanged),
 // next-sentence prediction, span corruption (T5), infilling (BART), permuted order (XLNet), replaced tokens
-// (ELECTRA). The noise is drawn again each time an
-// example is used, and depends only on (seed, batch).
+// (ELECTRA). The noise is drawn again each time an example is used, and depends only on (seed, batch).
 #pragma once
 #include "base/rng.h"
 #include "train/causal.h"
@@ -36,7 +35,7 @@ TokenPair corrupt_spans(const std::vector<int64_t>& ids, const SpecialIds& speci
 // target is the whole text.
 TokenPair infill(const std::vector<int64_t>& ids, const SpecialIds& special, Draws& draws);
 
-enum class Hiding {
+enum class NoiseKind {
   kMasked,
   kSpans,
   kInfill,
@@ -47,15 +46,15 @@ enum class Hiding {
 class DenoiseTask : public Task {
  public:
   DenoiseTask(Model& model, std::vector<TokenSource> sources, std::vector<TokenStore> validation,
-              CausalOptions options, SpecialIds special, Hiding hiding, Model* generator = nullptr);
+              CausalOptions options, SpecialIds special, NoiseKind noise, Model* generator = nullptr);
   Result<MicroBatch> train_batch(uint64_t index) override;
   uint64_t batches_per_epoch() const override;
   uint64_t validation_batches() const override;
   Result<MicroBatch> validation_batch(uint64_t index) override;
   // Accuracy of next-sentence prediction, if the model is trained on it.
   Result<Metrics> metrics(Device& device) override;
-  bool tokens_are_targets() const override { return hiding_ != Hiding::kReplaced; }
-  static Result<Hiding> hiding_of(const ModelSpec& spec, const SpecialIds& special);
+  bool tokens_are_targets() const override { return noise_ != NoiseKind::kReplaced; }
+  static Result<NoiseKind> noise_of(const ModelSpec& spec, const SpecialIds& special);
 
  private:
   using Pieces = std::vector<std::vector<int64_t>>;
@@ -76,7 +75,7 @@ class DenoiseTask : public Task {
   std::vector<TokenStore> validation_;
   CausalOptions o_;
   SpecialIds special_;
-  Hiding hiding_;
+  NoiseKind noise_;
   Model* generator_;  // kReplaced
   Mixture mixture_;
 };

@@ -1,5 +1,5 @@
 // Losses of distillation: distances between the predictions, hidden states and attention of a student and of
-// its teacher. What belongs to the teacher is constant.
+// its teacher. No gradient flows into the teacher.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,8 +10,8 @@
 namespace makar {
 
 // With p the teacher's distribution and q the student's:
-//   forward  KL(p || q) (Hinton et al., 2015): the student covers all that the teacher may say
-//   reverse  KL(q || p) (Gu et al., 2023): it avoids what the teacher would not say
+//   forward  KL(p || q) (Hinton et al., 2015): mode-covering
+//   reverse  KL(q || p) (Gu et al., 2023): mode-seeking
 //   jensen_shannon  b KL(p || m) + (1 - b) KL(q || m), m = b p + (1 - b) q (Agarwal et al., 2023)
 enum class TeacherLoss { kForward, kReverse, kJensenShannon };
 std::optional<TeacherLoss> teacher_loss_named(const std::string& name);
@@ -22,14 +22,14 @@ Tensor teacher_divergence(Context& ctx, const Tensor& student, const Tensor& tea
                           float beta);
 
 // The divergence of the two models' next-token distributions at a temperature T, times T^2, which keeps the
-// size of its gradient. Rows of hidden states of each model; logits are computed for a few rows at a time
-// and again in the backward pass, so that few of them are in memory.
+// size of its gradient. The arguments are rows of hidden states of each model; logits are computed for a few
+// rows at a time, and again in the backward pass, to save memory.
 struct PredictionLoss {
   const Model& student;
   const Model& teacher;
   TeacherLoss loss = TeacherLoss::kForward;
   float temperature = 1, beta = 0.5f;
-  int64_t held_logits = int64_t{4} << 20;  // at least one row
+  int64_t held_logits = int64_t{4} << 20;  // maximum in memory; at least one row
   Tensor operator()(Context& ctx, const Tensor& student_rows, const Tensor& teacher_rows) const;
 };
 

@@ -53,8 +53,8 @@ Tensor ipo_loss(Context& ctx, const PreferencePairs& pairs, float beta) {
 }
 
 Tensor hinge_loss(Context& ctx, const PreferencePairs& pairs, float beta) {
-  const Tensor lack = ops::shift(ctx, ops::scale(ctx, margin(ctx, pairs), -beta), 1.0f);
-  return ops::mean(ctx, ops::activate(ctx, lack, Activation::kRelu));
+  const Tensor shortfall = ops::shift(ctx, ops::scale(ctx, margin(ctx, pairs), -beta), 1.0f);
+  return ops::mean(ctx, ops::activate(ctx, shortfall, Activation::kRelu));
 }
 
 Tensor simpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, float beta, float gamma) {
@@ -171,8 +171,8 @@ Tensor clipped_policy_terms(Context& ctx, const Tensor& log_probs, const Tensor&
                             const Tensor& advantages, float low, float high) {
   const Tensor ratio = ops::activate(ctx, ops::subtract(ctx, log_probs, old_log_probs), Activation::kExp);
   const Tensor plain = ops::multiply(ctx, ratio, advantages);
-  const Tensor held = ops::multiply(ctx, ops::clamp(ctx, ratio, 1.0f - low, 1.0f + high), advantages);
-  return ops::scale(ctx, ops::minimum(ctx, plain, held), -1.0f);
+  const Tensor clipped = ops::multiply(ctx, ops::clamp(ctx, ratio, 1.0f - low, 1.0f + high), advantages);
+  return ops::scale(ctx, ops::minimum(ctx, plain, clipped), -1.0f);
 }
 
 Tensor clipped_policy_loss(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,

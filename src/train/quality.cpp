@@ -21,7 +21,7 @@ Result<RatedQualities> encode_quality(const ConversationEncoder& encoder, const 
   for (const auto& [name, value] : record.ratings) {
     const auto at = std::find(names.begin(), names.end(), name);
     if (at == names.end())
-      return error_at("", "{} is none of the qualities of this run ({}){}; --qualities names them",
+      return error_at("", "{} is not a quality of this run ({}){}; set them with --qualities",
                       quote(name.substr(0, 80)), fmt::join(names, ", "), did_you_mean(name, names));
     out.ratings[static_cast<size_t>(at - names.begin())] = static_cast<float>(value);
   }

@@ -1,6 +1,6 @@
-// ELECTRA's objective (Clark et al., 2020): a small generator fills in masked tokens, and the model tells for
-// every token whether it was replaced. The generator shares the model's token embeddings; both are trained,
-// the model's loss with a weight of 50.
+// ELECTRA's objective (Clark et al., 2020): a small generator fills in masked tokens, and the model predicts
+// for every token whether it was replaced. The generator shares the model's token embeddings; both are
+// trained, the model's loss with a weight of 50.
 #pragma once
 #include "train/denoise.h"
 

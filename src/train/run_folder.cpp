@@ -156,7 +156,7 @@ Result<RunLock> RunLock::take(const std::string& folder) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(fd);
     return error_at(folder,
-                    "another training is running in this folder; wait for it, or use another output_dir");
+                    "another training run uses this folder; wait for it to end, or use another output_dir");
   }
   return RunLock(fd);
 }
@@ -191,8 +191,8 @@ Status write_report(const std::string& folder, const RunSummary& summary) {
   }
   for (const auto& [name, curve] : figures)
     if (name != "loss" && curve.y.size() >= 2) out += fmt::format("\n![{}]({}.svg)\n", name, name);
-  if (!summary.sample.empty()) out += "\n## A sample\n\n```text\n" + summary.sample + "\n```\n";
-  out += "\n## Again\n\n```sh\n" + summary.command +
+  if (!summary.sample.empty()) out += "\n## Sample\n\n```text\n" + summary.sample + "\n```\n";
+  out += "\n## Reproduce\n\n```sh\n" + summary.command +
          "\n```\n\n`run.json` has the settings, versions and hashes.\n";
   return write_file(folder + "/report.md", out);
 }

@@ -68,7 +68,7 @@ struct RunSummary {
   std::string command;
 };
 
-// report.md, loss.svg and validation.svg from log.jsonl.
+// Writes report.md, loss.svg and one chart per validation metric, from log.jsonl.
 Status write_report(const std::string& folder, const RunSummary& summary);
 
 }  // namespace makar

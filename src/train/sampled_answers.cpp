@@ -29,7 +29,8 @@ LearntTokens conversation_of(const std::vector<int64_t>& prompt, const Rollout& 
   return out;
 }
 
-Result<std::vector<int64_t>> asked(const SampledConversations& how, const PolicyPrompt& prompt) {
+// The token ids of a prompt, with the system message of the options in place of its own.
+Result<std::vector<int64_t>> prompt_ids(const SampledConversations& how, const PolicyPrompt& prompt) {
   if (how.system.empty()) return prompt.ids;
   MAKAR_TRY(const Json turns, parse_json(prompt.turns, "prompt"));
   Json all = Json::array({{{"role", "system"}, {"content", how.system}}});
@@ -45,10 +46,10 @@ Status sample_part(const SampledConversations& how, const SpoolOf<PolicyPrompt>&
     std::vector<std::vector<int64_t>> ids;
     for (size_t i = at; i < std::min(at + kPromptsAtOnce, prompts.size()); ++i) {
       MAKAR_TRY(PolicyPrompt p, prompts.read(i));
-      MAKAR_TRY(ids.emplace_back(), asked(how, p));
+      MAKAR_TRY(ids.emplace_back(), prompt_ids(how, p));
       some.push_back(std::move(p));
     }
-    // Every chunk draws from its own streams; validation from others than training.
+    // Every chunk has its own random streams; those of training and validation differ.
     RolloutOptions options = rollout_options(how.options, 2 * at + (validation ? 1 : 0));
     options.answers = how.options.answers;
     MAKAR_TRY(const auto rollouts, roll_out(how.model, how.device, ids, options));

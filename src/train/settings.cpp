@@ -60,7 +60,7 @@ constexpr TableOption<LoopSettings> kOptions[] = {
     {"label_smoothing label_smoothing_factor", &S::label_smoothing, 0, 0.999, "X",
      "probability spread over the other labels", kOptimization},
     {"keep_zeros", &S::keep_zeros, 0, 0, "",
-     "keep weights of the layers that are 0 at 0: recovery training of a pruned model", kOptimization},
+     "keep layer weights that are 0 at 0, to train a pruned model further", kOptimization},
     {"ema", &S::ema, 0, 0.9999999, "X", "decay of averaged weights, which are saved as the model; 0 for off",
      kOptimization},
     {"eval_steps", &S::eval_steps, 0, kSteps, "N", "steps between validations; 0 for only at the end",

@@ -201,7 +201,7 @@ TEST(Instructions, FiltersDropWhatIsNotNew) {
   EXPECT_EQ(next_instruction("  Name three birds. \n4. Sing."), "Name three birds.");
   EXPECT_EQ(next_instruction(" \n "), "");
   InstructionFilter filter(0.7);
-  filter.know("Write a poem about the sea.");
+  filter.add_known("Write a poem about the sea.");
   EXPECT_EQ(filter.drop("Write a poem about the sea"), "similar");
   EXPECT_EQ(filter.drop("Go on"), "short");
   EXPECT_EQ(filter.drop("... and three more words"), "punctuation");

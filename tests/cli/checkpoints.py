@@ -130,7 +130,7 @@ def two_at_once(makar, scratch):
     finally:
         first.kill()
         first.wait()
-    check(second.returncode == 1 and "another training is running" in second.stderr, f"two at once: {second.returncode} {second.stderr}")
+    check(second.returncode == 1 and "another training run uses" in second.stderr, f"two at once: {second.returncode} {second.stderr}")
     print("checkpoints: two trainings in one folder are refused")
 
 

@@ -64,9 +64,9 @@ def contrastive(root, files, rows):
     refused("--labels", "classify", "image", "-m", model, files[0])
     refused("must contain {}", "classify", "-m", model, "--labels", "a,b", "--template", "photo", files[0])
     refused("expected 1 to", "classify", "-m", model, "--labels", " , ", files[0])
-    refused("give pictures or texts", "embed", "-m", model, "--image", files[0], "text")
+    refused("give images or texts", "embed", "-m", model, "--image", files[0], "text")
     refused("does not write text", "generate", "-m", model, "hello")
-    refused("does not describe pictures", "caption", "-m", model, files[0])
+    refused("does not describe images", "caption", "-m", model, files[0])
     return model
 
 
@@ -119,11 +119,11 @@ def conversations(root, files, rows):
 
     good("sft", "-m", model, "-d", GOLDEN / "llava/golden.safetensors", "-o", root / "run", "--max-steps", "2")
     (root / "talk.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}) + "\n")
-    refused("reads pictures", "sft", "-m", model, "-d", root / "talk.jsonl", "-o", root / "no")
-    refused("reads pictures", "pretrain", "-m", model, "-d", root / "talk.jsonl", "-o", root / "no")
-    refused("no picture is given", "generate", "-m", model, "--parse-special", "<image> what?")
-    refused("1 place for pictures", "generate", "-m", model, "--image", files[0], "--image", files[1], "<image> what?")
-    refused("no vectors of pictures", "embed", "-m", model, "--image", files[0])
+    refused("reads images", "sft", "-m", model, "-d", root / "talk.jsonl", "-o", root / "no")
+    refused("reads images", "pretrain", "-m", model, "-d", root / "talk.jsonl", "-o", root / "no")
+    refused("no image is given", "generate", "-m", model, "--parse-special", "<image> what?")
+    refused("1 image token", "generate", "-m", model, "--image", files[0], "--image", files[1], "<image> what?")
+    refused("no image embeddings", "embed", "-m", model, "--image", files[0])
     refused("\"images\"", "generate", "-m", model, "--jsonl", "--image", files[0], text="")
     (root / "not.png").write_text("not a picture")
     (root / "cut.png").write_bytes(files[0].read_bytes()[:300])
@@ -146,7 +146,7 @@ def main():
         captions(root, files)
         conversations(root, files, rows)
         text = pathlib.Path(__file__).resolve().parents[1] / "golden/models/llama"
-        refused("reads text alone", "generate", "-m", text, "--image", files[0], "--ids", "4,5")
+        refused("reads only text", "generate", "-m", text, "--image", files[0], "--ids", "4,5")
 
 
 main()

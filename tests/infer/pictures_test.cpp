@@ -119,8 +119,8 @@ TEST(Pictures, WrongNumbersOfPicturesAreErrors) {
     ASSERT_FALSE(answer.ok()) << part;
     EXPECT_NE(answer.error().text().find(part), std::string::npos) << answer.error().text();
   };
-  says(llava, {4, 59, 5}, 0, "has a place for a picture (token 59), but no picture is given");
-  says(text, {4, 5}, 1, "reads text alone");
+  says(llava, {4, 59, 5}, 0, "has an image token (59), but no image is given");
+  says(text, {4, 5}, 1, "reads only text");
   says(captions, {4, 5}, 1, "reads no text");
   says(captions, {}, 0, "none is given");
   says(captions, {}, 2, "several are given");
@@ -128,7 +128,7 @@ TEST(Pictures, WrongNumbersOfPicturesAreErrors) {
   std::vector<int64_t> prompt = {4, 59, 5};
   const Status placed = two.place(llava.model->spec(), prompt);
   ASSERT_FALSE(placed.ok());
-  EXPECT_NE(placed.error().text().find("has 1 place for pictures (token 59), but 2 pictures are given"),
+  EXPECT_NE(placed.error().text().find("has 1 image token (id 59), but 2 images are given"),
             std::string::npos)
       << placed.error().text();
 }

@@ -290,7 +290,7 @@ TEST_F(Adapters, BrokenAdaptersAreErrors) {
   expect([](Json& c) { c["r"] = 5; }, "lora_A.weight");
   expect([](Json& c) { c["target_modules"] = {"x_proj"}; }, "x_proj");
   expect([](Json& c) { c["target_modules"].push_back("down_proj"); }, "down_proj");
-  expect([](Json& c) { c["target_modules"] = {"q_proj"}; }, "explains");
+  expect([](Json& c) { c["target_modules"] = {"q_proj"}; }, "describes");
   expect([](Json& c) { c["target_modules"] = 7; }, "'target_modules'");
   expect([](Json& c) { c["peft_type"] = "LOKR"; }, "LOKR");
   expect([](Json& c) { c["rank_pattern"] = {{"q_proj", 2}}; }, "rank_pattern");

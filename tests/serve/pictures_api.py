@@ -93,23 +93,23 @@ def refusals(server):
 
     place = "messages[0].content[0].image_url.url"
     remote = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
-    refused(openai(remote), "fetches no pictures", place)
-    refused(openai({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}), "fetches no pictures", place)
+    refused(openai(remote), "does not fetch images", place)
+    refused(openai({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}), "does not fetch images", place)
     refused(openai({"type": "image_url", "image_url": {"url": "data:image/png,abc"}}), "base64", place)
     refused(openai({"type": "image_url", "image_url": {"url": "data:image/png;base64,@@@"}}), "not valid base64", place)
     refused(openai({"type": "image_url", "image_url": 7}), "expected a data URL", "messages[0].content[0].image_url")
     refused(openai({"type": "image_url"}), "expected a data URL", "messages[0].content[0].image_url")
     refused(openai(picture(base64.b64encode(b"not a picture").decode())), "not a JPEG, PNG or WebP image", place)
     refused(openai(picture(ONE[:200])), "cannot be read", place)
-    refused(openai(*[picture(ONE)] * 17), "at most 16 pictures", None)
+    refused(openai(*[picture(ONE)] * 17), "at most 16 images", None)
     refused(openai(*[picture(ONE)] * 15), "tokens", "messages")  # 135 tokens, the context has 128
     wide = bytearray(base64.b64decode(ONE))
     wide[16:24] = b"\0\0\xff\xff\0\0\xff\xff"
     refused(openai(picture(base64.b64encode(bytes(wide)).decode())), "PNG", place)
     system = {"messages": [{"role": "system", "content": [picture(ONE)]}, {"role": "user", "content": "x"}]}
-    refused(system, "only a user's message has pictures", "messages[0].content")
+    refused(system, "only user messages may have images", "messages[0].content")
     anthropic = {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}]}], "max_tokens": 4}
-    refused(anthropic, "fetches no pictures", None, "/v1/messages")
+    refused(anthropic, "does not fetch images", None, "/v1/messages")
     anthropic["messages"][0]["content"][0]["source"] = {"type": "file", "file_id": "x"}
     refused(anthropic, "expected base64", None, "/v1/messages")
     refused({"messages": [{"role": "user", "content": "x", "images": "y"}]}, "expected a list", None, "/api/chat")
@@ -124,7 +124,7 @@ def main():
             refusals(server)
         with Server(MAKAR) as server:
             status, answer = server.post("/v1/chat/completions", openai(picture(ONE), text("what?")))
-            check(status == 400 and "reads text alone" in answer["error"]["message"], f"a model of text refuses: {status} {answer}")
+            check(status == 400 and "reads only text" in answer["error"]["message"], f"a model of text refuses: {status} {answer}")
         with Server(MAKAR, model=make_model("clip", root / "clip")) as server:
             status, answer = server.post("/v1/embeddings", {"input": ["a cat"]})
             done = subprocess.run([MAKAR, "embed", "-m", str(root / "clip"), "--json", "a cat"], capture_output=True, text=True)

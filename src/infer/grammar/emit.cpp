@@ -158,7 +158,7 @@ Result<Draft> emit(const RuleSet& rules, const Limits& limits, WorkBudget& work)
   for (size_t i = 0; i < rules.bodies.size() && !emitter.full(); ++i) {
     draft.starts.push_back(emitter.node());
     draft.ends.push_back(emitter.node());
-    if (!rules.bodies[i]) return error_at("grammar", "rule '{}' is used and never defined", rules.names[i]);
+    if (!rules.bodies[i]) return error_at("grammar", "rule '{}' is used but never defined", rules.names[i]);
     emitter.emit(*rules.bodies[i], draft.starts.back(), draft.ends.back());
   }
   if (work.stopped()) return work.error("grammar");

@@ -5,7 +5,7 @@
 namespace makar::grammar {
 namespace {
 
-constexpr size_t kWholeBytes = size_t{16} << 20, kLocalBytes = size_t{64} << 20;
+constexpr size_t kStateMaskBytes = size_t{16} << 20, kLocalBytes = size_t{64} << 20;
 
 uint64_t hash_of(const Snapshot& s, uint64_t serial) {
   uint64_t h = serial * 2 + (s.bottom ? 1 : 0);
@@ -113,28 +113,28 @@ Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::mask(const Automaton& 
   const uint64_t serial = trie.data().serial, hash = hash_of(*state, serial);
   {
     const std::lock_guard lock(mutex_);
-    const auto [from, to] = whole_index_.equal_range(hash);
+    const auto [from, to] = state_mask_index_.equal_range(hash);
     for (auto i = from; i != to; ++i)
       if (i->second->serial == serial && *i->second->state == *state) {
-        wholes_.splice(wholes_.begin(), wholes_, i->second);
+        state_masks_.splice(state_masks_.begin(), state_masks_, i->second);
         return i->second->bits;
       }
   }
   MAKAR_TRY(const auto bits, compute(automaton, trie, *state, steps));
   const std::lock_guard lock(mutex_);
-  whole_bytes_ += bits->size() * 8;
-  wholes_.push_front({serial, state, bits});
-  whole_index_.emplace(hash, wholes_.begin());
-  while (whole_bytes_ > kWholeBytes && wholes_.size() > 1) {
-    const auto last = std::prev(wholes_.end());
-    const auto [from, to] = whole_index_.equal_range(hash_of(*last->state, last->serial));
+  state_mask_bytes_ += bits->size() * 8;
+  state_masks_.push_front({serial, state, bits});
+  state_mask_index_.emplace(hash, state_masks_.begin());
+  while (state_mask_bytes_ > kStateMaskBytes && state_masks_.size() > 1) {
+    const auto last = std::prev(state_masks_.end());
+    const auto [from, to] = state_mask_index_.equal_range(hash_of(*last->state, last->serial));
     for (auto i = from; i != to; ++i)
       if (i->second == last) {
-        whole_index_.erase(i);
+        state_mask_index_.erase(i);
         break;
       }
-    whole_bytes_ -= last->bits->size() * 8;
-    wholes_.erase(last);
+    state_mask_bytes_ -= last->bits->size() * 8;
+    state_masks_.erase(last);
   }
   return bits;
 }

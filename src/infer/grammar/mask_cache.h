@@ -35,15 +35,15 @@ class MaskCache {
   Result<std::shared_ptr<const Bits>> compute(const Automaton& automaton, const TokenTrie& trie,
                                               const Snapshot& state, size_t steps);
 
-  struct Whole {
+  struct StateMask {
     uint64_t serial;
     std::shared_ptr<const Snapshot> state;
     std::shared_ptr<const Bits> bits;
   };
   std::mutex mutex_;
-  std::list<Whole> wholes_;  // most recently used first
-  std::unordered_multimap<uint64_t, std::list<Whole>::iterator> whole_index_;
-  size_t whole_bytes_ = 0;
+  std::list<StateMask> state_masks_;  // most recently used first
+  std::unordered_multimap<uint64_t, std::list<StateMask>::iterator> state_mask_index_;
+  size_t state_mask_bytes_ = 0;
   std::unordered_map<uint64_t, std::shared_ptr<const LocalMask>> locals_;  // by (serial, node, from)
   size_t local_bytes_ = 0;
 };

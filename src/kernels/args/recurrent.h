@@ -10,8 +10,7 @@ struct PagedState {
   std::byte* const* pages;  // page table, as in CacheLayer
   int64_t offset;           // bytes from the start of a page
 };
-// A causal convolution of each channel by itself over its sequence: y[t] = bias + sum_k w[k] x[t - taps + 1 +
-// k].
+// A causal depthwise convolution over each sequence: y[t] = bias + sum_k w[k] x[t - taps + 1 + k].
 struct ShortConv {
   const SequenceRows* sequences;
   int64_t count;
@@ -43,7 +42,7 @@ struct SelectiveScanBackward {
   SelectiveScan forward;  // without y and state
   const float* dy;
   float *dx, *ddt, *db, *dc;  // written
-  float *da, *dd;             // [count, heads, a_columns], [count, heads]: one part per sequence, written
+  float *da, *dd;  // [count, heads, a_columns], [count, heads]: a partial sum per sequence, written
 };
 
 }  // namespace makar::kernels

@@ -19,7 +19,7 @@ void CpuDevice::norm(const Norm& a) {
 }
 
 // Weight gradients are summed in chunks of 64 rows, then over chunks in order: the bits do not depend on the
-// threads.
+// number of threads.
 void CpuDevice::norm_backward(const NormBackward& a) {
   constexpr int64_t kChunk = 64;
   const int64_t chunks = ceil_div(a.rows, kChunk), per_row = a.rms ? 1 : 2;

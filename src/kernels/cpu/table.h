@@ -90,11 +90,11 @@ struct AttentionHeadBackward {
 // c[i*ldc + j] = (accumulate ? c : 0) + the product, i < rows, j < cols.
 struct QuantProduct {
   int form = 0, rows = 0;
-  int64_t blocks = 0;  // of 64 k
-  int each = 0;        // quant_tile: rows of a panel of activations, fewer in the last; panels are a_panel
-  int64_t first_block = 0;  // bytes apart, and the product starts at this block of theirs
+  int64_t blocks = 0;       // of 64 k
+  int each = 0;             // quant_tile: rows per panel of activations; the last may have fewer
+  int64_t first_block = 0;  // quant_tile: the product starts at this block of the activations
   const void* a = nullptr;  // one panel of activations; with 8 rows, the second half is a_panel bytes further
-  int64_t a_panel = 0;
+  int64_t a_panel = 0;      // bytes between panels of activations
   const void* b = nullptr;  // panels of weights, b_panel bytes apart
   int64_t b_panel = 0;
   const float* scales = nullptr;  // output of Table::quant_scales per panel, scale_panel floats apart, or

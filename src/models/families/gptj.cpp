@@ -1,4 +1,4 @@
-// GPT-J (Wang & Komatsuzaki, 2021): attention and feed-forward in parallel behind one norm, the first
+// GPT-J (Wang & Komatsuzaki, 2021): attention and feed-forward in parallel after one norm, the first
 // dimensions of each head rotated in adjacent pairs, an output bias.
 #include "models/families/pages.h"
 

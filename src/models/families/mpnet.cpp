@@ -11,7 +11,7 @@ Result<ModelSpec> read_mpnet(const Config& config) {
   e.types = 0;
   e.count_positions = true;
   r.special_tokens(m, 0, 2, 1);
-  e.padding = 1;  // the config is ignored
+  e.padding = 1;  // as in transformers, which ignores pad_token_id here
   e.position_offset = 2;
   m.max_positions -= e.position_offset;
   r.require(m.max_positions > 0, "max_position_embeddings", "leaves no position after the padding index");

@@ -1,4 +1,4 @@
-// Phi (Gunasekar et al., 2023): attention and feed-forward in parallel behind one norm, partial rotary
+// Phi (Gunasekar et al., 2023): attention and feed-forward in parallel after one norm, partial rotary
 // positions, biases everywhere. Phi-3 and Phi-4 (Abdin et al., 2024): Llama with fused projections, a sliding
 // window in the small models and longrope in those with a long context.
 #include "models/families/pages.h"

@@ -19,7 +19,7 @@ T recurrent_choice(Reader& r, const char* key, const char* fallback,
 
 }  // namespace
 
-// Every layer of the decoder reads the encoder: for its first state, and one of them for attention.
+// Every decoder layer takes its initial state from the encoder; one of them attends to the encoder's outputs.
 void recurrent_attention(Reader& r, ModelSpec& m) {
   using Score = AlignmentSpec::Score;
   using Range = AlignmentSpec::Range;

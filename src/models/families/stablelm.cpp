@@ -15,7 +15,7 @@ Result<ModelSpec> read_stablelm(const Config& config) {
     b.parallel = b.shared_norm = r.flag_or("use_parallel_residual", false);
     b.attention.qkv_bias = r.flag_or("use_qkv_bias", false);
     b.attention.out_bias = b.feed_forward.bias = false;
-    if (r.flag_or("qk_layernorm", false)) b.attention.qk_norm = QkNorm::kApart;
+    if (r.flag_or("qk_layernorm", false)) b.attention.qk_norm = QkNorm::kSeparate;
     b.dropout = r.dropout_or("hidden_dropout", 0.0);
   }
   r.special_tokens(m, 0, 0, -1);

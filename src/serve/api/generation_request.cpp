@@ -40,18 +40,19 @@ Status read_generation_options(const Json& body, GenerationRequest& request) {
   if (best_of < o.answers) return error_at("best_of", "is {}, less than n ({})", best_of, o.answers);
   if (beams) {
     if (best_of > kMostBeams)
-      return error_at("best_of", "is the number of beams, {} at most; got {}", kMostBeams, best_of);
+      return error_at("best_of", "is the number of beams and must be at most {}, got {}", kMostBeams,
+                      best_of);
     o.beams = std::max<int64_t>(best_of, 2), o.sampler.temperature = 0;
     if (request.stream)
-      return error_at("use_beam_search", "has nothing to stream: answers are chosen at the end");
+      return error_at("use_beam_search", "cannot be streamed: answers are chosen at the end");
   } else if (best_of > o.answers) {
     o.best_of = best_of;
-    if (request.stream) return error_at("best_of", "has nothing to stream: answers are chosen at the end");
+    if (request.stream) return error_at("best_of", "cannot be streamed: answers are chosen at the end");
   }
   MAKAR_TRY(o.stop, texts_field(body, "stop", kMostStops));
   for (const std::string& stop : o.stop)
     if (stop.empty() || stop.size() > kLongestStop)
-      return error_at("stop", "each text has 1 to {} bytes, got {}", kLongestStop, stop.size());
+      return error_at("stop", "each text must have 1 to {} bytes, got {}", kLongestStop, stop.size());
   if (o.logprobs > kMostAlternatives)
     return error_at("logprobs", "expected at most {} alternatives, got {}", kMostAlternatives, o.logprobs);
   return check_generation(o);
@@ -83,7 +84,7 @@ Status read_format(const Json& body, GenerationRequest& request) {
     MAKAR_TRY(request.grammar, text_field(body, "guided_grammar"));
   }
   if (!request.schema.empty() + !request.regex.empty() + !request.grammar.empty() > 1)
-    return error_at("response_format", "an answer is held to one schema, grammar or pattern, not to several");
+    return error_at("response_format", "set only one of JSON schema, grammar and regular expression");
   return Done{};
 }
 

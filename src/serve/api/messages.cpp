@@ -101,7 +101,7 @@ Result<Json> read_messages(const Json& body, std::vector<RequestPicture>* pictur
     const Json written = given[i].value("content", Json());
     Json message = {{"role", role}};
     if (pictures && written.is_array() && std::any_of(written.begin(), written.end(), is_picture_part)) {
-      if (role != "user") return error_at(where + ".content", "only a user's message has pictures");
+      if (role != "user") return error_at(where + ".content", "only user messages may have images");
       MAKAR_TRY(message["content"], read_parts(written, where + ".content", *pictures));
     } else {
       MAKAR_TRY(message["content"], read_content(written, where + ".content"));

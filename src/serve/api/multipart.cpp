@@ -55,7 +55,7 @@ Result<FormPart> read_head(std::string_view head) {
       continue;
     const std::string_view value = without_blanks(line.substr(colon + 1));
     if (lower_case(value.substr(0, value.find(';'))) != "form-data")
-      return error_at("body", "a part of a form says form-data");
+      return error_at("body", "each part of a form must have the disposition form-data");
     auto name = parameter(value, "name");
     if (!name || name->empty() || name->size() > kLongestPartName)
       return error_at("body", "a part of a form has a name of 1 to {} bytes", kLongestPartName);

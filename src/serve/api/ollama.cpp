@@ -16,19 +16,19 @@ class OllamaShape : public AnswerShape {
   const char* stream_type() const override { return "application/x-ndjson"; }
 
   std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
-    return last(said(answers.at(0)), answers[0].end, usage);
+    return last(message_json(answers.at(0)), answers[0].end, usage);
   }
   std::string piece(size_t, const AnswerPiece& piece) override {
-    Json out = said(piece);
+    Json out = message_json(piece);
     out["done"] = false;
     return dump(out) + "\n";
   }
   std::string end(size_t, const AnswerEnd& end) override { return end_ = end, ""; }
-  std::string done(const Usage& usage) override { return last(said({}), end_, usage) + "\n"; }
+  std::string done(const Usage& usage) override { return last(message_json({}), end_, usage) + "\n"; }
   std::string failed(const ApiError& error) override { return error_body(dialect(), error) + "\n"; }
 
  private:
-  Json said(const AnswerPiece& piece) const {
+  Json message_json(const AnswerPiece& piece) const {
     Json out = head_;
     if (!chat_) return out["response"] = piece.text, out;
     Json message = {{"role", "assistant"}, {"content", piece.text}};

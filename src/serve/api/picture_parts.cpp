@@ -14,7 +14,7 @@ Result<std::string> read_data_url(std::string_view url, const std::string& place
   if (!url.starts_with("data:")) {
     const std::string_view start = url.substr(0, 60);
     return error_of(Error::Kind::kUnsupported, place,
-                    "this server fetches no pictures, got {}; send the picture itself as a data URL "
+                    "this server does not fetch images, got {}; send the image itself as a data URL "
                     "(data:image/png;base64,...)",
                     quote(std::string(start)));
   }
@@ -37,8 +37,7 @@ bool is_picture_part(const Json& part) {
 
 Result<Json> read_picture(const Json& part, const std::string& place, std::vector<RequestPicture>& pictures) {
   if (pictures.size() >= kMostPictures)
-    return error_of(Error::Kind::kLimit, place, "at most {} pictures are allowed in a request",
-                    kMostPictures);
+    return error_of(Error::Kind::kLimit, place, "at most {} images are allowed in a request", kMostPictures);
   const Json given = part.value("image_url", Json());
   const std::string where = place + (given.is_object() ? ".image_url.url" : ".image_url");
   const Json url = given.is_object() ? given.value("url", Json()) : given;
@@ -55,7 +54,7 @@ Result<Json> anthropic_picture(const Json& block, const std::string& place) {
   MAKAR_TRY(const std::string type, text_field(source, "type"));
   if (type == "url")
     return error_of(Error::Kind::kUnsupported, place + ".source.type",
-                    "this server fetches no pictures; send the picture itself as base64");
+                    "this server does not fetch images; send the image itself as base64");
   if (type != "base64") return error_at(place + ".source.type", "expected base64, got {}", quote(type));
   MAKAR_TRY(const std::string data, text_field(source, "data"));
   if (data.empty()) return error_at(place + ".source.data", "is missing");

@@ -67,8 +67,7 @@ Json rerank_json(const RerankRequest& request, const std::vector<double>& scores
 Result<double> relevance(const std::vector<float>& logits) {
   if (logits.size() != 1 && logits.size() != 2)
     return error_of(Error::Kind::kUnsupported, "model",
-                    "has {} labels; one that ranks pairs has one (how relevant) or two (no and yes)",
-                    logits.size());
+                    "has {} labels; a reranker has one (relevance) or two (no, yes)", logits.size());
   return class_probabilities(logits, false).back();
 }
 

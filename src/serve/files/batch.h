@@ -1,4 +1,4 @@
-// A batch: requests as lines of a file, and the state of its progress.
+// A batch: requests as lines of a file, and their progress.
 #pragma once
 #include <memory>
 #include <set>

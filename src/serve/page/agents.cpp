@@ -16,10 +16,10 @@ namespace makar {
 namespace {
 
 constexpr size_t kMostTraces = 500, kTraceBytes = size_t{16} << 20, kLongestAnswer = 65536;
-constexpr std::string_view kEnding = ".jsonl";
+constexpr std::string_view kTraceExtension = ".jsonl";
 
 std::string trace_path(const std::string& folder, const std::string& name) {
-  return folder + "/" + name + std::string(kEnding);
+  return folder + "/" + name + std::string(kTraceExtension);
 }
 
 Result<std::vector<Json>> trace_lines(const std::string& folder, const std::string& name, size_t most) {
@@ -37,7 +37,7 @@ Result<std::vector<Json>> read_trace(std::string_view text, const std::string& n
   size_t number = 0;
   for (size_t at = 0; at < text.size() && out.size() < most;) {
     const size_t end = text.find('\n', at);
-    if (end == std::string_view::npos) break;  // being written
+    if (end == std::string_view::npos) break;  // the last line is still being written
     MAKAR_TRY(Json line, parse_json(text.substr(at, end - at), fmt::format("{}.jsonl:{}", name, ++number),
                                     {kTraceBytes, 64}));
     if (line.is_object()) out.push_back(std::move(line));
@@ -57,7 +57,7 @@ Json waiting_request(const std::vector<Json>& lines) {
 
 Result<Json> answer_to(const Json& waiting, int64_t number, const Json& answer) {
   if (!waiting.is_object() || waiting.value("number", Json()) != Json(number))
-    return error_of(Error::Kind::kNotFound, "number", "the agent does not wait for an answer to request {}",
+    return error_of(Error::Kind::kNotFound, "number", "the agent is not waiting for an answer to request {}",
                     number);
   const bool question = waiting.contains("question");
   const char* key = question ? "text" : "allow";
@@ -76,10 +76,10 @@ Result<Json> list_agents(const std::string& folder) {
        it.increment(code)) {
     std::string name = it->path().filename().string();
     struct stat status = {};
-    if (!name.ends_with(kEnding) || !is_plain_name(name) || ::stat(it->path().c_str(), &status) != 0 ||
-        !S_ISREG(status.st_mode))
+    if (!name.ends_with(kTraceExtension) || !is_plain_name(name) ||
+        ::stat(it->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode))
       continue;
-    name.resize(name.size() - kEnding.size());
+    name.resize(name.size() - kTraceExtension.size());
     found.emplace_back(-status.st_mtime, std::move(name));
   }
   std::sort(found.begin(), found.end());
@@ -102,14 +102,15 @@ Result<Json> read_agent(const std::string& folder, const std::string& name) {
 Status answer_agent(const std::string& folder, const std::string& name, int64_t number, const Json& answer) {
   MAKAR_TRY(const auto lines, trace_lines(folder, name, SIZE_MAX));
   MAKAR_TRY(const Json said, answer_to(waiting_request(lines), number, answer));
-  // A complete file under its final name, once: the agent reads it as soon as it is there.
+  // The file gets its final name when it is complete, and only once: the agent reads it as soon as it exists.
   const std::string path = fmt::format("{}/{}.answer-{}.json", folder, name, number);
   const std::string text = dump(said) + "\n";
   const std::string part = path + ".part";
   MAKAR_CHECK_OK(write_file(part, text));
   const bool first = ::link(part.c_str(), path.c_str()) == 0;
   ::unlink(part.c_str());
-  if (!first) return error_of(Error::Kind::kUnsupported, "number", "request {} is answered already", number);
+  if (!first)
+    return error_of(Error::Kind::kUnsupported, "number", "request {} has already been answered", number);
   return Done{};
 }
 

@@ -12,8 +12,8 @@ namespace makar {
 Result<Json> list_agents(const std::string& folder);
 // {"name", "lines": [...]}: every complete line of the trace.
 Result<Json> read_agent(const std::string& folder, const std::string& name);
-// Answers request `number` of a trace: {"allow": bool} or {"text"}. Errors: nothing is asked, or it is
-// answered already.
+// Answers request `number` of a trace: {"allow": bool} or {"text"}. Errors: the agent is not
+// waiting for it, or it has already been answered.
 Status answer_agent(const std::string& folder, const std::string& name, int64_t number, const Json& answer);
 
 // The parts of these. The first `most` complete lines of the file NAME.jsonl that are objects:

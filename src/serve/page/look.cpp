@@ -61,7 +61,7 @@ Result<Json> distribution(std::span<const float> logits, int64_t top, const Serv
               {"logits", std::move(values)}, {"texts", std::move(texts)}, {"rest", std::move(rest)}};
 }
 
-struct Looked {
+struct LookContext {
   const LookRequest& request;
   const ServedModel& model;
   Context& ctx;
@@ -81,7 +81,7 @@ std::span<const float> row_of(const Tensor& logits, int64_t row) {
 }
 
 // The probability of each token given its prefix, as in /score.
-Result<Json> probabilities(const Looked& l) {
+Result<Json> probabilities(const LookContext& l) {
   Json out = Json::array({nullptr});
   const int64_t rows = l.hidden.dim(0);
   for (int64_t from = 0; from + 1 < rows; from += kRowsOfLogits) {
@@ -101,7 +101,7 @@ Result<Json> probabilities(const Looked& l) {
 }
 
 // The distribution after the last token (causal), or at each mask (masked language model).
-Result<Json> next_tokens(const Looked& l) {
+Result<Json> next_tokens(const LookContext& l) {
   const ModelSpec& spec = l.model.language.spec();
   std::vector<int64_t> places;
   if (spec.head.kind == HeadKind::kCausalLm) {
@@ -206,7 +206,7 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
   Record& asked = both && request.of == "encoder" ? encoder_record : record;
   asked.attention = request.attention, asked.attention_layers = request.layers;
   ForwardContext f{ctx, nullptr, &record};
-  // One adapter index per row, for the largest product of this look.
+  // One adapter index per row, for as many rows as the largest product has.
   const std::vector<int32_t> adapters(
       adapter < 0 ? 0 : std::max(request.source.size(), request.target.size()), adapter);
   const auto rows = [&](int64_t count) {
@@ -222,7 +222,7 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
   } else {
     hidden = model.hidden(f, inputs);
   }
-  const Looked looked{request, served, ctx, both ? request.target : request.source, hidden, rows, work};
+  const LookContext looked{request, served, ctx, both ? request.target : request.source, hidden, rows, work};
   const bool masked = spec.head.kind == HeadKind::kMaskedLm || spec.head.kind == HeadKind::kPretraining;
   if (request.next && (lm || masked)) {
     MAKAR_TRY(out["next"], next_tokens(looked));

@@ -66,7 +66,7 @@ Status check_attention(LookRequest& request, const ModelSpec& spec) {
   if (values > kLookValues)
     return error_of(
         Error::Kind::kLimit, "layers",
-        "attention of {} layers, {} heads and {} x {} tokens has more than {} values; ask for fewer "
+        "attention of {} layers, {} heads and {} x {} tokens has more than {} values; request fewer "
         "layers or a shorter text",
         request.layers.size(), stack.first().attention.heads, rows, keys, kLookValues);
   return Done{};
@@ -92,7 +92,7 @@ Result<LookRequest> read_look(const Json& body) {
   if (body.contains("layers")) {
     const Json& layers = body["layers"];
     if (!layers.is_array() || layers.empty() || layers.size() > 1024)
-      return error_at("layers", "expected a list of numbers of layers");
+      return error_at("layers", "expected a list of layer numbers");
     for (const Json& layer : layers) {
       if (!layer.is_number_integer()) return error_at("layers", "expected whole numbers");
       request.layers.push_back(layer.get<int64_t>());
@@ -132,7 +132,7 @@ Status prepare_look(LookRequest& request, const ServedModel& model) {
     auto& ids = both ? request.target : request.source;
     ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
   }
-  if (request.source.empty()) return error_at(place, "has no token");
+  if (request.source.empty()) return error_at(place, "has no tokens");
   MAKAR_CHECK_OK(check_ids(request.source, model, place));
   MAKAR_CHECK_OK(check_ids(request.target, model, "completion"));
   if (request.attention) MAKAR_CHECK_OK(check_attention(request, spec));

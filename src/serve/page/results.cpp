@@ -19,7 +19,7 @@ Json number_or_null(const Json& object, const std::string& key) {
   return object.contains(key) && object[key].is_number() ? object[key] : Json();
 }
 
-// What a section of the file says about a task.
+// The entry of a task in a section of the file.
 Json about(const Json& file, const char* section, const std::string& task) {
   const auto found = file.find(section);
   if (found == file.end() || !found->is_object() || !found->contains(task)) return {};

@@ -16,7 +16,8 @@ void score(ServeContext& server, Call& call) {
     MAKAR_TRY(const std::string completion, text_field(body, "completion"));
     MAKAR_TRY(top, whole_field(body, "top", 0, 20, 0));
     if (!model.language.spec().decoder || model.language.spec().encoder)
-      return error_of(Error::Kind::kUnsupported, "model", "decoder-only language models score texts");
+      return error_of(Error::Kind::kUnsupported, "model",
+                      "only decoder-only language models can score texts");
     MAKAR_TRY(ScoredText planned, plan_score(model.language, model.context, prompt, completion, &call.work));
     constexpr int64_t kToken = 512, kAlternative = 384;  // bytes each, as JSON and text
     const auto tokens = static_cast<int64_t>(planned.tokens.size());

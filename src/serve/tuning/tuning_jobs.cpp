@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t kMostOpenJobs = 16, kMostEvents = 1000, kMostLogBytes = size_t{64} << 20;
 constexpr auto kJobPoll = std::chrono::milliseconds(300);
-constexpr auto kJobPatience = std::chrono::seconds(20);  // for a checkpoint after SIGTERM
+constexpr auto kStopTimeout = std::chrono::seconds(20);  // for a checkpoint after SIGTERM
 
 bool is_job(const Json& job) {
   if (!job.is_object()) return false;
@@ -124,7 +124,7 @@ Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
       return one.second.owner == owner && !tuning_is_over(one.second.job);
     });
     if (static_cast<size_t>(open) >= kMostOpenJobs)
-      return error_of(Error::Kind::kLimit, "memory", "{} jobs are waiting; try again later", open);
+      return error_of(Error::Kind::kLimit, "memory", "{} jobs are unfinished; try again later", open);
     const Entry entry{job, owner, false};
     MAKAR_CHECK_OK(save(entry));
     jobs_[id] = entry;
@@ -146,7 +146,7 @@ Result<Json> TuningJobs::find(const std::string& owner, const std::string& id) c
 Result<Json> TuningJobs::cancel(const std::string& owner, const std::string& id) {
   MAKAR_TRY(const Json job, find(owner, id));
   if (tuning_is_over(job))
-    return error_at("fine_tuning_job_id", "the job has {} already", job["status"].get<std::string>());
+    return error_at("fine_tuning_job_id", "the job has already ended: {}", job["status"].get<std::string>());
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = jobs_.at(id);
@@ -293,8 +293,8 @@ void TuningJobs::work(const std::string& id) {
                                    "reached the memory limit of jobs");
 }
 
-// Reads what was added to the run's log: steps become events. A resumed run cuts its log back to its
-// checkpoint; it is then read again, and repeated steps are not reported again.
+// Reads what was added to the run's log: steps become events. A resumed run truncates its log to its
+// checkpoint; the log is then read from the start, and steps are reported only once.
 void TuningJobs::pass_log(const std::string& id, LogPlace& at, bool report) {
   const std::string path = folder(id) + "/run/log.jsonl";
   std::error_code failed;
@@ -336,7 +336,7 @@ bool TuningJobs::watch(const std::string& id, int process) {
     by_itself = false;
     const auto now = std::chrono::steady_clock::now();
     if (!stop_sent) kill(-process, SIGTERM), stop_sent = now;
-    if (now - *stop_sent > kJobPatience) kill(-process, SIGKILL);
+    if (now - *stop_sent > kStopTimeout) kill(-process, SIGKILL);
   }
 }
 

@@ -20,9 +20,10 @@ struct TuningFiles {
 };
 
 struct TuningOptions {
-  // The command line of a job's process; an error refuses the job (an unknown model). Empty: no fine-tuning.
+  // The command line of a job's process; an error rejects the job (such as an unknown model). If empty, the
+  // server accepts no jobs.
   std::function<Result<std::vector<std::string>>(const Json& job, const TuningFiles& files)> command;
-  // Called when a job has succeeded, and for each such job of an earlier server.
+  // Called when a job has succeeded, and at startup for each job that succeeded before.
   std::function<void(const Json& job, const std::string& adapter)> publish;
   int64_t memory = int64_t{8} << 30;  // bytes that the process may allocate
 };
@@ -56,7 +57,7 @@ class TuningJobs {
   // Waits for the process; passes its log on as events. Returns whether it ended by itself.
   bool watch(const std::string& id, int process);
   struct LogPlace {
-    uint64_t bytes = 0;  // read of the log
+    uint64_t bytes = 0;  // of the log, read so far
     int64_t step = 0, tokens = 0;
   };
   void pass_log(const std::string& id, LogPlace& at, bool report);

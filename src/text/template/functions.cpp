@@ -8,7 +8,7 @@ namespace makar::jinja {
 Value Interpreter::call_function(const std::string& name, const Arguments& a) {
   if (name == "raise_exception") {
     const Traced why = print(a.need(0, "message"), heap);
-    fail("the template says: " + why.text().substr(0, 1000));
+    fail("the template raised an error: " + why.text().substr(0, 1000));
   }
   if (name == "strftime_now") {
     const Value& format = a.need(0, "format");

@@ -58,7 +58,7 @@ inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t l
   };
   int64_t p = 0;
   for (; p + 4 <= k; p += 4) {
-    // Gains 4 %: the panels are in the L2 cache or further away.
+    // Prefetching gains 4 %: the panels are in the L2 cache or further away.
     for (int line = 0; line < 2; ++line) __builtin_prefetch(a + 256 + 16 * line);
     for (int line = 0; line < 3; ++line) __builtin_prefetch(b + 192 + 16 * line);
     step(), step(), step(), step();
@@ -108,23 +108,23 @@ inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_
       for (int j = 0; j < 3; ++j) vst1q_f32(c + i * ldc + q * kNr + 4 * j, acc[q][i][j]);
 }
 
-// One row by f16 panels, for finite weights. Only one pipe converts, at two cycles per four weights,
-// which is slower than memory. So a third of the weights is converted; for the rest, the bits are moved into
-// place: the sign to the top, exponent and fraction three bits down. The result is weight * 2^-112, which the
-// activation times 2^112 compensates exactly. Columns 4, 6, 8, 10 and 5, 7, 9, 11 are in the upper halves of
-// words loaded at 6 and 8 bytes.
+// One row by f16 panels, for finite weights. Only one pipeline converts f16, at two cycles per four weights,
+// which is slower than memory. So a third of the weights is converted; the bits of the rest are shifted to
+// their positions in an f32: the sign to the top, exponent and fraction three bits down. The result is
+// weight * 2^-112, which the activation times 2^112 compensates exactly. Columns 4, 6, 8, 10 and 5, 7, 9, 11
+// are in the upper halves of words loaded at 6 and 8 bytes.
 struct HalfRow {
   float32x4_t low, even, odd;  // columns 0..3; 4, 6, 8, 10; 5, 7, 9, 11
 };
-inline float32x4_t placed(const std::byte* p) {
+inline float32x4_t shifted_halves(const std::byte* p) {
   const int32x4_t word = vshrq_n_s32(vld1q_s32(reinterpret_cast<const int32_t*>(p)), 3);
   return vreinterpretq_f32_s32(vandq_s32(word, vdupq_n_s32(static_cast<int32_t>(0x8fffe000u))));
 }
 template <int L>
-inline void half_step(HalfRow& acc, float32x4_t x, float32x4_t far, const std::byte* b) {
+inline void half_step(HalfRow& acc, float32x4_t x, float32x4_t scaled_x, const std::byte* b) {
   acc.low = vfmaq_laneq_f32(acc.low, vcvt_f32_f16(vld1_f16(reinterpret_cast<const __fp16*>(b))), x, L);
-  acc.even = vfmaq_laneq_f32(acc.even, placed(b + 6), far, L);
-  acc.odd = vfmaq_laneq_f32(acc.odd, placed(b + 8), far, L);
+  acc.even = vfmaq_laneq_f32(acc.even, shifted_halves(b + 6), scaled_x, L);
+  acc.odd = vfmaq_laneq_f32(acc.odd, shifted_halves(b + 8), scaled_x, L);
 }
 
 inline void half_panel(int64_t k, const float* a, const std::byte* b, float* c, bool accumulate) {
@@ -136,11 +136,11 @@ inline void half_panel(int64_t k, const float* a, const std::byte* b, float* c, 
   }
   int64_t p = 0;
   for (; p + 4 <= k; p += 4, b += 4 * kRow) {
-    const float32x4_t x = vld1q_f32(a + p), far = vmulq_n_f32(x, 0x1p112f);
-    half_step<0>(acc, x, far, b);
-    half_step<1>(acc, x, far, b + kRow);
-    half_step<2>(acc, x, far, b + 2 * kRow);
-    half_step<3>(acc, x, far, b + 3 * kRow);
+    const float32x4_t x = vld1q_f32(a + p), scaled_x = vmulq_n_f32(x, 0x1p112f);
+    half_step<0>(acc, x, scaled_x, b);
+    half_step<1>(acc, x, scaled_x, b + kRow);
+    half_step<2>(acc, x, scaled_x, b + 2 * kRow);
+    half_step<3>(acc, x, scaled_x, b + 3 * kRow);
   }
   for (; p < k; ++p, b += kRow) {
     const float32x4_t x = vld1q_dup_f32(a + p);
@@ -151,8 +151,8 @@ inline void half_panel(int64_t k, const float* a, const std::byte* b, float* c, 
   vst2q_f32(c + 4, pairs);
 }
 
-// Panels taken together by the rows kernel. Each is a stream from memory, and one stream a thread is the
-// fastest: as few as keep the adders busy at the rate the weights come.
+// Number of panels that the rows kernel processes together. Each panel is one stream from memory, and one
+// stream per thread is fastest; two only where one has too few accumulators to keep up with memory.
 template <int M, class T>
 constexpr int panels_at_once() {
   return M <= 2 && sizeof(T) == 2 ? 2 : 1;

@@ -1,4 +1,5 @@
-// Reads the panels for products of quantised weights: values in runs of 16 k, scales, initial sums.
+// Reads the panels of quantized weights for matrix products: values in runs of 16 along k, scales, initial
+// sums.
 #pragma once
 #include "kernels/cpu/isa/quant_lanes.h"
 #include "kernels/cpu/quant_form.h"
@@ -14,8 +15,8 @@
 
 namespace makar::kernels::MAKAR_ISA {
 
-constexpr int kSteps = 4;                       // of a run
-constexpr int64_t kStepBytes = kQuantCols * 4;  // of int8
+constexpr int kSteps = 4;                       // per run
+constexpr int64_t kStepBytes = kQuantCols * 4;  // as int8
 
 // The layouts of this instruction set.
 constexpr int64_t value_bytes(const QuantForm& f) { return value_bytes(f, kQuantCols); }
@@ -103,7 +104,7 @@ inline Floats seed_base(const Floats (&scale)[P]) {
   return mul(sum, all_floats(-0x1.8p23f));
 }
 
-// Scales of a block as floats: per part, mins likewise, then the base.
+// Stores the scales of a block as floats: the scales of all parts, their mins, then the base.
 template <int Form>
 inline void store_scales(const Scales<Form>& scales, int block, float* to) {
   constexpr QuantForm F = kQuantForms[Form];
