@@ -92,6 +92,20 @@ def vectors(folder):
     expect("no word is left", code == 1 and "min-count" in err, err)
 
 
+def worked_tokens(folder):
+    """WORKED 12: hug, pug, pun, bun, hugs with counts 10, 5, 12, 4, 5."""
+    words = folder / "words.txt"
+    words.write_text("".join(f"{word}\n" * count for word, count in (("hug", 10), ("pug", 5), ("pun", 12), ("bun", 4), ("hugs", 5))))
+    ok("tokenizer", "train", words, "--model-type", "bpe", "--pipeline", "whitespace", "--vocab-size", 11, "-o", folder / "bpe", "-q")
+    model = json.loads((folder / "bpe/tokenizer.json").read_text())["model"]
+    merges = [" ".join(m) if isinstance(m, list) else m for m in model["merges"]]
+    expect("the first merges", merges == ["u g", "u n", "h ug"], merges)
+    expect("the alphabet", sorted(t for t in model["vocab"] if len(t) == 1) == list("bghnpsu"), model["vocab"])
+    ok("tokenizer", "train", words, "--model-type", "wordpiece", "--vocab-size", 20, "-o", folder / "wordpiece", "-q")
+    pieces = ok("tokenizer", "encode", folder / "wordpiece", "--text", "mug", "--pieces").strip()
+    expect("an unknown letter", json.loads(pieces) == ["[UNK]"], pieces)
+
+
 def classifiers(folder):
     train = folder / "train.tsv"
     train.write_text("".join(f"a {w} film number {i}\t{l}\n" for i in range(20) for w, l in (("good", "pos"), ("bad", "neg"))))
@@ -227,7 +241,7 @@ def networks(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for test in (ngrams, vectors, classifiers, curation, augmentation, networks):
+    for test in (ngrams, vectors, worked_tokens, classifiers, curation, augmentation, networks):
         test(pathlib.Path(name))
 for failure in failures:
     print("FAIL", failure)
