@@ -99,13 +99,10 @@ int run_chat(const std::vector<std::string>& arguments) {
            2;
   if (const Status status = flags.check(options); !status.ok()) return report(status.error()), 2;
   if (!options.given("--seed")) flags.generation.sampler.seed = std::random_device()();
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto budget = flags.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(model, device, *budget);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model, flags.engine);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!language->spec().decoder || !language->chat_template())
     return report(error_of(Error::Kind::kUnsupported, model.model,
                            "{} has no chat template; give one with --chat-template, or continue text with "

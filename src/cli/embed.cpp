@@ -75,11 +75,10 @@ int run_embed(const std::vector<std::string>& arguments) {
     if (!read.ok()) return report(read.error()), 2;
     prices = *read;
   }
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto language = open_model(model, device);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!pictures.empty()) {
     if (!texts.empty() || !files.empty())
       return report(error_at("--image", "give images or texts, not both")), 2;

@@ -28,11 +28,10 @@ int run_fill(const std::vector<std::string>& arguments) {
   options.add("--json", &json, "print one JSON object per mask");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (top < 1 || top > 1000) return report(error_at("--top", "must be 1 to 1000, got {}", top)), 2;
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto language = open_model(model, device);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
   std::string text = fmt::format("{}", fmt::join(words, " "));

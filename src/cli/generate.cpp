@@ -347,13 +347,10 @@ int run_generate(const std::vector<std::string>& arguments) {
            2;
   c.tokens_given = options.given("--max-tokens");
   c.flags.generation.fit = !c.tokens_given;
-  const auto compute = c.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto budget = c.flags.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(c.model, device, *budget);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(c.model, c.flags.engine);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!language->spec().decoder)
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
                            "{} does not generate text; see makar fill and makar embed",

@@ -117,6 +117,13 @@ Result<LanguageModel> open_model(const ModelOptions& options, Device& device, co
   return language;
 }
 
+Result<ModelOnDevice> open_on_device(const ModelOptions& options, const EngineFlags& engine) {
+  MAKAR_TRY(std::unique_ptr<Device> device, options.open_device());
+  MAKAR_TRY(const MemoryBudget budget, engine.budget());
+  MAKAR_TRY(LanguageModel language, open_model(options, *device, budget));
+  return ModelOnDevice{std::move(device), std::move(language)};
+}
+
 void SpeculationOptions::declare(Options& options) {
   options.group("Performance");
   options.add(
@@ -196,6 +203,7 @@ Status GenerationFlags::check(const Options& options) {
                     : generation.best_of > 1 ? "--best-of"
                                              : "--answers",
                     "greedy decoding gives the same answer every time; set --temperature, or use --beams");
+  MAKAR_CHECK_OK(engine.budget());
   for (const std::string& text : ineffective_options(options, *this)) warn(text);
   return Done{};
 }

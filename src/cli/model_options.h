@@ -47,6 +47,13 @@ struct ModelOptions {
 Result<LanguageModel> open_model(const ModelOptions& options, Device& device,
                                  const MemoryBudget& budget = {});
 
+// A model and the device that runs it.
+struct ModelOnDevice {
+  std::unique_ptr<Device> device;
+  LanguageModel language;
+};
+Result<ModelOnDevice> open_on_device(const ModelOptions& options, const EngineFlags& engine = {});
+
 // Speculative decoding: the flags, and the draft model.
 struct SpeculationOptions {
   std::string draft;  // path of the draft model

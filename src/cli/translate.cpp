@@ -32,13 +32,10 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = flags.check(options); !status.ok()) return report(status.error()), 2;
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto budget = flags.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(model, device, *budget);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model, flags.engine);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!language->spec().encoder || !language->spec().decoder)
     return report(error_of(
         Error::Kind::kUnsupported, model.model,
