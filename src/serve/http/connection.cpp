@@ -36,7 +36,7 @@ void HttpConnection::start() {
     if (self->phase_ == Phase::kClosed) return;
     if (code) return self->close();
     self->guarded([&] {
-      if (!self->turned_away_) return self->next_request();
+      if (!self->rejected_) return self->next_request();
       self->refuse(self->shared_->handler.broken(503, "too many connections; try again later"));
       self->read();
     });
