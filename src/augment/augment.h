@@ -51,7 +51,7 @@ struct AugmentKind {
   const char* needs;  // the resource, or ""
 };
 const std::vector<AugmentKind>& augment_kinds();
-// Whether the resources of a step are there; the error names what is missing.
+// Whether the resources of a step are available; the error names what is missing.
 Status check(const AugmentStep& step, const AugmentResources& resources);
 
 constexpr size_t kLongestAugmented = 100'000;  // bytes; longer texts are left as they are

@@ -172,7 +172,7 @@ std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& 
   }
   job->pictures = std::move(hooks.pictures);
   if (model.spec().crosses()) job->source = prompt;
-  // One number per row of the encoder, so that the rows are counted; the pictures are what is read.
+  // One placeholder per row of the encoder, so that rows are counted; the encoder reads the images.
   if (model.spec().crosses() && job->pictures)
     job->source.assign(static_cast<size_t>(model.spec().picture_rows()), 0);
   return job;
