@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Questions to a database with a model: execution accuracy on GeoQuery, schema match on the schemas of Spider's development set.
 
-usage: sql.py MAKAR MODEL [--geo N] [--spider N]   (the first N questions, every k-th of the set; data: MAKAR_ASSETS, default ../shared/assets)
+usage: sql.py MAKAR MODEL [--geo N] [--spider N] [--shots N]   (N questions, every k-th of the set; data: MAKAR_ASSETS, default ../shared/assets)
+--shots N: with the N most similar of the other questions of the set and their statements in the prompt. MODEL -: the references themselves, through the
+same programs.
 """
 import collections
 import gzip
@@ -26,10 +28,19 @@ def spread(items, wanted):
     return items[::max(1, len(items) // wanted)][:wanted] if wanted else []
 
 
-def evaluate(database, examples, folder):
+def evaluate(database, examples, others, folder):
     (folder / "asked.jsonl").write_text("".join(json.dumps(e) + "\n" for e in examples))
-    done = subprocess.run([MAKAR, "sql", database, "--eval", folder / "asked.jsonl", "-m", MODEL, "-n", "128", "--attempts", "2", "--json", "-t", "1"],
-                          stdout=subprocess.PIPE, text=True, check=True)
+    words = [MAKAR, "sql", database, "--eval", folder / "asked.jsonl", "--json"]
+    if MODEL == "-":
+        (folder / "references.sql").write_text("".join(e["sql"].replace("\n", " ") + "\n" for e in examples))
+        words += ["--predictions", folder / "references.sql"]
+    else:
+        words += ["-m", MODEL, "-n", "128", "--attempts", "2", "-t", "1"]
+        if count("--shots", 0):
+            asked = {e["question"] for e in examples}
+            (folder / "others.jsonl").write_text("".join(json.dumps(e) + "\n" for e in others if e["question"] not in asked))
+            words += ["--examples", folder / "others.jsonl", "--shots", str(count("--shots", 0))]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
 
@@ -42,14 +53,17 @@ def geoquery(folder, wanted):
             for variable, value in sentence["variables"].items():
                 question, sql = question.replace(variable, value), sql.replace(variable, value)
             examples.append({"question": question, "sql": sql})
-    return evaluate(folder / "text2sql_geoquery" / "geography-db.added-in-2020.sqlite", spread(examples, wanted), folder)
+    return evaluate(folder / "text2sql_geoquery" / "geography-db.added-in-2020.sqlite", spread(examples, wanted), examples, folder)
 
 
 def spider(folder, wanted):
     tarfile.open(ASSETS / "eval" / "spider.tgz").extractall(folder)
     schemas = {t["db_id"]: t for t in json.loads((folder / "spider" / "tables.json").read_text())}
-    by_database = collections.defaultdict(list)
-    for entry in spread(json.loads(gzip.open(folder / "spider" / "dev.json.gz").read()), wanted):
+    by_database, others = collections.defaultdict(list), collections.defaultdict(list)
+    entries = json.loads(gzip.open(folder / "spider" / "dev.json.gz").read())
+    for entry in entries:
+        others[entry["db_id"]].append({"question": entry["question"], "sql": entry["query"]})
+    for entry in spread(entries, wanted):
         by_database[entry["db_id"]].append({"question": entry["question"], "sql": entry["query"]})
     total = collections.Counter()
     for name, examples in by_database.items():
@@ -58,7 +72,7 @@ def spider(folder, wanted):
                 if table != "sqlite_sequence":
                     columns = ", ".join(f'"{c}"' for at, c in schemas[name]["column_names_original"] if at == i)
                     base.execute(f'CREATE TABLE "{table}" ({columns})')
-        got = evaluate(folder / f"{name}.db", examples, folder)
+        got = evaluate(folder / f"{name}.db", examples, others[name], folder)
         total["questions"] += got["questions"]
         for key in ("schema_match", "valid"):
             total[key] += got[key] * got["questions"]

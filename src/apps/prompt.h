@@ -111,4 +111,7 @@ Result<TuneResult> tune_prompt(const PromptProgram& program, const std::vector<J
 Result<double> score_output(const std::string& metric, const std::string& output,
                             const std::string& expected);
 
+// Jaccard similarity of the sets of words of two texts, in lower case.
+double word_overlap(const std::string& a, const std::string& b);
+
 }  // namespace makar

@@ -56,6 +56,10 @@ std::string joined(const std::vector<std::string>& parts, const std::string& sep
 
 }  // namespace
 
+double word_overlap(const std::string& a, const std::string& b) {
+  return similarity(words_of(a), words_of(b));
+}
+
 Result<BuiltPrompt> build_prompt(const Prompt& prompt, const Json& fields, const PromptModel& model,
                                  uint64_t seed) {
   MAKAR_TRY(const std::string instruction, prompt.instruction.text(fields));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "apps/prompt.h"
+#include "infer/context.h"
 #include "llm/constrain.h"
 
 namespace makar {
@@ -13,6 +15,7 @@ std::string sql_instruction(const char* dialect) {
       "You write {} queries. Answer with one SELECT statement over the tables, and nothing else.", dialect);
 }
 constexpr size_t kLongestCell = 60;
+constexpr double kRetryTemperature = 0.7;
 
 bool is_plain(const std::string& name, bool folds_case) {
   if (folds_case && name.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string::npos) return false;
@@ -47,18 +50,37 @@ std::string alternatives(const std::set<std::string>& names, bool folds_case) {
   return out;
 }
 
-Result<std::vector<int64_t>> encode_question(const LanguageModel& language, const std::string& instruction,
-                                             const std::string& schema, const std::string& question,
-                                             const std::vector<SqlAttempt>& failed) {
-  std::string text = schema + "\nQuestion: " + question;
+// The prompt with as many of the examples, the most similar ones, as fit the context.
+Result<std::vector<int64_t>> encode_question(const Engine& engine, const LanguageModel& language,
+                                             const std::string& instruction, const std::string& schema,
+                                             std::vector<SqlExample> examples, const std::string& question,
+                                             const std::vector<SqlAttempt>& failed, int64_t answer_tokens) {
+  std::string text = "Question: " + question;
   for (const SqlAttempt& attempt : failed)
     text += "\nThis query failed: " + attempt.sql + "\nError: " + attempt.error;
-  if (!language.chat_template()) return language.encode(instruction + "\n\n" + text + "\nSQL: ");
-  ChatInput input;
-  input.messages =
-      Json::array({{{"role", "system"}, {"content", instruction}}, {{"role", "user"}, {"content", text}}});
-  input.add_generation_prompt = true;
-  return language.encode_chat(input);
+  const int64_t room = context_size(language.spec(), engine.options().context);
+  for (;; examples.erase(examples.begin())) {
+    std::vector<int64_t> out;
+    if (!language.chat_template()) {
+      std::string all = instruction + "\n\n" + schema;
+      for (const SqlExample& one : examples)
+        all += "\nQuestion: " + one.question + "\nSQL: " + one.sql + "\n";
+      MAKAR_TRY(out, language.encode(all + "\n" + text + "\nSQL: "));
+    } else {
+      ChatInput input;
+      input.messages = Json::array({{{"role", "system"}, {"content", instruction}}});
+      std::string before = schema + "\n";
+      for (const SqlExample& one : examples) {
+        input.messages.push_back({{"role", "user"}, {"content", before + "Question: " + one.question}});
+        input.messages.push_back({{"role", "assistant"}, {"content", one.sql}});
+        before.clear();
+      }
+      input.messages.push_back({{"role", "user"}, {"content", before + text}});
+      input.add_generation_prompt = true;
+      MAKAR_TRY(out, language.encode_chat(input));
+    }
+    if (examples.empty() || room <= 0 || static_cast<int64_t>(out.size()) + answer_tokens <= room) return out;
+  }
 }
 
 // The statement inside a code fence, or before the first ; or #.
@@ -96,12 +118,30 @@ std::string schema_text(const std::vector<SqlTable>& tables) {
   return out;
 }
 
+std::vector<SqlExample> similar_examples(const std::vector<SqlExample>& examples, const std::string& question,
+                                         int64_t most) {
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t i = 0; i < examples.size(); ++i)
+    if (examples[i].question != question)
+      order.emplace_back(-word_overlap(examples[i].question, question), i);
+  std::sort(order.begin(), order.end());
+  if (order.size() > static_cast<size_t>(most)) order.resize(static_cast<size_t>(most));
+  std::vector<SqlExample> out;
+  for (size_t i = order.size(); i > 0; --i) out.push_back(examples[order[i - 1].second]);
+  return out;
+}
+
 std::string select_grammar(const std::vector<SqlTable>& tables) {
   std::set<std::string> names, columns;
+  std::string qualified;  // the columns of each table after its name
   const bool folds_case = !tables.empty() && tables.front().folds_case;
   for (const SqlTable& table : tables) {
     names.insert(table.name);
     columns.insert(table.columns.begin(), table.columns.end());
+    const std::set<std::string> own(table.columns.begin(), table.columns.end());
+    if (!own.empty())
+      qualified +=
+          fmt::format(" | {} \".\" ({})", literal(table.name, folds_case), alternatives(own, folds_case));
   }
   return "root ::= select\n"
          "select ::= \"SELECT \" (\"DISTINCT \")? item (\", \" item)* \" FROM \" source join* (\" WHERE \" "
@@ -110,9 +150,9 @@ std::string select_grammar(const std::vector<SqlTable>& tables) {
          "order)*)? "
          "(\" LIMIT \" integer)?\n"
          "item ::= \"*\" | value (\" AS \" word)?\n"
-         "source ::= table (\" AS \" word)?\n"
+         "source ::= table (\" AS \" alias)?\n"
          "join ::= (\" JOIN \" | \" LEFT JOIN \") source \" ON \" condition\n"
-         "order ::= value (\" ASC\" | \" DESC\")?\n"
+         "order ::= (value | word) (\" ASC\" | \" DESC\")?\n"
          "condition ::= test ((\" AND \" | \" OR \") test)*\n"
          "test ::= (\"NOT \")? (value compare value | value \" IS NULL\" | value \" IS NOT NULL\" | value \" "
          "BETWEEN \" "
@@ -125,7 +165,9 @@ std::string select_grammar(const std::vector<SqlTable>& tables) {
          "function ::= (\"COUNT\" | \"SUM\" | \"AVG\" | \"MIN\" | \"MAX\") \"(\" (\"DISTINCT \")? (\"*\" | "
          "value) \")\" | "
          "(\"LOWER\" | \"UPPER\" | \"LENGTH\" | \"ABS\" | \"ROUND\") \"(\" value (\", \" integer)? \")\"\n"
-         "column ::= ((table | word) \".\")? name | word\n"
+         "column ::= name | alias \".\" name" +
+         qualified +
+         "\nalias ::= [A-Za-z] [A-Za-z0-9_]{0,30}\n"
          "word ::= [a-z] [a-z0-9_]{0,30}\n"
          "number ::= \"-\"? [0-9]{1,15} (\".\" [0-9]{1,9})?\n"
          "integer ::= [1-9] [0-9]{0,5}\n"
@@ -145,11 +187,16 @@ Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language,
     MAKAR_TRY(tokens, Constrainer::of(language));
     MAKAR_TRY(grammar, Grammar::from_gbnf(select_grammar(tables)));
   }
+  const auto examples = similar_examples(options.examples, question, options.shots);
   SqlAnswer out;
+  bool repeated = false;
   for (int64_t i = 0; i < options.attempts && !out.answered; ++i) {
     MAKAR_TRY(const auto prompt,
-              encode_question(language, sql_instruction(database.dialect()), schema, question, out.attempts));
+              encode_question(engine, language, sql_instruction(database.dialect()), schema, examples,
+                              question, out.attempts, options.generation.max_new_tokens));
     TextGenerationOptions generation = options.generation;
+    if (repeated && generation.sampler.temperature == 0) generation.sampler.temperature = kRetryTemperature;
+    if (repeated) generation.sampler.seed += static_cast<uint64_t>(i);
     generation.stop.insert(generation.stop.end(), {";", "#"});
     if (grammar) {
       MAKAR_TRY(generation.constraint, tokens->constrain(*grammar));
@@ -162,6 +209,8 @@ Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language,
       out.answered = true;
     } else {
       attempt.error = result.error().message;
+      repeated = repeated || std::any_of(out.attempts.begin(), out.attempts.end(),
+                                         [&](const SqlAttempt& other) { return other.sql == attempt.sql; });
     }
     out.attempts.push_back(std::move(attempt));
   }

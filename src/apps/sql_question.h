@@ -10,9 +10,15 @@
 
 namespace makar {
 
+struct SqlExample {
+  std::string question, sql;
+};
+
 struct SqlQuestionOptions {
   int64_t attempts = 3;
-  bool constrain = true;  // only statements of the grammar
+  std::vector<SqlExample> examples;  // answered questions; the most similar ones are in the prompt
+  int64_t shots = 4;                 // how many, if they fit the context
+  bool constrain = true;             // only statements of the grammar
   SqlLimits limits;
   TextGenerationOptions generation;
 };
@@ -31,6 +37,12 @@ std::string schema_text(const std::vector<SqlTable>& tables);
 // GBNF: one SELECT over the tables and columns, without a semicolon.
 std::string select_grammar(const std::vector<SqlTable>& tables);
 
+// The examples whose words overlap most with those of the question, most similar last; never the question
+// itself.
+std::vector<SqlExample> similar_examples(const std::vector<SqlExample>& examples, const std::string& question,
+                                         int64_t most);
+
+// A retry sees the errors of the queries before; a query that comes again is replaced by sampling.
 Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language, const SqlReader& database,
                                   const std::string& question, const SqlQuestionOptions& options);
 

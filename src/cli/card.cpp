@@ -40,6 +40,8 @@ int run_card(const std::vector<std::string>& arguments) {
     if (!text.ok()) return report(text.error());
     auto parsed = parse_json(*text, manifest);
     if (!parsed.ok()) return report(parsed.error());
+    if (!parsed->is_object())
+      return report(error_at(manifest, "expected an object of facts, such as {{\"data\": \"...\"}}"));
     input.manifest = std::move(*parsed);
   }
   if (!ratings.empty()) {

@@ -315,7 +315,18 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
     WordSplitter splitter({});
     const auto& views = splitter.split(line);
     const std::vector<std::string> words(views.begin(), views.end());
-    return {{{"tokens", words}, {"tags", tagger->tag(words)}}, {}};
+    Json out = {{"tokens", words}, {"tags", tagger->tag(words)}};
+    if (!output.scores) return {out, {}};
+    double log_prob = 0;
+    out["scores"] = Json::array();
+    for (const std::vector<double>& row : tagger->posteriors(words, &log_prob)) {
+      Json tags = Json::object();
+      for (size_t i = 0; i < row.size(); ++i)
+        if (row[i] >= 1e-4) tags[tagger->tags()[i]] = row[i];
+      out["scores"].push_back(tags);
+    }
+    out["log_prob"] = log_prob;
+    return {out, {}};
   };
   const auto all = [&](const std::vector<Json>& records) {
     std::vector<Result<ClassAnswer>> out;

@@ -237,7 +237,9 @@ void ClassifyOutput::declare(Options& options, const char* jsonl_help) {
       "give no label below this probability; LABEL=X: give that label from X on, else the best of the "
       "others; may be repeated",
       "X");
-  options.add("--scores", &scores, "print the probability of every label");
+  options.add("--scores", &scores,
+              "print the score of every label: its probability, for svm its margin; for a tagger, the "
+              "probabilities of each word's tags (forward-backward)");
   options.add("--csv", &csv, "write CSV to this file; - for standard output instead of JSON", "FILE");
   options.add("--json", &json, "with --eval: print one JSON object");
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/nearest.h"
@@ -122,10 +123,12 @@ std::span<const Command> commands() { return kCommands; }
 
 void print_commands(std::FILE* out, std::span<const Command> table) {
   std::string_view group;
+  size_t width = 12;
+  for (const Command& command : table) width = std::max(width, std::string_view(command.name).size());
   for (const Command& command : table) {
     if (command.group != group) fmt::print(out, "{}{}\n", group.empty() ? "" : "\n", command.group);
     group = command.group;
-    fmt::print(out, "  {:<12} {}\n", command.name, command.summary);
+    fmt::print(out, "  {:<{}} {}\n", command.name, width, command.summary);
   }
 }
 

@@ -17,7 +17,9 @@ namespace makar {
 
 int run_data_augment(const std::vector<std::string>&);
 int run_data_curate(const std::vector<std::string>&);
+int run_data_dedup(const std::vector<std::string>&);
 int run_data_feedback(const std::vector<std::string>&);
+int run_data_filter(const std::vector<std::string>&);
 int run_data_instruct(const std::vector<std::string>&);
 int run_data_language(const std::vector<std::string>&);
 int run_data_self_instruct(const std::vector<std::string>&);
@@ -223,6 +225,8 @@ int run_data(const std::vector<std::string>& arguments) {
       {"prepare", "tokenize datasets into shards for training", run_prepare},
       {"stats", "count documents, tokens, lengths, duplicates and bad records", run_stats},
       {"curate", "clean and filter datasets, and report every drop", run_data_curate},
+      {"filter", "another name of curate", run_data_filter},
+      {"dedup", "drop exact and near-duplicates", run_data_dedup},
       {"augment", "change texts in thirteen ways, for small training sets", run_data_augment},
       {"feedback", "turn feedback on answers into training data", run_data_feedback},
       {"instruct", "turn labelled data into instructions", run_data_instruct},

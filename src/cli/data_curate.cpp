@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <optional>
 
 #include "base/file.h"
@@ -14,6 +15,7 @@
 #include "data/datasets.h"
 #include "lexical/arpa.h"
 #include "lexical/corpus.h"
+#include "text/tokenizer.h"
 #include "train/recipe.h"
 
 namespace makar {
@@ -21,15 +23,20 @@ namespace {
 
 struct CurateCommand {
   std::vector<std::string> paths, datasets, evaluation;
-  std::string language_model, ngram_model, report, name_tagger, toxicity;
+  std::vector<std::string> min_fields;
+  std::string language_model, ngram_model, report, name_tagger, toxicity, tokenizer, groups;
+  bool representation = false;
   CurateOptions o;
   int64_t threads = 0;
   bool quiet = false, json = false;
 };
 
 void declare(Options& options, CurateCommand& c) {
-  options.positional("PATHS", &c.paths, "files and folders, or a recipe (FILE.yaml) and key=value").required =
-      false;
+  options
+      .positional("PATHS", &c.paths,
+                  "files and folders, or a recipe (FILE.yaml) and key=value; PATH,weight=X writes each "
+                  "document X times on average")
+      .required = false;
   options.add("-d --datasets", &c.datasets, "files and folders, for recipes", "PATH");
   options.add("-o --output --out", &c.o.output, "JSONL file to write; the report goes to OUTPUT.report.md",
               "FILE");
@@ -50,6 +57,13 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--gopher", &c.o.gopher, "Gopher's rules for English web text, with repetition");
   options.add("--c4", &c.o.c4, "C4's rules; keeps only lines that are sentences");
   options.add("--min-words", &c.o.min_words, "minimum number of words per document", "N");
+  options.add("--min-tokens", &c.o.min_tokens, "minimum number of tokens per document; needs --tokenizer",
+              "N");
+  options.add("--tokenizer", &c.tokenizer, "tokenizer file, or a folder that has one", "PATH");
+  options.add("--min-field", &c.min_fields,
+              "drop records whose field has a lower number, such as votes=3 or stars=10; records without the "
+              "field stay",
+              "FIELD=X");
   options.add("--ngram-model", &c.ngram_model, "ARPA file for --max-perplexity", "FILE");
   options.add("--max-perplexity", &c.o.max_perplexity, "drop documents with a higher perplexity; 0 for off",
               "X");
@@ -68,26 +82,60 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--contamination", &c.o.contamination,
               "length of these n-grams in words; 0: 13 with --evaluation", "N");
   options.group("Output");
+  options.add("--keep-fields", &c.o.keep_fields, "write the other fields of a record too, not only its text");
+  options.add("--representation", &c.representation,
+              "count documents that mention groups of people, before and after filtering");
+  options.add("--groups", &c.groups, "with --representation: lines of a group, a tab and a word", "FILE");
+  options.add("--seed", &c.o.seed, "seed of the draws for weights", "S");
   options.add("--report", &c.report, "file of the report, instead of OUTPUT.report.md", "FILE");
   options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
   options.add("-q --quiet", &c.quiet, "print no progress");
   options.add("--json", &c.json, "print the report as JSON");
 }
 
-Result<std::vector<DataPath>> to_paths(const std::vector<std::string>& texts) {
+Result<std::vector<DataPath>> to_paths(const std::vector<std::string>& texts, std::vector<double>& weights) {
   std::vector<DataPath> out;
   for (const std::string& text : texts) {
     MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    out.push_back(spec.data());
+    out.push_back(spec.data()), weights.push_back(spec.weight > 0 ? spec.weight : 1);
   }
   return out;
+}
+
+Result<std::pair<std::string, double>> parse_field(const std::string& text) {
+  const size_t equals = text.find('=');
+  char* end = nullptr;
+  const double value = equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
+  if (!end || equals == 0 || *end != '\0' || equals + 1 == text.size() || !std::isfinite(value))
+    return error_at("--min-field", "expects FIELD=NUMBER, such as votes=3, got '{}'", text);
+  return std::pair(text.substr(0, equals), value);
 }
 
 Result<CurateReport> run_pipeline(CurateCommand& c) {
   std::vector<std::string> all = c.paths;
   all.insert(all.end(), c.datasets.begin(), c.datasets.end());
-  MAKAR_TRY(const auto paths, to_paths(all));
-  MAKAR_TRY(c.o.evaluation, to_paths(c.evaluation));
+  MAKAR_TRY(const auto paths, to_paths(all, c.o.weights));
+  std::vector<double> unused;
+  MAKAR_TRY(c.o.evaluation, to_paths(c.evaluation, unused));
+  MAKAR_CHECK_OK(check(c.o));
+  std::optional<Tokenizer> tokenizer;
+  if (!c.tokenizer.empty()) {
+    MAKAR_TRY(auto read, Tokenizer::load(c.tokenizer));
+    tokenizer.emplace(std::move(read));
+    c.o.count_tokens = [&](const std::string& text) {
+      const auto encoded = tokenizer->encode(text);
+      return encoded.ok() ? encoded->ids.size() : 0;
+    };
+  }
+  Representation groups;
+  if (c.representation) {
+    if (c.groups.empty()) {
+      groups = Representation::usual();
+    } else {
+      MAKAR_TRY(groups, Representation::read(c.groups));
+    }
+    c.o.groups = &groups;
+  }
   std::optional<LanguageId> language;
   if (!c.language_model.empty()) {
     MAKAR_TRY(const Json json, read_json(c.language_model));
@@ -128,6 +176,18 @@ Result<CurateReport> run_pipeline(CurateCommand& c) {
                   fmt::format("{:.1f} MB/s", static_cast<double>(bytes) / 1e6 / std::max(1e-3, seconds)));
   };
   return curate(paths, c.o, pool);
+}
+
+int finish(CurateCommand& c) {
+  const auto made = run_pipeline(c);
+  if (!made.ok()) return report(made.error());
+  if (const Status s = write_file(c.report.empty() ? c.o.output + ".report.md" : c.report, made->text());
+      !s.ok())
+    return report(s.error());
+  return print_out(c.json ? made->json().dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
+                          : made->text())
+             ? 0
+             : 1;
 }
 
 int run_language_train(const std::vector<std::string>& arguments) {
@@ -191,10 +251,12 @@ int run_data_language(const std::vector<std::string>& arguments) {
                         kLanguageCommands, arguments);
 }
 
-int run_data_curate(const std::vector<std::string>& given) {
+namespace {
+
+int run_as(const std::string& command, const std::vector<std::string>& given) {
   CurateCommand c;
-  Options options("data curate", "Clean and filter datasets; every drop is counted with its reason.",
-                  "makar data curate web/ --clean html --gopher --exact --near 0.8 --pii -o clean.jsonl");
+  Options options(command, "Clean and filter datasets; every drop is counted with its reason.",
+                  "makar " + command + " web/ --clean html --gopher --exact --near 0.8 --pii -o clean.jsonl");
   declare(options, c);
   const auto arguments = expand_recipe(given, options);
   if (!arguments.ok()) return report(arguments.error()), 2;
@@ -206,20 +268,49 @@ int run_data_curate(const std::vector<std::string>& given) {
     return report(error_at("--contamination", "needs --evaluation")), 2;
   if (!c.o.languages.empty() && c.language_model.empty())
     return report(error_at("--languages", "needs --language-model")), 2;
+  for (const std::string& text : c.min_fields) {
+    auto field = parse_field(text);
+    if (!field.ok()) return report(field.error()), 2;
+    c.o.min_fields.push_back(std::move(*field));
+  }
+  if (!c.groups.empty() && !c.representation)
+    return report(error_at("--groups", "needs --representation")), 2;
+  if ((c.o.min_tokens > 0) != !c.tokenizer.empty())
+    return report(error_at("--min-tokens", "and --tokenizer go together")), 2;
   if (!c.name_tagger.empty() && !c.o.names) return report(error_at("--name-tagger", "needs --names")), 2;
   if ((c.o.max_perplexity > 0) != !c.ngram_model.empty())
     return report(error_at("--max-perplexity", "and --ngram-model go together")), 2;
   for (const Status& s : {check(c.o), check(c.o.ngram_words)})
     if (!s.ok()) return report(s.error()), 2;
-  const auto made = run_pipeline(c);
-  if (!made.ok()) return report(made.error());
-  if (const Status s = write_file(c.report.empty() ? c.o.output + ".report.md" : c.report, made->text());
-      !s.ok())
-    return report(s.error());
-  return print_out(c.json ? made->json().dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
-                          : made->text())
-             ? 0
-             : 1;
+  return finish(c);
+}
+
+}  // namespace
+
+int run_data_curate(const std::vector<std::string>& arguments) { return run_as("data curate", arguments); }
+int run_data_filter(const std::vector<std::string>& arguments) { return run_as("data filter", arguments); }
+
+// makar data dedup: the part of curation that finds duplicates.
+int run_data_dedup(const std::vector<std::string>& arguments) {
+  CurateCommand c;
+  c.o.exact = true, c.o.near = 0.8;
+  Options options("data dedup", "Drop documents whose text, or nearly all of it, occurred before.",
+                  "makar data dedup web/ --near 0.8 -o unique.jsonl");
+  options.positional("PATHS", &c.paths, "files and folders");
+  options
+      .add("-o --output --out", &c.o.output, "JSONL file to write; the report goes to OUTPUT.report.md",
+           "FILE")
+      .required = true;
+  options.add("--near", &c.o.near,
+              "drop documents this similar to an earlier one (MinHash); 0: only equal ones", "X");
+  options.add("--keep-fields", &c.o.keep_fields, "write the other fields of a record too, not only its text");
+  options.add("--report", &c.report, "file of the report, instead of OUTPUT.report.md", "FILE");
+  options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
+  options.add("-q --quiet", &c.quiet, "print no progress");
+  options.add("--json", &c.json, "print the report as JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status s = check(c.o); !s.ok()) return report(s.error()), 2;
+  return finish(c);
 }
 
 }  // namespace makar

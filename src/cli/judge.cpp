@@ -4,14 +4,17 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/progress.h"
 #include "cli/command.h"
 #include "cli/metrics_input.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
+#include "eval/cached_model.h"
 
 namespace makar {
 
-void JudgeCommand::declare(Options& options, const char* answer_help, bool needs_model) {
+void JudgeCommand::declare(Options& options, const char* answer_help,
+                           const std::function<void(Options&)>& input, bool needs_model) {
   if (needs_model) {
     flags.model.declare(options);
   } else {
@@ -23,21 +26,31 @@ void JudgeCommand::declare(Options& options, const char* answer_help, bool needs
   declare_device(options, flags.model.device);
   options.group("Input (FILE, or FILE:COLUMN of a jsonl, json, csv or tsv file)");
   options.add("--hyp --answers", &answers, answer_help, "FILE");
+  if (input) input(options);
   options.group("Judge");
   options.add("--apply-chat-template --apply_chat_template", &judge.chat,
               "put prompts through the judge's chat template");
   options.add("--seed", &seed, "seed for explanations and sampled verdicts", "S");
-  options.add("--json", &json, "print one JSON object, with every verdict");
 }
 
-void JudgeCommand::declare_questions(Options& options) {
+void JudgeCommand::declare_prompts(Options& options) {
   asks_ = true;
   options.add("--prompts", &questions, "the questions", "FILE");
+}
+
+void JudgeCommand::declare_explain(Options& options) {
   options.add("--explain", &judge.explain, "tokens of an explanation before the verdict; 0: none", "N");
 }
 
 std::optional<int> JudgeCommand::parse(Options& options, const std::vector<std::string>& arguments,
                                        size_t inputs) {
+  options.group("Output");
+  options.add(
+      "--output", &output,
+      "write the result with every verdict to FILE.json; a run that was stopped resumes from the cache "
+      "next to it",
+      "FILE");
+  options.add("--json", &json, "print one JSON object, with every verdict");
   flags.engine.declare(options);
   flags.declare_url(options);
   if (const auto code = parse_or_exit(options, arguments)) return code;
@@ -49,6 +62,8 @@ std::optional<int> JudgeCommand::parse(Options& options, const std::vector<std::
   if (seed < 0) return report(error_at("--seed", "must be 0 or more, got {}", seed)), 2;
   if (judge.explain < 0 || judge.explain > 100'000)
     return report(error_at("--explain", "must be 0 to 100000, got {}", judge.explain)), 2;
+  if (!output.empty() && !output.ends_with(".json"))
+    return report(error_at("--output", "expected a file that ends in .json, got '{}'", output)), 2;
   judge.seed = static_cast<uint64_t>(seed);
   return std::nullopt;
 }
@@ -70,11 +85,36 @@ Result<std::vector<JudgedItem>> JudgeCommand::items() const {
   return out;
 }
 
+int JudgeCommand::with_judge(const std::function<int(EvalModel&)>& use) {
+  auto cache = EvalCache::open(output.empty() ? "" : output + ".cache");
+  if (!cache.ok()) return report(cache.error());
+  return with_eval_model(flags, [&](EvalModel& model) {
+    CachedModel cached(model, *cache);
+    Progress progress;
+    judge.progress = [&](size_t done, size_t total) { progress.show("judging", done, total); };
+    const int code = use(cached);
+    judge.progress = {};
+    return code;
+  });
+}
+
+int JudgeCommand::finish(const Json& result, const std::string& text) const {
+  if (!output.empty())
+    if (const Status written = write_file(output, dump(result) + "\n"); !written.ok())
+      return report(written.error());
+  return print_out(json ? dump(result) + "\n" : text) ? 0 : 1;
+}
+
 namespace {
 
 void declare_verdicts(JudgeCommand& c, Options& options) {
-  options.add("--ref", &c.references, "correct answers, shown to the judge", "FILE");
+  c.declare_explain(options);
   options.add("--criteria", &c.judge.criteria, "what the answers are judged by", "TEXT");
+}
+
+void declare_questions(JudgeCommand& c, Options& options) {
+  c.declare_prompts(options);
+  options.add("--ref", &c.references, "correct answers, shown to the judge", "FILE");
 }
 
 int run_pairs(const std::vector<std::string>& arguments) {
@@ -84,8 +124,8 @@ int run_pairs(const std::vector<std::string>& arguments) {
       "Judge which of two answers is better. Each pair is shown in both orders; if the verdicts disagree, "
       "it is a tie. The judge chooses among A, B and tie by probability, so every verdict parses.",
       "makar judge pairwise -m JUDGE --prompts q.jsonl:question --hyp a.txt --hyp b.txt");
-  c.declare(options, "answers of the first system, then --hyp again for the second");
-  c.declare_questions(options);
+  c.declare(options, "answers of the first system, then --hyp again for the second",
+            [&](Options& o) { declare_questions(c, o); });
   declare_verdicts(c, options);
   options.add("--seeds", &c.judge.seeds, "number of verdicts to sample; 1 takes the most probable verdict",
               "N");
@@ -94,23 +134,21 @@ int run_pairs(const std::vector<std::string>& arguments) {
     return report(error_at("--seeds", "must be 1 to 1000, got {}", c.judge.seeds)), 2;
   const auto items = c.items();
   if (!items.ok()) return report(items.error());
-  return with_eval_model(c.flags, [&](EvalModel& model) {
+  return c.with_judge([&](EvalModel& model) {
     const auto verdicts = judge_pairs(model, *items, c.judge);
     if (!verdicts.ok()) return report(verdicts.error());
     const auto out = pairs_report(*verdicts);
     if (!out.ok()) return report(out.error());
-    if (c.json) return print_out(out->dump() + "\n") ? 0 : 1;
     const Json& r = *out;
-    return print_out(fmt::format(
+    return c.finish(
+        r, fmt::format(
                "win {}  tie {}  loss {}\nwin rate {:.4f} ({:.4f} to {:.4f})\nflip rate {:.4f}: the orders "
                "prefer "
                "different answers\nfirst position {:.4f}: probability of the answer shown first\n",
                r["win"].get<int64_t>(), r["tie"].get<int64_t>(), r["loss"].get<int64_t>(),
                r["win_rate"].get<double>(), r["interval"]["low"].get<double>(),
                r["interval"]["high"].get<double>(), r["flip_rate"].get<double>(),
-               r["first_position"].get<double>()))
-               ? 0
-               : 1;
+               r["first_position"].get<double>()));
   });
 }
 
@@ -120,8 +158,7 @@ int run_scores(const std::vector<std::string>& arguments) {
       "judge score",
       "Rate answers on a scale: the mean of the scores, weighted by the judge's probabilities (G-Eval).",
       "makar judge score -m JUDGE --prompts q.txt --hyp answers.txt --rubric rubric.txt");
-  c.declare(options, "the answers");
-  c.declare_questions(options);
+  c.declare(options, "the answers", [&](Options& o) { declare_questions(c, o); });
   declare_verdicts(c, options);
   options.add("--rubric", &c.rubric, "a file that says what each score means", "FILE");
   options.add("--steps", &c.judge.steps, "the judge first writes evaluation steps");
@@ -139,18 +176,15 @@ int run_scores(const std::vector<std::string>& arguments) {
   }
   const auto items = c.items();
   if (!items.ok()) return report(items.error());
-  return with_eval_model(c.flags, [&](EvalModel& model) {
+  return c.with_judge([&](EvalModel& model) {
     const auto judged = judge_scores(model, *items, c.judge);
     if (!judged.ok()) return report(judged.error());
     const auto out = scores_report(*judged, c.judge);
     if (!out.ok()) return report(out.error());
-    if (c.json) return print_out(out->dump() + "\n") ? 0 : 1;
-    return print_out(fmt::format("score {:.4f} of {} to {} ({:.4f} to {:.4f})\n",
-                                 (*out)["score"].get<double>(), c.judge.low, c.judge.high,
-                                 (*out)["interval"]["low"].get<double>(),
-                                 (*out)["interval"]["high"].get<double>()))
-               ? 0
-               : 1;
+    return c.finish(
+        *out, fmt::format("score {:.4f} of {} to {} ({:.4f} to {:.4f})\n", (*out)["score"].get<double>(),
+                          c.judge.low, c.judge.high, (*out)["interval"]["low"].get<double>(),
+                          (*out)["interval"]["high"].get<double>()));
   });
 }
 

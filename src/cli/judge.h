@@ -1,5 +1,6 @@
 // What the judges of makar judge share: the model, the answers, the options of verdicts.
 #pragma once
+#include <functional>
 #include <optional>
 
 #include "cli/eval_model.h"
@@ -10,17 +11,24 @@ namespace makar {
 struct JudgeCommand {
   EvalModelFlags flags;
   JudgeOptions judge;
-  std::string questions, references, rubric;
+  std::string questions, references, rubric, output;
   std::vector<std::string> answers;
   int64_t seed = 1234;
   bool json = false;
 
-  void declare(Options& options, const char* answer_help, bool needs_model = true);
-  void declare_questions(Options& options);
+  // `input` declares further options in the group of input files.
+  void declare(Options& options, const char* answer_help, const std::function<void(Options&)>& input = {},
+               bool needs_model = true);
+  void declare_prompts(Options& options);
+  void declare_explain(Options& options);
   // Declares the options of the engine and parses; an exit code if the command should end here.
   std::optional<int> parse(Options& options, const std::vector<std::string>& arguments, size_t inputs);
   // Questions with their answers and references; the files must have equal lengths.
   Result<std::vector<JudgedItem>> items() const;
+  // Calls `use` with the model, whose responses are kept next to the output, and with progress.
+  int with_judge(const std::function<int(EvalModel&)>& use);
+  // Writes the result to the output, and prints it or the text.
+  int finish(const Json& result, const std::string& text) const;
 
  private:
   bool asks_ = false;  // --prompts was declared

@@ -23,11 +23,11 @@ struct SelfCheckFiles {
   std::vector<Cell> samples;
 };
 
-int report_selfcheck(const SelfCheckFiles& files, const std::string& by, bool json,
+int report_selfcheck(const JudgeCommand& c, const SelfCheckFiles& files, const std::string& by,
                      const SelfCheck& check_one) {
   Json items = Json::array();
   double sum = 0, count = 0;
-  Progress progress(json);
+  Progress progress;
   for (size_t i = 0; i < files.answers.size(); ++i) {
     progress.show("checking", i, files.answers.size());
     const auto sentences = sentences_of(files.answers[i]);
@@ -42,12 +42,9 @@ int report_selfcheck(const SelfCheckFiles& files, const std::string& by, bool js
     items.push_back(parts);
   }
   const double mean = count > 0 ? sum / count : 0;
-  if (json)
-    return print_out(dump(Json{{"inconsistency", mean}, {"by", by}, {"items", items}}) + "\n") ? 0 : 1;
-  return print_out(
-             fmt::format("inconsistency {:.4f}, mean of {} sentences\n", mean, static_cast<int64_t>(count)))
-             ? 0
-             : 1;
+  return c.finish(
+      {{"inconsistency", mean}, {"by", by}, {"items", items}},
+      fmt::format("inconsistency {:.4f}, mean of {} sentences\n", mean, static_cast<int64_t>(count)));
 }
 
 int selfcheck_with_encoder(const JudgeCommand& c, const SelfCheckFiles& files) {
@@ -63,7 +60,7 @@ int selfcheck_with_encoder(const JudgeCommand& c, const SelfCheckFiles& files) {
     MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(*language, text, kSentenceTokens));
     return (*encoder)(tokens);
   };
-  return report_selfcheck(files, "bertscore", c.json, [&](const auto& sentences, const auto& samples) {
+  return report_selfcheck(c, files, "bertscore", [&](const auto& sentences, const auto& samples) {
     return selfcheck_by_vectors(vectors, sentences, samples);
   });
 }
@@ -88,8 +85,12 @@ int run_judge_selfcheck(const std::vector<std::string>& arguments) {
       "How far the sentences of an answer are supported by other samples of the same question "
       "(SelfCheckGPT).",
       "makar judge selfcheck -m JUDGE --hyp answers.jsonl:answer --samples answers.jsonl:samples");
-  c.declare(options, "the answers", false);
-  options.add("--samples", &samples, "other answers to the same questions: a list for each", "FILE");
+  c.declare(
+      options, "the answers",
+      [&](Options& o) {
+        o.add("--samples", &samples, "other answers to the same questions: a list for each", "FILE");
+      },
+      false);
   options.add("--by", &by,
               "model: the judge says whether a sample supports a sentence; bertscore: 1 - BERTScore of the "
               "nearest sentence of each sample, by an encoder as the model; words: mean negative "
@@ -104,12 +105,13 @@ int run_judge_selfcheck(const std::vector<std::string>& arguments) {
   const auto files = read_selfcheck(c.answers[0], samples);
   if (!files.ok()) return report(files.error());
   if (by == "words")
-    return report_selfcheck(*files, by, c.json, [](const auto& sentences, const auto& others) {
+    return report_selfcheck(c, *files, by, [](const auto& sentences, const auto& others) {
       return selfcheck_by_words(sentences, others);
     });
   if (by == "bertscore") return selfcheck_with_encoder(c, *files);
-  return with_eval_model(c.flags, [&](EvalModel& model) {
-    return report_selfcheck(*files, by, c.json, [&](const auto& sentences, const auto& others) {
+  return c.with_judge([&](EvalModel& model) {
+    c.judge.progress = {};  // report_selfcheck shows the items
+    return report_selfcheck(c, *files, by, [&](const auto& sentences, const auto& others) {
       return selfcheck_by_model(model, sentences, others, c.judge);
     });
   });
@@ -123,8 +125,8 @@ int run_judge_qag(const std::vector<std::string>& arguments) {
       "judge qag",
       "Summaries by closed questions: coverage of the document, alignment with it, and the lower of both.",
       "makar judge qag -m JUDGE --documents d.jsonl:dialogue --hyp summaries.txt");
-  c.declare(options, "the summaries");
-  options.add("--documents", &documents, "what was summarized", "FILE");
+  c.declare(options, "the summaries",
+            [&](Options& o) { o.add("--documents", &documents, "what was summarized", "FILE"); });
   options.add("--questions", &questions, "questions about each text", "N");
   if (const auto code = c.parse(options, arguments, 1)) return *code;
   if (questions < 1 || questions > 100)
@@ -137,10 +139,13 @@ int run_judge_qag(const std::vector<std::string>& arguments) {
   if (const Status same = same_count(summaries->size(), c.answers[0], texts->size(), documents); !same.ok())
     return report(same.error());
   if (texts->empty()) return report(error_at(documents, "has no texts"));
-  return with_eval_model(c.flags, [&](EvalModel& model) {
+  return c.with_judge([&](EvalModel& model) {
+    c.judge.progress = {};  // of the items instead
+    Progress progress;
     Json items = Json::array();
     double coverage = 0, alignment = 0, score = 0;
     for (size_t i = 0; i < texts->size(); ++i) {
+      progress.show("judging", i, texts->size());
       const auto one = judge_summary(model, (*texts)[i], (*summaries)[i], questions, c.judge);
       if (!one.ok()) return report(one.error().in(fmt::format("item {}", i)));
       coverage += one->coverage, alignment += one->alignment, score += one->score;
@@ -151,19 +156,10 @@ int run_judge_qag(const std::vector<std::string>& arguments) {
                        {"summary_questions", one->summary_questions}});
     }
     const auto n = static_cast<double>(texts->size());
-    if (c.json)
-      return print_out(Json{{"coverage", coverage / n},
-                            {"alignment", alignment / n},
-                            {"score", score / n},
-                            {"items", items}}
-                           .dump() +
-                       "\n")
-                 ? 0
-                 : 1;
-    return print_out(fmt::format("coverage {:.4f}  alignment {:.4f}  score {:.4f}\n", coverage / n,
-                                 alignment / n, score / n))
-               ? 0
-               : 1;
+    return c.finish(
+        {{"coverage", coverage / n}, {"alignment", alignment / n}, {"score", score / n}, {"items", items}},
+        fmt::format("coverage {:.4f}  alignment {:.4f}  score {:.4f}\n", coverage / n, alignment / n,
+                    score / n));
   });
 }
 

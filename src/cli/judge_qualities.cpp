@@ -26,9 +26,11 @@ int run_judge_qualities(const std::vector<std::string>& arguments) {
       "Shares of answers that are sensible, specific and interesting (LaMDA); with --sources also grounded: "
       "their claims are supported, of the answers with claims; and informative: the same, of all answers.",
       "makar judge qualities -m JUDGE --prompts q.txt --hyp answers.txt --sources sources.txt");
-  c.declare(options, "the answers");
-  c.declare_questions(options);
-  options.add("--sources", &sources, "for each answer the text that should support its claims", "FILE");
+  c.declare(options, "the answers", [&](Options& o) {
+    c.declare_prompts(o);
+    o.add("--sources", &sources, "for each answer the text that should support its claims", "FILE");
+  });
+  c.declare_explain(options);
   if (const auto code = c.parse(options, arguments, 1)) return *code;
   const auto items = c.items();
   if (!items.ok()) return report(items.error());
@@ -37,15 +39,14 @@ int run_judge_qualities(const std::vector<std::string>& arguments) {
   if (!sources.empty())
     if (const Status same = same_count(items->size(), c.questions, texts->size(), sources); !same.ok())
       return report(same.error());
-  return with_eval_model(c.flags, [&](EvalModel& model) {
+  return c.with_judge([&](EvalModel& model) {
     const auto verdicts = judge_qualities(model, *items, *texts, c.judge);
     if (!verdicts.ok()) return report(verdicts.error());
     const Json out = qualities_report(*verdicts, !sources.empty());
-    if (c.json) return print_out(out.dump() + "\n") ? 0 : 1;
     std::string text;
     for (const char* name : {"sensible", "specific", "interesting", "grounded", "informative"})
       if (out.contains(name)) text += share_line(name, out[name]);
-    return print_out(text + fmt::format("{:<12} {:.4f}\n", "mean of SSI", out["ssi"].get<double>())) ? 0 : 1;
+    return c.finish(out, text + fmt::format("{:<12} {:.4f}\n", "mean of SSI", out["ssi"].get<double>()));
   });
 }
 

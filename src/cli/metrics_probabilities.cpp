@@ -5,7 +5,6 @@
 #include "cli/metrics_input.h"
 #include "cli/run.h"
 #include "metrics/classification.h"
-#include "train/svg.h"
 
 namespace makar {
 namespace {
@@ -51,16 +50,6 @@ Result<Probabilities> read_probabilities(const std::vector<std::string>& systems
     out.truth.push_back(found->second);
   }
   return out;
-}
-
-std::string calibration_picture(const Evaluation& e) {
-  Curve perfect{"perfect", {0, 1}, {0, 1}}, measured{"accuracy by confidence", {}, {}};
-  for (const Json& bin : e.details["bins"])
-    if (bin["count"].get<int64_t>() > 0)
-      measured.add(bin["confidence"].get<double>(), bin["accuracy"].get<double>());
-  return svg_chart(
-      fmt::format("expected calibration error {:.4f}", e.details["calibration_error"].get<double>()),
-      {measured, perfect}, XAxis::kNumbers);
 }
 
 }  // namespace

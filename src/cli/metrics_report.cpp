@@ -15,19 +15,28 @@ std::string number_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+// The interval of an object's value is in the field NAME_interval.
+bool is_interval(const std::string& key, const Json& value) {
+  return key.ends_with("_interval") && value.is_array() && value.size() == 2;
+}
+
 bool is_row(const Json& value) {
-  for (const Json& one : value)
-    if (one.is_structured()) return false;
+  for (const auto& [key, one] : value.items())
+    if (one.is_structured() && !is_interval(key, one)) return false;
   return true;
 }
 
-// "precision 0.8  recall 1", "96.3 72.0 57.6"
+// "precision 0.8  recall 1", "96.3 72.0 57.6", "tpr 0.8 [0.7, 0.9]"
 std::string row_text(const Json& value) {
   std::string out;
   for (const auto& [key, one] : value.items()) {
+    if (is_interval(key, one)) continue;
     if (!out.empty()) out += "  ";
     if (value.is_object()) out += key + " ";
     out += number_text(one);
+    if (const auto at = value.is_object() ? value.find(key + "_interval") : value.end();
+        at != value.end() && is_interval(key + "_interval", *at))
+      out += fmt::format(" [{}, {}]", number_text((*at)[0]), number_text((*at)[1]));
   }
   return out;
 }

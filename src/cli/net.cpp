@@ -127,7 +127,7 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
   options.add("--dropout", &o.dropout, "dropout after each hidden layer", "X");
   options.add("--batch-norm", &o.batch_norm, "batch norm in each hidden layer");
   options.add("--loss", &o.loss, "auto" + losses, "NAME");
-  o.training.epochs = 100;
+  o.training.epochs = 100, o.training.batch = 32, o.training.learning_rate = 3e-3;
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto compute = open_compute(out.device, out.threads);

@@ -20,7 +20,7 @@ struct SqlCommand {
   ModelOptions model;
   GenerationFlags flags;
   SqlQuestionOptions question;
-  std::string database, query, table, eval, predictions;
+  std::string database, query, table, eval, predictions, examples;
   int64_t limit = 0;
   std::vector<std::string> words;
   bool json = false, free = false;
@@ -68,12 +68,33 @@ Result<SqlReader> open_database(const SqlCommand& c) {
 }
 
 // A question with its reference, and the statement to compare with it.
-struct SqlExample {
+struct SqlQuestion {
   std::string question, reference, predicted;
 };
 
-Result<std::vector<SqlExample>> read_examples(const SqlCommand& c) {
-  MAKAR_TRY(const std::string text, read_file(c.eval));
+// {"question", "sql"} per line.
+Result<std::vector<SqlExample>> read_answered(const std::string& path) {
+  MAKAR_TRY(const std::string text, read_file(path));
+  std::vector<SqlExample> out;
+  int64_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string place = fmt::format("{}:{}", path, ++number);
+    if (end > at) {
+      MAKAR_TRY(const Json one, parse_json(std::string_view(text).substr(at, end - at), place));
+      const Json question = one.is_object() ? one.value("question", Json()) : Json();
+      const Json sql = one.is_object() ? one.value("sql", one.value("query", Json())) : Json();
+      if (!question.is_string() || !sql.is_string())
+        return error_at(place, "expected {{\"question\", \"sql\"}}");
+      out.push_back({question, sql});
+    }
+    at = end + 1;
+  }
+  if (out.empty()) return error_at(path, "has no questions");
+  return out;
+}
+
+Result<std::vector<SqlQuestion>> read_questions(const SqlCommand& c) {
   std::vector<std::string> predicted;
   if (!c.predictions.empty()) {
     MAKAR_TRY(const std::string lines, read_file(c.predictions));
@@ -83,23 +104,10 @@ Result<std::vector<SqlExample>> read_examples(const SqlCommand& c) {
       at = end + 1;
     }
   }
-  std::vector<SqlExample> out;
-  int64_t number = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string place = fmt::format("{}:{}", c.eval, ++number);
-    if (end > at) {
-      MAKAR_TRY(const Json one, parse_json(std::string_view(text).substr(at, end - at), place));
-      const Json question = one.is_object() ? one.value("question", Json()) : Json();
-      const Json reference = one.is_object() ? one.value("sql", one.value("query", Json())) : Json();
-      if (!question.is_string() || !reference.is_string())
-        return error_at(place, "expected {{\"question\", \"sql\"}}");
-      out.push_back({question, reference, ""});
-    }
-    at = end + 1;
-  }
-  if (c.limit > 0 && static_cast<int64_t>(out.size()) > c.limit) out.resize(static_cast<size_t>(c.limit));
-  if (out.empty()) return error_at(c.eval, "has no questions");
+  MAKAR_TRY(auto given, read_answered(c.eval));
+  if (c.limit > 0 && static_cast<int64_t>(given.size()) > c.limit) given.resize(static_cast<size_t>(c.limit));
+  std::vector<SqlQuestion> out;
+  for (SqlExample& one : given) out.push_back({std::move(one.question), std::move(one.sql), ""});
   if (!c.predictions.empty() && predicted.size() < out.size())
     return error_at(c.predictions, "has {} lines for {} questions", predicted.size(), out.size());
   for (size_t i = 0; i < out.size() && i < predicted.size(); ++i) out[i].predicted = predicted[i];
@@ -107,9 +115,9 @@ Result<std::vector<SqlExample>> read_examples(const SqlCommand& c) {
 }
 
 // Prints the shares; exit code 0.
-int print_scores(const SqlCommand& c, const SqlReader& database, const std::vector<SqlExample>& examples) {
+int print_scores(const SqlCommand& c, const SqlReader& database, const std::vector<SqlQuestion>& examples) {
   int64_t runs = 0, execution = 0, schema = 0, broken = 0;
-  for (const SqlExample& one : examples) {
+  for (const SqlQuestion& one : examples) {
     const auto score = score_sql(database, one.predicted, one.reference, c.question.limits);
     if (!score.ok()) {
       ++broken;
@@ -143,13 +151,13 @@ int print_scores(const SqlCommand& c, const SqlReader& database, const std::vect
 }
 
 int evaluate_model(SqlCommand& c, const SqlReader& database, Engine& engine, const LanguageModel& language) {
-  auto examples = read_examples(c);
+  auto examples = read_questions(c);
   if (!examples.ok()) return report(examples.error());
   {
     Progress progress;
     for (size_t i = 0; i < examples->size(); ++i) {
       progress.show("questions", i, examples->size());
-      SqlExample& one = (*examples)[i];
+      SqlQuestion& one = (*examples)[i];
       const auto answer = answer_with_sql(engine, language, database, one.question, c.question);
       if (!answer.ok()) return report(answer.error());
       if (!answer->attempts.empty()) one.predicted = answer->attempts.back().sql;
@@ -164,6 +172,11 @@ int ask_model(SqlCommand& c, const SqlReader& database, const std::string& quest
   c.question.generation = c.flags.generation;
   c.question.generation.fit = true;
   c.question.constrain = !c.free;
+  if (!c.examples.empty()) {
+    auto read = read_answered(c.examples);
+    if (!read.ok()) return report(read.error());
+    c.question.examples = std::move(*read);
+  }
   if (!c.eval.empty()) return evaluate_model(c, database, engine, language);
   const auto answer = answer_with_sql(engine, language, database, question, c.question);
   if (!answer.ok()) return report(answer.error());
@@ -202,6 +215,12 @@ int run_sql(const std::vector<std::string>& arguments) {
   options.add("--table", &c.table, "the name of the table of a CSV file; its file name if not set", "NAME");
   options.add("--attempts", &c.question.attempts,
               "maximum number of queries; each retry gets the errors of the previous ones", "N");
+  options.add(
+      "--examples", &c.examples,
+      "answered questions, {\"question\", \"sql\"} per line; those most similar to the question go into "
+      "the prompt",
+      "FILE");
+  options.add("--shots", &c.question.shots, "how many of them at most", "N");
   options.add("--free", &c.free, "do not restrict the model to the grammar of SELECT");
   options.add("--max-rows", &c.question.limits.rows, "maximum number of rows", "N");
   options.add("--max-seconds", &c.question.limits.seconds, "time limit of a query in seconds", "S");
@@ -228,6 +247,8 @@ int run_sql(const std::vector<std::string>& arguments) {
   if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
   if (c.question.attempts < 1 || c.question.attempts > 20)
     return report(error_at("--attempts", "must be from 1 to 20, got {}", c.question.attempts)), 2;
+  if (c.question.shots < 0 || c.question.shots > 100)
+    return report(error_at("--shots", "must be from 0 to 100, got {}", c.question.shots)), 2;
   if (c.question.limits.rows < 1 || c.question.limits.rows > 1000000)
     return report(error_at("--max-rows", "must be from 1 to 1000000, got {}", c.question.limits.rows)), 2;
   if (!(c.question.limits.seconds > 0 && c.question.limits.seconds <= 3600))
@@ -246,7 +267,7 @@ int run_sql(const std::vector<std::string>& arguments) {
   const auto database = open_database(c);
   if (!database.ok()) return report(database.error());
   if (!c.predictions.empty()) {
-    const auto examples = read_examples(c);
+    const auto examples = read_questions(c);
     return examples.ok() ? print_scores(c, *database, *examples) : report(examples.error());
   }
   if (c.query.empty())

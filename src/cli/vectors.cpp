@@ -17,6 +17,9 @@
 #include "lexical/vector_map.h"
 
 namespace makar {
+
+int run_vectors_count(const std::vector<std::string>&);
+
 namespace {
 
 struct TrainVectors {
@@ -349,6 +352,7 @@ int run_vectors(const std::vector<std::string>& arguments) {
       {"eval", "evaluate on word similarity and analogies", run_vectors_eval},
       {"map", "draw words in the plane", run_map},
       {"convert", "convert between file formats", run_vectors_convert},
+      {"count", "print bags of words, TF-IDF, co-occurrences or PPMI", run_vectors_count},
   };
   return run_subcommand("vectors", "Train, query, evaluate, draw and convert word vectors.",
                         "makar vectors train books/ --lower --split words -o books.vec", kVectorCommands,

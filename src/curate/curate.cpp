@@ -6,8 +6,10 @@
 #include <unordered_set>
 
 #include "base/file_writer.h"
+#include "base/json.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "base/rng.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "curate/clean.h"
@@ -30,6 +32,9 @@ struct Document {
   std::array<uint64_t, kPiiKinds> pii = {};
   Signature signature;
   uint64_t hash[2] = {};
+  uint32_t source = 0;
+  std::string rest;  // the other fields of the record as JSON, if they are kept
+  std::vector<uint64_t> groups;
 
   bool drop(std::string why, std::string more) {
     return reason = std::move(why), detail = std::move(more), true;
@@ -37,10 +42,24 @@ struct Document {
 };
 
 struct Stored {
-  std::string text, place;
+  std::string text, place, rest;
   uint64_t bytes = 0;
-  static auto fields() { return std::make_tuple(&Stored::text, &Stored::place, &Stored::bytes); }
+  uint32_t source = 0;
+  std::vector<uint64_t> groups;
+  static auto fields() {
+    return std::make_tuple(&Stored::text, &Stored::place, &Stored::rest, &Stored::bytes, &Stored::source,
+                           &Stored::groups);
+  }
 };
+
+std::optional<double> number_of(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) return std::nullopt;
+  const auto& text = value.get_ref<const std::string&>();
+  char* end = nullptr;
+  const double out = std::strtod(text.c_str(), &end);
+  return text.empty() || *end != '\0' ? std::nullopt : std::optional(out);
+}
 
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -77,7 +96,16 @@ class Curation {
   static constexpr size_t kTogether = 256, kMostBytes = size_t{64} << 20;
 
   Status read_all(const std::vector<DataPath>& paths, FileWriter& writer) {
-    MAKAR_TRY(auto reader, RecordReader::open(paths));
+    for (size_t i = 0; i < paths.size(); ++i)
+      report_.sources.push_back({paths[i].path, o_.weights.empty() ? 1.0 : o_.weights[i]});
+    if (o_.groups)
+      for (const std::string& name : o_.groups->groups()) report_.groups.push_back({name, {}});
+    for (uint32_t i = 0; i < paths.size(); ++i) MAKAR_CHECK_OK(read_source(paths[i], i, writer));
+    return Done{};
+  }
+
+  Status read_source(const DataPath& path, uint32_t source, FileWriter& writer) {
+    MAKAR_TRY(auto reader, RecordReader::open({path}));
     std::vector<Document> batch;
     size_t bytes = 0;
     for (DataRecord record;;) {
@@ -85,7 +113,13 @@ class Curation {
       if (found) {
         Document& d = batch.emplace_back();
         d.text = record_text(record.value), d.place = record.place(), d.bytes = d.text.size();
+        d.source = source;
         bytes += d.bytes;
+        check_fields(record.value, d);
+        if (o_.keep_fields && record.value.is_object() && record.value.contains("text")) {
+          record.value.erase("text");
+          d.rest = record.value.dump(-1, ' ', false, Json::error_handler_t::replace);
+        }
       }
       if (!batch.empty() && (!found || batch.size() == kTogether || bytes > kMostBytes)) {
         MAKAR_CHECK_OK(process(batch, writer));
@@ -93,14 +127,28 @@ class Curation {
       }
       if (!found) break;
     }
-    report_.bad_records = reader.bad().count;
+    report_.bad_records += reader.bad().count;
     return Done{};
+  }
+
+  void check_fields(const Json& record, Document& d) const {
+    if (!record.is_object()) return;
+    for (const auto& [field, least] : o_.min_fields)
+      if (const auto at = record.find(field); at != record.end())
+        if (const auto value = number_of(*at); value && *value < least) {
+          d.drop("field-" + field, fmt::format("{} is {}, at least {}", field, *value, least));
+          return;
+        }
   }
 
   Status process(std::vector<Document>& batch, FileWriter& writer) {
     pool_.run(static_cast<int64_t>(batch.size()), [&](int64_t i) { filter(batch[static_cast<size_t>(i)]); });
     for (Document& d : batch) {
       ++report_.documents, report_.bytes += d.bytes, ++report_.lengths[power_of(d.bytes)];
+      ++report_.sources[d.source].documents;
+      for (size_t i = 0; i < d.groups.size(); ++i)
+        report_.groups[i].second.documents += d.groups[i] > 0,
+            report_.groups[i].second.mentions += d.groups[i];
       for (const char* name : d.changed) ++report_.changed[name];
       if (!d.language.empty()) ++report_.languages[d.language];
       if (d.reason.empty() && o_.exact && !seen_.insert({d.hash[0], d.hash[1]}).second)
@@ -112,9 +160,9 @@ class Curation {
       for (size_t i = 0; i < kPiiKinds; ++i) report_.pii[i] += d.pii[i];
       if (near_) {
         MAKAR_CHECK_OK(near_->add(d.signature));
-        MAKAR_CHECK_OK(stored_.add({d.text, d.place, d.bytes}));
+        MAKAR_CHECK_OK(stored_.add({d.text, d.place, d.rest, d.bytes, d.source, d.groups}));
       } else {
-        MAKAR_CHECK_OK(keep(d.text, writer));
+        MAKAR_CHECK_OK(keep({d.text, d.place, d.rest, d.bytes, d.source, d.groups}, writer));
       }
     }
     o_.progress("filtering", report_.documents, report_.bytes);
@@ -122,6 +170,8 @@ class Curation {
   }
 
   void filter(Document& d) const {
+    if (o_.groups) d.groups = o_.groups->count(d.text);
+    if (!d.reason.empty()) return;
     for (const Cleaner* c : cleaners_) {
       std::string cleaned = c->clean(d.text);
       if (cleaned != d.text) d.changed.push_back(c->name);
@@ -169,6 +219,11 @@ class Curation {
       if (words < static_cast<size_t>(o_.min_words))
         return d.drop("short", fmt::format("{} words, at least {}", words, o_.min_words));
     }
+    if (o_.min_tokens > 0) {
+      const size_t tokens = o_.count_tokens(d.text);
+      if (tokens < static_cast<size_t>(o_.min_tokens))
+        return d.drop("few-tokens", fmt::format("{} tokens, at least {}", tokens, o_.min_tokens));
+    }
     if (o_.gopher)
       if (const Verdict v = gopher(d.text, {}); !v.rule.empty()) return d.drop(v.rule, v.detail);
     return false;
@@ -214,9 +269,26 @@ class Curation {
     if (entry.documents == 0) entry.example = place + ": " + detail;
     ++entry.documents, entry.bytes += bytes;
   }
-  Status keep(const std::string& text, FileWriter& writer) {
-    ++report_.kept, report_.kept_bytes += text.size(), ++report_.kept_lengths[power_of(text.size())];
-    return writer.write(Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  Status keep(const Stored& d, FileWriter& writer) {
+    auto& source = report_.sources[d.source];
+    ++report_.kept, report_.kept_bytes += d.text.size(), ++report_.kept_lengths[power_of(d.text.size())];
+    ++source.kept;
+    for (size_t i = 0; i < d.groups.size(); ++i)
+      report_.groups[i].second.kept_documents += d.groups[i] > 0,
+          report_.groups[i].second.kept_mentions += d.groups[i];
+    Json out = Json::object();
+    if (!d.rest.empty()) {
+      MAKAR_TRY(out, parse_json(d.rest, d.place, {size_t{1} << 30, 512}));
+    }
+    out["text"] = d.text;
+    const std::string line = out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const Rng rng(static_cast<uint64_t>(o_.seed), Purpose::kShuffle);
+    const double more = source.weight - std::floor(source.weight);
+    const uint64_t copies =
+        static_cast<uint64_t>(source.weight) + (static_cast<double>(rng.uniform(report_.kept)) < more);
+    for (uint64_t i = 0; i < copies; ++i) MAKAR_CHECK_OK(writer.write(line));
+    source.written += copies, source.bytes += copies * d.text.size();
+    return Done{};
   }
 
   Status write_groups(FileWriter& writer) {
@@ -230,7 +302,7 @@ class Curation {
     for (uint32_t i = 0; i < groups.size(); ++i) {
       MAKAR_TRY(const Stored d, stored_.read(i));
       if (groups[i] == i) {
-        MAKAR_CHECK_OK(keep(d.text, writer));
+        MAKAR_CHECK_OK(keep(d, writer));
       } else {
         MAKAR_TRY(const Stored first, stored_.read(groups[i]));
         drop("near-duplicate", d.bytes, d.place, "like " + first.place);
@@ -253,18 +325,6 @@ class Curation {
   CurateReport report_;
 };
 
-std::string histogram(const std::map<int, uint64_t>& before, const std::map<int, uint64_t>& after) {
-  uint64_t most = 1;
-  for (const auto& entry : before) most = std::max(most, entry.second);
-  std::string out;
-  for (const auto& [power, count] : before) {
-    const auto at = after.find(power);
-    out += fmt::format("{:>9} {:>9} {:>9}  {}\n", uint64_t{1} << power, count,
-                       at == after.end() ? 0 : at->second, std::string(1 + 29 * count / most, '#'));
-  }
-  return out;
-}
-
 }  // namespace
 
 Status check(const CurateOptions& o) {
@@ -278,6 +338,10 @@ Status check(const CurateOptions& o) {
   if (!(o.min_language_score >= 0 && o.min_language_score <= 1))
     return error_at("`language_score`", "must be 0 to 1, got {}", o.min_language_score);
   if (o.min_words < 0) return error_at("`min_words`", "must be 0 or more, got {}", o.min_words);
+  if (o.min_tokens < 0) return error_at("`min_tokens`", "must be 0 or more, got {}", o.min_tokens);
+  for (const double w : o.weights)
+    if (!(w > 0 && w <= 1000))
+      return error_at("datasets", "a weight must be above 0, at most 1000, got {}", w);
   if (o.contamination < 0 || o.contamination > 1000)
     return error_at("`contamination`", "must be 0 to 1000, got {}", o.contamination);
   if (!(o.max_perplexity >= 0))
@@ -285,49 +349,11 @@ Status check(const CurateOptions& o) {
   return Done{};
 }
 
-Json CurateReport::json() const {
-  Json out = {
-      {"documents", documents},     {"bytes", bytes},         {"kept", kept}, {"kept_bytes", kept_bytes},
-      {"bad_records", bad_records}, {"drops", Json::object()}};
-  for (const auto& [reason, d] : drops)
-    out["drops"][reason] = {{"documents", d.documents}, {"bytes", d.bytes}, {"example", d.example}};
-  out["changed"] = changed, out["languages"] = languages;
-  out["pii"] = Json::object();
-  for (size_t i = 0; i < kPiiKinds; ++i) out["pii"][name(static_cast<Pii>(i))] = pii[i];
-  return out;
-}
-
-std::string CurateReport::text() const {
-  const auto share = [](uint64_t part, uint64_t all) {
-    return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(1, all));
-  };
-  std::string out = fmt::format("# Curation\n\n| | documents | bytes |\n|---|---|---|\n| read | {} | {} |\n",
-                                documents, bytes);
-  for (const auto& [reason, d] : drops)
-    out += fmt::format("| dropped: {} | {} ({:.2f} %) | {} |\n", reason, d.documents,
-                       share(d.documents, documents), d.bytes);
-  out += fmt::format("| kept | {} ({:.2f} %) | {} |\n", kept, share(kept, documents), kept_bytes);
-  if (bad_records > 0) out += fmt::format("\n{} records could not be read.\n", bad_records);
-  if (!drops.empty()) out += "\n## First of each reason\n\n";
-  for (const auto& [reason, d] : drops) out += fmt::format("- {}: {}\n", reason, d.example);
-  if (!changed.empty()) out += "\n## Changed by cleaners\n\n";
-  for (const auto& [cleaner, count] : changed) out += fmt::format("- {}: {} documents\n", cleaner, count);
-  if (!languages.empty()) out += "\n## Languages\n\n";
-  for (const auto& [language, count] : languages) out += fmt::format("- {}: {} documents\n", language, count);
-  bool any = false;
-  for (size_t i = 0; i < kPiiKinds; ++i)
-    if (pii[i] > 0) {
-      if (!any) out += "\n## Personal data replaced in kept documents\n\n";
-      any = true;
-      out += fmt::format("- {}: {}\n", name(static_cast<Pii>(i)), pii[i]);
-    }
-  return out + "\n## Bytes per document (from, read, kept)\n\n```\n" + histogram(lengths, kept_lengths) +
-         "```\n";
-}
-
 Result<CurateReport> curate(const std::vector<DataPath>& paths, const CurateOptions& options,
                             ThreadPool& pool) {
   MAKAR_CHECK_OK(check(options));
+  check(options.weights.empty() || options.weights.size() == paths.size(), "one weight per path");
+  check(options.min_tokens == 0 || options.count_tokens, "min_tokens needs count_tokens");
   return Curation(options, pool).run(paths);
 }
 

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "curate/language_id.h"
 #include "curate/pii.h"
+#include "curate/representation.h"
 #include "data/record_reader.h"
 #include "lexical/corpus.h"
 #include "lexical/hmm.h"
@@ -32,6 +33,15 @@ struct CurateOptions {
   double max_toxicity = 0.5;  // documents whose highest score of a line is above it are dropped
   double max_perplexity = 0;  // of the n-gram model, per token; 0: off
   int64_t min_words = 0;
+  int64_t min_tokens = 0;  // needs `count_tokens`
+  std::function<size_t(const std::string&)> count_tokens;
+  // Least values of number fields such as votes or stars; records without the field stay.
+  std::vector<std::pair<std::string, double>> min_fields;
+  bool keep_fields = false;  // write the other fields of a record too
+  const Representation* groups = nullptr;
+  // For each path: how often each of its documents is written on average; empty: once. After all filters.
+  std::vector<double> weights;
+  int64_t seed = 1;           // of the draws for weights
   int64_t contamination = 0;  // drop documents that share this many consecutive words with evaluation data
   std::string output;         // JSONL
   const LanguageId* language_id = nullptr;
@@ -49,7 +59,17 @@ struct CurateReport {
     uint64_t documents = 0, bytes = 0;
     std::string example;  // the first one: its place and why
   };
-  std::map<std::string, Drop> drops;        // by reason
+  std::map<std::string, Drop> drops;  // by reason
+  struct Source {
+    std::string path;
+    double weight = 1;
+    uint64_t documents = 0, kept = 0, written = 0, bytes = 0;  // bytes that were written
+  };
+  std::vector<Source> sources;
+  struct Group {
+    uint64_t documents = 0, mentions = 0, kept_documents = 0, kept_mentions = 0;
+  };
+  std::vector<std::pair<std::string, Group>> groups;
   std::map<std::string, uint64_t> changed;  // documents that a cleaner changed
   std::array<uint64_t, kPiiKinds> pii = {};
   std::map<std::string, uint64_t> languages;      // of documents, with a language model

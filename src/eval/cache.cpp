@@ -16,7 +16,8 @@ Result<EvalCache> EvalCache::open(const std::string& path) {
     uint64_t line = 0;
     for (size_t end; (end = text.find('\n', whole)) != std::string::npos; whole = end + 1) {
       const std::string place = fmt::format("{}:{}", path, ++line);
-      MAKAR_TRY(Json entry, parse_json(std::string_view(text).substr(whole, end - whole), place));
+      auto parsed = parse_json(std::string_view(text).substr(whole, end - whole), place);
+      Json entry = parsed.ok() ? std::move(*parsed) : Json();
       if (!entry.is_object() || !entry.contains("key") || !entry["key"].is_string() ||
           !entry.contains("responses") || !entry["responses"].is_array())
         return error_at(place, "is not an entry of an evaluation cache; delete the file to start again");

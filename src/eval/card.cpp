@@ -5,11 +5,6 @@
 #include <set>
 
 #include "base/file.h"
-#include "base/nearest.h"
-#include "base/quote.h"
-#include "data/record_reader.h"
-#include "metrics/agreement.h"
-#include "metrics/classification.h"
 
 namespace makar {
 namespace {
@@ -83,23 +78,93 @@ Result<std::string> facts(const std::string& model) {
          fmt::format("| size on disk | {:.1f} MB |\n", static_cast<double>(bytes) / 1e6);
 }
 
-std::string manifest_text(const Json& manifest) {
-  if (!manifest.is_object()) return "Not stated.\n";
-  std::string out = "| | |\n|---|---|\n";
-  for (const auto& item : manifest.items())
-    if (!item.value().is_structured())
-      out += fmt::format("| {} | {} |\n", item.key(),
-                         item.value().is_string() ? item.value().get<std::string>() : item.value().dump());
+// A cell of a Markdown table.
+std::string cell(const Json& value) {
+  std::string out;
+  for (const char c : value.is_string() ? value.get<std::string>() : dump(value)) {
+    if (c == '|') out += '\\';
+    out += c == '\n' || c == '\r' ? ' ' : c;
+  }
   return out;
 }
 
+// Facts by name; those of an object inside have its name and a full stop before theirs.
+void add_facts(const Json& manifest, const std::string& prefix,
+               std::vector<std::pair<std::string, Json>>& out) {
+  for (const auto& item : manifest.items())
+    if (item.value().is_object())
+      add_facts(item.value(), prefix + item.key() + ".", out);
+    else if (!item.value().is_null())
+      out.emplace_back(prefix + item.key(), item.value());
+}
+
+std::string manifest_text(const Json& manifest) {
+  std::vector<std::pair<std::string, Json>> known;
+  if (manifest.is_object()) add_facts(manifest, "", known);
+  if (known.empty()) return "Not stated.\n";
+  std::string out = "| | |\n|---|---|\n";
+  for (const auto& [name, value] : known) out += fmt::format("| {} | {} |\n", cell(name), cell(value));
+  return out;
+}
+
+// What the card says about a point of the rubric: facts of the manifest whose names begin with one of these
+// words, or scores.
+struct PointEvidence {
+  const char* point;
+  std::vector<const char*> words;
+};
+const std::vector<PointEvidence>& evidence() {
+  static const std::vector<PointEvidence> all = {
+      {"data sources", {"data", "dataset"}},
+      {"data governance", {"governance", "data_governance", "consent", "privacy"}},
+      {"copyrighted data", {"copyright", "license", "data_license"}},
+      {"compute", {"compute", "hardware", "device", "gpu", "flops", "hours", "parameters", "seconds"}},
+      {"energy", {"energy", "kwh", "co2", "emissions", "watts"}},
+      {"capabilities and limitations", {"capabilities", "limits", "limitations", "intended"}},
+      {"risks and mitigations", {"risks", "mitigations", "safety"}},
+      {"evaluations", {"evaluation"}},
+      {"testing", {"testing", "red_team", "audit"}},
+      {"machine-generated content", {"watermark", "disclosure", "machine_generated"}},
+      {"member states", {"member_states", "countries", "regions"}},
+      {"downstream documentation", {"documentation", "homepage", "contact", "repository"}}};
+  return all;
+}
+
+size_t score_count(const std::vector<EvaluatedModel>& results, bool risks) {
+  const std::string table = scores_table(results, risks);
+  const auto lines = std::count(table.begin(), table.end(), '\n');
+  return lines > 2 ? static_cast<size_t>(lines - 2) : 0;
+}
+
+std::string stated(const std::string& point, const CardInput& input) {
+  std::vector<std::pair<std::string, Json>> known;
+  if (input.manifest.is_object()) add_facts(input.manifest, "", known);
+  std::vector<std::string> out;
+  for (const PointEvidence& one : evidence())
+    if (point == one.point)
+      for (const auto& fact : known) {
+        const std::string name = fact.first.substr(fact.first.rfind('.') + 1);
+        if (std::any_of(one.words.begin(), one.words.end(),
+                        [&](const char* word) { return name.starts_with(word); }))
+          out.push_back(cell(fact.first));
+      }
+  const size_t capabilities = score_count(input.results, false), risks = score_count(input.results, true);
+  const size_t scores = point == "capabilities and limitations" ? capabilities
+                        : point == "risks and mitigations"      ? risks
+                        : point == "evaluations"                ? capabilities + risks
+                                                                : 0;
+  if (scores > 0) out.push_back(fmt::format("{} scores", scores));
+  return out.empty() ? "nothing" : fmt::format("{}", fmt::join(out, ", "));
+}
+
 std::string rubric_text(const CardInput& input) {
-  std::string out = "| point | score of 4 |\n|---|---|\n";
+  std::string out = "| point | score of 4 | stated above |\n|---|---|---|\n";
   const auto* mine =
       input.rubric && input.rubric->points.count(input.name) ? &input.rubric->points.at(input.name) : nullptr;
   for (const std::string& point : rubric_points())
-    out += fmt::format("| {} | {} |\n", point,
-                       mine && mine->count(point) ? fmt::format("{:.2f}", mine->at(point)) : "not rated");
+    out += fmt::format("| {} | {} | {} |\n", point,
+                       mine && mine->count(point) ? fmt::format("{:.2f}", mine->at(point)) : "not rated",
+                       stated(point, input));
   if (mine)
     out += fmt::format("\nTotal: {:.1f} of 48, {} raters", input.rubric->totals.at(input.name),
                        input.rubric->raters);
@@ -108,89 +173,6 @@ std::string rubric_text(const CardInput& input) {
 }
 
 }  // namespace
-
-const std::vector<std::string>& rubric_points() {
-  static const std::vector<std::string> points = {"data sources",
-                                                  "data governance",
-                                                  "copyrighted data",
-                                                  "compute",
-                                                  "energy",
-                                                  "capabilities and limitations",
-                                                  "risks and mitigations",
-                                                  "evaluations",
-                                                  "testing",
-                                                  "machine-generated content",
-                                                  "member states",
-                                                  "downstream documentation"};
-  return points;
-}
-
-Result<std::vector<RubricRating>> read_ratings(const std::string& path) {
-  MAKAR_TRY(auto reader, RecordReader::open({path}));
-  std::vector<RubricRating> out;
-  for (DataRecord record;;) {
-    MAKAR_TRY(const bool found, reader.next(record));
-    if (reader.bad().count > 0) return error_at("", "{}", reader.bad().reported.at(0));
-    if (!found) break;
-    RubricRating rating;
-    for (const auto& [key, to] : {std::pair("rater", &rating.rater), std::pair("system", &rating.system),
-                                  std::pair("point", &rating.point)}) {
-      if (!record.value.contains(key) || !record.value[key].is_string())
-        return error_at(record.place(), "expected a text in the column '{}'", key);
-      *to = record.value[key];
-    }
-    const auto& points = rubric_points();
-    if (std::find(points.begin(), points.end(), rating.point) == points.end())
-      return error_at(record.place(), "{} is not a point of the rubric{}", quote(rating.point),
-                      did_you_mean(rating.point, points));
-    const Json score = record.value.contains("score") ? record.value["score"] : Json();
-    const std::string digits = score.is_string() ? score.get<std::string>() : score.dump();
-    if (digits.size() != 1 || digits[0] < '0' || digits[0] > '4')
-      return error_at(record.place(), "expected a score from 0 to 4, got {}", quote(digits));
-    rating.score = digits[0] - '0';
-    out.push_back(std::move(rating));
-  }
-  if (out.empty()) return error_at(path, "has no ratings");
-  return out;
-}
-
-Result<RubricResult> rate_systems(const std::vector<RubricRating>& ratings) {
-  std::map<std::string, std::map<std::pair<std::string, std::string>, int64_t>> by_rater;
-  for (const RubricRating& one : ratings)
-    if (!by_rater[one.rater].emplace(std::pair(one.system, one.point), one.score).second)
-      return error_at("ratings", "{} rates '{}' of {} twice", quote(one.rater), one.point, quote(one.system));
-  RubricResult out;
-  out.raters = by_rater.size();
-  std::map<std::string, std::map<std::string, std::pair<double, double>>> sums;
-  for (const RubricRating& one : ratings) {
-    auto& [sum, count] = sums[one.system][one.point];
-    sum += static_cast<double>(one.score), ++count;
-  }
-  for (const auto& [system, points] : sums)
-    for (const auto& [point, sum] : points) {
-      out.points[system][point] = sum.first / sum.second;
-      out.totals[system] += sum.first / sum.second;
-    }
-  if (by_rater.size() < 2) return out;
-  // Agreement on what all have rated.
-  std::vector<std::vector<std::string>> labels(by_rater.size());
-  for (const auto& entry : by_rater.begin()->second) {
-    const auto& item = entry.first;
-    const bool all = std::all_of(by_rater.begin(), by_rater.end(),
-                                 [&](const auto& rater) { return rater.second.count(item) > 0; });
-    if (!all) continue;
-    size_t at = 0;
-    for (const auto& [rater, scores] : by_rater) labels[at++].push_back(std::to_string(scores.at(item)));
-  }
-  if (labels[0].empty()) return out;
-  if (labels.size() > 2) {
-    out.kappa = fleiss_kappa(labels);
-  } else {
-    MAKAR_TRY(const Confusion confusion, confuse(labels[0], labels[1]));
-    out.kappa = cohen_kappa(confusion, 2);
-  }
-  return out;
-}
 
 Result<std::string> model_card(const CardInput& input) {
   MAKAR_TRY(const std::string details, facts(input.model));

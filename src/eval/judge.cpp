@@ -129,6 +129,7 @@ Result<std::vector<std::vector<double>>> verdict_probabilities(EvalModel& judge,
       for (double& one : p) one /= sum;
       out.push_back(std::move(p));
     }
+    if (o.progress) o.progress(out.size(), prompts.size());
   }
   return out;
 }

@@ -1,6 +1,8 @@
 // A model as a judge of answers (Zheng et al., 2023; Liu et al., 2023). A verdict is one of a closed list:
 // the judge's probabilities of the list are computed, so that every verdict parses.
 #pragma once
+#include <functional>
+
 #include "eval/model.h"
 
 namespace makar {
@@ -14,7 +16,8 @@ struct JudgeOptions {
   std::string rubric = {};    // what each score means
   int64_t low = 1, high = 5;  // of scores
   bool steps = false;         // the judge first writes evaluation steps (G-Eval)
-  size_t batch = 64;          // items per batch
+  size_t batch = 16;          // items per batch
+  std::function<void(size_t done, size_t total)> progress = {};
 };
 
 struct JudgedItem {

@@ -25,6 +25,7 @@ const MetricOptions& main_metric(const EvalTask& task) {
 bool is_stereotype(const std::string& metric) {
   return metric == "pct_stereotype" || metric == "ss" || metric.ends_with("bias_score");
 }
+bool is_accuracy(const std::string& metric) { return !is_stereotype(metric) && metric != "words"; }
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
@@ -53,7 +54,7 @@ class Scenario {
     for (const TaskResult& part : plain) documents += part.evaluated;
     Json row = {{"scenario", task_.name}, {"metric", main_.shown()}, {"documents", documents}};
     for (const MatrixColumn& column : matrix_columns()) row[column.name] = Json();
-    if (!is_stereotype(main_.name)) row["accuracy"] = score(plain);
+    if (is_accuracy(main_.name)) row["accuracy"] = score(plain);
     if (task_.output == OutputType::kMultipleChoice && !task_.numeric())
       row["calibration"] = calibration(plain);
     if (task_.output == OutputType::kMultipleChoice || task_.output == OutputType::kGenerate) {
@@ -90,7 +91,7 @@ class Scenario {
 
   Result<Json> worst(const Parts& plain, const std::vector<std::string>& kinds) {
     const TaskMetric& metric = task_metric(task_.output, main_.name);
-    if (is_stereotype(main_.name)) return Json();
+    if (!is_accuracy(main_.name)) return Json();
     std::map<std::string, double> least;
     for (const DocumentValue& one : document_values(plain, main_.shown(), filter()))
       least[one.id] = one.value.value;

@@ -35,10 +35,10 @@ std::string shown(const std::optional<double>& value) {
   return std::abs(*value) >= 100 ? fmt::format("{:.0f}", *value) : fmt::format("{:.3f}", *value);
 }
 
-// 0 (worst) to 1 (best). Efficiency is compared within its scenario.
-double goodness(const MatrixColumn& column, double value, double most) {
-  const double share = std::string_view(column.name) == "efficiency" ? value / std::max(most, 1.0)
-                                                                     : std::clamp(value, 0.0, 1.0);
+// 0 (worst) to 1 (best). Efficiency is compared with the least of its scenario.
+double goodness(const MatrixColumn& column, double value, double least) {
+  if (std::string_view(column.name) == "efficiency") return value > 0 ? std::min(least / value, 1.0) : 1;
+  const double share = std::clamp(value, 0.0, 1.0);
   return column.higher_is_better ? share : 1 - share;
 }
 
@@ -177,10 +177,10 @@ std::string matrix_svg(const std::vector<Json>& matrices) {
       label(several ? scenario + ", " + name_of(matrix) : scenario);
       for (size_t c = 0; c < columns.size(); ++c) {
         const auto value = value_at(matrix, scenario, columns[c].name);
-        double most = 0;
+        double least = INFINITY;
         for (const Json& other : matrices)
-          most = std::max(most, value_at(other, scenario, columns[c].name).value_or(0));
-        cell(c, value, value ? goodness(columns[c], *value, most) : 0);
+          least = std::min(least, value_at(other, scenario, columns[c].name).value_or(INFINITY));
+        cell(c, value, value ? goodness(columns[c], *value, least) : 0);
       }
       y += kRow;
     }

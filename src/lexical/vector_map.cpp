@@ -144,16 +144,34 @@ std::string map_svg(const std::string& title, const std::vector<Point>& points,
       "<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n<text x=\"20\" y=\"28\" "
       "font-size=\"16\">{2}</text>\n",
       kWidth, kHeight, escaped(title));
+  // A label stands to the right of its point, or where it covers no earlier one; else only its tooltip is
+  // there.
+  struct Box {
+    double left, top, right, bottom;
+  };
+  std::vector<Box> taken;
   for (size_t i = 0; i < points.size(); ++i) {
     const auto at = [&](size_t k, double size) {
       const double span = high[k] - low[k];
       return kEdge + (span > 0 ? (points[i][k] - low[k]) / span : 0.5) * (size - 2 * kEdge);
     };
-    out += fmt::format(
-        "<circle cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"2\" fill=\"#36c\"/><text x=\"{2:.1f}\" "
-        "y=\"{3:.1f}\">{4}</text>\n",
-        at(0, kWidth), kHeight - at(1, kHeight), at(0, kWidth) + 4, kHeight - at(1, kHeight) + 4,
-        escaped(labels[i]));
+    const double x = at(0, kWidth), y = kHeight - at(1, kHeight);
+    const std::string label = escaped(labels[i]);
+    out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2\" fill=\"#36c\"><title>{}</title></circle>",
+                       x, y, label);
+    const double wide = 6.0 * static_cast<double>(std::min<size_t>(labels[i].size(), 60)), tall = 11;
+    for (const auto& [dx, dy] :
+         {Point{4, 4}, Point{-4 - wide, 4}, Point{-wide / 2, -5}, Point{-wide / 2, 14}}) {
+      const Box box{x + dx, y + dy - tall + 2, x + dx + wide, y + dy + 1};
+      const bool free = std::none_of(taken.begin(), taken.end(), [&](const Box& b) {
+        return b.left < box.right && box.left < b.right && b.top < box.bottom && box.top < b.bottom;
+      });
+      if (!free) continue;
+      out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x + dx, y + dy, label);
+      taken.push_back(box);
+      break;
+    }
+    out += '\n';
   }
   return out + "</svg>\n";
 }

@@ -60,14 +60,33 @@ double mtld(const WordList& words) {
 Evaluation evaluate_distinct(const std::vector<std::string>& texts, int64_t n, WordSplit split) {
   std::vector<WordList> words;
   for (const std::string& text : texts) words.push_back(split_words(split, text));
-  const auto all = std::make_shared<const std::vector<WordList>>(std::move(words));
-  const auto distinct = [all](Sample sample, size_t order) {
-    std::unordered_set<std::string> seen;
-    double total = 0;
-    for (const uint32_t i : sample)
-      for (const auto& [gram, times] : count_ngrams((*all)[i], order))
-        seen.insert(gram), total += static_cast<double>(times);
-    return total > 0 ? static_cast<double>(seen.size()) / total : 0;
+  // Of one order: the ids of the n-grams of each text without repetition, and how many the text has.
+  struct Grams {
+    std::vector<std::vector<uint32_t>> ids;
+    std::vector<double> totals;
+    size_t count = 0;
+  };
+  const auto grams_of = [&](size_t order) {
+    auto out = std::make_shared<Grams>();
+    std::unordered_map<std::string, uint32_t> known;
+    for (const WordList& text : words) {
+      auto& ids = out->ids.emplace_back();
+      for (const auto& [gram, times] : count_ngrams(text, order))
+        ids.push_back(known.emplace(gram, static_cast<uint32_t>(known.size())).first->second);
+      out->totals.push_back(static_cast<double>(ngram_total(text.size(), order)));
+    }
+    out->count = known.size();
+    return out;
+  };
+  const auto distinct = [](const Grams& grams, Sample sample) {
+    std::vector<bool> seen(grams.count);
+    double different = 0, total = 0;
+    for (const uint32_t i : sample) {
+      for (const uint32_t id : grams.ids[i])
+        if (!seen[id]) seen[id] = true, different += 1;
+      total += grams.totals[i];
+    }
+    return total > 0 ? different / total : 0;
   };
   Evaluation out;
   out.name = fmt::format("distinct-{}", n);
@@ -76,10 +95,10 @@ Evaluation evaluate_distinct(const std::vector<std::string>& texts, int64_t n, W
   std::vector<uint32_t> every(texts.size());
   for (size_t i = 0; i < every.size(); ++i) every[i] = static_cast<uint32_t>(i);
   for (size_t order = 1; order <= kOrders; ++order)
-    out.details[fmt::format("distinct-{}", order)] = distinct(every, order);
-  const auto order = static_cast<size_t>(n);
-  out.score = distinct(every, order);
-  out.score_of = [distinct, order](Sample sample) { return distinct(sample, order); };
+    out.details[fmt::format("distinct-{}", order)] = distinct(*grams_of(order), every);
+  const std::shared_ptr<const Grams> grams = grams_of(static_cast<size_t>(n));
+  out.score = distinct(*grams, every);
+  out.score_of = [distinct, grams](Sample sample) { return distinct(*grams, sample); };
   return out;
 }
 

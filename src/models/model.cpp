@@ -339,6 +339,9 @@ void Model::pack(Device& device, bool release) {
   std::map<const Parameter*, int> readers;
   for (const Stack* stack : {encoder_.get(), decoder_.get()})
     if (stack) ++readers[stack->tokens()];
+  for (Stack* stack : {encoder_.get(), decoder_.get()})
+    if (stack)
+      for (Block& b : stack->blocks()) b.mixer.pack(device);
   for (const Linear* linear : all) ++readers[linear->weight()];
   for (Linear* linear : all) {
     linear->pack(device);

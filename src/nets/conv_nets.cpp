@@ -34,7 +34,8 @@ ConvGenerator::ConvGenerator(ParameterSet& set, const std::string& name, ConvSpe
     : spec_(std::move(spec)) {
   const size_t layers = spec_.channels.size();
   const int64_t pixels = (spec_.height >> layers) * (spec_.width >> layers);
-  first_ = Linear(set, name + ".first", spec_.code, pixels * spec_.channels[0], true);
+  // Without a bias, so that every shape comes from the code: one fixed image is the easiest way to collapse.
+  first_ = Linear(set, name + ".first", spec_.code, pixels * spec_.channels[0], false);
   for (size_t i = 0; i < layers; ++i) {
     const std::string prefix = fmt::format("{}.{}", name, i);
     const int64_t out = i + 1 < layers ? spec_.channels[i + 1] : 1;

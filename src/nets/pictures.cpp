@@ -47,7 +47,7 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-constexpr double kSize = 420, kEdge = 30;
+constexpr double kSize = 420, kEdge = 48;
 
 struct Frame {
   double low_x = INFINITY, high_x = -INFINITY, low_y = INFINITY, high_y = -INFINITY;
@@ -77,6 +77,31 @@ std::string dot(const Frame& f, const Point& p, const char* fill) {
   return fmt::format(
       "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\" stroke=\"#222\" stroke-width=\".6\"/>\n",
       f.x(p.x), f.y(p.y), fill);
+}
+
+// A frame with about five round numbers along each axis.
+std::string axes(const Frame& f) {
+  std::string out =
+      fmt::format("<rect x=\"{0}\" y=\"{0}\" width=\"{1}\" height=\"{1}\" fill=\"none\" stroke=\"#888\"/>\n",
+                  kEdge, kSize);
+  const auto ticks = [](double low, double high, const auto& use) {
+    const double rough = (high - low) / 5, power = std::pow(10.0, std::floor(std::log10(rough)));
+    const double step = power * (rough / power > 5 ? 10 : rough / power > 2 ? 5 : rough / power > 1 ? 2 : 1);
+    for (double i = std::ceil(low / step); i * step <= high; ++i) use(i == 0 ? 0.0 : i * step);
+  };
+  ticks(f.low_x, f.high_x, [&](double v) {
+    out += fmt::format(
+        "<path d=\"M{0:.1f},{1}v5\" stroke=\"#888\"/><text x=\"{0:.1f}\" y=\"{2}\" font-size=\"11\" "
+        "text-anchor=\"middle\">{3:.6g}</text>\n",
+        f.x(v), kEdge + kSize, kEdge + kSize + 18, v);
+  });
+  ticks(f.low_y, f.high_y, [&](double v) {
+    out += fmt::format(
+        "<path d=\"M{0},{1:.1f}h-5\" stroke=\"#888\"/><text x=\"{2}\" y=\"{3:.1f}\" font-size=\"11\" "
+        "text-anchor=\"end\">{4:.6g}</text>\n",
+        kEdge, f.y(v), kEdge - 8, f.y(v) + 4, v);
+  });
+  return out;
 }
 
 constexpr size_t kMostDots = 2000;
@@ -126,12 +151,13 @@ std::string boundary_picture(const std::string& title, const std::vector<Point>&
   for (int i = 0; i < kCells; ++i)
     for (int j = 0; j < kCells; ++j) grid.push_back({f.low_x + (i + 0.5) * dx, f.low_y + (j + 0.5) * dy});
   const std::vector<int64_t> answers = classify(grid);
-  std::string out = opening(title);
+  std::string out = opening(title) + "<g shape-rendering=\"crispEdges\" opacity=\".35\">\n";
   const double cell = kSize / kCells;
   for (size_t i = 0; i < grid.size(); ++i)
-    out += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\" opacity=\".35\"/>\n",
-        f.x(grid[i].x) - cell / 2, f.y(grid[i].y) - cell / 2, cell + 0.2, cell + 0.2, colour(answers[i]));
+    out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n",
+                       f.x(grid[i].x) - cell / 2, f.y(grid[i].y) - cell / 2, cell + 0.2, cell + 0.2,
+                       colour(answers[i]));
+  out += "</g>\n" + axes(f);
   for (size_t i = 0; i < std::min(points.size(), kMostDots); ++i)
     out += dot(f, points[i], colour(points[i].label));
   for (size_t c = 0; c < std::min<size_t>(classes.size(), 7); ++c)
@@ -150,7 +176,7 @@ std::string fit_picture(const std::string& title, const std::vector<Point>& poin
   for (int i = 0; i <= kSteps; ++i) xs.push_back(f.low_x + (f.high_x - f.low_x) * i / kSteps);
   const std::vector<double> ys = fit(xs);
   for (const double y : ys) f.take(f.low_x, y);
-  std::string out = opening(title), line;
+  std::string out = opening(title) + axes(f), line;
   for (size_t i = 0; i < std::min(points.size(), kMostDots); ++i) out += dot(f, points[i], kColours[0]);
   for (size_t i = 0; i < xs.size(); ++i) line += fmt::format("{:.1f},{:.1f} ", f.x(xs[i]), f.y(ys[i]));
   return out +

@@ -152,6 +152,19 @@ Result<std::vector<float>> TableEncoder::encode(const TableRow& row, const std::
   return out;
 }
 
+Status TableEncoder::use_counts(const std::vector<TableRow>& rows) {
+  double sum = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const double value = number_in(rows[i].target).value_or(0);
+    if (value < 0)
+      return error_at(fmt::format("training row {}", i + 1),
+                      "--loss poisson is for counts, which are not negative, but the target is {}", value);
+    sum += value;
+  }
+  counts_ = true, mean_ = 0, deviation_ = sum > 0 ? sum / static_cast<double>(rows.size()) : 1;
+  return Done{};
+}
+
 Result<float> TableEncoder::target(const TableRow& row, const std::string& place) const {
   if (is_classes()) {
     const auto it = std::lower_bound(classes_.begin(), classes_.end(), row.target);
@@ -169,7 +182,11 @@ Json TableEncoder::json() const {
   for (const Column& c : columns_)
     columns.push_back(c.values.empty() ? Json{{"name", c.name}, {"mean", c.mean}, {"deviation", c.deviation}}
                                        : Json{{"name", c.name}, {"values", c.values}});
-  return {{"columns", columns}, {"classes", classes_}, {"mean", mean_}, {"deviation", deviation_}};
+  return {{"columns", columns},
+          {"classes", classes_},
+          {"mean", mean_},
+          {"deviation", deviation_},
+          {"counts", counts_}};
 }
 
 Result<TableEncoder> TableEncoder::from_json(const Json& json, const std::string& place) {
@@ -210,6 +227,10 @@ Result<TableEncoder> TableEncoder::from_json(const Json& json, const std::string
     return wrong("classes");
   if (!number(json, "mean", out.mean_) || !number(json, "deviation", out.deviation_) || out.deviation_ <= 0)
     return wrong("target");
+  if (const auto counts = json.find("counts"); counts != json.end()) {
+    if (!counts->is_boolean()) return wrong("counts");
+    out.counts_ = counts->get<bool>();
+  }
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Columns of a CSV file as numbers for a network. A column of numbers is standardised, missing values become
 // the mean; any other column becomes one number per value. The target is a number or a class.
 #pragma once
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -30,8 +31,14 @@ class TableEncoder {
   Result<std::vector<float>> encode(const TableRow& row, const std::string& place) const;
   // The target of a row: a class number, or a standardised number.
   Result<float> target(const TableRow& row, const std::string& place) const;
-  double number(float standardised) const { return mean_ + deviation_ * standardised; }
-  double deviation() const { return deviation_; }
+  // The number that a network's output, or a standardised target, stands for.
+  double number(float output) const {
+    return counts_ ? deviation_ * std::exp(output) : target_number(output);
+  }
+  double target_number(float standardised) const { return mean_ + deviation_ * standardised; }
+  // Targets are counts: they are divided by their mean, and outputs are logarithms. An error if one is
+  // negative.
+  Status use_counts(const std::vector<TableRow>& rows);
   // Names of the columns that are numbers, in order, if all columns are.
   std::vector<std::string> numeric_columns() const;
 
@@ -47,6 +54,7 @@ class TableEncoder {
   std::vector<Column> columns_;
   std::vector<std::string> classes_;
   double mean_ = 0, deviation_ = 1;  // of a target that is a number
+  bool counts_ = false;
 };
 
 // The number in a text; nullopt if the text is not a finite number.

@@ -67,6 +67,7 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all, const std
   MAKAR_TRY(net.encoder_, TableEncoder::fit(rows, o.classes));
   const bool classes = net.encoder_.is_classes();
   MAKAR_TRY(const std::string loss, loss_named(o.loss, classes, "--loss"));
+  if (loss == "poisson") MAKAR_CHECK_OK(net.encoder_.use_counts(rows));
   MAKAR_TRY(const Encoded data, Encoded::of(rows, net.encoder_, "training"));
   MAKAR_TRY(const Encoded check_data, Encoded::of(held_out, net.encoder_, "validation"));
   MlpSpec spec;
@@ -96,7 +97,7 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all, const std
         if (classes)
           score += std::max_element(row, row + width) - row == static_cast<int64_t>(want);
         else
-          score += std::pow((row[0] - want) * net.encoder_.deviation(), 2);
+          score += std::pow(net.encoder_.number(row[0]) - net.encoder_.target_number(want), 2);
       }
     }
     e.validation_loss = total / static_cast<double>(d.count);

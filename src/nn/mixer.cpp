@@ -42,8 +42,15 @@ Tensor Mixer::scan(ForwardContext& f, const Tensor& t, const Tensor& step, const
                    const AttentionInputs& inputs, int64_t layer) const {
   const int64_t offset =
       f.cache ? f.cache->state_offset(layer) + spec_.conv_state() * int64_t{sizeof(float)} : 0;
-  return ops::selective_scan(f.ops, {t, ops::softplus(f.ops, step), a_log_->value, b, c, d_->value},
-                             spec_.groups, inputs.self, offset);
+  const Tensor rates = rates_.defined() && !f.ops.tape ? rates_ : ops::scan_rates(f.ops, a_log_->value);
+  return ops::selective_scan(f.ops, {t, ops::softplus(f.ops, step), rates, b, c, d_->value}, spec_.groups,
+                             inputs.self, offset);
+}
+
+void Mixer::pack(Device& device) {
+  if (!a_log_) return;
+  Context ctx{device};
+  rates_ = ops::scan_rates(ctx, a_log_->value);
 }
 
 Tensor Mixer::operator()(ForwardContext& f, const Tensor& given, const AttentionInputs& inputs,

@@ -13,6 +13,9 @@ class Mixer {
   Mixer(ParameterSet& set, const std::string& name, int64_t width, const MixerSpec& spec);
   Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
+  // Computes what depends on weights only. Like a packed weight, it does not follow later updates.
+  void pack(Device& device);
+
   Linear in, out;
   Linear x, dt;  // kMamba: the scan's dt (of low rank), b and c, and the projection of dt to all channels
 
@@ -23,7 +26,8 @@ class Mixer {
   MixerSpec spec_;
   Parameter *conv_ = nullptr, *conv_bias_ = nullptr;
   Parameter *a_log_ = nullptr, *d_ = nullptr, *dt_bias_ = nullptr;
-  Norm norm_;  // kMamba2: after the gate
+  Tensor rates_;  // scan_rates(a_log), if packed
+  Norm norm_;     // kMamba2: after the gate
 };
 
 }  // namespace makar

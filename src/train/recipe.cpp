@@ -205,7 +205,9 @@ Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& a
       for (const auto& [name, values] : found) set(name, values);
       continue;
     }
-    if (const size_t equals = word.find('='); equals != std::string::npos && equals > 0) {
+    // "books/a=b.txt" and "books.jsonl,weight=2" are paths: a key has neither '/' nor ','.
+    if (const size_t equals = word.find('=');
+        equals != std::string::npos && equals > 0 && word.find_first_of("/,") > equals) {
       const std::string key = word.substr(0, equals);
       const auto* option = find(options, "--" + dashed(key));
       if (!option) return error_at(word, "{}", unknown_key(options, key));

@@ -24,7 +24,7 @@ std::vector<double> ticks(const Range& range, bool whole) {
   if (whole) step = std::max(1.0, std::round(step));
   std::vector<double> out;
   for (double i = std::ceil(range.low / step - 1e-9); i * step <= range.high + 1e-9 * step; ++i)
-    out.push_back(i * step);
+    out.push_back(i * step + 0.0);  // no -0
   return out;
 }
 

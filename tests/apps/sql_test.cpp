@@ -265,6 +265,35 @@ TEST(Sql, SchemaAndGrammar) {
   EXPECT_NE(schema_text(*tables).find("-- 1 | x"), std::string::npos);
   const auto grammar = Grammar::from_gbnf(select_grammar(*tables));
   ASSERT_TRUE(grammar.ok()) << grammar.error().text();
+  const auto matches = [&](const std::string& statement) {
+    GrammarState state(*grammar);
+    return state.accept(statement) && state.may_end();
+  };
+  for (const char* good :
+       {"SELECT a FROM t", "SELECT t.a, COUNT(*) AS n FROM t GROUP BY t.a ORDER BY n DESC LIMIT 3",
+        "SELECT T1.a FROM t AS T1 JOIN \"odd name\" ON T1.a = \"odd name\".\"col umn\" WHERE T1.b LIKE 'x%'",
+        "SELECT b FROM t WHERE a = (SELECT MAX(a) FROM t)"}) {
+    EXPECT_TRUE(matches(good)) << good;
+    EXPECT_TRUE(database->run(good).ok()) << good;
+  }
+  // Only columns that exist, and those of the table that is named.
+  for (const char* bad :
+       {"SELECT invented FROM t", "SELECT a FROM invented", "SELECT t.invented FROM t",
+        "SELECT SUM(c) FROM t", "SELECT a FROM t WHERE x = 1", "SELECT a FROM t; DROP TABLE t"})
+    EXPECT_FALSE(matches(bad)) << bad;
+}
+
+TEST(Sql, SimilarExamplesLast) {
+  const std::vector<SqlExample> examples = {{"how many rivers are in texas", "a"},
+                                            {"what is the capital of texas", "b"},
+                                            {"what is the capital of ohio", "c"},
+                                            {"What is the capital of Iowa?", "d"}};
+  const auto found = similar_examples(examples, "what is the capital of ohio", 2);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[1].sql, "b");  // of equally similar ones the first is nearest to the question
+  EXPECT_EQ(found[0].sql, "d");
+  EXPECT_TRUE(similar_examples(examples, "x", 0).empty());
+  EXPECT_EQ(similar_examples(examples, "x", 9).size(), 4u);
 }
 
 }  // namespace

@@ -106,6 +106,18 @@ TEST(Augment, AdversarialChangesFoolTheClassifier) {
   const std::string changed = augmented("a good film", "positive", {"adversarial", 0.5}, r, d).value();
   EXPECT_NE(changed, "a good film");
   EXPECT_EQ(classifier.labels()[classifier.classify(changed).label], "negative");
+  // The sentence of the worked example: "kitty" is a word of the other label.
+  TextsWithLabels pets;
+  for (const char* text : {"the cat sat", "a cat on the mat"})
+    pets.texts.emplace_back(text), pets.labels.emplace_back("old");
+  for (const char* text : {"the kitty ran", "a kitty here"})
+    pets.texts.emplace_back(text), pets.labels.emplace_back("young");
+  const TextClassifier of_pets = TextClassifier::train(pets, {}).value();
+  AugmentResources cats = resources();
+  cats.classifier = &of_pets;
+  const std::string fooled = augmented(kCat, "old", {"adversarial", 0.5}, cats, d).value();
+  EXPECT_NE(fooled, kCat);
+  EXPECT_EQ(of_pets.labels()[of_pets.classify(fooled).label], "young") << fooled;
   // Nothing changes where the classifier is already wrong, or does not know the label.
   EXPECT_EQ(augmented("a bad film", "positive", {"adversarial", 0.5}, r, d).value(), "a bad film");
   EXPECT_EQ(augmented("a good film", "unknown", {"adversarial", 0.5}, r, d).value(), "a good film");

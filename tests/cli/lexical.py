@@ -67,12 +67,43 @@ def vectors(folder):
     ok("vectors", "analogy", binary, "cat", "dog", "red")
     ok("vectors", "map", binary, "-o", folder / "map.svg", "--iterations", 50)
     expect("a picture", (folder / "map.svg").read_text().count("<circle") == len(outputs[0].splitlines()) - 1)
+    # WORKED 13: count vectors over ten words; tf .0025 and idf ln 20 give .00749.
+    two = folder / "two.txt"
+    two.write_text("a the the cat sat on on mat red\nthe cat sat mat dog lay rug\n")
+    lines = [json.loads(line) for line in ok("vectors", "count", two).splitlines()]
+    order = [lines[0]["words"].index(w) for w in "a the cat sat on mat red dog lay rug".split()]
+    expect("bags of words", [[l["vector"][i] for i in order] for l in lines[1:]] == [[1, 2, 1, 1, 2, 1, 1, 0, 0, 0], [0, 1, 1, 1, 0, 1, 0, 1, 1, 1]], lines)
+    two.write_text("rare " + "word " * 399 + "\n" + "word\n" * 19)
+    lines = [json.loads(line) for line in ok("vectors", "count", two, "--kind", "tf-idf").splitlines()]
+    expect("tf-idf", abs(lines[1]["vector"][lines[0]["words"].index("rare")] - 0.00749) < 5e-6 and lines[2]["vector"][0] == 0, lines[:2])
+    two.write_text("x y x\n")
+    pairs = {(p["word"], p["context"]): p["value"] for p in map(json.loads, ok("vectors", "count", two, "--kind", "cooccurrence", "--window", 2).splitlines())}
+    expect("co-occurrences", pairs == {("x", "x"): 2, ("x", "y"): 2, ("y", "x"): 2}, pairs)
+    pairs = [json.loads(l) for l in ok("vectors", "count", two, "--kind", "ppmi", "--window", 1).splitlines()]
+    # p(x, y) = 1/2 and p(x) = p(y) = 1/2: log 2.
+    expect("ppmi", len(pairs) == 2 and all(abs(p["value"] - 0.6931) < 1e-4 for p in pairs), pairs)
+    code, _, err = run("vectors", "count", two, "--kind", "bags")
+    expect("an unknown kind of counts", code == 2 and "did you mean 'bag'" in err, err)
     code, _, err = run("vectors", "neighbors", binary, "unicorn")
     expect("an unknown word", code == 1 and "unicorn" in err, err)
     code, _, err = run("vectors", "train", text, "-o", folder / "x", "--dim", 0)
     expect("a bad width", code == 2 and "--dim" in err, err)
     code, _, err = run("vectors", "train", text, "-o", folder / "x", "--min-count", 100000)
     expect("no word is left", code == 1 and "min-count" in err, err)
+
+
+def worked_tokens(folder):
+    """WORKED 12: hug, pug, pun, bun, hugs with counts 10, 5, 12, 4, 5."""
+    words = folder / "words.txt"
+    words.write_text("".join(f"{word}\n" * count for word, count in (("hug", 10), ("pug", 5), ("pun", 12), ("bun", 4), ("hugs", 5))))
+    ok("tokenizer", "train", words, "--model-type", "bpe", "--pipeline", "whitespace", "--vocab-size", 11, "-o", folder / "bpe", "-q")
+    model = json.loads((folder / "bpe/tokenizer.json").read_text())["model"]
+    merges = [" ".join(m) if isinstance(m, list) else m for m in model["merges"]]
+    expect("the first merges", merges == ["u g", "u n", "h ug"], merges)
+    expect("the alphabet", sorted(t for t in model["vocab"] if len(t) == 1) == list("bghnpsu"), model["vocab"])
+    ok("tokenizer", "train", words, "--model-type", "wordpiece", "--vocab-size", 20, "-o", folder / "wordpiece", "-q")
+    pieces = ok("tokenizer", "encode", folder / "wordpiece", "--text", "mug", "--pieces").strip()
+    expect("an unknown letter", json.loads(pieces) == ["[UNK]"], pieces)
 
 
 def classifiers(folder):
@@ -101,6 +132,10 @@ def classifiers(folder):
     ok("classify", "train", "--method", "hmm", "-d", tags, "-o", folder / "hmm.json")
     answer = json.loads(ok("classify", "run", folder / "hmm.json", stdin="the dog runs\n"))
     expect("tags", answer["tags"] == ["DET", "NOUN", "VERB"], answer)
+    answer = json.loads(ok("classify", "run", folder / "hmm.json", "--scores", stdin="the dog runs\n"))
+    expect("forward-backward", all(p[t] > 0.8 for p, t in zip(answer["scores"], answer["tags"])) and answer["log_prob"] < 0, answer)
+    answer = json.loads(ok("classify", "run", folder / "logistic.json", "--scores", stdin="a good one\n"))
+    expect("probabilities", abs(sum(answer["scores"].values()) - 1) < 1e-6, answer)
     code, _, err = run("classify", "train", "--method", "svn", "-d", train, "-o", folder / "x.json")
     expect("an unknown method", code == 2 and "did you mean 'svm'" in err, err)
 
@@ -122,6 +157,18 @@ def curation(folder):
     recipe.write_text(f"datasets: [{data}]\nclean: [html]\nnear: 0.7\nmin_words: 5\n")
     report = json.loads(ok("data", "curate", recipe, "-o", folder / "r.jsonl", "--json"))
     expect("near-duplicates by a recipe", report["drops"].get("near-duplicate", {}).get("documents", 0) > 0, report)
+    voted = folder / "voted.jsonl"
+    voted.write_text("".join(json.dumps({"text": f"she and he saw page {n}", "votes": n}) + "\n" for n in range(10)))
+    report = json.loads(ok("data", "filter", f"{voted},weight=2", "--min-field", "votes=4", "--representation", "--keep-fields", "-o", folder / "v.jsonl", "--json"))
+    expect("votes", report["drops"]["field-votes"]["documents"] == 4 and report["sources"][0]["written"] == 12, report)
+    expect("groups", report["groups"]["gender: women"] == {"documents": 10, "mentions": 10, "kept_documents": 6, "kept_mentions": 6}, report["groups"])
+    expect("fields stay", [json.loads(l)["votes"] for l in (folder / "v.jsonl").read_text().splitlines()] == [n for n in range(4, 10) for _ in "ab"])
+    report = json.loads(ok("data", "dedup", folder / "v.jsonl", "--near", 0, "-o", folder / "u.jsonl", "--json"))
+    expect("dedup", report["kept"] == 6 and report["drops"]["exact-duplicate"]["documents"] == 6, report)
+    for bad, word in ((("--min-field", "votes"), "votes=3"), (("--min-tokens", 5), "--tokenizer"), (("--groups", voted), "--representation"),
+                      (("--representation", "--groups", voted), "voted.jsonl:1")):
+        code, _, err = run("data", "curate", voted, *bad, "-o", out)
+        expect(f"{bad}", code in (1, 2) and word in err, err)
     code, _, err = run("data", "curate", data, "--clean", "htlm", "-o", out)
     expect("an unknown cleaner", code == 2 and "did you mean 'html'" in err, err)
     english, german = folder / "en.txt", folder / "de.txt"
@@ -194,7 +241,7 @@ def networks(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for test in (ngrams, vectors, classifiers, curation, augmentation, networks):
+    for test in (ngrams, vectors, worked_tokens, classifiers, curation, augmentation, networks):
         test(pathlib.Path(name))
 for failure in failures:
     print("FAIL", failure)

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -348,6 +349,61 @@ TEST(Curate, EveryDropHasItsReason) {
     if (first.empty()) first = out;
     EXPECT_EQ(first, out);
   }
+}
+
+TEST(Curate, FieldsTokensWeightsAndGroups) {
+  ScratchFolder folder;
+  std::string lines;
+  for (int i = 0; i < 400; ++i)
+    lines +=
+        Json{{"text", fmt::format("{} went to the house number {} by the river", i % 4 ? "She" : "He", i)},
+             {"votes", i % 10},
+             {"id", i}}
+            .dump() +
+        "\n";
+  const std::string a = folder.write("a.jsonl", lines);
+  const std::string b =
+      folder.write("b.csv", "text,stars\nan old house of a Muslim girl,5\nno stars here,\nfew stars,1\n");
+  const Representation groups = Representation::usual();
+  std::string first;
+  for (const int threads : {1, 3})
+    for (const double near : {0.0, 1.0}) {  // written at once, or after the groups of duplicates are known
+      CurateOptions o;
+      o.min_fields = {{"votes", 5}, {"stars", 3}}, o.keep_fields = true, o.groups = &groups;
+      o.weights = {0.5, 3}, o.near = near, o.output = folder / "out.jsonl";
+      o.min_tokens = 3, o.count_tokens = [](const std::string& text) {
+        return static_cast<size_t>(std::count(text.begin(), text.end(), ' ')) + 1;
+      };
+      ThreadPool pool(threads);
+      const auto report = curate({a, b}, o, pool);
+      ASSERT_TRUE(report.ok()) << report.error().text();
+      EXPECT_EQ(report->drops.at("field-votes").documents, 200u);
+      EXPECT_EQ(report->drops.at("field-stars").documents, 1u);
+      EXPECT_EQ(report->kept, 202u);
+      EXPECT_NEAR(static_cast<double>(report->sources[0].written), 100, 25);
+      EXPECT_EQ(report->sources[1].written, 6u);
+      std::map<std::string, CurateReport::Group> of(report->groups.begin(), report->groups.end());
+      // i % 4 == 0 are men; half of the votes are too few.
+      EXPECT_EQ(of["gender: men"].documents, 100u);
+      EXPECT_EQ(of["gender: women"].documents, 301u);
+      EXPECT_EQ(of["gender: women"].kept_documents + of["gender: men"].kept_documents, 201u);
+      EXPECT_EQ(of["religion: muslim"].kept_mentions, 1u);
+      const std::string out = *read_file(o.output);
+      EXPECT_NE(out.find("\"votes\":7"), std::string::npos);
+      EXPECT_EQ(out.find("\"votes\":3"), std::string::npos);
+      if (first.empty()) first = out;
+      EXPECT_EQ(first, out);
+    }
+}
+
+TEST(Curate, GroupsOfAFile) {
+  const auto groups = Representation::parse("a\tOne\r\na\ttwo\n\nb\ttwo\n", "g.tsv");
+  ASSERT_TRUE(groups.ok()) << groups.error().text();
+  EXPECT_EQ(groups->groups(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(groups->count("one, TWO two. Onetwo"), (std::vector<uint64_t>{3, 2}));
+  for (const char* wrong : {"", "a one", "\tone", "a\t", "a\tone two"})
+    EXPECT_FALSE(Representation::parse(wrong, "g.tsv").ok()) << wrong;
+  EXPECT_NE(Representation::parse("a\tb\nc\n", "g.tsv").error().text().find("g.tsv:2:"), std::string::npos);
 }
 
 TEST(Curate, UnknownCleanersAreErrors) {

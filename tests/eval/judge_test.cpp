@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "eval/cached_model.h"
 #include "eval/card.h"
 #include "eval/consistency.h"
 #include "eval/detector.h"
@@ -50,6 +51,35 @@ TEST(Judge, BothOrdersCount) {
   EXPECT_EQ((*report)["tie"], 1);
   EXPECT_DOUBLE_EQ((*report)["win_rate"].get<double>(), 0.5);
   EXPECT_NEAR((*report)["flip_rate"].get<double>(), 1.0 / 3, 1e-12);
+}
+
+// A judge that fails and is asked again gets only the requests that it has not answered.
+TEST(Judge, ResumesFromTheCache) {
+  ScratchFolder folder;
+  const std::string path = folder.path() + "/j.cache";
+  std::vector<JudgedItem> items;
+  for (int i = 0; i < 20; ++i) items.push_back({fmt::format("q{}", i), "a", "b"});
+  ToyModel whole;
+  whole.logprobs = {{" A", -1}, {" B", -2}, {" C", -3}};
+  const auto expected = judge_pairs(whole, items, {});
+  ASSERT_TRUE(expected.ok());
+  EXPECT_EQ(whole.asked, 20 * 2 * 3);
+
+  ToyModel broken = whole;
+  broken.asked = 0, broken.fail_after = 60;
+  {
+    auto cache = EvalCache::open(path);
+    CachedModel cached(broken, *cache);
+    EXPECT_FALSE(judge_pairs(cached, items, {}).ok());
+  }
+  ToyModel again = whole;
+  again.asked = 0;
+  auto cache = EvalCache::open(path);
+  CachedModel cached(again, *cache);
+  const auto resumed = judge_pairs(cached, items, {});
+  ASSERT_TRUE(resumed.ok());
+  EXPECT_EQ(again.asked, 60);
+  EXPECT_EQ(*pairs_report(*resumed), *pairs_report(*expected));
 }
 
 TEST(Judge, SeedsDrawByProbability) {
@@ -263,12 +293,16 @@ TEST(Card, WritesWhatIsKnown) {
   auto ratings = read_ratings(csv);
   ASSERT_TRUE(ratings.ok()) << ratings.error().text();
   input.rubric = *rate_systems(*ratings);
+  input.manifest = {{"data", "a | b"}, {"run", {{"energy_kwh", 9.5}}}};
   const auto card = model_card(input);
   ASSERT_TRUE(card.ok());
   EXPECT_NE(card->find("| piqa | acc,none | 0.6250 | 0.1000 |"), std::string::npos);
   EXPECT_LT(card->find("## Risks"), card->find("| bbq | bias_score,none | 0.2500 |"));
-  EXPECT_NE(card->find("| compute | 2.50 |"), std::string::npos);
-  EXPECT_NE(card->find("| energy | not rated |"), std::string::npos);
+  EXPECT_NE(card->find("| compute | 2.50 | nothing |"), std::string::npos);
+  EXPECT_NE(card->find("| energy | not rated | run.energy_kwh |"), std::string::npos) << *card;
+  EXPECT_NE(card->find("| data sources | not rated | data |"), std::string::npos);
+  EXPECT_NE(card->find("| evaluations | not rated | 2 scores |"), std::string::npos);
+  EXPECT_NE(card->find("| data | a \\| b |"), std::string::npos);
   EXPECT_NE(card->find("| vocabulary | 512 |"), std::string::npos);
   ASSERT_TRUE(write_file(csv, "rater,system,point,score\na,m,computing,3\n").ok());
   EXPECT_NE(read_ratings(csv).error().text().find("ratings.csv:2: 'computing' is not a point of the rubric"),

@@ -145,10 +145,28 @@ TEST(Tabular, RegressionSavingAndThreads) {
   }
   TabularOptions o = quick();
   o.activation = "tanh", o.training.batch = 8;
-  for (const char* loss : {"mse", "mae", "huber", "log-cosh"}) {
+  for (const char* loss : {"mse", "mae", "huber", "log-cosh", "poisson"}) {
     o.loss = loss;
     CpuDevice device(2);
     EXPECT_LT(TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {})->best().score, 8) << loss;
+  }
+  // Poisson answers are rates, in the target's unit, also after loading.
+  {
+    CpuDevice device(1);
+    auto net = std::move(*TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {}));
+    ScratchFolder saved;
+    ASSERT_TRUE(net.save(saved.path()).ok());
+    auto again = TabularNet::load(saved.path());
+    ASSERT_TRUE(again.ok()) << again.error().text();
+    const auto rates = again->predict(rows, device).value();
+    EXPECT_EQ(rates, net.predict(rows, device).value());
+    EXPECT_NEAR(rates[48][0], 50, 20);
+    auto negative = rows;
+    negative[7].target = "-1";
+    const auto wrong = TabularNet::train(negative, {}, o, device, [](const TabularEpoch&) {});
+    ASSERT_FALSE(wrong.ok());
+    EXPECT_NE(wrong.error().text().find("not negative"), std::string::npos);
+    o.loss = "log-cosh";
   }
   ScratchFolder folder;
   std::vector<std::vector<std::vector<double>>> answers;

@@ -86,8 +86,8 @@ void add_scan(std::vector<OpRow>& rows, const Scan& c) {
             {},
             {}};
   row.run = [=](Context& ctx, const Tensors& in) {
-    return Tensors{ops::selective_scan(ctx, {in[0], in[1], in[2], in[3], in[4], in[5]}, c.groups,
-                                       ops::attention_batch(ctx, sequences), 0)};
+    return Tensors{ops::selective_scan(ctx, {in[0], in[1], ops::scan_rates(ctx, in[2]), in[3], in[4], in[5]},
+                                       c.groups, ops::attention_batch(ctx, sequences), 0)};
   };
   row.reference = [=](const Arrays& in) { return Arrays{scanned(c, sequences, in)}; };
   row.gradient_limit = 2e-5;
@@ -102,6 +102,7 @@ void add_scan_rows(std::vector<OpRow>& rows) {
   add_conv(rows, "one_tap", {4}, 5, 1, true);
   add_scan(rows, {"mamba", {5, 1, 9}, 6, 1, 1, 4, false});
   add_scan(rows, {"mamba_long", {120}, 3, 1, 1, 17, false});
+  add_scan(rows, {"mamba_16", {3, 70}, 40, 1, 1, 16, false});
   add_scan(rows, {"heads", {7, 30}, 4, 3, 2, 5, true});
   OpRow softplus{"softplus", {{{3, 50}, 8.0}}, {}, {}};
   softplus.run = [](Context& ctx, const Tensors& in) { return Tensors{ops::softplus(ctx, in[0])}; };

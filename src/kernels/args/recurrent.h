@@ -26,12 +26,12 @@ struct ShortConvBackward {
   float *dx, *dw, *dbias;  // written; dbias may be null
   int64_t channels, taps;
 };
-// The selective scan of Mamba (Gu and Dao, 2023): with a = -exp(a_log), for each of the `dim` channels of a
-// head: h = exp(dt a) h + dt b x, y = c h + d x. Heads share b and c [rows, groups * states] in groups.
+// The selective scan of Mamba (Gu and Dao, 2023), for each of the `dim` channels of a head: h = exp(dt a) h +
+// dt b x, y = c h + d x. dt is positive, a negative. Heads share b and c [rows, groups * states] in groups.
 struct SelectiveScan {
   const SequenceRows* sequences;
   int64_t count;
-  const float *x, *dt, *a_log, *b, *c,
+  const float *x, *dt, *a, *b, *c,
       *d;  // [rows, heads * dim], [rows, heads], [heads, a_columns], ..., [heads]
   float* y;
   int64_t heads, dim, groups, states;
@@ -42,7 +42,7 @@ struct SelectiveScanBackward {
   SelectiveScan forward;  // without y and state
   const float* dy;
   float *dx, *ddt, *db, *dc;  // written
-  float *da_log, *dd;  // [count, heads, a_columns], [count, heads]: a partial sum per sequence, written
+  float *da, *dd;  // [count, heads, a_columns], [count, heads]: a partial sum per sequence, written
 };
 
 }  // namespace makar::kernels

@@ -101,51 +101,54 @@ void CpuDevice::short_conv_backward(const ShortConvBackward& a) {
 
 namespace {
 
-// A head of a sequence from a row on.
-ScanHead head_of(const SelectiveScan& a, const SequenceRows& q, int64_t head, int64_t row,
-                 const float* decay) {
+// Consecutive heads of a group in a sequence, from a row on.
+ScanHeads heads_of(const SelectiveScan& a, const SequenceRows& q, int64_t head, int64_t heads, int64_t row) {
   const int64_t width = a.heads * a.dim, shared = a.groups * a.states, group = head * a.groups / a.heads,
                 first = q.q_start + row;
-  ScanHead h{};
+  ScanHeads h{};
   h.x = a.x + first * width + head * a.dim;
   h.dt = a.dt + first * a.heads + head;
-  h.a = decay + head * a.a_columns;
+  h.a = a.a + head * a.a_columns;
   h.b = a.b + first * shared + group * a.states;
   h.c = a.c + first * shared + group * a.states;
-  h.d = a.d ? a.d[head] : 0.0f;
+  h.d = a.d + head;
   h.y = a.y ? a.y + first * width + head * a.dim : nullptr;
-  h.rows = q.q_rows - row, h.dim = a.dim, h.states = a.states;
+  h.heads = heads, h.rows = q.q_rows - row, h.dim = a.dim, h.states = a.states;
   h.x_stride = width, h.dt_stride = a.heads, h.b_stride = shared;
   h.shared_a = a.a_columns == 1;
   return h;
 }
 
+// The rows of a sequence; states are updated in place, in the pages if there are any.
+void scan_sequence(const SelectiveScan& a, const SequenceRows& q, int64_t head, int64_t heads, float* state) {
+  const int64_t size = a.dim * a.states, floats = heads * size;
+  const auto in_page = [&](int64_t row) { return state_of(a.state, q, row) + head * size; };
+  for (int64_t row = 0; row < q.q_rows;) {
+    ScanHeads h = heads_of(a, q, head, heads, row);
+    const int64_t at = q.past + row;
+    h.h = a.state.pages ? in_page(at) : state;
+    if (row == 0 && (q.past == 0 || !a.state.pages))
+      std::fill_n(h.h, floats, 0.0f);
+    else if (a.state.pages && at % kPage == 0)
+      std::copy_n(in_page(at - 1), floats, h.h);
+    if (a.state.pages) h.rows = std::min(h.rows, kPage - at % kPage);
+    cpu().scan(h);
+    row += h.rows;
+  }
+}
+
 }  // namespace
 
 void CpuDevice::selective_scan(const SelectiveScan& a) {
-  const int64_t size = a.dim * a.states;
-  std::vector<float> decay(static_cast<size_t>(a.heads * a.a_columns));
-  cpu().negative_exp(a.a_log, decay.data(), a.heads * a.a_columns);
+  const int64_t size = a.dim * a.states, per_group = a.heads / a.groups;
   int64_t rows = 0;
   for (int64_t s = 0; s < a.count; ++s) rows = std::max(rows, a.sequences[s].q_rows);
   each_rows(*pool_, a.count * a.heads, rows * size * 4, [&](int64_t i0, int64_t i1) {
-    std::vector<float> state(static_cast<size_t>(size));
-    for (int64_t i = i0; i < i1; ++i) {
-      const SequenceRows& q = a.sequences[i / a.heads];
-      const int64_t head = i % a.heads;
-      if (q.q_rows == 0) continue;
-      std::fill(state.begin(), state.end(), 0.0f);
-      if (a.state.pages && q.past > 0)
-        std::copy_n(state_of(a.state, q, q.past - 1) + head * size, size, state.begin());
-      for (int64_t row = 0; row < q.q_rows;) {
-        ScanHead h = head_of(a, q, head, row, decay.data());
-        const int64_t at = q.past + row;
-        if (a.state.pages) h.rows = std::min(h.rows, kPage - at % kPage);
-        h.h = state.data();
-        cpu().scan(h);
-        if (a.state.pages) std::copy_n(state.begin(), size, state_of(a.state, q, at) + head * size);
-        row += h.rows;
-      }
+    std::vector<float> state(a.state.pages ? 0 : static_cast<size_t>(per_group * size));
+    for (int64_t i = i0; i < i1;) {
+      const int64_t head = i % a.heads, heads = std::min(i1 - i, per_group - head % per_group);
+      scan_sequence(a, a.sequences[i / a.heads], head, heads, state.data());
+      i += heads;
     }
   });
 }
@@ -153,8 +156,6 @@ void CpuDevice::selective_scan(const SelectiveScan& a) {
 void CpuDevice::selective_scan_backward(const SelectiveScanBackward& g) {
   const SelectiveScan& a = g.forward;
   const int64_t width = a.heads * a.dim, shared = a.groups * a.states, columns = a.heads * a.a_columns;
-  std::vector<float> decay(static_cast<size_t>(columns));
-  cpu().negative_exp(a.a_log, decay.data(), columns);
   // The heads of a group add to the same rows of db and dc, in order.
   pool_->for_ranges(a.count * a.groups, 1, [&](int64_t i0, int64_t i1) {
     for (int64_t i = i0; i < i1; ++i) {
@@ -167,15 +168,14 @@ void CpuDevice::selective_scan_backward(const SelectiveScanBackward& g) {
       }
       for (int64_t head = group * a.heads / a.groups; head < (group + 1) * a.heads / a.groups; ++head) {
         for (int64_t t = q.q_start; t < q.q_start + q.q_rows; ++t) g.ddt[t * a.heads + head] = 0;
-        float *da = g.da_log + s * columns + head * a.a_columns, *dd = g.dd + s * a.heads + head;
+        float *da = g.da + s * columns + head * a.a_columns, *dd = g.dd + s * a.heads + head;
         std::fill_n(da, a.a_columns, 0.0f);
         *dd = 0;
         const int64_t x = q.q_start * width + head * a.dim, b = q.q_start * shared + group * a.states;
         cpu().scan_backward(
-            head_of(a, q, head, 0, decay.data()),
+            heads_of(a, q, head, 1, 0),
             {g.dy + x, g.dx + x, g.ddt + q.q_start * a.heads + head, g.db + b, g.dc + b, da, dd},
             scratch.floats());
-        for (int64_t n = 0; n < a.a_columns; ++n) da[n] *= decay[static_cast<size_t>(head * a.a_columns + n)];
       }
     }
   });

@@ -109,16 +109,16 @@ struct QuantProduct {
   int64_t ahead_panel = 0, ahead_step = 0;
 };
 
-// One head of a selective scan over consecutive rows of a sequence (SelectiveScan); rows of x, dt and b are
-// the given strides apart.
-struct ScanHead {
-  const float *x, *dt, *a, *b, *c;  // a: the head's -exp(a_log), [states] or one value
-  float d;
-  float *y, *h;  // h [dim, states]: the state before the first row, then after the last
-  int64_t rows, dim, states, x_stride, dt_stride, b_stride;
+// Consecutive heads of a group in a selective scan, over consecutive rows of a sequence (SelectiveScan); rows
+// of x, dt and b are the given strides apart.
+struct ScanHeads {
+  const float *x, *dt, *a, *b, *c;  // a [heads, states] or [heads]
+  const float* d;                   // [heads]
+  float *y, *h;  // h [heads, dim, states]: the state before the first row, then after the last
+  int64_t heads, rows, dim, states, x_stride, dt_stride, b_stride;
   bool shared_a;
 };
-struct ScanHeadBackward {
+struct ScanHeadBackward {     // of one head
   const float* dy;            // like x
   float *dx, *ddt, *db, *dc;  // like x, dt and b; ddt, db and dc are added to
   float *da, *dd;             // [states] or one value, one value; added to
@@ -212,10 +212,9 @@ struct Table {
   // y[c] = bias[c] + sum_k w[k * n + c] * rows[k][c]; bias may be null.
   void (*conv_row)(const float* const* rows, int64_t taps, const float* w, const float* bias, float* y,
                    int64_t n) = nullptr;
-  void (*negative_exp)(const float* x, float* y, int64_t n) = nullptr;  // -e^x
-  void (*scan)(const ScanHead&) = nullptr;
+  void (*scan)(const ScanHeads&) = nullptr;
   // From the zero state; scratch: (rows + 2) * states floats.
-  void (*scan_backward)(const ScanHead&, const ScanHeadBackward&, float* scratch) = nullptr;
+  void (*scan_backward)(const ScanHeads&, const ScanHeadBackward&, float* scratch) = nullptr;
 
   // --- attention; scratch sizes in floats ---
   int64_t (*attention_scratch)(const AttentionHead&) = nullptr;

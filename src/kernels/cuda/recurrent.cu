@@ -93,14 +93,14 @@ void CudaDevice::selective_scan(const SelectiveScan& a) {
     const float* from =
         a.state.pages && q.past > 0 ? state_of(a.state, q, q.past - 1) + channel * a.states : nullptr;
     for (int64_t n = 0; n < a.states; ++n) h[n] = from ? from[n] : 0.0f;
-    const float* rates = a.a_log + head * a.a_columns;
+    const float* rates = a.a + head * a.a_columns;
     for (int64_t t = 0; t < q.q_rows; ++t) {
       const int64_t row = q.q_start + t;
       const float dt = a.dt[row * a.heads + head], x = a.x[row * width + channel], input = dt * x;
       const float *b = a.b + row * shared + group * a.states, *c = a.c + row * shared + group * a.states;
-      const float keep = a.a_columns == 1 ? exp_of(dt * -exp_of(rates[0])) : 0.0f;
+      const float keep = a.a_columns == 1 ? exp_of(dt * rates[0]) : 0.0f;
       for (int64_t n = 0; n < a.states; ++n)
-        h[n] = madd(a.a_columns == 1 ? keep : exp_of(dt * -exp_of(rates[n])), h[n], input * b[n]);
+        h[n] = madd(a.a_columns == 1 ? keep : exp_of(dt * rates[n]), h[n], input * b[n]);
       a.y[row * width + channel] = madd(a.d ? a.d[head] : 0.0f, x, dot(h, c, a.states));
       const int64_t at = q.past + t;
       if (!a.state.pages || (t + 1 < q.q_rows && (at + 1) % kKeyTile != 0)) continue;
@@ -132,8 +132,8 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
       for (int64_t n = 0; n < states; ++n)
         g.db[t * shared + group * states + n] = g.dc[t * shared + group * states + n] = 0;
     for (int64_t head = group * a.heads / a.groups; head < (group + 1) * a.heads / a.groups; ++head) {
-      const float* rates = a.a_log + head * columns;
-      float *da = g.da_log + (s * a.heads + head) * columns, *dd = g.dd + s * a.heads + head;
+      const float* rates = a.a + head * columns;
+      float *da = g.da + (s * a.heads + head) * columns, *dd = g.dd + s * a.heads + head;
       for (int64_t t = q.q_start; t < q.q_start + q.q_rows; ++t) g.ddt[t * a.heads + head] = 0;
       for (int64_t n = 0; n < columns; ++n) da[n] = 0;
       *dd = 0;
@@ -146,7 +146,7 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
           const float* b = a.b + row * shared + group * states;
           for (int64_t n = 0; n < states; ++n)
             all[(t + 1) * states + n] =
-                madd(exp_of(dt * -exp_of(rates[columns == 1 ? 0 : n])), all[t * states + n], input * b[n]);
+                madd(exp_of(dt * rates[columns == 1 ? 0 : n]), all[t * states + n], input * b[n]);
         }
         for (int64_t t = q.q_rows; t-- > 0;) {
           const int64_t row = q.q_start + t;
@@ -164,7 +164,7 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
           g.dx[row * width + channel] = madd(dt, through, dy * (a.d ? a.d[head] : 0.0f));
           float ddt = x * through;
           for (int64_t n = 0; n < states; ++n) {
-            const float rate = -exp_of(rates[columns == 1 ? 0 : n]), kept = dh[n] * exp_of(dt * rate),
+            const float rate = rates[columns == 1 ? 0 : n], kept = dh[n] * exp_of(dt * rate),
                         pull = kept * before[n];
             ddt = madd(pull, rate, ddt);
             da[columns == 1 ? 0 : n] = madd(pull, dt, da[columns == 1 ? 0 : n]);
@@ -174,7 +174,6 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
           *dd = madd(dy, x, *dd);
         }
       }
-      for (int64_t n = 0; n < columns; ++n) da[n] *= -exp_of(rates[n]);
     }
   });
 }

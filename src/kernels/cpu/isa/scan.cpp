@@ -16,35 +16,53 @@ void conv_row(const float* const* rows, int64_t taps, const float* w, const floa
   }
 }
 
-void negative_exp(const float* x, float* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = -exp_of(x[i]);
-}
+// exp_of for the factor e^(dt a) of a state, which is not positive.
+float decay(float x) { return x < -87.33f ? 0.0f : exp_within(x); }
 
-// h = e^(dt a) h + input b.
-void advance(const ScanHead& s, float dt, float input, const float* b, const float* before, float* h) {
+// h = e^(dt a) h + input b. kStates: the number of states if it is known when compiling, else 0.
+template <int64_t kStates>
+void advance(const ScanHeads& s, const float* a, float dt, float input, const float* b, const float* before,
+             float* h) {
+  const int64_t states = kStates ? kStates : s.states;
   if (s.shared_a) {
-    const float keep = exp_of(dt * s.a[0]);
-    for (int64_t n = 0; n < s.states; ++n) h[n] = madd(keep, before[n], input * b[n]);
+    const float keep = decay(dt * a[0]);
+    for (int64_t n = 0; n < states; ++n) h[n] = madd(keep, before[n], input * b[n]);
   } else {
-    for (int64_t n = 0; n < s.states; ++n) h[n] = madd(exp_of(dt * s.a[n]), before[n], input * b[n]);
+    for (int64_t n = 0; n < states; ++n) h[n] = madd(decay(dt * a[n]), before[n], input * b[n]);
   }
 }
 
-void scan(const ScanHead& s) {
-  for (int64_t t = 0; t < s.rows; ++t) {
-    const float dt = s.dt[t * s.dt_stride], *b = s.b + t * s.b_stride, *c = s.c + t * s.b_stride;
-    for (int64_t p = 0; p < s.dim; ++p) {
-      const float x = s.x[t * s.x_stride + p];
-      float* h = s.h + p * s.states;
-      advance(s, dt, dt * x, b, h, h);
-      const float sum = dot_of(
-          s.states, [&](int64_t n) { return h[n]; }, [&](int64_t n) { return c[n]; });
-      s.y[t * s.x_stride + p] = madd(s.d, x, sum);
+template <int64_t kStates>
+void scan_states(const ScanHeads& s) {
+  const int64_t states = kStates ? kStates : s.states, columns = s.shared_a ? 1 : states;
+  for (int64_t head = 0; head < s.heads; ++head)
+    for (int64_t t = 0; t < s.rows; ++t) {
+      const float dt = s.dt[t * s.dt_stride + head], *b = s.b + t * s.b_stride, *c = s.c + t * s.b_stride;
+      for (int64_t p = head * s.dim; p < (head + 1) * s.dim; ++p) {
+        const float x = s.x[t * s.x_stride + p];
+        float* h = s.h + p * states;
+        advance<kStates>(s, s.a + head * columns, dt, dt * x, b, h, h);
+        const float sum = dot_of(
+            states, [&](int64_t n) { return h[n]; }, [&](int64_t n) { return c[n]; });
+        s.y[t * s.x_stride + p] = madd(s.d[head], x, sum);
+      }
     }
+}
+
+void scan(const ScanHeads& s) {
+  switch (s.states) {
+    case 16:
+      return scan_states<16>(s);
+    case 64:
+      return scan_states<64>(s);
+    case 128:
+      return scan_states<128>(s);
+    default:
+      return scan_states<0>(s);
   }
 }
 
-void scan_backward(const ScanHead& s, const ScanHeadBackward& g, float* scratch) {
+void scan_backward(const ScanHeads& s, const ScanHeadBackward& g, float* scratch) {
   const int64_t states = s.states;
   float *all = scratch,
         *dh = scratch + (s.rows + 1) * states;  // all: the state before row 0, after row 0, ...
@@ -53,15 +71,15 @@ void scan_backward(const ScanHead& s, const ScanHeadBackward& g, float* scratch)
     std::fill_n(dh, states, 0.0f);
     for (int64_t t = 0; t < s.rows; ++t) {
       const float dt = s.dt[t * s.dt_stride];
-      advance(s, dt, dt * s.x[t * s.x_stride + p], s.b + t * s.b_stride, all + t * states,
-              all + (t + 1) * states);
+      advance<0>(s, s.a, dt, dt * s.x[t * s.x_stride + p], s.b + t * s.b_stride, all + t * states,
+                 all + (t + 1) * states);
     }
     for (int64_t t = s.rows; t-- > 0;) {
       const float dt = s.dt[t * s.dt_stride], x = s.x[t * s.x_stride + p], dy = g.dy[t * s.x_stride + p];
       const float *b = s.b + t * s.b_stride, *c = s.c + t * s.b_stride, *before = all + t * states,
                   *h = before + states;
       float *db = g.db + t * s.b_stride, *dc = g.dc + t * s.b_stride;
-      const float keep = s.shared_a ? exp_of(dt * s.a[0]) : 0.0f;
+      const float keep = s.shared_a ? decay(dt * s.a[0]) : 0.0f;
       for (int64_t n = 0; n < states; ++n) {
         dc[n] = madd(dy, h[n], dc[n]);
         dh[n] = madd(dy, c[n], dh[n]);
@@ -69,10 +87,10 @@ void scan_backward(const ScanHead& s, const ScanHeadBackward& g, float* scratch)
       const float through = dot_of(
           states, [&](int64_t n) { return dh[n]; }, [&](int64_t n) { return b[n]; });
       for (int64_t n = 0; n < states; ++n) db[n] = madd(dh[n], dt * x, db[n]);
-      g.dx[t * s.x_stride + p] = madd(dt, through, dy * s.d);
+      g.dx[t * s.x_stride + p] = madd(dt, through, dy * s.d[0]);
       float ddt = x * through;
       for (int64_t n = 0; n < states; ++n) {
-        const float e = s.shared_a ? keep : exp_of(dt * s.a[n]), a = s.shared_a ? s.a[0] : s.a[n];
+        const float e = s.shared_a ? keep : decay(dt * s.a[n]), a = s.shared_a ? s.a[0] : s.a[n];
         const float kept = dh[n] * e, pull = kept * before[n];
         ddt = madd(pull, a, ddt);
         float& da = g.da[s.shared_a ? 0 : n];
@@ -89,7 +107,6 @@ void scan_backward(const ScanHead& s, const ScanHeadBackward& g, float* scratch)
 
 void fill_scan(Table& t) {
   t.conv_row = conv_row;
-  t.negative_exp = negative_exp;
   t.scan = scan;
   t.scan_backward = scan_backward;
 }

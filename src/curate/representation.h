@@ -1,0 +1,32 @@
+// How often texts mention groups of people, before and after filtering: a filter that drops the texts about
+// one group more often than others shows here. Groups are lists of words; a word alone says little about its
+// text.
+#pragma once
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+
+namespace makar {
+
+class Representation {
+ public:
+  // English words for genders, ages, religions, origins, orientations and disabilities.
+  static Representation usual();
+  // Lines of a group, a tab and a word.
+  static Result<Representation> read(const std::string& path);
+  static Result<Representation> parse(std::string_view text, const std::string& place);
+
+  const std::vector<std::string>& groups() const { return groups_; }
+  // The number of words of each group in a text, in lower case.
+  std::vector<uint64_t> count(std::string_view text) const;
+
+ private:
+  void add(const std::string& group, const std::string& word);
+  std::vector<std::string> groups_;
+  std::unordered_map<std::string, std::vector<size_t>> words_;
+};
+
+}  // namespace makar

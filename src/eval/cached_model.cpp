@@ -1,0 +1,92 @@
+#include "eval/cached_model.h"
+
+#include "base/sha256.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+std::string hash_of(const Json& identity, const char* call, const std::vector<std::string>& parts) {
+  Sha256 sum;
+  const auto add = [&](const std::string& part) { sum.add(fmt::format("{}:", part.size())), sum.add(part); };
+  add(identity.dump()), add(call);
+  for (const std::string& part : parts) add(part);
+  return sum.hex();
+}
+
+std::string key_of(const Json& identity, const LikelihoodRequest& one) {
+  return hash_of(identity, "loglikelihood", {one.context, one.continuation, one.messages.dump()});
+}
+std::string key_of(const Json& identity, const std::string& text) {
+  return hash_of(identity, "rolling", {text});
+}
+std::string key_of(const Json& identity, const UntilRequest& one) {
+  return hash_of(identity, "generate",
+                 {one.prompt, Json(one.until).dump(), one.messages.dump(),
+                  fmt::format("{} {} {} {}", one.max_tokens, one.temperature, one.top_p, one.seed)});
+}
+
+Json to_json(const Loglikelihood& one) {
+  return Json::array({one.logprob, one.is_greedy, one.tokens, one.windows});
+}
+Json to_json(const std::string& text) { return Json::array({to_valid_utf8(text)}); }
+
+// The cache is a file that anything may change: a response of another form is asked for again.
+bool read(const Json& json, Loglikelihood& out) {
+  if (json.size() != 4 || !json[0].is_number() || !json[1].is_boolean() || !json[2].is_number_integer() ||
+      !json[3].is_number_integer())
+    return false;
+  out.logprob = json[0], out.is_greedy = json[1], out.tokens = json[2], out.windows = json[3];
+  return true;
+}
+bool read(const Json& json, std::string& out) {
+  if (json.size() != 1 || !json[0].is_string()) return false;
+  out = json[0];
+  return true;
+}
+
+template <class Value, class Request, class Ask>
+std::vector<Result<Value>> through(EvalCache& cache, const Json& identity, std::span<const Request> requests,
+                                   const Ask& ask) {
+  std::vector<Result<Value>> out(requests.size(), Result<Value>(Value()));
+  std::vector<Request> open;
+  std::vector<size_t> owner;
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    keys.push_back(key_of(identity, requests[i]));
+    const Json* found = cache.find(keys[i]);
+    Value value;
+    if (found && read(*found, value))
+      out[i] = std::move(value);
+    else
+      open.push_back(requests[i]), owner.push_back(i);
+  }
+  if (open.empty()) return out;
+  const auto answers = ask(open);
+  check(answers.size() == open.size(), "a model returns one result per request");
+  for (size_t i = 0; i < answers.size(); ++i) {
+    out[owner[i]] = answers[i];
+    if (!answers[i].ok()) continue;
+    if (const Status added = cache.add(keys[owner[i]], to_json(*answers[i])); !added.ok())
+      out[owner[i]] = added.error();
+  }
+  if (const Status flushed = cache.flush(); !flushed.ok()) out[owner[0]] = flushed.error();
+  return out;
+}
+
+}  // namespace
+
+std::vector<Result<Loglikelihood>> CachedModel::loglikelihood(std::span<const LikelihoodRequest> requests) {
+  return through<Loglikelihood>(cache_, model_.identity(), requests,
+                                [&](const auto& open) { return model_.loglikelihood(open); });
+}
+std::vector<Result<Loglikelihood>> CachedModel::loglikelihood_rolling(std::span<const std::string> texts) {
+  return through<Loglikelihood>(cache_, model_.identity(), texts,
+                                [&](const auto& open) { return model_.loglikelihood_rolling(open); });
+}
+std::vector<Result<std::string>> CachedModel::generate_until(std::span<const UntilRequest> requests) {
+  return through<std::string>(cache_, model_.identity(), requests,
+                              [&](const auto& open) { return model_.generate_until(open); });
+}
+
+}  // namespace makar
