@@ -11,7 +11,7 @@
 
 namespace makar {
 
-// TextDraws of one copy of one record, in order.
+// The random numbers of one copy of one record, in order.
 class TextDraws {
  public:
   TextDraws(uint64_t seed, uint64_t record, uint64_t copy)
