@@ -11,7 +11,7 @@
 
 namespace makar {
 
-// TextDraws of one copy of one record, in order.
+// The random numbers of one copy of one record, in order.
 class TextDraws {
  public:
   TextDraws(uint64_t seed, uint64_t record, uint64_t copy)
@@ -51,7 +51,7 @@ struct AugmentKind {
   const char* needs;  // the resource, or ""
 };
 const std::vector<AugmentKind>& augment_kinds();
-// Whether the resources of a step are there; the error names what is missing.
+// Whether the resources of a step are available; the error names what is missing.
 Status check(const AugmentStep& step, const AugmentResources& resources);
 
 constexpr size_t kLongestAugmented = 100'000;  // bytes; longer texts are left as they are

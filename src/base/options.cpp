@@ -120,7 +120,7 @@ Status Options::assign_words(const std::vector<std::string>& words, const std::v
   for (auto& option : options_)
     if (!option.place.empty() && std::find(flags.begin(), flags.end(), &option) == flags.end())
       places.push_back(&option);
-  // A word replaces the environment's value only where no place is left empty by that.
+  // If there are fewer arguments than positions, those set by the environment are skipped.
   if (words.size() < places.size()) std::erase_if(places, [](const Option* o) { return o->seen; });
   size_t next = 0;
   for (const std::string& word : words) {

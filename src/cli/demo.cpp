@@ -24,7 +24,7 @@ class DemoState {
       if (!out.json_.is_object() || !out.json_.contains("stages") || !out.json_["stages"].is_object())
         return error_at(out.path_, "is not the state of a demo; remove the folder or use another --dir");
       if (out.json_.value("quick", false) != settings.quick)
-        return error_at(out.path_, "is of a demo {} --quick; use another --dir",
+        return error_at(out.path_, "belongs to a demo {} --quick; use another --dir",
                         settings.quick ? "without" : "with");
     } else {
       out.json_ = {{"makar", kMakarVersion}, {"quick", settings.quick}, {"stages", Json::object()}};

@@ -36,8 +36,8 @@ class DemoRun {
   }
 
   // Prints `$ makar WORDS`, runs it with this process's standard output and error, and waits for it. The exit
-  // status is an error unless it is 0. `output`, if not null, gets what it
-  // printed to standard output, which is shown only with `echo`.
+  // status is an error unless it is 0. `output`, if not null, receives its
+  // standard output, which is shown only with `echo`.
   Status makar(const CommandWords& words, std::string* output = nullptr, bool echo = true);
   // The same with -t if threads are set.
   Status makar_threads(CommandWords words, std::string* output = nullptr, bool echo = true);

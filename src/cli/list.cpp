@@ -30,7 +30,7 @@ uint64_t bytes_below(const fs::path& path) {
   return sum;
 }
 
-ListedModel look_at(const fs::path& path, const fs::path& root) {
+ListedModel describe_model(const fs::path& path, const fs::path& root) {
   ListedModel out;
   out.name = path.lexically_relative(root).string(), out.path = path.string();
   out.bytes = bytes_below(path);
@@ -50,10 +50,10 @@ void find_models(const fs::path& folder, const fs::path& root, int depth, std::v
     entries.push_back(it->path());
   std::sort(entries.begin(), entries.end());
   for (const fs::path& path : entries) {
-    if (path.extension() == ".gguf" && is_file(path.string())) out.push_back(look_at(path, root));
+    if (path.extension() == ".gguf" && is_file(path.string())) out.push_back(describe_model(path, root));
     if (!is_folder(path.string())) continue;
     if (is_file((path / "config.json").string()))
-      out.push_back(look_at(path, root));
+      out.push_back(describe_model(path, root));
     else if (depth > 1)
       find_models(path, root, depth - 1, out);
   }

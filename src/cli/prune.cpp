@@ -183,8 +183,8 @@ Status check_command(PruneCommand& a, const Options& options) {
   const bool zeros = options.given("--method") || options.given("--sparsity") || options.given("--pattern");
   if (a.structured() && zeros)
     return error_at("method",
-                    "--layers, --kv-heads and --ffn remove whole parts; zeros (--method, --sparsity, "
-                    "--pattern) are another run of makar prune");
+                    "--layers, --kv-heads and --ffn remove whole parts; to set weights to zero (--method, "
+                    "--sparsity, --pattern), run makar prune again");
   if (options.given("--sparsity") && !a.pattern.empty())
     return error_at("sparsity", "--pattern {} decides the share of zeros; remove one of them", a.pattern);
   if (!a.structured() && a.method != "magnitude" && a.calibration.empty())

@@ -42,7 +42,7 @@ void declare(Options& o, Reward& s) {
         "NAME");
 }
 
-// The adapter on the frozen body; the head is trained in full.
+// Attaches the adapter to the frozen body; the head is trained in full.
 Status adapt(const Reward& s, const LoadedModel& loaded, Device& device, Json& identity) {
   MAKAR_TRY(const auto adapter, put_adapter(s, loaded, device));
   if (!adapter) return Done{};

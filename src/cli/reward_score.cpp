@@ -13,15 +13,15 @@ namespace makar {
 namespace {
 
 // One line of input: its answers as tokens, and their ranks if it has any.
-struct Asked {
+struct ScoredRecord {
   RankedAnswers answers;
   bool ranked = false;
 };
 
-Result<Asked> read_line(const std::string& line, const ConversationEncoder& encoder) {
+Result<ScoredRecord> read_line(const std::string& line, const ConversationEncoder& encoder) {
   MAKAR_TRY(const Json record, parse_json(line, "", {size_t{16} << 20, 64}));
   if (!record.is_object()) return error_at("", "a record must be an object");
-  Asked out;
+  ScoredRecord out;
   if (field(record, {"answers"}) || (field(record, {"chosen"}) && field(record, {"rejected"}))) {
     MAKAR_TRY(const RankedRecord ranking, to_ranking(record));
     MAKAR_TRY(out.answers, encode_ranking(encoder, ranking));
@@ -52,33 +52,33 @@ class Scorer {
 
   // False: the output is closed.
   bool run(const std::vector<std::string_view>& lines, size_t first) {
-    std::vector<Result<Asked>> asked;
+    std::vector<Result<ScoredRecord>> records;
     Batch batch;
     for (const std::string_view line : lines) {
-      asked.push_back(read_line(std::string(line), encoder_));
-      if (asked.back().ok())
-        for (const auto& ids : asked.back()->answers.ids) batch.add(ids);
+      records.push_back(read_line(std::string(line), encoder_));
+      if (records.back().ok())
+        for (const auto& ids : records.back()->answers.ids) batch.add(ids);
     }
     std::vector<Json> rated;  // the probabilities of a quality model, by answer
     const std::vector<float> scores = score(batch, rated);
     size_t at = 0;
-    for (size_t i = 0; i < asked.size(); ++i) {
-      if (!asked[i].ok()) {
+    for (size_t i = 0; i < records.size(); ++i) {
+      if (!records[i].ok()) {
         ++bad_;
-        if (!summary_ && !print_out(error_line(asked[i].error(), first + i))) return false;
+        if (!summary_ && !print_out(error_line(records[i].error(), first + i))) return false;
         continue;
       }
-      const RankedAnswers& answers = asked[i]->answers;
+      const RankedAnswers& answers = records[i]->answers;
       const auto own = std::span<const float>(scores).subspan(at, answers.ids.size());
       const std::vector<Json> ratings(
           rated.begin() + static_cast<int64_t>(rated.empty() ? 0 : at),
           rated.begin() + static_cast<int64_t>(rated.empty() ? 0 : at + answers.ids.size()));
       at += answers.ids.size();
-      if (asked[i]->ranked) compared_.add(own, compared_pairs({&answers, 1}, 0));
+      if (records[i]->ranked) compared_.add(own, compared_pairs({&answers, 1}, 0));
       if (summary_) continue;
-      Json json = asked[i]->ranked ? Json{{"scores", std::vector<float>(own.begin(), own.end())}}
-                                   : Json{{"score", own[0]}};
-      if (!ratings.empty()) json["ratings"] = asked[i]->ranked ? Json(ratings) : ratings[0];
+      Json json = records[i]->ranked ? Json{{"scores", std::vector<float>(own.begin(), own.end())}}
+                                     : Json{{"score", own[0]}};
+      if (!ratings.empty()) json["ratings"] = records[i]->ranked ? Json(ratings) : ratings[0];
       if (!print_out(json.dump() + "\n")) return false;
     }
     return true;

@@ -149,7 +149,7 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
       .required = false;
   options.add("-f --file", &c.files, "FILE as an option", "FILE");
   options.add("-p --prompt", &c.prompt,
-              "text before the completion, or what an encoder-decoder reads; not scored", "TEXT");
+              "text before the completion, or the source text of an encoder-decoder; not scored", "TEXT");
   options.add("--completion --text", &c.completion, "the text to score", "TEXT");
   options.group("Output");
   options.add("--top", &c.top, "print this many alternatives for each token", "N");

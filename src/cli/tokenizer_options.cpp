@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kChunk = size_t{1} << 20;
 
-// Reads what is there, at least a byte unless the input ends.
+// Reads the available bytes, at least one unless the input ends.
 Result<size_t> read_some(int file, const std::string& name, std::string& buffer) {
   const size_t before = buffer.size();
   buffer.resize(before + kChunk);

@@ -123,7 +123,7 @@ void declare(Options& options, TrainCommand& c) {
   options.group("Data");
   options.positional("FILES", &c.files, "text files, or JSONL records with a text; - for standard input");
   options.add("--jsonl", &c.jsonl, "the files hold JSON records; implied by names that end in .jsonl");
-  options.add("--field", &c.field, "field of the text in records", "NAME");
+  options.add("--field", &c.field, "field with the text in JSON records", "NAME");
   options.add("--sample", &c.sample, "use this share of the lines", "X");
   options.add("--seed", &c.seed, "seed for the sample", "N");
   options.group("Tokenizer");

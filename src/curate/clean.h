@@ -1,4 +1,4 @@
-// Cleaners: what is not running text is removed. Each reads the text once or a fixed number of times.
+// Cleaners: remove everything that is not running text. Each reads the text once or a fixed number of times.
 #pragma once
 #include <string>
 #include <string_view>

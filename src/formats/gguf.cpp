@@ -100,11 +100,11 @@ Result<Gguf::File> Gguf::join(const std::vector<File>& files) {
                       "has tensor {}, which {} has too; the files belong to different models", quote(a.name),
                       quote(files[a.file]->place()));
   }
-  const auto promised = files[0]->fields_.integer(kSplitTensors);
-  if (promised && *promised != static_cast<int64_t>(whole->tensors_.size()))
+  const auto declared = files[0]->fields_.integer(kSplitTensors);
+  if (declared && *declared != static_cast<int64_t>(whole->tensors_.size()))
     return error_at(whole->place_,
                     "key '{}' is {} but its {} files have {} tensors; the files belong to different models",
-                    kSplitTensors, *promised, files.size(), whole->tensors_.size());
+                    kSplitTensors, *declared, files.size(), whole->tensors_.size());
   return File(whole);
 }
 

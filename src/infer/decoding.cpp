@@ -142,8 +142,8 @@ std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& 
   shared.sampler = o.sampler;
   if (!o.ignore_eos) shared.stop = std::move(stop);
   if (o.min_new_tokens > 0)
-    shared.sampler.late = shared.stop,
-    shared.sampler.late_from = static_cast<int64_t>(shared.prompt.size()) + o.min_new_tokens;
+    shared.sampler.masked = shared.stop,
+    shared.sampler.min_length = static_cast<int64_t>(shared.prompt.size()) + o.min_new_tokens;
   if (o.max_time > 0)
     shared.deadline =
         DecodingRequest::Clock::now() + std::chrono::duration_cast<DecodingRequest::Clock::duration>(
@@ -172,7 +172,7 @@ std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& 
   }
   job->pictures = std::move(hooks.pictures);
   if (model.spec().crosses()) job->source = prompt;
-  // One number per row of the encoder, so that the rows are counted; the pictures are what is read.
+  // One placeholder per row of the encoder, so that rows are counted; the encoder reads the images.
   if (model.spec().crosses() && job->pictures)
     job->source.assign(static_cast<size_t>(model.spec().picture_rows()), 0);
   return job;

@@ -83,7 +83,7 @@ class Engine {
   void compute(const std::vector<ScheduledRows>& scheduled);
   void finish_step(const std::vector<ScheduledRows>& scheduled);
   void add_prefix(const Job& job, const Branch& branch);
-  // The rows of pictures among the `count` next rows of a branch, which start at `first_row` of the batch.
+  // Adds the rows of images among the `count` next rows of a branch, which start at `first_row` of the batch.
   void put_pictures(Job& job, const Branch& branch, int64_t count, int64_t first_row, Batch& batch,
                     std::vector<Tensor>& parts);
   static std::string salt(const Job& job, const Branch& branch);

@@ -7,19 +7,18 @@
 namespace makar {
 namespace {
 
-Status look(std::span<const float> logits, const Extremes& e) {
+Status check_logits(std::span<const float> logits, const Extremes& e) {
   if (!e.broken && e.low <= e.high) return Done{};
   return error_of(e.broken ? Error::Kind::kIo : Error::Kind::kInvalid, "logits",
-                  "{} of {} tokens; no probabilities follow from them",
-                  e.broken ? "NaN or +infinity is among the logits" : "-infinity are the logits",
-                  logits.size());
+                  "{}, so the {} tokens have no probabilities",
+                  e.broken ? "some are NaN or +infinity" : "all are -infinity", logits.size());
 }
 
 }  // namespace
 
 Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t top) {
   const Extremes e = extremes(logits);
-  MAKAR_CHECK_OK(look(logits, e));
+  MAKAR_CHECK_OK(check_logits(logits, e));
   if (token < 0 || static_cast<size_t>(token) >= logits.size())
     return error_at("logprobs", "token {} is outside of the vocabulary of {}", token, logits.size());
   const float lse = kernels::log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
@@ -39,7 +38,7 @@ Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t 
 
 Result<double> entropy(std::span<const float> logits) {
   const Extremes e = extremes(logits);
-  MAKAR_CHECK_OK(look(logits, e));
+  MAKAR_CHECK_OK(check_logits(logits, e));
   Candidates c;
   c.reset(logits, e);
   return c.entropy();

@@ -20,7 +20,7 @@ constexpr LogitStep kLogitSteps[] = {
      presence_and_frequency},
     {[](const SamplerOptions& o) { return o.dry_multiplier > 0; }, dry},
     {[](const SamplerOptions& o) { return o.no_repeat_ngram_size > 0; }, no_repeat_ngram},
-    {[](const SamplerOptions& o) { return o.late_from > 0; }, bar_late},
+    {[](const SamplerOptions& o) { return o.min_length > 0; }, mask_until_length},
 };
 
 struct CandidateStep {

@@ -45,9 +45,9 @@ struct SamplerOptions {
   std::vector<std::pair<int64_t, double>> logit_bias = {};  // (token, added to its logit)
   std::vector<int64_t> dry_breakers = {};                   // tokens that break a repetition for DRY
   int64_t prompt_tokens = 0;  // presence and frequency penalties count only tokens after these
-  // Tokens masked until the sequence, prompt included, has late_from tokens.
-  std::vector<int64_t> late = {};
-  int64_t late_from = 0;
+  // Ids that are masked until the sequence, prompt included, has min_length tokens.
+  std::vector<int64_t> masked = {};
+  int64_t min_length = 0;
 };
 
 class Candidates;

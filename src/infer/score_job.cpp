@@ -7,7 +7,7 @@ namespace {
 
 std::vector<int64_t> slice(const std::vector<int64_t>& tokens, int64_t begin, int64_t end) {
   check(0 <= begin && begin <= end && end <= static_cast<int64_t>(tokens.size()),
-        "the first scored token is one of the tokens");
+        "the first scored token must be within the tokens");
   return {tokens.begin() + begin, tokens.begin() + end};
 }
 
@@ -21,7 +21,7 @@ ScoreJob::ScoreJob(std::vector<int64_t> prefix, std::vector<std::vector<int64_t>
       continuations_(std::move(continuations)),
       top_(top),
       scores_(continuations_.size()) {
-  check(prefix_ >= 1, "the first token has nothing before it");
+  check(prefix_ >= 1, "scoring needs at least one token before the first scored one");
   const auto scored =
       std::count_if(continuations_.begin(), continuations_.end(), [](const auto& c) { return !c.empty(); });
   if (scored == 0) return;
@@ -38,7 +38,7 @@ ScoreJob::ScoreJob(std::vector<int64_t> prefix, std::vector<std::vector<int64_t>
   branches.push_back(std::move(branch));
 }
 
-// The prefix and its continuation, without the last token, which predicts nothing.
+// The prefix and its continuation, without the last token, whose logits are not needed.
 Branch ScoreJob::branch_of(Branch prefix, size_t continuation) const {
   const std::vector<int64_t>& more = continuations_[continuation];
   prefix.tokens.insert(prefix.tokens.end(), more.begin(), more.end() - 1);

@@ -41,8 +41,8 @@ struct NormBackwardBf16 {  // as NormBackward
 };
 
 // C[m, n] (+)= A[m, k] B[n, k]^T (+ bias[n]) of bf16 operands, summed from zero in f32; C is f32 or bf16. A
-// product that is added to a bf16 C is rounded to bf16 first. The
-// bits of a row do not depend on m, unless A and B are both stored along k (weight gradients).
+// product that is added to a bf16 C is rounded to bf16 first. The bits of a row do not depend on m, unless A
+// and B are both stored along k (weight gradients).
 struct ProductBf16 {
   int64_t m, n, k;
   Operand a, b;

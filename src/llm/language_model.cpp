@@ -34,7 +34,7 @@ Status read_generation_config(const std::string& folder, int64_t vocab, std::vec
   return Done{};
 }
 
-// Templates with places for pictures read the content of a message as a list of parts.
+// Templates that support images expect the content of a message as a list of parts.
 Json in_parts(Json messages) {
   if (!messages.is_array()) return messages;
   for (Json& message : messages)

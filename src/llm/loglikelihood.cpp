@@ -18,13 +18,13 @@ Tokens part(const Tokens& tokens, int64_t begin, int64_t end) {
 }
 
 // One window of one text, or the continuations of several texts after the same prefix.
-struct Work {
+struct ScoreUnit {
   Tokens source;  // of an encoder-decoder
   Tokens prefix;
   std::vector<Tokens> continuations;
   std::vector<size_t> texts;    // one per continuation
-  std::vector<size_t> waiting;  // works that start with this prefix's pages: submitted when this one is done
-  bool follows = false;         // another one submits it
+  std::vector<size_t> waiting;  // units that reuse this prefix's pages: submitted when this one is done
+  bool follows = false;         // in `waiting` of another unit
 };
 
 class Scoring {
@@ -45,8 +45,8 @@ class Scoring {
 
   std::vector<Result<Loglikelihood>> run() {
     plan();
-    for (size_t i = 0; i < works_.size(); ++i)
-      if (!works_[i].follows) queue_.push_back(i);
+    for (size_t i = 0; i < units_.size(); ++i)
+      if (!units_[i].follows) queue_.push_back(i);
     while (!stopped_ && (!queue_.empty() || !running_.empty())) {
       while (!queue_.empty() && static_cast<int64_t>(running_.size()) < engine_.options().max_branches)
         submit();
@@ -71,12 +71,12 @@ class Scoring {
 
  private:
   struct Running {
-    size_t work;
+    size_t unit;
     std::shared_ptr<ScoreJob> job;
     std::vector<size_t> reported;  // scores reported per continuation
   };
 
-  // The windows of every text; texts with one window, the same source and the same prefix are one work.
+  // The windows of every text; texts with one window, the same source and the same prefix are one unit.
   void plan() {
     const ContextOptions& context = engine_.options().context;
     const bool whole = context.policy == ContextPolicy::kSinks || language_.spec().crosses();
@@ -100,57 +100,57 @@ class Scoring {
       }
       Tokens prefix = part(text.tokens, windows_[i][0].begin, windows_[i][0].from);
       if (windows_[i].size() == 1) {
-        const auto [at, fresh] = by_prefix.try_emplace({text.source, prefix}, works_.size());
+        const auto [at, fresh] = by_prefix.try_emplace({text.source, prefix}, units_.size());
         if (!fresh) {
-          add(works_[at->second], i, windows_[i][0]);
+          add(units_[at->second], i, windows_[i][0]);
           continue;
         }
       }
-      works_.push_back({text.source, std::move(prefix), {}, {}, {}, false});
-      add(works_.back(), i, windows_[i][0]);
+      units_.push_back({text.source, std::move(prefix), {}, {}, {}, false});
+      add(units_.back(), i, windows_[i][0]);
     }
     follow(by_prefix);
   }
 
-  void add(Work& work, size_t text, const ScoreWindow& window) {
-    work.continuations.push_back(part(texts_[text]->tokens, window.from, window.end));
-    work.texts.push_back(text);
+  void add(ScoreUnit& unit, size_t text, const ScoreWindow& window) {
+    unit.continuations.push_back(part(texts_[text]->tokens, window.from, window.end));
+    unit.texts.push_back(text);
     next_[text] = 1;
   }
 
-  // In the order of prefixes, a work that shares at least a page with the one before it waits for that one's
-  // leader.
+  // Visits units in the order of their prefixes. A unit that shares at least a page with the current leader
+  // is submitted after it, to reuse its pages; any other unit becomes the leader.
   void follow(const std::map<SourceAndPrefix, size_t>& by_prefix) {
     const Tokens* leader = nullptr;
     size_t leading = 0;
-    for (const auto& [key, work] : by_prefix) {
+    for (const auto& [key, unit] : by_prefix) {
       const auto& [source, prefix] = key;
-      if (!source.empty()) continue;  // what the decoder computed depends on the source
+      if (!source.empty()) continue;  // cached keys and values depend on the source
       const auto same =
           leader ? std::mismatch(leader->begin(), leader->end(), prefix.begin(), prefix.end()).first -
                        leader->begin()
                  : 0;
       if (same >= KvCache::kPageRows)
-        works_[leading].waiting.push_back(work), works_[work].follows = true;
+        units_[leading].waiting.push_back(unit), units_[unit].follows = true;
       else
-        leader = &prefix, leading = work;
+        leader = &prefix, leading = unit;
     }
   }
 
   void submit() {
     const size_t at = queue_.front();
     queue_.pop_front();
-    Work& work = works_[at];
-    auto job = std::make_shared<ScoreJob>(std::move(work.prefix), std::move(work.continuations), o_.top);
-    job->source = std::move(work.source);
+    ScoreUnit& unit = units_[at];
+    auto job = std::make_shared<ScoreJob>(std::move(unit.prefix), std::move(unit.continuations), o_.top);
+    job->source = std::move(unit.source);
     engine_.submit(job);
-    running_.push_back({at, std::move(job), std::vector<size_t>(work.texts.size(), 0)});
+    running_.push_back({at, std::move(job), std::vector<size_t>(unit.texts.size(), 0)});
   }
 
   void report(Running& r) {
-    const Work& work = works_[r.work];
-    for (size_t c = 0; c < work.texts.size(); ++c) {
-      const size_t text = work.texts[c];
+    const ScoreUnit& unit = units_[r.unit];
+    for (size_t c = 0; c < unit.texts.size(); ++c) {
+      const size_t text = unit.texts[c];
       const auto from = static_cast<size_t>(windows_[text][next_[text] - 1].from);
       for (size_t& at = r.reported[c]; at < r.job->scores(c).size(); ++at) {
         const Logprobs& score = r.job->scores(c)[at];
@@ -163,13 +163,13 @@ class Scoring {
     }
   }
 
-  // The job is done: the next window of its text, and the works that waited for its pages.
+  // The job is done: the next window of its text, and the units that waited for its pages.
   void finish(size_t at) {
     const Running done = std::move(running_[at]);
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(at));
-    const Work& work = works_[done.work];
-    const std::vector<size_t> texts = work.texts;
-    queue_.insert(queue_.begin(), work.waiting.begin(), work.waiting.end());
+    const ScoreUnit& unit = units_[done.unit];
+    const std::vector<size_t> texts = unit.texts;
+    queue_.insert(queue_.begin(), unit.waiting.begin(), unit.waiting.end());
     for (const size_t text : texts) {
       if (done.job->error) {
         errors_[text] = *done.job->error;
@@ -178,13 +178,13 @@ class Scoring {
       ++sums_[text].windows;
       if (next_[text] == windows_[text].size()) continue;
       const ScoreWindow& window = windows_[text][next_[text]++];
-      works_.push_back({{},
+      units_.push_back({{},
                         part(texts_[text]->tokens, window.begin, window.from),
                         {part(texts_[text]->tokens, window.from, window.end)},
                         {text},
                         {},
                         false});
-      queue_.push_front(works_.size() - 1);
+      queue_.push_front(units_.size() - 1);
     }
   }
 
@@ -196,7 +196,7 @@ class Scoring {
   std::vector<Loglikelihood> sums_;
   std::vector<std::vector<ScoreWindow>> windows_;
   std::vector<size_t> next_;  // the next window of each text
-  std::deque<Work> works_;
+  std::deque<ScoreUnit> units_;
   std::deque<size_t> queue_;
   std::vector<Running> running_;
   bool stopped_ = false;

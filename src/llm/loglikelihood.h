@@ -1,5 +1,5 @@
 // Log-likelihoods under a model: many texts in one batch, each of any length. Continuations of the same
-// context share it exactly; contexts that begin alike (few-shot examples) share it by pages.
+// context share its computation; contexts with a common prefix (few-shot examples) share cache pages.
 #pragma once
 #include <functional>
 #include <span>
@@ -27,7 +27,7 @@ struct LoglikelihoodOptions {
 };
 
 // One result per text, in order. The value of a text depends neither on the other texts nor on what is
-// shared. If on_token stops, texts have what was scored so far.
+// shared. If on_token returns false, the results cover the tokens scored so far.
 std::vector<Result<Loglikelihood>> loglikelihood(Engine& engine, const LanguageModel& language,
                                                  std::span<const ScoredText> texts,
                                                  const LoglikelihoodOptions& options = {});

@@ -8,9 +8,9 @@ namespace makar {
 namespace {
 
 constexpr size_t kMostPictures = 64;
-constexpr int64_t kPicturesTogether = 8;  // pictures in one forward pass
+constexpr int64_t kPicturesTogether = 8;  // images per forward pass
 
-// The text of the picture token, such as <image>.
+// The text of the image token, such as <image>.
 Result<std::string> picture_token(const LanguageModel& language) {
   const int64_t id = language.spec().pictures->token;
   if (language.has_tokenizer() && id < static_cast<int64_t>(language.tokenizer().vocab_size()))
@@ -23,7 +23,7 @@ Tensor slice_of(const Tensor& pixels, int64_t from) {
   return pixels.slice(from, std::min(from + kPicturesTogether, pixels.dim(0)));
 }
 
-// Rows of all pictures, computed in small groups.
+// Rows of all images, computed in small groups.
 template <class Rows>
 Tensor in_groups(const Tensor& pixels, const Rows& rows) {
   std::vector<float> all;
@@ -47,13 +47,13 @@ Result<Tensor> model_pixels(const LanguageModel& language, const Image& image, c
                     spec.architecture, p.channels);
   MAKAR_TRY(const Tensor pixels, (*language.image_processor())(image, name));
   if (pixels.dim(1) != p.image_height || pixels.dim(2) != p.image_width)
-    return error_at(name, "becomes {} x {} pixels by preprocessor_config.json, but the model takes {} x {}",
+    return error_at(name, "preprocessor_config.json makes it {} x {} pixels, but the model takes {} x {}",
                     pixels.dim(2), pixels.dim(1), p.image_width, p.image_height);
   return pixels.reshape({1, 3, p.image_height, p.image_width});
 }
 
 std::shared_ptr<Pictures> join_pictures(const LanguageModel& language, const std::vector<Tensor>& pixels) {
-  check(!pixels.empty(), "there is a picture");
+  check(!pixels.empty(), "join_pictures needs at least one image");
   const Shape& one = pixels[0].shape();
   Tensor all = Tensor::empty({static_cast<int64_t>(pixels.size()), one[1], one[2], one[3]});
   float* to = all.f32();

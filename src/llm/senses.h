@@ -23,7 +23,7 @@ class WordEncoder {
   // Fails if the model reads no text. `layers`: how many of the last ones are averaged; all if there are
   // fewer.
   static Result<WordEncoder> make(const LanguageModel& language, Device& device, int64_t layers = 4);
-  // Of length 1. Fails if the text is longer than the model reads and the word is in what is cut off.
+  // A vector of length 1. Fails if the word is in the truncated part of a text that is too long.
   Result<std::vector<float>> operator()(const WordInText& word) const;
 
  private:

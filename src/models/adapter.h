@@ -12,7 +12,7 @@ struct AdapterConfig {
   double alpha = 8;
   double dropout = 0;
   bool rslora = false, dora = false;
-  std::vector<std::string> targets;  // ends of module names as the base's files call them, e.g. "q_proj"
+  std::vector<std::string> targets;          // suffixes of module names in the base's files, e.g. "q_proj"
   std::vector<std::string> modules_to_save;  // trained in full, in addition to the adapter
   Json json;                                 // adapter_config.json as it was read
   float scale() const;                       // alpha / r, or alpha / sqrt(r)
@@ -31,7 +31,7 @@ class AdapterSet {
  public:
   AdapterSet(const LoadedModel& loaded, Device& device) : loaded_(loaded), device_(device) {}
   // Reads a folder; its adapter is not in use yet. Errors (kUnsupported): DoRA and modules_to_save, which
-  // need the model for themselves.
+  // cannot be combined with other adapters.
   Status load(const std::string& folder);
   // Makes every loaded adapter selectable per row, by its index.
   void offer();

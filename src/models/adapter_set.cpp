@@ -14,7 +14,7 @@ Status AdapterSet::load(const std::string& folder) {
   if (config.dora || !config.modules_to_save.empty())
     return error_of(
         Error::Kind::kUnsupported, folder,
-        "an adapter with {} is used alone and with weight 1; fold it into the base first (makar merge)",
+        "an adapter with {} must be used alone and with weight 1; merge it into the base first (makar merge)",
         config.dora ? "DoRA's magnitudes" : "modules_to_save");
   MAKAR_CHECK_OK(load_adapter(loaded_, folder, device_));
   std::vector<AdaptedLinear> adapted;

@@ -111,7 +111,7 @@ int64_t padded_time(const Batch& batch, const Tensors& in, const std::string& id
   return ids ? ids->dim(1) : batch.sequences[0].length;
 }
 
-// The rows of the decoder that pictures fill.
+// Finds the decoder rows of the image tokens, which the encoder's rows replace.
 Status place_pictures(const PictureSpec& p, Inputs& inputs, const std::string& place) {
   Batch& target = inputs.target;
   for (size_t i = 0; i < target.tokens.size(); ++i)
@@ -212,10 +212,11 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
     return out;
   }
   for (auto& [name, value] : model.outputs(ctx, hidden, batch)) {
-    const bool a_row_a_token = value.dim(0) == hidden.dim(0) && spec.head.kind != HeadKind::kSequenceClass &&
-                               spec.head.kind != HeadKind::kImageClass && name != "seq_relationship_logits" &&
-                               name != "pooler_output";
-    out[name] = a_row_a_token ? pad_rows(value, batch, time) : value.host();
+    const bool one_row_per_token = value.dim(0) == hidden.dim(0) &&
+                                   spec.head.kind != HeadKind::kSequenceClass &&
+                                   spec.head.kind != HeadKind::kImageClass &&
+                                   name != "seq_relationship_logits" && name != "pooler_output";
+    out[name] = one_row_per_token ? pad_rows(value, batch, time) : value.host();
   }
   if (spec.head.kind == HeadKind::kNone && !spec.decoder && !batch.tokens.empty())
     out["mean_pooled_normalized"] = mean_pooled(hidden, batch);

@@ -50,7 +50,7 @@ struct GgufSection {
   void (*derive)(const Gguf& file, Json& config) = nullptr;
   // Sets keys that `keys` cannot express when writing.
   void (*put)(const ModelSpec& spec, GgufFields& fields) = nullptr;
-  // What the architecture cannot represent of a model, "" if nothing.
+  // A property of the model that the architecture cannot represent, "" if there is none.
   std::string (*beyond)(const ModelSpec& spec) = nullptr;
 };
 
@@ -59,7 +59,7 @@ namespace gguf {
 // The attention whose rotary positions the keys describe: of a layer without a window where some have
 // positions, else of the first with positions.
 const AttentionSpec& rotary_attention(const ModelSpec& m);
-// Whether all layers slide but every `period`-th.
+// Whether all layers except every `period`-th have a sliding window.
 bool slides_with_period(const ModelSpec& m, int64_t period);
 
 // Values of a spec.

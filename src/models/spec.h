@@ -21,7 +21,7 @@ enum class HeadKind {
   kQuestion,       // start and end logits
   kImageClass,
   kImageClassTeacher,  // class and distillation heads, averaged (DeiT)
-  kContrastive,        // one vector per picture and per text, compared (CLIP)
+  kContrastive,        // one vector per image and per text, compared (CLIP)
 };
 
 // How a classifier gets one vector from a sequence.
@@ -49,7 +49,7 @@ struct HeadSpec {
   int64_t projection = 0;  // kContrastive: the width of a vector
 };
 
-// A decoder that reads pictures: rows of the encoder, projected, in the place of a token (LLaVA).
+// A decoder that reads images: projected rows of the encoder replace the image tokens (LLaVA).
 struct PictureSpec {
   int64_t token = -1;
   int64_t layer = -1;      // whose output is used, from the end
@@ -77,7 +77,7 @@ struct ModelSpec {
   // An encoder-decoder: the decoder attends to the rows of the encoder.
   bool crosses() const { return encoder && decoder && !pictures && head.kind != HeadKind::kContrastive; }
   bool reads_pictures() const { return encoder && encoder->embedding.patches.has_value(); }
-  // Rows of the encoder per picture; places of a picture in the prompt, if the decoder reads pictures.
+  // Rows of the encoder per image; picture_tokens(): image tokens in the prompt, if the decoder reads images.
   int64_t picture_rows() const {
     const PatchSpec& p = *encoder->embedding.patches;
     return (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);

@@ -56,7 +56,7 @@ kernels::CacheLayer layer_of(Context& ctx, const CachedKeys& cache, const Attent
 // The gradients of q, k and v then follow from `out` and `lse` as without sinks.
 struct Sunk {
   Tensor out, lse;
-  Tensor kept;  // [tokens, heads]: what the keys have of the denominator
+  Tensor kept;  // [tokens, heads]: the keys' share of the denominator
 };
 Sunk apply_sinks(Context& ctx, const Tensor& out, const Tensor& lse, const Tensor& sinks) {
   Context plain{ctx.device};

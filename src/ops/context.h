@@ -11,7 +11,7 @@ namespace makar {
 // Observes the input x [rows, in] of every weight matrix w [out, in].
 struct LinearObserver {
   virtual ~LinearObserver() = default;
-  virtual void see(const Tensor& w, const Tensor& x) = 0;
+  virtual void observe(const Tensor& w, const Tensor& x) = 0;
 };
 
 // Recorded gradients hold a copy of the context, so it may end before the backward pass. The device and the

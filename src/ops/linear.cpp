@@ -48,7 +48,7 @@ void input_gradient(Device& device, int64_t m, const float* dy, const Tensor& w,
 
 Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
               const kernels::PackedWeight* packed) {
-  if (ctx.observer) ctx.observer->see(w, x);
+  if (ctx.observer) ctx.observer->observe(w, x);
   if (computes_bf16(ctx)) {
     check(!b.defined() || !w.defined() || b.count() == w.dim(0), "linear: the bias has another width");
     if (!packed && (w.dtype() == DType::kF32 || w.dtype() == DType::kBF16)) {

@@ -103,8 +103,8 @@ Tensor rope(Context& ctx, const Tensor& x, int64_t heads, const RopeOptions& opt
   check(table.cos.dim(0) == rows && table.cos.dim(1) == half && width % heads == 0 &&
             options.rotary <= width / heads,
         "rope: shapes disagree");
-  const auto turn = [=, rotary = options.rotary, interleaved = options.interleaved](
-                        const Context& c, const Tensor& from, const Tensor& to, float sign) {
+  const auto rotate = [=, rotary = options.rotary, interleaved = options.interleaved](
+                          const Context& c, const Tensor& from, const Tensor& to, float sign) {
     if (from.dtype() == DType::kBF16)
       c.device.rope_bf16({c.bf16(from), c.f32(table.cos), c.f32(table.sin), c.bf16(to), rows, heads,
                           width / heads, rotary, interleaved, sign});
@@ -113,11 +113,11 @@ Tensor rope(Context& ctx, const Tensor& x, int64_t heads, const RopeOptions& opt
                      rotary, interleaved, sign});
   };
   Tensor y = ctx.empty(x.shape(), x.dtype());
-  turn(ctx, x, y, 1.0f);
+  rotate(ctx, x, y, 1.0f);
   if (ctx.needs(x))
-    ctx.tape->record(y, [ctx, to = Key(x), turn](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), rotate](const Tensor& dy) {
       Tensor dx = ctx.empty(to.shape, to.type);
-      turn(ctx, dy, dx, -1.0f);
+      rotate(ctx, dy, dx, -1.0f);
       ctx.tape->pass(to, dx);
     });
   return y;

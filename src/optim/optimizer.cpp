@@ -93,8 +93,8 @@ Status Optimizer::restore(const std::map<std::string, Tensor>& state) {
       const auto it = state.find(name + "." + slot.name);
       if (it == state.end())
         return error_at(name + "." + slot.name,
-                        "optimiser '{}' needs this tensor, which is not in the checkpoint; was it written by "
-                        "another optimiser?",
+                        "optimizer '{}' needs this tensor, which is not in the checkpoint; was it written by "
+                        "a different optimizer?",
                         e.rule->names[0]);
       if (it->second.dtype() != DType::kF32 || !(it->second.shape() == slot.shape))
         return error_at(it->first, "expected f32 {}, found {} {}", slot.shape.text(),

@@ -12,8 +12,8 @@ namespace makar {
 //     items), and the mean of each scale.
 Json study_report(const Study& study, const std::vector<Rating>& ratings);
 
-// Lines {"prompt", "chosen", "rejected", "margin"}: pairs of answers of which more raters prefer the first,
-// and corrections before what they correct. margin: the share of the raters' majority, 0 to 1.
+// Lines {"prompt", "chosen", "rejected", "margin"}: pairs of answers, the first preferred by more raters, and
+// corrections with the answers they correct. margin: the share of the raters' majority, 0 to 1.
 std::string preference_lines(const Study& study, const std::vector<Rating>& ratings);
 
 // Lines {"prompt", "completion", "ratings"}: every answer rated on scales, with the mean of each scale from 0

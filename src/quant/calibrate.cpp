@@ -22,11 +22,11 @@ struct Mean {
 
 class InputCollector : public LinearObserver {
  public:
-  // Sees the inputs of these tensors; of all if there are none.
+  // Collects the inputs of these tensors; of all if `only` is empty.
   InputCollector(Device& device, bool gram, std::set<uint64_t> only = {})
       : device_(device), gram_(gram), only_(std::move(only)) {}
 
-  void see(const Tensor& w, const Tensor& x) override {
+  void observe(const Tensor& w, const Tensor& x) override {
     if (!only_.empty() && !only_.contains(w.id())) return;
     // Query, key and value (or gate and up) share one input: it is counted once.
     const uint64_t id = x.id();

@@ -126,7 +126,7 @@ Status check_kept(const StackSpec& s, const Reduction& kept, const std::string& 
   return Done{};
 }
 
-// Whether the family read from the config what was meant.
+// Whether the spec read back from the new config has the reduced sizes.
 bool expressed(const StackSpec& made, const StackSpec& before, const Reduction& kept) {
   if (made.layers() != static_cast<int64_t>(kept.layers.size()) || made.width != before.width) return false;
   for (size_t i = 0; i < kept.layers.size(); ++i) {

@@ -76,8 +76,8 @@ std::optional<HttpResponse> Access::preflight(const HttpRequest& head) const {
     return std::nullopt;
   headers.emplace_back("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE");
   // Safe to echo: the parser rejects header values that contain line breaks.
-  const std::string asked = head.header("access-control-request-headers");
-  if (!asked.empty()) headers.emplace_back("access-control-allow-headers", asked);
+  const std::string requested = head.header("access-control-request-headers");
+  if (!requested.empty()) headers.emplace_back("access-control-allow-headers", requested);
   headers.emplace_back("access-control-max-age", "600");
   return HttpResponse{200, "", "text/plain", std::move(headers)};
 }

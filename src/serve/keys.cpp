@@ -31,7 +31,7 @@ Status KeyRing::add(const std::string& key, const std::string& name, bool admin,
   if (keys_.size() >= kMostKeys) return error_at(place, "more than {} keys", kMostKeys);
   const std::string digest = sha256_of(key);
   for (const Key& known : keys_)
-    if (known.digest == digest) return error_at(place, "this key is there already, as {}", known.name);
+    if (known.digest == digest) return error_at(place, "this key is already listed, as {}", known.name);
   keys_.push_back({digest, name.empty() ? "key-" + digest.substr(0, 8) : name, admin});
   return Done{};
 }

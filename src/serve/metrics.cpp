@@ -76,19 +76,19 @@ std::string ServeMetrics::text(const EngineState& engine, int64_t inside,
         fmt::format("# HELP makar:{0} {2}\n# TYPE makar:{0} {1}\nmakar:{0} {3}\n", name, kind, help, value);
   };
   one("num_requests_inside", "gauge", "Requests admitted and not yet answered.", inside);
-  one("num_requests_running", "gauge", "Prompts in the engine.", engine.tasks);
-  one("prompt_tokens_total", "counter", "Tokens of prompts.", prompt_tokens_);
-  one("generation_tokens_total", "counter", "Tokens written.", written_tokens_);
-  one("engine_steps_total", "counter", "Forwards of the engine.", engine.steps);
-  one("engine_rows_total", "counter", "Rows of all forwards.", engine.rows);
-  one("prefix_cache_tokens_total", "counter", "Tokens found in the cache of prefixes.", engine.reused);
+  one("num_requests_running", "gauge", "Requests in the engine.", engine.tasks);
+  one("prompt_tokens_total", "counter", "Prompt tokens.", prompt_tokens_);
+  one("generation_tokens_total", "counter", "Generated tokens.", written_tokens_);
+  one("engine_steps_total", "counter", "Forward passes of the engine.", engine.steps);
+  one("engine_rows_total", "counter", "Rows of all forward passes.", engine.rows);
+  one("prefix_cache_tokens_total", "counter", "Prompt tokens found in the prefix cache.", engine.reused);
   one("num_preemptions_total", "counter", "Sequences preempted because the cache had no free page.",
       engine.preempted);
-  one("kv_cache_pages", "gauge", "Pages of keys and values in use.", engine.pages);
-  one("kv_cache_pages_max", "gauge", "Pages there may be; 0 for no bound.", engine.max_pages);
-  one("prefix_cache_pages", "gauge", "Pages kept for prompts that begin alike.", engine.prefix_pages);
+  one("kv_cache_pages", "gauge", "Pages of the key/value cache in use.", engine.pages);
+  one("kv_cache_pages_max", "gauge", "Maximum number of pages; 0 for no limit.", engine.max_pages);
+  one("prefix_cache_pages", "gauge", "Pages kept for shared prompt prefixes.", engine.prefix_pages);
   if (prices_) {
-    out += "# HELP makar:cost_total Money by caller.\n# TYPE makar:cost_total counter\n";
+    out += "# HELP makar:cost_total Cost by caller.\n# TYPE makar:cost_total counter\n";
     for (const auto& [name, cost] : costs_)
       if (!caller || name == *caller)
         out += fmt::format("makar:cost_total{{caller=\"{}\",currency=\"{}\"}} {}\n", label_text(name),

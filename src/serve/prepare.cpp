@@ -57,7 +57,7 @@ Result<std::vector<int64_t>> encode_conversation(GenerationRequest& request, con
       request.tool_choice.kind != ToolChoice::Kind::kNone &&
       language.chat_template()->source().find("tools") == std::string::npos)
     return error_of(Error::Kind::kUnsupported, "tools",
-                    "the chat template of this model has no place for tools; leave them out, or start the "
+                    "the chat template of this model does not support tools; omit them, or start the "
                     "server with a --chat-template that renders them");
   request.options.pictures = nullptr;
   if (const auto kept = pictures_of(request.chat->messages, pixels); !kept.empty())

@@ -25,7 +25,7 @@ struct ServeOptions {
   std::shared_ptr<const OutputFilter> filter;  // of answers; null: none
   LogSink log;
   int64_t request_memory = int64_t{1} << 30;  // bytes of all requests in flight: JSON, prompts, answers
-  std::vector<std::shared_ptr<ServedCollection>> collections;  // answered from by the first model
+  std::vector<std::shared_ptr<ServedCollection>> collections;  // the first model answers from them
   std::optional<PriceTable> prices;
   std::function<double()> work_seconds;  // of all engines so far; required with prices; takes no lock
   FileStore* files = nullptr;            // null: file and batch routes are disabled; `no_files` is the reason

@@ -60,7 +60,7 @@ class AddedVocabulary {
   std::vector<bool> special_;
 };
 
-// Makes those tokens text again of which `is_text` is true, and joins neighbours that are text.
+// Turns tokens for which `is_text` is true back into text, and joins neighbours that are text.
 template <class IsText>
 void join_text(std::vector<AddedVocabulary::TextOrToken>& parts, IsText is_text) {
   std::vector<AddedVocabulary::TextOrToken> out;

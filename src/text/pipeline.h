@@ -59,7 +59,7 @@ struct Tokenizer::Impl {
   // Appends the tokens of a text, without those of the post-processor.
   Status run(std::string_view text, const EncodeOptions& options, TokenSink sink) const;
   // The same for valid text that is already split into control tokens and text. An added token found in the
-  // text after normalization stays text where `is_text` says so of its bytes.
+  // text after normalization stays text if `is_text` returns true for its bytes.
   using IsText = std::function<bool(const AddedToken& token, Span bytes)>;
   Status run_parts(std::string_view text, const std::vector<AddedVocabulary::TextOrToken>& parts,
                    const EncodeOptions& options, TokenSink sink, const IsText& is_text) const;

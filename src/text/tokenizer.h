@@ -64,7 +64,7 @@ struct EncodeOptions {
   bool add_special = false;  // apply the post-processor's template: [CLS] ... [SEP]
   bool offsets = true;       // false saves time and leaves Encoding::offsets empty
   std::optional<Truncation> truncation;
-  bool overflow = false;  // keep what truncation cuts off, in Encoding::overflow
+  bool overflow = false;  // keep truncated tokens, in Encoding::overflow
   std::optional<Padding> padding;
   uint64_t dropout_seed = 0;   // seed of BPE dropout, if the file enables it
   bool fast_paths = true;      // false runs the whole pipeline stage by stage; the result is the same
@@ -129,7 +129,7 @@ class Tokenizer {
 // Converts byte offsets to code-point offsets of the same text.
 std::vector<Span> code_point_offsets(std::string_view text, const std::vector<Span>& offsets);
 
-// Decodes a stream of ids; text comes out as soon as its characters are complete. `context` holds the ids
+// Decodes a stream of ids; text is returned as soon as its characters are complete. `context` holds the ids
 // before the stream: decoders that treat the start of a text differently (SentencePiece drops its first
 // space) then continue that text. Its own text is not returned.
 class StreamDecoder {

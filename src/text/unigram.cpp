@@ -151,7 +151,8 @@ Result<std::unique_ptr<const TokenModel>> Unigram::from_json(const Json& json) {
   std::unique_ptr<Unigram> model(new Unigram());
   MAKAR_TRY(const Json* list, list_field(json, "vocab"));
   if (list->size() > Vocabulary::kMaxId)
-    return error_of(Error::Kind::kLimit, "vocab", "has {} tokens, too many", list->size());
+    return error_of(Error::Kind::kLimit, "vocab", "has {} tokens; the limit is {}", list->size(),
+                    Vocabulary::kMaxId);
   double lowest = 0;
   for (size_t id = 0; id < list->size(); ++id) {
     const Json& one = (*list)[id];

@@ -21,7 +21,8 @@ Result<AnswerPair> encode_pair(const ConversationEncoder& encoder, const Prefere
   MAKAR_TRY(LearntTokens chosen, encode_answer(encoder, record.prompt, record.chosen));
   MAKAR_TRY(LearntTokens rejected, encode_answer(encoder, record.prompt, record.rejected));
   if (chosen.ids == rejected.ids)
-    return error_at("", "'chosen' and 'rejected' are the same tokens; if they are cut, raise --sequence-len");
+    return error_at(
+        "", "'chosen' and 'rejected' are the same tokens; if they are truncated, raise --sequence-len");
   return AnswerPair{std::move(chosen.ids), std::move(rejected.ids), std::move(chosen.learnt),
                     std::move(rejected.learnt)};
 }

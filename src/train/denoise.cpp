@@ -142,7 +142,7 @@ Result<NoiseKind> DenoiseTask::noise_of(const ModelSpec& spec, const SpecialIds&
     return NoiseKind::kMasked;
   }
   if (!spec.encoder || !spec.decoder)
-    return error_of(Error::Kind::kUnsupported, "pretrain", "a {} is not trained on hidden text",
+    return error_of(Error::Kind::kUnsupported, "pretrain", "a {} is not trained by denoising",
                     spec.architecture);
   if (s.eos < 0) return missing("</s>");
   if (!s.sentinels.empty()) return NoiseKind::kSpans;
@@ -277,25 +277,26 @@ uint64_t DenoiseTask::batches_per_epoch() const {
 }
 
 uint64_t DenoiseTask::validation_batches() const {
-  const int64_t a_batch = (o_.context - 3) * o_.batch;
+  const int64_t batch_tokens = (o_.context - 3) * o_.batch;
   uint64_t n = 0;
   for (const TokenStore& v : validation_)
-    n += static_cast<uint64_t>((std::min(v.tokens(), o_.validation_tokens) + a_batch - 1) / a_batch);
+    n +=
+        static_cast<uint64_t>((std::min(v.tokens(), o_.validation_tokens) + batch_tokens - 1) / batch_tokens);
   return n;
 }
 
 DenoiseTask::Pieces DenoiseTask::validation_pieces(uint64_t index) const {
-  const int64_t text = o_.context - 3, a_batch = text * o_.batch;
+  const int64_t text = o_.context - 3, batch_tokens = text * o_.batch;
   Pieces pieces;
   for (const TokenStore& v : validation_) {
     const int64_t all = std::min(v.tokens(), o_.validation_tokens);
-    const auto mine = static_cast<uint64_t>((all + a_batch - 1) / a_batch);
-    if (index >= mine) {
-      index -= mine;
+    const auto batches = static_cast<uint64_t>((all + batch_tokens - 1) / batch_tokens);
+    if (index >= batches) {
+      index -= batches;
       continue;
     }
     for (int64_t w = 0; w < o_.batch; ++w) {
-      const int64_t begin = static_cast<int64_t>(index) * a_batch + w * text;
+      const int64_t begin = static_cast<int64_t>(index) * batch_tokens + w * text;
       if (begin >= all) break;
       for (const TokenRange& r : v.cut(begin, std::min(begin + text, all)))
         if (r.size() >= 4) pieces.push_back(v.read(r));

@@ -79,8 +79,8 @@ Status DistillTask::check(const Model& student, const Model& teacher, const Dist
     return error_of(Error::Kind::kUnsupported, "teacher", "a {} cannot teach a {}", t.architecture,
                     s.architecture);
   if (s.head.kind != HeadKind::kCausalLm && s.head.kind != HeadKind::kMaskedLm)
-    return error_of(Error::Kind::kUnsupported, "teacher", "a {} predicts no tokens; distillation needs it",
-                    t.architecture);
+    return error_of(Error::Kind::kUnsupported, "teacher",
+                    "a {} does not predict tokens, which distillation needs", t.architecture);
   if (s.vocab != t.vocab)
     return error_at("teacher", "the teacher has a vocabulary of {}, the student of {}; they must be the same",
                     t.vocab, s.vocab);

@@ -20,7 +20,7 @@ Tensor constant(Context& ctx, const Shape& shape, const std::vector<float>& valu
   return Tensor::from(shape, std::span<const float>(values)).to(ctx.device.memory());
 }
 
-// 1 where the row of a sequence sees the column, else 0: [length, length].
+// 1 where the row of a sequence attends to the column, else 0: [length, length].
 std::vector<float> visible(const AttentionSpec& spec, int64_t length) {
   std::vector<float> out(static_cast<size_t>(length * length), 0.0f);
   for (int64_t i = 0; i < length; ++i)
@@ -105,11 +105,12 @@ Tensor PredictionLoss::operator()(Context& ctx, const Tensor& student_rows,
     const auto from = static_cast<int64_t>(at);
     const auto body = [self = *this, rows = teacher_rows.slice(from, from + sizes[i])](
                           Context& c, const std::vector<Tensor>& in) {
-      const float colder = 1.0f / self.temperature;
+      const float inverse_temperature = 1.0f / self.temperature;
       Context plain{c.device};
-      const Tensor p =
-          ops::log_softmax(plain, ops::scale(plain, self.teacher.lm_logits(plain, rows), colder));
-      const Tensor q = ops::log_softmax(c, ops::scale(c, self.student.lm_logits(c, in[0]), colder));
+      const Tensor p = ops::log_softmax(
+          plain, ops::scale(plain, self.teacher.lm_logits(plain, rows), inverse_temperature));
+      const Tensor q =
+          ops::log_softmax(c, ops::scale(c, self.student.lm_logits(c, in[0]), inverse_temperature));
       return teacher_divergence(c, q, p, self.loss, self.beta);
     };
     const Tensor mean =

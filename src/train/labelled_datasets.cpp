@@ -37,7 +37,7 @@ Result<LabelledData> open_labelled(const DatasetOptions& options, const Tokenize
               read_labelled(held.data(), tokenizer, reading, data.names, data.groups));
     say_read(options, held.path, validation);
     if (validation.kind != data.kind)
-      return error_at(held.path, "holds another kind of labels than the training data");
+      return error_at(held.path, "has a different kind of labels than the training data");
     data.validation = validation.train;
   }
   Sha256 sum;

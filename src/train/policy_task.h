@@ -22,7 +22,7 @@ struct PolicyOptions {
   int64_t iterations = 1;                   // number of passes over the answers of a rollout
   int64_t max_new_tokens = 64;
   std::vector<int64_t> stop;
-  double missing_eos_penalty = 0;  // subtracted from the reward of an answer that is cut at the length limit
+  double missing_eos_penalty = 0;  // subtracted from the reward of an answer truncated at the length limit
   bool mask_truncated = false;     // such answers have no loss
   uint64_t seed = 0;
 

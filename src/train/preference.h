@@ -53,8 +53,8 @@ Advantages generalised_advantages(const Tensor& rewards, const Tensor& values,
 // (x - mean) / deviation over all tokens, with the population standard deviation. With `keep_mean`, the mean
 // is added again.
 Tensor whiten(const Tensor& x, bool keep_mean = false);
-// By what a group-relative advantage is divided: the deviation of its group (GRPO; Shao et al., 2024), that
-// of all rewards, or nothing (Dr. GRPO; Liu et al., 2025).
+// The divisor of a group-relative advantage: the deviation of its group (GRPO; Shao et al., 2024), that of
+// all rewards, or none (Dr. GRPO; Liu et al., 2025).
 enum class AdvantageScale { kGroup, kBatch, kNone };
 // (reward - mean) / (deviation + 1e-4) within each group of consecutive rewards, with the sample standard
 // deviation.

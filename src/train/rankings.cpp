@@ -47,10 +47,11 @@ Result<RankedAnswers> encode_ranking(const ConversationEncoder& encoder, const R
   for (size_t i = 0; i < out.ids.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (out.ids[i] == out.ids[j] && out.ranks[i] != out.ranks[j])
-        return error_at("",
-                        "answers {} and {} have different ranks but the same tokens; if they are cut, raise "
-                        "--sequence-len",
-                        j, i);
+        return error_at(
+            "",
+            "answers {} and {} have different ranks but the same tokens; if they are truncated, raise "
+            "--sequence-len",
+            j, i);
   return out;
 }
 

@@ -8,7 +8,7 @@
 
 namespace makar {
 
-// A sampled answer and what it answers.
+// A sampled answer with its prompt.
 struct JudgedAnswer {
   const Json& record;    // the dataset's record of the prompt
   const Json& prompt;    // its turns

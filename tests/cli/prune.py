@@ -93,7 +93,7 @@ def main():
         refused("needs a sample text", "prune", base, folder / "no")
         refused("did you mean 'wanda'", "prune", base, folder / "no", "--method", "wnda")
         refused("such as 2:4", "prune", base, folder / "no", "--pattern", "4:4", *words)
-        refused("another run", "prune", base, folder / "no", "--layers", 2, "--pattern", "2:4")
+        refused("run makar prune again", "prune", base, folder / "no", "--layers", 2, "--pattern", "2:4")
         refused("above 0 and below 1", "prune", base, folder / "no", "--sparsity", 1, *words)
         refused("the model's 4", "prune", base, folder / "no", "--layers", 9)
         refused("holds a model", "prune", base, small, "--layers", 2)

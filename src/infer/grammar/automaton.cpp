@@ -173,7 +173,7 @@ Result<Automaton> compile(const RuleSet& rules, const Limits& limits, WorkBudget
   if (!can_end(nodes, true)[at(start)])
     return error_at("grammar",
                     "no text satisfies rule '{}'; each path through it never ends or needs a "
-                    "character that is none",
+                    "character from an empty set",
                     rules.names[0]);
   drop_dead_ends(nodes);
   if (const int32_t node = find_left_recursion(nodes); node >= 0) {

@@ -55,7 +55,7 @@ class Machine {
   // Set when a limit was exceeded: every state is dead from then on.
   bool over() const { return over_; }
   size_t steps() const { return steps_; }
-  // Charges work done with its states elsewhere.
+  // Counts steps of work that callers do with the states.
   void count(size_t steps) {
     steps_ += steps;
     if (steps_ > most_steps_) over_ = true;

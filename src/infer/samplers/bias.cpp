@@ -11,9 +11,9 @@ void logit_bias(std::span<float> logits, const DrawContext& draw) {
       logits[static_cast<size_t>(id)] += static_cast<float>(bias);
 }
 
-void bar_late(std::span<float> logits, const DrawContext& draw) {
-  if (static_cast<int64_t>(draw.tokens.size()) >= draw.options.late_from) return;
-  for (const int64_t id : draw.options.late)
+void mask_until_length(std::span<float> logits, const DrawContext& draw) {
+  if (static_cast<int64_t>(draw.tokens.size()) >= draw.options.min_length) return;
+  for (const int64_t id : draw.options.masked)
     if (id >= 0 && static_cast<size_t>(id) < logits.size())
       logits[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
 }

@@ -59,7 +59,7 @@ void repetition_penalty(std::span<float> logits, const DrawContext& draw);
 void presence_and_frequency(std::span<float> logits, const DrawContext& draw);
 void dry(std::span<float> logits, const DrawContext& draw);
 void no_repeat_ngram(std::span<float> logits, const DrawContext& draw);
-void bar_late(std::span<float> logits, const DrawContext& draw);
+void mask_until_length(std::span<float> logits, const DrawContext& draw);
 
 void top_k(Candidates& c, const DrawContext& draw);
 void temperature(Candidates& c, const DrawContext& draw);

@@ -1,4 +1,4 @@
-// CLIP (Radford et al., 2021): a tower for pictures and one for texts, compared by their projected vectors.
+// CLIP (Radford et al., 2021): a tower for images and one for texts, compared by their projected vectors.
 #include "models/families/pages.h"
 
 namespace makar {

@@ -20,7 +20,7 @@ Result<ModelSpec> read_deberta_v2(const Config& config) {
   r.require(p.buckets < 1 || (p.buckets >= 4 && p.max_distance > p.buckets / 2 + 1), "position_buckets",
             "needs at least 4 buckets and more positions than half of them");
   p.norm = r.text_or("norm_rel_ebd", "none").find("layer_norm") != std::string::npos;
-  // A list in newer configs, a text with bars in older ones.
+  // A list in newer configs, a string separated by "|" in older ones.
   std::string kinds;
   const auto list = config.json().find("pos_att_type");
   if (list != config.json().end() && list->is_array())

@@ -1,12 +1,12 @@
 // DeepSeek V2 and V3 (DeepSeek-AI, 2024): keys and values through a low-rank latent, a mixture of experts
-// chosen from groups after the first layers, experts for all tokens. V3 routes with sigmoids and a correction
-// for the choice.
+// chosen from groups after the first layers, shared experts for all tokens. V3 routes with sigmoids and a
+// correction bias for the choice of experts.
 #include "models/families/pages.h"
 
 namespace makar {
 namespace {
 
-void read_attention(Reader& r, const Config& config, AttentionSpec& a, bool third) {
+void read_attention(Reader& r, const Config& config, AttentionSpec& a, bool v3) {
   const int64_t plain = r.integer_or("qk_nope_head_dim", 128, 1, 65536);
   LatentSpec l;
   const bool direct = config.json().contains("q_lora_rank") && config.json()["q_lora_rank"].is_null();
@@ -17,7 +17,7 @@ void read_attention(Reader& r, const Config& config, AttentionSpec& a, bool thir
   a.head_dim = plain + a.rope->rotary;
   r.require(l.value_dim <= a.head_dim, "v_head_dim", "must be at most qk_nope_head_dim + qk_rope_head_dim");
   a.latent = l;
-  a.rope->interleaved = !third || r.flag_or("rope_interleave", true);
+  a.rope->interleaved = !v3 || r.flag_or("rope_interleave", true);
   a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
   if (a.rope->scaling == ops::RopeScaling::kYarn && a.rope->mscale_all > 0 && a.rope->factor > 1) {
     const double m = 0.1 * a.rope->mscale_all * std::log(a.rope->factor) + 1.0;
@@ -25,17 +25,17 @@ void read_attention(Reader& r, const Config& config, AttentionSpec& a, bool thir
   }
 }
 
-FeedForwardSpec read_experts(Reader& r, FeedForwardSpec f, bool third) {
-  f = third ? r.experts(f, "n_routed_experts", 256, 8) : r.experts(f, "n_routed_experts", 64, 6);
-  f.width = r.width_or("moe_intermediate_size", third ? 2048 : 1407);
-  f.shared_width = f.width * r.integer_or("n_shared_experts", third ? 1 : 2, 0, 4096);
-  f.normalized = r.flag_or("norm_topk_prob", third);
-  f.routed_scale = r.number_or("routed_scaling_factor", third ? 2.5 : 1.0, 1e-6, 1e6);
-  f.sigmoid_router = third;
+FeedForwardSpec read_experts(Reader& r, FeedForwardSpec f, bool v3) {
+  f = v3 ? r.experts(f, "n_routed_experts", 256, 8) : r.experts(f, "n_routed_experts", 64, 6);
+  f.width = r.width_or("moe_intermediate_size", v3 ? 2048 : 1407);
+  f.shared_width = f.width * r.integer_or("n_shared_experts", v3 ? 1 : 2, 0, 4096);
+  f.normalized = r.flag_or("norm_topk_prob", v3);
+  f.routed_scale = r.number_or("routed_scaling_factor", v3 ? 2.5 : 1.0, 1e-6, 1e6);
+  f.sigmoid_router = v3;
   f.bias = false;
-  if (third || r.text_or("topk_method", "greedy") == "group_limited_greedy") {
-    f.expert_groups = r.integer_or("n_group", third ? 8 : 1, 1, f.experts);
-    f.groups_per_token = r.integer_or("topk_group", third ? 4 : 1, 1, f.expert_groups);
+  if (v3 || r.text_or("topk_method", "greedy") == "group_limited_greedy") {
+    f.expert_groups = r.integer_or("n_group", v3 ? 8 : 1, 1, f.experts);
+    f.groups_per_token = r.integer_or("topk_group", v3 ? 4 : 1, 1, f.expert_groups);
   }
   r.require(f.experts % f.expert_groups == 0, "n_group", "must divide n_routed_experts");
   r.require(f.experts_per_token <= f.experts / f.expert_groups * f.groups_per_token, "num_experts_per_tok",
@@ -43,27 +43,27 @@ FeedForwardSpec read_experts(Reader& r, FeedForwardSpec f, bool third) {
   return f;
 }
 
-ModelSpec read_deepseek(Reader& r, const Config& config, const char* family, const char* model, bool third) {
+ModelSpec read_deepseek(Reader& r, const Config& config, const char* family, const char* model, bool v3) {
   LlamaDefaults d;
-  d.max_positions = third ? 4096 : 2048;
+  d.max_positions = v3 ? 4096 : 2048;
   d.head_dim = r.integer_or("qk_rope_head_dim", 64, 2, 65536);
   ModelSpec m = read_llama_like(r, family, model, d);
-  const int64_t dense = r.integer_or("first_k_dense_replace", third ? 3 : 0, 0, 4096);
+  const int64_t dense = r.integer_or("first_k_dense_replace", v3 ? 3 : 0, 0, 4096);
   const int64_t step = r.integer_or("moe_layer_freq", 1, 1, 4096);
   for (int64_t i = 0; i < m.decoder->layers(); ++i) {
     BlockSpec& b = m.decoder->blocks[static_cast<size_t>(i)];
-    read_attention(r, config, b.attention, third);
-    if (i >= dense && i % step == 0) b.feed_forward = read_experts(r, b.feed_forward, third);
+    read_attention(r, config, b.attention, v3);
+    if (i >= dense && i % step == 0) b.feed_forward = read_experts(r, b.feed_forward, v3);
   }
   return m;
 }
 
-Result<ModelSpec> read2(const Config& config) {
+Result<ModelSpec> read_v2(const Config& config) {
   Reader r(config);
   return r.finish(read_deepseek(r, config, "deepseek_v2", "DeepseekV2", false));
 }
 
-Result<ModelSpec> read3(const Config& config) {
+Result<ModelSpec> read_v3(const Config& config) {
   Reader r(config);
   return r.finish(read_deepseek(r, config, "deepseek_v3", "DeepseekV3", true));
 }
@@ -93,7 +93,7 @@ std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
   return with_names(with_names(llama_names(spec), fused_expert_names()), attention_names(spec));
 }
 
-// Files of V3 have one more layer, for predicting two tokens at once.
+// Files of V3 have one more layer, for multi-token prediction.
 std::vector<std::string> ignored() {
   std::vector<std::string> out = llama_ignored();
   out.push_back("model.layers.61.");
@@ -104,14 +104,14 @@ std::vector<std::string> ignored() {
 
 const Family kDeepseekV2 = {.type = "deepseek_v2",
                             .prefix = "model.",
-                            .read = read2,
+                            .read = read_v2,
                             .names = names,
                             .names_in_memory = names_in_memory,
                             .ignored = llama_ignored(),
                             .gguf = &deepseek_gguf(false)};
 const Family kDeepseekV3 = {.type = "deepseek_v3",
                             .prefix = "model.",
-                            .read = read3,
+                            .read = read_v3,
                             .names = names,
                             .names_in_memory = names_in_memory,
                             .ignored = ignored(),

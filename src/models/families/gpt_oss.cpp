@@ -27,7 +27,7 @@ std::vector<NameRule> gpt_oss_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", expert = ours + "ffn.experts.{e}.",
                     theirs = "model.layers.{}.", experts = theirs + "mlp.experts.";
   const int64_t width = spec.decoder->first().feed_forward.width;
-  // Gate and up take turns; matrices are stored [experts, in, out].
+  // Gate and up are interleaved; matrices are stored [experts, in, out].
   return with_names(llama_names(spec),
                     {{ours + "attn.sinks", theirs + "self_attn.sinks"},
                      {ours + "ffn.router", theirs + "mlp.router"},

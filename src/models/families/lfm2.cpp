@@ -25,7 +25,7 @@ Result<ModelSpec> read_lfm2(const Config& config) {
   m.head.tied = r.flag_or({"tie_word_embeddings", "tie_embedding"}, true);
   const auto types = r.texts_or("layer_types");
   const auto attends = r.integers_or("full_attn_idxs", 0, 1023);
-  r.require(types.empty() || types.size() == s.blocks.size(), "layer_types", "has another number of layers");
+  r.require(types.empty() || types.size() == s.blocks.size(), "layer_types", "needs one entry per layer");
   const int64_t width = lfm2_width(r);
   MixerSpec conv;
   conv.kind = MixerSpec::Kind::kShortConv;

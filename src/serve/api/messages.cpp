@@ -54,7 +54,7 @@ Result<std::string> read_content(const Json& content, const std::string& place) 
   return out;
 }
 
-// Text and picture parts, for a chat template that places pictures.
+// Text and image parts, for a chat template that supports images.
 static Result<Json> read_parts(const Json& content, const std::string& place,
                                std::vector<RequestPicture>& pictures) {
   Json out = Json::array();
@@ -123,7 +123,7 @@ Result<Json> read_tools(const Json& body, ToolChoice& choice) {
     const Json& given = body["tools"];
     if (!given.is_array()) return error_at("tools", "expected a list, found {}", kind_of(given));
     if (given.size() > kMostTools)
-      return error_at("tools", "has {}; the limit is {}", given.size(), kMostTools);
+      return error_at("tools", "has {} tools; the limit is {}", given.size(), kMostTools);
     for (size_t i = 0; i < given.size(); ++i) {
       const std::string where = fmt::format("tools[{}]", i);
       if (!given[i].is_object() || !given[i].contains("function") || !given[i]["function"].is_object())

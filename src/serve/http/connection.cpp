@@ -36,7 +36,7 @@ void HttpConnection::start() {
     if (self->phase_ == Phase::kClosed) return;
     if (code) return self->close();
     self->guarded([&] {
-      if (!self->turned_away_) return self->next_request();
+      if (!self->rejected_) return self->next_request();
       self->refuse(self->shared_->handler.broken(503, "too many connections; try again later"));
       self->read();
     });
@@ -152,7 +152,7 @@ void HttpConnection::parse_body() {
 // Responds with an error to an unparsable request and closes the connection.
 void HttpConnection::fail(Code code) {
   if (code == http::error::header_limit)
-    return refuse(shared_->handler.broken(431, "the headers are longer than the server takes"));
+    return refuse(shared_->handler.broken(431, "the headers exceed the server's limit"));
   if (code == http::error::body_limit)
     return refuse(shared_->handler.broken(413, fmt::format("the body is longer than {} bytes", body_limit_)));
   refuse(shared_->handler.broken(400, "not a valid HTTP/1.1 request: " + code.message()));

@@ -32,7 +32,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   ~HttpConnection();
 
   void start();
-  void turn_away() { turned_away_ = true; }  // before start(): at the connection limit
+  void reject() { rejected_ = true; }  // before start(): at the connection limit
   void drain();                              // closes now if idle, otherwise after the current response
   void close();
   bool late(Clock::time_point now) const { return now >= deadline_; }
@@ -82,7 +82,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::shared_ptr<HttpShared> shared_;
   Phase phase_ = Phase::kOpening;
   Clock::time_point deadline_ = Clock::time_point::max(), since_ = Clock::now();
-  bool turned_away_ = false, reading_ = false, writing_ = false;
+  bool rejected_ = false, reading_ = false, writing_ = false;
 
   std::string chunk_;  // read buffer of the transport
   std::string input_;  // received but not yet parsed

@@ -144,14 +144,14 @@ class BeastServer : public HttpServer {
 
   // At the connection limit, closes the connection that has waited longest for a request, so idle clients
   // cannot block others.
-  bool close_silent() {
-    std::shared_ptr<HttpConnection> silent;
+  bool close_longest_idle() {
+    std::shared_ptr<HttpConnection> idle;
     for (const auto& [key, c] : connections_)
       if (c->waiting_since() != Clock::time_point::max() &&
-          (!silent || c->waiting_since() < silent->waiting_since()))
-        silent = c;
-    if (!silent) return false;
-    silent->close();
+          (!idle || c->waiting_since() < idle->waiting_since()))
+        idle = c;
+    if (!idle) return false;
+    idle->close();
     return true;
   }
 
@@ -190,11 +190,11 @@ class BeastServer : public HttpServer {
   void connect(net::ip::tcp::socket socket) {
     Code ignored;
     socket.set_option(net::ip::tcp::no_delay(true), ignored);
-    const bool full = connections_.size() >= shared_->options.max_connections && !close_silent();
+    const bool full = connections_.size() >= shared_->options.max_connections && !close_longest_idle();
     const auto c = std::make_shared<HttpConnection>(
         tls_ ? tls_->wrap(std::move(socket)) : Transport::plain(std::move(socket)), shared_);
     connections_[c.get()] = c;
-    if (full) c->turn_away();
+    if (full) c->reject();
     c->start();
   }
 

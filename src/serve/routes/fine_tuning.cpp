@@ -10,7 +10,7 @@ Status tuning_enabled(const ServeContext& server) {
   MAKAR_CHECK_OK(files_enabled(server.options));
   if (server.tuning) return Done{};
   return error_of(Error::Kind::kUnsupported, "fine_tuning",
-                  "the server takes no fine-tuning jobs; start it with --fine-tuning");
+                  "the server does not accept fine-tuning jobs; start it with --fine-tuning");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ void stored_response(ServeContext& server, Call& call) {
   const bool items = what == "input_items";
   if (!what.empty() && !items)
     return send_error(
-        call, error_of(Error::Kind::kNotFound, "path", "a response has input_items below it, nothing else"));
+        call, error_of(Error::Kind::kNotFound, "path", "the only resource below a response is input_items"));
   const auto found =
       items ? server.responses->input(call.owner, id) : server.responses->response(call.owner, id);
   if (!found.ok()) return send_error(call, found.error());

@@ -54,7 +54,7 @@ Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fa
 }
 
 Error nothing_below(const char* what) {
-  return error_of(Error::Kind::kNotFound, "path", "there is nothing of that name below {}", what);
+  return error_of(Error::Kind::kNotFound, "path", "there is no such resource below {}", what);
 }
 
 }  // namespace makar::routes

@@ -26,7 +26,8 @@ Result<Tokens> read_tokens(const GgufMetadata& metadata) {
   const auto* texts = metadata.texts(key("tokens"));
   if (!texts) return error_at(key("tokens"), "expected a list of strings; this file has no vocabulary");
   if (texts->size() > Vocabulary::kMaxId)
-    return error_of(Error::Kind::kLimit, key("tokens"), "has {} tokens, too many", texts->size());
+    return error_of(Error::Kind::kLimit, key("tokens"), "has {} tokens; the limit is {}", texts->size(),
+                    Vocabulary::kMaxId);
   Tokens tokens;
   for (const std::string_view text : *texts) tokens.texts.push_back(to_valid_utf8(text));
   const auto* types = metadata.numbers(key("token_type"));

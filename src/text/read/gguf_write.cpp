@@ -101,7 +101,7 @@ Status wordpiece(const Json& json, GgufVocabulary& out) {
 }
 
 Status sentencepiece(const Json& json, GgufVocabulary& out) {
-  // Added tokens outside the vocabulary are appended to it; SentencePiece has no place for them.
+  // Added tokens outside the vocabulary are appended to it; SentencePiece cannot store them.
   Json inner = json;
   const size_t size = json.at("model").at("vocab").size();
   Json& added = inner["added_tokens"];
@@ -175,7 +175,7 @@ bool GgufVocabulary::pad_to(size_t size) {
 }
 
 Result<GgufVocabulary> gguf_vocabulary(const Tokenizer& tokenizer) {
-  const Json json = tokenizer.to_json();  // valid, and in one spelling
+  const Json json = tokenizer.to_json();  // valid and in canonical form
   GgufVocabulary out;
   const Json& model = json.at("model");
   MAKAR_TRY(const std::string type, string_field(model, "type", ""));

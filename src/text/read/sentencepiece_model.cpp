@@ -87,7 +87,7 @@ Result<SentencePieceModel> SentencePieceModel::parse(std::string_view bytes) {
     MAKAR_TRY(const auto field, reader.next());
     if (field.number == 1) {
       if (model.pieces.size() > Vocabulary::kMaxId)
-        return error_of(Error::Kind::kLimit, "pieces", "too many pieces");
+        return error_of(Error::Kind::kLimit, "pieces", "more than {} pieces", Vocabulary::kMaxId);
       auto piece = parse_piece(field.bytes);
       if (!piece.ok()) return piece.error().in(fmt::format("piece {}", model.pieces.size()));
       if (!is_valid_utf8(piece->text))

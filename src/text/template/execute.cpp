@@ -163,7 +163,7 @@ Interpreter::Flow Interpreter::execute_for(const Statement& s) {
   auto loop = std::make_shared<LoopObject>();
   loop->list = heap.list(std::move(items));
   loop->depth = loop->list.object()->depth + 1;
-  if (loop->depth > kMaxContainerDepth) fail_limit("loops are kept inside each other too deeply");
+  if (loop->depth > kMaxContainerDepth) fail_limit("loops are nested too deeply");
   loop->level = ++loops_;
   loop->charge(budget, sizeof(LoopObject));
   const Value handle(Kind::kLoop, loop);
@@ -198,7 +198,7 @@ void Interpreter::assign(const std::vector<std::string>& targets, Value value) {
   if (targets.size() == 1) return bind(targets[0], std::move(value));
   const std::vector<Value> parts = iterate(value, heap);
   if (parts.size() != targets.size())
-    fail(fmt::format("{} names cannot take the {} parts of a value", targets.size(), parts.size()));
+    fail(fmt::format("cannot unpack {} values into {} names", parts.size(), targets.size()));
   for (size_t i = 0; i < parts.size(); ++i) bind(targets[i], parts[i]);
 }
 

@@ -44,7 +44,7 @@ Value whole_arithmetic(const std::string& op, int64_t a, int64_t b) {
       r = op == "//" ? quotient - down : rest + (down ? b : 0);
     }
   }
-  if (overflow) fail("a whole number left the range of 64 bits");
+  if (overflow) fail("integer overflow (64 bits)");
   return Value::integer(r);
 }
 

@@ -75,7 +75,7 @@ struct TilePanel {
   int rows;
   const std::byte *a, *b;
   Ahead ahead;
-  Sums<P>* sums;  // of even and odd blocks; apart from y, which stays in registers
+  Sums<P>* sums;  // of even and odd blocks; separate from y, which stays in registers
   Floats y[kRows];
 
   int count() const { return Full ? kRows : rows; }
