@@ -6,6 +6,7 @@
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "eval/detector.h"
+#include "eval/document_values.h"
 #include "eval/watermark.h"
 
 namespace makar {
@@ -19,38 +20,58 @@ struct DetectCommand {
   bool json = false;
 };
 
-int by_watermark(const DetectCommand& c, const LanguageModel& language,
-                 const std::vector<std::string>& texts) {
+// The share of human texts that are flagged, with Wilson's interval.
+std::string rate_line(const Json& rate) {
+  return fmt::format("false positives {:.4f} ({:.4f} to {:.4f}) of {} human texts\n",
+                     rate["value"].get<double>(), rate["low"].get<double>(), rate["high"].get<double>(),
+                     rate["n"].dump());
+}
+
+int by_watermark(const DetectCommand& c, const LanguageModel& language, const std::vector<std::string>& texts,
+                 const std::vector<std::string>& human) {
   const Watermark watermark(c.watermark);
+  Json rate;
+  if (!human.empty()) {
+    int64_t hits = 0;
+    for (size_t i = 0; i < human.size(); ++i) {
+      const auto tokens = language.encode(human[i]);
+      if (!tokens.ok()) return report(tokens.error().in(fmt::format("{}: text {}", c.human, i)));
+      hits += test_watermark(watermark, *tokens).p <= c.rate;
+    }
+    rate = rate_with_interval(hits, static_cast<int64_t>(human.size()));
+  }
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto tokens = language.encode(texts[i]);
     if (!tokens.ok()) return report(tokens.error().in(fmt::format("text {}", i)));
     const WatermarkTest test = test_watermark(watermark, *tokens);
     const bool flagged = test.p <= c.rate;
+    Json out = {{"tokens", test.tokens},
+                {"green", test.green},
+                {"z", test.z},
+                {"p", test.p},
+                {"watermarked", flagged}};
+    if (!rate.is_null()) out["false_positives"] = rate;
     const std::string line =
-        c.json ? Json{{"tokens", test.tokens},
-                      {"green", test.green},
-                      {"z", test.z},
-                      {"p", test.p},
-                      {"watermarked", flagged}}
-                     .dump()
+        c.json ? out.dump()
                : fmt::format("{} of {} tokens are green, z {:.2f}, p {:.3g}: {}", test.green, test.tokens,
                              test.z, test.p, flagged ? "watermarked" : "no watermark found");
     if (!print_out(line + "\n")) return 1;
   }
-  return 0;
+  return c.json || rate.is_null() || print_out(rate_line(rate)) ? 0 : 1;
 }
 
 int by_logprobs(const DetectCommand& c, Engine& engine, const LanguageModel& language,
                 const std::vector<std::string>& texts, const std::vector<std::string>& human) {
   std::optional<double> threshold;
+  Json rate;
   if (!human.empty()) {
     std::vector<double> scores;
     for (const auto& one : detector_scores(engine, language, human)) {
       if (!one.ok()) return report(one.error().in(c.human));
       scores.push_back(one->curvature);
     }
-    threshold = threshold_for(std::move(scores), c.rate);
+    threshold = threshold_for(scores, c.rate);
+    rate = rate_with_interval(held_out_positives(scores, c.rate), static_cast<int64_t>(scores.size()));
   }
   for (const auto& one : detector_scores(engine, language, texts)) {
     if (!one.ok()) return report(one.error().in(c.texts));
@@ -58,17 +79,20 @@ int by_logprobs(const DetectCommand& c, Engine& engine, const LanguageModel& lan
                 {"log_rank", one->log_rank},
                 {"logprob", one->logprob},
                 {"curvature", one->curvature}};
-    if (threshold) out.update({{"threshold", *threshold}, {"flagged", one->curvature > *threshold}});
+    if (threshold)
+      out.update(
+          {{"threshold", *threshold}, {"flagged", one->curvature > *threshold}, {"false_positives", rate}});
     const std::string line =
-        c.json ? out.dump()
-               : fmt::format("log-rank {:.4f}, curvature {:.4f}{}", one->log_rank, one->curvature,
-                             !threshold ? ""
-                             : one->curvature > *threshold
-                                 ? fmt::format(" above {:.4f}: written by the model", *threshold)
-                                 : fmt::format(" up to {:.4f}: not flagged", *threshold));
+        c.json
+            ? out.dump()
+            : fmt::format("log-rank {:.4f}, curvature {:.4f}{}", one->log_rank, one->curvature,
+                          !threshold ? ""
+                          : one->curvature > *threshold
+                              ? fmt::format(", above the threshold {:.4f}: written by the model", *threshold)
+                              : fmt::format(", below the threshold {:.4f}: not flagged", *threshold));
     if (!print_out(line + "\n")) return 1;
   }
-  return 0;
+  return c.json || rate.is_null() || print_out(rate_line(rate)) ? 0 : 1;
 }
 
 }  // namespace
@@ -85,7 +109,10 @@ int run_detect(const std::vector<std::string>& arguments) {
   declare_device(options, c.flags.model.device);
   options.group("Texts (FILE, or FILE:COLUMN of a jsonl, json, csv or tsv file)");
   options.add("--text", &c.texts, "the texts; one per line", "FILE");
-  options.add("--human", &c.human, "texts that people wrote: sets the threshold of the curvature", "FILE");
+  options.add("--human", &c.human,
+              "texts that people wrote: sets the threshold of the curvature, and measures the rate of false "
+              "positives",
+              "FILE");
   options.add("--false-positives", &c.rate, "significance level: share of human texts that may be flagged",
               "P");
   options.group("Watermark");
@@ -115,7 +142,7 @@ int run_detect(const std::vector<std::string>& arguments) {
                              "detection needs a decoder-only language model, this is a {}",
                              language.spec().architecture));
     return c.watermark.key.empty() ? by_logprobs(c, engine, language, *texts, human)
-                                   : by_watermark(c, language, *texts);
+                                   : by_watermark(c, language, *texts, human);
   });
 }
 

@@ -29,7 +29,6 @@ int report_selfcheck(const JudgeCommand& c, const SelfCheckFiles& files, const s
   double sum = 0, count = 0;
   Progress progress;
   for (size_t i = 0; i < files.answers.size(); ++i) {
-    progress.show("checking", i, files.answers.size());
     const auto sentences = sentences_of(files.answers[i]);
     Result<std::vector<double>> scores = std::vector<double>();
     if (!sentences.empty()) scores = check_one(sentences, files.samples[i]);
@@ -40,6 +39,7 @@ int report_selfcheck(const JudgeCommand& c, const SelfCheckFiles& files, const s
       sum += (*scores)[s], ++count;
     }
     items.push_back(parts);
+    progress.show("checking", i + 1, files.answers.size());
   }
   const double mean = count > 0 ? sum / count : 0;
   return c.finish(
@@ -145,7 +145,6 @@ int run_judge_qag(const std::vector<std::string>& arguments) {
     Json items = Json::array();
     double coverage = 0, alignment = 0, score = 0;
     for (size_t i = 0; i < texts->size(); ++i) {
-      progress.show("judging", i, texts->size());
       const auto one = judge_summary(model, (*texts)[i], (*summaries)[i], questions, c.judge);
       if (!one.ok()) return report(one.error().in(fmt::format("item {}", i)));
       coverage += one->coverage, alignment += one->alignment, score += one->score;
@@ -154,6 +153,7 @@ int run_judge_qag(const std::vector<std::string>& arguments) {
                        {"score", one->score},
                        {"document_questions", one->document_questions},
                        {"summary_questions", one->summary_questions}});
+      progress.show("judging", i + 1, texts->size());
     }
     const auto n = static_cast<double>(texts->size());
     return c.finish(

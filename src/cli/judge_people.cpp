@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/quote.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "people/study_report.h"
@@ -29,6 +30,9 @@ std::string report_text(const Json& r, const std::vector<std::string>& scales) {
       if (row.contains(scale)) out += fmt::format(", {} {:.2f}", scale, row[scale].get<double>());
     out += "\n";
   }
+  for (const Json& one : r["critiques"])
+    out += fmt::format("critique of item {} by {}: {}\n", one["item"].dump(), one["rater"].get<std::string>(),
+                       quote(one["text"].get<std::string>()));
   return out;
 }
 

@@ -23,7 +23,7 @@ constexpr MetricCommand kMetrics[] = {
     {"chrf", "n-grams of characters, as sacrebleu", run_text_metric, kText},
     {"chrf++", "chrf with words", run_text_metric, kText},
     {"ter", "translation edit rate, as sacrebleu", run_text_metric, kText},
-    {"rouge", "ROUGE-1, 2, L, Lsum, W, S and SU; or one alone, such as rougeL", run_text_metric, kText},
+    {"rouge", "ROUGE-1, 2, L, Lsum, W, S, SU, or one of them: rougeL", run_text_metric, kText},
     {"meteor", "words, stems and synonyms, as nltk", run_text_metric, kText},
     {"wer", "word error rate", run_text_metric, kText},
     {"cer", "character error rate", run_text_metric, kText},

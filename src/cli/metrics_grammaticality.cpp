@@ -25,7 +25,6 @@ Result<std::vector<double>> probabilities_of(Engine& engine, const LanguageModel
   Progress progress(quiet);
   std::vector<double> out;
   for (size_t begin = 0; begin < texts.size(); begin += kTogether) {
-    progress.show("scoring", begin, texts.size());
     std::vector<TypedTokens> tokens;
     std::vector<std::shared_ptr<ReadJob>> jobs;
     for (size_t i = begin; i < std::min(texts.size(), begin + kTogether); ++i) {
@@ -41,6 +40,7 @@ Result<std::vector<double>> probabilities_of(Engine& engine, const LanguageModel
       const auto logits = class_logits(language.model(), device, jobs[i]->states(), tokens[i]);
       out.push_back(class_probabilities(logits, is_multi_label(language.spec())).at(label));
     }
+    progress.show("scoring", out.size(), texts.size());
   }
   return out;
 }

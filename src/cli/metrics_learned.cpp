@@ -40,10 +40,10 @@ class PairEncoder {
     Progress progress(quiet);
     FeatureRows out;
     for (size_t i = 0; i < hyp.size(); ++i) {
-      progress.show(what, i, hyp.size());
       MAKAR_TRY(const TokenVectors h, vectors(hyp[i]));
       MAKAR_TRY(const TokenVectors r, vectors(ref[i]));
       out.push_back(pair_features(h, r));
+      progress.show(what, i + 1, hyp.size());
     }
     return out;
   }

@@ -67,4 +67,16 @@ double threshold_for(std::vector<double> human, double rate) {
   return human[std::min(allowed, human.size() - 1)];
 }
 
+int64_t held_out_positives(const std::vector<double>& human, double rate) {
+  std::vector<double> halves[2];
+  for (size_t i = 0; i < human.size(); ++i) halves[i % 2].push_back(human[i]);
+  int64_t flagged = 0;
+  for (const auto& [from, on] : {std::pair(0, 1), std::pair(1, 0)}) {
+    if (halves[from].empty()) continue;
+    const double threshold = threshold_for(halves[from], rate);
+    flagged += std::count_if(halves[on].begin(), halves[on].end(), [&](double s) { return s > threshold; });
+  }
+  return flagged;
+}
+
 }  // namespace makar

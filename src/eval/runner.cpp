@@ -1,6 +1,7 @@
 #include "eval/runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #include "base/sha256.h"
@@ -30,11 +31,17 @@ class TaskRun {
     out.evaluated = o_.limit > 0 ? std::min(out.documents, static_cast<size_t>(o_.limit)) : out.documents;
     values_.assign(task_.filters.size() * task_.metrics.size(), {});
     lowest_.assign(values_.size(), kNone);
-    for (size_t begin = 0; begin < out.evaluated; begin += o_.batch) {
-      const size_t end = std::min(out.evaluated, begin + o_.batch);
+    // Batches grow while they are quick, so that a killed run loses seconds of a slow model. The scores do
+    // not depend on the batches.
+    size_t batch = std::min<size_t>(o_.batch, 8);
+    for (size_t begin = 0, end = 0; begin < out.evaluated; begin = end) {
+      end = std::min(out.evaluated, begin + batch);
+      const auto start = std::chrono::steady_clock::now();
       const Status status = run_batch(*data, begin, end, out);
       if (!status.ok()) return status.error().in(out.name);
       if (o_.progress) o_.progress(out.name, end, out.evaluated);
+      if (std::chrono::steady_clock::now() - start < std::chrono::seconds(2))
+        batch = std::min(o_.batch, 2 * batch);
     }
     for (size_t f = 0; f < task_.filters.size(); ++f)
       for (size_t m = 0; m < task_.metrics.size(); ++m) {

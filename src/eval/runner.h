@@ -14,7 +14,7 @@ struct EvalOptions {
   uint64_t seed = 0;          // of few-shot examples and sampled answers
   PromptStyle style;          // text, or a conversation
   std::string data;           // the folder of the datasets
-  size_t batch = 64;          // documents per batch
+  size_t batch = 64;          // documents per batch, at most
   bool run_programs = false;  // metrics may run answers as programs
   bool samples = false;       // keep every document with its responses
   std::function<void(const std::string& task, size_t done, size_t total)> progress = {};

@@ -244,6 +244,10 @@ TEST(Detector, ThresholdOfHumanTexts) {
   const double threshold = threshold_for(human, 0.05);
   EXPECT_EQ(std::count_if(human.begin(), human.end(), [&](double s) { return s > threshold; }), 5);
   EXPECT_EQ(threshold_for({3, 1, 2}, 0.01), 3);
+  // Even numbers to 98 and odd ones to 99. Two of 50 may exceed a threshold: 94 and 95. Above 94 are 95, 97
+  // and 99; above 95 are 96 and 98.
+  EXPECT_EQ(held_out_positives(human, 0.04), 5);
+  EXPECT_EQ(held_out_positives({1}, 0.04), 0);
 }
 
 // Twelve points that add up to a total, as evenly as possible.
