@@ -366,7 +366,13 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   if (!compute.ok()) return report(compute.error());
   const auto data = read_images(path, static_cast<size_t>(limit));
   if (!data.ok()) return report(data.error());
-  auto gan = Gan::train(*data, o, **compute, [&](const GanEpoch& e) {
+  if (const Status s = make_folder(out.folder); !s.ok()) return report(s.error());
+  const auto draw = [&](const std::vector<float>& images) {
+    return write_file(out.folder + "/samples.png", image_grid(images, 100, data->height, data->columns, 10));
+  };
+  Status drawn = Done{};  // samples.png is written after every epoch, so that a run can be watched or stopped
+  auto gan = Gan::train(*data, o, **compute, [&](const GanEpoch& e, const Gan::Preview& preview) {
+    if (drawn.ok()) drawn = draw(preview(100));
     if (is_shown(out, e.epoch, o.training.epochs))
       fmt::print(stderr,
                  "epoch {}/{} | discriminator {:.3f} | generator {:.3f} | real {:.2f} | generated {:.2f}\n",
@@ -380,9 +386,7 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   const auto samples = gan->sample(100, static_cast<uint64_t>(o.training.seed), **compute);
   Status written = gan->save(out.folder, *data);
   if (written.ok()) written = write_file(out.folder + "/loss.svg", loss_chart({d, g}));
-  if (written.ok())
-    written =
-        write_file(out.folder + "/samples.png", image_grid(samples, 100, data->height, data->columns, 10));
+  if (written.ok()) written = draw(samples);
   if (!written.ok()) return report(written.error());
   const GanEpoch& last = gan->epochs().back();
   if (out.json) {

@@ -104,7 +104,7 @@ Tensor Gan::made(Context& ctx, size_t rows, uint64_t draw) {
 }
 
 Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
-                       const std::function<void(const GanEpoch&)>& each) {
+                       const std::function<void(const GanEpoch&, const Preview&)>& each) {
   MAKAR_CHECK_OK(check_gan(o));
   const auto batch = static_cast<size_t>(o.training.batch);
   if (data.count < batch) return error_at("--batch-size", "is larger than the {} examples", data.count);
@@ -165,7 +165,7 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
                 }));
       // The first steps weigh less: an average of few steps would be that of the random start.
       const double seen = static_cast<double>(step), decay = std::min(o.average, (1 + seen) / (10 + seen));
-      for (size_t i = 0; i < averages.size() && o.average > 0; ++i) {
+      for (size_t i = 0; i < averages.size(); ++i) {
         const Parameter& p = *gan.generator_set_.all()[i];
         device.blend({f32_on(device, p.value), f32_on(device, averages[i]), p.value.count(),
                       static_cast<float>(1.0 - decay)});
@@ -175,7 +175,7 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
       result.real += mean_probability(on_real) * share, result.made += mean_probability(on_fake) * share;
     }
     gan.epochs_.push_back(result);
-    each(result);
+    each(result, [&](size_t count) { return gan.preview(count, averages, device); });
   }
   if (o.average > 0) {
     for (size_t i = 0; i < averages.size(); ++i)
@@ -186,6 +186,22 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
     for (uint64_t i = 0; i < 50; ++i) (void)gan.made(ctx, batch, 2 * step + i);
   }
   return gan;
+}
+
+std::vector<float> Gan::preview(size_t count, const std::vector<Tensor>& weights, Device& device) {
+  std::vector<Tensor> last;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    Parameter& p = *generator_set_.all()[i];
+    last.push_back(p.value);
+    p.value = p.buffer ? p.value.clone() : weights[i];  // batch norm writes its statistics
+  }
+  Context ctx{device};
+  ctx.training = true;  // by the statistics of this batch
+  const Tensor code =
+      normals(device, {static_cast<int64_t>(count), code_}, Rng(seed_, Purpose::kSynthetic, 0), 1.0f);
+  const Tensor images = ops::activate(ctx, generator_(ctx, code), Activation::kSigmoid).host();
+  for (size_t i = 0; i < last.size(); ++i) generator_set_.all()[i]->value = last[i];
+  return {images.f32(), images.f32() + images.count()};
 }
 
 std::vector<float> Gan::sample(size_t count, uint64_t seed, Device& device) {

@@ -32,8 +32,10 @@ struct GanEpoch {
 class Gan {
  public:
   Gan() = default;
+  // Images of random codes by the averaged generator so far, as sample() gives at the end.
+  using Preview = std::function<std::vector<float>(size_t count)>;
   static Result<Gan> train(const Numbers& data, const GanOptions& options, Device& device,
-                           const std::function<void(const GanEpoch&)>& each);
+                           const std::function<void(const GanEpoch&, const Preview&)>& each);
   // Images of random codes, [count * width], from 0 to 1, by the averaged generator.
   std::vector<float> sample(size_t count, uint64_t seed, Device& device);
   const std::vector<GanEpoch>& epochs() const { return epochs_; }
@@ -42,6 +44,8 @@ class Gan {
  private:
   Status build(const Numbers& data, const GanOptions& options);
   Tensor made(Context& ctx, size_t rows, uint64_t draw);
+  // Images by the generator with these weights; nothing of the network changes.
+  std::vector<float> preview(size_t count, const std::vector<Tensor>& weights, Device& device);
   int64_t code_ = 0;
   uint64_t seed_ = 0;
   ParameterSet generator_set_, discriminator_set_;

@@ -236,7 +236,7 @@ TEST(Gan, SamplesResembleTheData) {
     o.kind = conv ? "conv" : "mlp", o.generator = conv ? "24" : "32,48",
     o.discriminator = conv ? "24" : "48,32";
     o.code = 8, o.training.epochs = conv ? 30 : 40, o.training.batch = 32, o.training.learning_rate = 2e-3;
-    auto gan = Gan::train(data, o, device, [](const GanEpoch&) {});
+    auto gan = Gan::train(data, o, device, [](const GanEpoch&, const Gan::Preview&) {});
     ASSERT_TRUE(gan.ok()) << gan.error().text();
     const std::vector<float> made = gan->sample(64, 3, device);
     // A bar image has 6 bright pixels; noise has 18.
@@ -254,7 +254,7 @@ TEST(Gan, TheSameForAnyNumberOfThreads) {
     CpuDevice device(threads);
     GanOptions o;
     o.generator = "5", o.discriminator = "6", o.code = 4, o.training.epochs = 2, o.training.batch = 16;
-    auto gan = std::move(*Gan::train(bars(64), o, device, [](const GanEpoch&) {}));
+    auto gan = std::move(*Gan::train(bars(64), o, device, [](const GanEpoch&, const Gan::Preview&) {}));
     ScratchFolder folder;
     ASSERT_TRUE(gan.save(folder.path(), bars(1)).ok());
     files.push_back(read_file(folder.path() + "/model.safetensors").value());
@@ -268,7 +268,7 @@ TEST(Gan, WrongOptionsAreErrors) {
     GanOptions o;
     o.generator = o.discriminator = "4", o.training.batch = 8, o.training.epochs = 1;
     change(o);
-    const auto gan = Gan::train(bars(16), o, device, [](const GanEpoch&) {});
+    const auto gan = Gan::train(bars(16), o, device, [](const GanEpoch&, const Gan::Preview&) {});
     return gan.ok() ? "" : gan.error().text();
   };
   EXPECT_EQ(message([](GanOptions&) {}), "");
