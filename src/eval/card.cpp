@@ -166,8 +166,8 @@ std::string rubric_text(const CardInput& input) {
                        mine && mine->count(point) ? fmt::format("{:.2f}", mine->at(point)) : "not rated",
                        stated(point, input));
   if (mine)
-    out += fmt::format("\nTotal: {:.1f} of 48, {} raters", input.rubric->totals.at(input.name),
-                       input.rubric->raters);
+    out += fmt::format("\nTotal: {:.1f} of 48, {} of 12 points rated, {} raters",
+                       input.rubric->totals.at(input.name), mine->size(), input.rubric->raters);
   if (mine && input.rubric->kappa) out += fmt::format(", kappa {:.2f}", *input.rubric->kappa);
   return out + (mine ? ".\n" : "");
 }
