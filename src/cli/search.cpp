@@ -82,7 +82,8 @@ using RankedNames = std::vector<std::pair<std::string, double>>;
 Result<RankedNames> find_documents(const SearchCommand& c, Searcher& searcher, Reranker* reranker,
                                    const std::string& query) {
   if (!reranker) return searcher.search_documents(query, static_cast<size_t>(c.depth) + c.ignore_identical);
-  MAKAR_TRY(const auto hits, find(c, searcher, reranker, query, static_cast<size_t>(c.depth)));
+  // As many chunks as search_documents() begins with: the same candidates.
+  MAKAR_TRY(const auto hits, find(c, searcher, reranker, query, 2 * static_cast<size_t>(c.depth)));
   RankedNames out;
   for (const SearchHit& hit : hits)
     if (std::none_of(out.begin(), out.end(), [&](const auto& one) { return one.first == hit.chunk.name; }))
