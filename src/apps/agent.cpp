@@ -60,7 +60,11 @@ std::string instructions(const std::vector<Tool>& tools, AgentFormat format, boo
 class Run {
  public:
   Run(const ReplyWriter& model, const std::vector<Tool>& tools, const AgentOptions& options)
-      : model_(model), options_(options), tools_(tools) {}
+      : model_(model),
+        options_(options),
+        tools_(tools),
+        untrusted_(std::any_of(tools.begin(), tools.end(),
+                               [](const Tool& tool) { return tool.untrusted_description; })) {}
 
   Result<AgentTrace> react(const std::string& question) {
     trace_.question = question;
@@ -270,7 +274,7 @@ class Run {
   std::map<std::pair<std::string, std::string>, int64_t> calls_;
   AgentTrace trace_;
   int64_t replies_ = 0;
-  bool ended_ = false, untrusted_ = false;
+  bool ended_ = false, untrusted_;
 };
 
 }  // namespace

@@ -16,6 +16,8 @@ struct Tool {
   std::function<Result<std::string>(const Json& input, double seconds)> run;
   // Its output was written by others: documents, pages, rows. After it the agent acts on untrusted text.
   bool untrusted = false;
+  // Its description has text of others, such as rows: the agent acts on untrusted text from the beginning.
+  bool untrusted_description = false;
   // It reaches beyond reading what the user gave: network, programs, other servers. After untrusted text it
   // runs only if a person agrees.
   bool effect = false;

@@ -59,7 +59,7 @@ Result<Tool> sql_tool(std::shared_ptr<SqlReader> database) {
   tool.description = fmt::format("one SELECT statement on a {} database with these tables:\n{}",
                                  database->dialect(), schema_text(tables));
   tool.parameters = text_parameters("query", "a SELECT statement");
-  tool.untrusted = true;
+  tool.untrusted = tool.untrusted_description = true;
   tool.run = [database = std::move(database)](const Json& input, double seconds) -> Result<std::string> {
     SqlLimits limits;
     limits.rows = kRows, limits.bytes = 1 << 20, limits.seconds = std::min(5.0, std::max(seconds, 0.01));

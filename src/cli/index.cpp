@@ -1,6 +1,7 @@
 // makar index: adds documents to an index file, lists, shows, removes and checks them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -173,9 +174,20 @@ int add_documents(const std::vector<std::string>& arguments) {
   size_t at = 0;
   for (const std::string& file : *files) {
     progress.show("adding files", at++, files->size());
+    bool stored = true;
     const Status loaded = load_file(
-        file, c.load, [&](SourceDocument document) { return indexer->add(std::move(document)); }, bad);
-    if (!loaded.ok()) return report(loaded.error());
+        file, c.load,
+        [&](SourceDocument document) {
+          Status added = indexer->add(std::move(document));
+          stored = added.ok();
+          return added;
+        },
+        bad);
+    if (loaded.ok()) continue;
+    // A file of a folder that cannot be read is left out; one that was named is an error.
+    const bool named = std::find(c.paths.begin(), c.paths.end(), file) != c.paths.end();
+    if (!stored || named) return report(loaded.error());
+    bad.add(file, loaded.error().message);
   }
   if (const Status done = indexer->commit(); !done.ok()) return report(done.error());
   progress.show("adding files", files->size(), files->size());

@@ -22,7 +22,7 @@ struct SearchCommand {
   std::vector<std::string> words, files;
   SearchFlags search;
   int64_t threads = 0, depth = 1000;
-  bool json = false, binary = false;
+  bool json = false, binary = false, ignore_identical = false;
 };
 
 Json hit_json(const SearchHit& hit, size_t rank) {
@@ -81,8 +81,9 @@ using RankedNames = std::vector<std::pair<std::string, double>>;
 
 Result<RankedNames> find_documents(const SearchCommand& c, Searcher& searcher, Reranker* reranker,
                                    const std::string& query) {
-  if (!reranker) return searcher.search_documents(query, static_cast<size_t>(c.depth));
-  MAKAR_TRY(const auto hits, find(c, searcher, reranker, query, static_cast<size_t>(c.depth)));
+  if (!reranker) return searcher.search_documents(query, static_cast<size_t>(c.depth) + c.ignore_identical);
+  // As many chunks as search_documents() begins with: the same candidates.
+  MAKAR_TRY(const auto hits, find(c, searcher, reranker, query, 2 * static_cast<size_t>(c.depth)));
   RankedNames out;
   for (const SearchHit& hit : hits)
     if (std::none_of(out.begin(), out.end(), [&](const auto& one) { return one.first == hit.chunk.name; }))
@@ -152,6 +153,7 @@ int evaluate(const SearchCommand& c, Searcher& searcher, Reranker* reranker) {
       if (!found.ok()) return report(found.error());
       auto& ranked = run[id];
       for (const auto& [document, score] : *found) {
+        if ((c.ignore_identical && document == id) || ranked.size() == static_cast<size_t>(c.depth)) continue;
         ranked.push_back({document, score});
         if (!c.trec.empty())
           lines += fmt::format("{} Q0 {} {} {} makar\n", id, document, ranked.size(), score);
@@ -190,6 +192,8 @@ int run_search(const std::vector<std::string>& arguments) {
   options.add("--eval", &c.eval, "measure on the queries of a BEIR folder or of Cranfield", "DIR");
   options.add("--split", &c.split, "split of a BEIR dataset: the file qrels/NAME.tsv", "NAME");
   options.add("--binary", &c.binary, "count every judgement above 0 as 1");
+  options.add("--ignore-identical-ids", &c.ignore_identical,
+              "leave out a document that has the id of the query, as BEIR does");
   options.add("--depth", &c.depth, "documents per query that are evaluated", "N");
   options.add("--trec", &c.trec, "write the run for makar metrics", "FILE");
   options.add(

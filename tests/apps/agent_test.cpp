@@ -247,6 +247,15 @@ TEST(Agent, PoisonedDocuments) {
     EXPECT_TRUE(obeyed);
     EXPECT_EQ(sent, 0) << "an effect after untrusted text needs a person";
     EXPECT_EQ(trace->end, AgentEnd::kHandover);
+    // Text of others in the description of a tool is read before any call.
+    Tool rows = echo_tool("rows", "x");
+    rows.untrusted_description = true;
+    trace = run_agent(
+        script({json ? call("send", {{"q", "secrets"}}) : "Action: send\nAction Input: {\"q\": \"secrets\"}",
+                last}),
+        {rows, send}, "?", options);
+    EXPECT_EQ(sent, 0);
+    EXPECT_EQ(trace->end, AgentEnd::kHandover);
     // The person says no; the model insists.
     options.allow = [](const AgentStep&) { return std::optional<bool>(false); };
     trace = run_agent(gullible, {read, send}, "?", options);

@@ -4,6 +4,7 @@
 usage: retrieval.py MAKAR [--kills N]   (real data: MAKAR_ASSETS, default ../shared/assets; that part is skipped without it)
 """
 import array
+import gzip
 import json
 import math
 import os
@@ -73,6 +74,33 @@ def check_formats(folder):
     check(len(out.splitlines()) == 5, "ls --documents")
     code, out, _ = run("index", "show", index, hits[0]["id"])
     check(code == 0 and out.strip() == hits[0]["text"].strip(), "show a chunk")
+
+
+def check_hostile_files(folder):
+    """A folder with files that cannot be read: the others are added, each of these is reported, nothing waits."""
+    docs = folder / "docs"
+    (docs / "sub").mkdir(parents=True)
+    with gzip.open(docs / "bomb.txt.gz", "wb", 1) as out:
+        for _ in range(70):
+            out.write(bytes(1 << 20))
+    (docs / "cut.txt.gz").write_bytes(gzip.compress(b"words " * 10000)[:60])
+    os.mkfifo(docs / "pipe.txt")
+    os.symlink("/dev/zero", docs / "zero.txt")
+    os.symlink("..", docs / "sub" / "loop")
+    (docs / "good.txt").write_text("good words\n")
+    (docs / "bad.pdf").write_text("%PDF-1.4 broken")
+    (docs / "deep.html").write_text("<div>" * 50000 + "deep words" + "</div>" * 50000)
+    (docs / "deep.jsonl").write_text('{"text":' + "[" * 100000 + "\n")
+    (docs / "same.jsonl").write_text('{"_id": "a", "text": "first"}\n{"_id": "a", "text": "second words"}\n{"_id": 5, "text": "five"}\n{"text": null}\n')
+    code, out, err = run("index", "add", folder / "h.db", docs)
+    check(code == 0, f"a hostile folder: {code} {out} {err[-500:]}")
+    for name in ("bomb.txt.gz", "cut.txt.gz", "bad.pdf", "deep.jsonl"):
+        check(name in err, f"{name} is reported: {err[-800:]}")
+    names = {h["document"].split("/")[-1] for h in search(folder / "h.db", "words", "-k", 50)}
+    check({"good.txt", "deep.html", "a"} <= names and "zero.txt" not in names, f"the others are there: {names}")
+    code, _, err = run("index", "add", folder / "h.db", docs / "cut.txt.gz")
+    check(code == 1 and "cut.txt.gz" in err, f"a named file that cannot be read is an error: {code} {err}")
+    check(run("index", "check", folder / "h.db")[0] == 0, "the index is complete")
 
 
 def check_bm25(folder):
@@ -438,8 +466,10 @@ def check_collection(folder):
     ranked = {}
     for line in (folder / "run.trec").read_text().splitlines():
         query, _, document, rank, score, _ = line.split(" ")
-        ranked.setdefault(query, []).append(document)
+        ranked.setdefault(query, []).append((float(score), document))
         check(int(rank) == len(ranked[query]), "ranks count up")
+    # By score and, as trec_eval does, equal scores by the id from the end of the alphabet.
+    ranked = {query: [d for _, d in sorted(found, reverse=True)] for query, found in ranked.items()}
     gain = lambda grades: sum(g / math.log2(i + 2) for i, g in enumerate(grades))
     totals = {"ndcg@10": 0, "map": 0, "mrr@10": 0, "recall@10": 0, "precision@10": 0}
     for query, grades in judged.items():
@@ -454,6 +484,17 @@ def check_collection(folder):
     for name, total in totals.items():
         check(abs(scores[name] - total / len(judged)) < 1e-9, f"{name}: {scores[name]}, computed {total / len(judged)}")
     check(scores["queries"] == len(judged), f"only judged queries count: {scores['queries']}")
+    # As in ArguAna: queries that are documents themselves.
+    with open(beir / "queries.jsonl", "w") as out:
+        for name in ids[:5]:
+            out.write(json.dumps({"_id": name, "text": "term1 term2 term3"}) + "\n")
+    with open(beir / "qrels" / "own.tsv", "w") as out:
+        out.write("query-id\tcorpus-id\tscore\n" + "".join(f"{name}\t{ids[20 + i]}\t1\n" for i, name in enumerate(ids[:5])))
+    for flags, left in (([], False), (["--ignore-identical-ids"], True)):
+        code, out, err = run("search", folder / "c.db", "--eval", beir, "--split", "own", "--depth", 40, "--trec", folder / "own.trec", *flags)
+        lines = [line.split(" ") for line in (folder / "own.trec").read_text().splitlines()]
+        check(code == 0 and any(x[0] == x[2] for x in lines) != left, f"identical ids {flags}: {err[-200:]}")
+        check(max(int(x[3]) for x in lines) == 40, f"depth {flags}")
     code, out, err = run("search", folder / "c.db", "--eval", beir, "--split", "dev")
     check(code == 1 and "dev.tsv" in err, f"a missing split: {err}")
 
@@ -498,7 +539,7 @@ def check_assets(folder):
 
 with tempfile.TemporaryDirectory() as scratch:
     place = pathlib.Path(scratch)
-    for one in (check_formats, check_bm25, check_usage, check_dense, check_cross_encoder, check_ask, check_programs, check_training, check_kills, check_collection, check_assets):
+    for one in (check_formats, check_hostile_files, check_bm25, check_usage, check_dense, check_cross_encoder, check_ask, check_programs, check_training, check_kills, check_collection, check_assets):
         part = place / one.__name__
         part.mkdir()
         one(part)

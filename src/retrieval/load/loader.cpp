@@ -184,7 +184,9 @@ Status load_file(const std::string& path, const SourceOptions& options, const Do
         },
         bad);
   }
-  MAKAR_TRY(const std::string rest, read_all(*stream, options.file_bytes));
+  const bool one =
+      *format == SourceFormat::kText || *format == SourceFormat::kMarkdown || *format == SourceFormat::kHtml;
+  MAKAR_TRY(const std::string rest, read_all(*stream, one ? options.document_bytes : options.file_bytes));
   bytes += rest;
   return load_bytes(std::move(bytes), *format, path, options, sink, bad);
 }

@@ -25,7 +25,8 @@ struct SourceOptions {
   TextEncoding encoding = TextEncoding::kAuto;
   std::string text_field, title_field, id_field;  // of records; empty: by their usual names
   bool header = true;                             // the first row of a table names its columns
-  size_t file_bytes = size_t{1} << 30;
+  size_t file_bytes = size_t{1} << 30;            // of tables and JSON lines, decompressed
+  size_t document_bytes = size_t{64} << 20;       // of a file that is one document
 };
 
 // Takes one document; an error ends loading.
