@@ -357,7 +357,7 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   options.add("--beta1", &o.training.beta1, "the optimiser's first decay", "X").default_text = "0.5";
   options.add("--discriminator-learning-rate", &o.discriminator_rate,
               "peak learning rate of the discriminator; 0: that of the generator", "X");
-  o.training.epochs = 10, o.training.batch = 64, o.training.learning_rate = 2e-4,
+  o.training.epochs = 10, o.training.batch = 64, o.training.learning_rate = 5e-4,
   o.training.optimizer = "adam";
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
