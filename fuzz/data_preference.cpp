@@ -15,7 +15,7 @@ void check_answer(const Json& answer) {
 void check_others(const Json& record) {
   if (const auto ranking = to_ranking(record); ranking.ok()) {
     check(!ranking->prompt.empty() && ranking->answers.size() >= 2 &&
-              ranking->answers.size() <= RankedRecord::kMostAnswers &&
+              ranking->answers.size() <= RankedRecord::kMaxAnswers &&
               ranking->ranks.size() == ranking->answers.size(),
           "ranked answers");
     for (const Json& answer : ranking->answers) check_answer(answer);

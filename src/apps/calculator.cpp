@@ -14,7 +14,7 @@ using boost::multiprecision::cpp_rational;
 
 constexpr size_t kLongest = 10000;
 constexpr int kDeepest = 200;
-constexpr int64_t kMostBits = 100000, kMostDigits = 60;
+constexpr int64_t kMaxBits = 100000, kMaxDigits = 60;
 constexpr int kRootDigits = 30;  // decimals of an inexact root
 
 int64_t bits_of(const cpp_int& value) {
@@ -47,10 +47,10 @@ std::string text_of(const cpp_rational& value) {
   if (is_whole(value)) return numerator(value).str();
   cpp_int rest = denominator(value);
   unsigned twos = 0, fives = 0;
-  for (; rest % 2 == 0 && twos <= kMostDigits; ++twos) rest /= 2;
-  for (; rest % 5 == 0 && fives <= kMostDigits; ++fives) rest /= 5;
+  for (; rest % 2 == 0 && twos <= kMaxDigits; ++twos) rest /= 2;
+  for (; rest % 5 == 0 && fives <= kMaxDigits; ++fives) rest /= 5;
   const unsigned digits = std::max(twos, fives);
-  if (rest == 1 && digits <= kMostDigits) return decimals(value, digits);
+  if (rest == 1 && digits <= kMaxDigits) return decimals(value, digits);
   return value.str() + " (about " + decimals(value, 12) + ")";
 }
 
@@ -85,7 +85,7 @@ class Parser {
     return true;
   }
   Result<cpp_rational> bounded(cpp_rational value) const {
-    if (bits_of(value) > kMostBits) return problem("the number is too large");
+    if (bits_of(value) > kMaxBits) return problem("the number is too large");
     return value;
   }
 
@@ -141,7 +141,7 @@ class Parser {
     const cpp_int size = abs(numerator(exponent));
     if (base == 0 || base == 1 || base == -1)
       return exponent == 0 ? cpp_rational(1) : base == -1 && size % 2 == 0 ? cpp_rational(1) : base;
-    if (size > kMostBits || (bits_of(base) + 1) * size.convert_to<int64_t>() > kMostBits)
+    if (size > kMaxBits || (bits_of(base) + 1) * size.convert_to<int64_t>() > kMaxBits)
       return problem("the power is too large");
     const auto times = size.convert_to<unsigned>();
     const cpp_rational out(pow(numerator(base), times), pow(denominator(base), times));
@@ -258,7 +258,7 @@ class Parser {
     }
     if (name == "round") {
       cpp_rational places = values.size() > 1 ? values[1] : cpp_rational(0);
-      if (!is_whole(places) || places < 0 || places > kMostDigits)
+      if (!is_whole(places) || places < 0 || places > kMaxDigits)
         return problem("round(x, n) needs n from 0 to 60");
       const cpp_int scale = power_of_ten(numerator(places).convert_to<unsigned>());
       const cpp_rational size = first < 0 ? cpp_rational(-first) : first;

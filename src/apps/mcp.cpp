@@ -65,8 +65,8 @@ Result<std::vector<Tool>> read_mcp_tools(const Json& result, const std::string& 
             std::string::npos;
     if (!plain) return error_at("tools/list", "{} is not a valid tool name", quote(name));
     if (!names.insert(name).second) return error_at("tools/list", "two tools are named {}", quote(name));
-    if (names.size() > kMostMcpTools)
-      return error_of(Error::Kind::kLimit, "tools/list", "more than {} tools", kMostMcpTools);
+    if (names.size() > kMaxMcpTools)
+      return error_of(Error::Kind::kLimit, "tools/list", "more than {} tools", kMaxMcpTools);
     Tool tool;
     tool.name = prefix.empty() ? name : prefix + "_" + name;
     if (const Json about = one.value("description", Json()); about.is_string()) {

@@ -18,8 +18,8 @@ namespace makar {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kMostSkipped = 1000;  // messages between a request and its answer
-constexpr int kMostPages = 20;      // of tools/list
+constexpr int kMaxSkipped = 1000;  // messages between a request and its answer
+constexpr int kMaxPages = 20;      // of tools/list
 
 // Waits until the descriptor is ready. False: the time is over.
 bool wait_for(int file, short what, Clock::time_point end) {
@@ -132,7 +132,7 @@ Result<Json> McpClient::request(const std::string& method, Json parameters, doub
   const int64_t id = next_++;
   MAKAR_CHECK_OK(
       send({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(parameters)}}, seconds));
-  for (int i = 0; i < kMostSkipped; ++i) {
+  for (int i = 0; i < kMaxSkipped; ++i) {
     const double left = std::chrono::duration<double>(end - Clock::now()).count();
     MAKAR_TRY(const std::string line, read_line(std::max(left, 0.0)));
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
@@ -156,14 +156,14 @@ Result<Json> McpClient::request(const std::string& method, Json parameters, doub
     }
     return message->result;
   }
-  return error_of(Error::Kind::kLimit, command_, "sent {} messages without an answer", kMostSkipped);
+  return error_of(Error::Kind::kLimit, command_, "sent {} messages without an answer", kMaxSkipped);
 }
 
 Result<std::vector<Tool>> McpClient::tools(const std::shared_ptr<McpClient>& client,
                                            const std::string& prefix) {
   constexpr double kListSeconds = 30;
   Json all = {{"tools", Json::array()}}, cursor;
-  for (int page = 0; page < kMostPages; ++page) {
+  for (int page = 0; page < kMaxPages; ++page) {
     MAKAR_TRY(const Json result,
               client->request("tools/list", cursor.is_string() ? Json{{"cursor", cursor}} : Json::object(),
                               kListSeconds));

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostPrompts = 100, kMostExamples = 1000, kMostTests = 1000;
+constexpr size_t kMaxPrompts = 100, kMaxExamples = 1000, kMaxTests = 1000;
 const std::vector<std::string> kPromptKeys = {
     "name",       "instruction", "context", "input",  "example",   "indicator",
     "separator",  "examples",    "shots",   "order",  "technique", "samples",
@@ -38,7 +38,7 @@ Result<Prompt> read_one(const TaskReader& in, const std::string& name) {
   MAKAR_TRY(out.separator, in.text("separator", "\n\n"));
   if (out.input.empty() && out.instruction.empty())
     return in.error("input", "a prompt needs an input or an instruction");
-  MAKAR_TRY(const auto examples, in.maps("examples", kMostExamples));
+  MAKAR_TRY(const auto examples, in.maps("examples", kMaxExamples));
   for (const TaskReader& one : examples) {
     MAKAR_TRY(Json example, one.json());
     out.examples.push_back(std::move(example));
@@ -48,7 +48,7 @@ Result<Prompt> read_one(const TaskReader& in, const std::string& name) {
                     "is missing: the template of one example, such as \"{{input}} => {{output}}\"");
   MAKAR_TRY(const std::string shots, in.text("shots", "fill"));
   if (shots != "fill") {
-    MAKAR_TRY(out.shots, in.whole("shots", 0, 0, static_cast<int64_t>(kMostExamples)));
+    MAKAR_TRY(out.shots, in.whole("shots", 0, 0, static_cast<int64_t>(kMaxExamples)));
   }
   MAKAR_TRY(out.order, choice<ExampleOrder>(in, "order", "first", {"first", "similar", "random"}));
   MAKAR_TRY(out.technique, choice<Technique>(in, "technique", "direct",
@@ -140,7 +140,7 @@ Result<PromptProgram> read_prompt_program(const std::string& text, const std::st
   out.place = place;
   MAKAR_TRY(out.name, in.text("name", "prompt"));
   MAKAR_TRY(out.version, in.text("version", "1"));
-  MAKAR_TRY(const auto several, in.maps("prompts", kMostPrompts));
+  MAKAR_TRY(const auto several, in.maps("prompts", kMaxPrompts));
   if (several.empty()) {
     MAKAR_TRY(Prompt one, read_one(in, out.name));
     if (!one.needs.empty()) return in.error("needs", "there is only one prompt");
@@ -157,7 +157,7 @@ Result<PromptProgram> read_prompt_program(const std::string& text, const std::st
     }
     MAKAR_TRY(out.prompts, in_order(std::move(prompts), in));
   }
-  MAKAR_TRY(const auto tests, in.maps("tests", kMostTests));
+  MAKAR_TRY(const auto tests, in.maps("tests", kMaxTests));
   for (const TaskReader& one : tests) {
     MAKAR_TRY(PromptTest test, read_test(one, out.tests.size() + 1));
     out.tests.push_back(std::move(test));

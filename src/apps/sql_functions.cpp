@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMostSteps = int64_t{1} << 26;  // pairs of bytes that one call compares
+constexpr int64_t kMaxSteps = int64_t{1} << 26;  // pairs of bytes that one call compares
 constexpr int kLongestPattern = 1000, kLongestWidth = 4;
 
 constexpr const char* kNames[] = {"instr", "replace",    "trim",   "ltrim",
@@ -47,7 +47,7 @@ struct SqlFunctions {
         return fail(context, fmt::format("{}: the format has * or a width above 9999", name));
     } else if (count >= 2) {
       const int64_t a = sqlite3_value_bytes(values[0]), b = sqlite3_value_bytes(values[1]);
-      if ((a + 1) * (b + 1) > kMostSteps)
+      if ((a + 1) * (b + 1) > kMaxSteps)
         return fail(context, fmt::format("{}: the texts are too long", name));
     }
     sqlite3_stmt* own = work(context).own_function(name, count);
@@ -70,7 +70,7 @@ struct SqlFunctions {
     const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(values[1]));
     const int64_t length = sqlite3_value_bytes(values[0]);
     if (length > kLongestPattern) return fail(context, "LIKE or GLOB pattern too complex");
-    if ((length + 1) * (sqlite3_value_bytes(values[1]) + 1) > kMostSteps)
+    if ((length + 1) * (sqlite3_value_bytes(values[1]) + 1) > kMaxSteps)
       return fail(context, "LIKE or GLOB: the text is too long");
     unsigned int escape = 0;
     if (count == 3) {
@@ -105,7 +105,7 @@ void SqlWork::begin(double seconds) {
 
 bool SqlWork::over() {
   late_ = late_ || std::chrono::steady_clock::now() > deadline_;
-  large_ = large_ || sqlite3_memory_used() - memory_ > kMostMemory;
+  large_ = large_ || sqlite3_memory_used() - memory_ > kMaxMemory;
   return late_ || large_;
 }
 

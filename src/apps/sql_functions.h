@@ -14,8 +14,7 @@ namespace makar {
 // Time and memory of the running statement. Stays at its address while the connection uses it.
 class SqlWork {
  public:
-  static constexpr int64_t kMostMemory = int64_t{256}
-                                         << 20;  // of SQLite, beyond what it had at the beginning
+  static constexpr int64_t kMaxMemory = int64_t{256} << 20;  // of SQLite, beyond what it had at the beginning
 
   SqlWork();
   ~SqlWork();

@@ -13,7 +13,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kLongestQuery = 64 << 10;
-constexpr size_t kMostColumns = 500;
+constexpr size_t kMaxColumns = 500;
 
 std::string quoted_name(const std::string& name) {
   std::string out = "\"";
@@ -80,9 +80,9 @@ Result<SqlResult> SqlReader::run_postgres(const std::string& statement, const Sq
   const auto columns = postgres_->describe(sql);
   if (!columns.ok()) return in_sql(columns.error());
   if (columns->empty()) return error_at("SQL", "returns no columns; expected a SELECT statement");
-  if (columns->size() > kMostColumns)
+  if (columns->size() > kMaxColumns)
     return error_of(Error::Kind::kLimit, "SQL", "returns {} columns; at most {} are read", columns->size(),
-                    kMostColumns);
+                    kMaxColumns);
   SqlResult out;
   for (const std::string& name : *columns) out.columns.push_back(to_valid_utf8(name));
   const int64_t cell = std::max<int64_t>(1000, limits.bytes / static_cast<int64_t>(columns->size()));

@@ -212,7 +212,7 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
     if (work_->late()) return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
     if (work_->large())
       return error_of(Error::Kind::kLimit, "SQL", "took more than {} MiB of memory",
-                      SqlWork::kMostMemory >> 20);
+                      SqlWork::kMaxMemory >> 20);
     return error_at("SQL", "{}", quote(sqlite3_errmsg(c), 400));
   };
   if (sql.find('\0') != std::string::npos) return error_at("SQL", "has a zero byte");

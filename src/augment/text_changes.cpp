@@ -147,9 +147,9 @@ std::string fool_classifier(const std::string& text, const std::string& label, d
   const auto own = static_cast<size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin());
   if (own == labels.size()) return text;
   const auto score = [&](const WordsOfText& t) { return r.classifier->classify(t.join()); };
-  constexpr size_t kMostWords = 1000;  // every word is tried
+  constexpr size_t kMaxWords = 1000;  // every word is tried
   WordsOfText t = WordsOfText::split(text);
-  if (t.words.empty() || t.words.size() > kMostWords) return text;
+  if (t.words.empty() || t.words.size() > kMaxWords) return text;
   const auto first = score(t);
   if (first.label != own) return text;
   // The importance of a word: how much the score of the label falls without it.

@@ -1,5 +1,7 @@
 #include "base/resident.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <fstream>
 #include <string>
@@ -18,5 +20,7 @@ ResidentMemory resident_memory() {
   }
   return out;
 }
+
+int64_t machine_memory() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE); }
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-// The resident memory of this process, as the kernel counts it.
+// The resident memory of this process, as the kernel counts it, and the memory of the machine.
 #pragma once
 #include <cstdint>
 
@@ -8,5 +8,6 @@ struct ResidentMemory {
   int64_t now = 0, peak = 0;  // bytes, including pages of mapped files; 0 where the system does not report it
 };
 ResidentMemory resident_memory();
+int64_t machine_memory();  // bytes
 
 }  // namespace makar

@@ -68,13 +68,13 @@ std::string svg_heat_map(const std::string& title, const std::vector<std::string
 Result<std::string> alignment_picture(const LanguageModel& language, Device& device,
                                       const std::vector<int64_t>& source,
                                       const std::vector<int64_t>& answer) {
-  constexpr size_t kMost = 200;  // tokens per axis
+  constexpr size_t kMax = 200;  // tokens per axis
   const ModelSpec& spec = language.spec();
   if (!spec.encoder || !spec.decoder)
     return error_of(Error::Kind::kUnsupported, "--alignment", "needs an encoder-decoder");
-  if (answer.empty() || answer.size() > kMost || source.size() > kMost)
+  if (answer.empty() || answer.size() > kMax || source.size() > kMax)
     return error_of(Error::Kind::kLimit, "--alignment",
-                    "draws 1 to {} tokens; the source has {}, the answer {}", kMost, source.size(),
+                    "draws 1 to {} tokens; the source has {}, the answer {}", kMax, source.size(),
                     answer.size());
   Inputs inputs;
   inputs.source.add(source);

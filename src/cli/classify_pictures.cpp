@@ -14,7 +14,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostPictureLabels = 10000;
+constexpr size_t kMaxPictureLabels = 10000;
 
 Result<std::vector<std::string>> split_labels(const std::string& text) {
   std::vector<std::string> labels;
@@ -23,8 +23,8 @@ Result<std::vector<std::string>> split_labels(const std::string& text) {
     const size_t first = label.find_first_not_of(" \t"), last = label.find_last_not_of(" \t");
     if (first != std::string::npos) labels.push_back(label.substr(first, last - first + 1));
   }
-  if (labels.empty() || labels.size() > kMostPictureLabels)
-    return error_at("--labels", "expected 1 to {} labels separated by commas, got {}", kMostPictureLabels,
+  if (labels.empty() || labels.size() > kMaxPictureLabels)
+    return error_at("--labels", "expected 1 to {} labels separated by commas, got {}", kMaxPictureLabels,
                     labels.size());
   return labels;
 }
@@ -108,11 +108,10 @@ int run_classify_pictures(const std::vector<std::string>& arguments) {
   if (top < 1) return report(error_at("--top", "must be at least 1, got {}", top)), 2;
   if (pattern.find("{}") == std::string::npos)
     return report(error_at("--template", "must contain {{}}, the place of the label")), 2;
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto language = open_model(model, device);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   const auto known = open_labels(*language, device, labels, pattern);
   if (!known.ok()) return report(known.error());
   int code = 0;

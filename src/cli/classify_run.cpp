@@ -162,11 +162,10 @@ int run_classify_lines(const std::vector<std::string>& arguments) {
                  "lines are JSON: {\"text\"}, {\"sentence1\", \"sentence2\"}, {\"tokens\"} or {\"question\", "
                  "\"context\"}");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto language = open_model(model, device);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   const HeadKind kind = language->spec().head.kind;
   if (kind != HeadKind::kSequenceClass && kind != HeadKind::kTokenClass && kind != HeadKind::kQuestion)
     return report(error_of(Error::Kind::kUnsupported, model.model, "a {} does not classify texts",

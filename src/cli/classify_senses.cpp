@@ -138,13 +138,13 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
   if (text.empty() != word.empty())
     return report(error_at(text.empty() ? "--word" : "--text", "--text and --word belong together")), 2;
   if (!text.empty() && !files.empty()) return report(error_at("--file", "does not go with --text")), 2;
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  const auto language = open_model(model, **compute);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  const auto encode = WordEncoder::make(*language, **compute, layers);
+  const auto encode = WordEncoder::make(*language, device, layers);
   if (!encode.ok()) return report(encode.error()), 2;
   SenseInventory known(mean);
   if (const Status read = read_examples(examples, *encode, known); !read.ok()) return report(read.error());

@@ -136,7 +136,7 @@ void collect(const Json& value, std::string& out, int depth = 0) {
 
 Status count_all(const std::vector<DataPath>& paths, const Tokenizer* tokenizer, Counts& c, BadRecords& bad) {
   // Keeps at most this many document hashes to bound memory; duplicates beyond that are not counted.
-  constexpr size_t kMostHashes = size_t{32} << 20;
+  constexpr size_t kMaxHashes = size_t{32} << 20;
   MAKAR_TRY(auto reader, RecordReader::open(paths));
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
@@ -151,7 +151,7 @@ Status count_all(const std::vector<DataPath>& paths, const Tokenizer* tokenizer,
     for (size_t at = 0; at < text.size(); ++characters) ++c.scripts[script_of(next_code(text, at))];
     c.characters += characters;
     ++c.lengths[characters > 0 ? static_cast<int>(std::log2(static_cast<double>(characters))) : 0];
-    if (c.seen.size() < kMostHashes && !c.seen.insert(hash_bytes(text)).second) ++c.duplicates;
+    if (c.seen.size() < kMaxHashes && !c.seen.insert(hash_bytes(text)).second) ++c.duplicates;
     if (tokenizer) {
       std::vector<uint32_t> ids;
       MAKAR_CHECK_OK(tokenizer->append_ids(text, {}, ids));

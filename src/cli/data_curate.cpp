@@ -204,9 +204,9 @@ int run_language_train(const std::vector<std::string>& arguments) {
     if (equals == std::string::npos || equals == 0)
       return report(error_at("SAMPLES", "expects LANGUAGE=PATH, got '{}'", sample)), 2;
     std::string& text = texts[sample.substr(0, equals)];
-    constexpr size_t kMost = size_t{64} << 20;
+    constexpr size_t kMax = size_t{64} << 20;
     const Status read = each_line({sample.substr(equals + 1)}, [&](std::string_view line) -> Status {
-      if (text.size() < kMost) (text += line) += '\n';
+      if (text.size() < kMax) (text += line) += '\n';
       return Done{};
     });
     if (!read.ok()) return report(read.error());

@@ -44,7 +44,7 @@ struct Instructed {
 Result<Instructed> write_instructions(const std::vector<DataPath>& paths, const InstructionTask& task,
                                       const LabelNames& names, int64_t copies, int64_t seed,
                                       const std::string& output) {
-  constexpr size_t kMostLabels = 100;
+  constexpr size_t kMaxLabels = 100;
   std::set<std::string> labels;
   {
     MAKAR_TRY(auto reader, RecordReader::open(paths));
@@ -52,11 +52,11 @@ Result<Instructed> write_instructions(const std::vector<DataPath>& paths, const 
       MAKAR_TRY(const bool found, reader.next(record));
       if (!found) break;
       if (const std::string label = label_name(record.value, {});
-          !label.empty() && labels.size() <= kMostLabels)
+          !label.empty() && labels.size() <= kMaxLabels)
         labels.insert(label);
     }
   }
-  if (labels.size() > kMostLabels) labels.clear();  // not classes
+  if (labels.size() > kMaxLabels) labels.clear();  // not classes
   MAKAR_TRY(auto reader, RecordReader::open(paths));
   MAKAR_TRY(auto out, FileWriter::open(output));
   Instructed counts;
@@ -84,7 +84,7 @@ Result<Instructed> write_instructions(const std::vector<DataPath>& paths, const 
 
 // {"instruction"} records, or lines of text.
 Result<std::vector<std::string>> read_seed_instructions(const std::vector<DataPath>& paths) {
-  constexpr size_t kMost = 100'000;
+  constexpr size_t kMax = 100'000;
   std::vector<std::string> out;
   MAKAR_TRY(auto reader, RecordReader::open(paths));
   for (DataRecord record;;) {
@@ -93,7 +93,7 @@ Result<std::vector<std::string>> read_seed_instructions(const std::vector<DataPa
     const Json* text = field(record.value, {"instruction", "prompt", "text"});
     if (!text || !text->is_string()) continue;
     const std::string all = text->get<std::string>();
-    for (size_t at = 0; at < all.size() && out.size() < kMost;) {
+    for (size_t at = 0; at < all.size() && out.size() < kMax;) {
       const size_t end = std::min(all.find('\n', at), all.size());
       if (end > at) out.push_back(all.substr(at, end - at));
       at = end + 1;
@@ -178,14 +178,14 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   if (!read.ok()) return report(read.error()), 2;
   auto known = read_seed_instructions(*read);
   if (!known.ok()) return report(known.error());
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  const auto language = open_model(model, **compute);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!language->has_tokenizer() || !language->spec().decoder || language->spec().encoder)
     return report(
         error_of(Error::Kind::kUnsupported, model.model, "is not a language model that generates text"));
-  Engine engine(language->model(), **compute);
+  Engine engine(language->model(), device);
   InstructionFilter filter(similar);
   for (const std::string& text : *known) filter.add_known(text);
   std::map<std::string, uint64_t> drops;

@@ -40,9 +40,9 @@ struct WorldRecords {
       return error_at("--split", "expected {}, got '{}'{}", fmt::join(world::split_names(), ", "), split,
                       did_you_mean(split, world::split_names()));
     if (seed < 0 || first < 0) return error_at(seed < 0 ? "--seed" : "--first", "expected 0 or more");
-    if (events < world::WorldOptions::kLeastEvents || events > world::WorldOptions::kMostEvents)
+    if (events < world::WorldOptions::kLeastEvents || events > world::WorldOptions::kMaxEvents)
       return error_at("--events", "expected {} to {}, got {}", world::WorldOptions::kLeastEvents,
-                      world::WorldOptions::kMostEvents, events);
+                      world::WorldOptions::kMaxEvents, events);
     options = {static_cast<uint64_t>(seed), *known, static_cast<int>(events), 0};
     const std::vector<std::string>& all = world::question_kinds();
     for (size_t from = 0; from < kinds.size();) {

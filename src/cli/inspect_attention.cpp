@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostColumns = 64;  // one column each
+constexpr size_t kMaxColumns = 64;  // one column each
 constexpr const char* kShades[] = {" ", "░", "▒", "▓", "█"};
 
 // A token on one line: its text without line breaks, at most 12 characters.
@@ -71,9 +71,9 @@ Status print_attention(const std::string& path, const AttentionView& view, bool 
   if (!spec.decoder || spec.encoder || !language.has_tokenizer())
     return error_of(Error::Kind::kUnsupported, "--attention", "needs a decoder-only model with a tokenizer");
   MAKAR_TRY(const std::vector<int64_t> ids, language.encode(view.text));
-  if (ids.size() < 3 || ids.size() > kMostColumns)
+  if (ids.size() < 3 || ids.size() > kMaxColumns)
     return error_of(Error::Kind::kLimit, "--attention", "shows texts of 3 to {} tokens, this one has {}",
-                    kMostColumns, ids.size());
+                    kMaxColumns, ids.size());
   Inputs inputs;
   inputs.source.add(ids);
   Context ctx{device};

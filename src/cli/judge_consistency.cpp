@@ -48,13 +48,13 @@ int report_selfcheck(const JudgeCommand& c, const SelfCheckFiles& files, const s
 }
 
 int selfcheck_with_encoder(const JudgeCommand& c, const SelfCheckFiles& files) {
-  const auto compute = c.flags.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  const auto language = open_model(c.flags.model, **compute);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(c.flags.model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, c.flags.model.model, "has no tokenizer"));
-  const auto encoder = TokenEncoder::make(*language, **compute, -1);
+  const auto encoder = TokenEncoder::make(*language, device, -1);
   if (!encoder.ok()) return report(encoder.error()), 2;
   const auto vectors = [&](const std::string& text) -> Result<TokenVectors> {
     MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(*language, text, kSentenceTokens));

@@ -80,10 +80,10 @@ int run_grammaticality_metric(const std::string& name, const std::vector<std::st
   options.add("--label", &label,
               "the classifier's label of acceptable texts; acceptable, grammatical or 1 if not set", "NAME");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  const auto language = open_model(model, **compute);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (language->spec().head.kind != HeadKind::kSequenceClass || !language->has_tokenizer())
     return report(error_of(Error::Kind::kUnsupported, model.model,
                            "needs a classifier of texts; train one with `makar classify train`"));
@@ -91,7 +91,7 @@ int run_grammaticality_metric(const std::string& name, const std::vector<std::st
   if (!at.ok()) return report(at.error()), 2;
   EngineOptions engine_options;
   engine_options.step_tokens = 2048, engine_options.share_prefixes = false;
-  Engine engine(language->model(), **compute, engine_options);
+  Engine engine(language->model(), device, engine_options);
   std::unordered_map<std::string, std::vector<double>> scored;  // by system: each text is run once
   return report_metric(
       hyp,
@@ -100,7 +100,7 @@ int run_grammaticality_metric(const std::string& name, const std::vector<std::st
         for (const std::string& file : systems) {
           if (!scored.contains(file)) {
             MAKAR_TRY(const auto texts, read_values(file));
-            MAKAR_TRY(scored[file], probabilities_of(engine, *language, **compute, texts, *at, output.json));
+            MAKAR_TRY(scored[file], probabilities_of(engine, *language, device, texts, *at, output.json));
           }
           all.insert(all.end(), scored[file].begin(), scored[file].end());
         }

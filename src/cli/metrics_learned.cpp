@@ -61,13 +61,13 @@ class PairEncoder {
 int with_encoder(const LearnedCommand& c, const std::function<int(PairEncoder&)>& use) {
   if (c.most < 1 || c.most > 8192)
     return report(error_at("--max-tokens", "must be 1 to 8192, got {}", c.most)), 2;
-  const auto compute = c.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  const auto language = open_model(c.model, **compute);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(c.model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer"));
-  const auto encoder = TokenEncoder::make(*language, **compute, c.layer);
+  const auto encoder = TokenEncoder::make(*language, device, c.layer);
   if (!encoder.ok()) return report(encoder.error()), 2;
   PairEncoder pairs(*language, *encoder, static_cast<size_t>(c.most));
   return use(pairs);

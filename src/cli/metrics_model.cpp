@@ -110,13 +110,13 @@ int run_bert_score(const std::string& name, const std::vector<std::string>& argu
   options.add("--max-tokens", &most, "maximum number of tokens per text", "N");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   if (most < 1 || most > 8192) return report(error_at("--max-tokens", "must be 1 to 8192, got {}", most)), 2;
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  const auto language = open_model(model, **compute);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  const auto encoder = TokenEncoder::make(*language, **compute, layer);
+  const auto encoder = TokenEncoder::make(*language, device, layer);
   if (!encoder.ok()) return report(encoder.error()), 2;
   BertScore base;
   if (!baseline.empty()) {
@@ -197,12 +197,11 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
   if (const Status same = same_count(texts->size(), source, before->size(), prompts); !same.ok())
     return report(same.error());
   if (whole) texts = std::vector<std::string>{fmt::format("{}\n", fmt::join(*texts, "\n"))};
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  const auto budget = flags.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(model, **compute, *budget);
-  if (!language.ok()) return report(language.error());
+  if (const auto budget = flags.budget(); !budget.ok()) return report(budget.error()), 2;
+  const auto opened = open_on_device(model, flags);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
   if (!language->spec().decoder)
@@ -215,7 +214,7 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
            2;
   const auto engine_options = flags.resolve(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
-  Engine engine(language->model(), **compute, *engine_options);
+  Engine engine(language->model(), device, *engine_options);
   std::vector<Statistics> units;  // log-probability, tokens, bytes, tokens that are the most probable
   int64_t empty = 0;
   {

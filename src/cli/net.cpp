@@ -428,7 +428,7 @@ int run_net_lm(const std::vector<std::string>& arguments) {
   const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto lines_of = [](const std::vector<std::string>& files) -> Result<std::vector<std::string>> {
-    constexpr size_t kMost = size_t{1} << 30;
+    constexpr size_t kMax = size_t{1} << 30;
     std::vector<DataPath> read;
     for (const std::string& text : files) {
       MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
@@ -437,8 +437,8 @@ int run_net_lm(const std::vector<std::string>& arguments) {
     std::vector<std::string> lines;
     size_t bytes = 0;
     MAKAR_CHECK_OK(each_line(read, [&](std::string_view line) -> Status {
-      if ((bytes += line.size()) > kMost)
-        return error_of(Error::Kind::kLimit, "data", "more than {} bytes of text", kMost);
+      if ((bytes += line.size()) > kMax)
+        return error_of(Error::Kind::kLimit, "data", "more than {} bytes of text", kMax);
       if (!line.empty()) lines.emplace_back(line);
       return Done{};
     }));

@@ -119,8 +119,8 @@ int run_ngram_train(const std::vector<std::string>& arguments) {
   options.add("-q --quiet", &c.quiet, "print no progress");
   options.add("--json", &c.json, "print the numbers of n-grams as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (c.order < 1 || c.order > kMostOrder)
-    return report(error_at("--order", "must be 1 to {}, got {}", kMostOrder, c.order)), 2;
+  if (c.order < 1 || c.order > kMaxOrder)
+    return report(error_at("--order", "must be 1 to {}, got {}", kMaxOrder, c.order)), 2;
   if (c.memory < 1 || c.memory > int64_t{1} << 24)
     return report(error_at("--memory", "must be 1 to 16777216, got {}", c.memory)), 2;
   auto prune = read_counts(c.prune);

@@ -17,9 +17,9 @@ struct Quality : FineTuned {
 
 Status check_options(Quality& s) {
   if (s.names.empty()) s.names = lamda_qualities();
-  if (s.names.size() > QualityRecord::kMostRatings ||
+  if (s.names.size() > QualityRecord::kMaxRatings ||
       std::set<std::string>(s.names.begin(), s.names.end()).size() != s.names.size())
-    return error_at("qualities", "expected 1 to {} different names", QualityRecord::kMostRatings);
+    return error_at("qualities", "expected 1 to {} different names", QualityRecord::kMaxRatings);
   if (s.sequence_len < 2) return error_at("sequence_len", "expected 2 or more, got {}", s.sequence_len);
   if (s.common.loop.label_smoothing > 0)
     return error_at("label_smoothing", "has no effect on makar reward quality; remove it");

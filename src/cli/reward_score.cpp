@@ -35,7 +35,7 @@ Result<ScoredRecord> read_line(const std::string& line, const ConversationEncode
   }
   if (prompt.size() < 2)
     return error_at("", "expected {{\"prompt\", \"completion\"}}, {{\"messages\"}}, a pair or a ranking");
-  MAKAR_TRY(LearntTokens tokens, encoder.encode(prompt, prompt.size() - 1));
+  MAKAR_TRY(MaskedTokens tokens, encoder.encode(prompt, prompt.size() - 1));
   out.answers.ids.push_back(std::move(tokens.ids));
   return out;
 }
@@ -144,10 +144,10 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (length < 0 || length == 1)
     return report(error_at("--sequence-len", "expected 0, or 2 and more, got {}", length)), 2;
-  const auto compute = model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  const auto language = open_model(model, **compute);
-  if (!language.ok()) return report(language.error());
+  const auto opened = open_on_device(model);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel* language = &opened->language;
   const ModelSpec& spec = language->spec();
   const bool quality = check_quality_model(spec, model.model).ok();
   if (const Status s = check_reward_model(spec, model.model); !quality && !s.ok()) return report(s.error());
@@ -160,8 +160,8 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   const int64_t context = spec.max_positions > 0 ? spec.max_positions : 4096;
   const ConversationEncoder encoder(language->tokenizer(), std::move(*chat),
                                     {length > 0 ? std::min(length, context) : context, false, true});
-  Scorer scorer(language->model(), quality ? label_names(spec) : std::vector<std::string>(), encoder,
-                **compute, json);
+  Scorer scorer(language->model(), quality ? label_names(spec) : std::vector<std::string>(), encoder, device,
+                json);
   constexpr size_t kTogether = 16;
   const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
     for (size_t i = 0; i < lines.size(); i += kTogether)

@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLeast = 5, kMostHashes = 200'000'000;
+constexpr size_t kLeast = 5, kMaxHashes = 200'000'000;
 
 struct HashedWords {
   WordSplitter splitter{{"words", true}};
@@ -57,8 +57,8 @@ Result<Contamination> Contamination::read(const std::vector<DataPath>& paths, in
       }
       for (size_t at = 0; at + out.words_ <= n; ++at) out.hashes_.insert(hashed.hash(at, out.words_));
     });
-    if (out.hashes_.size() > kMostHashes)
-      return error_of(Error::Kind::kLimit, "evaluation data", "has more than {} n-grams", kMostHashes);
+    if (out.hashes_.size() > kMaxHashes)
+      return error_of(Error::Kind::kLimit, "evaluation data", "has more than {} n-grams", kMaxHashes);
   }
   if (out.hashes_.empty()) return error_at("evaluation data", "has no text of {} words or more", kLeast);
   std::sort(out.shorter_.begin(), out.shorter_.end());

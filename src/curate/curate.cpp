@@ -93,7 +93,7 @@ class Curation {
   }
 
  private:
-  static constexpr size_t kTogether = 256, kMostBytes = size_t{64} << 20;
+  static constexpr size_t kTogether = 256, kMaxBytes = size_t{64} << 20;
 
   Status read_all(const std::vector<DataPath>& paths, FileWriter& writer) {
     for (size_t i = 0; i < paths.size(); ++i)
@@ -121,7 +121,7 @@ class Curation {
           d.rest = record.value.dump(-1, ' ', false, Json::error_handler_t::replace);
         }
       }
-      if (!batch.empty() && (!found || batch.size() == kTogether || bytes > kMostBytes)) {
+      if (!batch.empty() && (!found || batch.size() == kTogether || bytes > kMaxBytes)) {
         MAKAR_CHECK_OK(process(batch, writer));
         batch.clear(), bytes = 0;
       }

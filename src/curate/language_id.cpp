@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostBytes = 4000;
+constexpr size_t kMaxBytes = 4000;
 
 // Calls `use` with the bucket of every n-gram of letters in lower case; runs of other characters are one
 // blank.
@@ -55,7 +55,7 @@ Result<LanguageId> LanguageId::train(const std::map<std::string, std::string>& s
 }
 
 LanguageId::Answer LanguageId::detect(std::string_view text) const {
-  text = text.substr(0, std::min(text.size(), kMostBytes));
+  text = text.substr(0, std::min(text.size(), kMaxBytes));
   std::vector<double> scores(languages_.size(), 0);
   double count = 0;
   each_ngram(text, [&](size_t bucket) {

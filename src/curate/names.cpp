@@ -88,10 +88,10 @@ NamesResult remove_names(std::string_view text, const HmmTagger* tagger) {
   }
   if (tagger && !words.empty()) {
     // Tags the text in chunks of at most this many words.
-    constexpr size_t kMost = 200;
-    for (size_t first = 0; first < words.size(); first += kMost) {
+    constexpr size_t kMax = 200;
+    for (size_t first = 0; first < words.size(); first += kMax) {
       std::vector<std::string> some;
-      for (size_t i = first; i < std::min(first + kMost, words.size()); ++i) some.emplace_back(at(i));
+      for (size_t i = first; i < std::min(first + kMax, words.size()); ++i) some.emplace_back(at(i));
       const auto tags = tagger->tag(some);
       for (size_t i = 0; i < tags.size(); ++i)
         if (is_person(tags[i])) named[first + i] = true;

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostGroups = 1000;
+constexpr size_t kMaxGroups = 1000;
 
 constexpr struct {
   const char *group, *words;
@@ -73,8 +73,8 @@ Result<Representation> Representation::parse(std::string_view text, const std::s
       return error_at(fmt::format("{}:{}", place, number), "expected a group, a tab and one word, found {}",
                       quote(line));
     out.add(to_valid_utf8(std::string(line.substr(0, tab))), std::string(words[0]));
-    if (out.groups_.size() > kMostGroups)
-      return error_at(fmt::format("{}:{}", place, number), "at most {} groups can be counted", kMostGroups);
+    if (out.groups_.size() > kMaxGroups)
+      return error_at(fmt::format("{}:{}", place, number), "at most {} groups can be counted", kMaxGroups);
   }
   if (out.groups_.empty())
     return error_at(place, "has no groups; expected lines of a group, a tab and a word");

@@ -3,7 +3,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 31;  // bytes of an array
+constexpr int64_t kMax = int64_t{1} << 31;  // bytes of an array
 
 Status fill(ByteStream& stream, std::span<char> out) {
   MAKAR_TRY(const size_t n, stream.read(out));
@@ -29,7 +29,7 @@ Result<IdxArray> read_idx(ByteStream& stream) {
     MAKAR_CHECK_OK(fill(stream, {reinterpret_cast<char*>(b), 4}));
     const int64_t n = int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | b[3];
     if (n < 1) return error_at(stream.place(), "dimension {} is 0: the array is empty", d);
-    if (count > kMost / n) return error_at(stream.place(), "dimension {} is {}: more than can be read", d, n);
+    if (count > kMax / n) return error_at(stream.place(), "dimension {} is {}: more than can be read", d, n);
     out.dims.push_back(n);
     count *= n;
   }

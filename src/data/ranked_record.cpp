@@ -71,8 +71,8 @@ Result<RankedRecord> to_ranking(const Json& record) {
   if (field(record, {"chosen"}) && field(record, {"rejected"})) return from_pair(record);
   const Json* answers = field(record, {"answers"});
   if (!answers || !answers->is_array()) return error_at("", "'answers' is missing or no list");
-  if (answers->size() < 2 || answers->size() > RankedRecord::kMostAnswers)
-    return error_at("", "'answers' must have 2 to {} answers, found {}", RankedRecord::kMostAnswers,
+  if (answers->size() < 2 || answers->size() > RankedRecord::kMaxAnswers)
+    return error_at("", "'answers' must have 2 to {} answers, found {}", RankedRecord::kMaxAnswers,
                     answers->size());
   RankedRecord out;
   MAKAR_TRY(out.prompt, prompt_turns(record));
@@ -103,8 +103,8 @@ Result<RatedRecord> to_rating(const Json& record) {
 Result<QualityRecord> to_quality(const Json& record) {
   QualityRecord out;
   const Json* ratings = field(record, {"ratings"});
-  if (!ratings || !ratings->is_object() || ratings->empty() || ratings->size() > QualityRecord::kMostRatings)
-    return error_at("", "'ratings' must be an object of 1 to {} qualities", QualityRecord::kMostRatings);
+  if (!ratings || !ratings->is_object() || ratings->empty() || ratings->size() > QualityRecord::kMaxRatings)
+    return error_at("", "'ratings' must be an object of 1 to {} qualities", QualityRecord::kMaxRatings);
   for (const auto& [name, value] : ratings->items()) {
     const double rating = value.is_boolean()  ? (value.get<bool>() ? 1.0 : 0.0)
                           : value.is_number() ? value.get<double>()

@@ -15,7 +15,7 @@ struct RankedRecord {
   std::vector<Json> answers;
   std::vector<int64_t> ranks;
   double margin = 0;  // how much better the first of two answers is, if the record says it
-  static constexpr size_t kMostAnswers = 64;
+  static constexpr size_t kMaxAnswers = 64;
 };
 
 // {"prompt", "answers", "ranks"} (without `ranks`, the answers are in order, the best first), or a preference
@@ -35,7 +35,7 @@ Result<RatedRecord> to_rating(const Json& record);
 struct QualityRecord {
   Json prompt, answer;
   std::map<std::string, double> ratings;  // not empty
-  static constexpr size_t kMostRatings = 64;
+  static constexpr size_t kMaxRatings = 64;
 };
 // {"prompt", "completion", "ratings"}, or {"messages", "ratings"}, whose last turn is the answer. A rating is
 // true, false or a number from 0 to 1.

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLargestMatrix = size_t{64} << 20, kMostScenarios = 10'000;
+constexpr size_t kLargestMatrix = size_t{64} << 20, kMaxScenarios = 10'000;
 
 // The value of a scenario's column; nullopt if this model lacks it.
 std::optional<double> value_at(const Json& matrix, const std::string& scenario, const char* column) {
@@ -54,8 +54,8 @@ Result<Json> parse_matrix(const std::string& text, const std::string& place) {
     return error_at(place,
                     "is not a matrix: expected an object with 'model' and 'scenarios', as makar eval matrix "
                     "--output writes it");
-  if (out["scenarios"].size() > kMostScenarios)
-    return error_at(place, "has {} scenarios; the limit is {}", out["scenarios"].size(), kMostScenarios);
+  if (out["scenarios"].size() > kMaxScenarios)
+    return error_at(place, "has {} scenarios; the limit is {}", out["scenarios"].size(), kMaxScenarios);
   for (size_t i = 0; i < out["scenarios"].size(); ++i) {
     Json& row = out["scenarios"][i];
     if (!row.is_object() || !is_text(row, "scenario"))

@@ -23,9 +23,9 @@ Result<Sizes> check_sizes(const Sizes& s, const std::string& place) {
     return error_at(place, "its header gives {} {}, which is out of range; is this a llama2.c checkpoint?",
                     value, what);
   };
-  constexpr int64_t kMost = 1 << 20;
-  if (s.width < 1 || s.width > kMost) return bad("as its width", s.width);
-  if (s.feed_forward < 1 || s.feed_forward > kMost) return bad("as its feed-forward width", s.feed_forward);
+  constexpr int64_t kMax = 1 << 20;
+  if (s.width < 1 || s.width > kMax) return bad("as its width", s.width);
+  if (s.feed_forward < 1 || s.feed_forward > kMax) return bad("as its feed-forward width", s.feed_forward);
   if (s.layers < 1 || s.layers > 1024) return bad("layers", s.layers);
   if (s.heads < 1 || s.width % s.heads != 0 || s.width / s.heads % 2 != 0) return bad("heads", s.heads);
   if (s.kv_heads < 1 || s.heads % s.kv_heads != 0) return bad("heads of keys and values", s.kv_heads);

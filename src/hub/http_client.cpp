@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-constexpr long kConnectSeconds = 20, kStallSeconds = 60, kMostRedirects = 10;
+constexpr long kConnectSeconds = 20, kStallSeconds = 60, kMaxRedirects = 10;
 
 struct CurlDeleter {
   void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
@@ -29,7 +29,7 @@ Result<CurlHandle> make_handle(const DownloadRequest& request, char* message) {
   curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, request.redirects ? 1L : 0L);
   if (request.seconds > 0) curl_easy_setopt(curl, CURLOPT_TIMEOUT, static_cast<long>(request.seconds));
-  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMostRedirects);
+  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, kStallSeconds);

@@ -30,11 +30,11 @@ void jpeg_warned(j_common_ptr info, int level) {
 
 // A progressive file can repeat scans of the whole image; real ones have about ten.
 void jpeg_progress(j_common_ptr info) {
-  constexpr int kMostScans = 100;
-  if (!info->is_decompressor || reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans)
+  constexpr int kMaxScans = 100;
+  if (!info->is_decompressor || reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans)
     return;
   auto* error = reinterpret_cast<JpegError*>(info->err);
-  std::snprintf(error->text, sizeof(error->text), "it has more than %d scans", kMostScans);
+  std::snprintf(error->text, sizeof(error->text), "it has more than %d scans", kMaxScans);
   longjmp(error->back, 1);
 }
 

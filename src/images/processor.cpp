@@ -6,8 +6,8 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMostSide = 8192;
-constexpr int64_t kMostResized = int64_t{1} << 26;  // pixels of a resized image
+constexpr int64_t kMaxSide = 8192;
+constexpr int64_t kMaxResized = int64_t{1} << 26;  // pixels of a resized image
 
 constexpr std::array<double, 3> kClipMean = {0.48145466, 0.4578275, 0.40821073},
                                 kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
@@ -20,7 +20,7 @@ struct Size {
 Result<Size> read_size(const Config& c, const char* key, bool number_is_shortest) {
   Size s;
   if (c.json()[key].is_number()) {
-    MAKAR_TRY(const int64_t side, c.integer(key, 1, kMostSide));
+    MAKAR_TRY(const int64_t side, c.integer(key, 1, kMaxSide));
     (number_is_shortest ? s.shortest : s.width) = side;
     s.height = s.width;
     return s;
@@ -29,11 +29,11 @@ Result<Size> read_size(const Config& c, const char* key, bool number_is_shortest
   if (size.has("shortest_edge")) {
     if (size.has("longest_edge"))
       return c.wrong(key, "has 'shortest_edge' and 'longest_edge'; only the first is supported");
-    MAKAR_TRY(s.shortest, size.integer("shortest_edge", 1, kMostSide));
+    MAKAR_TRY(s.shortest, size.integer("shortest_edge", 1, kMaxSide));
     return s;
   }
-  MAKAR_TRY(s.width, size.integer("width", 1, kMostSide));
-  MAKAR_TRY(s.height, size.integer("height", 1, kMostSide));
+  MAKAR_TRY(s.width, size.integer("width", 1, kMaxSide));
+  MAKAR_TRY(s.height, size.integer("height", 1, kMaxSide));
   return s;
 }
 
@@ -130,7 +130,7 @@ Result<Tensor> ImageProcessor::operator()(const Image& given, const std::string&
   const auto now = [&](Image next) { image = std::move(next), at = &image; };
   if (pad_square && given.width != given.height) {
     const int64_t side = std::max(given.width, given.height);
-    if (side > kMostResized / side)
+    if (side > kMaxResized / side)
       return error_of(Error::Kind::kLimit, place,
                       "an image of {} x {} pixels is too large to pad to a square", given.width,
                       given.height);
@@ -145,7 +145,7 @@ Result<Tensor> ImageProcessor::operator()(const Image& given, const std::string&
       const bool upright = at->width <= at->height;
       to_width = upright ? shortest : other, to_height = upright ? other : shortest;
     }
-    if (to_width > kMostResized / to_height)
+    if (to_width > kMaxResized / to_height)
       return error_of(Error::Kind::kLimit, place,
                       "an image of {} x {} pixels would be resized to {} x {}; crop it first", given.width,
                       given.height, to_width, to_height);

@@ -38,8 +38,8 @@ int64_t stretch_after(const StackSpec& stack) {
 // True for a decoding branch: only its next token and draft tokens remain to be computed. Everything else is
 // prefill: prompts, texts to score or embed, sequences recomputed after preemption.
 bool decodes(const Branch& branch) {
-  constexpr int64_t kMostDrafted = 32;
-  return branch.slot && branch.cached > 0 && branch.cached >= branch.want && branch.left() <= kMostDrafted;
+  constexpr int64_t kMaxDrafted = 32;
+  return branch.slot && branch.cached > 0 && branch.cached >= branch.want && branch.left() <= kMaxDrafted;
 }
 
 // How many of the remaining rows of a branch come before the first one whose logits are needed.
@@ -164,6 +164,9 @@ void Engine::add_prefix(const Job& job, const Branch& branch) {
     prefixes_.add(salt(job, branch), job.pictures->keyed(known), cache_.pages(*branch.slot));
   else
     prefixes_.add(salt(job, branch), known, cache_.pages(*branch.slot));
+  while (options_.max_prefix_pages > 0 && prefixes_.pages() > options_.max_prefix_pages &&
+         prefixes_.evict()) {
+  }
 }
 
 // Preempts the last job after `job` that holds pages. If there is none and the branches of `job` are

@@ -23,8 +23,9 @@ struct EngineOptions {
   int64_t max_pages = 0;       // pages of the KV cache; 0: unlimited
   int64_t max_branches = 256;  // maximum sequences in the cache at once
   bool share_prefixes = true;
-  CacheTypes cache;        // dtypes of keys and values
-  ContextOptions context;  // context policy for all requests
+  int64_t max_prefix_pages = 0;  // pages kept for later prompts; 0: limited by max_pages only
+  CacheTypes cache;              // dtypes of keys and values
+  ContextOptions context;        // context policy for all requests
 };
 
 struct EngineStats {

@@ -117,7 +117,11 @@ Status admit_model(Model& model, const std::string& name, const MemoryBudget& bu
 
 Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget, EngineOptions options,
                                  int64_t draft_page_bytes) {
-  if (budget.bytes <= 0) return options;
+  if (budget.bytes <= 0) {
+    const int64_t page = page_bytes(model.spec(), budget.cache) + draft_page_bytes;
+    if (page > 0) options.max_prefix_pages = std::max<int64_t>(machine_memory() / 8 / page, 1);
+    return options;
+  }
   const ModelSpec& spec = model.spec();
   BlockPool::shared().trim();
   const int64_t held = resident_memory().now, tables = table_bytes(model);

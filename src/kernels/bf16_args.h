@@ -64,8 +64,8 @@ struct CrossEntropyBf16 {
   bool gradient;
 };
 
-// Attention without bias, soft cap and dropout; head_dim is a multiple of 8, at most kMostBf16HeadDim.
-constexpr int64_t kMostBf16HeadDim = 128;
+// Attention without bias, soft cap and dropout; head_dim is a multiple of 8, at most kMaxBf16HeadDim.
+constexpr int64_t kMaxBf16HeadDim = 128;
 struct AttentionBf16 {
   AttentionShape shape;
   const Bf16 *q, *k, *v;

@@ -14,8 +14,8 @@ class FenceMemory final : public Memory {
  public:
   FenceMemory();
   ~FenceMemory() override;
-  std::byte* take(size_t bytes) override;
-  void give(std::byte* block, size_t bytes) override;
+  std::byte* allocate(size_t bytes) override;
+  void deallocate(std::byte* block, size_t bytes) override;
   void copy_in(std::byte* to, const std::byte* host, size_t bytes) override;
   void copy_out(std::byte* host, const std::byte* from, size_t bytes) override;
   void copy(std::byte* to, const std::byte* from, size_t bytes) override;

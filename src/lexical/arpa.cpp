@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr uint64_t kMostNgrams = 0xFFFFFFF0;
+constexpr uint64_t kMaxNgrams = 0xFFFFFFF0;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
@@ -69,10 +69,10 @@ class ArpaReader {
           !whole(trimmed(text.substr(6, equals - 6)), length) ||
           !whole(trimmed(text.substr(equals + 1)), count) || length != counts_.size() + 1)
         return wrong("expected `ngram {}=COUNT`", counts_.size() + 1);
-      if (length > kMostOrder || count > kMostNgrams)
+      if (length > kMaxOrder || count > kMaxNgrams)
         return error_of(Error::Kind::kLimit, fmt::format("{}:{}", lines_.place(), number_),
-                        "n-grams of up to {} words, at most {} of each, can be read; found {}", kMostOrder,
-                        kMostNgrams, quote(line_));
+                        "n-grams of up to {} words, at most {} of each, can be read; found {}", kMaxOrder,
+                        kMaxNgrams, quote(line_));
       counts_.push_back(count);
     }
     if (counts_.empty()) return wrong("expected `ngram 1=COUNT`");

@@ -10,7 +10,7 @@ namespace makar {
 namespace {
 
 constexpr float kMeanStep = 1e6f;  // AdaGrad: rows get the mean of the changes of the chunks
-constexpr uint64_t kEntries = 4096, kMostAtOnce = 8;
+constexpr uint64_t kEntries = 4096, kMaxAtOnce = 8;
 
 // A row is the vector, the bias in a lane of its own, and the sums of squared gradients of both.
 struct Layout {
@@ -104,7 +104,7 @@ class GloveTrainer {
   }
 
   void in_rounds() {
-    const uint64_t together = std::clamp<uint64_t>(counts_.size() / 1'000'000, 1, kMostAtOnce);
+    const uint64_t together = std::clamp<uint64_t>(counts_.size() / 1'000'000, 1, kMaxAtOnce);
     std::vector<std::unique_ptr<GloveLearner<PrivateRows>>> learners;
     std::vector<RowUses> word_uses(words_.size()), context_uses(words_.size());
     for (uint64_t i = 0; i < together; ++i)
@@ -116,14 +116,14 @@ class GloveTrainer {
         learn(l, from + static_cast<uint64_t>(i));
         l.word.finish(), l.context.finish();
       });
-      pool_.run(kMostAtOnce, [&](int64_t part) {
+      pool_.run(kMaxAtOnce, [&](int64_t part) {
         const auto p = static_cast<uint32_t>(part);
         add_changes(
             learners, count, [](auto& l) -> PrivateRows& { return l.word; }, word_, word_uses, kMeanStep, p,
-            kMostAtOnce);
+            kMaxAtOnce);
         add_changes(
             learners, count, [](auto& l) -> PrivateRows& { return l.context; }, context_, context_uses,
-            kMeanStep, p, kMostAtOnce);
+            kMeanStep, p, kMaxAtOnce);
       });
       double loss = 0;
       for (uint64_t i = 0; i < count; ++i) {

@@ -6,7 +6,7 @@ namespace makar {
 
 Result<NgramModel> NgramModel::make(NumberedWords words, std::vector<NgramLevel> levels,
                                     const std::string& place) {
-  check(!levels.empty() && levels.size() <= kMostOrder, "an n-gram model has 1 to 10 levels");
+  check(!levels.empty() && levels.size() <= kMaxOrder, "an n-gram model has 1 to 10 levels");
   check(levels[0].log_prob.size() == words.size(), "level 1 lists every word");
   NgramModel m;
   const auto find = [&](std::initializer_list<const char*> names) -> std::optional<uint32_t> {

@@ -13,7 +13,7 @@
 
 namespace makar {
 
-constexpr int kMostOrder = 10;
+constexpr int kMaxOrder = 10;
 constexpr const char *kBeginSentence = "<s>", *kEndSentence = "</s>", *kUnknownWord = "<unk>";
 
 // The n-grams of one length. A single word's number is its number in the word table.
@@ -26,8 +26,8 @@ class NgramModel {
  public:
   // The last words, as n-grams of each length that the model has.
   struct State {
-    std::array<uint32_t, kMostOrder> ngrams;  // [i]: the last i + 1 words, or NgramTable::kNone
-    int longest = 0;                          // contexts of more words are not in the model
+    std::array<uint32_t, kMaxOrder> ngrams;  // [i]: the last i + 1 words, or NgramTable::kNone
+    int longest = 0;                         // contexts of more words are not in the model
   };
   struct Scored {
     double log_prob;    // base 10

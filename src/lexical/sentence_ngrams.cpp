@@ -5,7 +5,7 @@
 namespace makar {
 
 SentenceNgrams::SentenceNgrams(int order, size_t most_bytes) : most_bytes_(most_bytes) {
-  check(order >= 1 && order <= kMostOrder, "the order of an n-gram model is 1 to 10");
+  check(order >= 1 && order <= kMaxOrder, "the order of an n-gram model is 1 to 10");
   tables.resize(static_cast<size_t>(order));
   counts.resize(static_cast<size_t>(order));
   for (const char* word : {kUnknownWord, kBeginSentence, kEndSentence}) {

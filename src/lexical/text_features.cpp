@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostFeatures = 50'000'000;
+constexpr size_t kMaxFeatures = 50'000'000;
 
 // The n-grams of up to `most` words of a text, with repetitions.
 template <class Use>
@@ -33,7 +33,7 @@ TextFeatures TextFeatures::learn(const std::vector<std::string>& texts, const Fe
   std::vector<size_t> last;
   for (size_t t = 0; t < texts.size(); ++t)
     each_feature(texts[t], options.ngrams, [&](const std::string& name) {
-      if (all.size() >= kMostFeatures && !all.find(name)) return;
+      if (all.size() >= kMaxFeatures && !all.find(name)) return;
       const uint32_t id = all.add(name);
       if (id == with.size()) with.push_back(0), last.push_back(texts.size());
       if (last[id] != t) last[id] = t, ++with[id];

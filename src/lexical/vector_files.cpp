@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostWidth = 100'000, kMostVectors = 200'000'000, kLongestWord = 10'000;
+constexpr size_t kMostWidth = 100'000, kMaxVectors = 200'000'000, kLongestWord = 10'000;
 
 // Bytes of a stream, with a window that can be looked at before it is taken.
 class Window {
@@ -182,9 +182,9 @@ Result<WordVectors> read_vectors(ByteStream& stream) {
   uint64_t count = 0, width = 0;
   std::vector<float> values;
   if (parse_header(*first, count, width)) {
-    if (width < 1 || width > kMostWidth || count > kMostVectors)
+    if (width < 1 || width > kMostWidth || count > kMaxVectors)
       return error_of(Error::Kind::kLimit, stream.place(),
-                      "up to {} words of 1 to {} numbers can be read, found {}", kMostVectors, kMostWidth,
+                      "up to {} words of 1 to {} numbers can be read, found {}", kMaxVectors, kMostWidth,
                       quote(*first));
     // Text if the next line is a word and numbers.
     MAKAR_TRY(const std::string_view next, in.look(kLongestWord + width * 64));

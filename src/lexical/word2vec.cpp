@@ -73,7 +73,7 @@ namespace {
 constexpr uint64_t kChunk = 1000;  // words that are learned in order
 constexpr uint64_t kRoundOver =
     100'000;                          // words of text per chunk of a round: a small text is learned in order
-constexpr uint64_t kMostChunks = 8;   // of a round
+constexpr uint64_t kMaxChunks = 8;    // of a round
 constexpr float kStepPerRate = 0.1f;  // how far one use moves a row, in units of the learning rate (share_of)
 
 Word2VecShared prepare(const WordStream& text, const Word2VecOptions& o) {
@@ -154,7 +154,7 @@ class Trainer {
   }
 
   void in_rounds() {
-    const uint64_t together = std::clamp<uint64_t>(text_.tokens / kRoundOver, 1, kMostChunks);
+    const uint64_t together = std::clamp<uint64_t>(text_.tokens / kRoundOver, 1, kMaxChunks);
     if (together == 1) {
       Word2VecLearner<SharedRows> learner(shared_, in_, out_);
       for (uint64_t i = 0; i < total_; ++i) {
@@ -177,14 +177,13 @@ class Trainer {
       });
       // Each part of the rows gets the changes of all chunks in their order.
       const float step = kStepPerRate * rate_at(from);
-      pool_.run(kMostChunks, [&](int64_t part) {
+      pool_.run(kMaxChunks, [&](int64_t part) {
         const auto p = static_cast<uint32_t>(part);
         add_changes(
-            learners, count, [](auto& l) -> PrivateRows& { return l.in; }, in_, in_uses, step, p,
-            kMostChunks);
+            learners, count, [](auto& l) -> PrivateRows& { return l.in; }, in_, in_uses, step, p, kMaxChunks);
         add_changes(
             learners, count, [](auto& l) -> PrivateRows& { return l.out; }, out_, out_uses, step, p,
-            kMostChunks);
+            kMaxChunks);
       });
       for (uint64_t i = 0; i < count; ++i)
         learners[i]->in.clear(), learners[i]->out.clear(), take(*learners[i]);

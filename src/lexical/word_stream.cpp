@@ -59,7 +59,7 @@ Status MappedRecords::map() {
 
 Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOptions& options, int64_t least,
                               int64_t most, const std::function<void(uint64_t, size_t)>& progress) {
-  constexpr size_t kMostWords = 100'000'000;
+  constexpr size_t kMaxWords = 100'000'000;
   MAKAR_TRY(MappedRecords ids, MappedRecords::create());
   NumberedWords seen;
   std::vector<uint64_t> counts;
@@ -74,9 +74,8 @@ Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOpti
       ++counts[id];
       MAKAR_CHECK_OK(ids.write(&id, sizeof id));
     }
-    if (seen.size() > kMostWords)
-      return error_of(Error::Kind::kLimit, "vocabulary", "there are more than {} different words",
-                      kMostWords);
+    if (seen.size() > kMaxWords)
+      return error_of(Error::Kind::kLimit, "vocabulary", "there are more than {} different words", kMaxWords);
     tokens += words.size();
     progress(tokens, seen.size());
     return ids.write(&WordStream::kLineEnd, sizeof(uint32_t));

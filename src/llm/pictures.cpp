@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostPictures = 64;
+constexpr size_t kMaxPictures = 64;
 constexpr int64_t kPicturesTogether = 8;  // images per forward pass
 
 // The text of the image token, such as <image>.
@@ -63,8 +63,8 @@ std::shared_ptr<Pictures> join_pictures(const LanguageModel& language, const std
 
 Result<std::shared_ptr<Pictures>> read_pictures(const LanguageModel& language,
                                                 const std::vector<std::string>& paths) {
-  if (paths.empty() || paths.size() > kMostPictures)
-    return error_at("image", "expected 1 to {} images, got {}", kMostPictures, paths.size());
+  if (paths.empty() || paths.size() > kMaxPictures)
+    return error_at("image", "expected 1 to {} images, got {}", kMaxPictures, paths.size());
   std::vector<Tensor> pixels;
   for (const std::string& path : paths) {
     MAKAR_TRY(const Image image, read_image(path));

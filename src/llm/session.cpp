@@ -11,9 +11,9 @@ Result<Json> read_session(const std::string& text, const std::string& place) {
   MAKAR_TRY(const Json json, parse_json(text, place, {kLargestSession, 16}));
   if (!json.is_object() || !json.contains("messages") || !json["messages"].is_array())
     return error_at(place, "expected an object with a list \"messages\"");
-  if (json["messages"].size() > kMostMessages)
+  if (json["messages"].size() > kMaxMessages)
     return error_of(Error::Kind::kLimit, place, "{} messages are more than the {} a session may have",
-                    json["messages"].size(), kMostMessages);
+                    json["messages"].size(), kMaxMessages);
   Json messages = Json::array();
   for (size_t i = 0; i < json["messages"].size(); ++i) {
     const Json& m = json["messages"][i];

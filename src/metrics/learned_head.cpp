@@ -14,7 +14,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostFeatures = 1 << 16;
+constexpr size_t kMaxFeatures = 1 << 16;
 
 std::string damaged(const WordList& words, const WordList& others, const Rng& rng, uint64_t& draw) {
   const auto uniform = [&] { return rng.uniform_double(draw++); };
@@ -262,7 +262,7 @@ Result<LearnedHead> LearnedHead::from_json(const Json& json, const std::string& 
     return error_at(place, "is not the head of a learned metric, as makar metrics bleurt train writes it");
   LearnedHead out;
   const auto read = [&](const char* key, std::vector<double>& to) -> Status {
-    if (!json.contains(key) || !json[key].is_array() || json[key].empty() || json[key].size() > kMostFeatures)
+    if (!json.contains(key) || !json[key].is_array() || json[key].empty() || json[key].size() > kMaxFeatures)
       return error_at(place, "'{}': expected a list of numbers", key);
     for (const Json& one : json[key]) {
       if (!one.is_number() || !std::isfinite(one.get<double>()))

@@ -37,7 +37,7 @@ Result<Numbers> read_images(const std::string& path, size_t limit) {
 
 Result<Numbers> read_bags(const std::vector<DataPath>& paths, size_t most, size_t limit,
                           const std::vector<std::string>& words) {
-  constexpr size_t kMostWords = size_t{4} << 20;
+  constexpr size_t kMaxWords = size_t{4} << 20;
   Numbers out;
   std::vector<std::vector<std::string>> texts;
   std::map<std::string, size_t> counts;
@@ -64,8 +64,8 @@ Result<Numbers> read_bags(const std::vector<DataPath>& paths, size_t most, size_
     } else {
       add(text);
     }
-    if (counts.size() > kMostWords)
-      return error_of(Error::Kind::kLimit, record.place(), "more than {} different words", kMostWords);
+    if (counts.size() > kMaxWords)
+      return error_of(Error::Kind::kLimit, record.place(), "more than {} different words", kMaxWords);
     if (const Json* label = label_field(record.value))
       out.labels.push_back(label->is_string() ? label->get<std::string>() : label->dump());
   }

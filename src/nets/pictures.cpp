@@ -104,7 +104,7 @@ std::string axes(const Frame& f) {
   return out;
 }
 
-constexpr size_t kMostDots = 2000;
+constexpr size_t kMaxDots = 2000;
 
 }  // namespace
 
@@ -158,7 +158,7 @@ std::string boundary_picture(const std::string& title, const std::vector<Point>&
                        f.x(grid[i].x) - cell / 2, f.y(grid[i].y) - cell / 2, cell + 0.2, cell + 0.2,
                        colour(answers[i]));
   out += "</g>\n" + axes(f);
-  for (size_t i = 0; i < std::min(points.size(), kMostDots); ++i)
+  for (size_t i = 0; i < std::min(points.size(), kMaxDots); ++i)
     out += dot(f, points[i], colour(points[i].label));
   for (size_t c = 0; c < std::min<size_t>(classes.size(), 7); ++c)
     out += fmt::format("<text x=\"{}\" y=\"{}\" fill=\"{}\">{}</text>\n", kEdge + 4, kEdge + 18 + 16 * c,
@@ -177,7 +177,7 @@ std::string fit_picture(const std::string& title, const std::vector<Point>& poin
   const std::vector<double> ys = fit(xs);
   for (const double y : ys) f.take(f.low_x, y);
   std::string out = opening(title) + axes(f), line;
-  for (size_t i = 0; i < std::min(points.size(), kMostDots); ++i) out += dot(f, points[i], kColours[0]);
+  for (size_t i = 0; i < std::min(points.size(), kMaxDots); ++i) out += dot(f, points[i], kColours[0]);
   for (size_t i = 0; i < xs.size(); ++i) line += fmt::format("{:.1f},{:.1f} ", f.x(xs[i]), f.y(ys[i]));
   return out +
          fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n</svg>\n",

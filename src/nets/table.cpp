@@ -9,9 +9,9 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostValues = 64;  // of a column that is not a number
-constexpr size_t kMostRows = size_t{1} << 24;
-constexpr size_t kMostClasses = 4096;
+constexpr size_t kMaxValues = 64;  // of a column that is not a number
+constexpr size_t kMaxRows = size_t{1} << 24;
+constexpr size_t kMaxClasses = 4096;
 
 bool is_missing(const std::string& text) {
   return text.empty() || text == "NA" || text == "nan" || text == "NaN" || text == "?" || text == "null";
@@ -46,8 +46,8 @@ Result<std::vector<TableRow>> read_table(const std::string& path, const std::str
                       found.error().message, quote(target));
     if (!found.ok()) return found.error();
     if (!*found) break;
-    if (out.size() >= kMostRows)
-      return error_of(Error::Kind::kLimit, record.place(), "more than {} rows", kMostRows);
+    if (out.size() >= kMaxRows)
+      return error_of(Error::Kind::kLimit, record.place(), "more than {} rows", kMaxRows);
     TableRow row;
     for (const auto& [name, value] : record.value.items()) {
       const std::string text = value.is_string() ? value.get<std::string>()
@@ -87,13 +87,13 @@ Result<TableEncoder> TableEncoder::fit(const std::vector<TableRow>& rows, bool c
       const auto number = number_in(it->second);
       numeric = numeric && number;
       if (number) numbers.push_back(*number);
-      if (values.size() <= kMostValues) values.insert(it->second);
+      if (values.size() <= kMaxValues) values.insert(it->second);
     }
     if (numeric && !numbers.empty())
       std::tie(column.mean, column.deviation) = moments(numbers);
-    else if (values.size() > kMostValues)
+    else if (values.size() > kMaxValues)
       return error_at(name, "the column has more than {} values that are not all numbers; remove it",
-                      kMostValues);
+                      kMaxValues);
     else
       column.values.assign(values.begin(), values.end());
     if (numeric || !values.empty()) out.columns_.push_back(std::move(column));
@@ -103,12 +103,12 @@ Result<TableEncoder> TableEncoder::fit(const std::vector<TableRow>& rows, bool c
   std::vector<double> numbers;
   for (const TableRow& row : rows) {
     if (const auto number = number_in(row.target)) numbers.push_back(*number);
-    if (labels.size() <= kMostClasses) labels.insert(row.target);
+    if (labels.size() <= kMaxClasses) labels.insert(row.target);
   }
   if (classes || numbers.size() < rows.size()) {
-    if (labels.size() > kMostClasses || labels.size() < 2)
-      return error_at("target", "expected 2 to {} classes, found {}", kMostClasses,
-                      labels.size() > kMostClasses ? "more" : std::to_string(labels.size()));
+    if (labels.size() > kMaxClasses || labels.size() < 2)
+      return error_at("target", "expected 2 to {} classes, found {}", kMaxClasses,
+                      labels.size() > kMaxClasses ? "more" : std::to_string(labels.size()));
     out.classes_.assign(labels.begin(), labels.end());
   } else {
     std::tie(out.mean_, out.deviation_) = moments(numbers);
@@ -199,7 +199,7 @@ Result<TableEncoder> TableEncoder::from_json(const Json& json, const std::string
     return std::isfinite(out);
   };
   const auto texts = [](const Json& j, std::vector<std::string>& out) {
-    if (!j.is_array() || j.size() > kMostClasses) return false;
+    if (!j.is_array() || j.size() > kMaxClasses) return false;
     for (const Json& t : j) {
       if (!t.is_string()) return false;
       out.push_back(t.get<std::string>());

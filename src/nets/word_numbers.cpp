@@ -23,10 +23,10 @@ WordNumbers WordNumbers::count(const std::vector<std::string>& texts, int64_t mi
 }
 
 Result<WordNumbers> WordNumbers::from_json(const Json& json, const std::string& place) {
-  constexpr size_t kMost = size_t{1} << 22;
+  constexpr size_t kMax = size_t{1} << 22;
   WordNumbers out;
-  if (!json.is_array() || json.size() > kMost)
-    return error_at(place, "expected a list of at most {} words", kMost);
+  if (!json.is_array() || json.size() > kMax)
+    return error_at(place, "expected a list of at most {} words", kMax);
   for (const Json& word : json) {
     if (!word.is_string()) return error_at(place, "expected a list of words");
     if (!out.number_.emplace(word.get<std::string>(), out.size()).second)

@@ -24,7 +24,7 @@ Tensor narrowed(Context& ctx, const Tensor& x) { return cast(ctx, x, DType::kBF1
 
 bool attends_bf16(const AttentionBatch& batch, const AttentionOptions& o) {
   return !batch.bias.defined() && o.scale > 0.0f && o.soft_cap == 0.0f && o.dropout == 0.0f &&
-         o.head_dim % 8 == 0 && o.head_dim <= kernels::kMostBf16HeadDim;
+         o.head_dim % 8 == 0 && o.head_dim <= kernels::kMaxBf16HeadDim;
 }
 
 Tensor attend_bf16(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,

@@ -71,10 +71,10 @@ Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor
   const Tensor dx = need_x ? ctx.empty(x.shape(), DType::kBF16) : Tensor(),
                db = need_b ? ctx.empty(b.shape()) : Tensor();
   // Rows of logits are padded for the products; larger blocks of rows than in f32 keep them long.
-  constexpr int64_t kPadding = 64, kMostRows = 8192, kLarger = 32;
+  constexpr int64_t kPadding = 64, kMaxRows = 8192, kLarger = 32;
   const int64_t stride = (classes + kPadding - 1) / kPadding * kPadding;
   const int64_t step =
-      std::clamp<int64_t>(options.held_logits * kLarger / stride, 1, std::min(kMostRows, rows));
+      std::clamp<int64_t>(options.held_logits * kLarger / stride, 1, std::min(kMaxRows, rows));
   const Tensor logits = ctx.empty({step, stride}, DType::kBF16), losses = ctx.empty({rows}),
                y = ctx.empty({}), on_device = ctx.upload(targets);
   const Tensor weights = rounded(ctx, w, stride * width), bias = rounded(ctx, b, stride);

@@ -8,14 +8,14 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostSentences = 200;
+constexpr size_t kMaxSentences = 200;
 
 std::vector<std::string> sentences_in(const std::string& text) {
   std::vector<std::string> out;
   for (const Span& span : sentences_of(text)) {
     std::string one = text.substr(span.begin, span.end - span.begin);
     while (!one.empty() && (one.back() == ' ' || one.back() == '\n')) one.pop_back();
-    if (!one.empty() && out.size() < kMostSentences) out.push_back(std::move(one));
+    if (!one.empty() && out.size() < kMaxSentences) out.push_back(std::move(one));
   }
   return out;
 }

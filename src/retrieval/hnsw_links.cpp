@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-constexpr uint64_t kMostLevels = 64, kMostLinks = 4096;
+constexpr uint64_t kMaxLevels = 64, kMaxLinks = 4096;
 
 }  // namespace
 
@@ -27,10 +27,10 @@ Result<NodeLinks> read_links(std::string_view bytes, const std::string& place) {
   };
   size_t at = 0;
   uint64_t levels = 0, count = 0, label = 0;
-  if (!take_varint(bytes, at, levels) || levels < 1 || levels > kMostLevels) return damaged(at);
+  if (!take_varint(bytes, at, levels) || levels < 1 || levels > kMaxLevels) return damaged(at);
   NodeLinks out(levels);
   for (auto& level : out) {
-    if (!take_varint(bytes, at, count) || count > kMostLinks) return damaged(at);
+    if (!take_varint(bytes, at, count) || count > kMaxLinks) return damaged(at);
     for (uint64_t i = 0; i < count; ++i) {
       if (!take_varint(bytes, at, label) || label > INT64_MAX) return damaged(at);
       level.push_back(static_cast<int64_t>(label));

@@ -150,14 +150,14 @@ Result<std::vector<std::pair<int64_t, double>>> IndexStore::nearest(const Collec
   check(postgres_, "pgvector compares vectors in PostgreSQL only");
   std::vector<std::pair<int64_t, double>> out;
   if (c.vectors == 0) return out;
-  constexpr int64_t kMostCandidates = 1000;  // of pgvector
+  constexpr int64_t kMaxCandidates = 1000;  // of pgvector
   const bool without_index = exact && c.settings.hnsw;
   if (without_index) MAKAR_CHECK_OK(database_->run("SET LOCAL enable_indexscan = off"));
   if (!exact) {
-    const int64_t candidates = std::clamp<int64_t>(std::max(ef, static_cast<int64_t>(k)), 1, kMostCandidates);
+    const int64_t candidates = std::clamp<int64_t>(std::max(ef, static_cast<int64_t>(k)), 1, kMaxCandidates);
     MAKAR_CHECK_OK(database_->run(fmt::format("SET LOCAL hnsw.ef_search = {}", candidates)));
     // The filter is applied after the index scan, which continues until k rows pass.
-    if (chunks || static_cast<int64_t>(k) > kMostCandidates)
+    if (chunks || static_cast<int64_t>(k) > kMaxCandidates)
       MAKAR_CHECK_OK(database_->run("SET LOCAL hnsw.iterative_scan = strict_order"));
   }
   const bool l2 = c.settings.similarity == Similarity::kL2;

@@ -72,7 +72,7 @@ LogWriter::~LogWriter() {
 
 void LogWriter::write(const std::string& line) {
   const std::lock_guard lock(state_->mutex);
-  if (state_->bytes + line.size() > kMostBytes) {
+  if (state_->bytes + line.size() > kMaxBytes) {
     ++state_->dropped;
     return;
   }

@@ -11,7 +11,7 @@ namespace makar {
 
 class LogWriter {
  public:
-  static constexpr size_t kMostBytes = size_t{1} << 20;  // queued; further lines are dropped
+  static constexpr size_t kMaxBytes = size_t{1} << 20;  // queued; further lines are dropped
   explicit LogWriter(int descriptor);
   // Waits up to one second for queued lines.
   ~LogWriter();

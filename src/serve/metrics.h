@@ -48,7 +48,7 @@ class ServeMetrics {
   };
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, int64_t> requests_;
-  static constexpr size_t kMostCallers = 10000;  // with costs of their own; the others share one
+  static constexpr size_t kMaxCallers = 10000;  // with costs of their own; the others share one
   Histogram latency_, first_;
   std::optional<PriceTable> prices_;
   std::function<double()> seconds_;

@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostCallers = 10000;
+constexpr size_t kMaxCallers = 10000;
 
 // Seconds to refill `missing` units at `limit` per minute.
 int seconds_for(double missing, int64_t limit) {
@@ -39,11 +39,11 @@ void RateLimit::evict_callers(Clock::time_point now) {
     return a.requests >= static_cast<double>(limits_.requests) &&
            a.tokens >= static_cast<double>(limits_.tokens);
   });
-  if (callers_.size() >= kMostCallers) callers_.erase(callers_.begin());
+  if (callers_.size() >= kMaxCallers) callers_.erase(callers_.begin());
 }
 
 RateLimit::Allowance& RateLimit::allowance(const std::string& caller, Clock::time_point now) {
-  if (callers_.size() >= kMostCallers && !callers_.contains(caller)) evict_callers(now);
+  if (callers_.size() >= kMaxCallers && !callers_.contains(caller)) evict_callers(now);
   const Allowance whole{static_cast<double>(limits_.requests), static_cast<double>(limits_.tokens), now};
   Allowance& a = callers_.try_emplace(caller, whole).first->second;
   fill(a, now);

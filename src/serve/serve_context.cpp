@@ -9,8 +9,8 @@
 namespace makar {
 namespace {
 
-constexpr int kShortWorkers = 3, kLongWorkers = 3;        // one caller may use all but one of each
-constexpr int64_t kBatchShare = 4, kMostBatchLines = 16;  // batch lines in flight: parallel / kBatchShare
+constexpr int kShortWorkers = 3, kLongWorkers = 3;       // one caller may use all but one of each
+constexpr int64_t kBatchShare = 4, kMaxBatchLines = 16;  // batch lines in flight: parallel / kBatchShare
 
 }  // namespace
 
@@ -32,7 +32,7 @@ ServeContext::ServeContext(ModelRegistry& models, ServeOptions o)
       [this](const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply) {
         dispatch_batch_line(*this, record, body, std::move(reply));
       },
-      std::clamp<int64_t>(options.parallel / kBatchShare, 1, kMostBatchLines));
+      std::clamp<int64_t>(options.parallel / kBatchShare, 1, kMaxBatchLines));
   if (options.tuning.command) tuning = std::make_unique<TuningJobs>(*options.files, options.tuning);
 }
 

@@ -21,7 +21,7 @@ constexpr bool kKeepsSmall = !__has_feature(address_sanitizer);
 constexpr bool kKeepsSmall = true;
 #endif
 
-std::byte* allocate(size_t bytes) {
+std::byte* aligned_block(size_t bytes) {
   const bool huge = bytes >= kHuge;
   void* block = nullptr;
   if (posix_memalign(&block, huge ? kHugePage : kLine, bytes) != 0) throw std::bad_alloc();
@@ -47,7 +47,7 @@ size_t BlockPool::rounded(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-std::byte* BlockPool::take(size_t bytes) {
+std::byte* BlockPool::allocate(size_t bytes) {
   if (bytes > std::numeric_limits<size_t>::max() / 4) throw std::bad_alloc();
   const size_t size = rounded(bytes);
   {
@@ -73,7 +73,7 @@ std::byte* BlockPool::take(size_t bytes) {
     }
     if (bound_ > 0) shrink(bound_ - std::min(bound_, used_));
   }
-  std::byte* block = allocate(size);
+  std::byte* block = aligned_block(size);
   if (size >= kSmall) {
     std::lock_guard lock(mutex_);
     sizes_[block] = size;
@@ -81,7 +81,7 @@ std::byte* BlockPool::take(size_t bytes) {
   return block;
 }
 
-void BlockPool::give(std::byte* block, size_t bytes) {
+void BlockPool::deallocate(std::byte* block, size_t bytes) {
   const size_t size = rounded(bytes);
   std::lock_guard lock(mutex_);
   if (size < kSmall) {

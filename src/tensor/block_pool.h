@@ -15,8 +15,8 @@ class BlockPool {
  public:
   static BlockPool& shared();  // the process-wide pool
 
-  std::byte* take(size_t bytes);
-  void give(std::byte* block, size_t bytes);
+  std::byte* allocate(size_t bytes);
+  void deallocate(std::byte* block, size_t bytes);
   // Returns all unused blocks to the system.
   void trim();
   // From now on frees unused blocks when used and unused blocks together would exceed `total` bytes; 0: the

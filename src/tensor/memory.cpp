@@ -10,8 +10,8 @@ namespace {
 class HostMemory final : public Memory {
  public:
   HostMemory() : Memory(true) {}
-  std::byte* take(size_t bytes) override { return BlockPool::shared().take(bytes); }
-  void give(std::byte* block, size_t bytes) override { BlockPool::shared().give(block, bytes); }
+  std::byte* allocate(size_t bytes) override { return BlockPool::shared().allocate(bytes); }
+  void deallocate(std::byte* block, size_t bytes) override { BlockPool::shared().deallocate(block, bytes); }
   void copy_in(std::byte* to, const std::byte* host, size_t bytes) override { copy(to, host, bytes); }
   void copy_out(std::byte* host, const std::byte* from, size_t bytes) override { copy(host, from, bytes); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {

@@ -12,8 +12,8 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   // Allocates at least `bytes` bytes, aligned to 64; throws std::bad_alloc if it cannot.
-  virtual std::byte* take(size_t bytes) = 0;
-  virtual void give(std::byte* block, size_t bytes) = 0;
+  virtual std::byte* allocate(size_t bytes) = 0;
+  virtual void deallocate(std::byte* block, size_t bytes) = 0;
   // Copies between the host and this memory, and within this memory. Source and destination must not overlap.
   // Copies are ordered with the device's kernels; copy_in and copy_out return when the host buffer may be
   // reused or read.

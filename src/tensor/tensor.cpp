@@ -9,9 +9,10 @@ namespace makar {
 
 std::string Shape::text() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
 
-Storage::Storage(size_t bytes, Memory& memory) : memory_(memory), data_(memory.take(bytes)), bytes_(bytes) {}
+Storage::Storage(size_t bytes, Memory& memory)
+    : memory_(memory), data_(memory.allocate(bytes)), bytes_(bytes) {}
 Storage::~Storage() {
-  if (!keeper_) memory_.give(data_, bytes_);
+  if (!keeper_) memory_.deallocate(data_, bytes_);
 }
 
 Tensor Tensor::make(std::shared_ptr<Storage> storage, std::byte* data, const Shape& shape, DType type) {

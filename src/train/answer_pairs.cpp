@@ -8,7 +8,7 @@
 
 namespace makar {
 
-Result<LearntTokens> encode_answer(const ConversationEncoder& encoder, const Json& prompt,
+Result<MaskedTokens> encode_answer(const ConversationEncoder& encoder, const Json& prompt,
                                    const Json& answer) {
   Json whole = prompt;
   whole.insert(whole.end(), answer.begin(), answer.end());
@@ -18,13 +18,13 @@ Result<LearntTokens> encode_answer(const ConversationEncoder& encoder, const Jso
 namespace {
 
 Result<AnswerPair> encode_pair(const ConversationEncoder& encoder, const PreferenceRecord& record) {
-  MAKAR_TRY(LearntTokens chosen, encode_answer(encoder, record.prompt, record.chosen));
-  MAKAR_TRY(LearntTokens rejected, encode_answer(encoder, record.prompt, record.rejected));
+  MAKAR_TRY(MaskedTokens chosen, encode_answer(encoder, record.prompt, record.chosen));
+  MAKAR_TRY(MaskedTokens rejected, encode_answer(encoder, record.prompt, record.rejected));
   if (chosen.ids == rejected.ids)
     return error_at(
         "", "'chosen' and 'rejected' are the same tokens; if they are truncated, raise --sequence-len");
-  return AnswerPair{std::move(chosen.ids), std::move(rejected.ids), std::move(chosen.learnt),
-                    std::move(rejected.learnt)};
+  return AnswerPair{std::move(chosen.ids), std::move(rejected.ids), std::move(chosen.loss_mask),
+                    std::move(rejected.loss_mask)};
 }
 
 }  // namespace
@@ -99,28 +99,28 @@ Result<AnswerPairs> read_given_pairs(const std::string& path, const std::string&
       if (std::min(a, b) < 0 || std::max(a, b) >= vocab)
         return error_at(path, "row {} holds the id {}; the vocabulary has {}", i, a < 0 || a >= vocab ? a : b,
                         vocab);
-      const bool learnt = mask.defined() ? mask.f32()[at] != 0 : t > 0;
-      pair.chosen.push_back(a), pair.chosen_learnt.push_back(learnt);
-      pair.rejected.push_back(b), pair.rejected_learnt.push_back(learnt);
+      const bool loss_mask = mask.defined() ? mask.f32()[at] != 0 : t > 0;
+      pair.chosen.push_back(a), pair.chosen_mask.push_back(loss_mask);
+      pair.rejected.push_back(b), pair.rejected_mask.push_back(loss_mask);
     }
     MAKAR_CHECK_OK(out.train.add(pair));
   }
   return out;
 }
 
-void AnswerBatch::add(const std::vector<int64_t>& ids, const std::vector<uint8_t>& learnt) {
+void AnswerBatch::add(const std::vector<int64_t>& ids, const std::vector<uint8_t>& loss_mask) {
   batch.add(ids);
   lengths.push_back(0);
   for (size_t i = 0; i < ids.size(); ++i) {
-    const float scored = i > 0 && learnt[i] ? 1.0f : 0.0f;
+    const float scored = i > 0 && loss_mask[i] ? 1.0f : 0.0f;
     mask.push_back(scored), lengths.back() += scored;
   }
 }
 
 AnswerBatch batch_answers(const std::vector<AnswerPair>& pairs) {
   AnswerBatch out;
-  for (const AnswerPair& p : pairs) out.add(p.chosen, p.chosen_learnt);
-  for (const AnswerPair& p : pairs) out.add(p.rejected, p.rejected_learnt);
+  for (const AnswerPair& p : pairs) out.add(p.chosen, p.chosen_mask);
+  for (const AnswerPair& p : pairs) out.add(p.rejected, p.rejected_mask);
   return out;
 }
 

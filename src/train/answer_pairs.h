@@ -7,16 +7,16 @@
 namespace makar {
 
 struct AnswerPair {
-  std::vector<int64_t> chosen, rejected;                // prompt and answer
-  std::vector<uint8_t> chosen_learnt, rejected_learnt;  // 1 for the tokens of the answer
+  std::vector<int64_t> chosen, rejected;            // prompt and answer
+  std::vector<uint8_t> chosen_mask, rejected_mask;  // 1 for the tokens of the answer
   static constexpr auto fields() {
-    return std::tuple(&AnswerPair::chosen, &AnswerPair::rejected, &AnswerPair::chosen_learnt,
-                      &AnswerPair::rejected_learnt);
+    return std::tuple(&AnswerPair::chosen, &AnswerPair::rejected, &AnswerPair::chosen_mask,
+                      &AnswerPair::rejected_mask);
   }
 };
 
 // A conversation of prompt and answer, both lists of turns; the tokens of the answer are marked.
-Result<LearntTokens> encode_answer(const ConversationEncoder& encoder, const Json& prompt,
+Result<MaskedTokens> encode_answer(const ConversationEncoder& encoder, const Json& prompt,
                                    const Json& answer);
 
 // Stored in temporary files in `folder`.
@@ -42,7 +42,7 @@ struct AnswerBatch {
   Batch batch;
   std::vector<float> mask;     // 1 for the tokens of answers
   std::vector<float> lengths;  // tokens of each answer that are scored
-  void add(const std::vector<int64_t>& ids, const std::vector<uint8_t>& learnt);
+  void add(const std::vector<int64_t>& ids, const std::vector<uint8_t>& loss_mask);
 };
 AnswerBatch batch_answers(const std::vector<AnswerPair>& pairs);
 

@@ -28,11 +28,11 @@ void add_window(const TokenStore& store, int64_t begin, int64_t end, Batch& batc
     // If the document continues, read one more token: it is the target of the last one.
     const auto whole = store.cut(part.begin, std::min(part.end + 1, store.tokens())).front();
     const std::vector<int64_t> ids = store.read(whole);
-    const std::vector<uint8_t> learnt = store.masked() ? store.mask(whole) : std::vector<uint8_t>();
+    const std::vector<uint8_t> loss_mask = store.masked() ? store.mask(whole) : std::vector<uint8_t>();
     batch.add({ids.begin(), ids.begin() + part.size()});
     for (int64_t i = 0; i < part.size(); ++i) {
       const auto next = static_cast<size_t>(i + 1);
-      const bool counts = next < ids.size() && (learnt.empty() || learnt[next]);
+      const bool counts = next < ids.size() && (loss_mask.empty() || loss_mask[next]);
       targets.push_back(counts ? ids[next] : ops::kIgnore);
     }
   }

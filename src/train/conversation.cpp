@@ -70,42 +70,42 @@ std::string ConversationEncoder::plain_template(const std::string& end_token) {
          "m['content'] }}\n\n{% endif %}{% endfor %}{% if add_generation_prompt %}### Response:\n{% endif %}";
 }
 
-Result<LearntTokens> ConversationEncoder::encode(const Json& messages, size_t prompt_turns) const {
+Result<MaskedTokens> ConversationEncoder::encode(const Json& messages, size_t prompt_turns) const {
   ChatInput input;
   input.messages = messages;
   MAKAR_TRY(const ChatRendering rendering, chat_.render(input));
   MAKAR_TRY(const ChatEncoding encoded, encoder_.encode(rendering));
-  LearntTokens out;
+  MaskedTokens out;
   out.ids.assign(encoded.ids.begin(), encoded.ids.end());
   if (o_.train_on_inputs) {
-    out.learnt.assign(out.ids.size(), 1);
+    out.loss_mask.assign(out.ids.size(), 1);
   } else if (chat_.has_generation()) {
-    out.learnt = encoded.assistant;
+    out.loss_mask = encoded.assistant;
     MAKAR_TRY(const size_t start, turn_start(chat_, messages, rendering.text(), prompt_turns));
     for (size_t i = 0; i < out.ids.size(); ++i)
-      if (encoded.offsets[i].end <= start) out.learnt[i] = 0;
+      if (encoded.offsets[i].end <= start) out.loss_mask[i] = 0;
   } else {
     MAKAR_TRY(const auto spans, assistant_spans(chat_, messages, rendering.text(), prompt_turns));
-    out.learnt.assign(out.ids.size(), 0);
+    out.loss_mask.assign(out.ids.size(), 0);
     for (size_t i = 0; i < out.ids.size(); ++i)
       for (const Span& s : spans)
-        if (encoded.offsets[i].end > s.begin && encoded.offsets[i].begin < s.end) out.learnt[i] = 1;
+        if (encoded.offsets[i].end > s.begin && encoded.offsets[i].begin < s.end) out.loss_mask[i] = 1;
   }
   const auto most = static_cast<size_t>(o_.sequence_len);
   if (o_.keep_end) {
     size_t end = out.ids.size();
-    while (end > 0 && !out.learnt[end - 1]) --end;
-    out.ids.resize(end), out.learnt.resize(end);
+    while (end > 0 && !out.loss_mask[end - 1]) --end;
+    out.ids.resize(end), out.loss_mask.resize(end);
   }
   if (out.ids.size() > most) {
     const auto extra = static_cast<std::ptrdiff_t>(o_.keep_end ? out.ids.size() - most : 0);
     out.ids.erase(out.ids.begin(), out.ids.begin() + extra);
-    out.learnt.erase(out.learnt.begin(), out.learnt.begin() + extra);
-    out.ids.resize(most), out.learnt.resize(most);
+    out.loss_mask.erase(out.loss_mask.begin(), out.loss_mask.begin() + extra);
+    out.ids.resize(most), out.loss_mask.resize(most);
   }
-  if (std::count(
-          out.learnt.begin() + std::min<std::ptrdiff_t>(1, static_cast<std::ptrdiff_t>(out.learnt.size())),
-          out.learnt.end(), 1) == 0)
+  if (std::count(out.loss_mask.begin() +
+                     std::min<std::ptrdiff_t>(1, static_cast<std::ptrdiff_t>(out.loss_mask.size())),
+                 out.loss_mask.end(), 1) == 0)
     return error_at("", "the {} {} tokens have no assistant turn to train on", o_.keep_end ? "last" : "first",
                     most);
   return out;
@@ -125,9 +125,9 @@ ConversationWriter::ConversationWriter(const std::string& folder, int64_t vocab)
       train_(folder, "train", vocab > 65536, true),
       validation_(folder, "validation", vocab > 65536, true) {}
 
-Status ConversationWriter::add(const LearntTokens& tokens, bool validation) {
+Status ConversationWriter::add(const MaskedTokens& tokens, bool validation) {
   const std::vector<uint32_t> ids(tokens.ids.begin(), tokens.ids.end());
-  return (validation ? validation_ : train_).add(ids, true, tokens.learnt);
+  return (validation ? validation_ : train_).add(ids, true, tokens.loss_mask);
 }
 
 Status ConversationWriter::finish() {
@@ -213,8 +213,8 @@ std::string hash_of(const ConversationStores& stores) {
   for (const TokenStore* store : {&stores.train, &stores.validation})
     for (int64_t d = 0; d < store->documents(); ++d) {
       const auto ids = store->read(store->document(d));
-      const auto learnt = store->mask(store->document(d));
-      sum.add(std::as_bytes(std::span(ids))), sum.add(std::as_bytes(std::span(learnt)));
+      const auto loss_mask = store->mask(store->document(d));
+      sum.add(std::as_bytes(std::span(ids))), sum.add(std::as_bytes(std::span(loss_mask)));
     }
   return sum.hex();
 }
@@ -267,10 +267,10 @@ Result<MicroBatch> ConversationTask::make(std::span<const size_t> which, bool va
   const auto add = [&](const TokenStore& store, int64_t document) {
     const TokenRange range = store.document(document);
     const auto ids = store.read(range);
-    const auto learnt = store.mask(range);
+    const auto loss_mask = store.mask(range);
     batch.add(ids);
     for (size_t i = 1; i <= ids.size(); ++i)
-      targets.push_back(i < ids.size() && learnt[i] ? ids[i] : ops::kIgnore);
+      targets.push_back(i < ids.size() && loss_mask[i] ? ids[i] : ops::kIgnore);
   };
   for (const size_t w : which) {
     if (validation || packs_.empty())

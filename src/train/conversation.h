@@ -10,9 +10,9 @@
 
 namespace makar {
 
-struct LearntTokens {
+struct MaskedTokens {
   std::vector<int64_t> ids;
-  std::vector<uint8_t> learnt;  // 1 where the loss counts the token
+  std::vector<uint8_t> loss_mask;  // 1 where the loss counts the token
 };
 
 struct ConversationOptions {
@@ -29,7 +29,7 @@ class ConversationEncoder {
  public:
   ConversationEncoder(Tokenizer tokenizer, ChatTemplate chat, ConversationOptions options);
   // The loss counts the assistant's turns after the first `prompt_turns` messages.
-  Result<LearntTokens> encode(const Json& messages, size_t prompt_turns = 0) const;
+  Result<MaskedTokens> encode(const Json& messages, size_t prompt_turns = 0) const;
   // The conversation so far, ready for the assistant to answer.
   Result<std::vector<int64_t>> encode_prompt(const Json& messages) const;
   // A template for models without one: "### Instruction", "### Response", and the end token after each
@@ -48,7 +48,7 @@ class ConversationEncoder {
 class ConversationWriter {
  public:
   ConversationWriter(const std::string& folder, int64_t vocab);
-  Status add(const LearntTokens& tokens, bool validation);
+  Status add(const MaskedTokens& tokens, bool validation);
   // Closes the shards and writes their manifest; call it before opening the stores.
   Status finish();
   uint64_t train() const { return train_.documents(); }

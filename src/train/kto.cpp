@@ -26,12 +26,12 @@ class Reader {
 
  private:
   Status store(const RatedRecord& record, const Json& other) {
-    MAKAR_TRY(LearntTokens own, encode_answer(encoder_, record.prompt, record.answer));
+    MAKAR_TRY(MaskedTokens own, encode_answer(encoder_, record.prompt, record.answer));
     // The prompt is the same, so the other answer has tokens too unless it is cut; the own answer serves
     // then.
     auto mismatched = encode_answer(encoder_, record.prompt, other);
-    const LearntTokens& another = mismatched.ok() ? *mismatched : own;
-    return to_.add({own.ids, another.ids, own.learnt, another.learnt, record.good});
+    const MaskedTokens& another = mismatched.ok() ? *mismatched : own;
+    return to_.add({own.ids, another.ids, own.loss_mask, another.loss_mask, record.good});
   }
   const ConversationEncoder& encoder_;
   SpoolOf<RatedAnswer>& to_;
@@ -142,8 +142,8 @@ Result<KtoTask::Examples> KtoTask::read(std::span<const size_t> which, bool vali
     out.good.push_back(all.back().good);
     out.reference.push_back(reference[w][0]), out.other_reference.push_back(reference[w][1]);
   }
-  for (const RatedAnswer& a : all) out.answers.add(a.ids, a.learnt);
-  for (const RatedAnswer& a : all) out.answers.add(a.other_ids, a.other_learnt);
+  for (const RatedAnswer& a : all) out.answers.add(a.ids, a.loss_mask);
+  for (const RatedAnswer& a : all) out.answers.add(a.other_ids, a.other_mask);
   return out;
 }
 

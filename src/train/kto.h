@@ -11,12 +11,12 @@
 namespace makar {
 
 struct RatedAnswer {
-  std::vector<int64_t> ids, other_ids;        // prompt and answer; prompt and another prompt's answer
-  std::vector<uint8_t> learnt, other_learnt;  // 1 for the tokens of the answer
+  std::vector<int64_t> ids, other_ids;         // prompt and answer; prompt and another prompt's answer
+  std::vector<uint8_t> loss_mask, other_mask;  // 1 for the tokens of the answer
   bool good = false;
   static constexpr auto fields() {
     using T = RatedAnswer;
-    return std::tuple(&T::ids, &T::other_ids, &T::learnt, &T::other_learnt, &T::good);
+    return std::tuple(&T::ids, &T::other_ids, &T::loss_mask, &T::other_mask, &T::good);
   }
 };
 struct Ratings {

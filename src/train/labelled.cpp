@@ -125,8 +125,8 @@ class LabelNames {
     if (it != numbers_.end()) return it->second;
     if (fixed_)
       return error_at("", "label '{}' is not among the {} of training", name.substr(0, 80), numbers_.size());
-    if (numbers_.size() >= kMost)
-      return error_at("", "more than {} different labels; numbers to be predicted take --regression", kMost);
+    if (numbers_.size() >= kMax)
+      return error_at("", "more than {} different labels; numbers to be predicted take --regression", kMax);
     return numbers_.emplace(name, static_cast<int64_t>(numbers_.size())).first->second;
   }
   std::vector<std::string> sorted() const {
@@ -144,7 +144,7 @@ class LabelNames {
   }
 
  private:
-  static constexpr size_t kMost = 100'000;
+  static constexpr size_t kMax = 100'000;
   bool fixed_;
   std::map<std::string, int64_t> numbers_;
 };
@@ -209,9 +209,8 @@ class LabelReader {
     if (fixed_groups_)
       return error_at("", "group '{}' is not among the {} of training", name.substr(0, 80),
                       data.groups.size());
-    if (data.groups.size() >= kMostGroups)
-      return error_at("", "more than {} groups; is '{}' the field of the group?", kMostGroups,
-                      o_.group_field);
+    if (data.groups.size() >= kMaxGroups)
+      return error_at("", "more than {} groups; is '{}' the field of the group?", kMaxGroups, o_.group_field);
     data.groups.push_back(name);
     return static_cast<int64_t>(data.groups.size()) - 1;
   }
@@ -242,7 +241,7 @@ class LabelReader {
   const LabelledOptions& o_;
   LabelNames& names_;
   bool fixed_groups_;
-  static constexpr size_t kMostGroups = 256;
+  static constexpr size_t kMaxGroups = 256;
   size_t question_ = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostStages = 256, kMostWords = 1024, kMostBytes = size_t{1} << 16;
+constexpr size_t kMaxStages = 256, kMaxWords = 1024, kMaxBytes = size_t{1} << 16;
 
 bool is_name(const std::string& text) {
   return !text.empty() && text.size() <= 64 &&
@@ -43,7 +43,7 @@ Result<std::string> substituted(const std::string& word, const std::map<std::str
                       did_you_mean(name, known));
     }
     out += value->second, at = end + 1;
-    if (out.size() > kMostBytes) return error_of(Error::Kind::kLimit, place, "a word is too long");
+    if (out.size() > kMaxBytes) return error_of(Error::Kind::kLimit, place, "a word is too long");
   }
   return out;
 }
@@ -85,7 +85,7 @@ Result<PipelineStage> read_stage(const YAML::Node& node, const std::string& file
     return error_at(place, "'name': expected letters, digits, '-' and '_'");
   out.name = node["name"].Scalar();
   const YAML::Node words = node["command"];
-  if (!words || !words.IsSequence() || words.size() == 0 || words.size() > kMostWords)
+  if (!words || !words.IsSequence() || words.size() == 0 || words.size() > kMaxWords)
     return error_at(place, "'command': expected a list of words, such as [reward, -m, DIR]");
   for (const auto& word : words) {
     const std::string where = yaml_place(word, file);
@@ -107,8 +107,8 @@ Result<Pipeline> parse_pipeline(const std::string& text, const std::string& plac
   Pipeline out;
   MAKAR_CHECK_OK(read_variables(root["variables"], place, given, out));
   const YAML::Node stages = root["stages"];
-  if (!stages || !stages.IsSequence() || stages.size() == 0 || stages.size() > kMostStages)
-    return error_at(place, "'stages': expected a list of 1 to {} stages", kMostStages);
+  if (!stages || !stages.IsSequence() || stages.size() == 0 || stages.size() > kMaxStages)
+    return error_at(place, "'stages': expected a list of 1 to {} stages", kMaxStages);
   for (const auto& node : stages) {
     const std::string where = yaml_place(node, place);
     MAKAR_TRY(PipelineStage stage, read_stage(node, place, out));

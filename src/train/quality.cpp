@@ -25,7 +25,7 @@ Result<RatedQualities> encode_quality(const ConversationEncoder& encoder, const 
                       quote(name.substr(0, 80)), fmt::join(names, ", "), did_you_mean(name, names));
     out.ratings[static_cast<size_t>(at - names.begin())] = static_cast<float>(value);
   }
-  MAKAR_TRY(LearntTokens tokens, encode_answer(encoder, record.prompt, record.answer));
+  MAKAR_TRY(MaskedTokens tokens, encode_answer(encoder, record.prompt, record.answer));
   out.ids = std::move(tokens.ids);
   return out;
 }

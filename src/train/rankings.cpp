@@ -41,7 +41,7 @@ Result<RankedAnswers> encode_ranking(const ConversationEncoder& encoder, const R
   RankedAnswers out;
   out.ranks = record.ranks, out.margin = static_cast<float>(record.margin);
   for (const Json& answer : record.answers) {
-    MAKAR_TRY(LearntTokens tokens, encode_answer(encoder, record.prompt, answer));
+    MAKAR_TRY(MaskedTokens tokens, encode_answer(encoder, record.prompt, answer));
     out.ids.push_back(std::move(tokens.ids));
   }
   for (size_t i = 0; i < out.ids.size(); ++i)

@@ -159,7 +159,7 @@ Result<Batch> batch_judged(const ConversationEncoder& encoder, std::span<const J
   Batch batch;
   for (const JudgedAnswer& a : answers) {
     const Json answer = Json::array({{{"role", "assistant"}, {"content", a.text}}});
-    MAKAR_TRY(const LearntTokens tokens, encode_answer(encoder, a.prompt, answer));
+    MAKAR_TRY(const MaskedTokens tokens, encode_answer(encoder, a.prompt, answer));
     batch.add(tokens.ids);
   }
   return batch;

@@ -22,10 +22,10 @@ RolloutOptions rollout_options(const SampledAnswersOptions& o, uint64_t step) {
 }
 
 // The student's prompt, then the answer.
-LearntTokens conversation_of(const std::vector<int64_t>& prompt, const Rollout& rollout) {
-  LearntTokens out{prompt, std::vector<uint8_t>(prompt.size(), 0)};
+MaskedTokens conversation_of(const std::vector<int64_t>& prompt, const Rollout& rollout) {
+  MaskedTokens out{prompt, std::vector<uint8_t>(prompt.size(), 0)};
   out.ids.insert(out.ids.end(), rollout.tokens.begin() + rollout.prompt_tokens, rollout.tokens.end());
-  out.learnt.resize(out.ids.size(), 1);
+  out.loss_mask.resize(out.ids.size(), 1);
   return out;
 }
 

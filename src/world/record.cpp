@@ -207,8 +207,8 @@ Json make_record(Form form, const WorldOptions& o, uint64_t record) {
 }
 
 std::string escaped(const std::string& text) {
-  constexpr size_t kMost = 100;
-  const Json value = text.size() > kMost ? text.substr(0, kMost) + "..." : text;
+  constexpr size_t kMax = 100;
+  const Json value = text.size() > kMax ? text.substr(0, kMax) + "..." : text;
   return value.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
@@ -232,7 +232,7 @@ Result<RecordId> parse_id(const std::string& id) {
                     (!some_kinds || (read_number(parts[5], out.options.kinds) && out.options.kinds > 0 &&
                                      out.options.kinds >> question_kinds().size() == 0)) &&
                     out.options.events >= WorldOptions::kLeastEvents &&
-                    out.options.events <= WorldOptions::kMostEvents;
+                    out.options.events <= WorldOptions::kMaxEvents;
   if (!good)
     return error_at("id", "expected an id of `makar data world`, such as {}-test-1-7-0, got {}", kVersion,
                     escaped(id));

@@ -299,10 +299,10 @@ size_t people_in(const Story& s) {
 }  // namespace
 
 Story make_story(const WorldOptions& o, uint64_t record, const std::function<bool(const Story&)>& accepted) {
-  check(o.events >= WorldOptions::kLeastEvents && o.events <= WorldOptions::kMostEvents,
+  check(o.events >= WorldOptions::kLeastEvents && o.events <= WorldOptions::kMaxEvents,
         "a number of events in range");
   Draw d(o.seed, static_cast<uint64_t>(o.split), record, Stream::kStory);
-  constexpr int kMostTries = 1000;  // every kind of question fits more than one story in a hundred
+  constexpr int kMaxTries = 1000;  // every kind of question fits more than one story in a hundred
   for (int tries = 0;; ++tries) {
     Story story;
     story.split = o.split;
@@ -310,7 +310,7 @@ Story make_story(const WorldOptions& o, uint64_t record, const std::function<boo
     story.present = d.chance(1, 4);
     Simulation(d, story).run(o.events);
     if (people_in(story) < 2) continue;  // every story has a pair of people, which decides its split
-    if (!accepted || tries >= kMostTries || accepted(story)) return story;
+    if (!accepted || tries >= kMaxTries || accepted(story)) return story;
   }
 }
 

@@ -185,5 +185,30 @@ TEST_F(EngineTest, TooFewPagesFailsOnlyThatRequest) {
   EXPECT_EQ(engine.cache().pages_used(), engine.prefix_pages());
 }
 
+// Pages kept for later prompts are bounded by a limit of their own; what is in use does not count.
+TEST_F(EngineTest, PrefixPagesAreLimited) {
+  const auto run = [&](int64_t limit) {
+    EngineOptions o;
+    o.max_prefix_pages = limit;
+    Engine engine(model_, device_, o);
+    std::vector<double> out;
+    for (int seed = 0; seed < 5; ++seed) {
+      const auto job =
+          std::make_shared<ScoreJob>(random_ids(model_.spec(), 150, static_cast<uint64_t>(seed)), 1);
+      engine.submit(job);
+      engine.run();
+      const std::vector<double> one = transcript(*job);
+      out.insert(out.end(), one.begin(), one.end());
+    }
+    return std::pair(out, engine.prefix_pages());
+  };
+  const int64_t each = 150 / KvCache::kPageRows;
+  const auto [all, kept] = run(0);
+  EXPECT_EQ(kept, 5 * each);
+  const auto [few, left] = run(2);
+  EXPECT_EQ(few, all);
+  EXPECT_LE(left, 2 + each);
+}
+
 }  // namespace
 }  // namespace makar

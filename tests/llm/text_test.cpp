@@ -352,7 +352,7 @@ TEST(Session, IsHostileUntilItIsRead) {
   EXPECT_FALSE(read_session(std::string(kLargestSession + 1, ' '), "s.json").ok());
   EXPECT_FALSE(read_session(std::string(100000, '['), "s.json").ok());
   std::string many = R"({"messages": [)";
-  for (size_t i = 0; i <= kMostMessages; ++i) many += i ? ",1" : "1";
+  for (size_t i = 0; i <= kMaxMessages; ++i) many += i ? ",1" : "1";
   EXPECT_EQ(read_session(many + "]}", "s.json").error().kind, Error::Kind::kLimit);
 }
 

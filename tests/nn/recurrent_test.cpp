@@ -38,7 +38,7 @@ AttentionInputs sequences(const std::vector<int64_t>& lengths) {
 void expect_gradients(Device& device, const std::vector<std::pair<std::string, Tensor>>& leaves,
                       const std::function<Tensor(Context&)>& run) {
   constexpr float kStep = 1e-2f;
-  constexpr double kMost = 1e-3;
+  constexpr double kMax = 1e-3;
   Tape tape(device);
   Context ctx{device, &tape};
   for (const auto& [name, leaf] : leaves) tape.watch(leaf);
@@ -71,7 +71,7 @@ void expect_gradients(Device& device, const std::vector<std::pair<std::string, T
       difference += std::pow(along - slope, 2) / 6;
     }
     std::copy_n(kept.f32(), kept.count(), changed.f32());
-    EXPECT_LT(std::sqrt(difference / norm), kMost) << name;
+    EXPECT_LT(std::sqrt(difference / norm), kMax) << name;
   }
 }
 

@@ -32,7 +32,7 @@ int64_t bucket_of(int64_t distance, bool bidirectional, int64_t buckets, int64_t
   return first + std::min(exact + static_cast<int64_t>(grown + 1e-6), buckets - 1);
 }
 
-constexpr int64_t kBuckets = 8, kMostDistance = 20;
+constexpr int64_t kBuckets = 8, kMaxDistance = 20;
 
 float slope_of(int64_t head) { return 0.1f * static_cast<float>(head + 1); }
 
@@ -70,7 +70,7 @@ Arrays reference(const Case& c, const Arrays& in) {
           if (o.soft_cap > 0) score = o.soft_cap * std::tanh(score / o.soft_cap);
           if (c.alibi) score += slope_of(h) * static_cast<double>(j - own);
           if (c.table)
-            score += in[3][bucket_of(j - own, c.bidirectional_table, kBuckets, kMostDistance) * o.heads + h];
+            score += in[3][bucket_of(j - own, c.bidirectional_table, kBuckets, kMaxDistance) * o.heads + h];
           sum += w[static_cast<size_t>(j)] = std::exp(score);
         }
         for (int64_t j = 0; j < r.kv_rows && sum > 0; ++j) {
@@ -107,7 +107,7 @@ void add(std::vector<OpRow>& rows, Case c) {
     if (c.alibi)
       for (int64_t h = 0; h < c.o.heads; ++h) bias.slopes.push_back(slope_of(h));
     if (c.table)
-      bias.table = in[3], bias.bidirectional = c.bidirectional_table, bias.max_distance = kMostDistance;
+      bias.table = in[3], bias.bidirectional = c.bidirectional_table, bias.max_distance = kMaxDistance;
     Tensors out(1), maps;
     if (c.sinks)
       out[0] = ops::attend(ctx, in[0], in[1], in[2], ops::attention_batch(ctx, c.sequences), c.o,

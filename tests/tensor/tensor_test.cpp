@@ -118,8 +118,10 @@ TEST(Tensor, SameBytesAsAnotherType) {
 class OtherMemory : public Memory {
  public:
   OtherMemory() : Memory(false) {}
-  std::byte* take(size_t bytes) override { return ++blocks, host_memory().take(bytes); }
-  void give(std::byte* block, size_t bytes) override { --blocks, host_memory().give(block, bytes); }
+  std::byte* allocate(size_t bytes) override { return ++blocks, host_memory().allocate(bytes); }
+  void deallocate(std::byte* block, size_t bytes) override {
+    --blocks, host_memory().deallocate(block, bytes);
+  }
   void copy_in(std::byte* to, const std::byte* host, size_t bytes) override {
     ++in, std::memcpy(to, host, bytes);
   }
@@ -151,17 +153,17 @@ TEST(Tensor, OnlyToAndHostCrossMemories) {
 
 TEST(BlockPool, RecyclesBlocksAndCountsBytes) {
   BlockPool pool;
-  std::byte* first = pool.take(1 << 20);
+  std::byte* first = pool.allocate(1 << 20);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
   EXPECT_GE(pool.used(), size_t{1} << 20);
-  pool.give(first, 1 << 20);
+  pool.deallocate(first, 1 << 20);
   EXPECT_EQ(pool.used(), 0u);
-  std::byte* second = pool.take(1 << 20);
+  std::byte* second = pool.allocate(1 << 20);
   EXPECT_EQ(second, first);
-  std::byte* third = pool.take(1 << 20);
+  std::byte* third = pool.allocate(1 << 20);
   EXPECT_NE(third, second);
   EXPECT_GE(pool.peak(), size_t{2} << 20);
-  pool.give(second, 1 << 20), pool.give(third, 1 << 20);
+  pool.deallocate(second, 1 << 20), pool.deallocate(third, 1 << 20);
   pool.trim();
 }
 

@@ -34,7 +34,7 @@ AnswerPairs golden_pairs(const std::string& scratch) {
     AnswerPair pair;
     for (int64_t t = i * time; t < (i + 1) * time; ++t) {
       pair.chosen.push_back(chosen.i64()[t]), pair.rejected.push_back(rejected.i64()[t]);
-      pair.chosen_learnt.push_back(mask.f32()[t] != 0), pair.rejected_learnt.push_back(mask.f32()[t] != 0);
+      pair.chosen_mask.push_back(mask.f32()[t] != 0), pair.rejected_mask.push_back(mask.f32()[t] != 0);
     }
     check(out.train.add(pair).ok() && out.validation.add(pair).ok(), "the pair is stored");
   }
@@ -131,7 +131,7 @@ TEST(Dpo, SimPoComparesMeansPerToken) {
   for (size_t i = 0; i < 3; ++i) {
     double length = 0;
     const AnswerPair p = *golden_pairs(g.scratch.path()).train.read(i);
-    for (size_t t = 1; t < p.chosen.size(); ++t) length += p.chosen_learnt[t];
+    for (size_t t = 1; t < p.chosen.size(); ++t) length += p.chosen_mask[t];
     const double margin = (g.figures["policy_chosen_logps"][i].get<double>() -
                            g.figures["policy_rejected_logps"][i].get<double>()) /
                           length;

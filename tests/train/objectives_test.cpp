@@ -117,7 +117,7 @@ TEST(Conversation, OnlyTheAssistantsTokensAreLearnt) {
     ASSERT_TRUE(got.ok()) << got.error().text();
     std::string learnt;
     for (size_t i = 0; i < got->ids.size(); ++i)
-      if (got->learnt[i]) learnt += *tokenizer->token(static_cast<uint32_t>(got->ids[i]));
+      if (got->loss_mask[i]) learnt += *tokenizer->token(static_cast<uint32_t>(got->ids[i]));
     EXPECT_EQ(learnt, "tell#done#");
     EXPECT_FALSE(ConversationEncoder(*tokenizer, *chat, {4, false}).encode(messages).ok());
   }
@@ -128,11 +128,11 @@ TEST(Conversation, PartsOnDiskAreWhatWasWritten) {
   for (const int64_t vocab : {300, 70000}) {  // 16 and 32 bits
     ScratchFolder folder;
     ConversationWriter writer(folder.path(), vocab);
-    std::vector<LearntTokens> written;
+    std::vector<MaskedTokens> written;
     for (int64_t i = 0; i < 9; ++i) {
-      LearntTokens t;
+      MaskedTokens t;
       for (int64_t j = 0; j <= i; ++j)
-        t.ids.push_back((vocab - 1 - i * j) % vocab), t.learnt.push_back(j % 2);
+        t.ids.push_back((vocab - 1 - i * j) % vocab), t.loss_mask.push_back(j % 2);
       ASSERT_TRUE(writer.add(t, i % 3 == 2).ok());
       written.push_back(t);
     }
@@ -148,7 +148,7 @@ TEST(Conversation, PartsOnDiskAreWhatWasWritten) {
       const TokenStore& store = i % 3 == 2 ? *held : *train;
       const TokenRange range = store.document(at[i % 3 == 2]++);
       EXPECT_EQ(store.read(range), written[i].ids);
-      EXPECT_EQ(store.mask(range), written[i].learnt);
+      EXPECT_EQ(store.mask(range), written[i].loss_mask);
     }
   }
 }

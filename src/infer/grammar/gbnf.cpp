@@ -9,7 +9,7 @@
 namespace makar::grammar {
 namespace {
 
-constexpr int kMostRepetitions = 8;  // operators after one term, as in a*+?
+constexpr int kMaxRepetitions = 8;  // operators after one term, as in a*+?
 
 bool in_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -124,8 +124,8 @@ class Reader {
 
   Result<ExprPtr> repeated(ExprPtr part, int depth) {
     for (int times = 0;; ++times) {
-      if (times > kMostRepetitions)
-        return s_.error("more than {} repetition operators in a row", kMostRepetitions);
+      if (times > kMaxRepetitions)
+        return s_.error("more than {} repetition operators in a row", kMaxRepetitions);
       if (s_.take("*"))
         part = repeat(std::move(part), 0, -1);
       else if (s_.take("+"))

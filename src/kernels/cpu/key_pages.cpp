@@ -7,8 +7,8 @@ namespace makar::kernels {
 namespace {
 
 uint16_t half(float x) {
-  constexpr float kMost = 65504.0f;
-  return to_f16(x > kMost ? kMost : x < -kMost ? -kMost : x);
+  constexpr float kMax = 65504.0f;
+  return to_f16(x > kMax ? kMax : x < -kMax ? -kMax : x);
 }
 
 // Quantises one block: calls put(i, q) for each of `n` values and returns the scale. NaN is preserved.

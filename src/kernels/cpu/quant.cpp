@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kSerial = 16384;                 // up to this many activations, the caller quantises alone
 constexpr int64_t kRowBytes = int64_t{640} << 10;  // bytes of activations that stay in the L2 cache
-constexpr int64_t kMostRows = 256;
+constexpr int64_t kMaxRows = 256;
 constexpr int64_t kAsIs = 32;     // rows up to which directly usable forms are not expanded
 constexpr int64_t kChunk = 32;    // maximum blocks of 64 k per pass,
 constexpr int64_t kCols = 16;     // and columns: both fit the L1 cache
@@ -187,7 +187,7 @@ void many_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
   int64_t groups = 0;
   for (const GroupedMatrix& part : parts) groups += ceil_div(part.panels(), pass);
   const int64_t row_bytes = std::max<int64_t>(a.blocks * activation_values(a.form), 1);
-  const int64_t most = std::clamp<int64_t>(kRowBytes / row_bytes, 32, kMostRows);
+  const int64_t most = std::clamp<int64_t>(kRowBytes / row_bytes, 32, kMaxRows);
   const int64_t row_tasks = ceil_div(a.m, most), rows = ceil_div(ceil_div(a.panels, row_tasks), 2) * 2;
   const int64_t wanted = pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
   const int64_t col_tasks = std::min(groups, wanted), cols = ceil_div(groups, col_tasks);

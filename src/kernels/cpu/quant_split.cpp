@@ -141,7 +141,7 @@ void split(const BlockIQ2_XXS& b, SplitBlock& o) {
 // 64 weights as integers with one power-of-two scale: weights of at least 1/16 of the largest keep all bits;
 // the others lose what is below 2^-16 of it. High bytes first, then low ones.
 void split(const BlockF16_64& b, SplitBlock& o) {
-  constexpr int kCount = 64, kMost = 127 * 256 + 127;
+  constexpr int kCount = 64, kMax = 127 * 256 + 127;
   uint16_t bits[kCount];
   std::memcpy(bits, b.values, sizeof bits);
   uint16_t most = 0;
@@ -153,7 +153,7 @@ void split(const BlockF16_64& b, SplitBlock& o) {
   }
   const int top = std::max(most >> 10, 1);  // 2^(top - 15) <= the largest, unless it is subnormal
   const int largest = ((most & 1023) | (most >= 1024 ? 1024 : 0)) << 4;
-  const int down = largest > kMost ? 13 : 14;
+  const int down = largest > kMax ? 13 : 14;
   const float scale = std::bit_cast<float>(static_cast<uint32_t>(127 + down + 15 - top) << 23);
   for (int i = 0; i < kCount; ++i) {
     const uint32_t w = bits[i];

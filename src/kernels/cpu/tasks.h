@@ -23,9 +23,9 @@ inline int64_t stream_tasks(const ThreadPool& pool, int64_t bytes) {
 class Scratch {
  public:
   explicit Scratch(int64_t bytes)
-      : bytes_(static_cast<size_t>(bytes)), data_(BlockPool::shared().take(bytes_)) {}
+      : bytes_(static_cast<size_t>(bytes)), data_(BlockPool::shared().allocate(bytes_)) {}
   static Scratch of_floats(int64_t count) { return Scratch(count * int64_t{sizeof(float)}); }
-  ~Scratch() { BlockPool::shared().give(data_, bytes_); }
+  ~Scratch() { BlockPool::shared().deallocate(data_, bytes_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   std::byte* get() const { return data_; }

@@ -58,7 +58,8 @@ struct Head {
   __device__ float keep_factor(int64_t i, int64_t j) const {
     const Rng rng(shape.seed, Purpose::kAttentionDropout, shape.step);
     const uint64_t stream =
-        (shape.stream * static_cast<uint64_t>(shape.count) + static_cast<uint64_t>(sequence)) * shape.heads + head;
+        (shape.stream * static_cast<uint64_t>(shape.count) + static_cast<uint64_t>(sequence)) * shape.heads +
+        head;
     const uint64_t index = stream << 40 | static_cast<uint64_t>(i) << 20 | static_cast<uint64_t>(j);
     return rng.uniform(index) < shape.dropout ? 0.0f : 1.0f / (1.0f - shape.dropout);
   }
@@ -70,7 +71,8 @@ __device__ inline float dot_in_order(const float* a, const float* b, int64_t n) 
   return sum;
 }
 
-// One key or value in a page of the cache: [kKeyTile][dim] of f32, f16 or int8 with f16 scales [kKeyTile][blocks].
+// One key or value in a page of the cache: [kKeyTile][dim] of f32, f16 or int8 with f16 scales
+// [kKeyTile][blocks].
 struct CachedRow {
   const std::byte* tile;
   DType type;
@@ -107,7 +109,8 @@ struct PagedKeys {
 struct SoftmaxState {
   float m, l, alpha;
 };
-__device__ void softmax_step(const RowLanes& lanes, float* s, int64_t begin, int64_t end, int64_t width, SoftmaxState& state) {
+__device__ void softmax_step(const RowLanes& lanes, float* s, int64_t begin, int64_t end, int64_t width,
+                             SoftmaxState& state) {
   const float top = lanes.max_of(s + begin, end - begin), m = top > state.m ? top : state.m;
   if (m == -INFINITY) {
     lanes.each(width, [&](int64_t j) { s[j] = 0.0f; });
@@ -121,10 +124,11 @@ __device__ void softmax_step(const RowLanes& lanes, float* s, int64_t begin, int
   if (lanes.lane == 0) state.l = madd(state.l, alpha, sum), state.alpha = alpha, state.m = m;
 }
 
-// One block per (row, head, sequence). Sinks: the first `sinks` keys of tile 0 stay visible before the window.
+// One block per (row, head, sequence). Sinks: the first `sinks` keys of tile 0 stay visible before the
+// window.
 template <class Keys>
-__global__ void forward_kernel(AttentionShape shape, const float* q, const float* q_sinks, int64_t sinks, Keys keys,
-                               float* out, float* lse) {
+__global__ void forward_kernel(AttentionShape shape, const float* q, const float* q_sinks, int64_t sinks,
+                               Keys keys, float* out, float* lse) {
   const Head h{shape, shape.sequences[blockIdx.z], blockIdx.z, blockIdx.y};
   const int64_t i = blockIdx.x, dim = shape.head_dim;
   if (i >= h.rows.q_rows) return;
@@ -176,7 +180,8 @@ __global__ void forward_kernel(AttentionShape shape, const float* q, const float
 }
 
 dim3 row_grid(const AttentionShape& shape) {
-  return {static_cast<unsigned>(shape.most_q_rows), static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.count)};
+  return {static_cast<unsigned>(shape.most_q_rows), static_cast<unsigned>(shape.heads),
+          static_cast<unsigned>(shape.count)};
 }
 size_t row_shared(const AttentionShape& shape) {
   return sizeof(float) * static_cast<size_t>(4 * shape.head_dim + 2 * kKeyTile);
@@ -186,7 +191,8 @@ size_t row_shared(const AttentionShape& shape) {
 struct Gradient {
   float weight, kept, score, before_cap;
 };
-__device__ inline Gradient gradient_of(const Head& h, int64_t i, int64_t j, float product, float dp, float delta, float lse) {
+__device__ inline Gradient gradient_of(const Head& h, int64_t i, int64_t j, float product, float dp,
+                                       float delta, float lse) {
   const AttentionShape& shape = h.shape;
   const float s = h.score(product, i, j), w = exp_of(s - lse);
   const bool plain = shape.dropout <= 0.0f && shape.soft_cap <= 0.0f;
@@ -209,7 +215,8 @@ __global__ void dq_kernel(AttentionBackward a, const float* delta) {
   if (i >= h.rows.q_rows) return;
   extern __shared__ float shared[];
   float *query = shared, *dout = shared + dim, *s = shared + 2 * dim;
-  for (int64_t d = threadIdx.x; d < dim; d += kBlock) query[d] = h.query(a.q, i)[d], dout[d] = h.query(a.dy, i)[d];
+  for (int64_t d = threadIdx.x; d < dim; d += kBlock)
+    query[d] = h.query(a.q, i)[d], dout[d] = h.query(a.dy, i)[d];
   __syncthreads();
   const int64_t row = (h.rows.q_start + i) * shape.heads + h.head, first = h.first(i), last = h.last(i);
   float* dq = a.dq + row * dim;
@@ -230,7 +237,8 @@ __global__ void dq_kernel(AttentionBackward a, const float* delta) {
   }
 }
 
-// dk and dv: one block per (key, key/value head, sequence), the query heads of the group and their rows in order.
+// dk and dv: one block per (key, key/value head, sequence), the query heads of the group and their rows in
+// order.
 __global__ void dkv_kernel(AttentionBackward a, const float* delta) {
   const AttentionShape& shape = a.shape;
   const int64_t group = shape.heads / shape.kv_heads, j = blockIdx.x, dim = shape.head_dim;
@@ -269,7 +277,8 @@ __global__ void dkv_kernel(AttentionBackward a, const float* delta) {
 __global__ void dbias_kernel(AttentionBackward a, const float* delta) {
   const AttentionShape& shape = a.shape;
   const Head h{shape, shape.sequences[blockIdx.z], blockIdx.z, blockIdx.y};
-  const int64_t width = 2 * shape.bias_span + 1, at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t width = 2 * shape.bias_span + 1,
+                at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= width) return;
   const int64_t distance = at - shape.bias_span, dim = shape.head_dim;
   float* to = a.dbias + (h.sequence * shape.heads + h.head) * width + at;
@@ -285,8 +294,8 @@ __global__ void dbias_kernel(AttentionBackward a, const float* delta) {
 }
 
 __device__ inline __half clamped_half(float x) {
-  constexpr float kMost = 65504.0f;
-  return __float2half_rn(x > kMost ? kMost : x < -kMost ? -kMost : x);
+  constexpr float kMax = 65504.0f;
+  return __float2half_rn(x > kMax ? kMax : x < -kMax ? -kMax : x);
 }
 
 // Writes one head's row into a tile.
@@ -314,7 +323,8 @@ __device__ void store_row(DType type, const float* from, int64_t dim, int64_t at
       scales[d0 / kQuantKeyBlock] = __ushort_as_half(0x7e00);
       continue;
     }
-    const float scale = most / 127.0f < 65504.0f ? most / 127.0f : 65504.0f, inverse = scale > 0 ? 1.0f / scale : 0.0f;
+    const float scale = most / 127.0f < 65504.0f ? most / 127.0f : 65504.0f,
+                inverse = scale > 0 ? 1.0f / scale : 0.0f;
     for (int64_t i = 0; i < n; ++i) {
       const float rounded = roundf(from[d0 + i] * inverse);
       to[d0 + i] = static_cast<int8_t>(rounded > 127.0f ? 127.0f : rounded < -127.0f ? -127.0f : rounded);
@@ -327,15 +337,15 @@ __device__ void store_row(DType type, const float* from, int64_t dim, int64_t at
 
 void CudaDevice::attention(const Attention& a) {
   if (a.shape.count == 0 || a.shape.most_q_rows == 0) return;
-  forward_kernel<<<row_grid(a.shape), kBlock, row_shared(a.shape), stream_>>>(a.shape, a.q, nullptr, 0,
-                                                                              PlainKeys{a.k, a.v}, a.out, a.lse);
+  forward_kernel<<<row_grid(a.shape), kBlock, row_shared(a.shape), stream_>>>(
+      a.shape, a.q, nullptr, 0, PlainKeys{a.k, a.v}, a.out, a.lse);
   cuda_check(cudaGetLastError(), "attention");
 }
 
 void CudaDevice::attention_cached(const AttentionCached& a) {
   if (a.shape.count == 0 || a.shape.most_q_rows == 0) return;
-  forward_kernel<<<row_grid(a.shape), kBlock, row_shared(a.shape), stream_>>>(a.shape, a.q, a.q_sinks, a.sinks,
-                                                                              PagedKeys{a.cache}, a.out, a.lse);
+  forward_kernel<<<row_grid(a.shape), kBlock, row_shared(a.shape), stream_>>>(
+      a.shape, a.q, a.q_sinks, a.sinks, PagedKeys{a.cache}, a.out, a.lse);
   cuda_check(cudaGetLastError(), "attention_cached");
 }
 
@@ -348,7 +358,9 @@ void CudaDevice::attention_weights(const AttentionWeights& a) {
     const int64_t row = (h.rows.q_start + i) * a.shape.heads + head;
     float* to = a.weights + (head * h.rows.q_rows + i) * h.rows.kv_rows + j;
     const bool visible = j >= h.first(i) && j < h.last(i);
-    *to = visible ? exp_of(h.score(dot_in_order(h.query(a.q, i), h.key(a.k, j), a.shape.head_dim), i, j) - a.lse[row]) : 0.0f;
+    *to = visible ? exp_of(h.score(dot_in_order(h.query(a.q, i), h.key(a.k, j), a.shape.head_dim), i, j) -
+                           a.lse[row])
+                  : 0.0f;
   });
 }
 
@@ -385,15 +397,16 @@ void CudaDevice::cache_store(const CacheStore& a) {
     if (i >= rows.q_rows) return;
     const int64_t at = rows.past + i, from = ((rows.q_start + i) * a.kv_heads + head) * dim;
     auto* page = const_cast<std::byte*>(a.cache.pages[rows.first_page + at / kKeyTile]);
-    store_row(a.cache.k_type, a.k + from, dim, at % kKeyTile, page + a.cache.k_offset + head * a.cache.k_head);
-    store_row(a.cache.v_type, a.v + from, dim, at % kKeyTile, page + a.cache.v_offset + head * a.cache.v_head);
+    store_row(a.cache.k_type, a.k + from, dim, at % kKeyTile,
+              page + a.cache.k_offset + head * a.cache.k_head);
+    store_row(a.cache.v_type, a.v + from, dim, at % kKeyTile,
+              page + a.cache.v_offset + head * a.cache.v_head);
   });
 }
 
 void CudaDevice::bias_from_table(const BiasFromTable& a) {
-  each(stream_, a.heads * a.width, [=] __device__(int64_t i) {
-    a.bias[i] = a.table[a.bucket[i % a.width] * a.heads + i / a.width];
-  });
+  each(stream_, a.heads * a.width,
+       [=] __device__(int64_t i) { a.bias[i] = a.table[a.bucket[i % a.width] * a.heads + i / a.width]; });
 }
 void CudaDevice::bias_from_table_backward(const BiasFromTableBackward& a) {
   each(stream_, a.heads, [=] __device__(int64_t h) {

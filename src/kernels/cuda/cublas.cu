@@ -1,5 +1,3 @@
-#include "kernels/cuda/cublas.h"
-
 #include <cublasLt.h>
 #include <dlfcn.h>
 
@@ -8,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/launch.cuh"
 
@@ -20,20 +19,20 @@ using kernels::ProductBf16;
 constexpr size_t kWorkspace = size_t{32} << 20;
 
 // The functions of the library that are used.
-#define MAKAR_CUBLAS_FUNCTIONS(X)                                                                                     \
-  X(cublasLtCreate)                                                                                                   \
-  X(cublasLtDestroy)                                                                                                  \
-  X(cublasLtMatmul)                                                                                                   \
-  X(cublasLtMatmulDescCreate)                                                                                         \
-  X(cublasLtMatmulDescDestroy)                                                                                        \
-  X(cublasLtMatmulDescSetAttribute)                                                                                   \
-  X(cublasLtMatrixLayoutCreate)                                                                                       \
-  X(cublasLtMatrixLayoutDestroy)                                                                                      \
-  X(cublasLtMatrixLayoutSetAttribute)                                                                                 \
-  X(cublasLtMatmulPreferenceCreate)                                                                                   \
-  X(cublasLtMatmulPreferenceDestroy)                                                                                  \
-  X(cublasLtMatmulPreferenceSetAttribute)                                                                             \
-  X(cublasLtMatmulAlgoGetHeuristic)                                                                                   \
+#define MAKAR_CUBLAS_FUNCTIONS(X)         \
+  X(cublasLtCreate)                       \
+  X(cublasLtDestroy)                      \
+  X(cublasLtMatmul)                       \
+  X(cublasLtMatmulDescCreate)             \
+  X(cublasLtMatmulDescDestroy)            \
+  X(cublasLtMatmulDescSetAttribute)       \
+  X(cublasLtMatrixLayoutCreate)           \
+  X(cublasLtMatrixLayoutDestroy)          \
+  X(cublasLtMatrixLayoutSetAttribute)     \
+  X(cublasLtMatmulPreferenceCreate)       \
+  X(cublasLtMatmulPreferenceDestroy)      \
+  X(cublasLtMatmulPreferenceSetAttribute) \
+  X(cublasLtMatmulAlgoGetHeuristic)       \
   X(cublasLtMatmulAlgoConfigGetAttribute)
 
 struct Library {
@@ -45,7 +44,8 @@ struct Library {
     const char* setting = std::getenv("MAKAR_CUBLAS");
     if (setting && !std::strcmp(setting, "0")) return false;
     void* handle = nullptr;
-    for (const char* file : {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13", "libcublasLt.so"})
+    for (const char* file :
+         {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13", "libcublasLt.so"})
       if (!handle) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!handle) return false;
 #define MAKAR_LOAD(function) \
@@ -57,7 +57,8 @@ struct Library {
 };
 
 void expect(cublasStatus_t status, const char* what) {
-  check(status == CUBLAS_STATUS_SUCCESS, std::string(what) + ": cuBLASLt status " + std::to_string(static_cast<int>(status)));
+  check(status == CUBLAS_STATUS_SUCCESS,
+        std::string(what) + ": cuBLASLt status " + std::to_string(static_cast<int>(status)));
 }
 
 // A prepared product: everything but the addresses.
@@ -71,7 +72,7 @@ struct Plan {
 class Loaded : public Cublas {
  public:
   Loaded(const Library& library, cudaStream_t stream, Memory& memory)
-      : lib_(library), stream_(stream), memory_(memory), workspace_(memory.take(kWorkspace)) {
+      : lib_(library), stream_(stream), memory_(memory), workspace_(memory.allocate(kWorkspace)) {
     expect(lib_.cublasLtCreate(&handle_), "cublasLtCreate");
   }
   ~Loaded() override {
@@ -80,14 +81,15 @@ class Loaded : public Cublas {
       lib_.cublasLtMatmulDescDestroy(plan.desc);
     }
     lib_.cublasLtDestroy(handle_);
-    memory_.give(workspace_, kWorkspace);
+    memory_.deallocate(workspace_, kWorkspace);
   }
   Loaded(const Loaded&) = delete;
   Loaded& operator=(const Loaded&) = delete;
 
   bool product(const ProductBf16& p, int64_t chunk, int64_t chunks) override {
     const auto fast = [](const Operand& x) {
-      return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && (x.k_stride == 1 ? x.row_stride : x.k_stride) % 8 == 0;
+      return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 &&
+             (x.k_stride == 1 ? x.row_stride : x.k_stride) % 8 == 0;
     };
     if (p.m <= 0 || p.n <= 0 || p.k <= 0 || !fast(p.a) || !fast(p.b) || p.ldc % 8 != 0 || p.n % 8 != 0 ||
         reinterpret_cast<uintptr_t>(p.c) % 16 != 0 || reinterpret_cast<uintptr_t>(p.bias) % 16 != 0)
@@ -95,11 +97,12 @@ class Loaded : public Cublas {
     const Plan& plan = plan_of(p, chunk, chunks);
     if (!plan.usable) return false;
     if (p.bias)
-      expect(lib_.cublasLtMatmulDescSetAttribute(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias, sizeof(p.bias)),
+      expect(lib_.cublasLtMatmulDescSetAttribute(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias,
+                                                 sizeof(p.bias)),
              "bias");
     const float one = 1.0f, keep = p.accumulate ? 1.0f : 0.0f;
-    expect(lib_.cublasLtMatmul(handle_, plan.desc, &one, p.b.data, plan.a, p.a.data, plan.b, &keep, p.c, plan.c, p.c, plan.c,
-                               &plan.algo, workspace_, kWorkspace, stream_),
+    expect(lib_.cublasLtMatmul(handle_, plan.desc, &one, p.b.data, plan.a, p.a.data, plan.b, &keep, p.c,
+                               plan.c, p.c, plan.c, &plan.algo, workspace_, kWorkspace, stream_),
            "cublasLtMatmul");
     return true;
   }
@@ -128,11 +131,14 @@ class Loaded : public Cublas {
   // cuBLAS is column-major: it computes C^T = B A^T, so our B is its first operand.
   Plan make(const ProductBf16& p, int64_t chunk, int64_t chunks) {
     Plan plan;
-    expect(lib_.cublasLtMatmulDescCreate(&plan.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    expect(lib_.cublasLtMatmulDescCreate(&plan.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+           "cublasLtMatmulDescCreate");
     const auto set = [&](cublasLtMatmulDescAttributes_t name, const auto& value) {
-      expect(lib_.cublasLtMatmulDescSetAttribute(plan.desc, name, &value, sizeof(value)), "cublasLtMatmulDescSetAttribute");
+      expect(lib_.cublasLtMatmulDescSetAttribute(plan.desc, name, &value, sizeof(value)),
+             "cublasLtMatmulDescSetAttribute");
     };
-    const cublasOperation_t of_b = p.b.k_stride == 1 ? CUBLAS_OP_T : CUBLAS_OP_N, of_a = p.a.k_stride == 1 ? CUBLAS_OP_N : CUBLAS_OP_T;
+    const cublasOperation_t of_b = p.b.k_stride == 1 ? CUBLAS_OP_T : CUBLAS_OP_N,
+                            of_a = p.a.k_stride == 1 ? CUBLAS_OP_N : CUBLAS_OP_T;
     set(CUBLASLT_MATMUL_DESC_TRANSA, of_b);
     set(CUBLASLT_MATMUL_DESC_TRANSB, of_a);
     if (p.bias) {
@@ -149,15 +155,19 @@ class Loaded : public Cublas {
     };
     layout(plan.a, p.b, p.n);
     layout(plan.b, p.a, p.m);
-    expect(lib_.cublasLtMatrixLayoutCreate(&plan.c, p.type == DType::kF32 ? CUDA_R_32F : CUDA_R_16BF, p.n, p.m, p.ldc), "layout");
+    expect(lib_.cublasLtMatrixLayoutCreate(&plan.c, p.type == DType::kF32 ? CUDA_R_32F : CUDA_R_16BF, p.n,
+                                           p.m, p.ldc),
+           "layout");
     if (chunk > 0) batch(plan.c, chunks, p.m * p.ldc);
     choose(plan);
     return plan;
   }
   void batch(cublasLtMatrixLayout_t layout, int64_t count, int64_t stride) {
     const auto n = static_cast<int32_t>(count);
-    expect(lib_.cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof(n)), "batch");
-    expect(lib_.cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride)),
+    expect(lib_.cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof(n)),
+           "batch");
+    expect(lib_.cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                                 sizeof(stride)),
            "batch");
   }
   // The first algorithm that does not split k: all of them add k in the same order (decision 0010).
@@ -166,22 +176,22 @@ class Loaded : public Cublas {
     expect(lib_.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE;
     const size_t workspace = kWorkspace;
-    expect(lib_.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
-                                                     sizeof(schemes)),
+    expect(lib_.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                                     &schemes, sizeof(schemes)),
            "preference");
-    expect(lib_.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                                     sizeof(workspace)),
+    expect(lib_.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                     &workspace, sizeof(workspace)),
            "preference");
     cublasLtMatmulHeuristicResult_t results[16];
     int count = 0;
-    const cublasStatus_t status = lib_.cublasLtMatmulAlgoGetHeuristic(handle_, plan.desc, plan.a, plan.b, plan.c, plan.c,
-                                                                      preference, 16, results, &count);
+    const cublasStatus_t status = lib_.cublasLtMatmulAlgoGetHeuristic(
+        handle_, plan.desc, plan.a, plan.b, plan.c, plan.c, preference, 16, results, &count);
     lib_.cublasLtMatmulPreferenceDestroy(preference);
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count && !plan.usable; ++i) {
       uint32_t split = 1;
       size_t written = 0;
-      lib_.cublasLtMatmulAlgoConfigGetAttribute(&results[i].algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof(split),
-                                                &written);
+      lib_.cublasLtMatmulAlgoConfigGetAttribute(&results[i].algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split,
+                                                sizeof(split), &written);
       if (results[i].state != CUBLAS_STATUS_SUCCESS || split > 1) continue;
       plan.algo = results[i].algo;
       plan.usable = true;

@@ -1,11 +1,10 @@
-#include "kernels/cuda/cuda_device.cuh"
-
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <new>
 
 #include "kernels/cuda/cublas.h"
+#include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/launch.cuh"
 
 namespace makar {
@@ -25,9 +24,10 @@ size_t rounded(size_t bytes) {
 class CudaOutOfMemory : public std::bad_alloc {
  public:
   CudaOutOfMemory(size_t bytes, size_t free, size_t total)
-      : text_(fmt::format("the GPU is out of memory: {} MB were asked for, {} of {} MB are free; use a smaller batch, a "
-                          "shorter context or a smaller model",
-                          bytes >> 20, free >> 20, total >> 20)) {}
+      : text_(fmt::format(
+            "the GPU is out of memory: {} MB were asked for, {} of {} MB are free; use a smaller batch, a "
+            "shorter context or a smaller model",
+            bytes >> 20, free >> 20, total >> 20)) {}
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
@@ -45,7 +45,7 @@ void CudaMemory::trim() {
   free_.clear();
 }
 
-std::byte* CudaMemory::take(size_t bytes) {
+std::byte* CudaMemory::allocate(size_t bytes) {
   std::byte* block = take_block(bytes);
   if (poison_) cuda_check(cudaMemsetAsync(block, 0xFF, bytes, stream_), "poison on the GPU");
   return block;
@@ -79,7 +79,7 @@ std::byte* CudaMemory::take_block(size_t bytes) {
   return block;
 }
 
-void CudaMemory::give(std::byte* block, size_t) {
+void CudaMemory::deallocate(std::byte* block, size_t) {
   const std::lock_guard lock(mutex_);
   const auto known = sizes_.find(block);
   check(known != sizes_.end(), "a block that this memory did not hand out");
@@ -133,14 +133,16 @@ Result<std::unique_ptr<Device>> open_cuda_device() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0)
-    return error_of(Error::Kind::kUnsupported, "device", "no NVIDIA GPU can be used: {}; use the device 'cpu'",
+    return error_of(Error::Kind::kUnsupported, "device",
+                    "no NVIDIA GPU can be used: {}; use the device 'cpu'",
                     status != cudaSuccess ? cudaGetErrorString(status) : "none is installed");
   cudaDeviceProp properties;
   cuda_check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
   if (properties.major < 9)
-    return error_of(Error::Kind::kUnsupported, "device",
-                    "'{}' has compute capability {}.{}, and this program is built for 9.0 (Hopper); use the device 'cpu'",
-                    properties.name, properties.major, properties.minor);
+    return error_of(
+        Error::Kind::kUnsupported, "device",
+        "'{}' has compute capability {}.{}, and this program is built for 9.0 (Hopper); use the device 'cpu'",
+        properties.name, properties.major, properties.minor);
   cudaStream_t stream;
   cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   return std::unique_ptr<Device>(std::make_unique<CudaDevice>(stream));

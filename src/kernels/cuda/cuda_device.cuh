@@ -21,8 +21,8 @@ class CudaMemory : public Memory {
   explicit CudaMemory(cudaStream_t stream);
   ~CudaMemory() override;
 
-  std::byte* take(size_t bytes) override;
-  void give(std::byte* block, size_t bytes) override;
+  std::byte* allocate(size_t bytes) override;
+  void deallocate(std::byte* block, size_t bytes) override;
   void copy_in(std::byte* to, const std::byte* host, size_t bytes) override;
   void copy_out(std::byte* host, const std::byte* from, size_t bytes) override;
   void copy(std::byte* to, const std::byte* from, size_t bytes) override;
@@ -67,8 +67,10 @@ template <class T>
 class CudaScratch {
  public:
   CudaScratch(Memory& memory, int64_t count)
-      : memory_(memory), bytes_(static_cast<size_t>(std::max<int64_t>(count, 1)) * sizeof(T)), block_(memory.take(bytes_)) {}
-  ~CudaScratch() { memory_.give(block_, bytes_); }
+      : memory_(memory),
+        bytes_(static_cast<size_t>(std::max<int64_t>(count, 1)) * sizeof(T)),
+        block_(memory.allocate(bytes_)) {}
+  ~CudaScratch() { memory_.deallocate(block_, bytes_); }
   CudaScratch(const CudaScratch&) = delete;
   CudaScratch& operator=(const CudaScratch&) = delete;
   T* data() const { return reinterpret_cast<T*>(block_); }

@@ -1,4 +1,5 @@
-// Matrix products in f32: every output adds k = 0, 1, 2, ... in sequence with fused multiply-add, as on the CPU.
+// Matrix products in f32: every output adds k = 0, 1, 2, ... in sequence with fused multiply-add, as on the
+// CPU.
 #include <cuda_fp16.h>
 
 #include <vector>
@@ -16,8 +17,9 @@ namespace {
 
 constexpr int kThreadsPerBlock = 256, kLoads = 4;  // loads of each operand per thread and step
 
-// A block of 16 x 16 threads computes 16 * each rows and columns, `each` x `each` outputs per thread. Small outputs take a small
-// tile, so that there are blocks for all multiprocessors; the tile does not change the order of a sum.
+// A block of 16 x 16 threads computes 16 * each rows and columns, `each` x `each` outputs per thread. Small
+// outputs take a small tile, so that there are blocks for all multiprocessors; the tile does not change the
+// order of a sum.
 template <int each>
 struct Tile {
   static constexpr int rows = 16 * each, depth = kLoads * kThreadsPerBlock / rows;
@@ -58,7 +60,8 @@ template <int each>
 __global__ void gemm_kernel(int64_t m, int64_t n, int64_t k, Operand a, Operand b, GemmOutput out) {
   using T = Tile<each>;
   __shared__ float as[T::depth][T::rows + 1], bs[T::depth][T::rows + 1];
-  const int64_t row0 = static_cast<int64_t>(blockIdx.y) * T::rows, col0 = static_cast<int64_t>(blockIdx.x) * T::rows;
+  const int64_t row0 = static_cast<int64_t>(blockIdx.y) * T::rows,
+                col0 = static_cast<int64_t>(blockIdx.x) * T::rows;
   const int ty = threadIdx.x / 16, tx = threadIdx.x % 16;
   float c[each][each] = {};
   const auto each_output = [&](auto&& body) {
@@ -93,7 +96,8 @@ __global__ void gemm_kernel(int64_t m, int64_t n, int64_t k, Operand a, Operand 
 template <int each>
 void launch(cudaStream_t stream, const Gemm& a) {
   constexpr int rows = Tile<each>::rows;
-  const dim3 grid(static_cast<unsigned>((a.n + rows - 1) / rows), static_cast<unsigned>((a.m + rows - 1) / rows));
+  const dim3 grid(static_cast<unsigned>((a.n + rows - 1) / rows),
+                  static_cast<unsigned>((a.m + rows - 1) / rows));
   if constexpr (each > 1)
     if (grid.x * grid.y < cuda::kMultiprocessors) return launch<each / 2>(stream, a);
   gemm_kernel<each><<<grid, kThreadsPerBlock, 0, stream>>>(a.m, a.n, a.k, a.a, a.b, a.out);
@@ -103,8 +107,8 @@ void launch(cudaStream_t stream, const Gemm& a) {
 class CudaWeight : public PackedWeight {
  public:
   CudaWeight(Memory& memory, DType type, int64_t n, int64_t k)
-      : memory_(memory), type_(type), n_(n), k_(k), data_(memory.take(bytes())) {}
-  ~CudaWeight() override { memory_.give(data_, bytes()); }
+      : memory_(memory), type_(type), n_(n), k_(k), data_(memory.allocate(bytes())) {}
+  ~CudaWeight() override { memory_.deallocate(data_, bytes()); }
   CudaWeight(const CudaWeight&) = delete;
   CudaWeight& operator=(const CudaWeight&) = delete;
 
@@ -123,7 +127,8 @@ class CudaWeight : public PackedWeight {
 };
 
 template <class T>
-void copy_strided(cudaStream_t stream, const T* from, int64_t row_stride, int64_t k_stride, T* to, int64_t n, int64_t k) {
+void copy_strided(cudaStream_t stream, const T* from, int64_t row_stride, int64_t k_stride, T* to, int64_t n,
+                  int64_t k) {
   cuda::each(stream, n * k,
              [=] __device__(int64_t i) { to[i] = from[i / k * row_stride + i % k * k_stride]; });
 }

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "base/error.h"
-
 #include "kernels/cpu/isa/math.h"
 
 namespace makar {
@@ -21,11 +20,11 @@ namespace kernels::cuda {
 
 constexpr int kThreads = 256;
 constexpr int kMultiprocessors = 132;  // of an H100 or H200
-constexpr int kMostBlocks = kMultiprocessors * 32;
+constexpr int kMaxBlocks = kMultiprocessors * 32;
 constexpr int kRowsPerBlock = 8;
 
 inline int blocks_for(int64_t items, int64_t per_block) {
-  return static_cast<int>(std::clamp<int64_t>((items + per_block - 1) / per_block, 1, kMostBlocks));
+  return static_cast<int>(std::clamp<int64_t>((items + per_block - 1) / per_block, 1, kMaxBlocks));
 }
 
 template <class F>
@@ -95,9 +94,11 @@ struct RowLanes {
 
 template <class F>
 __global__ void rows_kernel(int64_t rows, F body) {
-  const RowLanes lanes{static_cast<int>(threadIdx.x % kLanes), threadIdx.x % 32 < kLanes ? 0x0000FFFFu : 0xFFFF0000u};
+  const RowLanes lanes{static_cast<int>(threadIdx.x % kLanes),
+                       threadIdx.x % 32 < kLanes ? 0x0000FFFFu : 0xFFFF0000u};
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kRowsPerBlock;
-  for (int64_t r = static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.x / kLanes; r < rows; r += stride)
+  for (int64_t r = static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.x / kLanes; r < rows;
+       r += stride)
     body(r, lanes);
 }
 // Runs body(row, lanes) for every row.

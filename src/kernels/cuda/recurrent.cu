@@ -34,13 +34,13 @@ __device__ float dot(const float* a, const float* b, int64_t n) {
 }  // namespace
 
 void CudaDevice::short_conv(const ShortConv& a) {
-  constexpr int kMostTaps = 64;
-  check(a.taps <= kMostTaps, "a convolution has at most 64 taps on this device");
+  constexpr int kMaxTaps = 64;
+  check(a.taps <= kMaxTaps, "a convolution has at most 64 taps on this device");
   each(stream_, a.count * a.channels, [=] __device__(int64_t i) {
     const SequenceRows q = a.sequences[i / a.channels];
     const int64_t c = i % a.channels, before = a.taps - 1;
     if (q.q_rows == 0) return;
-    float window[kMostTaps] = {};  // the inputs of the next output
+    float window[kMaxTaps] = {};  // the inputs of the next output
     if (a.state.pages && q.past > 0) {
       const float* state = state_of(a.state, q, q.past - 1);
       for (int64_t k = 0; k < before; ++k) window[k] = state[k * a.channels + c];

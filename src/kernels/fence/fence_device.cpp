@@ -52,7 +52,7 @@ void FenceMemory::close() {
 }
 
 // Allocates new blocks from whole pages, so that small blocks share a page.
-std::byte* FenceMemory::take(size_t bytes) {
+std::byte* FenceMemory::allocate(size_t bytes) {
   const size_t size = rounded(bytes), page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   std::vector<std::byte*>& blocks = free_[size];
   if (blocks.empty()) {
@@ -74,7 +74,7 @@ std::byte* FenceMemory::take(size_t bytes) {
 
 // Without live blocks, the arena restarts at its first page, so that open() and close() protect little
 // memory.
-void FenceMemory::give(std::byte* block, size_t bytes) {
+void FenceMemory::deallocate(std::byte* block, size_t bytes) {
   free_[rounded(bytes)].push_back(block);
   if (--live_ > 0) return;
   free_.clear();

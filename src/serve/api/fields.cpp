@@ -9,7 +9,7 @@ namespace makar {
 constexpr size_t kLargestBody = size_t{8} << 20;
 constexpr int kDeepestBody = 64;
 // Per body and options object: key lookup is linear in the number of keys.
-constexpr size_t kMostFields = 1024;
+constexpr size_t kMaxFields = 1024;
 
 std::string kind_of(const Json& value) {
   switch (value.type()) {
@@ -31,9 +31,8 @@ std::string kind_of(const Json& value) {
 Result<Json> read_body(const std::string& body) {
   MAKAR_TRY(Json json, parse_json(body, "body", {kLargestBody, kDeepestBody}));
   if (!json.is_object()) return error_at("body", "expected a JSON object, found {}", kind_of(json));
-  if (json.size() > kMostFields)
-    return error_of(Error::Kind::kLimit, "body", "has {} keys; at most {} are read", json.size(),
-                    kMostFields);
+  if (json.size() > kMaxFields)
+    return error_of(Error::Kind::kLimit, "body", "has {} keys; at most {} are read", json.size(), kMaxFields);
   // Filter in one pass: removing or inserting keys one by one would be quadratic.
   auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(json.get_ref<Json::object_t&>());
   std::vector<Json::object_t::value_type> kept;
@@ -97,8 +96,8 @@ Result<Json> object_field(const Json& object, const std::string& key) {
   const auto it = object.find(key);
   if (it == object.end() || it->is_null()) return Json();
   if (!it->is_object()) return error_at(key, "expected an object, found {}", kind_of(*it));
-  if (it->size() > kMostFields)
-    return error_of(Error::Kind::kLimit, key, "has {} keys; at most {} are read", it->size(), kMostFields);
+  if (it->size() > kMaxFields)
+    return error_of(Error::Kind::kLimit, key, "has {} keys; at most {} are read", it->size(), kMaxFields);
   return *it;
 }
 

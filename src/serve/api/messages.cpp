@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostTools = 128, kLongestFunctionName = 256;
+constexpr size_t kMaxTools = 128, kLongestFunctionName = 256;
 
 // Templates expect call arguments as objects; clients send them as JSON text.
 Result<Json> read_calls(const Json& calls, const std::string& place) {
@@ -83,8 +83,8 @@ Result<Json> read_messages(const Json& body, std::vector<RequestPicture>* pictur
   if (!given.is_array() || given.empty())
     return error_at("messages", "expected a list of at least one message, found {}",
                     given.is_array() ? "an empty list" : kind_of(given));
-  if (given.size() > kMostMessages)
-    return error_at("messages", "has {} messages; the limit is {}", given.size(), kMostMessages);
+  if (given.size() > kMaxMessages)
+    return error_at("messages", "has {} messages; the limit is {}", given.size(), kMaxMessages);
   Json out = Json::array();
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string where = fmt::format("messages[{}]", i);
@@ -122,8 +122,8 @@ Result<Json> read_tools(const Json& body, ToolChoice& choice) {
   if (body.contains("tools")) {
     const Json& given = body["tools"];
     if (!given.is_array()) return error_at("tools", "expected a list, found {}", kind_of(given));
-    if (given.size() > kMostTools)
-      return error_at("tools", "has {} tools; the limit is {}", given.size(), kMostTools);
+    if (given.size() > kMaxTools)
+      return error_at("tools", "has {} tools; the limit is {}", given.size(), kMaxTools);
     for (size_t i = 0; i < given.size(); ++i) {
       const std::string where = fmt::format("tools[{}]", i);
       if (!given[i].is_object() || !given[i].contains("function") || !given[i]["function"].is_object())

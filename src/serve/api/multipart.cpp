@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostParts = 32, kLongestHead = 8192, kLongestBoundary = 70, kLongestPartName = 1024;
+constexpr size_t kMaxParts = 32, kLongestHead = 8192, kLongestBoundary = 70, kLongestPartName = 1024;
 
 std::string lower_case(std::string_view text) {
   std::string out(text);
@@ -98,7 +98,7 @@ Result<std::vector<FormPart>> read_form(std::string_view body, const std::string
     // For an empty part, the boundary may start at the CRLF that ends the headers.
     part.data = end < from ? std::string_view() : body.substr(from, end - from);
     parts.push_back(std::move(part));
-    if (parts.size() > kMostParts) return error_at("body", "a form has {} parts at most", kMostParts);
+    if (parts.size() > kMaxParts) return error_at("body", "a form has {} parts at most", kMaxParts);
     at = end + mark.size();
   }
 }

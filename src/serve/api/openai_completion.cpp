@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostPrompts = 128;
+constexpr size_t kMaxPrompts = 128;
 
 class CompletionShape : public OpenAiShape {
  public:
@@ -79,8 +79,8 @@ Result<std::vector<PromptInput>> read_prompts(const Json& body) {
     MAKAR_TRY(auto ids, read_ids(given, "prompt"));
     return out.emplace_back(std::move(ids)), out;
   }
-  if (given.size() > kMostPrompts)
-    return error_at("prompt", "has {} entries; the limit is {}", given.size(), kMostPrompts);
+  if (given.size() > kMaxPrompts)
+    return error_at("prompt", "has {} entries; the limit is {}", given.size(), kMaxPrompts);
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string place = fmt::format("prompt[{}]", i);
     if (given[i].is_string()) {
@@ -111,9 +111,9 @@ Result<GenerationRequest> read_completion(const Json& body, const RequestContext
   MAKAR_CHECK_OK(read_format(body, request));
   MAKAR_CHECK_OK(read_generation_options(body, request));
   if (static_cast<int64_t>(request.prompts.size()) * request.options.answers >
-      static_cast<int64_t>(kMostPrompts))
+      static_cast<int64_t>(kMaxPrompts))
     return error_at("n", "{} prompts of {} answers each are more than {} in all", request.prompts.size(),
-                    request.options.answers, kMostPrompts);
+                    request.options.answers, kMaxPrompts);
   request.shape = std::make_unique<CompletionShape>(context, include_usage, request.options.logprobs >= 0);
   return request;
 }

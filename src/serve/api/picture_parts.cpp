@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostPictures = 16;
+constexpr size_t kMaxPictures = 16;
 
 // "data:image/png;base64,iVBOR..." -> bytes
 Result<std::string> read_data_url(std::string_view url, const std::string& place) {
@@ -36,8 +36,8 @@ bool is_picture_part(const Json& part) {
 }
 
 Result<Json> read_picture(const Json& part, const std::string& place, std::vector<RequestPicture>& pictures) {
-  if (pictures.size() >= kMostPictures)
-    return error_of(Error::Kind::kLimit, place, "at most {} images are allowed in a request", kMostPictures);
+  if (pictures.size() >= kMaxPictures)
+    return error_of(Error::Kind::kLimit, place, "at most {} images are allowed in a request", kMaxPictures);
   const Json given = part.value("image_url", Json());
   const std::string where = place + (given.is_object() ? ".image_url.url" : ".image_url");
   const Json url = given.is_object() ? given.value("url", Json()) : given;

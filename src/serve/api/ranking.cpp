@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostTexts = 2048;
+constexpr size_t kMaxTexts = 2048;
 constexpr double kFlagged = 0.5;
 
 bool is_harmless(const std::string& label, size_t index, bool multi_label) {
@@ -29,8 +29,8 @@ Result<RerankRequest> read_rerank(const Json& body) {
   if (!body.contains("documents") || !body["documents"].is_array() || body["documents"].empty())
     return error_at("documents", "expected a list of at least one text");
   const Json& given = body["documents"];
-  if (given.size() > kMostTexts)
-    return error_at("documents", "has {} entries; the limit is {}", given.size(), kMostTexts);
+  if (given.size() > kMaxTexts)
+    return error_at("documents", "has {} entries; the limit is {}", given.size(), kMaxTexts);
   for (size_t i = 0; i < given.size(); ++i) {
     const bool object = given[i].is_object() && given[i].contains("text");
     const Json& text = object ? given[i]["text"] : given[i];
@@ -78,8 +78,8 @@ Result<std::vector<std::string>> read_moderation(const Json& body) {
     MAKAR_TRY(std::string text, read_content(given, "input"));
     return std::vector<std::string>{std::move(text)};
   }
-  MAKAR_TRY(auto texts, texts_field(body, "input", kMostTexts));
-  if (texts.empty()) return error_at("input", "expected 1 to {} texts, got none", kMostTexts);
+  MAKAR_TRY(auto texts, texts_field(body, "input", kMaxTexts));
+  if (texts.empty()) return error_at("input", "expected 1 to {} texts, got none", kMaxTexts);
   return texts;
 }
 

@@ -12,9 +12,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostLines = 50000, kMostErrors = 100, kLongestLine = size_t{8} << 20,
-                 kLongestCustomId = 512;
-constexpr size_t kMostMetadata = 16;
+constexpr size_t kMaxLines = 50000, kMaxErrors = 100, kLongestLine = size_t{8} << 20, kLongestCustomId = 512;
+constexpr size_t kMaxMetadata = 16;
 constexpr int64_t kWindow = 24 * 3600;  // seconds
 
 const char* const kEndpoints[] = {"/v1/chat/completions", "/v1/completions", "/v1/embeddings",
@@ -53,7 +52,7 @@ Result<BatchInput> read_batch(const std::string& path, const std::string& endpoi
         {{"code", "invalid_line"}, {"message", error.message}, {"param", error.place}, {"line", number}});
   };
   size_t number = 0;
-  for (size_t at = 0; at < text.size() && out.errors.size() < kMostErrors;) {
+  for (size_t at = 0; at < text.size() && out.errors.size() < kMaxErrors;) {
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = text.substr(at, end - at);
     const size_t begin = at;
@@ -65,8 +64,8 @@ Result<BatchInput> read_batch(const std::string& path, const std::string& endpoi
       wrong(number, id.error());
     } else if (!ids.insert(*id).second) {
       wrong(number, error_at("custom_id", "{} is given twice", quote(*id)));
-    } else if (out.lines.size() == kMostLines) {
-      wrong(number, error_at("line", "a batch may have at most {} lines", kMostLines));
+    } else if (out.lines.size() == kMaxLines) {
+      wrong(number, error_at("line", "a batch may have at most {} lines", kMaxLines));
       break;
     } else {
       out.lines.push_back({*id, begin, end});
@@ -113,8 +112,8 @@ Result<Json> new_batch(const Json& body) {
   MAKAR_TRY(const std::string window, text_field(body, "completion_window", "24h"));
   if (window != "24h") return error_at("completion_window", "expected 24h, got {}", quote(window));
   MAKAR_TRY(const Json metadata, object_field(body, "metadata"));
-  if (metadata.size() > kMostMetadata)
-    return error_at("metadata", "has {} entries; the limit is {}", metadata.size(), kMostMetadata);
+  if (metadata.size() > kMaxMetadata)
+    return error_at("metadata", "has {} entries; the limit is {}", metadata.size(), kMaxMetadata);
   const int64_t now = std::time(nullptr);
   return Json{{"id", "batch_" + random_id()},
               {"object", "batch"},

@@ -14,7 +14,7 @@ namespace makar {
 namespace {
 
 // Limits per owner.
-constexpr size_t kMostUnfinished = 100, kMostKept = 1000;
+constexpr size_t kMaxUnfinished = 100, kMaxKept = 1000;
 
 // Checks the fields that other code relies on.
 bool is_batch(const Json& batch) {
@@ -41,7 +41,7 @@ Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
     const auto open = std::count_if(records_.begin(), records_.end(), [&](const auto& one) {
       return one.second.owner == owner && !is_over(one.second.batch);
     });
-    if (static_cast<size_t>(open) >= kMostUnfinished)
+    if (static_cast<size_t>(open) >= kMaxUnfinished)
       return error_of(Error::Kind::kLimit, "memory", "{} batches are waiting; try again later", open);
     MAKAR_CHECK_OK(save(record));
     records_[batch["id"].get<std::string>()] = std::move(record);
@@ -133,7 +133,7 @@ void BatchRecords::load() {
 void BatchRecords::forget_old(const std::string& owner) {
   size_t own = 0;
   for (const auto& [id, record] : records_) own += record.owner == owner;
-  for (; own > kMostKept; --own) {
+  for (; own > kMaxKept; --own) {
     auto oldest = records_.end();
     for (auto it = records_.begin(); it != records_.end(); ++it)
       if (it->second.owner == owner && is_over(it->second.batch) &&

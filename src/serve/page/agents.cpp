@@ -15,7 +15,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostTraces = 500, kTraceBytes = size_t{16} << 20, kLongestAnswer = 65536;
+constexpr size_t kMaxTraces = 500, kTraceBytes = size_t{16} << 20, kLongestAnswer = 65536;
 constexpr std::string_view kTraceExtension = ".jsonl";
 
 std::string trace_path(const std::string& folder, const std::string& name) {
@@ -84,7 +84,7 @@ Result<Json> list_agents(const std::string& folder) {
   }
   std::sort(found.begin(), found.end());
   Json out = Json::array();
-  for (size_t i = 0; i < std::min(found.size(), kMostTraces); ++i) {
+  for (size_t i = 0; i < std::min(found.size(), kMaxTraces); ++i) {
     const auto first = trace_lines(folder, found[i].second, 1);
     Json question;
     if (first.ok() && !first->empty()) question = first->front().value("question", Json());

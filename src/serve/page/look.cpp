@@ -240,7 +240,7 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
 
 bool LookRunner::post(WorkItem work, LookRequest request, const ServedModel& model, int32_t adapter,
                       const EngineLoop* loop, Done done) {
-  if (++waiting_ > kMostWaiting) return --waiting_, false;
+  if (++waiting_ > kMaxWaiting) return --waiting_, false;
   const std::shared_ptr<void> place(nullptr, [this](void*) { --waiting_; });  // held until done or dropped
   work.is_long = true;
   work.run = [this, place, cancelled = work.cancelled, request = std::move(request), &model, adapter, loop,

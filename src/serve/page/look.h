@@ -51,7 +51,7 @@ class LookRunner {
   void stop() { worker_.stop(); }
 
  private:
-  static constexpr int kMostWaiting = 128;  // gate slots that looks may occupy
+  static constexpr int kMaxWaiting = 128;  // gate slots that looks may occupy
   std::atomic<int> waiting_{0};
   std::unique_ptr<CpuDevice> device_;  // created on the runner's thread: its pool inherits the priority
   Workers worker_;                     // destroyed before the device

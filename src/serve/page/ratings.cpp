@@ -16,8 +16,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostStudies = 200, kPageStudyBytes = size_t{16} << 20;
-constexpr int64_t kMostRatingBytes = int64_t{128} << 20;
+constexpr size_t kMaxStudies = 200, kPageStudyBytes = size_t{16} << 20;
+constexpr int64_t kMaxRatingBytes = int64_t{128} << 20;
 
 // Appends a line durably. A line that a crash cut off is removed first.
 Status append_line(const std::string& path, const std::string& line) {
@@ -29,7 +29,7 @@ Status append_line(const std::string& path, const std::string& line) {
   } close{file};
   struct stat about = {};
   if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return io_error(path, "cannot write");
-  if (about.st_size > kMostRatingBytes)
+  if (about.st_size > kMaxRatingBytes)
     return error_of(Error::Kind::kLimit, "ratings", "the file of ratings is full");
   int64_t end = about.st_size;
   for (char last = 0; end > 0; --end) {
@@ -81,7 +81,7 @@ Result<Json> RatingDesk::list() {
        it.increment(code)) {
     const std::string name = it->path().stem().string();
     if (it->path().extension() == ".jsonl" && is_plain_name(name) && !name.ends_with(".ratings") &&
-        names.size() < kMostStudies)
+        names.size() < kMaxStudies)
       names.insert(name);
   }
   const std::lock_guard lock(mutex_);

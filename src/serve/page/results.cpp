@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostResults = 500, kResultsBytes = size_t{16} << 20, kMostRows = 5000;
+constexpr size_t kMaxResults = 500, kResultsBytes = size_t{16} << 20, kMaxRows = 5000;
 
 Json number_or_null(const Json& object, const std::string& key) {
   return object.contains(key) && object[key].is_number() ? object[key] : Json();
@@ -42,7 +42,7 @@ Result<Json> list_results(const std::string& folder) {
   }
   std::sort(found.begin(), found.end());
   Json out = Json::array();
-  for (size_t i = 0; i < std::min(found.size(), kMostResults); ++i)
+  for (size_t i = 0; i < std::min(found.size(), kMaxResults); ++i)
     out.push_back({{"name", found[i].second}, {"changed", -found[i].first}});
   return out;
 }
@@ -60,7 +60,7 @@ Result<Json> read_results(const std::string& folder, const std::string& name) {
     if (!scores.is_object()) continue;
     for (const auto& [key, value] : scores.items()) {
       const size_t comma = key.find(',');
-      if (comma == std::string::npos || key.find("_stderr,") != std::string::npos || rows.size() == kMostRows)
+      if (comma == std::string::npos || key.find("_stderr,") != std::string::npos || rows.size() == kMaxRows)
         continue;
       const std::string metric = key.substr(0, comma), filter = key.substr(comma + 1);
       const Json higher = about(file, "higher_is_better", task), samples = about(file, "n-samples", task);

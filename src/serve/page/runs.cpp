@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostRuns = 500, kPiece = size_t{1} << 20, kLongestSample = size_t{16} << 10;
+constexpr size_t kMaxRuns = 500, kPiece = size_t{1} << 20, kLongestSample = size_t{16} << 10;
 
 std::string log_of(const std::string& folder, const std::string& name) {
   return folder + "/" + name + "/log.jsonl";
@@ -78,7 +78,7 @@ Result<Json> list_runs(const std::string& folder) {
     return a.changed != b.changed ? a.changed > b.changed : a.name < b.name;
   });
   Json out = Json::array();
-  for (size_t i = 0; i < std::min(runs.size(), kMostRuns); ++i)
+  for (size_t i = 0; i < std::min(runs.size(), kMaxRuns); ++i)
     out.push_back({{"name", runs[i].name}, {"bytes", runs[i].bytes}, {"changed", runs[i].changed}});
   return out;
 }

@@ -11,7 +11,7 @@
 namespace makar::routes {
 namespace {
 
-constexpr size_t kMostTexts = 2048;
+constexpr size_t kMaxTexts = 2048;
 
 // `input`: texts or lists of token ids.
 Result<std::vector<std::vector<int64_t>>> read_inputs(const Json& body, const ServedModel& model,
@@ -20,8 +20,8 @@ Result<std::vector<std::vector<int64_t>>> read_inputs(const Json& body, const Se
   const Json& given = body["input"];
   const bool ids = given.is_array() && !given.empty() && given[0].is_number();
   const Json list = given.is_array() && !ids ? given : Json::array({given});
-  if (list.empty() || list.size() > kMostTexts)
-    return error_at("input", "expected 1 to {} texts, got {}", kMostTexts, list.size());
+  if (list.empty() || list.size() > kMaxTexts)
+    return error_at("input", "expected 1 to {} texts, got {}", kMaxTexts, list.size());
   std::vector<std::vector<int64_t>> out;
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string place = list.size() == 1 ? "input" : fmt::format("input[{}]", i);

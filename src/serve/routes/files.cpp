@@ -77,7 +77,7 @@ void files(ServeContext& server, Call& call) {
       std::vector<Json> all = store.list(call.owner);
       if (!purpose.empty())
         std::erase_if(all, [&](const Json& facts) { return facts["purpose"] != Json(purpose); });
-      MAKAR_TRY(out, page_of(std::move(all), call.request.query, kMostListed));
+      MAKAR_TRY(out, page_of(std::move(all), call.request.query, kMaxListed));
     } else if (call.request.method == "DELETE") {
       if (!what.empty()) return nothing_below("a file");
       if (server.batches->reads(id))

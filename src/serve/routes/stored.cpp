@@ -32,8 +32,8 @@ Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fa
   const std::string limit = query_value(query, "limit"), after = query_value(query, "after");
   const bool digits = limit.size() <= 6 && limit.find_first_not_of("0123456789") == limit.npos;
   const int64_t most = limit.empty() ? fallback : digits ? std::stoll(limit) : -1;
-  if (most < 1 || most > kMostListed)
-    return error_at("limit", "must be 1 to {}, got {}", kMostListed, quote(limit));
+  if (most < 1 || most > kMaxListed)
+    return error_at("limit", "must be 1 to {}, got {}", kMaxListed, quote(limit));
   if (query_value(query, "order") == "asc") std::reverse(all.begin(), all.end());
   size_t from = 0;
   if (!after.empty()) {

@@ -10,7 +10,7 @@ Status files_enabled(const ServeOptions& options);
 std::pair<std::string, std::string> below(const std::string& path, std::string_view root);
 // The value of a key in "a=1&b=2"; no unescaping, the values here need none.
 std::string query_value(const std::string& query, const std::string& key);
-constexpr int64_t kMostListed = 10000;
+constexpr int64_t kMaxListed = 10000;
 // Pagination: `limit` entries (default: `fallback`) after the one with id `after`.
 Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fallback);
 Error nothing_below(const char* what);

@@ -19,7 +19,7 @@ namespace makar {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kMostOpenJobs = 16, kMostEvents = 1000, kMostLogBytes = size_t{64} << 20;
+constexpr size_t kMaxOpenJobs = 16, kMaxEvents = 1000, kMaxLogBytes = size_t{64} << 20;
 constexpr auto kJobPoll = std::chrono::milliseconds(300);
 constexpr auto kStopTimeout = std::chrono::seconds(20);  // for a checkpoint after SIGTERM
 
@@ -34,7 +34,7 @@ bool is_job(const Json& job) {
 // The last lines of a text file as JSON objects, oldest first; unreadable ones are left out.
 std::vector<Json> json_lines(const std::string& path, size_t most) {
   std::vector<Json> out;
-  const auto text = read_file(path, kMostLogBytes);
+  const auto text = read_file(path, kMaxLogBytes);
   if (!text.ok()) return out;
   for (size_t at = 0; at < text->size();) {
     const size_t end = std::min(text->find('\n', at), text->size());
@@ -49,7 +49,7 @@ std::vector<Json> json_lines(const std::string& path, size_t most) {
 
 // The last line of a process's output, for the error of a failed job.
 std::string last_line(const std::string& path) {
-  const auto text = read_file(path, kMostLogBytes);
+  const auto text = read_file(path, kMaxLogBytes);
   if (!text.ok()) return "";
   const size_t end = text->find_last_not_of("\r\n");
   if (end == text->npos) return "";
@@ -123,7 +123,7 @@ Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
     const auto open = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& one) {
       return one.second.owner == owner && !tuning_is_over(one.second.job);
     });
-    if (static_cast<size_t>(open) >= kMostOpenJobs)
+    if (static_cast<size_t>(open) >= kMaxOpenJobs)
       return error_of(Error::Kind::kLimit, "memory", "{} jobs are unfinished; try again later", open);
     const Entry entry{job, owner, false};
     MAKAR_CHECK_OK(save(entry));
@@ -175,7 +175,7 @@ std::vector<Json> TuningJobs::list(const std::string& owner) const {
 
 Result<std::vector<Json>> TuningJobs::events(const std::string& owner, const std::string& id) const {
   MAKAR_CHECK_OK(find(owner, id));
-  std::vector<Json> out = json_lines(folder(id) + "/events.jsonl", kMostEvents);
+  std::vector<Json> out = json_lines(folder(id) + "/events.jsonl", kMaxEvents);
   std::reverse(out.begin(), out.end());
   return out;
 }

@@ -56,9 +56,9 @@ void put_added(const Json& json, GgufVocabulary& out) {
 }
 
 Status check_size(uint64_t id) {
-  constexpr uint64_t kMost = 1 << 23;
-  if (id < kMost) return Done{};
-  return error_of(Error::Kind::kLimit, "vocab", "has the id {}; the limit is {}", id, kMost);
+  constexpr uint64_t kMax = 1 << 23;
+  if (id < kMax) return Done{};
+  return error_of(Error::Kind::kLimit, "vocab", "has the id {}; the limit is {}", id, kMax);
 }
 
 Status read_vocab(const Json& vocab, GgufVocabulary& out) {

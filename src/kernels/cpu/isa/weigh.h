@@ -37,9 +37,9 @@ inline void weigh_columns(const Weighed<T>& w, int64_t at) {
 
 template <int M, class T>
 inline void weigh_rows(const Weighed<T>& w, int64_t dim) {
-  constexpr int kMost = M == 1 ? 16 : M == 2 ? 8 : 4;  // as many as fit the registers
+  constexpr int kMax = M == 1 ? 16 : M == 2 ? 8 : 4;  // as many as fit the registers
   int64_t at = 0;
-  for (; at + 4 * kMost <= dim; at += 4 * kMost) weigh_columns<M, kMost>(w, at);
+  for (; at + 4 * kMax <= dim; at += 4 * kMax) weigh_columns<M, kMax>(w, at);
   for (; at + 4 <= dim; at += 4) weigh_columns<M, 1>(w, at);
   for (; at < dim; ++at)
     for (int i = 0; i < M; ++i) {
