@@ -42,9 +42,9 @@ Tensor Mixer::scan(ForwardContext& f, const Tensor& t, const Tensor& step, const
                    const AttentionInputs& inputs, int64_t layer) const {
   const int64_t offset =
       f.cache ? f.cache->state_offset(layer) + spec_.conv_state() * int64_t{sizeof(float)} : 0;
-  const Tensor rates = rates_.defined() && !f.ops.tape ? rates_ : ops::scan_rates(f.ops, a_log_->value);
-  return ops::selective_scan(f.ops, {t, ops::softplus(f.ops, step), rates, b, c, d_->value}, spec_.groups,
-                             inputs.self, offset);
+  return ops::selective_scan(
+      f.ops, {t, ops::softplus(f.ops, step), a_log_->value, f.ops.tape ? Tensor() : rates_, b, c, d_->value},
+      spec_.groups, inputs.self, offset);
 }
 
 void Mixer::pack(Device& device) {

@@ -52,26 +52,29 @@ Tensor short_conv(Context& ctx, const Tensor& given, const Tensor& w, const Tens
 Tensor selective_scan(Context& ctx, const ScanInputs& given, int64_t groups, const AttentionBatch& batch,
                       int64_t state_offset) {
   ScanInputs in = given;
+  if (!in.rates.defined()) in.rates = scan_rates(ctx, in.a_log);
   for (Tensor* t : {&in.x, &in.dt, &in.b, &in.c}) *t = widened(ctx, *t);
   const int64_t tokens = in.x.dim(0), heads = in.dt.dim(1), dim = in.x.dim(1) / heads,
-                states = in.b.dim(1) / groups, columns = in.a.count() / heads, count = batch.sequences.dim(0);
+                states = in.b.dim(1) / groups, columns = in.a_log.count() / heads,
+                count = batch.sequences.dim(0);
   check(in.x.dim(1) == heads * dim && heads % groups == 0 && in.b.dim(1) == groups * states &&
             in.c.shape() == in.b.shape() && in.dt.dim(0) == tokens && in.b.dim(0) == tokens &&
-            in.a.count() == heads * columns && (columns == states || columns == 1) && in.d.count() == heads,
+            in.a_log.count() == heads * columns && in.rates.count() == heads * columns &&
+            (columns == states || columns == 1) && in.d.count() == heads,
         "selective_scan: shapes disagree");
   Tensor y = ctx.empty(in.x.shape());
   const auto arguments = [in, count, heads, dim, groups, states, columns](const Context& c,
                                                                           const Tensor& sequences) {
     return kernels::SelectiveScan{
-        rows_of(c, sequences), count,   c.f32(in.x), c.f32(in.dt), c.f32(in.a), c.f32(in.b), c.f32(in.c),
-        c.f32(in.d),           nullptr, heads,       dim,          groups,      states,      columns,
+        rows_of(c, sequences), count,   c.f32(in.x), c.f32(in.dt), c.f32(in.rates), c.f32(in.b), c.f32(in.c),
+        c.f32(in.d),           nullptr, heads,       dim,          groups,          states,      columns,
         {nullptr, 0}};
   };
   kernels::SelectiveScan forward = arguments(ctx, batch.sequences);
   forward.y = ctx.f32(y);
   forward.state = state_of(ctx, batch, state_offset);
   ctx.device.selective_scan(forward);
-  if (ctx.any_needs(in.x, in.dt, in.a, in.b, in.c, in.d)) {
+  if (ctx.any_needs(in.x, in.dt, in.a_log, in.b, in.c, in.d)) {
     check(!batch.pages.defined(), "selective_scan has no gradient with a cache");
     ctx.tape->record(y, [ctx, in, arguments, sequences = batch.sequences, count, heads,
                          columns](const Tensor& dy) {
@@ -84,7 +87,7 @@ Tensor selective_scan(Context& ctx, const ScanInputs& given, int64_t groups, con
       if (ctx.needs(in.dt)) ctx.tape->pass(in.dt, ddt);
       if (ctx.needs(in.b)) ctx.tape->pass(in.b, db);
       if (ctx.needs(in.c)) ctx.tape->pass(in.c, dc);
-      pass_sum(ctx, in.a, da);
+      pass_sum(ctx, in.a_log, da);
       pass_sum(ctx, in.d, dd);
     });
   }
@@ -92,7 +95,8 @@ Tensor selective_scan(Context& ctx, const ScanInputs& given, int64_t groups, con
 }
 
 Tensor scan_rates(Context& ctx, const Tensor& a_log) {
-  return scale(ctx, activate(ctx, a_log, Activation::kExp), -1.0f);
+  Context plain{ctx.device};
+  return scale(plain, activate(plain, a_log, Activation::kExp), -1.0f);
 }
 
 Tensor softplus(Context& ctx, const Tensor& x) {

@@ -11,17 +11,18 @@ Tensor short_conv(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& 
                   const AttentionBatch& batch, int64_t state_offset);
 
 struct ScanInputs {
-  Tensor x;     // [tokens, heads * dim]
-  Tensor dt;    // [tokens, heads], positive
-  Tensor a;     // [heads, states], or [heads]: scan_rates of the weights
-  Tensor b, c;  // [tokens, groups * states]
-  Tensor d;     // [heads]
+  Tensor x;      // [tokens, heads * dim]
+  Tensor dt;     // [tokens, heads], positive
+  Tensor a_log;  // [heads, states], or [heads]
+  Tensor rates;  // scan_rates(a_log), if it is known
+  Tensor b, c;   // [tokens, groups * states]
+  Tensor d;      // [heads]
 };
 // kernels::SelectiveScan -> like x.
 Tensor selective_scan(Context& ctx, const ScanInputs& in, int64_t groups, const AttentionBatch& batch,
                       int64_t state_offset);
 
-// -e^(a_log)
+// -e^(a_log), without a gradient: selective_scan computes that of a_log.
 Tensor scan_rates(Context& ctx, const Tensor& a_log);
 
 // log(1 + e^x)

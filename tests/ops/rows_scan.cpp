@@ -86,8 +86,8 @@ void add_scan(std::vector<OpRow>& rows, const Scan& c) {
             {},
             {}};
   row.run = [=](Context& ctx, const Tensors& in) {
-    return Tensors{ops::selective_scan(ctx, {in[0], in[1], ops::scan_rates(ctx, in[2]), in[3], in[4], in[5]},
-                                       c.groups, ops::attention_batch(ctx, sequences), 0)};
+    return Tensors{ops::selective_scan(ctx, {in[0], in[1], in[2], {}, in[3], in[4], in[5]}, c.groups,
+                                       ops::attention_batch(ctx, sequences), 0)};
   };
   row.reference = [=](const Arrays& in) { return Arrays{scanned(c, sequences, in)}; };
   row.gradient_limit = 2e-5;

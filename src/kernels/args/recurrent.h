@@ -42,7 +42,8 @@ struct SelectiveScanBackward {
   SelectiveScan forward;  // without y and state
   const float* dy;
   float *dx, *ddt, *db, *dc;  // written
-  float *da, *dd;  // [count, heads, a_columns], [count, heads]: a partial sum per sequence, written
+  float *da_log, *dd;  // [count, heads, a_columns], [count, heads]: a partial sum per sequence, written;
+                       // da_log = a da, for a = -exp(a_log)
 };
 
 }  // namespace makar::kernels

@@ -168,7 +168,7 @@ void CpuDevice::selective_scan_backward(const SelectiveScanBackward& g) {
       }
       for (int64_t head = group * a.heads / a.groups; head < (group + 1) * a.heads / a.groups; ++head) {
         for (int64_t t = q.q_start; t < q.q_start + q.q_rows; ++t) g.ddt[t * a.heads + head] = 0;
-        float *da = g.da + s * columns + head * a.a_columns, *dd = g.dd + s * a.heads + head;
+        float *da = g.da_log + s * columns + head * a.a_columns, *dd = g.dd + s * a.heads + head;
         std::fill_n(da, a.a_columns, 0.0f);
         *dd = 0;
         const int64_t x = q.q_start * width + head * a.dim, b = q.q_start * shared + group * a.states;
@@ -176,6 +176,7 @@ void CpuDevice::selective_scan_backward(const SelectiveScanBackward& g) {
             heads_of(a, q, head, 1, 0),
             {g.dy + x, g.dx + x, g.ddt + q.q_start * a.heads + head, g.db + b, g.dc + b, da, dd},
             scratch.floats());
+        for (int64_t n = 0; n < a.a_columns; ++n) da[n] *= a.a[head * a.a_columns + n];
       }
     }
   });

@@ -133,7 +133,7 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
         g.db[t * shared + group * states + n] = g.dc[t * shared + group * states + n] = 0;
     for (int64_t head = group * a.heads / a.groups; head < (group + 1) * a.heads / a.groups; ++head) {
       const float* rates = a.a + head * columns;
-      float *da = g.da + (s * a.heads + head) * columns, *dd = g.dd + s * a.heads + head;
+      float *da = g.da_log + (s * a.heads + head) * columns, *dd = g.dd + s * a.heads + head;
       for (int64_t t = q.q_start; t < q.q_start + q.q_rows; ++t) g.ddt[t * a.heads + head] = 0;
       for (int64_t n = 0; n < columns; ++n) da[n] = 0;
       *dd = 0;
@@ -174,6 +174,7 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
           *dd = madd(dy, x, *dd);
         }
       }
+      for (int64_t n = 0; n < columns; ++n) da[n] *= rates[n];
     }
   });
 }
