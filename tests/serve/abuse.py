@@ -116,7 +116,7 @@ def crowd(makar):
     with Server(makar, "-t", "1", "-np", "4", "--queue", "12") as s, Watched(s, "crowd"):
         ask = {"prompt": "a" * 50, "max_tokens": 200, "temperature": 0, **NO_END}
         with concurrent.futures.ThreadPoolExecutor(176) as many:
-            held = [many.submit(s.stream, TEXT, dict(ask, max_tokens=1500)) for _ in range(16)]
+            held = [many.submit(s.stream, TEXT, dict(ask, max_tokens=1500, n=3, temperature=1)) for _ in range(16)]
             wait_until(lambda: metric(s, "num_requests_inside") == 16)
             got = list(many.map(lambda _: s.request("POST", TEXT, ask), range(160)))
             check(metric(s, "num_requests_inside") == 16, "all places stayed occupied")
