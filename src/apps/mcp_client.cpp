@@ -41,10 +41,10 @@ Clock::time_point after(double seconds) {
 
 Result<std::shared_ptr<McpClient>> McpClient::start(const std::string& command, double seconds) {
   std::array<int, 2> to{}, from{};
-  if (::pipe2(to.data(), O_CLOEXEC) != 0) return io_error(command, "cannot make a pipe");
+  if (::pipe2(to.data(), O_CLOEXEC) != 0) return io_error(command, "make a pipe");
   if (::pipe2(from.data(), O_CLOEXEC) != 0) {
     ::close(to[0]), ::close(to[1]);
-    return io_error(command, "cannot make a pipe");
+    return io_error(command, "make a pipe");
   }
   const std::array<const char*, 4> words = {"sh", "-c", command.c_str(), nullptr};
   const pid_t child = ::fork();
@@ -57,7 +57,7 @@ Result<std::shared_ptr<McpClient>> McpClient::start(const std::string& command, 
   ::close(to[0]), ::close(from[1]);
   if (child < 0) {
     ::close(to[1]), ::close(from[0]);
-    return io_error(command, "cannot start a process");
+    return io_error(command, "start a process");
   }
   std::shared_ptr<McpClient> out(new McpClient);
   out->command_ = command, out->process_ = child, out->input_ = to[1], out->output_ = from[0];
@@ -97,7 +97,7 @@ Status McpClient::send(const Json& message, double seconds) {
       if (!wait_for(input_, POLLOUT, end))
         return error_of(Error::Kind::kIo, command_, "does not read its input");
     } else {
-      return io_error(command_, "cannot write to the program; did it end?");
+      return io_error(command_, "write to the program, which may have ended");
     }
   }
   return Done{};
@@ -123,7 +123,7 @@ Result<std::string> McpClient::read_line(double seconds) {
     else if (n == 0)
       return error_of(Error::Kind::kIo, command_, "the program ended");
     else if (errno != EAGAIN && errno != EINTR)
-      return io_error(command_, "cannot read from the program");
+      return io_error(command_, "read from the program");
   }
 }
 

@@ -28,10 +28,14 @@ struct SqlFunctions {
 
   // A format whose widths are numbers of few digits.
   static bool short_format(std::string_view format) {
-    int digits = 0;
-    for (size_t i = 0; i < format.size(); ++i) {
-      digits = format[i] >= '0' && format[i] <= '9' ? digits + 1 : 0;
-      if (format[i] == '*' || digits > kLongestWidth) return false;
+    for (size_t i = format.find('%'); i < format.size(); i = format.find('%', i + 1)) {
+      int digits = 0;
+      for (++i; i < format.size() &&
+                std::string_view("0123456789.,-+ #!*lh").find(format[i]) != std::string_view::npos;
+           ++i) {
+        digits = format[i] >= '0' && format[i] <= '9' ? digits + 1 : 0;
+        if (format[i] == '*' || digits > kLongestWidth) return false;
+      }
     }
     return true;
   }
@@ -50,6 +54,10 @@ struct SqlFunctions {
       if ((a + 1) * (b + 1) > kMaxSteps)
         return fail(context, fmt::format("{}: the texts are too long", name));
     }
+    own(context, name, count, values);
+  }
+
+  static void own(sqlite3_context* context, const char* name, int count, sqlite3_value** values) {
     sqlite3_stmt* own = work(context).own_function(name, count);
     if (!own) return fail(context, fmt::format("wrong number of arguments to function {}()", name));
     for (int i = 0; i < count; ++i) sqlite3_bind_value(own, i + 1, values[i]);
@@ -64,25 +72,11 @@ struct SqlFunctions {
   template <bool kLike>
   static void match(sqlite3_context* context, int count, sqlite3_value** values) {
     if (work(context).over()) return fail(context, "interrupted");
-    for (int i = 0; i < 2; ++i)
-      if (sqlite3_value_type(values[i]) == SQLITE_BLOB) return sqlite3_result_int(context, 0);
-    const auto* pattern = reinterpret_cast<const char*>(sqlite3_value_text(values[0]));
-    const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(values[1]));
     const int64_t length = sqlite3_value_bytes(values[0]);
     if (length > kLongestPattern) return fail(context, "LIKE or GLOB pattern too complex");
     if ((length + 1) * (sqlite3_value_bytes(values[1]) + 1) > kMaxSteps)
       return fail(context, "LIKE or GLOB: the text is too long");
-    unsigned int escape = 0;
-    if (count == 3) {
-      const auto* given = reinterpret_cast<const char*>(sqlite3_value_text(values[2]));
-      if (!given) return;
-      if (sqlite3_value_bytes(values[2]) != 1)
-        return fail(context, "ESCAPE expression must be a single character");
-      escape = static_cast<unsigned char>(given[0]);
-    }
-    if (!pattern || !text) return;  // NULL
-    sqlite3_result_int(
-        context, (kLike ? sqlite3_strlike(pattern, text, escape) : sqlite3_strglob(pattern, text)) == 0);
+    own(context, kLike ? "like" : "glob", count, values);
   }
 };
 

@@ -82,7 +82,7 @@ class ResultTable {
 
 bool has_csv(const ClassAnswer& answer) { return !answer.scores.empty() || answer.json.contains("score"); }
 
-Error no_csv(const char* flag) {
+Error needs_labels(const char* flag) {
   return error_of(Error::Kind::kUnsupported, flag, "needs a classifier of whole texts");
 }
 
@@ -130,7 +130,7 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
     if (!*found) break;
     const Json* label = label_field(record.value);
     const bool pair = text_pair_fields(record.value).first != nullptr;
-    const bool open = pair && label && (*label == "-" || *label == -1 || *label == "-1");
+    const bool open = !labels.names.empty() && is_open_pair(record.value);
     if (!label || label->is_structured() || (!pair && !text_field(record.value)))
       reader->bad().add_once(record.place(), unknown_fields(record.value, {Schema::kTextLabel}));
     else if (open)
@@ -154,7 +154,7 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
           reader->bad().add(records[at + i].place(), answers[i].error().message);
           continue;
         }
-        if (!has_csv(*answers[i])) return report(no_csv("--eval"));
+        if (!has_csv(*answers[i])) return report(needs_labels("--eval"));
         const auto chosen = thresholds.choose(answers[i]->scores);
         const std::string truth = true_label(*label_field(batch[i]), labels);
         if (!o.csv.empty()) rows += table.row(batch[i], *answers[i], chosen, truth);
@@ -245,6 +245,7 @@ void ClassifyOutput::declare(Options& options, const char* jsonl_help) {
 }
 
 int ClassifyOutput::run(const ClassLabels& labels, const ClassifyRecords& classify) const {
+  if (labels.names.empty() && !thresholds.empty()) return report(needs_labels("--threshold")), 2;
   const auto thresholds_read = LabelThresholds::parse(thresholds, labels);
   if (!thresholds_read.ok()) return report(thresholds_read.error()), 2;
   if (!eval.empty()) {
@@ -262,7 +263,7 @@ int ClassifyOutput::run(const ClassLabels& labels, const ClassifyRecords& classi
     file.emplace(std::move(*opened));
   }
   Status written = Done{};
-  bool fits = true;
+  bool fits = true, printed = true;
   const auto some = [&](const std::vector<std::string_view>& lines, size_t number) {
     std::vector<Result<Json>> parsed;
     std::vector<Json> records;
@@ -295,7 +296,7 @@ int ClassifyOutput::run(const ClassLabels& labels, const ClassifyRecords& classi
       else
         out += table.row(records[at], *answers[at], chosen, "");
     }
-    if (!file) return print_out(out);
+    if (!file) return printed = print_out(out);
     written = file->write(out);
     return written.ok();
   };
@@ -311,7 +312,8 @@ int ClassifyOutput::run(const ClassLabels& labels, const ClassifyRecords& classi
           return false;
       return true;
     });
-  if (!fits) return report(no_csv("--csv"));
+  if (!fits) return report(needs_labels("--csv"));
+  if (!printed) return 1;
   if (!status.ok()) return report(status.error());
   if (written.ok() && file) written = file->commit();
   return written.ok() ? 0 : report(written.error());

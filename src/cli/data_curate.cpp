@@ -292,6 +292,7 @@ int run_data_filter(const std::vector<std::string>& arguments) { return run_as("
 
 // makar data dedup: the part of curation that finds duplicates.
 int run_data_dedup(const std::vector<std::string>& arguments) {
+  bool text_only = false;
   CurateCommand c;
   c.o.exact = true, c.o.near = 0.8;
   Options options("data dedup", "Drop documents whose text, or nearly all of it, occurred before.",
@@ -303,12 +304,13 @@ int run_data_dedup(const std::vector<std::string>& arguments) {
       .required = true;
   options.add("--near", &c.o.near,
               "drop documents this similar to an earlier one (MinHash); 0: only equal ones", "X");
-  options.add("--keep-fields", &c.o.keep_fields, "write the other fields of a record too, not only its text");
+  options.add("--text-only", &text_only, "write only the text of each record, without its other fields");
   options.add("--report", &c.report, "file of the report, instead of OUTPUT.report.md", "FILE");
   options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
   options.add("-q --quiet", &c.quiet, "print no progress");
   options.add("--json", &c.json, "print the report as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  c.o.keep_fields = !text_only;
   if (const Status s = check(c.o); !s.ok()) return report(s.error()), 2;
   return finish(c);
 }

@@ -75,7 +75,7 @@ Status convert(const FeedbackCommand& c, std::map<std::string, uint64_t>& kinds,
     MAKAR_TRY(reviser, Reviser::open(c));
   }
   std::FILE* file = c.output.empty() ? stdout : std::fopen(c.output.c_str(), "wb");
-  if (!file) return io_error(c.output, "cannot be written");
+  if (!file) return io_error(c.output, "write");
   const std::unique_ptr<std::FILE, void (*)(std::FILE*)> close(c.output.empty() ? nullptr : file,
                                                                [](std::FILE* f) { std::fclose(f); });
   std::vector<DataPath> paths(c.files.begin(), c.files.end());

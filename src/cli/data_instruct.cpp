@@ -185,7 +185,9 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   if (!language->has_tokenizer() || !language->spec().decoder || language->spec().encoder)
     return report(
         error_of(Error::Kind::kUnsupported, model.model, "is not a language model that generates text"));
-  Engine engine(language->model(), device);
+  const auto engine_options = EngineFlags().resolve(language->model());
+  if (!engine_options.ok()) return report(engine_options.error());
+  Engine engine(language->model(), device, *engine_options);
   InstructionFilter filter(similar);
   for (const std::string& text : *known) filter.add_known(text);
   std::map<std::string, uint64_t> drops;

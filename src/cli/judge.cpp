@@ -45,11 +45,10 @@ void JudgeCommand::declare_explain(Options& options) {
 std::optional<int> JudgeCommand::parse(Options& options, const std::vector<std::string>& arguments,
                                        size_t inputs) {
   options.group("Output");
-  options.add(
-      "--output", &output,
-      "write the result with every verdict to FILE.json; a run that was stopped resumes from the cache "
-      "next to it",
-      "FILE");
+  options.add("--output", &output,
+              "write the result with every verdict to a file; a run that was stopped resumes from the cache "
+              "next to it",
+              "FILE.json");
   options.add("--json", &json, "print one JSON object, with every verdict");
   flags.engine.declare(options);
   flags.declare_url(options);

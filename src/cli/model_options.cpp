@@ -24,7 +24,11 @@ void declare_device(Options& options, std::string& device) {
 
 Result<std::unique_ptr<Device>> open_compute(const std::string& device, int64_t threads) {
   auto opened = open_device(device, static_cast<int>(threads));
-  if (!opened.ok()) return opened.error().in("--device");
+  if (!opened.ok()) {
+    Error error = opened.error();
+    if (error.place == "device") error.place = "--device";
+    return error;
+  }
   return opened;
 }
 

@@ -172,11 +172,6 @@ int ask_model(SqlCommand& c, const SqlReader& database, const std::string& quest
   c.question.generation = c.flags.generation;
   c.question.generation.fit = true;
   c.question.constrain = !c.free;
-  if (!c.examples.empty()) {
-    auto read = read_answered(c.examples);
-    if (!read.ok()) return report(read.error());
-    c.question.examples = std::move(*read);
-  }
   if (!c.eval.empty()) return evaluate_model(c, database, engine, language);
   const auto answer = answer_with_sql(engine, language, database, question, c.question);
   if (!answer.ok()) return report(answer.error());
@@ -264,6 +259,12 @@ int run_sql(const std::vector<std::string>& arguments) {
     return report(error_at("sql", "expected a question, or --query SQL")), 2;
   if (c.query.empty() && c.model.model.empty() && c.predictions.empty())
     return report(error_at("--model", "is missing; a question needs -m MODEL, a statement --query SQL")), 2;
+  if (!c.query.empty() && !c.examples.empty()) warn("--examples has no effect with --query");
+  if (c.query.empty() && !c.examples.empty()) {
+    auto read = read_answered(c.examples);
+    if (!read.ok()) return report(read.error());
+    c.question.examples = std::move(*read);
+  }
   const auto database = open_database(c);
   if (!database.ok()) return report(database.error());
   if (!c.predictions.empty()) {

@@ -89,7 +89,8 @@ int run_vectors_count(const std::vector<std::string>& arguments) {
   int64_t min_count = 1, max_words = 10000, window = 5;
   bool by_distance = false;
   Options options("vectors count",
-                  "Print count vectors as JSON lines: of documents (a line each), or of pairs of words.",
+                  "Print count vectors as JSON lines: of documents (a line each; blank ones are left out), "
+                  "or of pairs of words.",
                   "makar vectors count texts.txt --kind tf-idf --lower --split words");
   options.positional("PATHS", &paths, "files and folders of text");
   options.add("--kind", &kind,

@@ -17,6 +17,7 @@
 #include "curate/names.h"
 #include "curate/near_duplicates.h"
 #include "curate/quality.h"
+#include "data/schema.h"
 #include "data/spool.h"
 #include "lexical/corpus.h"
 
@@ -100,6 +101,8 @@ class Curation {
       report_.sources.push_back({paths[i].path, o_.weights.empty() ? 1.0 : o_.weights[i]});
     if (o_.groups)
       for (const std::string& name : o_.groups->groups()) report_.groups.push_back({name, {}});
+    for (const DataPath& path : paths)  // a path that is not there fails before any work
+      if (path.path != "-") MAKAR_CHECK_OK(RecordReader::open({path}));
     for (uint32_t i = 0; i < paths.size(); ++i) MAKAR_CHECK_OK(read_source(paths[i], i, writer));
     return Done{};
   }
@@ -116,9 +119,15 @@ class Curation {
         d.source = source;
         bytes += d.bytes;
         check_fields(record.value, d);
-        if (o_.keep_fields && record.value.is_object() && record.value.contains("text")) {
-          record.value.erase("text");
+        if (o_.keep_fields && record.value.is_object()) {
+          const Json* text = text_field(record.value);
+          for (auto field = record.value.begin(); field != record.value.end(); ++field)
+            if (&*field == text) {
+              record.value.erase(field);
+              break;
+            }
           d.rest = record.value.dump(-1, ' ', false, Json::error_handler_t::replace);
+          bytes += d.rest.size();
         }
       }
       if (!batch.empty() && (!found || batch.size() == kTogether || bytes > kMaxBytes)) {

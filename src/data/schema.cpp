@@ -120,6 +120,11 @@ std::pair<const Json*, const Json*> text_pair_fields(const Json& record) {
   return {nullptr, nullptr};
 }
 
+bool is_open_pair(const Json& record) {
+  const Json* label = label_field(record);
+  return label && text_pair_fields(record).first && (*label == "-" || *label == "-1" || *label == -1);
+}
+
 const Json* text_field(const Json& record) { return field_of(record, kTextNames); }
 const Json* label_field(const Json& record) { return field_of(record, kLabelNames); }
 const Json* tags_field(const Json& record) { return field_of(record, kTagNames); }

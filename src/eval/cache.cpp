@@ -25,9 +25,8 @@ Result<EvalCache> EvalCache::open(const std::string& path) {
     }
   }
   out.file_.reset(std::fopen(path.c_str(), "ab"));
-  if (!out.file_) return io_error(path, "cannot open");
-  if (ftruncate(fileno(out.file_.get()), static_cast<off_t>(whole)) != 0)
-    return io_error(path, "cannot truncate");
+  if (!out.file_) return io_error(path, "open");
+  if (ftruncate(fileno(out.file_.get()), static_cast<off_t>(whole)) != 0) return io_error(path, "truncate");
   return out;
 }
 
@@ -40,14 +39,13 @@ Status EvalCache::add(const std::string& key, const Json& responses) {
   values_[key] = responses;
   if (!file_) return Done{};
   const std::string line = Json({{"key", key}, {"responses", responses}}).dump() + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size())
-    return io_error(path_, "cannot write");
+  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size()) return io_error(path_, "write");
   return Done{};
 }
 
 Status EvalCache::flush() {
   if (file_ && (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0))
-    return io_error(path_, "cannot write");
+    return io_error(path_, "write");
   return Done{};
 }
 

@@ -143,9 +143,9 @@ std::string stated(const std::string& point, const CardInput& input) {
   for (const PointEvidence& one : evidence())
     if (point == one.point)
       for (const auto& fact : known) {
-        const std::string name = fact.first.substr(fact.first.rfind('.') + 1);
+        const std::string name = "." + fact.first;  // any part of it
         if (std::any_of(one.words.begin(), one.words.end(),
-                        [&](const char* word) { return name.starts_with(word); }))
+                        [&](const char* word) { return name.find(std::string(".") + word) != name.npos; }))
           out.push_back(cell(fact.first));
       }
   const size_t capabilities = score_count(input.results, false), risks = score_count(input.results, true);

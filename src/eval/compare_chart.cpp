@@ -32,7 +32,9 @@ struct Axis {
     step = std::pow(10, std::floor(std::log10((range.high - range.low) / 6)));
     for (const double factor : {2.0, 2.5, 2.0})
       if ((range.high - range.low) / step > 6) step *= factor;
+    if (!(step > 0) || !std::isfinite(step)) step = 1;
     first = std::floor(range.low / step), last = std::ceil(range.high / step);
+    if (!(last - first >= 1 && last - first <= 8)) last = first + 1;
   }
   double at(double value) const { return (value / step - first) / (last - first) * kPlot; }
   double step, first, last;

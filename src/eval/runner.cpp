@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
+#include <optional>
+#include <utility>
 
 #include "base/sha256.h"
 #include "text/unicode.h"
@@ -30,7 +31,7 @@ class TaskRun {
     out.documents = data->test.size();
     out.evaluated = o_.limit > 0 ? std::min(out.documents, static_cast<size_t>(o_.limit)) : out.documents;
     values_.assign(task_.filters.size() * task_.metrics.size(), {});
-    lowest_.assign(values_.size(), kNone);
+    lowest_.assign(values_.size(), std::nullopt);
     // Batches grow while they are quick, so that a killed run loses seconds of a slow model. The scores do
     // not depend on the batches.
     size_t batch = std::min<size_t>(o_.batch, 8);
@@ -204,17 +205,16 @@ class TaskRun {
   // For a metric with `all_of`: the lowest value of a run of documents, at its last one. A run that --limit
   // cuts off has no value.
   Result<bool> ends_run(const MetricOptions& metric, const EvalData& data, size_t index, size_t slot,
-                        double& value) {
-    if (metric.all_of.empty()) return true;
+                        std::optional<MetricValue>& value) {
+    if (metric.all_of.empty()) return value.has_value();
     MAKAR_TRY(const Json run, metric.all_of.value(data.test[index]));
-    value = std::min(value, lowest_[slot]);
-    lowest_[slot] = value;
+    if (value && (!lowest_[slot] || value->value < lowest_[slot]->value)) lowest_[slot] = value;
     if (index + 1 < data.test.size()) {
       MAKAR_TRY(const Json next, metric.all_of.value(data.test[index + 1]));
       if (next == run) return false;
     }
-    lowest_[slot] = kNone;
-    return true;
+    value = std::exchange(lowest_[slot], {});
+    return value.has_value();
   }
 
   Status score(size_t index, const EvalData& data, const Question& question, const Json& responses,
@@ -233,9 +233,8 @@ class TaskRun {
       for (size_t m = 0; m < task_.metrics.size(); ++m) {
         auto value = document_metric(task_.metrics[m], task_.output, question, filtered, document);
         if (!value.ok()) return value.error().in(fmt::format("document {}", index));
-        if (!*value) continue;
         const size_t slot = f * task_.metrics.size() + m;
-        const auto ends = ends_run(task_.metrics[m], data, index, slot, (*value)->value);
+        const auto ends = ends_run(task_.metrics[m], data, index, slot, *value);
         if (!ends.ok()) return ends.error().in(fmt::format("document {}", index));
         if (!*ends) continue;
         values_[slot].push_back(**value);
@@ -286,9 +285,8 @@ class TaskRun {
   const EvalOptions& o_;
   EvalCache& cache_;
   std::string identity_;
-  static constexpr double kNone = std::numeric_limits<double>::infinity();
-  std::vector<std::vector<MetricValue>> values_;  // by filter and metric
-  std::vector<double> lowest_;                    // of the run of documents so far, for metrics with all_of
+  std::vector<std::vector<MetricValue>> values_;    // by filter and metric
+  std::vector<std::optional<MetricValue>> lowest_;  // of the run of documents so far, for metrics with all_of
 };
 
 }  // namespace

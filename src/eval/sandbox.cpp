@@ -204,7 +204,7 @@ struct Process {
 
 // Whether the files below a folder take more than that many bytes, or are very many.
 bool is_larger(const std::string& folder, int64_t bytes) {
-  constexpr int64_t kMostFiles = 20000, kSmallest = 4096;
+  constexpr int64_t kMaxFiles = 20000, kSmallest = 4096;
   int64_t files = 0;
   std::error_code code;
   for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
@@ -212,9 +212,10 @@ bool is_larger(const std::string& folder, int64_t bytes) {
     const bool plain = it->is_regular_file(ignored) && !it->is_symlink(ignored);
     const auto size = plain ? it->file_size(ignored) : 0;
     bytes -= std::max<int64_t>(kSmallest, ignored ? 0 : static_cast<int64_t>(size));
-    if (bytes < 0 || ++files > kMostFiles) return true;
+    if (bytes < 0 || ++files > kMaxFiles) return true;
   }
-  return false;
+  // What cannot be counted counts as too large; a file that was deleted meanwhile does not.
+  return code && code != std::errc::no_such_file_or_directory;
 }
 
 struct Ended {
@@ -226,13 +227,13 @@ Result<Ended> run(const Process& p, const ProgramLimits& limits) {
   for (std::string& one : arguments) words.push_back(one.data());
   words.push_back(nullptr);
   std::array<int, 2> report = {};
-  if (pipe2(report.data(), O_CLOEXEC) != 0) return io_error("sandbox", "cannot make a pipe");
+  if (pipe2(report.data(), O_CLOEXEC) != 0) return io_error("sandbox", "make a pipe");
   const pid_t child = fork();
   if (child == 0) enter(p, limits, words, report[1]);
   close(report[1]);
   if (child < 0) {
     close(report[0]);
-    return io_error("sandbox", "cannot start a process");
+    return io_error("sandbox", "start a process");
   }
   std::array<char, 64> why = {};
   const auto size = read(report[0], why.data(), why.size());  // ends when the program starts
@@ -311,11 +312,11 @@ Result<ProgramOutcome> run_program(const std::string& language, const std::strin
   check(found != nullptr, "unknown language " + language);
   std::error_code code;
   std::string pattern = (fs::temp_directory_path(code) / "makar-program-XXXXXX").string();
-  if (code || !mkdtemp(pattern.data())) return io_error(pattern, "cannot make a folder");
+  if (code || !mkdtemp(pattern.data())) return io_error(pattern, "make a folder");
   const Folder folder{pattern};
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random)
-    return io_error("sandbox", "cannot draw a random number");
+    return io_error("sandbox", "draw a random number");
   const std::string mark = fmt::format("end-{:016x}", random), ending = found->ending;
   MAKAR_CHECK_OK(write_file(folder.path + "/" + found->file,
                             ending.empty() ? source : source + fmt::format(fmt::runtime(ending), mark)));
@@ -323,7 +324,7 @@ Result<ProgramOutcome> run_program(const std::string& language, const std::strin
   if (limits.output > 0) {
     const std::string path = folder.path + "/printed";
     printed.file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
-    if (printed.file < 0) return io_error(path, "cannot make a file");
+    if (printed.file < 0) return io_error(path, "make a file");
     ::unlink(path.c_str());
   }
   ProgramOutcome out;

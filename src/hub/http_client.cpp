@@ -147,7 +147,7 @@ Status http_download(const DownloadRequest& request, const std::string& path,
   const auto size = std::filesystem::file_size(path, missing);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), missing ? "wb" : "r+b"),
                                                              &std::fclose);
-  if (!file || std::fseek(file.get(), 0, SEEK_END) != 0) return io_error(path, "cannot open");
+  if (!file || std::fseek(file.get(), 0, SEEK_END) != 0) return io_error(path, "open");
   FileTarget target{handle.get(), file.get(), missing ? 0 : size, missing ? 0 : size, false, true,
                     false,        progress};
   curl_easy_setopt(handle.get(), CURLOPT_WRITEFUNCTION, add_to_file);
@@ -155,8 +155,8 @@ Status http_download(const DownloadRequest& request, const std::string& path,
   const std::string range = fmt::format("{}-", target.resumed);
   if (target.resumed > 0) curl_easy_setopt(handle.get(), CURLOPT_RANGE, range.c_str());
   const CURLcode code = curl_easy_perform(handle.get());
-  if (!target.written) return io_error(path, "cannot write");
-  if (std::fflush(file.get()) != 0 || fsync(fileno(file.get())) != 0) return io_error(path, "cannot write");
+  if (!target.written) return io_error(path, "write");
+  if (std::fflush(file.get()) != 0 || fsync(fileno(file.get())) != 0) return io_error(path, "write");
   if (target.cancelled) return error_of(Error::Kind::kIo, request.url, "the download was cancelled");
   if (code != CURLE_OK) return transfer_error(request, code, message);
   long status = 0;

@@ -209,6 +209,10 @@ Result<TextsWithLabels> read_labelled_texts(const std::vector<DataPath>& paths) 
       reader.bad().add(record.place(), "expected a text and a label");
       continue;
     }
+    if (is_open_pair(record.value)) {
+      reader.bad().add_once(record.place(), "the annotators did not agree on a label");
+      continue;
+    }
     out.texts.push_back(text->get<std::string>() +
                         (pair.second ? "\n" + pair.second->get<std::string>() : ""));
     out.labels.push_back(label->is_string() ? label->get<std::string>() : label->dump());

@@ -34,7 +34,7 @@ Status MappedRecords::flush() {
   for (size_t at = 0; at < buffer_.size();) {
     const ssize_t n = ::write(fd_, buffer_.data() + at, buffer_.size() - at);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return io_error("the folder for temporary files (TMPDIR)", "cannot write");
+    if (n <= 0) return io_error("the folder for temporary files (TMPDIR)", "write");
     at += static_cast<size_t>(n);
   }
   buffer_.clear();
@@ -52,7 +52,7 @@ Status MappedRecords::map() {
   MAKAR_CHECK_OK(flush());
   if (size_ == 0) return Done{};
   void* data = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-  if (data == MAP_FAILED) return io_error("a temporary file", "cannot map");
+  if (data == MAP_FAILED) return io_error("a temporary file", "map");
   data_ = static_cast<std::byte*>(data), mapped_ = size_;
   return Done{};
 }

@@ -53,7 +53,8 @@ Status check_gan(const GanOptions& o) {
   if (o.kind != "conv" && o.kind != "mlp")
     return error_at("--kind", "there is no network '{}'{}; there are: conv, mlp", o.kind,
                     did_you_mean(o.kind, {"conv", "mlp"}));
-  if (!(o.discriminator_rate >= 0)) return error_at("--discriminator-learning-rate", "must be 0 or more");
+  if (!(o.discriminator_rate >= 0 && std::isfinite(o.discriminator_rate)))
+    return error_at("--discriminator-learning-rate", "must be 0 or more");
   if (o.code < 1 || o.code > 4096) return error_at("--code", "must be 1 to 4096, got {}", o.code);
   if (!(o.smoothing >= 0 && o.smoothing < 0.5))
     return error_at("--label-smoothing", "must be 0 to below 0.5");

@@ -87,7 +87,9 @@ std::string axes(const Frame& f) {
   const auto ticks = [](double low, double high, const auto& use) {
     const double rough = (high - low) / 5, power = std::pow(10.0, std::floor(std::log10(rough)));
     const double step = power * (rough / power > 5 ? 10 : rough / power > 2 ? 5 : rough / power > 1 ? 2 : 1);
-    for (double i = std::ceil(low / step); i * step <= high; ++i) use(i == 0 ? 0.0 : i * step);
+    const double first = std::ceil(low / step);
+    if (!(std::abs(first) < 1e15)) return;  // the values differ in their last digits only
+    for (int i = 0; i < 12 && (first + i) * step <= high; ++i) use(first + i == 0 ? 0.0 : (first + i) * step);
   };
   ticks(f.low_x, f.high_x, [&](double v) {
     out += fmt::format(

@@ -154,11 +154,11 @@ Result<std::vector<float>> TableEncoder::encode(const TableRow& row, const std::
 
 Status TableEncoder::use_counts(const std::vector<TableRow>& rows) {
   double sum = 0;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const double value = number_in(rows[i].target).value_or(0);
+  for (const TableRow& row : rows) {
+    const double value = number_in(row.target).value_or(0);
     if (value < 0)
-      return error_at(fmt::format("training row {}", i + 1),
-                      "--loss poisson is for counts, which are not negative, but the target is {}", value);
+      return error_at("the target", "--loss poisson is for counts, which are not negative, but a value is {}",
+                      value);
     sum += value;
   }
   counts_ = true, mean_ = 0, deviation_ = sum > 0 ? sum / static_cast<double>(rows.size()) : 1;

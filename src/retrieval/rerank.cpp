@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "infer/memory_plan.h"
 #include "infer/read_job.h"
 #include "llm/classify.h"
 #include "llm/embed.h"
@@ -19,8 +20,11 @@ Result<std::unique_ptr<Reranker>> Reranker::open(const std::string& path, Device
     return error_of(
         Error::Kind::kUnsupported, path,
         "reranking needs a cross-encoder (a classification head) or a decoder-only language model");
-  return std::unique_ptr<Reranker>(
-      new Reranker(std::move(language), device, pairs ? Embedder::engine_options() : EngineOptions()));
+  EngineOptions options = Embedder::engine_options();
+  if (!pairs) {
+    MAKAR_TRY(options, fit_engine(language.model(), budget, {}));
+  }
+  return std::unique_ptr<Reranker>(new Reranker(std::move(language), device, options));
 }
 
 Result<std::vector<double>> Reranker::pair_scores(const std::string& query,

@@ -216,6 +216,9 @@ def networks(folder):
     curve.write_text("x,y\n" + "".join(f"{i / 10},{(i / 10) ** 2}\n" for i in range(-20, 21)))
     made = json.loads(ok("net", "tabular", curve, "--target", "y", "--loss", "huber", "--epochs", 60, "--lr", "2e-2", "--batch-size", 8, "-o", net, "--json"))
     expect("a curve", made["rmse"] < 1 and (net / "fit.svg").is_file(), made)
+    near = folder / "near.csv"  # values that differ in their last digits only
+    near.write_text("x,y\n" + "".join(f"{10**17 + 16 * (i % 2)},{i % 2}\n" for i in range(40)))
+    ok("net", "tabular", near, "--target", "y", "--epochs", 2, "-o", folder / "near")
     bags = folder / "bags.txt"
     bags.write_text("the cat and the dog\nred and blue\n" * 20)
     made = json.loads(ok("net", "autoencoder", bags, "--hidden", "8", "--code", 2, "--epochs", 30, "--lr", "1e-2", "-o", net, "--json"))

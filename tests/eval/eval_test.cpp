@@ -199,6 +199,16 @@ metric_list: [{metric: exact_match, alias: solved, all_of: document_number}, {me
   EXPECT_FALSE(all[0].samples[0].contains("solved"));
   EXPECT_EQ(all[0].samples[3]["solved"], 0);
   EXPECT_EQ(all[0].samples[4]["solved"], 1);
+  // A document that `where` leaves out still ends the run of its file.
+  const auto some = run(task(R"(
+task: files
+dataset_kwargs: {data_files: {test: d.jsonl}, explode: test}
+doc_to_text: "{{ train }}\n{{ test.in }}"
+doc_to_target: "{{ test.out }}"
+metric_list: [{metric: exact_match, alias: solved, all_of: document_number, where: "{{ test.in != 'b' and test.in != 'd' }}"}]
+)"));
+  EXPECT_EQ(some[0].scores[0].score.value, 1) << "files 0, 1 and 2, each by its other input";
+  EXPECT_TRUE(some[0].samples[1].contains("solved"));
   // A file that the limit cuts off does not count.
   options_.limit = 3;
   const auto three = run(task(yaml));

@@ -28,14 +28,14 @@ void limit(int what, int64_t most) {
 Result<std::string> read_pdf(const std::string& path, const PdfLimits& limits, const std::string& program) {
   if (!is_file(path)) return error_of(Error::Kind::kNotFound, path, "no such file");
   int out[2];
-  if (::pipe2(out, O_CLOEXEC) != 0) return io_error(path, "cannot start pdftotext");
+  if (::pipe2(out, O_CLOEXEC) != 0) return io_error(path, "start pdftotext");
   // A path that begins with a dash would be an option.
   const std::string file = path.starts_with('-') ? "./" + path : path;
   const char* const arguments[] = {program.c_str(), "-q", "-enc", "UTF-8", file.c_str(), "-", nullptr};
   const pid_t child = ::fork();
   if (child < 0) {
     ::close(out[0]), ::close(out[1]);
-    return io_error(path, "cannot start pdftotext");
+    return io_error(path, "start pdftotext");
   }
   if (child == 0) {  // only calls that are safe after fork
     limit(RLIMIT_CPU, limits.cpu_seconds);

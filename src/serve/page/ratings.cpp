@@ -22,25 +22,25 @@ constexpr int64_t kMaxRatingBytes = int64_t{128} << 20;
 // Appends a line durably. A line that a crash cut off is removed first.
 Status append_line(const std::string& path, const std::string& line) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
-  if (file < 0) return io_error(path, "cannot open");
+  if (file < 0) return io_error(path, "open");
   struct Close {
     int file;
     ~Close() { ::close(file); }
   } close{file};
   struct stat about = {};
-  if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return io_error(path, "cannot write");
+  if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return io_error(path, "write");
   if (about.st_size > kMaxRatingBytes)
     return error_of(Error::Kind::kLimit, "ratings", "the file of ratings is full");
   int64_t end = about.st_size;
   for (char last = 0; end > 0; --end) {
-    if (::pread(file, &last, 1, end - 1) != 1) return io_error(path, "cannot read");
+    if (::pread(file, &last, 1, end - 1) != 1) return io_error(path, "read");
     if (last == '\n') break;
   }
-  if (end != about.st_size && ::ftruncate(file, end) != 0) return io_error(path, "cannot write");
+  if (end != about.st_size && ::ftruncate(file, end) != 0) return io_error(path, "write");
   const ssize_t written = ::pwrite(file, line.data(), line.size(), end);
   if (written != static_cast<ssize_t>(line.size()) || ::fsync(file) != 0) {
     (void)!::ftruncate(file, end);
-    return io_error(path, "cannot write");
+    return io_error(path, "write");
   }
   return Done{};
 }

@@ -96,7 +96,7 @@ Result<Json> read_run(const std::string& folder, const std::string& name, int64_
   if (restarted) offset = 0;
   std::string text(kPiece, '\0');
   const ssize_t got = ::pread(log.descriptor, text.data(), text.size(), offset);
-  if (got < 0) return io_error(name + "/log.jsonl", "cannot read");
+  if (got < 0) return io_error(name + "/log.jsonl", "read");
   text.resize(static_cast<size_t>(got));
   Json out = {{"name", name},
               {"file", inode},

@@ -78,7 +78,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
   if (!folder.empty()) MAKAR_CHECK_OK(make_folder(folder.string()));
   // Create the file readable only by its owner; SQLite copies its mode to the other files.
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0) return io_error(path, "cannot open");
+  if (file < 0) return io_error(path, "open");
   ::close(file);
   MAKAR_TRY(Database database, Database::open(path));
   std::unique_ptr<Store> store(new Store(std::move(database)));
