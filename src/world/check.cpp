@@ -1,6 +1,7 @@
 #include "world/check.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "data/byte_stream.h"
 
@@ -67,9 +68,12 @@ Verdict check_answer(const WorldOptions& o, uint64_t record, std::string_view an
   const Sample sample(o, record);
   Verdict out{sample.question.kind, sample.answer()};
   out.exact = trimmed(answer) == out.expected;
+  Question without_working = sample.question;
+  without_working.working.clear();
   const std::string given = normalized(answer);
-  out.normalized =
-      given == normalized(sample.question.answer()) || given == normalized(sample.question.answer(true));
+  for (const Question* q : {&sample.question, &std::as_const(without_working)})
+    for (const bool in_sentence : {false, true})
+      out.normalized = out.normalized || given == normalized(q->answer(in_sentence));
   return out;
 }
 
