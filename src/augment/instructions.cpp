@@ -53,7 +53,7 @@ Result<const InstructionTask*> find_task(const std::string& name) {
     if (name == t.name) return &t;
     known.emplace_back(t.name);
   }
-  return error_at("--task", "there is no task '{}'{}; there are: {}", name, did_you_mean(name, known),
+  return error_at("--task", "unknown task '{}'{}; expected one of: {}", name, did_you_mean(name, known),
                   fmt::join(known, ", "));
 }
 

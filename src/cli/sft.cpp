@@ -18,7 +18,7 @@ namespace {
 // zero.
 constexpr double kAdapterRate = 2e-4;
 
-struct Sft : FineTuned {
+struct Sft : FineTuneOptions {
   bool train_on_inputs = false, sample_packing = false;
 };
 
@@ -44,7 +44,7 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   const auto seed = static_cast<uint64_t>(s.common.loop.seed);
   const auto smoothing = static_cast<float>(s.common.loop.label_smoothing);
   const int64_t batch = s.common.loop.micro_batch_size;
-  if (spec.reads_pictures())
+  if (spec.reads_images())
     return error_of(
         Error::Kind::kUnsupported, s.base_model,
         "a {} reads images, which text datasets do not have; train it on tensors, a .safetensors file "
@@ -88,7 +88,7 @@ int train(Sft& s, const std::string& command) {
   auto language = load_base(s, device, pool);
   if (!language.ok()) return report(language.error());
   const LoadedModel& loaded = language->loaded();
-  const auto adapter = put_adapter(s, loaded, device);
+  const auto adapter = open_adapter(s, loaded, device);
   if (!adapter.ok()) return report(adapter.error());
   say_trained_parameters(s.common, *loaded.model);
   Json identity = {{"base_model", s.base_model},

@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostWidth = 100'000, kMaxVectors = 200'000'000, kLongestWord = 10'000;
+constexpr size_t kMaxWidth = 100'000, kMaxVectors = 200'000'000, kLongestWord = 10'000;
 
 // Bytes of a stream, with a window that can be looked at before it is taken.
 class Window {
@@ -177,14 +177,14 @@ Result<VectorFormat> vector_format_named(const std::string& name) {
 
 Result<WordVectors> read_vectors(ByteStream& stream) {
   Window in(stream);
-  MAKAR_TRY(auto first, in.line(kLongestWord + kMostWidth * 64));
+  MAKAR_TRY(auto first, in.line(kLongestWord + kMaxWidth * 64));
   if (!first) return error_at(stream.place(), "the file is empty; expected word vectors");
   uint64_t count = 0, width = 0;
   std::vector<float> values;
   if (parse_header(*first, count, width)) {
-    if (width < 1 || width > kMostWidth || count > kMaxVectors)
+    if (width < 1 || width > kMaxWidth || count > kMaxVectors)
       return error_of(Error::Kind::kLimit, stream.place(),
-                      "up to {} words of 1 to {} numbers can be read, found {}", kMaxVectors, kMostWidth,
+                      "up to {} words of 1 to {} numbers can be read, found {}", kMaxVectors, kMaxWidth,
                       quote(*first));
     // Text if the next line is a word and numbers.
     MAKAR_TRY(const std::string_view next, in.look(kLongestWord + width * 64));
@@ -204,7 +204,7 @@ Result<WordVectors> read_vectors(ByteStream& stream) {
   std::string_view rest = *first;
   (void)take_field(rest);
   const int64_t numbers = parse_numbers(rest, values);
-  if (numbers < 1 || numbers > static_cast<int64_t>(kMostWidth))
+  if (numbers < 1 || numbers > static_cast<int64_t>(kMaxWidth))
     return error_at(stream.place(),
                     "expected word vectors: a line `COUNT WIDTH`, or a word and its numbers; found {}",
                     quote(*first));

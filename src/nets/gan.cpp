@@ -51,7 +51,7 @@ void start_small(ParameterSet& set, uint64_t seed) {
 Status check_gan(const GanOptions& o) {
   MAKAR_CHECK_OK(check(o.training));
   if (o.kind != "conv" && o.kind != "mlp")
-    return error_at("--kind", "there is no network '{}'{}; there are: conv, mlp", o.kind,
+    return error_at("--kind", "unknown network '{}'{}; expected conv or mlp", o.kind,
                     did_you_mean(o.kind, {"conv", "mlp"}));
   if (!(o.discriminator_rate >= 0 && std::isfinite(o.discriminator_rate)))
     return error_at("--discriminator-learning-rate", "must be 0 or more");

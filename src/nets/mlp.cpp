@@ -26,7 +26,7 @@ constexpr int64_t kWidest = 1 << 16;
 Result<UnitKind> parse_unit(const std::string& text, const std::string& place) {
   for (size_t i = 0; i < unit_names().size(); ++i)
     if (unit_names()[i] == text) return static_cast<UnitKind>(i);
-  return error_at(place, "there is no activation '{}'{}; there are: {}", text,
+  return error_at(place, "unknown activation '{}'{}; expected one of: {}", text,
                   did_you_mean(text, unit_names()), fmt::join(unit_names(), ", "));
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar ngram, vectors, classify --method, data curate and data augment as a person types them.
+"""makar ngram, vectors, classify --method, data curate and data augment on the command line.
 
 usage: lexical.py MAKAR
 """
