@@ -1,5 +1,6 @@
+#include "lexical/word2vec_options.h"
+
 #include "base/nearest.h"
-#include "lexical/word2vec.h"
 
 namespace makar {
 
