@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "cli/model_options.h"
+#include "cli/model_request.h"
 #include "cli/run.h"
 #include "data/datasets.h"
 #include "data/schema.h"
@@ -74,7 +75,7 @@ struct RunningModel {
   }
   // A first line of sampled text; empty if the prompt is longer than the context.
   Result<std::string> write(const std::string& prompt, uint64_t seed, size_t length) {
-    MAKAR_TRY(auto ids, language.encode(prompt));
+    MAKAR_TRY(auto ids, encode_request(language, prompt));
     TextGenerationOptions o;
     o.sampler = {0.8, 0, 0.95, seed};
     o.max_new_tokens = static_cast<int64_t>(std::min<size_t>(1000, 20 + length)), o.fit = true;

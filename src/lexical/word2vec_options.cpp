@@ -6,7 +6,7 @@ namespace makar {
 
 std::span<const TableOption<Word2VecOptions>> word2vec_options() {
   using W = Word2VecOptions;
-  constexpr const char *kModel = "Model", *kTraining = "Training", *kSubwords = "Character n-grams";
+  constexpr const char *kModel = "Vectors", *kTraining = "Training", *kSubwords = "Character n-grams";
   static const TableOption<W> kOptions[] = {
       {"dim", &W::width, 1, 10000, "N", "dimensions of a vector", kModel},
       {"window ws", &W::window, 1, 1000, "N", "context words on each side", kModel},
