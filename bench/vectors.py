@@ -8,33 +8,15 @@ correlation with the ratings of WordSim-353 and MEN of the assets, and the share
 programs may use the machine too; wall time is printed beside it.
 """
 # builds: makar
-import argparse
 import json
-import os
-import re
 import resource
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-ASSETS = os.environ.get("MAKAR_ASSETS", os.path.join(HERE, "../../shared/assets"))
-
-
-def books(path, megabytes):
-    left = int(megabytes * 1e6)
-    with tarfile.open(f"{ASSETS}/train/classic_books_125.tgz") as tar, open(path, "w") as out:
-        for member in sorted((m for m in tar.getmembers() if m.name.endswith(".md")), key=lambda m: m.name):
-            text = tar.extractfile(member).read().decode(errors="replace").lower()
-            text = re.sub(r"[^a-z\n]+", " ", text)[:left]
-            out.write(text)
-            left -= len(text)
-            if left <= 0:
-                return
+from common import assets
 
 
 def timed(*command):
@@ -49,23 +31,19 @@ def scored(a, vectors, *words):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
+    parser = assets.parser(__doc__)
     parser.add_argument("--data")
     parser.add_argument("--megabytes", type=float, default=10)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--fasttext", default=shutil.which("fasttext"))
-    parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     if not a.fasttext:
         print("fasttext is missing (a Debian package): no peer", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         a.text = a.data or f"{folder}/books.txt"
         if not a.data:
-            books(a.text, a.megabytes)
-        with tarfile.open(f"{ASSETS}/eval/wordsim.tgz") as tar:
-            tar.extractall(folder)
+            assets.write_books(a.text, a.megabytes, True)
+        assets.unpack("eval/wordsim.tgz", folder)
         a.wordsim = f"{folder}/wordsim"
         for method in ("skipgram", "cbow"):
             theirs, ours = f"{folder}/fasttext", f"{folder}/makar.vec"

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/markdown.h"
 #include "curate/curate.h"
 
 namespace makar {
@@ -52,7 +53,7 @@ std::string CurateReport::text() const {
   std::string out = fmt::format("# Curation\n\n| | documents | bytes |\n|---|---|---|\n| read | {} | {} |\n",
                                 documents, bytes);
   for (const auto& [reason, d] : drops)
-    out += fmt::format("| dropped: {} | {} ({:.2f} %) | {} |\n", reason, d.documents,
+    out += fmt::format("| dropped: {} | {} ({:.2f} %) | {} |\n", markdown_cell(reason), d.documents,
                        share(d.documents, documents), d.bytes);
   out += fmt::format("| kept | {} ({:.2f} %) | {} |\n", kept, share(kept, documents), kept_bytes);
   if (bad_records > 0) out += fmt::format("\n{} records could not be read.\n", bad_records);
@@ -69,8 +70,8 @@ std::string CurateReport::text() const {
         "\n## Sources\n\n| | weight | read | kept | written | bytes | share "
         "|\n|---|---|---|---|---|---|---|\n";
     for (const Source& s : sources)
-      out += fmt::format("| {} | {} | {} | {} | {} | {} | {:.1f} % |\n", s.path, s.weight, s.documents,
-                         s.kept, s.written, s.bytes, share(s.bytes, all));
+      out += fmt::format("| {} | {} | {} | {} | {} | {} | {:.1f} % |\n", markdown_cell(s.path), s.weight,
+                         s.documents, s.kept, s.written, s.bytes, share(s.bytes, all));
   }
   if (!groups.empty()) {
     out +=
@@ -81,8 +82,8 @@ std::string CurateReport::text() const {
             "|---|---|---|---|---|---|\n",
             share(kept, documents));
     for (const auto& [name, g] : groups)
-      out += fmt::format("| {} | {} | {} | {} | {} | {:.1f} % |\n", name, g.documents, g.mentions,
-                         g.kept_documents, g.kept_mentions, share(g.kept_documents, g.documents));
+      out += fmt::format("| {} | {} | {} | {} | {} | {:.1f} % |\n", markdown_cell(name), g.documents,
+                         g.mentions, g.kept_documents, g.kept_mentions, share(g.kept_documents, g.documents));
   }
   bool any = false;
   for (size_t i = 0; i < kPiiKinds; ++i)

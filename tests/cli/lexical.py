@@ -6,6 +6,7 @@ usage: lexical.py MAKAR
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -85,7 +86,15 @@ def vectors(folder):
     code, _, err = run("vectors", "count", two, "--kind", "bags")
     expect("an unknown kind of counts", code == 2 and "did you mean 'bag'" in err, err)
     code, _, err = run("vectors", "neighbors", binary, "unicorn")
-    expect("an unknown word", code == 1 and "unicorn" in err, err)
+    expect("an unknown word", code == 1 and "unicorn" in err and "--maxn" in err, err)
+    model = folder / "model.bin"
+    ok("vectors", "train", text, "-o", model, "--dim", 8, "--epochs", 5, "--min-count", 1, "--maxn", 4, "--bucket", 1000, "--format", "fasttext", "-q")
+    near = json.loads(ok("vectors", "neighbors", model, "colourful", "-k", 2, "--json"))
+    expect("neighbours of an unknown word", len(near) == 2 and near[0]["word"] == "colours", near)
+    ok("vectors", "analogy", model, "cat", "cats", "dog")
+    if shutil.which("fasttext"):
+        theirs = subprocess.run(["fasttext", "nn", model, "2"], input="colourful\n", capture_output=True, text=True).stdout
+        expect("fastText agrees", "colours" in theirs.splitlines()[0], theirs)
     code, _, err = run("vectors", "train", text, "-o", folder / "x", "--dim", 0)
     expect("a bad width", code == 2 and "--dim" in err, err)
     code, _, err = run("vectors", "train", text, "-o", folder / "x", "--min-count", 100000)
@@ -232,6 +241,9 @@ def networks(folder):
         expect(picture, (vae / picture).read_bytes()[1:4] == b"PNG")
     ok("net", "gan", images, "--generator", "8", "--discriminator", "8", "--code", 4, "--batch-size", 16, "--epochs", 3, "-o", folder / "gan")
     expect("samples", (folder / "gan/samples.png").read_bytes()[1:4] == b"PNG")
+    for flag, value in (("--dropout", 1), ("--kind", "cnn"), ("--generator", "8,x"), ("--batch-size", 1000), ("--optimizer", "adm"), ("--beta1", 2), ("--generator", "8,8,8")):
+        code, _, err = run("net", "gan", images, flag, value, "-o", folder / "no-gan")
+        expect(f"a bad {flag}", code == 2 and flag[2:] + ":" in err and not (folder / "no-gan").exists(), err)
     made = json.loads(ok("net", "lm", FABLES, "--test", FABLES, "--width", 16, "--hidden", 32, "--epochs", 10, "--batch-size", 32, "--lr", "1e-2", "--min-count", 1, "-o", folder / "lm", "--json"))
     expect("a language model", made["perplexity"] < 60 and len(made["samples"]) == 3, made)
     code, _, err = run("net", "tabular", table, "--target", "colour", "-o", net)
