@@ -68,8 +68,14 @@ Verdict check_answer(const WorldOptions& o, uint64_t record, std::string_view an
   Verdict out{sample.question.kind, sample.answer()};
   out.exact = trimmed(answer) == out.expected;
   const std::string given = normalized(answer);
-  out.normalized =
-      given == normalized(sample.question.answer()) || given == normalized(sample.question.answer(true));
+  const auto given_as = [&](bool sentence) {
+    const std::string right = normalized(sample.question.answer(sentence));
+    if (given == right) return Grade::kRight;
+    return (" " + given + " ").find(" " + right + " ") != std::string::npos ? Grade::kRightAmongOthers
+                                                                            : Grade::kWrong;
+  };
+  out.grade = std::max(given_as(false), given_as(true));
+  out.normalized = out.grade == Grade::kRight;
   return out;
 }
 
@@ -87,12 +93,28 @@ Status check_records(FileReader& reader, const WorldOptions& o, uint64_t first, 
       report.bad.add(record.place(), verdict.error().text());
       continue;
     }
+    report.grades[record.line] = verdict->grade;
     add(report.all, *verdict);
     add(report.kinds[verdict->kind], *verdict);
     if (!verdict->normalized && report.wrong.size() < report.show)
       report.wrong.push_back(fmt::format("{}: {}: expected {}, got {}", record.place(), verdict->kind,
                                          escaped(verdict->expected), escaped(*answer_of(record.value))));
   }
+}
+
+Comparison compare(const AnswersReport& answers, const AnswersReport& others) {
+  Comparison out;
+  for (const auto& [line, grade] : answers.grades) {
+    const auto other = others.grades.find(line);
+    if (other == others.grades.end()) continue;
+    if (grade != other->second)
+      ++(grade > other->second ? out.better : out.worse);
+    else
+      ++(grade == Grade::kRight   ? out.both_right
+         : grade == Grade::kWrong ? out.both_wrong
+                                  : out.both_among_others);
+  }
+  return out;
 }
 
 Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& o, uint64_t first,
