@@ -194,6 +194,15 @@ Tensor Model::lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_
   ops::CrossEntropyOptions options;
   options.smoothing = smoothing;
   options.soft_cap = spec_.head.soft_cap;
+  // Rows without a target add nothing: the output layer computes the others only.
+  std::vector<int64_t> counted;
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (targets[i] != ops::kIgnore) counted.push_back(static_cast<int64_t>(i));
+  if (!counted.empty() && counted.size() < targets.size() && hidden.dim(0) == std::ssize(targets)) {
+    std::vector<int64_t> theirs;
+    for (const int64_t row : counted) theirs.push_back(targets[static_cast<size_t>(row)]);
+    return lm_loss(ctx, ops::gather_rows(ctx, hidden, counted), theirs, smoothing);
+  }
   if (lm_.adapter()) {  // an adapter on the output matrix: compute the logits
     return ops::cross_entropy(ctx, lm_logits(ctx, hidden), targets, options);
   }

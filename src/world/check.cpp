@@ -1,6 +1,7 @@
 #include "world/check.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "data/byte_stream.h"
 
@@ -67,14 +68,18 @@ Verdict check_answer(const WorldOptions& o, uint64_t record, std::string_view an
   const Sample sample(o, record);
   Verdict out{sample.question.kind, sample.answer()};
   out.exact = trimmed(answer) == out.expected;
+  Question without_working = sample.question;
+  without_working.working.clear();
   const std::string given = normalized(answer);
-  const auto given_as = [&](bool sentence) {
-    const std::string right = normalized(sample.question.answer(sentence));
-    if (given == right) return Grade::kRight;
-    return (" " + given + " ").find(" " + right + " ") != std::string::npos ? Grade::kRightAmongOthers
-                                                                            : Grade::kWrong;
-  };
-  out.grade = std::max(given_as(false), given_as(true));
+  const auto words = [&](const std::string& text) { return " " + text + " "; };
+  for (const Question* q : {&sample.question, &std::as_const(without_working)})
+    for (const bool in_sentence : {false, true}) {
+      const std::string right = normalized(q->answer(in_sentence));
+      if (given == right)
+        out.grade = Grade::kRight;
+      else if (q == &sample.question && words(given).find(words(right)) != std::string::npos)
+        out.grade = std::max(out.grade, Grade::kRightAmongOthers);
+    }
   out.normalized = out.grade == Grade::kRight;
   return out;
 }
