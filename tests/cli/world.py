@@ -77,6 +77,15 @@ def checker(folder):
     check(run("data", "world", "check", "--answers", answers).returncode == 1, f"a file without answers: {got}")
     check(run("data", "world", "check", "--answers", folder / "absent").returncode == 1, "a file that is not there")
     check(run("data", "world", "check").returncode == 2, "--answers is required")
+    questions = [json.loads(line) for line in run("data", "world", "--form", "rewards", "-n", 8, "--split", "test").stdout.splitlines()]
+    for name, texts in (("right", [q["answer"] for q in questions]), ("mixed", [q["answer"] if i < 4 else "What?" for i, q in enumerate(questions)])):
+        (folder / name).write_text("".join(json.dumps({"id": q["id"], "answer": text}) + "\n" for q, text in zip(questions, texts)))
+    words = ("data", "world", "check", "--answers", folder / "right", "--against", folder / "mixed")
+    got = json.loads(run(*words, "--json").stdout)["against"]
+    check((got["better"], got["worse"], got["both_right"], got["win_rate"]) == (4, 0, 4, 0.75), f"win rate: {got}")
+    check("better 4, worse 0, equal 4 (4 right, 0 right among other words, 0 wrong); win rate 75.0 %" in run(*words).stdout, "win rate as text")
+    (folder / "mixed").write_text("\n".join((folder / "mixed").read_text().split("\n")[:5]))
+    check("holds 5 answers, but" in run(*words).stderr, "files of different questions")
 
 
 def kinds(folder):

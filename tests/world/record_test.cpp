@@ -202,5 +202,35 @@ TEST(WorldCheck, AnswersFilesById) {
   EXPECT_FALSE(check_answers(f.path() + "/absent.jsonl", o, 0).ok());
 }
 
+TEST(WorldCheck, ComparesByGrade) {
+  ScratchFolder f;
+  const WorldOptions o{1, Split::kTest, 7};
+  EXPECT_EQ(check_answer(o, 0, Sample(o, 0).answer()).grade, Grade::kRight);
+  EXPECT_EQ(check_answer(o, 0, Sample(o, 0).answer() + " Learn to read.").grade, Grade::kRightAmongOthers);
+  EXPECT_EQ(check_answer(o, 0, "x" + Sample(o, 0).answer()).grade, Grade::kWrong);
+  EXPECT_EQ(check_answer(o, 0, "").grade, Grade::kWrong);
+  // Line i: the grade of the first file is i / 3, that of the second i % 3.
+  std::string files[2];
+  for (uint64_t i = 0; i < 9; ++i)
+    for (int side = 0; side < 2; ++side) {
+      const uint64_t grade = side == 0 ? i / 3 : i % 3;
+      const std::string right = Sample(o, i).answer();
+      files[side] += Json{{"answer", grade == 2   ? right
+                                     : grade == 1 ? "Well. " + right
+                                                  : "No idea."}}
+                         .dump() +
+                     "\n";
+    }
+  const auto first = check_answers(f.write("first.jsonl", files[0]), o, 0);
+  const auto second = check_answers(f.write("second.jsonl", files[1]), o, 0);
+  const Comparison c = compare(*first, *second);
+  EXPECT_EQ(c.better, 3u);
+  EXPECT_EQ(c.worse, 3u);
+  EXPECT_EQ(c.both_right, 1u);
+  EXPECT_EQ(c.both_wrong, 1u);
+  EXPECT_EQ(c.both_among_others, 1u);
+  EXPECT_EQ(c.count(), 9u);
+}
+
 }  // namespace
 }  // namespace makar::world
