@@ -241,7 +241,7 @@ Result<MicroBatch> ImageTextTask::make(std::span<const size_t> which, bool valid
   if (pixels.empty()) {
     language.inputs.source = std::move(texts);
   } else {
-    language.inputs.source = image_batch(spec, joined(pixels));
+    language.inputs.source = pixel_batch(spec, joined(pixels));
     language.inputs.target = std::move(texts);
     out.tokens += language.inputs.source.rows(), out.pairs += squared_lengths(language.inputs.source);
   }
