@@ -180,6 +180,26 @@ def curation(folder):
         expect(f"{bad}", code in (1, 2) and word in err, err)
     code, _, err = run("data", "curate", data, "--clean", "htlm", "-o", out)
     expect("an unknown cleaner", code == 2 and "did you mean 'html'" in err, err)
+    # The quality filter: lines of the model's own text have low perplexities, words in a random order high ones.
+    lines = [line for line in pathlib.Path(FABLES).read_text().splitlines() if line.count(" ") > 8][:40]
+    ok("ngram", "train", FABLES, "-o", folder / "f.arpa")
+    mixed = folder / "mixed.jsonl"
+    mixed.write_text("".join(json.dumps({"text": t}) + "\n" for line in lines for t in (line, " ".join(sorted(line.split())))))
+    report = json.loads(ok("data", "curate", mixed, "--ngram-model", folder / "f.arpa", "-o", folder / "m.jsonl", "--json"))
+    expect("perplexities are counted", report["kept"] == 2 * len(lines) == sum(h["documents"] for h in report["histograms"]["perplexity"]), report)
+    report = json.loads(ok("data", "curate", mixed, "--ngram-model", folder / "f.arpa", "--max-perplexity", 40, "-o", folder / "m.jsonl", "--json"))
+    kept = [json.loads(line)["text"] for line in (folder / "m.jsonl").read_text().splitlines()]
+    expect("fluent lines are kept", kept == lines and report["drops"]["perplexity"]["documents"] == len(lines), report)
+    expect("a histogram", "## Perplexity" in (folder / "m.jsonl.report.md").read_text())
+    code, _, err = run("data", "curate", mixed, "--max-perplexity", 40, "-o", folder / "m.jsonl")
+    expect("a model is needed", code == 2 and "--ngram-model" in err, err)
+    rude = folder / "rude.tsv"
+    rude.write_text("sentence\tlabel\n" + "you are a fool and an idiot\ttoxic\nthe river is calm today\tfine\n" * 20)
+    ok("classify", "train", "--method", "logistic", "-d", rude, "-o", folder / "rude.json")
+    some = folder / "some.jsonl"
+    some.write_text("".join(json.dumps({"text": t}) + "\n" for t in ("the river is calm", "calm river\nyou idiot fool")))
+    report = json.loads(ok("data", "curate", some, "--toxicity", folder / "rude.json", "-o", folder / "s.jsonl", "--json"))
+    expect("a toxic line", report["drops"]["toxic"]["documents"] == 1 and [h["documents"] for h in report["histograms"]["toxicity"]] == [1, 1], report)
     english, german = folder / "en.txt", folder / "de.txt"
     english.write_text("the water and the wheel of the miller turned every morning in the house by the river\n" * 5)
     german.write_text("das wasser und das rad des mannes drehten sich jeden morgen in dem haus an dem fluss\n" * 5)
@@ -247,7 +267,7 @@ def networks(folder):
     made = json.loads(ok("net", "lm", FABLES, "--test", FABLES, "--width", 16, "--hidden", 32, "--epochs", 10, "--batch-size", 32, "--lr", "1e-2", "--min-count", 1, "-o", folder / "lm", "--json"))
     expect("a language model", made["perplexity"] < 60 and len(made["samples"]) == 3, made)
     code, _, err = run("net", "tabular", table, "--target", "colour", "-o", net)
-    expect("an unknown column", code == 1 and "colour" in err, err)
+    expect("an unknown column", code == 1 and "colour" in err and "'x,y,side'" in err, err)
     code, _, err = run("net", "tabular", table, "--target", "side", "--loss", "msee", "-o", net)
     expect("an unknown loss", code == 1 and "cross-entropy" in err, err)
     (net / "net.json").write_text("{}")
