@@ -4,6 +4,7 @@
 #include <mutex>
 #include <queue>
 
+#include "base/resident.h"
 #include "lexical/word2vec_learner.h"
 
 namespace makar {
@@ -207,6 +208,13 @@ class Trainer {
 Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions& options, ThreadPool& pool,
                                    const ShowVectors& show) {
   MAKAR_CHECK_OK(check(options));
+  const double rows = 2 * static_cast<double>(text.words.size()) +
+                      (options.max_ngram > 0 ? static_cast<double>(options.buckets) : 0.0);
+  const double bytes = rows * static_cast<double>(padded(static_cast<size_t>(options.width))) * sizeof(float);
+  if (const auto machine = static_cast<double>(machine_memory()); bytes > machine)
+    return error_of(Error::Kind::kLimit, options.max_ngram > 0 ? "--bucket" : "--dim",
+                    "the vectors take {:.1f} GB, the machine has {:.1f} GB; lower --dim{} or --max-words",
+                    bytes / 1e9, machine / 1e9, options.max_ngram > 0 ? ", --bucket" : "");
   return Trainer(text, options, pool, show).train();
 }
 

@@ -21,20 +21,36 @@ void scale_to_one(float* row, size_t size) {
   for (size_t j = 0; j < size; ++j) row[j] *= scale;
 }
 
+// [padded width]
+std::optional<std::vector<float>> by_ngrams(const WordVectors& vectors, const std::string& word) {
+  if (!vectors.subwords) return std::nullopt;
+  std::vector<uint32_t> rows;
+  add_ngram_rows(word, vectors.words.size(), vectors.subwords->options, rows);
+  if (rows.empty()) return std::nullopt;
+  std::vector<float> out(vectors.rows.stride(), 0.0f);
+  add_mean(vectors.subwords->rows, rows, out.data());
+  return out;
+}
+
 }  // namespace
+
+std::optional<std::vector<float>> vector_of(const WordVectors& vectors, const std::string& word) {
+  std::optional<std::vector<float>> out;
+  if (const auto id = vectors.words.find(word))
+    out.emplace(vectors.rows.row(*id), vectors.rows.row(*id) + vectors.width);
+  else
+    out = by_ngrams(vectors, word);
+  if (out) out->resize(vectors.width);
+  return out;
+}
 
 VectorIndex::VectorIndex(const WordVectors& vectors) : vectors_(vectors), units_(vectors.rows) {
   for (size_t i = 0; i < units_.rows(); ++i) scale_to_one(units_.row(i), units_.stride());
 }
 
 std::optional<std::vector<float>> VectorIndex::unit_by_ngrams(const std::string& word) const {
-  if (!vectors_.subwords) return std::nullopt;
-  std::vector<uint32_t> rows;
-  add_ngram_rows(word, vectors_.words.size(), vectors_.subwords->options, rows);
-  if (rows.empty()) return std::nullopt;
-  std::vector<float> out(units_.stride(), 0.0f);
-  add_mean(vectors_.subwords->rows, rows, out.data());
-  scale_to_one(out.data(), out.size());
+  auto out = by_ngrams(vectors_, word);
+  if (out) scale_to_one(out->data(), out->size());
   return out;
 }
 

@@ -18,6 +18,9 @@ struct WordVectors {
   std::shared_ptr<const SubwordVectors> subwords = nullptr;  // for words out of the vocabulary
 };
 
+// The vector of a word, or of the n-grams of an unknown word; nullopt without them. [width]
+std::optional<std::vector<float>> vector_of(const WordVectors& vectors, const std::string& word);
+
 struct Neighbor {
   uint32_t word;
   double similarity;

@@ -31,6 +31,22 @@ Json to_json(const ConvSpec& s) {
   return {{"channels", s.channels}, {"code", s.code}, {"height", s.height}, {"width", s.width}};
 }
 
+Result<ConvSpec> conv_from_json(const Json& json, const std::string& place) {
+  constexpr int64_t kLargest = 1024;
+  ConvSpec s;
+  MAKAR_TRY(s.height, integer_in(json, "height", 1, kLargest, place));
+  MAKAR_TRY(s.width, integer_in(json, "width", 1, kLargest, place));
+  MAKAR_TRY(s.code, integer_in(json, "code", 1, 4096, place));
+  const Json channels = json.value("channels", Json());
+  if (!channels.is_array() || channels.size() > 6) return error_at(place, "expected up to 6 channels");
+  for (const Json& c : channels) {
+    if (!c.is_number_integer()) return error_at(place, "channels must be numbers");
+    s.channels.push_back(c.get<int64_t>());
+  }
+  MAKAR_CHECK_OK(check(s, place));
+  return s;
+}
+
 ConvGenerator::ConvGenerator(ParameterSet& set, const std::string& name, ConvSpec spec)
     : spec_(std::move(spec)) {
   const size_t layers = spec_.channels.size();

@@ -136,6 +136,7 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
   const auto batch = static_cast<size_t>(o.training.batch);
   Gan gan;
   gan.code_ = o.code, gan.seed_ = static_cast<uint64_t>(o.training.seed);
+  gan.height_ = data.height, gan.columns_ = data.columns;
   gan.build(data, o);
   gan.generator_set_.to(device.memory()), gan.discriminator_set_.to(device.memory());
   OptimizerOptions named;
@@ -239,11 +240,36 @@ std::vector<float> Gan::sample(size_t count, uint64_t seed, Device& device) {
   return {images.f32(), images.f32() + images.count()};
 }
 
-Status Gan::save(const std::string& folder, const Numbers& data) const {
-  return save_net(
-      folder,
-      {{"kind", "gan"}, {"generator", generator_spec_}, {"height", data.height}, {"width", data.columns}},
-      generator_set_);
+Status Gan::save(const std::string& folder) const {
+  return save_net(folder,
+                  {{"kind", "gan"}, {"generator", generator_spec_}, {"height", height_}, {"width", columns_}},
+                  generator_set_);
+}
+
+Result<Gan> Gan::load(const std::string& folder) {
+  MAKAR_TRY(const Json json, read_net(folder));
+  const std::string place = folder + "/net.json";
+  if (json["kind"] != "gan") return error_at(place, "is not a generative adversarial network");
+  Gan gan;
+  MAKAR_TRY(gan.height_, integer_in(json, "height", 1, 1024, place));
+  MAKAR_TRY(gan.columns_, integer_in(json, "width", 1, 1024, place));
+  gan.generator_spec_ = json.value("generator", Json());
+  const auto use = [](auto net) { return [net](Context& ctx, const Tensor& x) { return (*net)(ctx, x); }; };
+  int64_t pixels = 0;
+  if (gan.generator_spec_.is_object() && gan.generator_spec_.contains("channels")) {
+    MAKAR_TRY(const ConvSpec spec, conv_from_json(gan.generator_spec_, place));
+    gan.code_ = spec.code, pixels = spec.height * spec.width;
+    gan.generator_ = use(std::make_shared<ConvGenerator>(gan.generator_set_, "generator", spec));
+  } else {
+    MAKAR_TRY(const MlpSpec spec, mlp_from_json(gan.generator_spec_, place));
+    gan.code_ = spec.widths.front(), pixels = spec.widths.back();
+    gan.generator_ = use(std::make_shared<Mlp>(gan.generator_set_, "generator", spec));
+  }
+  if (pixels != gan.height_ * gan.columns_)
+    return error_at(place, "the generator makes {} pixels, the images have {}", pixels,
+                    gan.height_ * gan.columns_);
+  MAKAR_CHECK_OK(load_weights(folder, gan.generator_set_));
+  return gan;
 }
 
 }  // namespace makar

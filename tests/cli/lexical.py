@@ -92,9 +92,17 @@ def vectors(folder):
     near = json.loads(ok("vectors", "neighbors", model, "colourful", "-k", 2, "--json"))
     expect("neighbours of an unknown word", len(near) == 2 and near[0]["word"] == "colours", near)
     ok("vectors", "analogy", model, "cat", "cats", "dog")
+    same = float(ok("vectors", "similarity", model, "red", "red"))
+    expect("a word is like itself", same == 1 and float(ok("vectors", "similarity", model, "red", "colourful")) < 1, same)
+    shown = [json.loads(line)["vector"] for line in ok("vectors", "print", model, "red", "colourful", "--json").splitlines()]
+    expect("vectors", [len(v) for v in shown] == [8, 8], shown)
+    code, _, err = run("vectors", "similarity", model, "red")
+    expect("two words are needed", code == 2 and "two words" in err, err)
     if shutil.which("fasttext"):
         theirs = subprocess.run(["fasttext", "nn", model, "2"], input="colourful\n", capture_output=True, text=True).stdout
         expect("fastText agrees", "colours" in theirs.splitlines()[0], theirs)
+        theirs = subprocess.run(["fasttext", "print-word-vectors", model], input="colourful\n", capture_output=True, text=True).stdout.split()
+        expect("the vector of fastText", all(abs(float(t) - o) < 1e-4 * abs(o) + 1e-6 for t, o in zip(theirs[1:], shown[1])), theirs)
     code, _, err = run("vectors", "train", text, "-o", folder / "x", "--dim", 0)
     expect("a bad width", code == 2 and "--dim" in err, err)
     code, _, err = run("vectors", "train", text, "-o", folder / "x", "--min-count", 100000)
@@ -264,8 +272,22 @@ def networks(folder):
     for flag, value in (("--dropout", 1), ("--kind", "cnn"), ("--generator", "8,x"), ("--batch-size", 1000), ("--optimizer", "adm"), ("--beta1", 2), ("--generator", "8,8,8")):
         code, _, err = run("net", "gan", images, flag, value, "-o", folder / "no-gan")
         expect(f"a bad {flag}", code == 2 and flag[2:] + ":" in err and not (folder / "no-gan").exists(), err)
+    for source, model in ((folder / "gan", "gan"), (vae, "vae")):
+        for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+            ok("net", "sample", source, "-n", 100, "--seed", seed, "-o", folder / f"{model}-{name}.png")
+        a, b, c, trained = (path.read_bytes() for path in (*(folder / f"{model}-{n}.png" for n in "abc"), source / "samples.png"))
+        expect(f"samples of {model}", a == b == trained and a != c)
+    codes = [json.loads(line) for line in ok("net", "run", vae, images).splitlines()]
+    expect("codes", len(codes) == 64 and len(codes[0]["code"]) == 2 and codes[0] == codes[2] != codes[1], codes[:3])
+    code, _, err = run("net", "run", folder / "gan", images)
+    expect("a GAN has no answers", code == 1 and "makar net sample" in err, err)
+    code, _, err = run("net", "sample", net, "-o", folder / "no.png")
+    expect("an autoencoder of words has no images", code == 1 and "variational" in err, err)
     made = json.loads(ok("net", "lm", FABLES, "--test", FABLES, "--width", 16, "--hidden", 32, "--epochs", 10, "--batch-size", 32, "--lr", "1e-2", "--min-count", 1, "-o", folder / "lm", "--json"))
     expect("a language model", made["perplexity"] < 60 and len(made["samples"]) == 3, made)
+    again = json.loads(ok("net", "run", folder / "lm", FABLES))
+    expect("the same perplexity", again["perplexity"] == made["perplexity"], again)
+    expect("the same sentences", ok("net", "sample", folder / "lm", "-n", 3).splitlines() == made["samples"])
     code, _, err = run("net", "tabular", table, "--target", "colour", "-o", net)
     expect("an unknown column", code == 1 and "colour" in err and "'x,y,side'" in err, err)
     code, _, err = run("net", "tabular", table, "--target", "side", "--loss", "msee", "-o", net)

@@ -139,6 +139,15 @@ TEST(Vectors, CharacterNgramsAreFastTexts) {
   EXPECT_EQ(word_rows("é", 0, 10, o).size(), 2u);
 }
 
+TEST(Vectors, MoreThanTheMemoryIsAnError) {
+  Word2VecOptions o;
+  o.max_ngram = 6, o.buckets = 100'000'000, o.width = 10'000;
+  ThreadPool pool(1);
+  const auto v = train_word2vec(stream_of("a b\n"), o, pool, [](const VectorProgress&) {});
+  ASSERT_FALSE(v.ok());
+  EXPECT_NE(v.error().text().find("lower --dim, --bucket"), std::string::npos) << v.error().text();
+}
+
 TEST(Vectors, HuffmanCodesArePrefixFreeAndOptimal) {
   const auto paths = huffman_paths({45, 13, 12, 16, 9, 5});
   size_t bits = 0;
