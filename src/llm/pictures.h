@@ -19,7 +19,8 @@ Result<std::shared_ptr<Pictures>> read_pictures(const LanguageModel& language,
 // without places gets all pictures at its start. A model that only describes pictures has an empty prompt.
 Result<std::vector<int64_t>> encode_with_pictures(const LanguageModel& language, const std::string& text,
                                                   Pictures& pictures);
-// Encodes a conversation whose messages have parts {"type": "image"}, one per picture.
+// Encodes a conversation whose messages have parts {"type": "image"}, one per picture; none of the others may
+// have text if the model only describes pictures.
 Result<std::vector<int64_t>> encode_chat_with_pictures(const LanguageModel& language, const ChatInput& input,
                                                        Pictures& pictures);
 // A message of the user: pictures, then text.
