@@ -13,7 +13,7 @@
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "eval/watermark.h"
-#include "llm/pictures.h"
+#include "llm/image_inputs.h"
 
 namespace makar {
 namespace {
@@ -61,17 +61,17 @@ Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const 
   return language.encode_chat(input);
 }
 
-// The same with pictures, which become part of the options.
-Result<std::vector<int64_t>> encode_pictures(const LanguageModel& language, const std::string& text,
-                                             const std::vector<std::string>& paths, const GenerateCommand& c,
-                                             TextGenerationOptions& o) {
+// The same with images, which become part of the options.
+Result<std::vector<int64_t>> encode_images(const LanguageModel& language, const std::string& text,
+                                           const std::vector<std::string>& paths, const GenerateCommand& c,
+                                           TextGenerationOptions& o) {
   if (paths.empty()) return encode_prompt(language, text, c);
-  MAKAR_TRY(o.pictures, read_pictures(language, paths));
-  if (!c.chat) return encode_with_pictures(language, text, *o.pictures);
+  MAKAR_TRY(o.images, read_image_inputs(language, paths));
+  if (!c.chat) return encode_with_images(language, text, *o.images);
   ChatInput input;
-  input.messages = Json::array({picture_message(paths.size(), text)});
+  input.messages = Json::array({image_message(paths.size(), text)});
   input.add_generation_prompt = true;
-  return encode_chat_with_pictures(language, input, *o.pictures);
+  return encode_chat_with_images(language, input, *o.images);
 }
 
 // The watermark of --watermark-key, which starts from the last token of the prompt.
@@ -98,7 +98,7 @@ Json answer_json(const TextGenerationResult& result, const LanguageModel& langua
           {"usage",
            {{"prompt_tokens", result.prompt_tokens},
             {"steps", result.steps},
-            {"guessed", result.guessed},
+            {"drafted", result.drafted},
             {"accepted", result.accepted}}}};
 }
 
@@ -127,13 +127,13 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
     MAKAR_TRY(images, image_paths(request["images"]));
     if (request.contains("messages")) return error_at("images", "need \"prompt\", not \"messages\"");
     if (!request.contains("prompt")) {
-      MAKAR_TRY(prompt, encode_pictures(language, "", images, c, o));
+      MAKAR_TRY(prompt, encode_images(language, "", images, c, o));
     }
   }
   for (const auto& [key, value] : request.items()) {
     if (key == "images") continue;
     if (key == "prompt" && value.is_string()) {
-      MAKAR_TRY(prompt, encode_pictures(language, value.get<std::string>(), images, c, o));
+      MAKAR_TRY(prompt, encode_images(language, value.get<std::string>(), images, c, o));
       o.rank_prompt = user_turn(value.get<std::string>());
     } else if (key == "messages") {
       ChatInput input;
@@ -159,7 +159,7 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
     }
   }
   MAKAR_CHECK_OK(check_generation(o));
-  if (prompt.empty() && !o.pictures) return error_at("request", "expected \"prompt\" or \"messages\"");
+  if (prompt.empty() && !o.images) return error_at("request", "expected \"prompt\" or \"messages\"");
   logprobs = o.logprobs >= 0;
   MAKAR_CHECK_OK(add_watermark(c, prompt, o));
   return TextGeneration::begin(engine, language, std::move(prompt), o);
@@ -209,9 +209,9 @@ int run_lines(Engine& engine, const LanguageModel& language, const GenerateComma
 void print_speculation(const TextGenerationResult& result, const TextGenerationOptions& o) {
   if (!o.speculation.draft_model && !o.speculation.lookup) return;
   fmt::print(stderr, "makar: speculative decoding: {} of {} drafted tokens accepted{}, {} steps\n",
-             result.accepted, result.guessed,
-             result.guessed > 0 ? fmt::format(" ({:.0f} %)", 100.0 * static_cast<double>(result.accepted) /
-                                                                 static_cast<double>(result.guessed))
+             result.accepted, result.drafted,
+             result.drafted > 0 ? fmt::format(" ({:.0f} %)", 100.0 * static_cast<double>(result.accepted) /
+                                                                 static_cast<double>(result.drafted))
                                 : "",
              result.steps);
 }
@@ -250,11 +250,11 @@ int run_ids(const LanguageModel& language, Device& device, std::vector<int64_t> 
             const EngineOptions& engine, const GenerateCommand& c) {
   GenerateOptions o;
   if (!c.images.empty()) {
-    const auto pictures = read_pictures(language, c.images);
-    if (!pictures.ok()) return report(pictures.error());
-    o.pictures = *pictures;
-    if (language.spec().pictures)
-      if (const Status placed = o.pictures->place(language.spec(), prompt); !placed.ok())
+    const auto images = read_image_inputs(language, c.images);
+    if (!images.ok()) return report(images.error());
+    o.images = *images;
+    if (language.spec().image_input)
+      if (const Status placed = o.images->place(language.spec(), prompt); !placed.ok())
         return report(placed.error());
   }
   static_cast<Decoding&>(o) = c.flags.generation;
@@ -311,7 +311,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   c.model.declare_chat(options);
   options.group("Prompt");
   options.positional("PROMPT", &c.words, "the prompt; standard input if there is none").required = false;
-  options.add("-p --prompt", &c.prompt, "the prompt, as an option", "TEXT");
+  options.add("-p --prompt", &c.prompt, "the same as the argument PROMPT", "TEXT");
   options.add("-f --file", &c.files, "read the prompt, or the requests of --jsonl, from a file", "FILE");
   options.add("--image", &c.images,
               "image for a model that reads images; may be repeated. Put <image> in the prompt where each "
@@ -377,7 +377,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   Engine engine(language->model(), device, *engine_options);
   if (c.jsonl) return run_lines(engine, *language, c);
   std::string text = c.prompt.empty() ? fmt::format("{}", fmt::join(c.words, " ")) : c.prompt;
-  const bool describes = language->spec().crosses() && language->spec().reads_pictures();
+  const bool describes = language->spec().crosses() && language->spec().reads_images();
   if (describes && c.images.empty())
     return report(error_at("--image", "is needed: a {} describes an image", language->spec().architecture)),
            2;
@@ -389,7 +389,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   if (c.control.on())
     return run_controlled(engine, *language, text, c.chat, c.json, c.control, c.flags.generation);
   c.flags.generation.rank_prompt = user_turn(text);
-  const auto prompt = encode_pictures(*language, text, c.images, c, c.flags.generation);
+  const auto prompt = encode_images(*language, text, c.images, c, c.flags.generation);
   if (!prompt.ok()) return report(prompt.error());
   return run_once(engine, *language, *prompt, c);
 }

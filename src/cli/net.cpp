@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/file.h"
+#include "base/progress.h"
 #include "base/rng.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
@@ -130,6 +132,7 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
   o.training.epochs = 100, o.training.batch = 32, o.training.learning_rate = 3e-3;
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
   const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   BadRecords bad, bad_validation;
@@ -288,6 +291,7 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   o.training.epochs = 10, o.training.batch = 128;
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
   if (limit < 0 || words < 1 || words > 65536)
     return report(error_at("--words", "must be 1 to 65536, and --limit 0 or more")), 2;
   const auto compute = open_compute(out.device, out.threads);
@@ -361,23 +365,33 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   o.training.optimizer = "adam";
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (limit < 0) return report(error_at("--limit", "must be 0 or more")), 2;
+  if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
+  if (limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", limit)), 2;
+  if (const Status s = check(o); !s.ok()) return report(s.error()), 2;
   const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto data = read_images(path, static_cast<size_t>(limit));
   if (!data.ok()) return report(data.error());
+  if (const Status s = check(o, *data); !s.ok()) return report(s.error()), 2;
   if (const Status s = make_folder(out.folder); !s.ok()) return report(s.error());
   const auto draw = [&](const std::vector<float>& images) {
     return write_file(out.folder + "/samples.png", image_grid(images, 100, data->height, data->columns, 10));
   };
+  std::optional<Progress> progress;  // of an epoch
+  o.progress = [&](int64_t epoch, size_t step, size_t steps) {
+    if (!progress) progress.emplace(out.quiet || out.json);
+    progress->show(fmt::format("epoch {}/{}", epoch, o.training.epochs), step, steps);
+  };
   Status drawn = Done{};  // samples.png is written after every epoch, so that a run can be watched or stopped
   auto gan = Gan::train(*data, o, **compute, [&](const GanEpoch& e, const Gan::Preview& preview) {
     if (drawn.ok()) drawn = draw(preview(100));
+    progress.reset();
     if (is_shown(out, e.epoch, o.training.epochs))
       fmt::print(stderr,
                  "epoch {}/{} | discriminator {:.3f} | generator {:.3f} | real {:.2f} | generated {:.2f}\n",
                  e.epoch, o.training.epochs, e.discriminator_loss, e.generator_loss, e.real, e.made);
   });
+  progress.reset();
   if (!gan.ok()) return report(gan.error());
   Curve d{"discriminator", {}, {}}, g{"generator", {}, {}};
   for (const GanEpoch& e : gan->epochs())
@@ -423,6 +437,7 @@ int run_net_lm(const std::vector<std::string>& arguments) {
   options.add("--words", &o.most_words, "maximum vocabulary size in words", "N");
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
   if (samples < 0 || samples > 1000)
     return report(error_at("--samples", "must be 0 to 1000, got {}", samples)), 2;
   const auto compute = open_compute(out.device, out.threads);

@@ -38,7 +38,10 @@ void declare(Options& o, TrainVectors& c) {
   o.add("-o --output --out", &c.output, "file of vectors to write", "FILE").required = true;
   o.add("--method", &c.method,
         "skipgram, cbow, glove, ppmi (PPMI with SVD) or lsa (TF-IDF of lines with SVD)", "NAME");
-  o.add("--format", &c.format, "text or binary (word2vec's), or glove (text without a header)", "NAME");
+  o.add("--format", &c.format,
+        "text or binary (word2vec's), glove (text without a header), or fasttext (.bin, keeps the character "
+        "n-grams of --maxn, so that unknown words have vectors too)",
+        "NAME");
   declare_table(o, c.w, word2vec_options());
   o.group("Counts");
   o.add("--x-max", &c.x_max, "glove: counts above it have full weight", "X");
@@ -148,10 +151,30 @@ int run_vectors_train(const std::vector<std::string>& arguments) {
              : 1;
 }
 
-Result<uint32_t> word_id(const WordVectors& vectors, const std::string& word) {
-  if (const auto id = vectors.words.find(word)) return *id;
-  return error_of(Error::Kind::kNotFound, "'" + word + "'", "is not in the vocabulary of {} words",
+Error unknown_word(const WordVectors& vectors, const std::string& word) {
+  return error_of(Error::Kind::kNotFound, "'" + word + "'",
+                  "is not in the vocabulary of {} words; files of `makar vectors train --maxn 6 --format "
+                  "fasttext` have vectors of unknown words too",
                   vectors.words.size());
+}
+
+// The unit vector of each word, and the numbers of those in the vocabulary.
+struct QueryWords {
+  std::vector<std::vector<float>> units;
+  std::vector<uint32_t> known;
+};
+Result<QueryWords> query_words(const VectorIndex& index, const std::vector<std::string>& words) {
+  QueryWords out;
+  for (const std::string& word : words) {
+    if (const auto id = index.vectors().words.find(word)) {
+      out.known.push_back(*id), out.units.push_back(index.unit(*id));
+      continue;
+    }
+    const auto unit = index.unit_by_ngrams(word);
+    if (!unit) return unknown_word(index.vectors(), word);
+    out.units.push_back(*unit);
+  }
+  return out;
 }
 
 Json neighbors_json(const WordVectors& vectors, const std::vector<Neighbor>& list) {
@@ -176,7 +199,7 @@ int run_neighbors(const std::vector<std::string>& arguments) {
   bool json = false;
   Options options("vectors neighbors", "Print the words nearest to a word, or to the sum of several.",
                   "makar vectors neighbors books.vec king");
-  options.positional("FILE", &path, "file of vectors: word2vec text or binary, GloVe");
+  options.positional("FILE", &path, "file of vectors: word2vec text or binary, GloVe, fastText .bin");
   options.positional("WORDS", &words, "words");
   options.add("-k --top-k", &count, "number of words to print", "N");
   options.add("--json", &json, "print JSON");
@@ -185,15 +208,12 @@ int run_neighbors(const std::vector<std::string>& arguments) {
   const auto vectors = load_vectors(path);
   if (!vectors.ok()) return report(vectors.error());
   const VectorIndex index(*vectors);
-  std::vector<uint32_t> ids;
+  const auto query = query_words(index, words);
+  if (!query.ok()) return report(query.error());
   std::vector<float> sum(vectors->rows.stride(), 0.0f);
-  for (const std::string& word : words) {
-    const auto id = word_id(*vectors, word);
-    if (!id.ok()) return report(id.error());
-    ids.push_back(*id);
-    add_scaled(sum.data(), 1, index.unit(*id).data(), sum.size());
-  }
-  return print_neighbors(*vectors, index.nearest(sum, static_cast<size_t>(count), ids), json) ? 0 : 1;
+  for (const auto& unit : query->units) add_scaled(sum.data(), 1, unit.data(), sum.size());
+  return print_neighbors(*vectors, index.nearest(sum, static_cast<size_t>(count), query->known), json) ? 0
+                                                                                                       : 1;
 }
 
 int run_analogy(const std::vector<std::string>& arguments) {
@@ -212,16 +232,12 @@ int run_analogy(const std::vector<std::string>& arguments) {
     return report(error_at("vectors analogy", "needs three words and --top-k of 1 or more")), 2;
   const auto vectors = load_vectors(path);
   if (!vectors.ok()) return report(vectors.error());
-  uint32_t ids[3];
-  for (size_t i = 0; i < 3; ++i) {
-    const auto id = word_id(*vectors, words[i]);
-    if (!id.ok()) return report(id.error());
-    ids[i] = *id;
-  }
   const VectorIndex index(*vectors);
-  return print_neighbors(*vectors, index.analogy(ids[0], ids[1], ids[2], static_cast<size_t>(count)), json)
-             ? 0
-             : 1;
+  const auto query = query_words(index, words);
+  if (!query.ok()) return report(query.error());
+  const auto& u = query->units;
+  const auto answers = index.analogy(u[0], u[1], u[2], static_cast<size_t>(count), query->known);
+  return print_neighbors(*vectors, answers, json) ? 0 : 1;
 }
 
 int run_vectors_eval(const std::vector<std::string>& arguments) {
@@ -249,9 +265,15 @@ int run_vectors_eval(const std::vector<std::string>& arguments) {
   for (const std::string& file : similarity) {
     const auto s = score_similarity(index, file);
     if (!s.ok()) return report(s.error());
-    out.push_back({{"file", file}, {"spearman", s->spearman}, {"pairs", s->pairs}, {"unknown", s->unknown}});
-    text += fmt::format("{}: Spearman {:.4f} over {} pairs, {} with unknown words\n", file, s->spearman,
-                        s->pairs, s->unknown);
+    out.push_back({{"file", file},
+                   {"spearman", s->spearman},
+                   {"pairs", s->pairs},
+                   {"by_ngrams", s->by_ngrams},
+                   {"unknown", s->unknown}});
+    const std::string by_ngrams =
+        s->by_ngrams == 0 ? "" : fmt::format(" ({} by character n-grams)", s->by_ngrams);
+    text += fmt::format("{}: Spearman {:.4f} over {} pairs{}, {} with unknown words\n", file, s->spearman,
+                        s->pairs, by_ngrams, s->unknown);
   }
   for (const std::string& file : analogies) {
     const auto sections = score_analogies(index, file, static_cast<size_t>(among));
@@ -295,8 +317,8 @@ int run_map(const std::vector<std::string>& arguments) {
   if (!vectors.ok()) return report(vectors.error());
   std::vector<uint32_t> ids;
   for (const std::string& word : words) {
-    const auto id = word_id(*vectors, word);
-    if (!id.ok()) return report(id.error());
+    const auto id = vectors->words.find(word);
+    if (!id) return report(unknown_word(*vectors, word));
     ids.push_back(*id);
   }
   if (words.empty())
@@ -325,11 +347,13 @@ int run_map(const std::vector<std::string>& arguments) {
 
 int run_vectors_convert(const std::vector<std::string>& arguments) {
   std::string path, output, format = "binary";
-  Options options("vectors convert", "Convert a file of vectors between word2vec's formats and GloVe's.",
+  Options options("vectors convert",
+                  "Convert a file of vectors between the formats of word2vec, GloVe and fastText.",
                   "makar vectors convert glove.txt vectors.bin --format binary");
   options.positional("FILE", &path, "file of vectors in any of the formats");
   options.positional("OUTPUT", &output, "file to write");
-  options.add("--format", &format, "text or binary (word2vec's), or glove (text without a header)", "NAME");
+  options.add("--format", &format,
+              "text or binary (word2vec's), glove (text without a header), or fasttext (.bin)", "NAME");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto kind = vector_format_named(format);
   if (!kind.ok()) return report(kind.error()), 2;

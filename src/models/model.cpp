@@ -11,10 +11,10 @@
 
 namespace makar {
 
-Batch picture_batch(const ModelSpec& spec, const Tensor& pixels) {
+Batch pixel_batch(const ModelSpec& spec, const Tensor& pixels) {
   Batch batch;
   batch.pixels = pixels;
-  const int64_t rows = spec.picture_rows();
+  const int64_t rows = spec.image_rows();
   for (int64_t i = 0; i < pixels.dim(0); ++i) {
     batch.sequences.push_back({i * rows, rows, 0, static_cast<size_t>(i)});
     for (int64_t t = 0; t < rows; ++t) batch.positions.push_back(t);
@@ -54,7 +54,9 @@ void Model::make_heads() {
     if (h.lm_offset) bias = set_.add("head.lm.bias", {1, spec_.vocab}), bias->buffer = true;
     lm_ = Linear(weight, bias);
   }
-  if (const auto& p = spec_.pictures) {
+  if (spec_.crosses() && spec_.encoder->width != width)
+    bridge_ = Linear(set_, "head.bridge", spec_.encoder->width, width, true);
+  if (const auto& p = spec_.image_input) {
     project1_ = Linear(set_, "head.project1", spec_.encoder->width, width, p->bias);
     project2_ = Linear(set_, "head.project2", width, width, p->bias);
   }
@@ -94,11 +96,13 @@ Tensor Model::encode(ForwardContext& f, const Batch& source) const {
 
 Tensor Model::decode(ForwardContext& f, const Batch& target, const Tensor& encoded,
                      const Batch* source) const {
-  return (*decoder_)(f, target, encoded, source);
+  const bool widths = encoded.defined() && bridge_.defined();
+  return (*decoder_)(f, target, widths ? bridge_(f.ops, encoded) : encoded, source);
 }
 
 void Model::read_source(ForwardContext& f, const Batch& source, size_t slot) const {
-  decoder_->read_source(f, encode(f, source), slot);
+  const Tensor encoded = encode(f, source);
+  decoder_->read_source(f, bridge_.defined() ? bridge_(f.ops, encoded) : encoded, slot);
 }
 
 Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record) const {
@@ -106,9 +110,10 @@ Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_re
   if (!decoder_) return encode(f, inputs.source);
   if (!encoder_) return (*decoder_)(f, inputs.source);
   if (spec_.head.kind == HeadKind::kContrastive) return (*decoder_)(f, inputs.target);
-  if (spec_.pictures) {
+  if (spec_.image_input && inputs.target.tokens.empty()) return (*decoder_)(f, inputs.source);  // only text
+  if (spec_.image_input) {
     Batch target = inputs.target;
-    target.features = picture_rows(f, inputs.source);
+    target.features = image_rows(f, inputs.source);
     return (*decoder_)(f, target);
   }
   ForwardContext first{f.ops, nullptr, encoder_record, f.checkpoint};
@@ -116,16 +121,16 @@ Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_re
   return decode(f, inputs.target, encoded, &inputs.source);
 }
 
-Tensor Model::picture_rows(ForwardContext& f, const Batch& pictures) const {
+Tensor Model::image_rows(ForwardContext& f, const Batch& images) const {
   Context& ctx = f.ops;
   Record record;
   record.hidden = true;
   ForwardContext first{ctx, nullptr, &record, f.checkpoint};
-  encode(first, pictures);
-  const PictureSpec& p = *spec_.pictures;
+  encode(first, images);
+  const ImageInputSpec& p = *spec_.image_input;
   const Tensor& states = record.hidden_states.at(record.hidden_states.size() + static_cast<size_t>(p.layer));
   std::vector<int64_t> kept;
-  for (const Sequence& s : pictures.sequences)
+  for (const Sequence& s : images.sequences)
     for (int64_t i = p.skip_class ? 1 : 0; i < s.length; ++i) kept.push_back(s.start + i);
   std::vector<int32_t> adapters;
   if (!ctx.row_adapters.empty())
@@ -155,10 +160,10 @@ Tensor Model::text_vectors(Context& ctx, const Tensor& hidden, const Batch& text
   return unit_rows(ctx, text_projection_(ctx, ops::gather_rows(ctx, hidden, ends)));
 }
 
-Tensor Model::image_vectors(ForwardContext& f, const Batch& pictures) const {
-  const Tensor rows = encode(f, pictures);
+Tensor Model::image_vectors(ForwardContext& f, const Batch& images) const {
+  const Tensor rows = encode(f, images);
   std::vector<int64_t> classes;
-  for (const Sequence& s : pictures.sequences) classes.push_back(s.start);
+  for (const Sequence& s : images.sequences) classes.push_back(s.start);
   return unit_rows(f.ops, image_projection_(f.ops, ops::gather_rows(f.ops, rows, classes)));
 }
 
@@ -326,8 +331,8 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
       for (Linear* l : b.alignment.linears()) one(*l);
     }
   }
-  for (Linear* l : {&project1_, &project2_, &text_projection_, &image_projection_, &lm_, &transform_,
-                    &pooler_, &classifier_dense_, &classifier_, &second_})
+  for (Linear* l : {&bridge_, &project1_, &project2_, &text_projection_, &image_projection_, &lm_,
+                    &transform_, &pooler_, &classifier_dense_, &classifier_, &second_})
     one(*l);
 }
 

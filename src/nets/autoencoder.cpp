@@ -38,7 +38,7 @@ Tensor reconstruction_loss(Context& ctx, const Tensor& logits, const Tensor& x) 
 Result<CodeKind> parse_code_kind(const std::string& name, const std::string& place) {
   for (size_t i = 0; i < code_kinds().size(); ++i)
     if (code_kinds()[i] == name) return static_cast<CodeKind>(i);
-  return error_at(place, "there is no kind '{}'{}; there are: {}", name, did_you_mean(name, code_kinds()),
+  return error_at(place, "unknown kind '{}'{}; expected one of: {}", name, did_you_mean(name, code_kinds()),
                   fmt::join(code_kinds(), ", "));
 }
 

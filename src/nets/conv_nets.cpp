@@ -22,7 +22,8 @@ Status check(const ConvSpec& s, const std::string& place) {
                     "{} layers need heights and widths that are multiples of {}, but the images have {} x "
                     "{}; use fewer layers or --kind mlp",
                     layers, parts, s.height, s.width);
-  if (!(s.dropout >= 0 && s.dropout < 1)) return error_at(place, "dropout must be 0 to below 1");
+  if (!(s.dropout >= 0 && s.dropout < 1))
+    return error_at("--dropout", "must be 0 to below 1, got {}", s.dropout);
   return Done{};
 }
 

@@ -21,7 +21,11 @@ struct GanOptions {
   double dropout = 0.3;           // of the discriminator
   double average = 0.995;         // decay of the averaged generator; 0: none
   NetTraining training;
+  std::function<void(int64_t epoch, size_t step, size_t steps)> progress = [](int64_t, size_t, size_t) {};
 };
+// Checks the options, also against the images.
+Status check(const GanOptions& options);
+Status check(const GanOptions& options, const Numbers& data);
 
 struct GanEpoch {
   int64_t epoch = 0;
@@ -42,7 +46,7 @@ class Gan {
   Status save(const std::string& folder, const Numbers& data) const;
 
  private:
-  Status build(const Numbers& data, const GanOptions& options);
+  void build(const Numbers& data, const GanOptions& options);
   Tensor made(Context& ctx, size_t rows, uint64_t draw);
   // Images by the generator with these weights; nothing of the network changes.
   std::vector<float> preview(size_t count, const std::vector<Tensor>& weights, Device& device);

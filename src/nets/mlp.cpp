@@ -26,7 +26,7 @@ constexpr int64_t kWidest = 1 << 16;
 Result<UnitKind> parse_unit(const std::string& text, const std::string& place) {
   for (size_t i = 0; i < unit_names().size(); ++i)
     if (unit_names()[i] == text) return static_cast<UnitKind>(i);
-  return error_at(place, "there is no activation '{}'{}; there are: {}", text,
+  return error_at(place, "unknown activation '{}'{}; expected one of: {}", text,
                   did_you_mean(text, unit_names()), fmt::join(unit_names(), ", "));
 }
 
@@ -66,7 +66,8 @@ Status check(const MlpSpec& s, const std::string& place) {
   if (s.widths.size() < 2 || s.widths.size() > 66) return error_at(place, "a network has 1 to 65 layers");
   for (const int64_t w : s.widths)
     if (w < 1 || w > kWidest) return error_at(place, "a width must be 1 to {}, got {}", kWidest, w);
-  if (!(s.dropout >= 0 && s.dropout < 1)) return error_at(place, "dropout must be 0 to below 1");
+  if (!(s.dropout >= 0 && s.dropout < 1))
+    return error_at("--dropout", "must be 0 to below 1, got {}", s.dropout);
   return Done{};
 }
 

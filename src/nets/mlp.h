@@ -9,6 +9,7 @@
 
 namespace makar {
 
+// The activation of hidden units.
 enum class UnitKind { kRelu, kLeakyRelu, kTanh, kSigmoid, kGelu, kSilu };
 Result<UnitKind> parse_unit(const std::string& name, const std::string& place);
 Tensor apply_unit(Context& ctx, const Tensor& x, UnitKind kind);

@@ -40,15 +40,6 @@ std::string changes(const Scene& s, int person) {
   return out;
 }
 
-// Two numbers and what is done with them: "nine minus seven is ". Of counts, the changes first.
-std::string calculation(const Scene& s, Known a, const char* sign, Known b, bool of_counts) {
-  std::string out;
-  for (const Known& k : {a, b})
-    if (const std::string before = of_counts ? changes(s, k.person) : ""; !before.empty())
-      out += before + number(k.n) + "; ";
-  return out + fmt::format("{} {} {} is ", number(a.n), sign, number(b.n));
-}
-
 Asked how_many(const Scene& s, Draw& d) {
   const auto known = counts(s);
   if (known.empty()) return {};
@@ -72,7 +63,7 @@ Asked together_count(const Scene& s, Draw& d) {
   Question q{.query = {{"ask", "together"}, {"who", a}, {"with", b}}};
   q.text = fmt::format("How many {} do {} and {} have together?", s.story.item->many, a, b);
   const int total = known[0].n + known[1].n;
-  q.value = number(total), q.working = calculation(s, known[0], "plus", known[1], true);
+  q.value = number(total), q.working = fmt::format("{} plus {} is ", number(known[0].n), number(known[1].n));
   q.pattern = fmt::format("they have {{}} {} together.", s.story.item->many);
   add_wrong_numbers(q, total, d);
   return q;
@@ -117,7 +108,7 @@ Asked difference(const Scene& s, Draw& d) {
     q.pattern =
         fmt::format("{} has {{}} more {} than {}.", a, n == 1 ? s.story.item->one : s.story.item->many, b);
   }
-  q.value = number(n), q.working = calculation(s, known[0], "minus", known[1], !by_age);
+  q.value = number(n), q.working = fmt::format("{} minus {} is ", number(known[0].n), number(known[1].n));
   add_wrong_numbers(q, n, d);
   return q;
 }

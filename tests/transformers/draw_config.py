@@ -35,7 +35,7 @@ def draw_heads(c, rng):
         width = rng.choice([24, 32, 48, 64])
         c["encoder_attention_heads"], c["decoder_attention_heads"] = rng.choice([1, 2, 4]), rng.choice([1, 2, 4])
     elif c.get("head_dim") is not None or "d_kv" in c:
-        width = 4 * rng.randint(5, 18)
+        width = 4 * heads * rng.randint(-(-20 // (4 * heads)), max(72 // (4 * heads), 1))
         c["head_dim" if "d_kv" not in c else "d_kv"] = head
     if "d_head" in c:
         c["d_head"] = head
@@ -65,7 +65,8 @@ def draw_heads(c, rng):
 def draw_layers(c, rng):
     count = rng.randint(1, 4)
     for k in some(c, LAYERS):
-        c[k] = count if k in ("num_hidden_layers", "n_layer", "n_layers", "num_layers") else rng.randint(1, 3)
+        # transformers' cache of T5 has the layers of the encoder
+        c[k] = rng.randint(1, 3) if k in ("encoder_layers", "decoder_layers") else count
     kind = c["model_type"]
     if c.get("layer_types"):
         types = sorted(set(c["layer_types"]))
@@ -112,9 +113,9 @@ def draw_experts(c, rng):
     if "n_shared_experts" in c:
         c["n_shared_experts"] = rng.randint(1, 2)
     if "kv_lora_rank" in c:
-        c["kv_lora_rank"], c["q_lora_rank"] = rng.randint(8, 30), rng.choice([None, 16, 22])
+        c["kv_lora_rank"], c["q_lora_rank"] = 4 * rng.randint(2, 7), rng.choice([None, 16, 24])
         nope, rope = 4 * rng.randint(1, 4), 4 * rng.randint(1, 4)
-        c.update(qk_nope_head_dim=nope, qk_rope_head_dim=rope, qk_head_dim=nope + rope, head_dim=rope, v_head_dim=rng.randint(4, 18))
+        c.update(qk_nope_head_dim=nope, qk_rope_head_dim=rope, qk_head_dim=nope + rope, head_dim=rope, v_head_dim=4 * rng.randint(1, 4))
 
 
 def draw_rope(c, head, rng):
@@ -141,7 +142,7 @@ def draw_rope(c, head, rng):
 def draw_numbers(c, rng):
     kind = c["model_type"]
     for k in some(c, INNER):
-        c[k] = rng.randint(20, 110)
+        c[k] = 8 * rng.randint(3, 12) if some(c, EXPERTS) else rng.randint(20, 110)  # torch's grouped products: whole 16 bytes
     if kind == "phi3" or kind == "lfm2":
         c["intermediate_size"] = 8 * rng.randint(3, 12)
     if kind == "lfm2":
@@ -156,12 +157,11 @@ def draw_numbers(c, rng):
     for k in some(c, EPSILONS):
         c[k] = rng.choice([1e-5, 1e-6, c[k]])
     for k in some(c, SCALES):
-        c[k] = c[k] * rng.choice([0.75, 1, 1.5])
+        if isinstance(c[k], float):
+            c[k] = c[k] * rng.choice([0.75, 1, 1.5])
     if "relative_attention_max_distance" in c:
         c["relative_attention_num_buckets"] = 4 * rng.randint(2, 4)
         c["relative_attention_max_distance"] = c["relative_attention_num_buckets"] + rng.randint(4, 20)
-    elif "relative_attention_num_buckets" in c:
-        c["relative_attention_num_buckets"] = 2 * rng.randint(4, 16)
     if "position_buckets" in c:
         c["position_buckets"] = rng.choice([4, 8, 16])
         c["pos_att_type"] = rng.choice([["p2c", "c2p"], ["c2p"], ["p2c"]])
@@ -178,7 +178,7 @@ def draw_numbers(c, rng):
 def draw_switches(c, rng):
     kind = c["model_type"]
     for k in some(c, SWITCHES):
-        if isinstance(c[k], bool) and rng.random() < 0.3:
+        if isinstance(c[k], bool) and rng.random() < 0.3 and not (k == "parallel_attn" and c["new_decoder_architecture"]):
             c[k] = not c[k]
     if kind in CAUSAL_TIES and rng.random() < 0.3:
         c["tie_word_embeddings"] = not c.get("tie_word_embeddings", True)

@@ -75,8 +75,8 @@ class StoryReader {
   static Text calculation(int a, const Text& sign, int b) {
     return spelled(a) + " " + sign + " " + spelled(b) + " is " + spelled(sign == "plus" ? a + b : a - b);
   }
-  // How a person's items change: a calculation per change, or `unchanged`.
-  Text counting_of(const Text& who, const Text& unchanged) const {
+  // How a person's items change: a calculation per change, or the number if nothing changes.
+  Text counting_of(const Text& who) const {
     Text out;
     int now = 0;
     for (const Json& e : events_) {
@@ -89,7 +89,7 @@ class StoryReader {
       out += (out.empty() ? "" : "; ") + calculation(now, gets ? "plus" : "minus", n);
       now += gets ? n : -n;
     }
-    return out.empty() ? unchanged : out;
+    return out.empty() ? spelled(now) : out;
   }
   // The only event of a kind with these fields; an empty object if there are none or several.
   Json only(const Text& kind, const std::map<Text, Text>& fields) const {
@@ -222,13 +222,9 @@ Text StoryReader::answer(const Json& q) const {
       out += (i == 0 ? "" : i + 1 == held.size() ? " and " : ", ") + held[i];
     return out;
   }
-  if (ask == "how many") return counting_of(who, spelled(items_of(who)));
-  if (ask == "together" || ask == "how many more") {
-    Text out;
-    for (const Text& name : {who, with})
-      if (const Text changes = counting_of(name, ""); !changes.empty()) out += changes + "; ";
-    return out + calculation(items_of(who), ask == "together" ? "plus" : "minus", items_of(with));
-  }
+  if (ask == "how many") return counting_of(who);
+  if (ask == "together") return calculation(items_of(who), "plus", items_of(with));
+  if (ask == "how many more") return calculation(items_of(who), "minus", items_of(with));
   if (ask == "more") return (items_of(who) > items_of(with)) == q["most"].get<bool>() ? who : with;
   const auto age = [&](const Text& name) { return count_of(only("age", {{"who", name}})); };
   if (ask == "age") return spelled(age(who));

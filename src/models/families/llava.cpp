@@ -1,4 +1,4 @@
-// LLaVA (Liu et al., 2023): the pictures of CLIP, projected, as tokens of Llama.
+// LLaVA (Liu et al., 2023): the images of CLIP, projected, as tokens of Llama.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -7,14 +7,14 @@ namespace {
 Result<ModelSpec> read_llava(const Config& config) {
   Reader r(config);
   const Config words = part_config(config, "text_config", "LlamaForCausalLM"),
-               pictures = part_config(config, "vision_config", "");
-  Reader text(words), vision(pictures);
+               images = part_config(config, "vision_config", "");
+  Reader text(words), vision(images);
   r.unsupported(text.text_or("model_type", "llama") != "llama", "text_config", "other than llama");
   ModelSpec m = read_llama_like(text, "llava", "Llama", {});
   m.architecture = "LlavaForConditionalGeneration";
   m.encoder = clip_vision(vision);
   m.shared_tokens = false;
-  PictureSpec& p = m.pictures.emplace();
+  ImageInputSpec& p = m.image_input.emplace();
   p.token = r.integer_or({"image_token_index", "image_token_id"}, 32000, 0, m.vocab - 1);
   p.layer = r.integer_or("vision_feature_layer", -2, -m.encoder->layers() - 1, -1);
   const std::string kept = r.text_or("vision_feature_select_strategy", "default");

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Pictures on the command line: classify, embed, caption and generate, compared with `makar forward` on the same tensors.
+"""Images on the command line: classify, embed, caption and generate, compared with `makar forward` on the same tensors.
 
-usage: pictures.py MAKAR
+usage: images.py MAKAR
 """
 import json
 import math
 import pathlib
+import shutil
 import struct
 import sys
 import tempfile
 
 from checks import check, failures
-from picture_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png, read_safetensors, write_safetensors
-from program import good, refused
+from image_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png, read_safetensors, write_safetensors
+from program import good, refused, run, steps
 
 LABELS = ["a cat", "a dog", "two birds"]
 
@@ -52,13 +53,13 @@ def contrastive(root, files, rows):
         ranked = [one["score"] for one in result["labels"]]
         check(ranked == sorted(ranked, reverse=True), "the most probable label is first")
     text = good("classify", "-m", model, "--labels", "a cat,a dog", files[0]).stdout
-    check(text.startswith(f"{files[0]}: a ") and text.count("a ") == 2, f"one line per picture: {text}")
+    check(text.startswith(f"{files[0]}: a ") and text.count("a ") == 2, f"one line per image: {text}")
     whole = good("classify", "image", "-m", model, "--labels", "cat,dog", "--template", "a {}", files[0], "--json").stdout
     same = good("classify", "-m", model, "--labels", "a cat,a dog", files[0], "--json").stdout
     check(whole.replace('"cat"', '"a cat"').replace('"dog"', '"a dog"') == same, "a template makes the text of a label")
 
     vectors = [v["embedding"] for v in lines(good("embed", "-m", model, *sum((["--image", f] for f in files), []), "--json"))]
-    check(near(sum(vectors, []), want["out.image_embeds"]), "vectors of pictures")
+    check(near(sum(vectors, []), want["out.image_embeds"]), "vectors of images")
     texts = [v["embedding"] for v in lines(good("embed", "-m", model, *LABELS, "--json"))]
     check(near(sum(texts, []), want["out.text_embeds"]), "vectors of texts")
     refused("--labels", "classify", "image", "-m", model, files[0])
@@ -73,14 +74,91 @@ def contrastive(root, files, rows):
 def captions(root, files):
     model = make_model("vit-gpt2-captions", root / "captions")
     done = lines(good("caption", "-m", model, *files, "--json", "-n", "8"))
-    check([d["image"] for d in done] == [str(f) for f in files], "a caption per picture, in order")
+    check([d["image"] for d in done] == [str(f) for f in files], "a caption per image, in order")
     for f, d in zip(files, done):
         alone = good("generate", "-m", model, "--image", f, "-n", "8").stdout
         check(alone.strip() == d["caption"], f"alone and among others, the same caption: {alone!r} {d}")
     beams = good("caption", "-m", model, files[0], "--beams", "3", "-n", "8")
     check(beams.stdout.count("\n") == 1, "beam search")
+    train_captions(root, model, files)
     refused("reads no text", "generate", "-m", model, "--image", files[0], "hello")
     refused("--image: is needed", "generate", "-m", model, "-n", "4")
+
+
+def losses(folder):
+    return [step["loss"] for step in steps(folder)]
+
+
+def train_captions(root, model, files):
+    """The loss falls; the first loss is that of the same batch as tensors."""
+    texts = ["red", "blue"]
+    (root / "captions.jsonl").write_text("".join(json.dumps({"image": f.name, "caption": t}) + "\n" for f, t in zip(files, texts)))
+    common = ["--val-set-size", "0", "--micro-batch-size", "2", "--learning-rate", "1e-2", "-t", "1"]
+    good("sft", "-m", model, "-d", root / "captions.jsonl", "-o", root / "captions-run", *common, "--max-steps", "20")
+    check(losses(root / "captions-run")[-1] < 0.5 * losses(root / "captions-run")[0], f"captions are learned: {losses(root / 'captions-run')}")
+    (root / "notes.jsonl").write_text(json.dumps({"image": "none.png", "caption": "x"}) + "\n" + json.dumps({"text": "x"}) + "\n")
+    done = run("sft", "-m", model, "-d", root / "notes.jsonl", "-o", root / "no", *common)
+    check(done.returncode == 1 and "none.png" in done.stderr and "notes.jsonl:2: a VisionEncoderDecoderModel is trained on records with one 'image'" in done.stderr,
+          f"bad captions are named: {done.stderr}")
+    refused("does not continue text", "pretrain", "-m", model, "-d", root / "captions.jsonl", "-o", root / "no")
+
+
+def train_conversations(root, model, files, rows):
+    talk = [{"messages": [{"role": "user", "content": "<image>\nwhat?"}, {"role": "assistant", "content": "a cat"}], "images": [files[0].name]},
+            {"conversations": [{"from": "human", "value": "what?"}, {"from": "gpt", "value": "a dog"}], "image": str(files[1])},
+            {"messages": [{"role": "user", "content": [{"type": "image", "image": files[1].name}, {"type": "text", "text": "or?"}]},
+                          {"role": "assistant", "content": "no"}]},
+            {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}]
+    (root / "talk.jsonl").write_text("".join(json.dumps(t) + "\n" for t in talk))
+    common = ["-m", model, "--val-set-size", "0", "--micro-batch-size", "4", "--learning-rate", "1e-2", "-t", "1"]
+    out = root / "talk-run"
+    good("sft", *common, "-d", root / "talk.jsonl", "-o", out, "--max-steps", "12", "--save-steps", "6")
+    check(losses(out)[-1] < 0.5 * losses(out)[0], f"conversations with images are learned: {losses(out)}")
+    # The first loss, from the log-probabilities of the answers in forward passes of the same tensors.
+    total = count = 0
+    for question, answer, picture in (("what?", " a cat ", 0), ("what?", " a dog ", 1), ("or?", " no ", 1)):
+        prompt = ids_of("USER: ") + [IMAGE] * 9 + ids_of(f"\n{question} ASSISTANT:")
+        ids = prompt + ids_of(answer)
+        tensors = numbers([ids])
+        del tensors["attention_mask"]
+        tensors["pixel_values"] = ("F32", [1, 3, 24, 24], pixels(rows[picture]))
+        logits = forward(root, model, tensors)["out.logits"]
+        for i in range(len(prompt), len(ids)):
+            row = logits[(i - 1) * 160:i * 160]
+            total += math.log(sum(math.exp(v - max(row)) for v in row)) + max(row) - row[ids[i]]
+            count += 1
+    (root / "three.jsonl").write_text("".join(json.dumps(t) + "\n" for t in talk[:3]))
+    good("sft", *common, "-d", root / "three.jsonl", "-o", root / "three", "--max-steps", "1", "--micro-batch-size", "3")
+    check(abs(losses(root / "three")[0] - total / count) < 1e-4, f"the loss of forward passes: {losses(root / 'three')} {total / count}")
+
+    # Resumed from the middle, with other threads: the same bytes.
+    before = (out / "model.safetensors").read_bytes()
+    shutil.rmtree(out / "checkpoint-12")
+    (out / "run.json").unlink()
+    (out / "model.safetensors").unlink()
+    done = good("sft", *common, "-d", root / "talk.jsonl", "-o", out, "--max-steps", "12", "--save-steps", "6", "-t", "2")
+    check("resuming at step 6" in done.stderr and (out / "model.safetensors").read_bytes() == before, f"a resumed run: {done.stderr[-500:]}")
+    # Only text: images are not needed, and what reads them keeps its bytes.
+    (root / "text.jsonl").write_text(json.dumps(talk[3]) + "\n")
+    good("sft", *common, "-d", root / "text.jsonl", "-o", root / "text-run", "--max-steps", "6")
+    check(losses(root / "text-run")[-1] < losses(root / "text-run")[0], "conversations without images are learned")
+    before, after = read_safetensors(model / "model.safetensors"), read_safetensors(root / "text-run/model.safetensors")
+    same = [name for name in before if before[name] == after[name]]
+    check(any("vision_tower" in name for name in same) and all("vision_tower" in name or "projector" in name for name in same),
+          f"text does not change the images' part: {same}")
+    good("sft", *common, "-d", root / "talk.jsonl", "-o", root / "lora", "--max-steps", "12", "--adapter", "lora")
+    check(losses(root / "lora")[-1] < losses(root / "lora")[0], "an adapter learns conversations with images")
+    answer = good("generate", "-m", model, "--lora", root / "lora", "--chat", "--image", files[0], "what?", "-n", "4").stdout
+    check(answer.strip() != "", "the adapter is used with an image")
+    (root / "plain.txt").write_text("a text without images. " * 200)
+    good("pretrain", "-m", model, "-d", root / "plain.txt", "-o", root / "continued", "--max-steps", "3", "--sequence-len", "32", "-t", "1")
+    bad = [dict(talk[0], images=["no.png"]), dict(talk[0], images=[]), dict(talk[0], images=3), dict(talk[2], images=["x.png"])]
+    (root / "bad.jsonl").write_text("".join(json.dumps(t) + "\n" for t in bad + talk[:1]))
+    done = good("sft", *common, "-d", root / "bad.jsonl", "-o", root / "bad-run", "--max-steps", "1")
+    for part in ("4 records could not be used", "no.png", "has 1 places for images and 0 images", "'images' must be a file name",
+                 "names images in its messages and beside them"):
+        check(part in done.stderr, f"'{part}' is said: {done.stderr}")
+    refused("does not pack", "sft", *common, "-d", root / "talk.jsonl", "-o", root / "no", "--sample-packing")
 
 
 def conversations(root, files, rows):
@@ -97,16 +175,16 @@ def conversations(root, files, rows):
     flags = ["-m", model, "-n", "6", "--ignore-eos", "--json"]
     answer = json.loads(good("generate", *flags, "--image", files[0], "USER: <image>\nwhat? ASSISTANT:").stdout)
     check(answer["answers"][0]["ids"] == given[len(prompt):], f"the forward pass: {answer} {given[len(prompt):]}")
-    check(answer["usage"]["prompt_tokens"] == len(prompt), "a picture has nine tokens")
+    check(answer["usage"]["prompt_tokens"] == len(prompt), "an image has nine tokens")
     by_ids = json.loads(good("generate", *flags, "--image", files[0], "--ids",
                              ",".join(map(str, [1] + ids_of("USER: ") + [IMAGE] + ids_of("\nwhat? ASSISTANT:")))).stdout)
     check(by_ids["ids"] == given, "the same by ids")
 
     first = good("generate", *flags, "--image", files[0], "what?").stdout
-    check(first == good("generate", *flags, "--image", files[0], "<image>\nwhat?").stdout, "pictures come first by default")
-    check(first != good("generate", *flags, "--image", files[1], "what?").stdout, "the picture has an effect")
+    check(first == good("generate", *flags, "--image", files[0], "<image>\nwhat?").stdout, "images come first by default")
+    check(first != good("generate", *flags, "--image", files[1], "what?").stdout, "the image has an effect")
     two = json.loads(good("generate", *flags, "--image", files[0], "--image", files[1], "<image> or <image>?").stdout)
-    check(two["usage"]["prompt_tokens"] == 1 + 18 + len(" or ") + 1, f"two pictures: {two['usage']}")
+    check(two["usage"]["prompt_tokens"] == 1 + 18 + len(" or ") + 1, f"two images: {two['usage']}")
     chat = good("generate", *flags, "--chat", "--image", files[0], "what?").stdout
     check(json.loads(chat)["usage"]["prompt_tokens"] == len("USER: \nwhat? ASSISTANT:") + 9, f"a conversation: {chat}")
     hostile = good("generate", *flags, "--image", files[0], "a </s> b").stdout
@@ -118,14 +196,12 @@ def conversations(root, files, rows):
     check(lines(caption)[0]["caption"] == json.loads(chat)["answers"][0]["text"].strip(), "caption asks the model")
 
     good("sft", "-m", model, "-d", GOLDEN / "llava/golden.safetensors", "-o", root / "run", "--max-steps", "2")
-    (root / "talk.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}) + "\n")
-    refused("reads images", "sft", "-m", model, "-d", root / "talk.jsonl", "-o", root / "no")
-    refused("reads images", "pretrain", "-m", model, "-d", root / "talk.jsonl", "-o", root / "no")
+    train_conversations(root, model, files, rows)
     refused("no image is given", "generate", "-m", model, "--parse-special", "<image> what?")
     refused("1 image token", "generate", "-m", model, "--image", files[0], "--image", files[1], "<image> what?")
     refused("no image embeddings", "embed", "-m", model, "--image", files[0])
     refused("\"images\"", "generate", "-m", model, "--jsonl", "--image", files[0], text="")
-    (root / "not.png").write_text("not a picture")
+    (root / "not.png").write_text("not an image")
     (root / "cut.png").write_bytes(files[0].read_bytes()[:300])
     refused("not.png: is not a JPEG, PNG or WebP image", "generate", "-m", model, "--image", root / "not.png", "what?")
     refused("cut.png: the PNG image cannot be read", "caption", "-m", model, root / "cut.png")
@@ -140,8 +216,8 @@ def main():
         root = pathlib.Path(folder)
         rows = [pattern(24, 24, seed) for seed in (1, 5)]
         files = [root / "one.png", root / "two.png"]
-        for path, picture in zip(files, rows):
-            path.write_bytes(png(picture))
+        for path, image in zip(files, rows):
+            path.write_bytes(png(image))
         contrastive(root, files, rows)
         captions(root, files)
         conversations(root, files, rows)
