@@ -3,7 +3,7 @@
 greedy. The time of the prompts (a second run with one token per answer) is subtracted. The answers must be equal.
 
 usage: ./dev bench speculation --model TARGET --draft DRAFT --requests FILE.jsonl [--draft-max N ...] [--threads N] [--max-tokens N]
-                               [--temperature X] [--repeats N] [--program FILE]
+                               [--temperature X] [--repeats N] [--device cpu|cuda] [--program FILE]
 """
 import argparse
 import json
@@ -23,6 +23,7 @@ def arguments():
     p.add_argument("--max-tokens", type=int, default=64)
     p.add_argument("--temperature", type=float, default=0)
     p.add_argument("--repeats", type=int, default=3)
+    p.add_argument("--device", default="cpu")
     p.add_argument("--program", default=str(pathlib.Path(__file__).resolve().parents[1] / "build/makar"))
     return p.parse_args()
 
@@ -33,7 +34,7 @@ def main():
     def once(tokens, *words):
         start = time.perf_counter()
         done = subprocess.run([a.program, "generate", "-m", a.model, "--jsonl", "-f", a.requests, "--parallel", "1", "-t", str(a.threads), "-n", str(tokens),
-                               "--temperature", str(a.temperature), "--seed", "1", *words], check=True, capture_output=True, text=True)
+                               "--temperature", str(a.temperature), "--seed", "1", "--device", a.device, *words], check=True, capture_output=True, text=True)
         return time.perf_counter() - start, [json.loads(line) for line in done.stdout.splitlines()]
 
     def measure(*words):
@@ -51,7 +52,7 @@ def main():
     for most in a.draft_max:
         rate, _, answers = measure("--model-draft", a.draft, "--draft-max", str(most))
         guessed, accepted = (sum(x["usage"][key] for x in answers) for key in ("guessed", "accepted"))
-        print(json.dumps({"bench": "speculation", "case": f"draft-max-{most}", "threads": a.threads, "ours": rate, "peer": "without a draft", "theirs": plain,
+        print(json.dumps({"bench": "speculation", "case": f"draft-max-{most}", "threads": a.threads, "device": a.device, "ours": rate, "peer": "without a draft", "theirs": plain,
                           "unit": "tokens/s", "ratio": rate / plain, "spread": spread, "accepted": accepted / max(1, guessed),
                           "identical": [x["answers"][0]["text"] for x in answers] == texts}), flush=True)
 
