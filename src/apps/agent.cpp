@@ -213,7 +213,7 @@ class Run {
     if (tool == tools_.end()) {
       std::vector<std::string> known;
       for (const Tool& one : tools_) known.push_back(one.name);
-      step.error = fmt::format("there is no tool {}{}; tools: {}", quote(step.tool),
+      step.error = fmt::format("unknown tool {}{}; expected one of: {}", quote(step.tool),
                                did_you_mean(step.tool, known), fmt::join(known, ", "));
       return count_call(step);
     }

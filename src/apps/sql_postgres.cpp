@@ -15,12 +15,6 @@ namespace {
 constexpr size_t kLongestQuery = 64 << 10;
 constexpr size_t kMaxColumns = 500;
 
-std::string quoted_name(const std::string& name) {
-  std::string out = "\"";
-  for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
 // A role that could read files, run programs or change roles on the server reaches beyond a transaction.
 Status check_role(const Postgres& connection) {
   MAKAR_TRY(const auto rows,
@@ -143,10 +137,10 @@ Result<std::vector<SqlTable>> SqlReader::postgres_tables(int64_t rows) const {
                         {row[0]}));
     for (const SqlRow& key : keys) definitions.push_back(sql_text(key[0]));
     table.definition =
-        fmt::format("CREATE TABLE {} ({})", quoted_name(table.name), fmt::join(definitions, ", "));
+        fmt::format("CREATE TABLE {} ({})", double_quoted(table.name), fmt::join(definitions, ", "));
     if (rows > 0) {
       auto sample =
-          run_postgres(fmt::format("SELECT * FROM {} LIMIT {}", quoted_name(table.name), rows), {rows});
+          run_postgres(fmt::format("SELECT * FROM {} LIMIT {}", double_quoted(table.name), rows), {rows});
       if (!sample.ok()) continue;  // a broken view
       table.sample = std::move(sample->rows);
     }

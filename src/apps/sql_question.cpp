@@ -4,6 +4,7 @@
 #include <set>
 
 #include "apps/prompt.h"
+#include "base/quote.h"
 #include "infer/context.h"
 #include "llm/constrain.h"
 
@@ -26,12 +27,7 @@ bool is_plain(const std::string& name, bool folds_case) {
 
 // A literal of GBNF; names that are not plain words are quoted for SQL.
 std::string literal(const std::string& name, bool folds_case) {
-  std::string text = name;
-  if (!is_plain(name, folds_case)) {
-    text = "\"";
-    for (const char c : name) text += c == '"' ? std::string("\"\"") : std::string(1, c);
-    text += "\"";
-  }
+  const std::string text = is_plain(name, folds_case) ? name : double_quoted(name);
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';

@@ -85,12 +85,6 @@ bool nothing_follows(sqlite3* connection, const char* tail, const char* end) {
   return true;
 }
 
-std::string identifier(const std::string& name) {
-  std::string out = "\"";
-  for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
 bool is_number(const std::string& text, double& value) {
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   return status == std::errc() && end == text.data() + text.size() && std::isfinite(value);
@@ -166,7 +160,8 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
         rows[0].begin(), rows[0].begin() + static_cast<std::ptrdiff_t>(i),
         [&](const std::string& other) { return sqlite3_stricmp(other.c_str(), rows[0][i].c_str()) == 0; });
     if (rows[0][i].empty() || repeated) rows[0][i] = fmt::format("column_{}", i + 1);
-    columns += fmt::format("{}{} {}", i ? ", " : "", identifier(rows[0][i]), numeric[i] ? "NUMERIC" : "TEXT");
+    columns +=
+        fmt::format("{}{} {}", i ? ", " : "", double_quoted(rows[0][i]), numeric[i] ? "NUMERIC" : "TEXT");
     marks += i ? ", ?" : "?";
   }
   sqlite3* raw = nullptr;
@@ -175,9 +170,9 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
   const auto failed = [&] {
     return error_at(path, "cannot be imported as a table: {}", sqlite3_errmsg(raw));
   };
-  const std::string create = fmt::format("CREATE TABLE {} ({}); BEGIN", identifier(table), columns);
+  const std::string create = fmt::format("CREATE TABLE {} ({}); BEGIN", double_quoted(table), columns);
   if (sqlite3_exec(raw, create.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return failed();
-  const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", identifier(table), marks);
+  const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", double_quoted(table), marks);
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(raw, insert.c_str(), -1, &statement, nullptr) != SQLITE_OK) return failed();
   const Prepared held(statement);
@@ -286,7 +281,7 @@ Result<std::vector<SqlTable>> SqlReader::tables(int64_t rows) const {
   for (const auto& row : names.rows) {
     SqlTable table{row[0], row[1], {}, {}, false};
     const auto sample =
-        execute(fmt::format("SELECT * FROM {} LIMIT {}", identifier(row[0]), std::max<int64_t>(rows, 1)),
+        execute(fmt::format("SELECT * FROM {} LIMIT {}", double_quoted(row[0]), std::max<int64_t>(rows, 1)),
                 {std::max<int64_t>(rows, 1)});
     if (!sample.ok()) continue;  // a broken view
     table.columns = sample->columns;

@@ -14,12 +14,14 @@ struct Tool {
   Json parameters;  // a JSON schema: an object with properties
   // `seconds`: the time that is left. An error becomes the observation; the model may try again.
   std::function<Result<std::string>(const Json& input, double seconds)> run;
-  // Its output was written by others: documents, pages, rows. After it the agent acts on untrusted text.
+  // The output may contain text of third parties (documents, pages, rows). After a call the agent treats its
+  // context as untrusted.
   bool untrusted = false;
-  // Its description has text of others, such as rows: the agent acts on untrusted text from the beginning.
+  // The description contains text of third parties, such as rows: the context is untrusted from the first
+  // step.
   bool untrusted_description = false;
-  // It reaches beyond reading what the user gave: network, programs, other servers. After untrusted text it
-  // runs only if a person agrees.
+  // The tool acts outside of the data that the user gave: network, programs, other servers. In an untrusted
+  // context a call needs a person's approval.
   bool effect = false;
 };
 

@@ -44,7 +44,7 @@ Result<AugmentStep> parse_step(const std::string& text) {
   std::vector<std::string> known;
   for (const AugmentKind& k : augment_kinds()) known.emplace_back(k.name);
   if (!find_kind(step.kind))
-    return error_at("--augment", "there is no kind '{}'{}; there are: {}", step.kind,
+    return error_at("--augment", "unknown kind '{}'{}; expected one of: {}", step.kind,
                     did_you_mean(step.kind, known), fmt::join(known, ", "));
   if (colon == std::string::npos) return step;
   const std::string number = text.substr(colon + 1);

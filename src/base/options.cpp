@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/nearest.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -84,6 +85,10 @@ Options::Option* Options::find(std::string_view name) {
 
 Status Options::assign(Option& option, const std::string& text, const std::string& name) {
   option.seen = true;
+  const auto& choices = option.choices;
+  if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end())
+    return error_at(name, "unknown value {}{}; expected one of: {}", quote(text), did_you_mean(text, choices),
+                    fmt::join(choices, ", "));
   if (auto** v = std::get_if<bool*>(&option.target)) {
     if (text == "1" || text == "true" || text == "on" || text == "yes") return **v = true, Done{};
     if (text == "0" || text == "false" || text == "off" || text == "no") return **v = false, Done{};

@@ -25,7 +25,8 @@ class Options {
     bool required = false;
     bool seen = false;  // set on the command line or in the environment
     std::string default_text;
-    std::string group;  // the heading in --help
+    std::string group;                 // the heading in --help
+    std::vector<std::string> choices;  // the accepted values; empty: any
     std::string place;  // placeholder in the usage line if the option is accepted by position too; else empty
 
     // The first long name: shown first in --help, names the environment variable.

@@ -23,4 +23,13 @@ std::string quote(std::string_view text, size_t limit) {
   return out + (cut ? "...'" : "'");
 }
 
+std::string double_quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += c;
+    out += c;
+  }
+  return out + "\"";
+}
+
 }  // namespace makar

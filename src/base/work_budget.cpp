@@ -18,7 +18,8 @@ bool WorkBudget::check() {
     passed_on_ = spent_;
     if (!parent_->check() && stop_ == Stop::kNone) stop_ = parent_->stop_;
   }
-  // Once stopped, every spend() calls check() again. Before that, the next check is no later than the limit.
+  // After a stop, every spend() calls check(). Otherwise the next check comes after kCheckEvery units or at
+  // the limit, whichever is first.
   next_check_ = stop_ != Stop::kNone ? 0 : spent_ + std::min(kCheckEvery, units_ - spent_) + 1;
   return stop_ == Stop::kNone;
 }

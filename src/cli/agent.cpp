@@ -210,7 +210,7 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   Options options("agent",
                   "Answer a question in steps: the model calls tools and reads their results until it has "
                   "the answer. Every step is printed. Exit code 1 if a limit ended the run.",
-                  "makar agent -m MODEL --index books.db \"How old was the author when the book appeared?\"");
+                  "makar agent -m MODEL --index books.db \"How old was the author then?\"");
   options.positional("QUESTION", &c.words, "the question").required = false;
   c.tools.declare(options);
   options.group("Agent");
@@ -222,13 +222,13 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   options.add("--max-seconds", &c.agent.limits.seconds, "time limit of the run in seconds", "S");
   options.add("--total-tokens", &c.agent.limits.tokens, "maximum number of tokens generated in all steps",
               "N");
-  options.add("--max-repeats", &c.agent.limits.repeats, "maximum number of runs of the same call", "N");
+  options.add("--max-repeats", &c.agent.limits.repeats, "maximum number of identical calls", "N");
   options.add("--max-observation", &c.observation, "maximum bytes of a tool result in the prompt", "N");
   options.add("--max-tasks", &c.agent.limits.tasks, "maximum number of tasks in a plan", "N");
   options.add("--approve", &c.agent.approve, "ask a person before each call of this tool; may be repeated",
               "TOOL");
   options.add("--no-person", &c.no_person,
-              "do not ask a person; where one is needed, the run ends as a handover");
+              "never ask a person: where an approval or an answer is needed, the run ends as a handover");
   options.add("--replies", &c.replies,
               "take the replies from a file, one JSON value per line, instead of a model", "FILE");
   options.add("--serve-mcp", &c.serve_mcp, "offer the tools as an MCP server on standard input and output");
@@ -241,11 +241,10 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   c.model.declare_chat(options);
   options.group("Output");
   options.add("--json", &c.json, "print the trace as one JSON object");
-  options.add(
-      "--trace", &c.trace,
-      "write the trace to a file in this folder, where the page of makar serve --agents FOLDER shows it and "
-      "a person answers",
-      "FOLDER");
+  options.add("--trace", &c.trace,
+              "write the trace to a file in this folder; makar serve --agents FOLDER shows it and asks for "
+              "approvals",
+              "FOLDER");
   c.flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;

@@ -296,11 +296,12 @@ Status check_drafts(const AskCommand& c, const Options& options) {
 
 int run_ask(const std::vector<std::string>& arguments) {
   AskCommand c;
-  Options options("ask",
-                  "Answer a question from an index made by makar index, with citations. Says so if the "
-                  "index has nothing "
-                  "relevant.",
-                  "makar ask books.db -m MODEL \"Who is Mr. Knightley?\"");
+  Options options(
+      "ask",
+      "Answer a question from an index made by makar index, with citations. Prints a message if the "
+      "index has nothing "
+      "relevant.",
+      "makar ask books.db -m MODEL \"Who is Mr. Knightley?\"");
   declare_index(options, c.index, c.collection);
   options.positional("QUESTION", &c.words, "the question").required = false;
   c.model.declare(options);
@@ -320,12 +321,14 @@ int run_ask(const std::vector<std::string>& arguments) {
   options.group("Drafts");
   options.add(
       "--drafts", &c.drafts,
-      "write this many answers and give the best: drop toxic ones, then prefer what the sources support "
-      "and what answers the question; needs --temp above 0",
+      "generate this many answers and print the best: toxic ones are dropped, the others ranked by support "
+      "in the sources and relevance to the question; needs --temp above 0",
       "N");
   options.add("--classifier", &c.classifier,
-              "measures the toxicity of drafts: a file of `makar classify train --method logistic`", "FILE");
-  options.add("--benign", &c.benign, "label of harmless texts of the classifier, if its name does not say so",
+              "toxicity classifier for the drafts, a file of `makar classify train --method logistic`",
+              "FILE");
+  options.add("--benign", &c.benign,
+              "the classifier's label for harmless texts, if it is not a common name such as `safe`",
               "LABEL");
   options.add("--threshold", &c.threshold, "a draft is toxic from this probability on", "P");
   options.group("Evaluation");

@@ -1,11 +1,11 @@
-// makar caption: a sentence about each picture, by a captioning model or a model that answers questions about
-// pictures.
+// makar caption: a sentence about each image, by a captioning model or a model that answers questions about
+// images.
 #include <fmt/format.h>
 
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
-#include "llm/pictures.h"
+#include "llm/image_inputs.h"
 
 namespace makar {
 namespace {
@@ -13,15 +13,15 @@ namespace {
 Result<std::unique_ptr<TextGeneration>> begin_caption(Engine& engine, const LanguageModel& language,
                                                       const std::string& path, const std::string& prompt,
                                                       TextGenerationOptions o) {
-  MAKAR_TRY(o.pictures, read_pictures(language, {path}));
+  MAKAR_TRY(o.images, read_image_inputs(language, {path}));
   std::vector<int64_t> ids;
-  if (language.places_pictures()) {
+  if (language.places_images()) {
     ChatInput input;
-    input.messages = Json::array({picture_message(1, prompt)});
+    input.messages = Json::array({image_message(1, prompt)});
     input.add_generation_prompt = true;
-    MAKAR_TRY(ids, encode_chat_with_pictures(language, input, *o.pictures));
+    MAKAR_TRY(ids, encode_chat_with_images(language, input, *o.images));
   } else {
-    MAKAR_TRY(ids, encode_with_pictures(language, language.spec().pictures ? prompt : "", *o.pictures));
+    MAKAR_TRY(ids, encode_with_images(language, language.spec().image_input ? prompt : "", *o.images));
   }
   return TextGeneration::begin(engine, language, std::move(ids), o);
 }
@@ -38,7 +38,7 @@ int run_caption(const std::vector<std::string>& arguments) {
   GenerationFlags flags;
   flags.generation.max_new_tokens = 64;
   std::vector<std::string> images;
-  std::string prompt = "Describe this picture in one sentence.";
+  std::string prompt = "Describe this image in one sentence.";
   bool json = false;
   Options options("caption", "Describe images: one line per image.", "makar caption -m MODEL photo.jpg");
   model.declare(options);
@@ -57,11 +57,11 @@ int run_caption(const std::vector<std::string>& arguments) {
   if (!opened.ok()) return report(opened.error());
   Device& device = *opened->device;
   const LanguageModel* language = &opened->language;
-  if (!language->spec().reads_pictures() || language->spec().head.kind != HeadKind::kCausalLm)
+  if (!language->spec().reads_images() || language->spec().head.kind != HeadKind::kCausalLm)
     return report(error_of(Error::Kind::kUnsupported, model.model,
                            "a {} does not describe images; captioning models and LLaVA do",
                            language->spec().architecture));
-  if (!language->spec().pictures && options.given("--prompt"))
+  if (!language->spec().image_input && options.given("--prompt"))
     warn("--prompt has no effect: this model takes no text besides the image");
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));

@@ -16,8 +16,7 @@ int run_card(const std::vector<std::string>& arguments) {
   std::vector<std::string> results;
   Options options("card",
                   "Write a model card: the model's files, how it was trained, scores of capabilities and "
-                  "risks, and twelve points of "
-                  "regulation with 0 to 4 each.",
+                  "risks, and a rubric of twelve criteria of regulation, 0 to 4 points each.",
                   "makar card -m MODEL --results results/ --ratings ratings.csv -o CARD.md");
   declare_model(options, model, "MODEL");
   options.add("--name", &name, "the name on the card; that of the folder if not set", "NAME");

@@ -225,8 +225,8 @@ int run_train(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int run_classify_lines(const std::vector<std::string>& arguments);     // classify_run.cpp
-int run_classify_pictures(const std::vector<std::string>& arguments);  // classify_pictures.cpp
+int run_classify_lines(const std::vector<std::string>& arguments);   // classify_run.cpp
+int run_classify_images(const std::vector<std::string>& arguments);  // classify_images.cpp
 
 static int run_either(const std::vector<std::string>& arguments) {
   return lexical_model(arguments).empty() ? run_classify_lines(arguments)
@@ -237,7 +237,7 @@ int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
       {"train", "train a classifier on labelled data", run_train},
       {"run", "classify texts", run_either},
-      {"image", "classify pictures by --labels (CLIP) or the model's labels", run_classify_pictures},
+      {"image", "classify images by --labels (CLIP) or the model's labels", run_classify_images},
       {"compare", "compare the methods that need no pretrained model", run_classify_compare},
       {"senses", "find the senses of words by labelled examples", run_classify_senses},
   };
@@ -247,7 +247,7 @@ int run_classify(const std::vector<std::string>& arguments) {
   };
   if (!arguments.empty() && arguments[0].starts_with("-") &&
       std::any_of(arguments.begin(), arguments.end(), labels))
-    return run_classify_pictures(arguments);
+    return run_classify_images(arguments);
   return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
                         "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,
                         arguments);

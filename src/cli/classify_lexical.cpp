@@ -276,7 +276,8 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
       "--perspective", &perspective,
       "print scores of toxicity in the form of the Perspective API: a label that is not harmless is toxic");
   options.add("--benign", &benign,
-              "label for harmless texts, if its name is not a usual one; with --perspective", "LABEL");
+              "label for harmless texts, if it is not a common name such as `safe`; with --perspective",
+              "LABEL");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const bool folder = is_folder(path);
   std::optional<TextCnn> cnn;

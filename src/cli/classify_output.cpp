@@ -24,10 +24,7 @@ namespace {
 constexpr size_t kTogether = 64;
 
 std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+  return text.find_first_of(",\"\r\n") == std::string::npos ? text : double_quoted(text);
 }
 
 std::string csv_row(const std::vector<std::string>& cells) {
@@ -106,7 +103,7 @@ Json answer_json(const ClassLabels& labels, const ClassAnswer& answer, const std
   return out;
 }
 
-// The name of a true label; a number that is no name is the position of one, as in GLUE.
+// The name of the reference label. A number that is not itself a label is an index (GLUE).
 std::string true_label(const Json& value, const ClassLabels& labels) {
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (std::find(labels.names.begin(), labels.names.end(), text) != labels.names.end()) return text;

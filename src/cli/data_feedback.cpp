@@ -36,7 +36,7 @@ class Reviser {
         !language.has_tokenizer())
       return error_of(Error::Kind::kUnsupported, c.model,
                       "a {} writes no revisions; use a causal language model", language.spec().architecture);
-    FineTuned options;
+    FineTuneOptions options;
     options.common.quiet = true;
     MAKAR_TRY(ChatTemplate chat, find_template(options, language));
     const int64_t context = language.spec().max_positions > 0 ? language.spec().max_positions : 1 << 20;

@@ -1,4 +1,4 @@
-// Pieces of the stages of `makar demo`.
+// Functions of the stages of `makar demo`.
 #pragma once
 #include "cli/demo_run.h"
 
@@ -9,7 +9,7 @@ constexpr const char* kDemoKinds = "job,likes,colour,age";
 // The first JSON object of a JSONL file.
 Result<Json> first_record(const std::string& path);
 
-// What log.jsonl of a training run holds.
+// Figures from log.jsonl of a training run.
 struct RunFigures {
   std::vector<double> losses, rewards;
   double validation_loss = 0;

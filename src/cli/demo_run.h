@@ -78,7 +78,7 @@ struct DemoStage {
 };
 const std::vector<DemoStage>& demo_stages();
 
-// The values as a picture of `width` columns and `height` rows with an axis, for a terminal.
+// The values as a plot of `width` columns and `height` rows with an axis, for a terminal.
 std::string text_curve(const std::vector<double>& values, size_t width, size_t height);
 
 }  // namespace makar

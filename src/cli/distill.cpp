@@ -38,7 +38,7 @@ void declare(Options& o, Distill& s) {
   o.add("--temperature", &s.temperature,
         "temperature of both distributions; the loss is multiplied by its square", "X");
   o.add("--alpha", &s.alpha,
-        "weight of the loss on the teacher's predictions; that on the data has 1 - alpha", "X");
+        "weight of the loss on the teacher's predictions; the loss on the data has weight 1 - alpha", "X");
   o.add("--beta", &s.beta, "jensen_shannon: share of the teacher in the mixture", "X");
   o.add("--hidden-weight", &s.hidden_weight, "weight of the difference of hidden states", "X");
   o.add("--hidden-loss", &s.hidden_loss, "mse (TinyBERT) or cosine (DistilBERT)", "NAME");

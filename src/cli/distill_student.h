@@ -8,7 +8,7 @@
 
 namespace makar {
 
-struct Distill : FineTuned {  // base_model: the student; "" if it is new
+struct Distill : FineTuneOptions {  // base_model: the student; "" if it is new
   std::string teacher, student_config, layer_map, system;
   std::string loss_type = "forward", hidden_loss = "mse", attention_loss = "mse", answers = "data";
   int64_t student_layers = 0;

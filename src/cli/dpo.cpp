@@ -17,7 +17,7 @@ namespace {
 // A small rate: the rewards of all answers change with every step. Ten times that for adapters.
 constexpr double kDpoRate = 1e-6, kDpoAdapterRate = 1e-5;
 
-struct Dpo : FineTuned {
+struct Dpo : FineTuneOptions {
   std::string ref_model, loss_type = "sigmoid";
   double beta = 0.1, gamma = 0.5, good_weight = 1, bad_weight = 1;
   bool single() const { return loss_type == "kto"; }
@@ -160,7 +160,7 @@ int train(Dpo& s, const std::string& command) {
                            "a {} is not a causal language model; makar dpo trains only those",
                            spec.architecture));
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
-  const auto adapter = put_adapter(s, loaded, device);
+  const auto adapter = open_adapter(s, loaded, device);
   if (!adapter.ok()) return report(adapter.error());
   say_trained_parameters(s.common, *loaded.model);
   Json identity = {{"base_model", s.base_model},

@@ -11,7 +11,7 @@
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
-#include "llm/pictures.h"
+#include "llm/image_inputs.h"
 
 namespace makar {
 namespace {
@@ -29,12 +29,12 @@ std::string vector_line(const float* row, int64_t width, bool json) {
   return out + (json ? "]}\n" : "\n");
 }
 
-// One vector per picture.
-Status print_pictures(const LanguageModel& language, Device& device, const std::vector<std::string>& paths,
-                      bool json) {
+// One vector per image.
+Status print_image_vectors(const LanguageModel& language, Device& device,
+                           const std::vector<std::string>& paths, bool json) {
   for (const std::string& path : paths) {
-    MAKAR_TRY(const auto pictures, read_pictures(language, {path}));
-    MAKAR_TRY(const Tensor vectors, picture_vectors(language, device, *pictures));
+    MAKAR_TRY(const auto images, read_image_inputs(language, {path}));
+    MAKAR_TRY(const Tensor vectors, image_vectors(language, device, *images));
     if (!print_out(vector_line(vectors.f32(), vectors.dim(1), json))) break;
   }
   return Done{};
@@ -44,7 +44,7 @@ Status print_pictures(const LanguageModel& language, Device& device, const std::
 
 int run_embed(const std::vector<std::string>& arguments) {
   ModelOptions model;
-  std::vector<std::string> texts, files, pictures;
+  std::vector<std::string> texts, files, images;
   std::string pooling, price_file;
   bool raw = false, json = false;
   Options options("embed", "Embed texts or images: one vector per line, for search and comparison.",
@@ -55,7 +55,7 @@ int run_embed(const std::vector<std::string>& arguments) {
   options.positional("TEXT", &texts, "one or more texts; lines of standard input if there is none").required =
       false;
   options.add("-f --file", &files, "read one text per line from a file", "FILE");
-  options.add("--image", &pictures,
+  options.add("--image", &images,
               "embed an image (CLIP, ViT) instead of texts; may be repeated. CLIP's vectors of images "
               "and texts can be compared",
               "FILE");
@@ -79,10 +79,10 @@ int run_embed(const std::vector<std::string>& arguments) {
   if (!opened.ok()) return report(opened.error());
   Device& device = *opened->device;
   const LanguageModel* language = &opened->language;
-  if (!pictures.empty()) {
+  if (!images.empty()) {
     if (!texts.empty() || !files.empty())
       return report(error_at("--image", "give images or texts, not both")), 2;
-    const Status done = print_pictures(*language, device, pictures, json);
+    const Status done = print_image_vectors(*language, device, images, json);
     return done.ok() ? 0 : report(done.error());
   }
   if (!language->has_tokenizer())

@@ -8,7 +8,7 @@ namespace makar {
 
 int run_eval_compare(const std::vector<std::string>& arguments) {
   std::vector<std::string> paths;
-  std::string picture;
+  std::string plot;
   bool json = false;
   ResampleOptions resample;
   int64_t seed = 12345;
@@ -18,7 +18,7 @@ int run_eval_compare(const std::vector<std::string>& arguments) {
                   "the same documents (--log-samples) the tests are paired.",
                   "makar eval compare base/ tuned/ --svg scores.svg");
   options.positional("RESULTS", &paths, "folders with results.json, or results files; two or more");
-  options.add("--svg", &picture, "write a chart of the scores with their intervals", "FILE");
+  options.add("--svg", &plot, "write a chart of the scores with their intervals", "FILE");
   options.add("--resamples", &resample.resamples, "resamples of the paired bootstrap", "N");
   options.add("--seed", &seed, "seed for the bootstrap", "S");
   options.add("--json", &json, "print the comparison as JSON");
@@ -36,8 +36,8 @@ int run_eval_compare(const std::vector<std::string>& arguments) {
   }
   const auto scores = compare_models(models, resample);
   if (!scores.ok()) return report(scores.error());
-  if (!picture.empty())
-    if (const Status written = write_file(picture, comparison_svg(models, *scores)); !written.ok())
+  if (!plot.empty())
+    if (const Status written = write_file(plot, comparison_svg(models, *scores)); !written.ok())
       return report(written.error());
   return print_out(json ? comparison_json(models, *scores).dump() + "\n" : comparison_table(models, *scores))
              ? 0

@@ -12,13 +12,13 @@ namespace makar {
 namespace {
 
 struct MatrixCommand : EvalRunFlags {
-  std::string classifier, picture;
+  std::string classifier, plot;
   std::vector<std::string> benign, files;
 };
 
 int show(const MatrixCommand& c, const std::vector<Json>& matrices) {
-  if (!c.picture.empty())
-    if (const Status written = write_file(c.picture, matrix_svg(matrices)); !written.ok())
+  if (!c.plot.empty())
+    if (const Status written = write_file(c.plot, matrix_svg(matrices)); !written.ok())
       return report(written.error());
   if (!c.json) return print_out(matrix_table(matrices)) ? 0 : 1;
   Json out = matrices.size() == 1 ? matrices[0]
@@ -59,7 +59,7 @@ int compare_matrices(MatrixCommand& c, const std::vector<std::string>& arguments
                   "makar eval matrix --compare base --compare tuned --svg both.svg");
   options.add("--compare", &c.files, "a folder with matrix.json, or a file; repeat for several models",
               "PATH");
-  options.add("--svg", &c.picture, "write the matrices as a chart", "FILE");
+  options.add("--svg", &c.plot, "write the matrices as a chart", "FILE");
   options.add("--json", &c.json, "print the matrices as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   std::vector<Json> matrices;
@@ -87,14 +87,15 @@ int run_eval_matrix(const std::vector<std::string>& arguments) {
   options.add("--classifier", &c.classifier,
               "toxicity classifier, a file of `makar classify train --method logistic`", "FILE");
   options.add("--benign", &c.benign,
-              "the classifier's label for harmless texts, if its name is not a usual one", "LABEL");
+              "the classifier's label for harmless texts, if it is not a common name such as `safe`",
+              "LABEL");
   options.add("--compare", &c.files, "show these matrices of other runs instead of running tasks", "PATH");
   c.flags.declare_url(options);
   options.group("Output");
   options.add("--output --output-path --output_path", &c.output,
               "write matrix.json to this folder; a run that was stopped resumes from the cache in it",
               "PATH");
-  options.add("--svg", &c.picture, "write the matrix as a chart", "FILE");
+  options.add("--svg", &c.plot, "write the matrix as a chart", "FILE");
   options.add("--json", &c.json, "print the matrix as JSON");
   c.flags.engine.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;

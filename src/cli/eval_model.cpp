@@ -12,10 +12,11 @@ bool is_url(const std::string& model) {
   return model.starts_with("http://") || model.starts_with("https://");
 }
 
-// What changes the results besides the questions.
-Result<Json> identity_of(const EvalModelFlags& f, const std::string& path) {
+}  // namespace
+
+Result<Json> model_identity(const EvalModelFlags& f) {
   Json out = {{"model", f.model.model}};
-  MAKAR_TRY(out["fingerprint"], model_fingerprint(path));
+  MAKAR_TRY(out["fingerprint"], model_fingerprint(resolve_model(f.model.model)));
   for (const std::string& adapter : f.model.adapters) {
     const std::string folder = is_there(adapter) ? adapter : adapter.substr(0, adapter.rfind(':'));
     MAKAR_TRY(const std::string sum, model_fingerprint(folder));
@@ -26,8 +27,6 @@ Result<Json> identity_of(const EvalModelFlags& f, const std::string& path) {
   out["context"] = f.engine.context.size;
   return out;
 }
-
-}  // namespace
 
 void EvalModelFlags::declare_url(Options& options) {
   options.group("Remote model (-m http://HOST:PORT)");
@@ -43,23 +42,20 @@ Status EvalModelFlags::check() const {
 }
 
 int with_engine(EvalModelFlags& f, const std::function<int(Engine&, const LanguageModel&)>& use) {
-  const auto compute = f.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto budget = f.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(f.model, device, *budget);
-  if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || !language->has_tokenizer())
+  if (const auto budget = f.engine.budget(); !budget.ok()) return report(budget.error()), 2;
+  const auto opened = open_on_device(f.model, f.engine);
+  if (!opened.ok()) return report(opened.error());
+  const LanguageModel& language = opened->language;
+  if (!language.spec().decoder || !language.has_tokenizer())
     return report(error_of(Error::Kind::kUnsupported, f.model.model,
                            "evaluation needs a causal or sequence-to-sequence model with a tokenizer"));
-  auto engine_options = f.engine.resolve(language->model());
+  auto engine_options = f.engine.resolve(language.model());
   if (engine_options.ok() && f.no_prefix_cache) engine_options->share_prefixes = false;
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
     return report(error_at("--context-policy", "scoring drops no tokens; expected error or sinks")), 2;
-  Engine engine(language->model(), device, *engine_options);
-  return use(engine, *language);
+  Engine engine(language.model(), *opened->device, *engine_options);
+  return use(engine, language);
 }
 
 int with_eval_model(EvalModelFlags& f, const std::function<int(EvalModel&)>& use) {
@@ -69,7 +65,7 @@ int with_eval_model(EvalModelFlags& f, const std::function<int(EvalModel&)>& use
     return use(model);
   }
   return with_engine(f, [&](Engine& engine, const LanguageModel& language) {
-    const auto identity = identity_of(f, resolve_model(f.model.model));
+    const auto identity = model_identity(f);
     if (!identity.ok()) return report(identity.error());
     EngineModel model(engine, language, *identity);
     return use(model);

@@ -58,7 +58,8 @@ int run_eval_safety(const std::vector<std::string>& arguments) {
   options.add("--classifier", &c.classifier,
               "toxicity classifier, a file of `makar classify train --method logistic`", "FILE");
   options.add("--benign", &c.benign,
-              "the classifier's label for harmless texts, if its name is not a usual one", "LABEL");
+              "the classifier's label for harmless texts, if it is not a common name such as `safe`",
+              "LABEL");
   options.add("--threshold", &c.safety.control.threshold, "probability from which a text counts as toxic",
               "P");
   options.add("--control", &c.controls,

@@ -79,8 +79,8 @@ Result<EvalTask> find_task(const EvalRunFlags& c, const std::string& name) {
   if (const auto at = known.find(name); at != known.end()) return read_task(at->second);
   std::vector<std::string> names;
   for (const auto& [one, file] : known) names.push_back(one);
-  return error_of(Error::Kind::kNotFound, "--tasks", "there is no task '{}'{}; makar eval ls lists them",
-                  name, did_you_mean(name, names));
+  return error_of(Error::Kind::kNotFound, "--tasks", "unknown task '{}'{}; makar eval ls lists them", name,
+                  did_you_mean(name, names));
 }
 
 Result<std::vector<EvalTask>> find_tasks(const EvalRunFlags& c) {

@@ -14,7 +14,7 @@ namespace makar {
 namespace {
 
 // Rejects adapter options when no adapter is trained: the user expects one.
-Status check_adapter_options(const FineTuned& s, const Options& options) {
+Status check_adapter_options(const FineTuneOptions& s, const Options& options) {
   if (s.has_adapter()) return Done{};
   std::vector<std::string> given;
   for (const char* name : {"--quantize-base", "--lora-r", "--lora-alpha", "--lora-dropout",
@@ -38,7 +38,7 @@ double mebibytes(const Model& model) {
 }
 
 // Rejects options that contradict the adapter being continued.
-Status check_continued(const FineTuned& s, const AdapterConfig& config) {
+Status check_continued(const FineTuneOptions& s, const AdapterConfig& config) {
   const auto differs = [&](const char* option, const char* key, bool equal, const auto& found) -> Status {
     if (equal || std::find(s.given.begin(), s.given.end(), option) == s.given.end()) return Done{};
     return error_at(key,
@@ -54,14 +54,14 @@ Status check_continued(const FineTuned& s, const AdapterConfig& config) {
 
 }  // namespace
 
-void declare_base(Options& o, FineTuned& s) {
+void declare_base(Options& o, FineTuneOptions& s) {
   o.group("Model");
   o.add("-m --base-model --model", &s.base_model, "the model to fine-tune: a folder, or a GGUF file", "DIR")
       .required = true;
   o.add("--chat-template", &s.chat_template, "chat template file to use instead of the model's own", "FILE");
 }
 
-void declare_adapter(Options& o, FineTuned& s) {
+void declare_adapter(Options& o, FineTuneOptions& s) {
   o.group("Adapter");
   o.add("--adapter", &s.adapter, "train an adapter on the frozen model: lora, or qlora on a quantized one",
         "KIND");
@@ -81,7 +81,7 @@ void declare_adapter(Options& o, FineTuned& s) {
   o.add("--use-dora --peft-use-dora", &s.dora, "weight-decomposed adapter (DoRA)");
 }
 
-Status check_fine_tuned(FineTuned& s, const Options& options, double adapter_rate) {
+Status check_fine_tuned(FineTuneOptions& s, const Options& options, double adapter_rate) {
   if (!s.adapter.empty() && s.adapter != "lora" && s.adapter != "qlora")
     return error_at(
         "adapter", "expected lora or qlora, got '{}'{}", s.adapter,
@@ -98,7 +98,7 @@ Status check_fine_tuned(FineTuned& s, const Options& options, double adapter_rat
   return Done{};
 }
 
-Result<LanguageModel> load_base(FineTuned& s, Device& device, ThreadPool& pool) {
+Result<LanguageModel> load_base(FineTuneOptions& s, Device& device, ThreadPool& pool) {
   LanguageModelOptions options;
   options.weights = s.has_adapter() ? WeightUse::kMapped : WeightUse::kTrained;
   MAKAR_TRY(LanguageModel language, LanguageModel::open(s.base_model, device, options));
@@ -115,8 +115,8 @@ Result<LanguageModel> load_base(FineTuned& s, Device& device, ThreadPool& pool) 
   return language;
 }
 
-Result<std::optional<AdapterConfig>> put_adapter(const FineTuned& s, const LoadedModel& loaded,
-                                                 Device& device) {
+Result<std::optional<AdapterConfig>> open_adapter(const FineTuneOptions& s, const LoadedModel& loaded,
+                                                  Device& device) {
   if (!s.lora_model_dir.empty()) {
     MAKAR_TRY(AdapterConfig config, load_adapter(loaded, s.lora_model_dir, device));
     MAKAR_CHECK_OK(check_continued(s, config));
@@ -133,7 +133,7 @@ Result<std::optional<AdapterConfig>> put_adapter(const FineTuned& s, const Loade
   return std::optional<AdapterConfig>(std::move(config));
 }
 
-Result<ChatTemplate> find_template(FineTuned& s, const LanguageModel& language) {
+Result<ChatTemplate> find_template(FineTuneOptions& s, const LanguageModel& language) {
   if (!s.chat_template.empty()) {
     MAKAR_TRY(s.used_template, read_file(s.chat_template, size_t{1} << 20));
     return ChatTemplate::parse(s.used_template, s.chat_template);

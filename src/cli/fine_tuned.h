@@ -7,7 +7,7 @@
 
 namespace makar {
 
-struct FineTuned {
+struct FineTuneOptions {
   TrainCommon common;
   std::string base_model, adapter, quantize_base, lora_model_dir, chat_template;
   std::vector<std::string> targets, modules_to_save;
@@ -21,19 +21,19 @@ struct FineTuned {
 };
 
 // The base model and its chat template; the options of the adapter.
-void declare_base(Options& options, FineTuned& s);
-void declare_adapter(Options& options, FineTuned& s);
+void declare_base(Options& options, FineTuneOptions& s);
+void declare_adapter(Options& options, FineTuneOptions& s);
 // Checks the options of both, records which were given, and sets the default learning rate of adapters.
-Status check_fine_tuned(FineTuned& s, const Options& options, double adapter_rate);
+Status check_fine_tuned(FineTuneOptions& s, const Options& options, double adapter_rate);
 
 // Loads the model to train. A frozen base is mapped in its files' types, or quantized.
-Result<LanguageModel> load_base(FineTuned& s, Device& device, ThreadPool& pool);
+Result<LanguageModel> load_base(FineTuneOptions& s, Device& device, ThreadPool& pool);
 // Creates a new adapter or loads the one to continue; nullopt: full fine-tuning.
-Result<std::optional<AdapterConfig>> put_adapter(const FineTuned& s, const LoadedModel& loaded,
-                                                 Device& device);
+Result<std::optional<AdapterConfig>> open_adapter(const FineTuneOptions& s, const LoadedModel& loaded,
+                                                  Device& device);
 // The chat template to train with. If it is not the base's own, it is kept in used_template and saved with
 // the model.
-Result<ChatTemplate> find_template(FineTuned& s, const LanguageModel& language);
+Result<ChatTemplate> find_template(FineTuneOptions& s, const LanguageModel& language);
 // For a GGUF base: its control tokens and chat template.
 Json tokenizer_config(const std::string& base_model, const Tokenizer& tokenizer);
 

@@ -13,7 +13,7 @@
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "eval/watermark.h"
-#include "llm/pictures.h"
+#include "llm/image_inputs.h"
 
 namespace makar {
 namespace {
@@ -23,6 +23,7 @@ struct GenerateCommand {
   GenerationFlags flags;
   std::vector<std::string> words, files, images;
   std::string ids, prompt;
+  int64_t parallel = 32;  // requests of --jsonl in a batch
   bool json = false, jsonl = false, chat = false, parse_special = false;
   bool tokens_given = false;  // --max-tokens is not the default
   WatermarkOptions watermark;
@@ -60,17 +61,17 @@ Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const 
   return language.encode_chat(input);
 }
 
-// The same with pictures, which become part of the options.
-Result<std::vector<int64_t>> encode_pictures(const LanguageModel& language, const std::string& text,
-                                             const std::vector<std::string>& paths, const GenerateCommand& c,
-                                             TextGenerationOptions& o) {
+// The same with images, which become part of the options.
+Result<std::vector<int64_t>> encode_images(const LanguageModel& language, const std::string& text,
+                                           const std::vector<std::string>& paths, const GenerateCommand& c,
+                                           TextGenerationOptions& o) {
   if (paths.empty()) return encode_prompt(language, text, c);
-  MAKAR_TRY(o.pictures, read_pictures(language, paths));
-  if (!c.chat) return encode_with_pictures(language, text, *o.pictures);
+  MAKAR_TRY(o.images, read_image_inputs(language, paths));
+  if (!c.chat) return encode_with_images(language, text, *o.images);
   ChatInput input;
-  input.messages = Json::array({picture_message(paths.size(), text)});
+  input.messages = Json::array({image_message(paths.size(), text)});
   input.add_generation_prompt = true;
-  return encode_chat_with_pictures(language, input, *o.pictures);
+  return encode_chat_with_images(language, input, *o.images);
 }
 
 // The watermark of --watermark-key, which starts from the last token of the prompt.
@@ -97,7 +98,7 @@ Json answer_json(const TextGenerationResult& result, const LanguageModel& langua
           {"usage",
            {{"prompt_tokens", result.prompt_tokens},
             {"steps", result.steps},
-            {"guessed", result.guessed},
+            {"drafted", result.drafted},
             {"accepted", result.accepted}}}};
 }
 
@@ -126,13 +127,13 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
     MAKAR_TRY(images, image_paths(request["images"]));
     if (request.contains("messages")) return error_at("images", "need \"prompt\", not \"messages\"");
     if (!request.contains("prompt")) {
-      MAKAR_TRY(prompt, encode_pictures(language, "", images, c, o));
+      MAKAR_TRY(prompt, encode_images(language, "", images, c, o));
     }
   }
   for (const auto& [key, value] : request.items()) {
     if (key == "images") continue;
     if (key == "prompt" && value.is_string()) {
-      MAKAR_TRY(prompt, encode_pictures(language, value.get<std::string>(), images, c, o));
+      MAKAR_TRY(prompt, encode_images(language, value.get<std::string>(), images, c, o));
       o.rank_prompt = user_turn(value.get<std::string>());
     } else if (key == "messages") {
       ChatInput input;
@@ -158,7 +159,7 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
     }
   }
   MAKAR_CHECK_OK(check_generation(o));
-  if (prompt.empty() && !o.pictures) return error_at("request", "expected \"prompt\" or \"messages\"");
+  if (prompt.empty() && !o.images) return error_at("request", "expected \"prompt\" or \"messages\"");
   logprobs = o.logprobs >= 0;
   MAKAR_CHECK_OK(add_watermark(c, prompt, o));
   return TextGeneration::begin(engine, language, std::move(prompt), o);
@@ -192,7 +193,7 @@ bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engi
 }
 
 int run_lines(Engine& engine, const LanguageModel& language, const GenerateCommand& c) {
-  constexpr size_t together = 32;
+  const auto together = static_cast<size_t>(c.parallel);
   const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
     for (size_t i = 0; i < lines.size(); i += together) {
       const auto end = lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + together));
@@ -208,9 +209,9 @@ int run_lines(Engine& engine, const LanguageModel& language, const GenerateComma
 void print_speculation(const TextGenerationResult& result, const TextGenerationOptions& o) {
   if (!o.speculation.draft_model && !o.speculation.lookup) return;
   fmt::print(stderr, "makar: speculative decoding: {} of {} drafted tokens accepted{}, {} steps\n",
-             result.accepted, result.guessed,
-             result.guessed > 0 ? fmt::format(" ({:.0f} %)", 100.0 * static_cast<double>(result.accepted) /
-                                                                 static_cast<double>(result.guessed))
+             result.accepted, result.drafted,
+             result.drafted > 0 ? fmt::format(" ({:.0f} %)", 100.0 * static_cast<double>(result.accepted) /
+                                                                 static_cast<double>(result.drafted))
                                 : "",
              result.steps);
 }
@@ -249,11 +250,11 @@ int run_ids(const LanguageModel& language, Device& device, std::vector<int64_t> 
             const EngineOptions& engine, const GenerateCommand& c) {
   GenerateOptions o;
   if (!c.images.empty()) {
-    const auto pictures = read_pictures(language, c.images);
-    if (!pictures.ok()) return report(pictures.error());
-    o.pictures = *pictures;
-    if (language.spec().pictures)
-      if (const Status placed = o.pictures->place(language.spec(), prompt); !placed.ok())
+    const auto images = read_image_inputs(language, c.images);
+    if (!images.ok()) return report(images.error());
+    o.images = *images;
+    if (language.spec().image_input)
+      if (const Status placed = o.images->place(language.spec(), prompt); !placed.ok())
         return report(placed.error());
   }
   static_cast<Decoding&>(o) = c.flags.generation;
@@ -284,6 +285,9 @@ Status check_prompt(const Options& options, const GenerateCommand& c) {
     return error_at("prompt", "give one of PROMPT, --prompt, --file and --ids, not {}", sources);
   if (c.jsonl && (!c.words.empty() || !c.prompt.empty() || !c.ids.empty()))
     return error_at("--jsonl", "reads requests from --file or standard input; it takes no prompt");
+  if (c.parallel < 1 || c.parallel > 4096)
+    return error_at("--parallel", "expected 1 to 4096, got {}", c.parallel);
+  if (options.given("--parallel") && !c.jsonl) warn("--parallel has no effect: set --jsonl");
   if (!c.images.empty() && c.jsonl)
     return error_at("--image", "does not apply to --jsonl; a request names its files in \"images\"");
   if (!c.images.empty() && c.control.on()) return error_at("--image", "cannot be combined with --control");
@@ -307,7 +311,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   c.model.declare_chat(options);
   options.group("Prompt");
   options.positional("PROMPT", &c.words, "the prompt; standard input if there is none").required = false;
-  options.add("-p --prompt", &c.prompt, "the prompt, as an option", "TEXT");
+  options.add("-p --prompt", &c.prompt, "the same as the argument PROMPT", "TEXT");
   options.add("-f --file", &c.files, "read the prompt, or the requests of --jsonl, from a file", "FILE");
   options.add("--image", &c.images,
               "image for a model that reads images; may be repeated. Put <image> in the prompt where each "
@@ -322,6 +326,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   options.add(
       "--jsonl", &c.jsonl,
       "read one request per line ({\"prompt\"} or {\"messages\"}) and print one JSON answer per line");
+  options.add("--parallel -np", &c.parallel, "--jsonl: maximum number of requests in a batch", "N");
   options.group("Watermark");
   options.add("--watermark-key", &c.watermark.key,
               "watermark: raise the logits of tokens selected by this secret key; see makar detect", "KEY");
@@ -372,7 +377,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   Engine engine(language->model(), device, *engine_options);
   if (c.jsonl) return run_lines(engine, *language, c);
   std::string text = c.prompt.empty() ? fmt::format("{}", fmt::join(c.words, " ")) : c.prompt;
-  const bool describes = language->spec().crosses() && language->spec().reads_pictures();
+  const bool describes = language->spec().crosses() && language->spec().reads_images();
   if (describes && c.images.empty())
     return report(error_at("--image", "is needed: a {} describes an image", language->spec().architecture)),
            2;
@@ -384,7 +389,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   if (c.control.on())
     return run_controlled(engine, *language, text, c.chat, c.json, c.control, c.flags.generation);
   c.flags.generation.rank_prompt = user_turn(text);
-  const auto prompt = encode_pictures(*language, text, c.images, c, c.flags.generation);
+  const auto prompt = encode_images(*language, text, c.images, c, c.flags.generation);
   if (!prompt.ok()) return report(prompt.error());
   return run_once(engine, *language, *prompt, c);
 }

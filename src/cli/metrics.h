@@ -63,7 +63,7 @@ using Evaluate = std::function<Result<Evaluation>(const std::vector<std::string>
 int report_metric(const std::vector<std::string>& systems, const Evaluate& evaluate,
                   const MetricOutput& output);
 
-// An SVG picture of evaluate_probabilities with `bins`.
-std::string calibration_picture(const Evaluation& e);
+// A plot of evaluate_probabilities as SVG, with `bins`.
+std::string calibration_plot(const Evaluation& e);
 
 }  // namespace makar

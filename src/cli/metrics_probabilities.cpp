@@ -59,7 +59,7 @@ int run_probability_metric(const std::string& name, const std::vector<std::strin
   MetricOutput output;
   ProbabilityOptions o;
   int64_t bins = 10;
-  std::string picture;
+  std::string plot;
   Options options("metrics " + name, "Compare probabilities with true labels.",
                   fmt::format("makar metrics {} --hyp probabilities.txt --ref labels.txt", name));
   files.declare(options,
@@ -69,14 +69,14 @@ int run_probability_metric(const std::string& name, const std::vector<std::strin
   options.add("--positive", &o.positive, "the positive label; the last one in order if not set", "LABEL");
   options.add("--labels", &o.labels, "the labels in the order of the numbers, separated by commas", "LIST");
   options.add("--bins", &bins, "bins of the calibration error", "N");
-  options.add("--svg", &picture, "write a calibration chart of the first system", "FILE");
+  options.add("--svg", &plot, "write a calibration chart of the first system", "FILE");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   if (bins < 1 || bins > 10000) return report(error_at("--bins", "must be 1 to 10000, got {}", bins)), 2;
   const std::string main = name == "calibration"         ? "calibration_error"
                            : name == "average-precision" ? "average_precision"
                            : name == "log-loss"          ? "log_loss"
                                                          : name;
-  bool drawn = picture.empty();
+  bool drawn = plot.empty();
   return report_metric(
       files.hyp,
       [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
@@ -84,7 +84,7 @@ int run_probability_metric(const std::string& name, const std::vector<std::strin
         MAKAR_TRY(Evaluation e, evaluate_probabilities(p, main, bins));
         if (!drawn && !e.details.contains("bins"))
           return error_at("--svg", "needs probabilities from 0 to 1");
-        if (!drawn) MAKAR_CHECK_OK(write_file(picture, calibration_picture(e)));
+        if (!drawn) MAKAR_CHECK_OK(write_file(plot, calibration_plot(e)));
         drawn = true;
         return e;
       },

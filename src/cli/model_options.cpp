@@ -19,7 +19,8 @@ void declare_threads(Options& options, int64_t& threads) {
 
 void declare_device(Options& options, std::string& device) {
   options.group("Performance");
-  options.add("--device", &device, "cpu, or cuda for an NVIDIA GPU; f32 results are bit-identical", "NAME");
+  options.add("--device", &device, "cpu, or cuda for an NVIDIA GPU; f32 results are bit-identical", "NAME")
+      .choices = device_names();
 }
 
 Result<std::unique_ptr<Device>> open_compute(const std::string& device, int64_t threads) {

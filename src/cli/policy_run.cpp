@@ -55,7 +55,7 @@ Result<RewardTerm> open_judge(const PolicyRun& s, const RewardTermSpec& spec, Po
   if (!opened.has_tokenizer()) return error_of(Error::Kind::kNotFound, spec.argument, "has no tokenizer");
   parts.judges.push_back(std::make_unique<LanguageModel>(std::move(opened)));
   const LanguageModel& judge = *parts.judges.back();
-  FineTuned options;
+  FineTuneOptions options;
   options.common.quiet = s.common.quiet;
   MAKAR_TRY(ChatTemplate chat, find_template(options, judge));
   const int64_t context = judge.spec().max_positions > 0 ? judge.spec().max_positions : 4096;
@@ -144,7 +144,7 @@ Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, T
   MAKAR_CHECK_OK(check_causal(language.spec(), s.base_model, "the policy"));
   if (!language.has_tokenizer())
     return error_of(Error::Kind::kNotFound, s.base_model, "has no tokenizer; sampling text needs it");
-  MAKAR_TRY(parts->adapter, put_adapter(s, language.loaded(), device));
+  MAKAR_TRY(parts->adapter, open_adapter(s, language.loaded(), device));
   say_trained_parameters(s.common, language.model());
   MAKAR_CHECK_OK(open_reference(s, *parts, device));
   MAKAR_CHECK_OK(open_rewards(s, *parts, device));

@@ -10,14 +10,14 @@
 
 namespace makar {
 
-struct PolicyRun : FineTuned {
+struct PolicyRun : FineTuneOptions {
   std::string ref_model;
   std::vector<std::string> rewards;
   bool allow_programs = false, no_reference = false;
   PolicyOptions policy;
 };
 
-// Options of all such commands besides those of FineTuned.
+// Options of all such commands besides those of FineTuneOptions.
 void declare_policy(Options& options, PolicyRun& s);
 Status check_policy(PolicyRun& s, const Options& options, double adapter_rate);
 

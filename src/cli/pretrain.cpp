@@ -135,7 +135,7 @@ CausalTask::Sampler sampler(const Model& model, const Tokenizer& tokenizer, cons
 
 Status check_fits(const Model& model, const Tokenizer& tokenizer, int64_t context) {
   const ModelSpec& spec = model.spec();
-  if (spec.reads_pictures() && !spec.pictures)
+  if (spec.reads_images() && !spec.image_input)
     return error_of(Error::Kind::kUnsupported, "model",
                     "a {} does not continue text; makar pretrain trains only text models", spec.architecture);
   if (spec.vocab < static_cast<int64_t>(tokenizer.vocab_size()))

@@ -207,10 +207,11 @@ int run_prune(const std::vector<std::string>& arguments) {
   options.add("--overwrite", &a.overwrite, "replace a model in that folder");
   options.add("--json", &a.json, "print one JSON object");
   options.group("Zeros");
-  options.add("--method", &a.method,
-              "magnitude (the smallest weights), wanda (times the size of their inputs), sparsegpt (and the "
-              "other weights compensate)",
-              "NAME");
+  options.add(
+      "--method", &a.method,
+      "magnitude (the smallest weights), wanda (weight times the norm of its input), sparsegpt (adjusts "
+      "the remaining weights)",
+      "NAME");
   options.add("--sparsity", &a.sparsity, "share of the weights of the layers to remove", "X");
   options.add("--pattern", &a.pattern, "remove this many of every group of weights, such as 2:4", "N:M");
   options.group("Parts");

@@ -151,7 +151,7 @@ int run_reference(const std::vector<std::string>& arguments) {
   if (!words.empty()) {
     const std::string wanted = fmt::format("{}", fmt::join(words, " "));
     std::erase_if(pages, [&](const CommandPage& page) { return page.command != wanted; });
-    if (pages.empty()) return report(error_at("COMMAND", "there is no command '{}'", wanted)), 2;
+    if (pages.empty()) return report(error_at("COMMAND", "unknown command '{}'", wanted)), 2;
   }
   if (!output.empty()) return write_man_pages(pages, output);
   if (format == "man" && pages.size() > 1)

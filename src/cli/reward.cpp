@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kRewardAdapterRate = 1e-4;
 
-struct Reward : FineTuned {
+struct Reward : FineTuneOptions {
   double margin = 0, centring = 0;
 };
 
@@ -44,7 +44,7 @@ void declare(Options& o, Reward& s) {
 
 // Attaches the adapter to the frozen body; the head is trained in full.
 Status adapt(const Reward& s, const LoadedModel& loaded, Device& device, Json& identity) {
-  MAKAR_TRY(const auto adapter, put_adapter(s, loaded, device));
+  MAKAR_TRY(const auto adapter, open_adapter(s, loaded, device));
   if (!adapter) return Done{};
   for (const auto& p : loaded.model->parameters().all())
     if (p->name.starts_with("head.")) p->trainable = true;

@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-struct Quality : FineTuned {
+struct Quality : FineTuneOptions {
   std::vector<std::string> names;
 };
 

@@ -153,8 +153,7 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   if (const Status s = check_reward_model(spec, model.model); !quality && !s.ok()) return report(s.error());
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  FineTuned template_options;
-  template_options.chat_template = model.chat_template;
+  FineTuneOptions template_options;
   auto chat = find_template(template_options, *language);
   if (!chat.ok()) return report(chat.error());
   const int64_t context = spec.max_positions > 0 ? spec.max_positions : 4096;

@@ -147,7 +147,7 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
       .positional("FILE", &c.files,
                   "the text to score, or the lines of --jsonl; standard input if there is none")
       .required = false;
-  options.add("-f --file", &c.files, "FILE as an option", "FILE");
+  options.add("-f --file", &c.files, "the same as the argument FILE", "FILE");
   options.add("-p --prompt", &c.prompt,
               "text before the completion, or the source text of an encoder-decoder; not scored", "TEXT");
   options.add("--completion --text", &c.completion, "the text to score", "TEXT");
@@ -167,27 +167,24 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
   if (c.top > 0 && c.summary && !c.json && !c.jsonl) warn("--top has no effect: only the total is printed");
   if (!c.completion.empty() && (!c.files.empty() || c.jsonl))
     return report(error_at("--completion", "give the text once: --completion, or a file")), 2;
-  const auto compute = c.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto budget = c.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(c.model, device, *budget);
-  if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder)
+  if (const auto budget = c.engine.budget(); !budget.ok()) return report(budget.error()), 2;
+  const auto opened = open_on_device(c.model, c.engine);
+  if (!opened.ok()) return report(opened.error());
+  const LanguageModel& language = opened->language;
+  if (!language.spec().decoder)
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
                            "scoring needs a causal or sequence-to-sequence model, this is a {}",
-                           language->spec().architecture));
-  if (!language->has_tokenizer())
+                           language.spec().architecture));
+  if (!language.has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer"));
-  const auto engine_options = c.engine.resolve(language->model());
+  const auto engine_options = c.engine.resolve(language.model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
     return report(error_at("--context-policy", "scoring drops no tokens; expected error or sinks")), 2;
-  Engine engine(language->model(), device, *engine_options);
+  Engine engine(language.model(), *opened->device, *engine_options);
   if (c.jsonl) {
     const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
-      return score_lines(engine, *language, lines, first, c);
+      return score_lines(engine, language, lines, first, c);
     });
     return status.ok() ? 0 : report(status.error());
   }
@@ -196,8 +193,8 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
     if (!text.ok()) return report(text.error());
     c.completion = *text;
   }
-  if (!c.json) return print_scores(engine, *language, c);
-  const auto result = score_all(engine, *language, {{c.prompt, c.completion}}, c)[0];
+  if (!c.json) return print_scores(engine, language, c);
+  const auto result = score_all(engine, language, {{c.prompt, c.completion}}, c)[0];
   if (!result.ok()) return report(result.error());
   return print_out(result->dump() + "\n"), 0;
 }

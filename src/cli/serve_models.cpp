@@ -158,7 +158,7 @@ Result<std::vector<std::shared_ptr<ServedCollection>>> ServedModelOptions::colle
 }
 
 int64_t ServedModelOptions::request_memory() const {
-  if (engine.mem_budget == 0) return std::min(int64_t{1} << 30, machine_memory() / 8);
+  if (engine.mem_budget == 0) return std::min(int64_t{1} << 30, memory_limit() / 8);
   return static_cast<int64_t>(engine.mem_budget * 1e6) / 6;
 }
 
@@ -174,7 +174,7 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
     for (size_t i = 0; i < entry.adapters.size(); ++i)
       own.offered.push_back(modules[i].substr(modules[i].find('=') + 1));
     EngineFlags flags = engine;
-    if (flags.mem_budget == 0 && !alone) flags.mem_budget = static_cast<double>(machine_memory()) / 2e6;
+    if (flags.mem_budget == 0 && !alone) flags.mem_budget = static_cast<double>(memory_limit()) / 2e6;
     MAKAR_TRY(MemoryBudget budget, flags.budget());
     if (budget.bytes > 0) budget.bytes = std::max<int64_t>(budget.bytes - reserved, 1);
     // On the CPU the engines of other models keep running; the kernels of another device run one after
@@ -197,7 +197,7 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
     const int64_t held = resident_memory().now;
     // Without --mem-budget: the weights and a quarter of the machine's memory.
     if (flags.mem_budget == 0)
-      flags.mem_budget = static_cast<double>(held) / 1e6 + static_cast<double>(machine_memory()) / 4e6;
+      flags.mem_budget = static_cast<double>(held) / 1e6 + static_cast<double>(memory_limit()) / 4e6;
     const int64_t requests = engine.mem_budget == 0 ? 0 : request_memory() * 3 / 2;
     const int64_t half = alone ? 0 : std::max<int64_t>(budget.bytes - held, 0) / 2;
     const auto enough = [&](const EngineOptions& o) {

@@ -6,12 +6,12 @@
 #include "cli/fine_tuned.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
-#include "llm/pictures.h"
+#include "llm/image_inputs.h"
 #include "train/contrastive.h"
 #include "train/conversation.h"
 #include "train/given_batch.h"
+#include "train/image_text.h"
 #include "train/pairs.h"
-#include "train/pictured.h"
 
 namespace makar {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 // zero.
 constexpr double kAdapterRate = 2e-4;
 
-struct Sft : FineTuned {
+struct Sft : FineTuneOptions {
   bool train_on_inputs = false, sample_packing = false;
 };
 
@@ -39,7 +39,7 @@ void declare(Options& o, Sft& s) {
 }
 
 // Conversations with and without images, or captions.
-Result<std::unique_ptr<Task>> pictured_task(Sft& s, LanguageModel& language, Json& identity) {
+Result<std::unique_ptr<Task>> image_text_task(Sft& s, LanguageModel& language, Json& identity) {
   Model& model = *language.loaded().model;
   const ModelSpec& spec = model.spec();
   if (spec.head.kind != HeadKind::kCausalLm)
@@ -49,7 +49,7 @@ Result<std::unique_ptr<Task>> pictured_task(Sft& s, LanguageModel& language, Jso
                     spec.architecture);
   if (s.sample_packing)
     return error_of(Error::Kind::kUnsupported, "sample_packing", "does not pack conversations with images");
-  PicturedEncoding e;
+  ImageTextEncoding e;
   e.max_length = s.sequence_len;
   e.pixels = [&language](const std::string& file) -> Result<Tensor> {
     MAKAR_TRY(const Image image, read_image(file));
@@ -77,8 +77,8 @@ Result<std::unique_ptr<Task>> pictured_task(Sft& s, LanguageModel& language, Jso
       return encoder->encode(texts);
     };
   }
-  MAKAR_TRY(auto data, open_pictured(dataset_options(s.common), spec, e, identity));
-  return std::unique_ptr<Task>(new PicturedTask(
+  MAKAR_TRY(auto data, open_image_text(dataset_options(s.common), spec, e, identity));
+  return std::unique_ptr<Task>(new ImageTextTask(
       model, std::move(data), std::move(e), s.common.loop.micro_batch_size,
       static_cast<uint64_t>(s.common.loop.seed), static_cast<float>(s.common.loop.label_smoothing)));
 }
@@ -91,7 +91,7 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   const auto seed = static_cast<uint64_t>(s.common.loop.seed);
   const auto smoothing = static_cast<float>(s.common.loop.label_smoothing);
   const int64_t batch = s.common.loop.micro_batch_size;
-  if (spec.reads_pictures()) return pictured_task(s, language, identity);
+  if (spec.reads_images()) return image_text_task(s, language, identity);
   if (s.sample_packing && !spec.continues_text())
     return error_of(Error::Kind::kUnsupported, "sample_packing",
                     "packs conversations; a {} does not learn them", spec.architecture);
@@ -130,7 +130,7 @@ int train(Sft& s, const std::string& command) {
   auto language = load_base(s, device, pool);
   if (!language.ok()) return report(language.error());
   const LoadedModel& loaded = language->loaded();
-  const auto adapter = put_adapter(s, loaded, device);
+  const auto adapter = open_adapter(s, loaded, device);
   if (!adapter.ok()) return report(adapter.error());
   say_trained_parameters(s.common, *loaded.model);
   Json identity = {{"base_model", s.base_model},

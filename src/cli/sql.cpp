@@ -215,7 +215,7 @@ int run_sql(const std::vector<std::string>& arguments) {
       "answered questions, {\"question\", \"sql\"} per line; those most similar to the question go into "
       "the prompt",
       "FILE");
-  options.add("--shots", &c.question.shots, "how many of them at most", "N");
+  options.add("--shots", &c.question.shots, "maximum number of these examples in the prompt", "N");
   options.add("--free", &c.free, "do not restrict the model to the grammar of SELECT");
   options.add("--max-rows", &c.question.limits.rows, "maximum number of rows", "N");
   options.add("--max-seconds", &c.question.limits.seconds, "time limit of a query in seconds", "S");

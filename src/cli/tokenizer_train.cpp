@@ -64,7 +64,7 @@ Result<TrainSettings> settings_of(const TrainCommand& c) {
     if (pipeline.empty()) pipeline = pipelines[i];
   }
   if (!found)
-    return error_at("--model-type", "there is no model '{}'{}; there are: {}", c.model,
+    return error_at("--model-type", "unknown model '{}'{}; expected one of: {}", c.model,
                     did_you_mean(c.model, known), fmt::join(known, ", "));
   if (c.vocab_size < 1 || c.vocab_size > (1 << 30))
     return error_at("--vocab-size", "expected 1 to 2^30, got {}", c.vocab_size);

@@ -59,7 +59,8 @@ void declare_common(Options& o, TrainCommon& c) {
         "data to validate on, instead of a part of the training data", "PATH");
   o.add("--val-set-size", &c.val_set_size, "share of the data kept for validation", "X");
   o.add("--val-split", &c.val_split,
-        "validation data: hash: documents chosen by a hash of their content; tail: the last tokens", "NAME");
+        "how validation data is chosen: hash, documents by a hash of their content; tail, the last tokens",
+        "NAME");
   o.group("Learning rate search");
   o.add("--lr-find", &c.lr_find,
         "instead of a run: raise the learning rate step by step and suggest one (writes lr_find.svg)");

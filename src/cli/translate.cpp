@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "cli/alignment_picture.h"
+#include "cli/alignment_plot.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
@@ -54,9 +54,9 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
               generate_text(engine, *language, std::move(prompt), flags.generation));
     for (const GeneratedText& one : result.answers) print_out(one.text + "\n");
     if (!alignment.empty() && !result.answers.empty()) {
-      MAKAR_TRY(const std::string picture,
-                alignment_picture(*language, device, source, result.answers.back().ids()));
-      return write_file(alignment, picture);
+      MAKAR_TRY(const std::string plot,
+                alignment_plot(*language, device, source, result.answers.back().ids()));
+      return write_file(alignment, plot);
     }
     return Done{};
   };

@@ -20,8 +20,8 @@ Status check_representable(const ModelSpec& spec, const GgufSection& section) {
   for (const auto& [field, value] : section.implied)
     if (spec.config.contains(field) && !spec.config[field].is_null() && spec.config[field] != value)
       return refuse(fmt::format("{} = {}; it requires {}", field, spec.config[field].dump(), value.dump()));
-  if (section.beyond)
-    if (const std::string what = section.beyond(spec); !what.empty()) return refuse(what);
+  if (section.unsupported)
+    if (const std::string what = section.unsupported(spec); !what.empty()) return refuse(what);
   if (spec.head.kind != HeadKind::kCausalLm && !section.body_only)
     return refuse("the head of a " + spec.architecture);
   return Done{};

@@ -36,6 +36,7 @@ struct Document {
   uint32_t source = 0;
   std::string rest;  // the other fields of the record as JSON, if they are kept
   std::vector<uint64_t> groups;
+  double perplexity = -1, toxicity = -1;  // not computed
 
   bool drop(std::string why, std::string more) {
     return reason = std::move(why), detail = std::move(more), true;
@@ -160,6 +161,9 @@ class Curation {
             report_.groups[i].second.mentions += d.groups[i];
       for (const char* name : d.changed) ++report_.changed[name];
       if (!d.language.empty()) ++report_.languages[d.language];
+      if (std::isfinite(d.perplexity) && d.perplexity >= 1)
+        ++report_.perplexities[static_cast<int>(std::log2(d.perplexity))];
+      if (d.toxicity >= 0) ++report_.toxicities[std::min(9, static_cast<int>(d.toxicity * 10))];
       if (d.reason.empty() && o_.exact && !seen_.insert({d.hash[0], d.hash[1]}).second)
         d.drop("exact-duplicate", "an earlier document has the same text");
       if (!d.reason.empty()) {
@@ -238,7 +242,7 @@ class Curation {
     return false;
   }
   bool perplexity(Document& d) const {
-    if (!o_.ngrams || o_.max_perplexity <= 0) return false;
+    if (!o_.ngrams) return false;
     WordSplitter splitter(o_.ngram_words);
     NgramScore total;
     for (size_t at = 0; at < d.text.size();) {
@@ -247,7 +251,8 @@ class Curation {
       if (!words.empty()) total.add(score_sentence(*o_.ngrams, words));
       at = end + 1;
     }
-    if (total.tokens() > 0 && total.perplexity() <= o_.max_perplexity) return false;
+    if (total.tokens() > 0) d.perplexity = total.perplexity();
+    if (o_.max_perplexity <= 0 || (total.tokens() > 0 && d.perplexity <= o_.max_perplexity)) return false;
     return d.drop("perplexity", fmt::format("{:.0f}, at most {:.0f}", total.perplexity(), o_.max_perplexity));
   }
   // The highest score of its lines: one bad line is enough.
@@ -264,6 +269,7 @@ class Curation {
             highest, o_.toxicity->classify(std::string_view(d.text).substr(at, end - at)).scores[label]);
       at = end + 1;
     }
+    d.toxicity = highest;
     if (highest <= o_.max_toxicity) return false;
     return d.drop("toxic", fmt::format("score {:.2f}, at most {:.2f}", highest, o_.max_toxicity));
   }

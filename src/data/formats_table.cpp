@@ -87,11 +87,11 @@ Result<bool> TableReader::next(DataRecord& record, BadRecords& bad) {
         continue;
       }
       if (fields.size() > 2 && !numbered())
-        return error_at(
-            fmt::format("{}:{}", lines_.place(), line),
-            "the first line names no known field ({}); name the columns with --datasets "
-            "PATH,text=NAME,label=NAME, or by their numbers where there is no header (text=1,label=2)",
-            quote(fmt::format("{}", fmt::join(fields, ", "))));
+        return error_at(fmt::format("{}:{}", lines_.place(), line),
+                        "the first line names no known field ({}); name the columns after the "
+                        "path (PATH,text=NAME,label=NAME), or give their numbers if the file has no header "
+                        "(text=1,label=2)",
+                        quote(fmt::format("{}", fmt::join(fields, ", "))));
       columns_ =
           fields.size() == 2 ? std::vector<std::string>{"text", "label"} : std::vector<std::string>{"text"};
       if (numbered()) columns_.clear();

@@ -202,7 +202,7 @@ struct Process {
   _exit(126);
 }
 
-// Whether the files below a folder take more than that many bytes, or are very many.
+// Whether the files below a folder take more than `bytes`, or there are too many of them.
 bool is_larger(const std::string& folder, int64_t bytes) {
   constexpr int64_t kMaxFiles = 20000, kSmallest = 4096;
   int64_t files = 0;
@@ -214,7 +214,7 @@ bool is_larger(const std::string& folder, int64_t bytes) {
     bytes -= std::max<int64_t>(kSmallest, ignored ? 0 : static_cast<int64_t>(size));
     if (bytes < 0 || ++files > kMaxFiles) return true;
   }
-  // What cannot be counted counts as too large; a file that was deleted meanwhile does not.
+  // An entry that cannot be read counts as too large; one that was deleted in the meantime does not.
   return code && code != std::errc::no_such_file_or_directory;
 }
 

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMostFiles = 4096;
+constexpr int64_t kMaxFiles = 4096;
 
 std::string ending(int64_t number, int64_t count) {
   return fmt::format("-{:05}-of-{:05}.gguf", number, count);
@@ -23,9 +23,9 @@ Result<std::vector<std::string>> gguf_split_paths(const GgufFields& fields, cons
                 number = fields.integer(kSplitNumber).value_or(0);
   std::vector<std::string> others;
   if (count <= 1) return others;
-  if (count > kMostFiles || number < 0 || number >= count)
+  if (count > kMaxFiles || number < 0 || number >= count)
     return error_at(path, "is marked as file {} of {}; a model has at most {} files", number, count,
-                    kMostFiles);
+                    kMaxFiles);
   const std::string own = ending(number + 1, count);
   if (!path.ends_with(own))
     return error_at(

@@ -143,7 +143,7 @@ Result<Pulled> pull(const HubSource& source, const std::string& folder, const Pu
                                         source.repository, escaped(source.revision));
   auto answer = http_get({about, own.token}, kLargestListing);
   if (!answer.ok() && answer.error().kind == Error::Kind::kNotFound)
-    return error_of(Error::Kind::kNotFound, endpoint, "there is no {} {} with revision {}",
+    return error_of(Error::Kind::kNotFound, endpoint, "no {} {} with revision {}",
                     source.dataset ? "dataset" : "model", source.repository, source.revision);
   if (!answer.ok()) return answer.error();
   MAKAR_TRY(const HubListing listing, parse_listing(*answer, about));

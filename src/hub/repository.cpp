@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostFiles = 20000, kLongestPath = 512;
+constexpr size_t kMaxFiles = 20000, kLongestPath = 512;
 
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -104,8 +104,8 @@ Result<HubListing> parse_listing(const std::string& json, const std::string& pla
   if (root.contains("sha") && root["sha"].is_string()) out.commit = root["sha"].get<std::string>();
   if (!out.commit.empty() && !is_name(out.commit)) return error_at(place, "the commit has an odd name");
   const Json& all = root["siblings"];
-  if (all.size() > kMostFiles)
-    return error_of(Error::Kind::kLimit, place, "{} files are more than {}", all.size(), kMostFiles);
+  if (all.size() > kMaxFiles)
+    return error_of(Error::Kind::kLimit, place, "{} files are more than {}", all.size(), kMaxFiles);
   const auto text = [](const Json& object, const char* key) {
     return object.is_object() && object.contains(key) && object[key].is_string()
                ? object[key].get<std::string>()

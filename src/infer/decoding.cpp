@@ -72,35 +72,35 @@ Status check_decoding(const Decoding& o) {
 }
 
 // A prompt must have as many image tokens as images; a model that reads no images must get none.
-static Status check_pictures(const ModelSpec& spec, const std::vector<int64_t>& prompt,
-                             const Pictures* pictures) {
-  if (!spec.reads_pictures()) {
-    if (!pictures) return Done{};
-    return error_of(Error::Kind::kUnsupported, "pictures", "a {} reads only text", spec.architecture);
+static Status check_images(const ModelSpec& spec, const std::vector<int64_t>& prompt,
+                           const ImageInputs* images) {
+  if (!spec.reads_images()) {
+    if (!images) return Done{};
+    return error_of(Error::Kind::kUnsupported, "images", "a {} reads only text", spec.architecture);
   }
-  if (spec.pictures) {
-    if (!pictures && std::find(prompt.begin(), prompt.end(), spec.pictures->token) != prompt.end())
-      return error_at("prompt", "has an image token ({}), but no image is given", spec.pictures->token);
+  if (spec.image_input) {
+    if (!images && std::find(prompt.begin(), prompt.end(), spec.image_input->token) != prompt.end())
+      return error_at("prompt", "has an image token ({}), but no image is given", spec.image_input->token);
     return Done{};
   }
   if (!prompt.empty())
     return error_of(Error::Kind::kUnsupported, "prompt", "a {} describes an image and reads no text",
                     spec.architecture);
-  if (!pictures || pictures->pixels.dim(0) != 1)
-    return error_at("pictures", "a {} describes one image; {}", spec.architecture,
-                    pictures ? "several are given" : "none is given");
+  if (!images || images->pixels.dim(0) != 1)
+    return error_at("images", "a {} describes one image; {}", spec.architecture,
+                    images ? "several are given" : "none is given");
   return Done{};
 }
 
 Status fit_request(const Model& model, const ContextOptions& context, std::vector<int64_t>& prompt,
-                   const Decoding& o, const Pictures* pictures) {
+                   const Decoding& o, const ImageInputs* images) {
   const ModelSpec& spec = model.spec();
   if (!spec.decoder || spec.head.kind != HeadKind::kCausalLm)
     return error_of(Error::Kind::kUnsupported, "generate",
                     "a {} does not write text; a causal or sequence-to-sequence model does",
                     spec.architecture);
-  const bool both = spec.crosses(), captions = both && spec.reads_pictures();
-  MAKAR_CHECK_OK(check_pictures(spec, prompt, pictures));
+  const bool both = spec.crosses(), captions = both && spec.reads_images();
+  MAKAR_CHECK_OK(check_images(spec, prompt, images));
   const int64_t vocab = (both ? *spec.encoder : *spec.decoder).embedding.vocab;
   if (prompt.empty() && !captions) return error_at("prompt", "is empty; at least one token is needed");
   for (size_t i = 0; i < prompt.size(); ++i)
@@ -111,7 +111,7 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
     return error_at("config.json", "has no decoder_start_token_id to begin with");
   if (context.policy == ContextPolicy::kSinks) return Done{};
   const int64_t size = context_size(spec, context);
-  const bool truncate = context.policy == ContextPolicy::kTruncateLeft && !pictures;
+  const bool truncate = context.policy == ContextPolicy::kTruncateLeft && !images;
   if (truncate) truncate_left(prompt, size, both ? 1 : o.max_new_tokens);
   // Sampled answers drop their oldest tokens as they grow; beams have to fit.
   if (truncate && !both && o.beams == 1 && o.penalty_alpha == 0) return Done{};
@@ -162,19 +162,19 @@ std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& 
     SampleRequest r{shared};
     if (o.best_of > 0) r.answers = o.best_of, r.logprobs = std::max<int64_t>(o.logprobs, 0);
     r.on_token = std::move(hooks.on_token), r.constraint = std::move(hooks.constraint);
-    // A draft model reads tokens, not pictures.
-    if (!hooks.pictures) r.drafter = std::move(hooks.drafter);
+    // A draft model reads tokens, not images.
+    if (!hooks.images) r.drafter = std::move(hooks.drafter);
     r.draft_tokens = hooks.draft_tokens;
     r.stop_below = o.stop_below;
-    if (context.policy == ContextPolicy::kTruncateLeft && !model.spec().crosses() && !hooks.pictures)
+    if (context.policy == ContextPolicy::kTruncateLeft && !model.spec().crosses() && !hooks.images)
       r.window = context_size(model.spec(), context);
     job = std::make_shared<SampleJob>(std::move(r));
   }
-  job->pictures = std::move(hooks.pictures);
+  job->images = std::move(hooks.images);
   if (model.spec().crosses()) job->source = prompt;
   // One placeholder per row of the encoder, so that rows are counted; the encoder reads the images.
-  if (model.spec().crosses() && job->pictures)
-    job->source.assign(static_cast<size_t>(model.spec().picture_rows()), 0);
+  if (model.spec().crosses() && job->images)
+    job->source.assign(static_cast<size_t>(model.spec().image_rows()), 0);
   return job;
 }
 

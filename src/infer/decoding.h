@@ -42,13 +42,13 @@ struct DecodingHooks {
   std::shared_ptr<Constraint> constraint;
   std::shared_ptr<Drafter> drafter;
   int64_t draft_tokens = 4;
-  std::shared_ptr<Pictures> pictures;
+  std::shared_ptr<ImageInputs> images;
 };
 
 // Checks every request: ids are in the vocabulary, the model generates, and the answer fits the context.
 // Truncates the prompt on the left if the policy says so; a prompt with images is never truncated.
 Status fit_request(const Model& model, const ContextOptions& context, std::vector<int64_t>& prompt,
-                   const Decoding& decoding, const Pictures* pictures = nullptr);
+                   const Decoding& decoding, const ImageInputs* images = nullptr);
 
 // The initial decoder tokens: the prompt, or the start token if an encoder reads the prompt.
 std::vector<int64_t> decoder_prompt(const Model& model, const std::vector<int64_t>& prompt);

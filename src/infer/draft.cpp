@@ -4,7 +4,7 @@
 
 namespace makar {
 
-std::vector<int64_t> LookupDrafter::guess(std::span<const int64_t> tokens, int64_t most) {
+std::vector<int64_t> LookupDrafter::draft(std::span<const int64_t> tokens, int64_t most) {
   const auto size = static_cast<int64_t>(tokens.size());
   constexpr int64_t kBack = 4096;  // search distance in tokens
   for (int64_t n = std::min(most_, size - 1); n >= least_; --n) {

@@ -11,7 +11,7 @@ namespace makar {
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  virtual std::vector<int64_t> guess(std::span<const int64_t> tokens, int64_t most) = 0;
+  virtual std::vector<int64_t> draft(std::span<const int64_t> tokens, int64_t most) = 0;
 };
 
 // Prompt lookup (Saxena, 2023): proposes what followed the last occurrence of the latest n tokens, longest n
@@ -19,7 +19,7 @@ class Drafter {
 class LookupDrafter : public Drafter {
  public:
   LookupDrafter(int64_t least = 2, int64_t most = 4) : least_(least), most_(most) {}
-  std::vector<int64_t> guess(std::span<const int64_t> tokens, int64_t most) override;
+  std::vector<int64_t> draft(std::span<const int64_t> tokens, int64_t most) override;
 
  private:
   int64_t least_, most_;

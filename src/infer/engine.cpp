@@ -70,6 +70,8 @@ Engine::Engine(const Model& model, Device& device, EngineOptions options)
       stream_(sink_window(model.spec(), options.context)),
       window_(whole_ ? 0 : widest_window(*model.spec().decoder, stream_)) {
   check(options_.step_tokens > 0, "a step computes at least one token");
+  if (options_.max_prefix_pages < 0 && cache_.page_bytes() > 0)
+    options_.max_prefix_pages = std::max<int64_t>(device.memory().capacity() / 8 / cache_.page_bytes(), 1);
 }
 
 Engine::~Engine() {
@@ -121,8 +123,8 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
   const int64_t useful = std::min(branch.length() - 1, branch.want);
   if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
     const std::span known = std::span(branch.tokens).first(static_cast<size_t>(useful));
-    const auto pages = job.pictures ? prefixes_.find(salt(job, branch), job.pictures->keyed(known))
-                                    : prefixes_.find(salt(job, branch), known);
+    const auto pages = job.images ? prefixes_.find(salt(job, branch), job.images->keyed(known))
+                                  : prefixes_.find(salt(job, branch), known);
     branch.slot = cache_.adopt(pages);
     branch.cached = cache_.length(*branch.slot);
     stats_.reused += branch.cached;
@@ -138,8 +140,8 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
       cache_.share_cross(*reader->slot, slot);
     } else {
       Batch source;
-      if (job.pictures)
-        source = picture_batch(model_.spec(), job.pictures->pixels);
+      if (job.images)
+        source = pixel_batch(model_.spec(), job.images->pixels);
       else
         source.add(job.source);
       if (!grow_or_preempt(job, branch, scheduled, [&] { return cache_.grow_cross(slot, source.rows()); })) {
@@ -160,8 +162,8 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
 
 void Engine::add_prefix(const Job& job, const Branch& branch) {
   const std::span known = std::span(branch.tokens).first(static_cast<size_t>(branch.cached));
-  if (job.pictures)
-    prefixes_.add(salt(job, branch), job.pictures->keyed(known), cache_.pages(*branch.slot));
+  if (job.images)
+    prefixes_.add(salt(job, branch), job.images->keyed(known), cache_.pages(*branch.slot));
   else
     prefixes_.add(salt(job, branch), known, cache_.pages(*branch.slot));
   while (options_.max_prefix_pages > 0 && prefixes_.pages() > options_.max_prefix_pages &&
@@ -322,9 +324,9 @@ std::vector<Engine::ScheduledRows> Engine::plan_whole() {
   return scheduled;
 }
 
-void Engine::put_pictures(Job& job, const Branch& branch, int64_t count, int64_t first_row, Batch& batch,
-                          std::vector<Tensor>& parts) {
-  Pictures& p = *job.pictures;
+void Engine::put_images(Job& job, const Branch& branch, int64_t count, int64_t first_row, Batch& batch,
+                        std::vector<Tensor>& parts) {
+  ImageInputs& p = *job.images;
   const auto at = [&](int64_t index) { return std::lower_bound(p.rows.begin(), p.rows.end(), index); };
   const auto first = at(branch.cached), last = at(branch.cached + count);
   if (first == last) return;
@@ -345,7 +347,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     int64_t index, row;
   };
   std::vector<Wanted> wanted;
-  std::vector<Tensor> pictures;
+  std::vector<Tensor> images;
   std::vector<int32_t> adapters;
   bool adapted = false;
   for (const ScheduledRows& chunk : scheduled) {
@@ -361,10 +363,10 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     }
     batch.sequences.push_back(
         {first_row, chunk.count, branch.cached, branch.slot.value_or(0), 0, branch.length()});
-    if (chunk.job->pictures) put_pictures(*chunk.job, branch, chunk.count, first_row, batch, pictures);
+    if (chunk.job->images) put_images(*chunk.job, branch, chunk.count, first_row, batch, images);
   }
   Context ctx{device_};
-  if (!pictures.empty()) batch.features = ops::concat(ctx, pictures, 0);
+  if (!images.empty()) batch.features = ops::concat(ctx, images, 0);
   if (adapted) ctx.row_adapters = adapters;
   ForwardContext f{ctx, whole_ ? nullptr : &cache_};
   f.stream = stream_;

@@ -23,9 +23,10 @@ struct EngineOptions {
   int64_t max_pages = 0;       // pages of the KV cache; 0: unlimited
   int64_t max_branches = 256;  // maximum sequences in the cache at once
   bool share_prefixes = true;
-  int64_t max_prefix_pages = 0;  // pages kept for later prompts; 0: limited by max_pages only
-  CacheTypes cache;              // dtypes of keys and values
-  ContextOptions context;        // context policy for all requests
+  // Pages kept for later prompts; 0: limited by max_pages only; -1: an eighth of the device's memory.
+  int64_t max_prefix_pages = 0;
+  CacheTypes cache;        // dtypes of keys and values
+  ContextOptions context;  // context policy for all requests
 };
 
 struct EngineStats {
@@ -85,8 +86,8 @@ class Engine {
   void finish_step(const std::vector<ScheduledRows>& scheduled);
   void add_prefix(const Job& job, const Branch& branch);
   // Adds the rows of images among the `count` next rows of a branch, which start at `first_row` of the batch.
-  void put_pictures(Job& job, const Branch& branch, int64_t count, int64_t first_row, Batch& batch,
-                    std::vector<Tensor>& parts);
+  void put_images(Job& job, const Branch& branch, int64_t count, int64_t first_row, Batch& batch,
+                  std::vector<Tensor>& parts);
   static std::string salt(const Job& job, const Branch& branch);
 
   const Model& model_;

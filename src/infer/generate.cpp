@@ -7,9 +7,9 @@ Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, Devic
                                                        const GenerateOptions& o) {
   const ContextOptions& context = o.engine.context;
   MAKAR_CHECK_OK(check_context(model.spec(), context));
-  MAKAR_CHECK_OK(fit_request(model, context, prompt, o, o.pictures.get()));
+  MAKAR_CHECK_OK(fit_request(model, context, prompt, o, o.images.get()));
   DecodingHooks hooks;
-  hooks.pictures = o.pictures;
+  hooks.images = o.images;
   if (o.on_token)
     hooks.on_token = [&o](int64_t answer, const GeneratedToken& token) {
       if (answer == 0) o.on_token(token.id);

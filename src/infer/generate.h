@@ -12,7 +12,7 @@ struct GenerateOptions : Decoding {
   std::vector<int64_t> stop;  // ids that end the text; empty: those of the model
   EngineOptions engine;
   std::function<void(int64_t)> on_token;
-  std::shared_ptr<Pictures> pictures;
+  std::shared_ptr<ImageInputs> images;
 };
 
 // The prompt with its continuation; for an encoder-decoder, the decoder's output, start token first. Several

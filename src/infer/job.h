@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "infer/pictures.h"
+#include "infer/image_inputs.h"
 #include "nn/cache.h"
 
 namespace makar {
@@ -55,13 +55,13 @@ class Job {
   void fail(KvCache& cache, Error why);
 
   std::vector<Branch> branches;
-  std::vector<int64_t> source;         // input of the encoder in an encoder-decoder model
-  std::shared_ptr<Pictures> pictures;  // null: none
-  std::string salt;                    // the caller: jobs with different salts share no pages and take turns
-  int32_t adapter = -1;                // index of the adapter; -1: none
-  int64_t priority = 0;                // higher values are scheduled first
-  int64_t turn = 0;                    // set by the engine: order among jobs of the same priority
-  std::optional<int64_t> reused;       // prefix tokens found in the cache at first placement
+  std::vector<int64_t> source;          // input of the encoder in an encoder-decoder model
+  std::shared_ptr<ImageInputs> images;  // null: none
+  std::string salt;                     // the caller: jobs with different salts share no pages and take turns
+  int32_t adapter = -1;                 // index of the adapter; -1: none
+  int64_t priority = 0;                 // higher values are scheduled first
+  int64_t turn = 0;                     // set by the engine: order among jobs of the same priority
+  std::optional<int64_t> reused;        // prefix tokens found in the cache at first placement
   std::optional<Error> error;
 
  protected:

@@ -93,8 +93,8 @@ WeightNeed weight_need(Model& model) {
 }
 
 int64_t step_bytes(const ModelSpec& spec, int64_t rows) {
-  const auto whole = spec.reads_pictures()
-                         ? std::max(rows, spec.picture_rows())
+  const auto whole = spec.reads_images()
+                         ? std::max(rows, spec.image_rows())
                          : std::max(rows, spec.max_positions > 0 ? spec.max_positions : kWholeText);
   int64_t floats = rows * row_floats(spec.main());
   if (spec.encoder)
@@ -118,8 +118,7 @@ Status admit_model(Model& model, const std::string& name, const MemoryBudget& bu
 Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget, EngineOptions options,
                                  int64_t draft_page_bytes) {
   if (budget.bytes <= 0) {
-    const int64_t page = page_bytes(model.spec(), budget.cache) + draft_page_bytes;
-    if (page > 0) options.max_prefix_pages = std::max<int64_t>(machine_memory() / 8 / page, 1);
+    options.max_prefix_pages = -1;
     return options;
   }
   const ModelSpec& spec = model.spec();

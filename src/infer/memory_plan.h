@@ -29,7 +29,7 @@ int64_t step_bytes(const ModelSpec& spec, int64_t rows);
 Status admit_model(Model& model, const std::string& name, const MemoryBudget& budget);
 
 // Called when all models are loaded: sets the step rows and pages that fit the rest of the budget. Without a
-// budget, pages kept for later prompts take at most an eighth of the machine's memory.
+// budget, pages kept for later prompts take at most an eighth of the device's memory.
 // `draft_page_bytes`: bytes per page of a second cache for the same tokens (a draft model's).
 Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget, EngineOptions options,
                                  int64_t draft_page_bytes = 0);

@@ -10,7 +10,7 @@ ModelDrafter::ModelDrafter(const Model& model, Device& device)
       cache_(*model.spec().decoder, 0, 0, {}, device.memory()),
       slot_(cache_.add()) {}
 
-std::vector<int64_t> ModelDrafter::guess(std::span<const int64_t> tokens, int64_t most) {
+std::vector<int64_t> ModelDrafter::draft(std::span<const int64_t> tokens, int64_t most) {
   const int64_t positions = model_.spec().max_positions;
   if (positions > 0) most = std::min(most, positions - static_cast<int64_t>(tokens.size()));
   if (most < 1 || tokens.empty()) return {};
@@ -20,7 +20,7 @@ std::vector<int64_t> ModelDrafter::guess(std::span<const int64_t> tokens, int64_
   known_.assign(tokens.begin(), tokens.end());
   Context ctx{device_};
   ForwardContext f{ctx, &cache_};
-  std::vector<int64_t> guesses;
+  std::vector<int64_t> drafts;
   int64_t past = kept;
   while (true) {
     Batch batch;
@@ -29,9 +29,9 @@ std::vector<int64_t> ModelDrafter::guess(std::span<const int64_t> tokens, int64_
     const Tensor hidden = model_.decode(f, batch, {}, nullptr);
     past = static_cast<int64_t>(known_.size());
     const Tensor logits = model_.lm_logits(ctx, hidden.slice(hidden.dim(0) - 1, hidden.dim(0))).host();
-    guesses.push_back(std::max_element(logits.span().begin(), logits.span().end()) - logits.span().begin());
-    if (static_cast<int64_t>(guesses.size()) == most) return guesses;
-    known_.push_back(guesses.back());
+    drafts.push_back(std::max_element(logits.span().begin(), logits.span().end()) - logits.span().begin());
+    if (static_cast<int64_t>(drafts.size()) == most) return drafts;
+    known_.push_back(drafts.back());
   }
 }
 

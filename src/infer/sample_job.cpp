@@ -74,8 +74,8 @@ void SampleJob::row(size_t index, int64_t at, std::span<const float> logits) {
   if (state.wrong || state.finished) return;
   const int64_t next = choose(state, std::span(branch.tokens).first(static_cast<size_t>(at + 1)), logits);
   if (error) return;
-  const bool guessed = at + 1 < branch.length();
-  if (guessed && branch.tokens[static_cast<size_t>(at + 1)] == next)
+  const bool drafted = at + 1 < branch.length();
+  if (drafted && branch.tokens[static_cast<size_t>(at + 1)] == next)
     ++accepted_;
   else
     state.wrong = true;
@@ -96,7 +96,7 @@ void SampleJob::slide(KvCache& cache, State& state, Branch& branch) const {
   drop(cache, branch);
 }
 
-void SampleJob::guess(State& state, Branch& branch) {
+void SampleJob::draft(State& state, Branch& branch) {
   state.committed = branch.length();
   branch.want = branch.length() - 1;
   if (!request_.drafter) return;
@@ -104,9 +104,9 @@ void SampleJob::guess(State& state, Branch& branch) {
   int64_t most = std::min(request_.draft_tokens, left - 1);
   if (request_.window > 0) most = std::min(most, request_.window - branch.length());
   if (most < 1) return;
-  const auto guesses = request_.drafter->guess(branch.tokens, most);
-  guessed_ += static_cast<int64_t>(guesses.size());
-  branch.tokens.insert(branch.tokens.end(), guesses.begin(), guesses.end());
+  const auto drafts = request_.drafter->draft(branch.tokens, most);
+  drafted_ += static_cast<int64_t>(drafts.size());
+  branch.tokens.insert(branch.tokens.end(), drafts.begin(), drafts.end());
 }
 
 void SampleJob::advance(KvCache& cache) {
@@ -136,7 +136,7 @@ void SampleJob::advance(KvCache& cache) {
     branch.want = std::max(branch.want, branch.cached);  // a cache with states may drop delivered rows
     if (branch.slot) branch.cached = cache.truncate(*branch.slot, branch.cached);
     slide(cache, state, branch);
-    guess(state, branch);
+    draft(state, branch);
   }
   size_t kept = 0;
   for (size_t i = 0; i < branches.size(); ++i) {

@@ -25,7 +25,7 @@ class SampleJob : public DecodingJob {
   bool waits(size_t branch) override;
   bool independent_branches() const override { return true; }
 
-  int64_t guessed() const { return guessed_; }
+  int64_t drafted() const { return drafted_; }
   int64_t accepted() const { return accepted_; }
 
  private:
@@ -42,12 +42,12 @@ class SampleJob : public DecodingJob {
   int64_t choose(State& state, std::span<const int64_t> tokens, std::span<const float> logits);
   void append(State& state, int64_t token, std::span<const float> logits);
   void slide(KvCache& cache, State& state, Branch& branch) const;
-  void guess(State& state, Branch& branch);
+  void draft(State& state, Branch& branch);
 
   SampleRequest request_;
   std::vector<State> states_;
   std::vector<float> scratch_, first_;  // first_: logits after the prompt, shared by all answers
-  int64_t guessed_ = 0, accepted_ = 0;
+  int64_t drafted_ = 0, accepted_ = 0;
 };
 
 }  // namespace makar

@@ -5,6 +5,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "kernels/bf16_args.h"
@@ -122,5 +123,6 @@ class Device {
 // "cpu"; "fence" (the CPU with memory that the host cannot access outside kernels, for tests); "cuda" if
 // built with it. `threads`: 0 means one per core.
 Result<std::unique_ptr<Device>> open_device(const std::string& name, int threads = 0);
+const std::vector<std::string>& device_names();
 
 }  // namespace makar

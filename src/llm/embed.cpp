@@ -35,10 +35,10 @@ Result<EmbedOptions> embed_options(const std::string& folder, const LanguageMode
 Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const std::string& text,
                                           const EmbedOptions& o, WorkBudget* work) {
   const ModelSpec& spec = language.spec();
-  if (spec.crosses() || spec.pictures)
+  if (spec.crosses() || spec.image_input)
     return error_of(Error::Kind::kUnsupported, "embed", "{} {}; use an encoder or a decoder",
                     spec.architecture,
-                    spec.pictures ? "generates text from images" : "is an encoder-decoder");
+                    spec.image_input ? "generates text from images" : "is an encoder-decoder");
   if (spec.main().embedding.vocab == 0)
     return error_of(Error::Kind::kUnsupported, "embed", "{} reads images, not text", spec.architecture);
   int64_t most = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;

@@ -24,7 +24,7 @@ Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const s
 // Pools the hidden states [tokens, width] of a text into one vector.
 std::vector<float> pool_states(const Tensor& states, const EmbedOptions& options);
 
-// The vector of a text from its states: pooled, or projected by a model that compares texts with pictures.
+// The vector of a text from its states: pooled, or projected by a model that compares texts with images.
 std::vector<float> text_vector(const Model& model, Device& device, const Tensor& states,
                                const std::vector<int64_t>& tokens, const EmbedOptions& options);
 

@@ -92,7 +92,7 @@ Status LanguageModel::open_text(const ModelSource& source) {
 Status LanguageModel::open_images(const std::string& folder) {
   const PatchSpec& p = *spec().encoder->embedding.patches;
   if (p.channels != 3) return Done{};
-  const bool clip = spec().pictures || spec().head.kind == HeadKind::kContrastive;
+  const bool clip = spec().image_input || spec().head.kind == HeadKind::kContrastive;
   MAKAR_TRY(images_, ImageProcessor::read(folder, clip ? ImageProcessor::clip(p.image_height, p.image_width)
                                                        : ImageProcessor::vit(p.image_height, p.image_width)));
   if (images_->fixed_size() &&
@@ -102,8 +102,8 @@ Status LanguageModel::open_images(const std::string& folder) {
   return Done{};
 }
 
-bool LanguageModel::places_pictures() const {
-  return spec().pictures && template_ && template_->places_images();
+bool LanguageModel::places_images() const {
+  return spec().image_input && template_ && template_->places_images();
 }
 
 Result<LanguageModel> LanguageModel::open(const std::string& path, Device& device,
@@ -119,7 +119,7 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, Device& devic
   const std::string folder = fs::is_directory(path) ? path : fs::path(path).parent_path().string();
   MAKAR_CHECK_OK(read_generation_config(folder, out.spec().vocab, out.stop_));
   MAKAR_CHECK_OK(out.open_text(source));
-  if (out.spec().reads_pictures()) MAKAR_CHECK_OK(out.open_images(folder));
+  if (out.spec().reads_images()) MAKAR_CHECK_OK(out.open_images(folder));
   MAKAR_CHECK_OK(admit_model(*out.loaded_.model, path, options.memory));
   if (options.weights == WeightUse::kPacked) out.loaded_.model->pack(device, true);
   return out;
@@ -157,8 +157,8 @@ Result<std::vector<int64_t>> LanguageModel::encode_chat(const ChatInput& input) 
         Error::Kind::kNotFound, "chat template",
         "the model has no chat template; set `program.chat_template`, or continue text with makar generate");
   ChatInput with_parts;
-  if (places_pictures()) with_parts = input, with_parts.messages = in_parts(input.messages);
-  MAKAR_TRY(const ChatRendering rendering, template_->render(places_pictures() ? with_parts : input));
+  if (places_images()) with_parts = input, with_parts.messages = in_parts(input.messages);
+  MAKAR_TRY(const ChatRendering rendering, template_->render(places_images() ? with_parts : input));
   MAKAR_TRY(const ChatEncoding encoding, chat_->encode(rendering, input.work));
   return to_ids(encoding.ids);
 }

@@ -42,10 +42,10 @@ class LanguageModel {
   const std::optional<ChatTemplate>& chat_template() const { return template_; }
   // Replaces the template; the special tokens stay the same.
   Status use_template(const std::string& source, const std::string& place);
-  // How images become the pixels of a model that reads RGB pictures.
+  // How images become the pixels of a model that reads RGB images.
   const std::optional<ImageProcessor>& image_processor() const { return images_; }
-  // Whether the chat template writes the picture token for parts {"type": "image"} of a message.
-  bool places_pictures() const;
+  // Whether the chat template writes the image token for parts {"type": "image"} of a message.
+  bool places_images() const;
   const std::vector<int64_t>& stop_ids() const { return stop_; }
   // Oddities in the model files, to be shown to the user.
   const std::vector<std::string>& warnings() const { return loaded_.warnings; }

@@ -59,7 +59,7 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
   Decoding decoding = options;
   if (options.fit)
     decoding.max_new_tokens = fitting_tokens(language.spec(), context, prompt.size(), options.max_new_tokens);
-  MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding, options.pictures.get()));
+  MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding, options.images.get()));
   if (options.mbr > 0) decoding.answers = options.mbr;
   if (options.mbr > 0 && options.mbr_embedding && !options.embedder)
     return error_at("mbr_metric", "embedding needs a model that embeds; give it with `program.mbr_model`");
@@ -72,7 +72,7 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
   for (int64_t i = 0; i < drawn; ++i)
     w->streams_.emplace_back(language.tokenizer(), options.stop, !options.keep_special, before);
   DecodingHooks hooks;
-  hooks.constraint = options.constraint, hooks.pictures = options.pictures;
+  hooks.constraint = options.constraint, hooks.images = options.images;
   const Speculation& speculation = options.speculation;
   hooks.draft_tokens = speculation.draft_tokens;
   if (speculation.draft_model)
@@ -129,7 +129,7 @@ Result<TextGenerationResult> TextGeneration::finish() {
     for (size_t i = 0; i < out.answers.size(); ++i)
       options_.on_text(static_cast<int64_t>(i), out.answers[i].text);
   if (const auto* sample = dynamic_cast<const SampleJob*>(job_.get()))
-    out.guessed = sample->guessed(), out.accepted = sample->accepted();
+    out.drafted = sample->drafted(), out.accepted = sample->accepted();
   out.prompt_tokens = prompt_tokens_, out.reused = job_->reused.value_or(0);
   out.steps = engine_.stats().steps - steps_before_;
   return out;

@@ -27,7 +27,7 @@ struct TextGenerationOptions : Decoding {
   int64_t priority = 0;       // higher values are scheduled first
   std::string salt;           // requests with different salts share no cache pages
   std::shared_ptr<Constraint> constraint;
-  std::shared_ptr<Pictures> pictures;  // placed in the prompt (llm/pictures.h); null: none
+  std::shared_ptr<ImageInputs> images;  // placed in the prompt (llm/image_inputs.h); null: none
   // Minimum Bayes risk: samples this many answers and keeps those most similar to all of them; 0: off.
   int64_t mbr = 0;
   Overlap mbr_metric = Overlap::kChrf;
@@ -54,7 +54,7 @@ struct GeneratedText : Answer {
 struct TextGenerationResult {
   std::vector<GeneratedText> answers;
   int64_t prompt_tokens = 0, reused = 0;  // reused: prompt tokens found in the prefix cache
-  int64_t steps = 0, guessed = 0, accepted = 0;
+  int64_t steps = 0, drafted = 0, accepted = 0;
 };
 
 // A request in flight. An engine may hold any number of them; each step advances all.

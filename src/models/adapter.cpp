@@ -198,7 +198,7 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder) {
                     "makar sft and PEFT write it: check the path of the adapter",
                     is_folder(folder) ? "has no adapter_config.json"
                     : is_file(folder) ? "is a file"
-                                      : "there is no such adapter");
+                                      : "no such adapter");
   MAKAR_TRY(const Config config, Config::read(folder, "adapter_config.json"));
   AdapterConfig out;
   MAKAR_TRY(const std::string type, config.choice("peft_type", {"LORA"}));

@@ -103,7 +103,7 @@ Result<Batch> read_pixels(const ModelSpec& spec, const Tensors& in, const std::s
     return bad(place, "pixel_values",
                fmt::format("must be f32 [batch, {}, {}, {}], got {} {}", p.channels, p.image_height,
                            p.image_width, makar::name(pixels->dtype()), s.text()));
-  return picture_batch(spec, *pixels);
+  return pixel_batch(spec, *pixels);
 }
 
 int64_t padded_time(const Batch& batch, const Tensors& in, const std::string& ids_name) {
@@ -112,16 +112,16 @@ int64_t padded_time(const Batch& batch, const Tensors& in, const std::string& id
 }
 
 // Finds the decoder rows of the image tokens, which the encoder's rows replace.
-Status place_pictures(const PictureSpec& p, Inputs& inputs, const std::string& place) {
+Status place_images(const ImageInputSpec& p, Inputs& inputs, const std::string& place) {
   Batch& target = inputs.target;
   for (size_t i = 0; i < target.tokens.size(); ++i)
     if (target.tokens[i] == p.token) target.feature_rows.push_back(static_cast<int64_t>(i));
-  const auto pictures = static_cast<int64_t>(inputs.source.sequences.size());
-  const int64_t rows = inputs.source.rows() - (p.skip_class ? pictures : 0);
+  const auto images = static_cast<int64_t>(inputs.source.sequences.size());
+  const int64_t rows = inputs.source.rows() - (p.skip_class ? images : 0);
   if (static_cast<int64_t>(target.feature_rows.size()) != rows)
     return bad(place, "input_ids",
                fmt::format("has {} image tokens (id {}); {} images need {}", target.feature_rows.size(),
-                           p.token, pictures, rows));
+                           p.token, images, rows));
   return Done{};
 }
 
@@ -137,7 +137,7 @@ Result<Inputs> make_inputs(const ModelSpec& spec, const Tensors& in, const std::
                                         captions ? "decoder_attention_mask" : "attention_mask", place));
     if (captions && inputs.target.sequences.size() != inputs.source.sequences.size())
       return bad(place, "decoder_input_ids", "must have as many rows as there are images");
-    if (spec.pictures) MAKAR_CHECK_OK(place_pictures(*spec.pictures, inputs, place));
+    if (spec.image_input) MAKAR_CHECK_OK(place_images(*spec.image_input, inputs, place));
     return inputs;
   }
   const StackSpec& first = spec.encoder ? *spec.encoder : *spec.decoder;

@@ -19,7 +19,7 @@ Result<const Family*> find_gguf_family(const GgufFields& fields) {
   for (const Family* family : families()) {
     const GgufSection* section = family->gguf;
     if (!section) continue;
-    if (*name == section->architecture && (!section->holds || section->holds(fields))) return family;
+    if (*name == section->architecture && (!section->matches || section->matches(fields))) return family;
     if (std::find(known.begin(), known.end(), section->architecture) == known.end())
       known.emplace_back(section->architecture);
   }

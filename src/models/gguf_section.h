@@ -45,13 +45,13 @@ struct GgufSection {
   const char* rotary_share = nullptr;  // field for the rotated share of a head; null: whole heads are rotated
   bool body_only = false;              // heads have no tensors and are omitted (BERT)
   // Whether a file with this architecture is of this family; null: every file is.
-  bool (*holds)(const GgufFields& fields) = nullptr;
+  bool (*matches)(const GgufFields& fields) = nullptr;
   // Sets the fields that need more than one key or a tensor's shape.
   void (*derive)(const Gguf& file, Json& config) = nullptr;
   // Sets keys that `keys` cannot express when writing.
   void (*put)(const ModelSpec& spec, GgufFields& fields) = nullptr;
   // A property of the model that the architecture cannot represent, "" if there is none.
-  std::string (*beyond)(const ModelSpec& spec) = nullptr;
+  std::string (*unsupported)(const ModelSpec& spec) = nullptr;
 };
 
 namespace gguf {

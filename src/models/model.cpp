@@ -11,10 +11,10 @@
 
 namespace makar {
 
-Batch picture_batch(const ModelSpec& spec, const Tensor& pixels) {
+Batch pixel_batch(const ModelSpec& spec, const Tensor& pixels) {
   Batch batch;
   batch.pixels = pixels;
-  const int64_t rows = spec.picture_rows();
+  const int64_t rows = spec.image_rows();
   for (int64_t i = 0; i < pixels.dim(0); ++i) {
     batch.sequences.push_back({i * rows, rows, 0, static_cast<size_t>(i)});
     for (int64_t t = 0; t < rows; ++t) batch.positions.push_back(t);
@@ -56,7 +56,7 @@ void Model::make_heads() {
   }
   if (spec_.crosses() && spec_.encoder->width != width)
     bridge_ = Linear(set_, "head.bridge", spec_.encoder->width, width, true);
-  if (const auto& p = spec_.pictures) {
+  if (const auto& p = spec_.image_input) {
     project1_ = Linear(set_, "head.project1", spec_.encoder->width, width, p->bias);
     project2_ = Linear(set_, "head.project2", width, width, p->bias);
   }
@@ -110,10 +110,10 @@ Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_re
   if (!decoder_) return encode(f, inputs.source);
   if (!encoder_) return (*decoder_)(f, inputs.source);
   if (spec_.head.kind == HeadKind::kContrastive) return (*decoder_)(f, inputs.target);
-  if (spec_.pictures && inputs.target.tokens.empty()) return (*decoder_)(f, inputs.source);  // only text
-  if (spec_.pictures) {
+  if (spec_.image_input && inputs.target.tokens.empty()) return (*decoder_)(f, inputs.source);  // only text
+  if (spec_.image_input) {
     Batch target = inputs.target;
-    target.features = picture_rows(f, inputs.source);
+    target.features = image_rows(f, inputs.source);
     return (*decoder_)(f, target);
   }
   ForwardContext first{f.ops, nullptr, encoder_record, f.checkpoint};
@@ -121,16 +121,16 @@ Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_re
   return decode(f, inputs.target, encoded, &inputs.source);
 }
 
-Tensor Model::picture_rows(ForwardContext& f, const Batch& pictures) const {
+Tensor Model::image_rows(ForwardContext& f, const Batch& images) const {
   Context& ctx = f.ops;
   Record record;
   record.hidden = true;
   ForwardContext first{ctx, nullptr, &record, f.checkpoint};
-  encode(first, pictures);
-  const PictureSpec& p = *spec_.pictures;
+  encode(first, images);
+  const ImageInputSpec& p = *spec_.image_input;
   const Tensor& states = record.hidden_states.at(record.hidden_states.size() + static_cast<size_t>(p.layer));
   std::vector<int64_t> kept;
-  for (const Sequence& s : pictures.sequences)
+  for (const Sequence& s : images.sequences)
     for (int64_t i = p.skip_class ? 1 : 0; i < s.length; ++i) kept.push_back(s.start + i);
   std::vector<int32_t> adapters;
   if (!ctx.row_adapters.empty())
@@ -160,10 +160,10 @@ Tensor Model::text_vectors(Context& ctx, const Tensor& hidden, const Batch& text
   return unit_rows(ctx, text_projection_(ctx, ops::gather_rows(ctx, hidden, ends)));
 }
 
-Tensor Model::image_vectors(ForwardContext& f, const Batch& pictures) const {
-  const Tensor rows = encode(f, pictures);
+Tensor Model::image_vectors(ForwardContext& f, const Batch& images) const {
+  const Tensor rows = encode(f, images);
   std::vector<int64_t> classes;
-  for (const Sequence& s : pictures.sequences) classes.push_back(s.start);
+  for (const Sequence& s : images.sequences) classes.push_back(s.start);
   return unit_rows(f.ops, image_projection_(f.ops, ops::gather_rows(f.ops, rows, classes)));
 }
 
@@ -199,6 +199,15 @@ Tensor Model::lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_
   ops::CrossEntropyOptions options;
   options.smoothing = smoothing;
   options.soft_cap = spec_.head.soft_cap;
+  // Rows without a target add nothing: the output layer computes the others only.
+  std::vector<int64_t> counted;
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (targets[i] != ops::kIgnore) counted.push_back(static_cast<int64_t>(i));
+  if (!counted.empty() && counted.size() < targets.size() && hidden.dim(0) == std::ssize(targets)) {
+    std::vector<int64_t> theirs;
+    for (const int64_t row : counted) theirs.push_back(targets[static_cast<size_t>(row)]);
+    return lm_loss(ctx, ops::gather_rows(ctx, hidden, counted), theirs, smoothing);
+  }
   if (lm_.adapter()) {  // an adapter on the output matrix: compute the logits
     return ops::cross_entropy(ctx, lm_logits(ctx, hidden), targets, options);
   }

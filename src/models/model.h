@@ -15,8 +15,8 @@ struct Inputs {
   Batch source, target;
 };
 
-// The batch of pictures [n, channels, height, width], one sequence each.
-Batch picture_batch(const ModelSpec& spec, const Tensor& pixels);
+// The batch of images [n, channels, height, width], one sequence each.
+Batch pixel_batch(const ModelSpec& spec, const Tensor& pixels);
 
 class Model {
  public:
@@ -61,13 +61,13 @@ class Model {
   // token or one row per sequence.
   std::map<std::string, Tensor> outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const;
 
-  // PictureSpec: the encoder's rows of all pictures, as token embeddings of the decoder.
-  Tensor picture_rows(ForwardContext& f, const Batch& pictures) const;
+  // ImageInputSpec: the encoder's rows of all images, as token embeddings of the decoder.
+  Tensor image_rows(ForwardContext& f, const Batch& images) const;
 
   // kContrastive: vectors of length 1.
   Tensor text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const;
-  Tensor image_vectors(ForwardContext& f, const Batch& pictures) const;
-  // The scores of texts for pictures, before a softmax: [pictures, texts].
+  Tensor image_vectors(ForwardContext& f, const Batch& images) const;
+  // The scores of texts for images, before a softmax: [images, texts].
   Tensor contrast(Context& ctx, const Tensor& images, const Tensor& texts) const;
 
   // Calls visit(name, linear) for every Linear; names as in parameters() without ".weight".
@@ -84,7 +84,7 @@ class Model {
   ModelSpec spec_;
   ParameterSet set_;
   std::unique_ptr<Stack> encoder_, decoder_;
-  Linear project1_, project2_;                 // PictureSpec
+  Linear project1_, project2_;                 // ImageInputSpec
   Linear bridge_;                              // from the encoder's width to the decoder's
   Linear text_projection_, image_projection_;  // kContrastive
   Parameter *logit_scale_ = nullptr, *mask_ = nullptr;

@@ -50,7 +50,7 @@ struct HeadSpec {
 };
 
 // A decoder that reads images: projected rows of the encoder replace the image tokens (LLaVA).
-struct PictureSpec {
+struct ImageInputSpec {
   int64_t token = -1;
   int64_t layer = -1;      // whose output is used, from the end
   bool skip_class = true;  // without the class token
@@ -64,7 +64,7 @@ struct ModelSpec {
   std::optional<StackSpec> encoder, decoder;
   bool shared_tokens = true;  // encoder and decoder share one token embedding
   HeadSpec head;
-  std::optional<PictureSpec> pictures;
+  std::optional<ImageInputSpec> image_input;
   int64_t vocab = 0;
   int64_t max_positions = 0;  // 0: no limit
   int64_t bos = -1, pad = -1, decoder_start = -1;
@@ -75,18 +75,18 @@ struct ModelSpec {
 
   const StackSpec& main() const { return decoder ? *decoder : *encoder; }
   // An encoder-decoder: the decoder attends to the rows of the encoder.
-  bool crosses() const { return encoder && decoder && !pictures && head.kind != HeadKind::kContrastive; }
+  bool crosses() const { return encoder && decoder && !image_input && head.kind != HeadKind::kContrastive; }
   // A decoder that continues a text alone: without an encoder, or with one for images, which are optional.
   bool continues_text() const {
-    return decoder && head.kind == HeadKind::kCausalLm && (!encoder || pictures);
+    return decoder && head.kind == HeadKind::kCausalLm && (!encoder || image_input);
   }
-  bool reads_pictures() const { return encoder && encoder->embedding.patches.has_value(); }
-  // Rows of the encoder per image; picture_tokens(): image tokens in the prompt, if the decoder reads images.
-  int64_t picture_rows() const {
+  bool reads_images() const { return encoder && encoder->embedding.patches.has_value(); }
+  // Rows of the encoder per image; image_tokens(): image tokens in the prompt, if the decoder reads images.
+  int64_t image_rows() const {
     const PatchSpec& p = *encoder->embedding.patches;
     return (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
   }
-  int64_t picture_tokens() const { return picture_rows() - (pictures->skip_class ? 1 : 0); }
+  int64_t image_tokens() const { return image_rows() - (image_input->skip_class ? 1 : 0); }
 };
 
 }  // namespace makar

@@ -66,7 +66,7 @@ Result<std::string> loss_named(const std::string& name, bool classes, const std:
       if (name == k.name) return name;
       known.emplace_back(k.name);
     }
-  return error_at(place, "there is no loss '{}' of {}{}; there are: {}", name,
+  return error_at(place, "unknown loss '{}' of {}{}; expected one of: {}", name,
                   classes ? "classes" : "numbers", did_you_mean(name, known), fmt::join(known, ", "));
 }
 

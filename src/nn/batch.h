@@ -24,7 +24,7 @@ struct Batch {
   std::vector<int64_t> positions;  // [N]
   std::vector<int64_t> types;      // [N] or empty
   Tensor pixels;                   // [images, channels, height, width] instead of tokens
-  // Rows in the place of token embeddings, e.g. parts of pictures: row i of `features` at feature_rows[i].
+  // Rows in the place of token embeddings, e.g. parts of images: row i of `features` at feature_rows[i].
   Tensor features;
   std::vector<int64_t> feature_rows;
   // Permuted order (XLNet, Yang et al., 2019), [N] or empty: 0 for context, else the place of a target in the

@@ -1,5 +1,5 @@
-// Several drafts of an answer, of which the best safe one is given, as LaMDA does (Thoppilan et al., 2022):
-// drafts from the sources, a filter, a ranking by quality and support.
+// Generates several drafts of an answer from the sources and returns the best safe one, as LaMDA does
+// (Thoppilan et al., 2022): a toxicity filter, then a ranking by quality and support.
 #pragma once
 #include "retrieval/answer_eval.h"
 
@@ -8,8 +8,8 @@ namespace makar {
 struct DraftOptions {
   int64_t drafts = 4;
   std::function<double(std::string_view text)> toxicity;  // 0 to 1; empty: no filter
-  double threshold = 0.5;                                 // a draft with this toxicity or more is not given
-  YesNoJudge judge;                                       // of quality: does it answer the question?
+  double threshold = 0.5;                                 // a draft with this toxicity or more is rejected
+  YesNoJudge judge;                                       // quality: whether a draft answers the question
 };
 
 struct AnswerDraft {

@@ -24,7 +24,7 @@ namespace makar {
 struct CollectionSettings {
   AnalyzerOptions analyzer;
   ChunkOptions chunk;
-  std::string tokenizer;  // of chunks of tokens
+  std::string tokenizer;  // for chunks of tokens
   // Dense vectors; no model: none.
   std::string model, query_model;  // query_model empty: the same
   std::string query_prefix, passage_prefix;
@@ -75,7 +75,8 @@ struct StoredChunk {
   Json metadata;                                // the document's
 };
 
-// What analysis and embedding see of a chunk: title and heading, if they are not in the text, then the text.
+// The text of a chunk that is analyzed and embedded: title and heading, if the text does not have them, then
+// the text.
 std::string indexed_text(const std::string& title, bool index_title, const std::string& heading,
                          std::string_view text);
 // The id of a chunk: 16 hexadecimal digits.

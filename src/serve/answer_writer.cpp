@@ -138,9 +138,9 @@ void AnswerWriter::start(GenerationRequest request, std::vector<std::vector<int6
   });
   if (a.stream) {
     HttpResponse head;
-    head.type = a.shape->stream_type();
+    head.type = a.formatter->stream_type();
     head.headers = self->disclosure();
-    head.body = a.shape->begin(self->usage_);
+    head.body = a.formatter->begin(self->usage_);
     self->reply_->begin(std::move(head));
   }
   const auto deadline = EngineTask::Clock::now() + time;
@@ -182,7 +182,7 @@ void AnswerWriter::report_covered(AnswerState& state, AnswerPiece& piece) {
 void AnswerWriter::deliver(AnswerState& state, size_t index, AnswerPiece piece) {
   if (request_.options.logprobs >= 0) report_covered(state, piece);
   if (piece.text.empty() && piece.calls.empty() && piece.tokens.empty()) return;
-  if (request_.stream) return emit(request_.shape->piece(index, piece));
+  if (request_.stream) return emit(request_.formatter->piece(index, piece));
   WholeAnswer& whole = state.whole;
   whole.text += piece.text;
   whole.tokens.insert(whole.tokens.end(), piece.tokens.begin(), piece.tokens.end());
@@ -220,7 +220,7 @@ void AnswerWriter::echo(size_t prompt, const std::vector<GeneratedToken>& tokens
   for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
     answers_[i].characters = before;
     if (request_.stream)
-      emit(request_.shape->piece(i, piece));
+      emit(request_.formatter->piece(i, piece));
     else
       static_cast<AnswerPiece&>(answers_[i].whole) = piece;
   }
@@ -263,7 +263,7 @@ void AnswerWriter::finished(size_t prompt, TextGenerationResult result) {
     state.cut = answer.finish == Finish::kLength && !state.filter.rejected();
     deliver(state, first + i, {state.reader.finish(), {}, {}});
     state.whole.end = {answer.finish, answer.stop_string, state.reader.calls() > 0, state.filter.rejected()};
-    if (request_.stream) emit(request_.shape->end(first + i, state.whole.end));
+    if (request_.stream) emit(request_.formatter->end(first + i, state.whole.end));
   }
   prompt_done();
 }
@@ -273,7 +273,7 @@ void AnswerWriter::scored(size_t prompt) {
   const auto answers = static_cast<size_t>(request_.options.answers);
   for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
     answers_[i].whole.end.finish = Finish::kLength;
-    if (request_.stream) emit(request_.shape->end(i, answers_[i].whole.end));
+    if (request_.stream) emit(request_.formatter->end(i, answers_[i].whole.end));
   }
   prompt_done();
 }
@@ -282,7 +282,7 @@ void AnswerWriter::prompt_done() {
   if (over_ || --left_ > 0) return;
   if (const auto cost = reply_->cost()) usage_.cost = cost->money, usage_.currency = reply_->currency();
   if (request_.stream) {
-    emit(request_.shape->done(usage_));
+    emit(request_.formatter->done(usage_));
     over_ = true;
     return reply_->end();
   }
@@ -292,7 +292,7 @@ void AnswerWriter::prompt_done() {
     for (AnswerState& state : self->answers_) answers.push_back(std::move(state.whole));
     HttpResponse response;
     response.headers = self->disclosure();
-    response.body = self->request_.shape->whole(answers, self->usage_) + "\n";
+    response.body = self->request_.formatter->whole(answers, self->usage_) + "\n";
     self->reply_->send(std::move(response));
   });
 }
@@ -302,10 +302,10 @@ void AnswerWriter::failed(const Error& error) {
   const ApiError api_error = ApiError::of(error);
   reply_->failed(error.text());
   if (request_.stream) {
-    emit(request_.shape->failed(api_error));
+    emit(request_.formatter->failed(api_error));
     reply_->end();
   } else {
-    reply_->send(error_response(request_.shape->dialect(), api_error));
+    reply_->send(error_response(request_.formatter->dialect(), api_error));
   }
   over_ = true;
   *cancelled_ = true;  // cancels the request's other prompts

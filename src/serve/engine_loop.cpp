@@ -117,7 +117,7 @@ void EngineLoop::take_new() {
       if (engine_)
         begun = task->begin(*engine_);
       else
-        begun = error_of(Error::Kind::kLimit, "memory", "there is no memory for the engine; try again later");
+        begun = error_of(Error::Kind::kLimit, "memory", "not enough memory for the engine; try again later");
     } catch (const std::exception& e) {
       begun = internal_error(e);
     }

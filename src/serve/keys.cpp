@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostKeys = 10000, kLongestKey = 1024, kLongestName = 64;
+constexpr size_t kMaxKeys = 10000, kLongestKey = 1024, kLongestName = 64;
 constexpr size_t kLargestFile = size_t{4} << 20;
 
 bool same(const std::string& a, const std::string& b) {  // constant time; digests have equal length
@@ -28,7 +28,7 @@ Status KeyRing::add(const std::string& key, const std::string& name, bool admin,
     return error_at(place, "a key has 1 to {} visible characters, none of them a space", kLongestKey);
   if (name.size() > kLongestName || !std::all_of(name.begin(), name.end(), visible))
     return error_at(place, "a name has up to {} visible characters, none of them a space", kLongestName);
-  if (keys_.size() >= kMostKeys) return error_at(place, "more than {} keys", kMostKeys);
+  if (keys_.size() >= kMaxKeys) return error_at(place, "more than {} keys", kMaxKeys);
   const std::string digest = sha256_of(key);
   for (const Key& known : keys_)
     if (known.digest == digest) return error_at(place, "this key is already listed, as {}", known.name);

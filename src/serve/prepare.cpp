@@ -2,8 +2,8 @@
 
 #include <random>
 
+#include "llm/image_inputs.h"
 #include "llm/infill.h"
-#include "llm/pictures.h"
 #include "llm/tool_calls.h"
 
 namespace makar {
@@ -16,36 +16,35 @@ Error at_field(const Error& error, const std::string& field) {
 }
 
 // A model that describes one image and reads no text.
-bool captions(const ModelSpec& spec) { return spec.crosses() && spec.reads_pictures(); }
+bool captions(const ModelSpec& spec) { return spec.crosses() && spec.reads_images(); }
 
-// Decodes the pictures of a conversation, one at a time. A picture takes at most 12 bytes per pixel
+// Decodes the images of a conversation, one at a time. An image takes at most 12 bytes per pixel
 // meanwhile.
-Result<std::vector<Tensor>> decode_pictures(GenerationRequest& request, const LanguageModel& language,
-                                            WorkBudget& work) {
+Result<std::vector<Tensor>> decode_images(GenerationRequest& request, const LanguageModel& language,
+                                          WorkBudget& work) {
   constexpr ImageLimits kLimits{.pixels = int64_t{1} << 24, .bytes = int64_t{1} << 25};
   constexpr int64_t kPixelsPerUnit = 8;
   std::vector<Tensor> pixels;
-  for (RequestPicture& picture : request.pictures) {
-    if (!language.spec().pictures && !captions(language.spec()))
-      return error_of(Error::Kind::kUnsupported, picture.place, "this model reads only text");
-    if (!work.check()) return work.error(picture.place);
-    MAKAR_TRY(const Image image,
-              decode_image(std::as_bytes(std::span(picture.bytes)), picture.place, kLimits));
-    if (!work.spend(image.pixels() / kPixelsPerUnit)) return work.error(picture.place);
-    MAKAR_TRY(Tensor one, model_pixels(language, image, picture.place));
+  for (RequestImage& input : request.images) {
+    if (!language.spec().image_input && !captions(language.spec()))
+      return error_of(Error::Kind::kUnsupported, input.place, "this model reads only text");
+    if (!work.check()) return work.error(input.place);
+    MAKAR_TRY(const Image image, decode_image(std::as_bytes(std::span(input.bytes)), input.place, kLimits));
+    if (!work.spend(image.pixels() / kPixelsPerUnit)) return work.error(input.place);
+    MAKAR_TRY(Tensor one, model_pixels(language, image, input.place));
     pixels.push_back(std::move(one));
-    picture.bytes = {};
+    input.bytes = {};
   }
   return pixels;
 }
 
-// The pictures of the messages, in their order.
-std::vector<Tensor> pictures_of(const Json& messages, const std::vector<Tensor>& pixels) {
+// The images of the messages, in their order.
+std::vector<Tensor> images_of(const Json& messages, const std::vector<Tensor>& pixels) {
   std::vector<Tensor> out;
   for (const Json& message : messages)
     if (const auto content = message.find("content"); content != message.end() && content->is_array())
       for (const Json& part : *content)
-        if (part.contains("picture")) out.push_back(pixels.at(part["picture"].get<size_t>()));
+        if (part.contains("index")) out.push_back(pixels.at(part["index"].get<size_t>()));
   return out;
 }
 
@@ -65,11 +64,11 @@ Result<std::vector<int64_t>> encode_conversation(GenerationRequest& request, con
     return error_of(Error::Kind::kUnsupported, "tools",
                     "the chat template of this model does not support tools; omit them, or start the "
                     "server with a --chat-template that renders them");
-  request.options.pictures = nullptr;
-  if (const auto kept = pictures_of(request.chat->messages, pixels); !kept.empty())
-    request.options.pictures = join_pictures(language, kept);
-  auto ids = request.options.pictures
-                 ? encode_chat_with_pictures(language, *request.chat, *request.options.pictures)
+  request.options.images = nullptr;
+  if (const auto kept = images_of(request.chat->messages, pixels); !kept.empty())
+    request.options.images = join_images(language, kept);
+  auto ids = request.options.images
+                 ? encode_chat_with_images(language, *request.chat, *request.options.images)
                  : language.encode_chat(*request.chat);
   if (!ids.ok()) return at_field(ids.error(), "messages");
   // A forced tool call starts with the template's opening tag.
@@ -86,9 +85,9 @@ Result<std::vector<int64_t>> encode_conversation(GenerationRequest& request, con
 // Encodes the conversation. With drop_oldest, drops the fewest oldest turns that make it fit.
 Result<std::vector<int64_t>> fit_conversation(GenerationRequest& request, const ServedModel& model,
                                               bool forced, WorkBudget& work) {
-  MAKAR_TRY(const std::vector<Tensor> pixels, decode_pictures(request, model.language, work));
+  MAKAR_TRY(const std::vector<Tensor> pixels, decode_images(request, model.language, work));
   MAKAR_TRY(std::vector<int64_t> ids, encode_conversation(request, model, forced, pixels));
-  const Status fits = check_room(ids, model, "messages", request.options.pictures.get());
+  const Status fits = check_room(ids, model, "messages", request.options.images.get());
   if (fits.ok()) return ids;
   if (!request.drop_oldest || fits.error().kind != Error::Kind::kLimit) return fits.error();
   const Json all = request.chat->messages;
@@ -98,20 +97,20 @@ Result<std::vector<int64_t>> fit_conversation(GenerationRequest& request, const 
   for (size_t i = head + 1; i < all.size(); ++i)
     if (all[i]["role"] == "user") turns.push_back(i);
   std::optional<std::vector<int64_t>> best;
-  std::shared_ptr<Pictures> pictures;
+  std::shared_ptr<ImageInputs> images;
   for (size_t low = 0, high = turns.size(); low < high;) {
     const size_t middle = (low + high) / 2;
     Json& kept = request.chat->messages = Json::array();
     for (size_t i = 0; i < all.size(); ++i)
       if (i < head || i >= turns[middle]) kept.push_back(all[i]);
     MAKAR_TRY(ids, encode_conversation(request, model, forced, pixels));
-    if (check_room(ids, model, "messages", request.options.pictures.get()).ok())
-      high = middle, best = std::move(ids), pictures = request.options.pictures;
+    if (check_room(ids, model, "messages", request.options.images.get()).ok())
+      high = middle, best = std::move(ids), images = request.options.images;
     else
       low = middle + 1;
   }
   if (!best) return fits.error();
-  request.options.pictures = std::move(pictures);
+  request.options.images = std::move(images);
   return std::move(*best);
 }
 
@@ -144,7 +143,7 @@ size_t preparation_bytes(const GenerationRequest& request) {
     for (const Json& message : request.chat->messages)
       if (const auto content = message.find("content"); content != message.end() && content->is_string())
         bytes += 64 + content->get_ref<const std::string&>().size();
-  for (const RequestPicture& picture : request.pictures) bytes += 16 * picture.bytes.size();  // pixels
+  for (const RequestImage& input : request.images) bytes += 16 * input.bytes.size();  // pixels
   return bytes;
 }
 
@@ -164,7 +163,7 @@ Result<ServedModel> ServedModel::of(LanguageModel language, const ContextOptions
 }
 
 Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place,
-                  const Pictures* pictures) {
+                  const ImageInputs* images) {
   const int64_t limit = model.context_limit();
   if (limit > 0 && model.context.policy == ContextPolicy::kError &&
       static_cast<int64_t>(prompt.size()) >= limit + (model.language.spec().crosses() ? 1 : 0))
@@ -173,7 +172,7 @@ Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, 
   std::vector<int64_t> copy = prompt;
   Decoding one;
   one.max_new_tokens = 1;
-  const Status fits = fit_request(model.language.model(), model.context, copy, one, pictures);
+  const Status fits = fit_request(model.language.model(), model.context, copy, one, images);
   return fits.ok() ? Status(Done{}) : at_field(fits.error(), place);
 }
 

@@ -29,6 +29,6 @@ size_t preparation_bytes(const GenerationRequest& request);
 
 // Checks that the prompt leaves room for at least one token. `place`: the field named in the error.
 Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place,
-                  const Pictures* pictures = nullptr);
+                  const ImageInputs* images = nullptr);
 
 }  // namespace makar

@@ -3,6 +3,8 @@
 #pragma once
 #include <cstddef>
 
+#include "base/resident.h"
+
 namespace makar {
 
 class Memory {
@@ -22,6 +24,8 @@ class Memory {
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
   virtual void zero(std::byte* block, size_t bytes) = 0;
 
+  // Bytes that this memory has in total, for tensors and everything else.
+  virtual int64_t capacity() const { return memory_limit(); }
   // Whether the host may dereference addresses of this memory.
   bool is_host() const { return is_host_; }
 

@@ -147,7 +147,7 @@ Result<ConversationsRead> read_conversations(const DataPath& path, const std::st
   ConversationsRead out;
   std::optional<Schema> wanted;
   if (!type.empty() && !(wanted = schema_named(type)))
-    return error_at("datasets", "there is no type '{}'{}", type, did_you_mean(type, schema_names()));
+    return error_at("datasets", "unknown type '{}'{}", type, did_you_mean(type, schema_names()));
   MAKAR_TRY(auto reader, RecordReader::open({path}));
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));

@@ -12,12 +12,11 @@ void say_read(const DatasetOptions& options, const std::string& path, const Labe
   say_bad_records(options, d.bad);
   if (!d.groups.empty()) options.say(fmt::format("groups: {}", fmt::join(d.groups, ", ")));
   if (d.kind == LabelKind::kClass && d.names.size() > 20 && d.names.size() * 2 > examples)
-    options.say(
-        fmt::format("warning: {} labels for {} examples; if the columns are swapped, name them: --datasets "
-                    "PATH,text=NAME,label=NAME (by number in a file without a header: text=2,label=1); to "
-                    "predict numbers, use "
-                    "--regression",
-                    d.names.size(), examples));
+    options.say(fmt::format(
+        "warning: {} labels for {} examples; if the columns are swapped, name them after the "
+        "path: PATH,text=NAME,label=NAME (by number in a file without a header: text=2,label=1); to "
+        "predict numbers, use --regression",
+        d.names.size(), examples));
 }
 
 }  // namespace

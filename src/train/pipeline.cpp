@@ -39,8 +39,8 @@ Result<std::string> substituted(const std::string& word, const std::map<std::str
     if (value == variables.end()) {
       std::vector<std::string> known;
       for (const auto& one : variables) known.push_back(one.first);
-      return error_at(place, "there is no variable {}{}; a brace is written {{{{", quote(name.substr(0, 80)),
-                      did_you_mean(name, known));
+      return error_at(place, "unknown variable {}{}; write a literal brace as {{{{",
+                      quote(name.substr(0, 80)), did_you_mean(name, known));
     }
     out += value->second, at = end + 1;
     if (out.size() > kMaxBytes) return error_of(Error::Kind::kLimit, place, "a word is too long");

@@ -35,8 +35,8 @@ struct RatedAnswers {
   float good_weight = 1.0f, bad_weight = 1.0f;
 };
 Tensor kto_loss(Context& ctx, const RatedAnswers& answers, float beta, float kl);
-// The same on pairs, without other answers to estimate kl from: it is the mean margin of the other half of
-// the batch, at least 0.
+// The same on pairs. There are no mismatched answers to estimate kl from, so kl is the mean margin of the
+// other half of the batch, at least 0.
 Tensor kto_pair_loss(Context& ctx, const PreferencePairs& pairs, float beta);
 // Odds ratio preference optimisation (Hong et al., 2024), without a reference, on mean log-probabilities per
 // token [pairs]: mean of -chosen - beta * log s(log odds(chosen) - log odds(rejected)), odds(x) = e^x / (1 -

@@ -1,6 +1,6 @@
 // ELECTRA's objective (Clark et al., 2020): a small generator fills in masked tokens, and the model predicts
 // for every token whether it was replaced. The generator shares the model's token embeddings; both are
-// trained, the model's loss with a weight of 50.
+// trained, and the model's loss has weight 50.
 #pragma once
 #include "train/denoise.h"
 
@@ -21,7 +21,8 @@ Result<LoadedModel> make_generator(const Model& discriminator, double size, uint
 // The generator as a model of its own, with a copy of the embeddings.
 Result<LoadedModel> whole_generator(const LoadedModel& generator, const Model& discriminator);
 
-// Tokens drawn from the generator's distributions [rows, vocabulary], by inverting the cumulative one.
+// Tokens sampled from the generator's distributions [rows, vocabulary] by inverting the cumulative
+// distribution.
 std::vector<int64_t> drawn_tokens(const Tensor& logits, const Rng& rng);
 // `draw` selects the random numbers of the replacements.
 MicroBatch replaced_batch(Model& discriminator, Model& generator, MaskedBatch examples, uint64_t seed,

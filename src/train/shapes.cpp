@@ -162,7 +162,7 @@ Result<Json> shape_config(const ShapeOptions& o) {
     for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) config[key] = nullptr;
     return config;
   }
-  return error_at("model_type", "there is no shape '{}'{}; there are: {}", o.type,
+  return error_at("model_type", "unknown shape '{}'{}; expected one of: {}", o.type,
                   did_you_mean(o.type, known), fmt::join(known, ", "));
 }
 

@@ -95,7 +95,7 @@ def check_fetch(folder):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     host = f"127.0.0.1:{server.server_port}"
     fetch = lambda path, *flags, where=host: replay(folder, [call("fetch", url=f"http://{where}{path}"), answer("x")], *flags)["steps"][0]
-    check("no tool 'fetch'" in fetch("/")["error"] and Page.seen == [], "off by default")
+    check("unknown tool 'fetch'" in fetch("/")["error"] and Page.seen == [], "off by default")
     step = fetch("/", "--allow-host", host)
     check("Tea & ham" in step.get("observation", "") and "no()" not in step["observation"], f"a page: {step}")
     Page.seen.clear()
@@ -118,7 +118,7 @@ def check_code(folder):
         print("skipped: programs:", step["error"])
         return
     check(step["observation"].strip() == "42", f"a program: {step}")
-    check("no tool 'code'" in replay(folder, [call("code", program="print(1)"), answer("x")])["steps"][0]["error"], "off by default")
+    check("unknown tool 'code'" in replay(folder, [call("code", program="print(1)"), answer("x")])["steps"][0]["error"], "off by default")
     secret = folder / "secret.txt"
     secret.write_text("hidden")
     for program in (f"print(open({str(secret)!r}).read())", f"open({str(folder / 'new')!r}, 'w')", "import socket; socket.socket()",

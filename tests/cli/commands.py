@@ -139,7 +139,7 @@ def check_memory_budget():
 
 def check_messages():
     _, _, err = run("generate", "-m", f"{GOLDEN}/models/llama", "--ids", "1", "--lora", "/no/such/adapter")
-    expect("a missing adapter is named as one", "/no/such/adapter: there is no such adapter" in err, err[:300])
+    expect("a missing adapter is named as one", "/no/such/adapter: no such adapter" in err, err[:300])
 
 
 names = commands()

@@ -46,7 +46,7 @@ def produce(folder, device):
 
 def main():
     bad = run("generate", "-m", GOLDEN / "llama", "--ids", "5", "-n", "1", "--device", "fense")
-    if bad.returncode != 1 or b"did you mean 'fence'" not in bad.stderr:
+    if bad.returncode != 2 or b"did you mean 'fence'" not in bad.stderr or b"cpu, cuda, fence" not in bad.stderr:
         failures.append(f"an unknown device: {bad.returncode} {bad.stderr!r}")
     gpu = run("generate", "-m", GOLDEN / "llama", "--ids", "5", "-n", "1", "--device", "cuda")
     if gpu.returncode != 0 and b"use the device 'cpu'" not in gpu.stderr:

@@ -155,7 +155,7 @@ def check_faults(root, hub, files):
     check(code == 1 and "checksum" in err and not (folder / "config.json").exists(), f"of a small file too: {err}")
     hub.broken.clear()
     code, _, err = pull(root / "store", hub, "pull", "someone/nothing")
-    check(code == 1 and "there is no model someone/nothing" in err, f"an unknown model: {err}")
+    check(code == 1 and "no model someone/nothing" in err, f"an unknown model: {err}")
     for name in ("../../evil", "/etc/evil", "a\\b", "x/../../../evil"):
         hub.listing = [{"rfilename": "config.json", "size": 2, "blobId": git_sha1(b"{}")}, {"rfilename": name, "size": 1}]
         code, _, err = pull(root / "evil", hub, "pull", "someone/tiny")

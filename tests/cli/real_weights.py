@@ -91,9 +91,9 @@ def minimind(scratch):
         expect(f"a cache of {kind} changes little", apart < 0.1, apart)
     plain = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7")
     ahead = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7", "-md", folder)
-    expect("guesses of a draft model change nothing", plain == ahead, (plain, ahead))
+    expect("a draft model changes nothing", plain == ahead, (plain, ahead))
     ahead = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7", "--lookup")
-    expect("nor do guesses from the prompt", plain == ahead, (plain, ahead))
+    expect("prompt lookup changes nothing", plain == ahead, (plain, ahead))
     said = run("chat", "-m", folder, "--temp", "0", "-n", "3", "--logprobs", "2", text="What is the capital of France?\n")
     expect("chat --logprobs shows the alternatives of each token", len(re.findall(r" %  \|", said)) == 3, said)
 
@@ -110,6 +110,21 @@ def minilm():
     cosine = dot / math.sqrt(sum(a * a for a in mine) * sum(b * b for b in want))
     expect("all-MiniLM-L6-v2 reproduces the recorded vector", cosine >= 0.9999, cosine)
     stsb(folder)
+
+
+def tinyllama():
+    """Worked example 15: a language model orders sentences by probability."""
+    folder = os.path.expanduser("~/.cache/makar-assets/tinyllama-1.1b-chat")
+    if not os.path.isdir(folder):
+        print("skip  tinyllama-1.1b-chat has not been fetched")
+        return
+    asks = [("", "John bought a book"), ("", "book bought a John"), ("", "book a John bought"),
+            ("John bought", " eggs at the corner store."), ("John bought", " vehicle at the corner store.")]
+    lines = "".join(json.dumps({"prompt": before, "completion": text}) + "\n" for before, text in asks)
+    model = next(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".gguf"))
+    scores = [json.loads(line)["logprob"] for line in run("score", "-m", model, "--jsonl", text=lines).splitlines()]
+    expect("sentences are ordered by probability", len(scores) == 5 and scores[0] > scores[1] > scores[2], scores)
+    expect("eggs are bought at the corner store, vehicles less", len(scores) == 5 and scores[3] > scores[4], scores)
 
 
 def ranks(values):
@@ -192,6 +207,7 @@ with tempfile.TemporaryDirectory() as scratch:
     minimind(scratch)
     memory(scratch)
     minilm()
+    tinyllama()
 for failure in failures:
     print(failure)
 sys.exit(1 if failures else 0)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 from checks import check, failures
-from picture_models import write_safetensors
+from image_models import write_safetensors
 from program import GOLDEN, good, steps
 
 rng = random.Random(2)

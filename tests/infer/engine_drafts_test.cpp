@@ -10,9 +10,9 @@ TEST_F(EngineTest, DraftsSaveStepsAndChangeNothing) {
   SampleRequest r;
   r.prompt = {4, 9, 6, 4, 9, 6, 4, 9, 6, 4, 9};
   r.max_new_tokens = 60;
-  const auto run = [&](bool guesses, int64_t* steps) {
+  const auto run = [&](bool drafts, int64_t* steps) {
     SampleRequest own = r;
-    if (guesses) own.drafter = std::make_shared<LookupDrafter>();
+    if (drafts) own.drafter = std::make_shared<LookupDrafter>();
     const auto job = std::make_shared<SampleJob>(own);
     Engine engine(model_, device_);
     engine.submit(job);
@@ -20,9 +20,9 @@ TEST_F(EngineTest, DraftsSaveStepsAndChangeNothing) {
     *steps = engine.stats().steps;
     return transcript(*job);
   };
-  int64_t plain = 0, guessed = 0;
-  EXPECT_EQ(run(false, &plain), run(true, &guessed));
-  EXPECT_LE(guessed, plain);
+  int64_t plain = 0, drafted = 0;
+  EXPECT_EQ(run(false, &plain), run(true, &drafted));
+  EXPECT_LE(drafted, plain);
 }
 
 // A model that drafts for itself is always right with greedy decoding, so steps are saved for certain;
@@ -32,22 +32,22 @@ TEST_F(EngineTest, DraftModelSavesStepsAndChangesNothing) {
     SampleRequest r;
     r.prompt = random_ids(model_.spec(), 20, 5);
     r.max_new_tokens = 40, r.logprobs = 2, r.sampler.temperature = temperature;
-    const auto run = [&](bool guesses, EngineStats* stats, int64_t* guessed, int64_t* accepted) {
+    const auto run = [&](bool drafts, EngineStats* stats, int64_t* drafted, int64_t* accepted) {
       SampleRequest own = r;
-      if (guesses) own.drafter = std::make_shared<ModelDrafter>(model_, device_);
+      if (drafts) own.drafter = std::make_shared<ModelDrafter>(model_, device_);
       const auto job = std::make_shared<SampleJob>(own);
       Engine engine(model_, device_);
       engine.submit(job);
       engine.run();
-      *stats = engine.stats(), *guessed = job->guessed(), *accepted = job->accepted();
+      *stats = engine.stats(), *drafted = job->drafted(), *accepted = job->accepted();
       return transcript(*job);
     };
     EngineStats plain, ahead;
-    int64_t guessed = 0, accepted = 0;
-    const auto want = run(false, &plain, &guessed, &accepted);
-    EXPECT_EQ(run(true, &ahead, &guessed, &accepted), want);
+    int64_t drafted = 0, accepted = 0;
+    const auto want = run(false, &plain, &drafted, &accepted);
+    EXPECT_EQ(run(true, &ahead, &drafted, &accepted), want);
     if (temperature > 0) continue;
-    EXPECT_EQ(accepted, guessed);
+    EXPECT_EQ(accepted, drafted);
     EXPECT_LT(ahead.steps, plain.steps / 2);
   }
 }

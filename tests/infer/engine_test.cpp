@@ -51,15 +51,15 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     offer_adapters(*loaded_.model, 2);
   }
 
-  std::shared_ptr<Job> random_job(Dice& dice, bool guesses) {
+  std::shared_ptr<Job> random_job(Dice& dice, bool drafts) {
     const auto adapter = static_cast<int32_t>(dice.roll(-1, 1));
-    const auto job = random_request(dice, guesses);
+    const auto job = random_request(dice, drafts);
     job->adapter = adapter;
     return job;
   }
 
   // Prompts have common prefixes to share. In an encoder-decoder, the encoder reads them.
-  std::shared_ptr<Job> random_request(Dice& dice, bool guesses) {
+  std::shared_ptr<Job> random_request(Dice& dice, bool drafts) {
     const ModelSpec& spec = model_.spec();
     const int64_t room = longest(spec), kind = dice.roll(0, 8);
     const int64_t length = dice.chance(0.3) ? dice.roll(1, 30) : dice.roll(90, room - 20);
@@ -69,37 +69,37 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     std::copy(tail.begin(), tail.end(), prompt.end() - own);
     if (!spec.decoder) return std::make_shared<ReadJob>(prompt, random_types(dice, length));
     std::vector<int64_t> source;
-    std::shared_ptr<Pictures> pictures;
-    if (spec.reads_pictures()) pictures = random_pictures(dice, prompt);
+    std::shared_ptr<ImageInputs> images;
+    if (spec.reads_images()) images = random_images(dice, prompt);
     if (spec.crosses()) {
       source = prompt;
       prompt = {spec.decoder_start, 4, 5};
-      if (pictures) source.assign(static_cast<size_t>(spec.picture_rows()), 0);
+      if (images) source.assign(static_cast<size_t>(spec.image_rows()), 0);
     }
-    const auto job = job_of(dice, kind, std::move(prompt), guesses);
-    job->source = std::move(source), job->pictures = std::move(pictures);
+    const auto job = job_of(dice, kind, std::move(prompt), drafts);
+    job->source = std::move(source), job->images = std::move(images);
     return job;
   }
 
-  // One of three pictures, or two of them; the decoder that reads them gets places in the prompt.
-  std::shared_ptr<Pictures> random_pictures(Dice& dice, std::vector<int64_t>& prompt) {
+  // One of three images, or two of them; the decoder that reads them gets places in the prompt.
+  std::shared_ptr<ImageInputs> random_images(Dice& dice, std::vector<int64_t>& prompt) {
     const ModelSpec& spec = model_.spec();
     const PatchSpec& patches = *spec.encoder->embedding.patches;
-    const int64_t count = spec.pictures ? dice.roll(1, 2) : 1;
+    const int64_t count = spec.image_input ? dice.roll(1, 2) : 1;
     Tensor pixels = Tensor::empty({count, 3, patches.image_height, patches.image_width});
     for (int64_t i = 0; i < count; ++i) {
       const Rng rng(static_cast<uint64_t>(dice.roll(1, 3)), Purpose::kSynthetic);
       for (int64_t j = 0, each = pixels.count() / count; j < each; ++j)
         pixels.f32()[i * each + j] = rng.uniform(static_cast<uint64_t>(j)) - 0.5f;
     }
-    const auto pictures = std::make_shared<Pictures>(spec, pixels);
-    if (!spec.pictures) return pictures;
-    std::replace(prompt.begin(), prompt.end(), spec.pictures->token, int64_t{3});
+    const auto images = std::make_shared<ImageInputs>(spec, pixels);
+    if (!spec.image_input) return images;
+    std::replace(prompt.begin(), prompt.end(), spec.image_input->token, int64_t{3});
     prompt.resize(std::max<size_t>(std::min<size_t>(prompt.size(), 115), 3), 4);
-    prompt[1] = spec.pictures->token;
-    if (count == 2) prompt[prompt.size() - 1] = spec.pictures->token;
-    check(pictures->place(spec, prompt).ok(), "a place for each picture");
-    return pictures;
+    prompt[1] = spec.image_input->token;
+    if (count == 2) prompt[prompt.size() - 1] = spec.image_input->token;
+    check(images->place(spec, prompt).ok(), "a place for each image");
+    return images;
   }
 
   static std::vector<int64_t> random_types(Dice& dice, int64_t length) {
@@ -109,7 +109,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     return types;
   }
 
-  std::shared_ptr<Job> job_of(Dice& dice, int64_t kind, std::vector<int64_t> prompt, bool guesses) {
+  std::shared_ptr<Job> job_of(Dice& dice, int64_t kind, std::vector<int64_t> prompt, bool drafts) {
     const auto length = static_cast<int64_t>(prompt.size());
     if (kind == 0 && length > 1) {
       const int64_t from = dice.roll(1, length - 1);
@@ -141,8 +141,8 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     r.max_new_tokens = dice.roll(1, 20), r.answers = dice.roll(1, 4);
     r.sampler.temperature = dice.chance(0.3) ? 0.0 : 0.9;
     if (dice.chance(0.2)) r.stop_below = 0.02;
-    if (dice.chance(0.2) && !model_.spec().pictures) r.window = 100;  // longer texts forget
-    if (guesses && dice.chance(0.5)) r.drafter = std::make_shared<LookupDrafter>(1, 3);
+    if (dice.chance(0.2) && !model_.spec().image_input) r.window = 100;  // longer texts forget
+    if (drafts && dice.chance(0.5)) r.drafter = std::make_shared<LookupDrafter>(1, 3);
     return std::make_shared<SampleJob>(r);
   }
 
@@ -241,11 +241,11 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
     r.sampler.seed = static_cast<uint64_t>(first), r.sampler.temperature = 1.1;
     const auto job = std::make_shared<SampleJob>(r);
     if (spec.crosses()) job->source = text;
-    if (spec.crosses() && spec.reads_pictures()) {
+    if (spec.crosses() && spec.reads_images()) {
       Dice dice(5);
       std::vector<int64_t> none;
-      job->pictures = random_pictures(dice, none);
-      job->source.assign(static_cast<size_t>(spec.picture_rows()), 0);
+      job->images = random_images(dice, none);
+      job->source.assign(static_cast<size_t>(spec.image_rows()), 0);
     }
     return job;
   };
@@ -281,7 +281,7 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
 }
 
 // Rotary positions, experts, sliding windows, recurrent states, disentangled attention, relative position
-// bias, encoder-decoder, encoder only, recurrent networks, pictures in the prompt and before a decoder.
+// bias, encoder-decoder, encoder only, recurrent networks, images in the prompt and before a decoder.
 INSTANTIATE_TEST_SUITE_P(Families, EngineTrials,
                          testing::Values("small/llama", "small/mixtral", "small/gemma2", "small/bloom",
                                          "small/bart", "small/bert", "small/gemma3_text", "small/gpt_oss",

@@ -150,7 +150,7 @@ TEST(Sampler, XtcAppliesWithItsProbability) {
 TEST(Sampler, PenaltiesCountOccurrences) {
   SamplerOptions o;
   o.presence_penalty = 0.5, o.frequency_penalty = 0.25;
-  const std::vector<int64_t> tokens = {3, 0, 1, 1, 1, 0, 99, -4};  // ids from outside are passed over
+  const std::vector<int64_t> tokens = {3, 0, 1, 1, 1, 0, 99, -4};  // ids outside the vocabulary are ignored
   const std::vector<float> logits = {1, 1, 1, 1};
   EXPECT_EQ(applied(o, logits, tokens), (std::vector<float>{0, -0.25f, 1, 0.25f}));
   o.prompt_tokens = 3;

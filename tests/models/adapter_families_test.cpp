@@ -69,7 +69,7 @@ TEST(AdapterFamilies, EveryFixtureTrainsAnAdapter) {
     const auto loaded = load_model(entry.path().string(), {true});
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
     const ModelSpec& spec = loaded->model->spec();
-    if (!has_tokens(spec) || spec.head.kind == HeadKind::kContrastive || spec.pictures) continue;
+    if (!has_tokens(spec) || spec.head.kind == HeadKind::kContrastive || spec.image_input) continue;
     const AdapterConfig config = all_linear();
     const Status added = add_adapter(*loaded, config, device, 9);
     ASSERT_TRUE(added.ok()) << added.error().text();

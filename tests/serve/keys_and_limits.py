@@ -71,21 +71,21 @@ def queue_share(makar, folder):
             link.close()
 
 
-def caches_apart(makar):
+def separate_caches(makar):
     with Server(makar, "-t", "1", "--api-key", "one,two") as s:
 
         def reused(key):
             return number(s, key, "prefix_cache_tokens_total")
 
         ask = dict(ASK, prompt="a prompt of some length " * 20)
-        counts, told = [], []
+        counts, reported = [], []
         for key in ("one", "one", "two", "two"):
             status, _, text = s.request("POST", TEXT, ask, bearer(key))
             check(status == 200, "answered")
-            counts.append(reused(key)), told.append(json.loads(text)["usage"]["prompt_tokens_details"]["cached_tokens"])
+            counts.append(reused(key)), reported.append(json.loads(text)["usage"]["prompt_tokens_details"]["cached_tokens"])
         check(counts[0] == 0 and counts[1] > 0 and counts[2] == counts[1] and counts[3] > counts[2],
               f"a key reuses only its own prompts: {counts}")
-        check(told == [0, counts[1], 0, counts[1]], f"and the answer says how many tokens: {told}")
+        check(reported == [0, counts[1], 0, counts[1]], f"and the answer says how many tokens: {reported}")
         echo = json.loads(s.request("POST", TEXT, dict(ask, echo=True, logprobs=0), bearer("one"))[2])["usage"]
         check(echo["prompt_tokens_details"]["cached_tokens"] == 0, f"a prompt that is scored is not reused: {echo}")
 
@@ -144,7 +144,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         several_keys(makar, pathlib.Path(name))
         queue_share(makar, pathlib.Path(name))
-    caches_apart(makar)
+    separate_caches(makar)
     request_limit(makar)
     token_limit(makar)
     origins(makar)

@@ -27,12 +27,12 @@ HOST_FILES = {
         models/gguf_rope.cpp models/forward.cpp train/answer_pairs.cpp train/checkpoint.cpp train/objective.cpp optim/optimizer.cpp""",
     "values made on the host": """
         models/adapter.cpp models/adapter_set.cpp nn/linear.cpp nn/relative_attention.cpp nn/source_attention.cpp ops/embedding.cpp train/distill.cpp
-        train/image.cpp train/preference.cpp train/debias.cpp images/processor.cpp infer/pictures.cpp llm/pictures.cpp nets/autoencoder.cpp nets/gan.cpp nets/mlp.cpp nets/neural_lm.cpp nets/tabular.cpp
+        train/image.cpp train/image_text.cpp train/preference.cpp train/debias.cpp images/processor.cpp infer/image_inputs.cpp llm/image_inputs.cpp nets/autoencoder.cpp nets/gan.cpp nets/mlp.cpp nets/neural_lm.cpp nets/tabular.cpp
         nets/text_cnn.cpp""",
     "weights encoded on the host": """
         quant/encode.cpp quant/gptq.cpp quant/calibrate.cpp quant/choose_parts.cpp quant/prune.cpp quant/reduce.cpp quant/report.cpp""",
     "results read through host()": """
-        cli/alignment_picture.cpp cli/inspect_attention.cpp cli/classify_pictures.cpp cli/net.cpp capi/capi.cpp train/quality.cpp models/model.cpp nets/batches.cpp
+        cli/alignment_plot.cpp cli/inspect_attention.cpp cli/classify_images.cpp cli/net.cpp capi/capi.cpp train/quality.cpp models/model.cpp nets/batches.cpp
         cli/classify_run.cpp cli/embed.cpp cli/index_options.cpp cli/reward_score.cpp infer/engine.cpp infer/model_drafter.cpp
         llm/bayes_risk.cpp llm/classify.cpp llm/embed.cpp llm/fill.cpp llm/senses.cpp llm/token_vectors.cpp nn/feed_forward.cpp
         optim/gradient_norm.cpp serve/page/look.cpp serve/page/look_positions.cpp train/classify.cpp train/contrastive.cpp

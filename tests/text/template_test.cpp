@@ -61,7 +61,7 @@ TEST(Template, ErrorsAreLocated) {
   EXPECT_EQ(text("line\n  {{ 1 + }}"), "ERROR t:2:10: expected a value, found '}}'");
   EXPECT_EQ(text("\n\n{{ a.b }}"), "ERROR t:3:5: cannot read 'b': 'a' is undefined");
   EXPECT_EQ(text("{% if true %}x"), "ERROR t:1:15: the template ends before '{% endif %}'");
-  EXPECT_EQ(text("{{ 1 | uper }}"), "ERROR t:1:8: there is no filter 'uper'; did you mean 'upper'?");
+  EXPECT_EQ(text("{{ 1 | uper }}"), "ERROR t:1:8: unknown filter 'uper'; did you mean 'upper'?");
   EXPECT_EQ(text("{{ raise_exception('no tools here') }}"),
             "ERROR t:1:19: the template raised an error: no tools here");
   EXPECT_EQ(text("{% include 'x' %}"), "ERROR t:1:4: the block 'include' is not part of chat templates");

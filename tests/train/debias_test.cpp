@@ -1,4 +1,5 @@
-// Fair classifiers: the weights by hand, the gradient that the adversary gives to the classifier and keeps.
+// Debiased classifiers: reweighing against values by hand, and the adversary's gradient, reversed for the
+// classifier.
 #include "train/debias.h"
 
 #include <gtest/gtest.h>

@@ -31,7 +31,7 @@ TEST(Pipeline, ErrorsHaveTheirLine) {
       {"stages: []\n", "expected 'variables'"},
       {"variables: {model: m}\nstages: []\n", "the variable 'folder'"},
       {"variables: {folder: f, model: }\nstages: []\n", "model has no value"},
-      {head + "  - {name: a, command: ['{modl}']}\n", "p.yaml:3: there is no variable 'modl'; did you mean"},
+      {head + "  - {name: a, command: ['{modl}']}\n", "p.yaml:3: unknown variable 'modl'; did you mean"},
       {head + "  - {name: a, command: [x]}\n  - {name: a, command: [y]}\n", "p.yaml:4: two stages"},
       {head + "  - {name: a b, command: [x]}\n", "'name'"},
       {head + "  - {name: a, command: x}\n", "expected a list of words"},

@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "serve"))
 from serving import GOLDEN, Server, make_model  # noqa: E402
-import picture_models  # noqa: E402
+import image_models  # noqa: E402
 
 SKIPPED = 77
 
@@ -138,8 +138,8 @@ def run(makar, name):
             make_model(root / "heads", golden=many_heads(root / "heads-source"))
             flags += ["--add-model", f"heads={root / 'heads'}"]
         agent = start_agent(makar, root) if name == "agents" else None
-        if name == "pictures":
-            model = picture_models.make_model("llava", root / "tiny")
+        if name == "images":
+            model = image_models.make_model("llava", root / "tiny")
         elif name == "chat":  # many layers: no faster than the browser draws
             model = endless_model(root / "tiny", golden=many_heads(root / "layers"))
         else:

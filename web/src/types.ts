@@ -1,4 +1,4 @@
-// What the server sends, as far as the page reads it.
+// The server's responses: the fields that the page uses.
 export interface Message {
   id: number;
   parent: number;
@@ -7,7 +7,7 @@ export interface Message {
   meta: Meta;
   rating: number;
   created: number;
-  key?: string; // of an answer of this session: its element stays when it is complete
+  key?: string; // of an answer generated in this session: keeps its element when the answer is complete
 }
 
 export interface Meta {

@@ -100,6 +100,11 @@ void CudaMemory::copy(std::byte* to, const std::byte* from, size_t bytes) {
 void CudaMemory::zero(std::byte* block, size_t bytes) {
   cuda_check(cudaMemsetAsync(block, 0, bytes, stream_), "zeros on the GPU");
 }
+int64_t CudaMemory::capacity() const {
+  size_t free = 0, total = 0;
+  cuda_check(cudaMemGetInfo(&free, &total), "the GPU's memory");
+  return static_cast<int64_t>(total);
+}
 
 CudaDevice::CudaDevice(cudaStream_t stream) : stream_(stream), memory_(stream) {}
 CudaDevice::~CudaDevice() { cudaStreamSynchronize(stream_); }

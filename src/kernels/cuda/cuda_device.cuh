@@ -27,6 +27,7 @@ class CudaMemory : public Memory {
   void copy_out(std::byte* host, const std::byte* from, size_t bytes) override;
   void copy(std::byte* to, const std::byte* from, size_t bytes) override;
   void zero(std::byte* block, size_t bytes) override;
+  int64_t capacity() const override;
 
  private:
   std::byte* take_block(size_t bytes);

@@ -62,7 +62,7 @@ const GgufSection kBloomGguf = {
             gguf::alibi_key(),
     .implied = {{"apply_residual_connection_post_layernorm", false}},
     .names = gguf::fused_names,
-    .beyond = [](const ModelSpec& m) -> std::string {
+    .unsupported = [](const ModelSpec& m) -> std::string {
       return gguf::feed_forward(m) == 4 * gguf::width(m) ? "" : "a different feed-forward width";
     }};
 

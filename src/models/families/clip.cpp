@@ -73,8 +73,8 @@ namespace {
 Result<ModelSpec> read_clip(const Config& config) {
   Reader r(config);
   const Config texts = part_config(config, "text_config", ""),
-               pictures = part_config(config, "vision_config", "");
-  Reader text(texts), vision(pictures);
+               images = part_config(config, "vision_config", "");
+  Reader text(texts), vision(images);
   ModelSpec m;
   m.family = "clip";
   m.architecture = "CLIPModel";

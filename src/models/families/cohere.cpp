@@ -53,7 +53,7 @@ GgufKeys cohere_keys() {
 }
 
 // llama.cpp expects norms of queries and keys in models of 64 layers and more, and a tied output.
-std::string cohere_beyond(const ModelSpec& m) {
+std::string cohere_unsupported(const ModelSpec& m) {
   if (!m.head.tied) return "tie_word_embeddings = false";
   if (m.family == "cohere2") return gguf::slides_with_period(m, 4) ? "" : "other sliding layers";
   const bool normed = m.main().first().attention.qk_norm != QkNorm::kNone;
@@ -66,13 +66,13 @@ const GgufSection kCohereGguf = {.architecture = "command-r",
                                  .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
                                  .names = gguf::plain_names,
                                  .marks = {{"use_qk_norm", "blk.0.attn_q_norm.weight", true, false}},
-                                 .beyond = cohere_beyond};
+                                 .unsupported = cohere_unsupported};
 const GgufSection kCohere2Gguf = {.architecture = "cohere2",
                                   .model = "Cohere2ForCausalLM",
                                   .keys = cohere_keys() + gguf::window_key(),
                                   .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
                                   .names = gguf::plain_names,
-                                  .beyond = cohere_beyond};
+                                  .unsupported = cohere_unsupported};
 
 }  // namespace
 

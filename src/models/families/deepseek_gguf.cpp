@@ -69,7 +69,7 @@ void deepseek_derive(const Gguf& file, Json& config) {
   if (!file.fields().find("deepseek2.expert_weights_norm")) config["norm_topk_prob"] = false;
 }
 
-std::string deepseek_beyond(const ModelSpec& m) {
+std::string deepseek_unsupported(const ModelSpec& m) {
   if (!m.main().routed()) return "no experts";
   const FeedForwardSpec& f = *m.main().routed();
   const auto dense = static_cast<size_t>(dense_layers(m));
@@ -84,16 +84,16 @@ bool routes_by_sigmoid(const GgufFields& f) {
   return f.integer("deepseek2.expert_gating_func").value_or(1) == 2;
 }
 
-GgufSection deepseek_section(const char* model, bool (*holds)(const GgufFields&)) {
+GgufSection deepseek_section(const char* model, bool (*matches)(const GgufFields&)) {
   return {.architecture = "deepseek2",
           .model = model,
           .keys = deepseek_gguf_keys(),
           .implied = {{"hidden_act", "silu"}, {"attention_bias", false}, {"moe_layer_freq", 1}},
           .names = deepseek_gguf_names,
           .layouts = {{"blk.0.attn_kv_b.weight", deepseek_joined_names}},
-          .holds = holds,
+          .matches = matches,
           .derive = deepseek_derive,
-          .beyond = deepseek_beyond};
+          .unsupported = deepseek_unsupported};
 }
 
 const GgufSection kDeepseek2Gguf =

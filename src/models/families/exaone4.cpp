@@ -42,7 +42,7 @@ const GgufSection kExaone4Gguf = {.architecture = "exaone4",
                                         if (config["num_hidden_layers"] == kLargeLayers)
                                           config["sliding_window"] = kLargeWindow;
                                       },
-                                  .beyond = [](const ModelSpec& m) -> std::string {
+                                  .unsupported = [](const ModelSpec& m) -> std::string {
                                     const bool large = m.main().layers() == kLargeLayers;
                                     const bool fits = large ? gguf::slides_with_period(m, 4) &&
                                                                   gguf::window(m) == kLargeWindow

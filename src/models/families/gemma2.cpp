@@ -60,7 +60,7 @@ void gemma2_derive(const Gguf&, Json& config) {
                                                  n("hidden_size"), std::max(1.0, n("num_attention_heads")),
                                                  config.contains("head_dim") ? n("head_dim") : 256.0);
 }
-std::string gemma2_beyond(const ModelSpec& m) {
+std::string gemma2_unsupported(const ModelSpec& m) {
   const bool second = m.family == "gemma2";
   const double want =
       query_scalar(m.main().layers(), second ? 46 : 62, gguf::width(m), gguf::heads(m), gguf::head_dim(m));
@@ -90,7 +90,7 @@ const GgufSection kGemma2Gguf = {
     .implied = {{"hidden_activation", "gelu_pytorch_tanh"}, {"attention_bias", false}},
     .names = gemma_gguf_names,
     .derive = gemma2_derive,
-    .beyond = gemma2_beyond};
+    .unsupported = gemma2_unsupported};
 const GgufSection kGemma3Gguf = {
     .architecture = "gemma3",
     .model = "Gemma3ForCausalLM",
@@ -100,7 +100,7 @@ const GgufSection kGemma3Gguf = {
     .implied = {{"hidden_activation", "gelu_pytorch_tanh"}, {"attention_bias", false}},
     .names = gemma_gguf_names,
     .derive = gemma2_derive,
-    .beyond = gemma2_beyond};
+    .unsupported = gemma2_unsupported};
 
 }  // namespace
 

@@ -55,7 +55,7 @@ const GgufSection kGptOssGguf = {
         [](const Gguf&, Json& config) {
           if (config.contains("rope_scaling")) config["rope_scaling"]["truncate"] = false;
         },
-    .beyond = [](const ModelSpec& m) -> std::string {
+    .unsupported = [](const ModelSpec& m) -> std::string {
       return gguf::slides_with_period(m, 2) ? "" : "other sliding layers";
     }};
 

@@ -78,7 +78,7 @@ const GgufSection kLlamaGguf = {.architecture = "llama",
                                 .names = gguf::paired_names,
                                 .marks = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
                                 // Files with a window or experts are Mistral's and Mixtral's.
-                                .holds = [](const GgufFields& f) {
+                                .matches = [](const GgufFields& f) {
                                   return f.integer("llama.attention.sliding_window").value_or(0) <= 0 &&
                                          f.integer("llama.expert_count").value_or(0) <= 0;
                                 }};

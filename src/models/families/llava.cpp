@@ -1,4 +1,4 @@
-// LLaVA (Liu et al., 2023): the pictures of CLIP, projected, as tokens of Llama, Mistral or Qwen2.
+// LLaVA (Liu et al., 2023): the images of CLIP, projected, as tokens of Llama, Mistral or Qwen2.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -27,14 +27,14 @@ Result<ModelSpec> read_llava(const Config& config) {
   Reader r(config);
   const auto text = llava_text(config.json());
   if (!text) return config.wrong("text_config", "has another model_type than llama, mistral or qwen2");
-  const Config pictures = part_config(config, "vision_config", "");
-  Reader vision(pictures);
+  const Config images = part_config(config, "vision_config", "");
+  Reader vision(images);
   MAKAR_TRY(ModelSpec m, text->family->read(part_config(config, "text_config", text->model)));
   m.family = "llava";
   m.architecture = "LlavaForConditionalGeneration";
   m.encoder = clip_vision(vision);
   m.shared_tokens = false;
-  PictureSpec& p = m.pictures.emplace();
+  ImageInputSpec& p = m.image_input.emplace();
   p.token = r.integer_or({"image_token_index", "image_token_id"}, 32000, 0, m.vocab - 1);
   p.layer = r.integer_or("vision_feature_layer", -2, -m.encoder->layers() - 1, -1);
   const std::string kept = r.text_or("vision_feature_select_strategy", "default");

@@ -76,12 +76,12 @@ const GgufSection kMambaGguf = {
     .implied = {{"use_bias", false}, {"use_conv_bias", true}, {"hidden_act", "silu"}},
     .names = mamba_gguf_names,
     // Falcon Mamba normalises the steps and the states.
-    .holds =
+    .matches =
         [](const GgufFields& f) {
           const GgufValue* normed = f.find("mamba.ssm.dt_b_c_rms");
           return !normed || !normed->flag().value_or(false);
         },
-    .beyond = [](const ModelSpec& m) -> std::string {
+    .unsupported = [](const ModelSpec& m) -> std::string {
       return mamba_mixer(m).inner == 2 * m.main().width ? "" : "an inner width other than twice the width";
     }};
 const GgufSection kMamba2Gguf = {
@@ -92,7 +92,7 @@ const GgufSection kMamba2Gguf = {
     .names = mamba_gguf_names,
     .derive = mamba2_derive,
     // llama.cpp normalises each group, as the original; transformers, and this stack, the whole width.
-    .beyond = [](const ModelSpec& m) -> std::string {
+    .unsupported = [](const ModelSpec& m) -> std::string {
       return mamba_mixer(m).groups == 1 ? "" : "n_groups above 1 and a norm over all of them";
     }};
 

@@ -19,7 +19,7 @@ const GgufSection kMistralGguf = {.architecture = "llama",
                                   .keys = gguf::llama_keys() + gguf::window_key(),
                                   .implied = {{"hidden_act", "silu"}},
                                   .names = gguf::paired_names,
-                                  .holds = [](const GgufFields& f) {
+                                  .matches = [](const GgufFields& f) {
                                     return f.integer("llama.attention.sliding_window").value_or(0) > 0 &&
                                            f.integer("llama.expert_count").value_or(0) <= 0;
                                   }};

@@ -55,7 +55,7 @@ const GgufSection kMixtralGguf = {
     .names = gguf::paired_names,
     .layouts = {{"blk.0.ffn_gate.0.weight", gguf_single_names},
                 {"blk.0.ffn_gate_up_exps.weight", gguf_merged_names}},
-    .holds = [](const GgufFields& f) { return f.integer("llama.expert_count").value_or(0) > 0; }};
+    .matches = [](const GgufFields& f) { return f.integer("llama.expert_count").value_or(0) > 0; }};
 
 }  // namespace
 

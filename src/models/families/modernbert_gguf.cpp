@@ -57,7 +57,7 @@ const GgufSection kModernBertGguf = {
           if (const auto act = file.fields().text("modern-bert.hidden_act"))
             config["hidden_activation"] = *act;
         },
-    .beyond = [](const ModelSpec& m) -> std::string {
+    .unsupported = [](const ModelSpec& m) -> std::string {
       return modernbert_period(m) > 0 ? "" : "other sliding layers";
     }};
 

@@ -77,7 +77,7 @@ const GgufSection kMptGguf = {
           if (const double limit = config.value("clip_qkv", 0.0); limit > 0)
             config["attn_config"] = {{"clip_qkv", limit}};
         },
-    .beyond = [](const ModelSpec& m) -> std::string {
+    .unsupported = [](const ModelSpec& m) -> std::string {
       const double usual = 1.0 / std::sqrt(gguf::head_dim(m));
       if (std::abs(m.main().first().attention.scale / usual - 1.0) > 1e-5) return "softmax_scale";
       return gguf::feed_forward(m) == 4 * gguf::width(m) ? "" : "a different feed-forward width";

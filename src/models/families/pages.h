@@ -71,7 +71,7 @@ std::vector<NameRule> fairseq_layer_names(const std::string& ours, const std::st
 
 // T5, shared with mT5 and UMT5.
 ModelSpec read_t5_like(Reader& r, const char* family, const char* model);
-GgufSection t5_gguf(bool (*holds)(const GgufFields&));
+GgufSection t5_gguf(bool (*matches)(const GgufFields&));
 Family t5_family(const char* type, Result<ModelSpec> (*read)(const Config&), const GgufSection* gguf);
 
 // Sections on pages of their own.
@@ -88,7 +88,7 @@ void recurrent_attention(Reader& r, ModelSpec& m);
 ModelSpec read_gemma_like(Reader& r, const char* family, const char* model, double theta, int64_t positions);
 std::vector<NameRule> gemma_gguf_names(const ModelSpec& spec);
 
-// CLIP's tower for pictures, shared with LLaVA.
+// CLIP's tower for images, shared with LLaVA.
 StackSpec clip_vision(Reader& r);
 std::vector<NameRule> clip_vision_names(const std::string& theirs);
 // The config of a part of a model, as if it were a model of its own with this architecture.

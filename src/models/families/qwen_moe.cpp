@@ -70,7 +70,7 @@ GgufKeys qwen_moe_gguf_keys() {
 }
 
 // llama.cpp has experts in every layer, and one way for each family to weight them.
-std::string qwen_moe_beyond(const ModelSpec& spec) {
+std::string qwen_moe_unsupported(const ModelSpec& spec) {
   for (const BlockSpec& b : spec.decoder->blocks)
     if (b.feed_forward.experts == 0) return "dense layers";
   const bool third = spec.family == "qwen3_moe";
@@ -83,7 +83,7 @@ const GgufSection kQwen2MoeGguf = {
     .keys = qwen_moe_gguf_keys(),
     .implied = {{"hidden_act", "silu"}, {"use_sliding_window", false}, {"norm_topk_prob", false}},
     .names = qwen_moe_gguf_names,
-    .beyond = qwen_moe_beyond};
+    .unsupported = qwen_moe_unsupported};
 const GgufSection kQwen3MoeGguf = {.architecture = "qwen3moe",
                                    .model = "Qwen3MoeForCausalLM",
                                    .keys = qwen_moe_gguf_keys(),
@@ -92,7 +92,7 @@ const GgufSection kQwen3MoeGguf = {.architecture = "qwen3moe",
                                                {"attention_bias", false},
                                                {"norm_topk_prob", true}},
                                    .names = qwen_moe_gguf_names,
-                                   .beyond = qwen_moe_beyond};
+                                   .unsupported = qwen_moe_unsupported};
 
 }  // namespace
 

@@ -13,7 +13,7 @@ T recurrent_choice(Reader& r, const char* key, const char* fallback,
     if (name == text) return value;
     all += (all.empty() ? "" : ", ") + name;
   }
-  r.require(false, key, fmt::format("is '{}'; there are: {}", text, all));
+  r.require(false, key, fmt::format("is '{}'; expected one of: {}", text, all));
   return known[0].second;
 }
 

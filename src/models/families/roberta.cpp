@@ -51,7 +51,7 @@ std::vector<NameRule> roberta_names(const ModelSpec& spec) {
 // GGUF stores them as bert, without the position rows before the first; files are read as BERT.
 GgufSection as_bert() {
   GgufSection section = bert_gguf("BertModel");
-  section.holds = [](const GgufFields&) { return false; };
+  section.matches = [](const GgufFields&) { return false; };
   return section;
 }
 const GgufSection kRobertaGguf = as_bert();

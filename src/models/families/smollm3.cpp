@@ -34,7 +34,7 @@ const GgufSection kSmollm3Gguf = {.architecture = "smollm3",
                                               {"mlp_bias", false},
                                               {"use_sliding_window", false}},
                                   .names = gguf::paired_names,
-                                  .beyond = [](const ModelSpec& m) -> std::string {
+                                  .unsupported = [](const ModelSpec& m) -> std::string {
                                     int64_t layer = 0;
                                     for (const BlockSpec& b : m.main().blocks)
                                       if (b.attention.rope.has_value() == (++layer % 4 == 0))

@@ -40,22 +40,22 @@ GgufKeys t5_gguf_keys() {
               [](const ModelSpec& m) { return static_cast<double>(m.decoder_start); }}};
 }
 
-std::string t5_beyond(const ModelSpec& m) {
+std::string t5_unsupported(const ModelSpec& m) {
   const std::string form = m.config.value("feed_forward_proj", "relu");
   return form == "relu" || form == "gated-gelu" ? "" : "feed_forward_proj = " + form;
 }
 
 }  // namespace
 
-GgufSection t5_gguf(bool (*holds)(const GgufFields&)) {
+GgufSection t5_gguf(bool (*matches)(const GgufFields&)) {
   return {.architecture = "t5",
           .model = "T5ForConditionalGeneration",
           .keys = t5_gguf_keys(),
           .implied = {{"relative_attention_max_distance", 128}},
           .names = t5_gguf_names,
           .marks = {{"feed_forward_proj", "enc.blk.0.ffn_gate.weight", "gated-gelu", "relu"}},
-          .holds = holds,
-          .beyond = t5_beyond};
+          .matches = matches,
+          .unsupported = t5_unsupported};
 }
 
 }  // namespace makar

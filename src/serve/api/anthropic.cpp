@@ -3,8 +3,8 @@
 #include "base/quote.h"
 #include "serve/api/fields.h"
 #include "serve/api/generation_request.h"
+#include "serve/api/image_parts.h"
 #include "serve/api/messages.h"
-#include "serve/api/picture_parts.h"
 
 namespace makar {
 namespace {
@@ -31,9 +31,9 @@ Json input_of(const ToolCall& call) {
   return parsed.ok() ? *parsed : Json::object();
 }
 
-class MessageShape : public AnswerShape {
+class MessageFormatter : public AnswerFormatter {
  public:
-  explicit MessageShape(const RequestContext& c)
+  explicit MessageFormatter(const RequestContext& c)
       : head_{{"id", "msg_" + c.id}, {"type", "message"}, {"role", "assistant"}, {"model", c.model}} {}
   Dialect dialect() const override { return Dialect::kAnthropic; }
 
@@ -118,7 +118,7 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
   if (!content.is_array()) return error_at(place + ".content", "expected a string or a list");
   std::string text;
   Json calls = Json::array(), results = Json::array(), parts = Json::array();
-  bool pictures = false;
+  bool images = false;
   for (size_t i = 0; i < content.size(); ++i) {
     const std::string where = fmt::format("{}.content[{}]", place, i);
     const Json& block = content[i];
@@ -129,9 +129,9 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
       text += part;
       parts.push_back({{"type", "text"}, {"text", part}});
     } else if (type == "image") {
-      MAKAR_TRY(Json part, anthropic_picture(block, where));
+      MAKAR_TRY(Json part, anthropic_image(block, where));
       parts.push_back(std::move(part));
-      pictures = true;
+      images = true;
     } else if (type == "tool_use") {
       if (!block.contains("name") || !block["name"].is_string())
         return error_at(where + ".name", "expected a string");
@@ -151,8 +151,8 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
     }
   }
   for (Json& result : results) out.push_back(std::move(result));
-  if (!text.empty() || pictures || !calls.empty() || results.empty()) {
-    Json one = {{"role", role}, {"content", pictures ? std::move(parts) : Json(text)}};
+  if (!text.empty() || images || !calls.empty() || results.empty()) {
+    Json one = {{"role", role}, {"content", images ? std::move(parts) : Json(text)}};
     if (!calls.empty()) one["tool_calls"] = std::move(calls);
     out.push_back(std::move(one));
   }
@@ -223,7 +223,7 @@ Result<GenerationRequest> read_message(const Json& body, const RequestContext& c
 Result<GenerationRequest> read_message_tokens(const Json& body, const RequestContext& context) {
   MAKAR_TRY(const Json form, as_openai(body));
   MAKAR_TRY(GenerationRequest request, read_chat_completion(form, context));
-  request.shape = std::make_unique<MessageShape>(context);
+  request.formatter = std::make_unique<MessageFormatter>(context);
   return request;
 }
 

@@ -1,5 +1,5 @@
 // Requests and answers, independent of the API. Each API parses its JSON into a GenerationRequest with an
-// AnswerShape that writes the answer in its format.
+// AnswerFormatter that writes the answer in its format.
 #pragma once
 #include <functional>
 #include <memory>
@@ -39,9 +39,9 @@ struct Usage {
   std::string currency;  // with a cost
 };
 
-class AnswerShape {
+class AnswerFormatter {
  public:
-  virtual ~AnswerShape() = default;
+  virtual ~AnswerFormatter() = default;
   virtual std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) = 0;
   // For streams, called in this order; each returns bytes for the client.
   virtual std::string begin(const Usage& usage) { return {}; }
@@ -51,7 +51,7 @@ class AnswerShape {
   virtual std::string failed(const ApiError& error) = 0;
   virtual const char* stream_type() const { return "text/event-stream"; }
   virtual Dialect dialect() const = 0;
-  // The sources of the answers, and a function that compares an answer with them. Shapes without a place for
+  // The sources of the answers, and a function that compares an answer with them. Formats without a field for
   // them ignore both.
   virtual void add_sources(Json sources, std::function<Json(const std::string& answer)> grounding) {}
 };
@@ -63,17 +63,16 @@ struct ToolChoice {
   bool parallel = true;
 };
 
-// A picture of a conversation, not decoded yet. `place`: its field, for errors.
-struct RequestPicture {
+// An image of a conversation, not decoded yet. `place`: its field, for errors.
+struct RequestImage {
   std::string bytes, place;
 };
 
 using PromptInput = std::variant<std::string, std::vector<int64_t>>;
 
 struct GenerationRequest {
-  std::optional<ChatInput> chat;  // or
-  std::vector<RequestPicture>
-      pictures;                      // of the conversation; parts {"type": "image", "picture"} refer to them
+  std::optional<ChatInput> chat;     // or
+  std::vector<RequestImage> images;  // of the conversation; parts {"type": "image", "index"} refer to them
   std::vector<PromptInput> prompts;  // texts or ids; one or more answers per prompt
   TextGenerationOptions options;
   bool max_given = false, seed_given = false;
@@ -83,12 +82,12 @@ struct GenerationRequest {
   std::optional<std::string> suffix;           // text after the gap (infill)
   bool drop_oldest = false;                    // drop the oldest messages if the conversation does not fit
   std::shared_ptr<const OutputFilter> filter;  // null: answers are not filtered
-  std::unique_ptr<AnswerShape> shape;
+  std::unique_ptr<AnswerFormatter> formatter;
 };
 
 class ResponseStore;
 
-// Server and model data that shapes need.
+// Server and model data that formatters need.
 struct RequestContext {
   std::string model;                                   // name in the request
   TextGenerationOptions defaults;                      // from the command line

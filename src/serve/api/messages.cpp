@@ -3,7 +3,7 @@
 #include "base/quote.h"
 #include "llm/session.h"
 #include "serve/api/fields.h"
-#include "serve/api/picture_parts.h"
+#include "serve/api/image_parts.h"
 
 namespace makar {
 namespace {
@@ -56,12 +56,12 @@ Result<std::string> read_content(const Json& content, const std::string& place) 
 
 // Text and image parts, for a chat template that supports images.
 static Result<Json> read_parts(const Json& content, const std::string& place,
-                               std::vector<RequestPicture>& pictures) {
+                               std::vector<RequestImage>& images) {
   Json out = Json::array();
   for (size_t i = 0; i < content.size(); ++i) {
     const std::string where = fmt::format("{}[{}]", place, i);
-    if (is_picture_part(content[i])) {
-      MAKAR_TRY(Json part, read_picture(content[i], where, pictures));
+    if (is_image_part(content[i])) {
+      MAKAR_TRY(Json part, read_image_part(content[i], where, images));
       out.push_back(std::move(part));
     } else {
       auto text = read_content(Json::array({content[i]}), "");
@@ -76,7 +76,7 @@ static Result<Json> read_parts(const Json& content, const std::string& place,
   return out;
 }
 
-Result<Json> read_messages(const Json& body, std::vector<RequestPicture>* pictures) {
+Result<Json> read_messages(const Json& body, std::vector<RequestImage>* images) {
   if (!body.contains("messages"))
     return error_at("messages", "is missing: a list of {{\"role\", \"content\"}}");
   const Json& given = body["messages"];
@@ -100,9 +100,9 @@ Result<Json> read_messages(const Json& body, std::vector<RequestPicture>* pictur
     if (!given[i].contains("content") && !calls) return error_at(where + ".content", "is missing");
     const Json written = given[i].value("content", Json());
     Json message = {{"role", role}};
-    if (pictures && written.is_array() && std::any_of(written.begin(), written.end(), is_picture_part)) {
+    if (images && written.is_array() && std::any_of(written.begin(), written.end(), is_image_part)) {
       if (role != "user") return error_at(where + ".content", "only user messages may have images");
-      MAKAR_TRY(message["content"], read_parts(written, where + ".content", *pictures));
+      MAKAR_TRY(message["content"], read_parts(written, where + ".content", *images));
     } else {
       MAKAR_TRY(message["content"], read_content(written, where + ".content"));
     }

@@ -5,8 +5,8 @@
 namespace makar {
 
 // Reads OpenAI's `messages`: lists of text parts are joined to text, tool call arguments parsed to objects.
-// The content of a message with pictures stays a list; without `pictures`, a picture is an error.
-Result<Json> read_messages(const Json& body, std::vector<RequestPicture>* pictures = nullptr);
+// The content of a message with images stays a list; without `images`, an image is an error.
+Result<Json> read_messages(const Json& body, std::vector<RequestImage>* images = nullptr);
 // Reads OpenAI's `tools` and `tool_choice`. Returns the tools for the template, or null.
 Result<Json> read_tools(const Json& body, ToolChoice& choice);
 // A string, or a list of text parts.

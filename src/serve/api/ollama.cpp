@@ -3,14 +3,14 @@
 
 #include "serve/api/fields.h"
 #include "serve/api/generation_request.h"
-#include "serve/api/picture_parts.h"
+#include "serve/api/image_parts.h"
 
 namespace makar {
 namespace {
 
-class OllamaShape : public AnswerShape {
+class OllamaFormatter : public AnswerFormatter {
  public:
-  OllamaShape(const RequestContext& c, bool chat)
+  OllamaFormatter(const RequestContext& c, bool chat)
       : head_{{"model", c.model}, {"created_at", utc(c.created)}}, chat_(chat) {}
   Dialect dialect() const override { return Dialect::kOllama; }
   const char* stream_type() const override { return "application/x-ndjson"; }
@@ -92,11 +92,11 @@ Result<GenerationRequest> read_ollama_chat(const Json& body, const RequestContex
     for (size_t i = 0; i < form["messages"].size(); ++i) {
       Json& message = form["messages"][i];
       if (message.is_object() && !message.contains("content")) message["content"] = "";
-      MAKAR_CHECK_OK(add_ollama_pictures(message, fmt::format("messages[{}].", i)));
+      MAKAR_CHECK_OK(add_ollama_images(message, fmt::format("messages[{}].", i)));
     }
   if (body.contains("think")) form["chat_template_kwargs"] = {{"enable_thinking", body["think"]}};
   MAKAR_TRY(GenerationRequest request, read_chat_completion(form, context));
-  request.shape = std::make_unique<OllamaShape>(context, true);
+  request.formatter = std::make_unique<OllamaFormatter>(context, true);
   return request;
 }
 
@@ -117,12 +117,12 @@ Result<GenerationRequest> read_ollama_generate(const Json& body, const RequestCo
     if (!system.empty()) form["messages"].push_back({{"role", "system"}, {"content", system}});
     Json message = {{"role", "user"}, {"content", prompt}};
     if (body.contains("images")) message["images"] = body["images"];
-    MAKAR_CHECK_OK(add_ollama_pictures(message, ""));
+    MAKAR_CHECK_OK(add_ollama_images(message, ""));
     form["messages"].push_back(std::move(message));
     return read_chat_completion(form, context);
   };
   MAKAR_TRY(GenerationRequest request, read());
-  request.shape = std::make_unique<OllamaShape>(context, false);
+  request.formatter = std::make_unique<OllamaFormatter>(context, false);
   return request;
 }
 

@@ -1,15 +1,15 @@
 // POST /v1/chat/completions
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
-#include "serve/api/openai_shape.h"
+#include "serve/api/openai_formatter.h"
 
 namespace makar {
 namespace {
 
-class ChatShape : public OpenAiShape {
+class ChatFormatter : public OpenAiFormatter {
  public:
-  ChatShape(const RequestContext& c, bool include_usage, bool logprobs)
-      : OpenAiShape(c, "chatcmpl-", "chat.completion.chunk", include_usage, logprobs) {}
+  ChatFormatter(const RequestContext& c, bool include_usage, bool logprobs)
+      : OpenAiFormatter(c, "chatcmpl-", "chat.completion.chunk", include_usage, logprobs) {}
 
   std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
     Json choices = Json::array();
@@ -112,7 +112,7 @@ Result<GenerationRequest> read_chat_completion(const Json& body, const RequestCo
   request.options.logprobs = logprobs ? top : -1;
 
   ChatInput chat;
-  MAKAR_TRY(chat.messages, read_messages(body, &request.pictures));
+  MAKAR_TRY(chat.messages, read_messages(body, &request.images));
   MAKAR_TRY(chat.tools, read_tools(body, request.tool_choice));
   MAKAR_TRY(const Json variables, object_field(body, "chat_template_kwargs"));
   if (variables.is_object()) chat.variables = variables;
@@ -126,7 +126,7 @@ Result<GenerationRequest> read_chat_completion(const Json& body, const RequestCo
   request.chat = std::move(chat);
   MAKAR_CHECK_OK(read_format(body, request));
   MAKAR_CHECK_OK(read_generation_options(body, request));
-  request.shape = std::make_unique<ChatShape>(context, include_usage, logprobs);
+  request.formatter = std::make_unique<ChatFormatter>(context, include_usage, logprobs);
   return request;
 }
 

@@ -2,17 +2,17 @@
 #include <algorithm>
 
 #include "serve/api/fields.h"
-#include "serve/api/openai_shape.h"
+#include "serve/api/openai_formatter.h"
 
 namespace makar {
 namespace {
 
 constexpr size_t kMaxPrompts = 128;
 
-class CompletionShape : public OpenAiShape {
+class CompletionFormatter : public OpenAiFormatter {
  public:
-  CompletionShape(const RequestContext& c, bool include_usage, bool logprobs)
-      : OpenAiShape(c, "cmpl-", "text_completion", include_usage, logprobs) {}
+  CompletionFormatter(const RequestContext& c, bool include_usage, bool logprobs)
+      : OpenAiFormatter(c, "cmpl-", "text_completion", include_usage, logprobs) {}
 
   std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
     Json out = head_;
@@ -114,7 +114,8 @@ Result<GenerationRequest> read_completion(const Json& body, const RequestContext
       static_cast<int64_t>(kMaxPrompts))
     return error_at("n", "{} prompts of {} answers each are more than {} in all", request.prompts.size(),
                     request.options.answers, kMaxPrompts);
-  request.shape = std::make_unique<CompletionShape>(context, include_usage, request.options.logprobs >= 0);
+  request.formatter =
+      std::make_unique<CompletionFormatter>(context, include_usage, request.options.logprobs >= 0);
   return request;
 }
 

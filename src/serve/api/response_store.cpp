@@ -51,7 +51,7 @@ void ResponseStore::make_room(const std::string& owner, size_t bytes) {
 Result<ResponseStore::Kept*> ResponseStore::find(const std::string& owner, const std::string& id) {
   const auto it = by_key_.find(key_of(owner, id));
   if (it == by_key_.end())
-    return error_of(Error::Kind::kNotFound, "response_id", "there is no stored response {}", quote(id));
+    return error_of(Error::Kind::kNotFound, "response_id", "response {} not found", quote(id));
   kept_.splice(kept_.begin(), kept_, it->second);
   return &kept_.front();
 }
@@ -83,7 +83,7 @@ Result<Json> ResponseStore::conversation(const std::string& owner, const std::st
     for (std::string next = id; !next.empty();) {
       const auto found = find(owner, next);
       if (!found.ok())
-        return error_of(Error::Kind::kNotFound, "previous_response_id", "there is no stored response {}{}",
+        return error_of(Error::Kind::kNotFound, "previous_response_id", "previous response {} not found{}",
                         quote(next), next == id ? std::string() : "; " + quote(id) + " continues it");
       const Kept& kept = **found;
       items.push_back(kept.response), items.push_back(kept.input);

@@ -6,9 +6,9 @@
 #include "base/quote.h"
 #include "llm/session.h"
 #include "serve/api/fields.h"
+#include "serve/api/image_parts.h"
 #include "serve/api/messages.h"
-#include "serve/api/picture_parts.h"
-#include "serve/api/responses_shape.h"
+#include "serve/api/responses_formatter.h"
 
 namespace makar {
 namespace {
@@ -37,9 +37,9 @@ Status read_item(const Json& item, const std::string& place, Json& messages) {
     MAKAR_TRY(const std::string role, required_text(item, "role", place));
     if (!item.contains("content")) return error_at(place + ".content", "is missing");
     const Json& content = item["content"];
-    if (content.is_array() && std::any_of(content.begin(), content.end(), is_picture_part)) {
+    if (content.is_array() && std::any_of(content.begin(), content.end(), is_image_part)) {
       for (size_t i = 0; i < content.size(); ++i)
-        if (is_picture_part(content[i]) && !content[i].contains("image_url"))
+        if (is_image_part(content[i]) && !content[i].contains("image_url"))
           return error_at(fmt::format("{}.content[{}].image_url", place, i), "is missing");
       messages.push_back({{"role", role}, {"content", content}});  // read with the other messages
     } else {
@@ -207,9 +207,9 @@ Result<GenerationRequest> read_response(const Json& body, const RequestContext& 
     return Error{e.kind, format ? "text.format" + e.place.substr(15) : e.place, e.message};
   }
   request->drop_oldest = body.value("truncation", Json()) == Json("auto");
-  request->shape =
-      std::make_unique<ResponsesShape>(context, echoed_fields(body, *request), form.contains("logprobs"),
-                                       std::move(input), store ? context.responses : nullptr);
+  request->formatter =
+      std::make_unique<ResponsesFormatter>(context, echoed_fields(body, *request), form.contains("logprobs"),
+                                           std::move(input), store ? context.responses : nullptr);
   return request;
 }
 

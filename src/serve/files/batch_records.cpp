@@ -54,7 +54,7 @@ Result<Json> BatchRecords::find(const std::string& owner, const std::string& id)
   const std::lock_guard lock(mutex_);
   const auto it = records_.find(id);
   if (it == records_.end() || it->second.owner != owner)
-    return error_of(Error::Kind::kNotFound, "batch_id", "there is no batch {}", quote(id));
+    return error_of(Error::Kind::kNotFound, "batch_id", "batch {} not found", quote(id));
   return it->second.batch;
 }
 

@@ -177,7 +177,7 @@ Result<Json> FileStore::find(const std::string& owner, const std::string& id) co
   const std::lock_guard guard(mutex_);
   const auto it = files_.find(id);
   if (it == files_.end() || it->second["owner"] != Json(owner))
-    return error_of(Error::Kind::kNotFound, "file_id", "there is no file {}", quote(id));
+    return error_of(Error::Kind::kNotFound, "file_id", "file {} not found", quote(id));
   return without_owner(it->second);
 }
 

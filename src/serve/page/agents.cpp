@@ -25,7 +25,7 @@ std::string trace_path(const std::string& folder, const std::string& name) {
 Result<std::vector<Json>> trace_lines(const std::string& folder, const std::string& name, size_t most) {
   const std::string path = trace_path(folder, name);
   if (!is_plain_name(name) || !is_file(path))
-    return error_of(Error::Kind::kNotFound, "agents", "there is no trace {}", quote(name));
+    return error_of(Error::Kind::kNotFound, "agents", "trace {} not found", quote(name));
   MAKAR_TRY(const std::string text, read_file(path, kTraceBytes));
   return read_trace(text, name, most);
 }

@@ -11,16 +11,16 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMostId = int64_t{1} << 53;  // the largest integer that JSON numbers represent exactly
+constexpr int64_t kMaxId = int64_t{1} << 53;  // the largest integer that JSON numbers represent exactly
 
 Error unknown(const HttpRequest& request) {
-  return error_of(Error::Kind::kNotFound, "path", "there is no {} {}", request.method, quote(request.path));
+  return error_of(Error::Kind::kNotFound, "path", "no route for {} {}", request.method, quote(request.path));
 }
 
 Result<int64_t> number_of(const std::string& text, const char* place) {
   int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || value < 0 || value > kMostId)
+  if (code != std::errc() || end != text.data() + text.size() || value < 0 || value > kMaxId)
     return error_at(place, "expected a number, found {}", quote(text));
   return value;
 }
@@ -66,14 +66,14 @@ Result<ConversationChange> read_change(const Json& body) {
     MAKAR_TRY(out.settings, object_field(body, "settings"));
   }
   if (body.contains("leaf")) {
-    MAKAR_TRY(out.leaf, whole_field(body, "leaf", 0, kMostId, 0));
+    MAKAR_TRY(out.leaf, whole_field(body, "leaf", 0, kMaxId, 0));
   }
   return out;
 }
 
 Result<NewMessage> read_message(const Json& body) {
   NewMessage out;
-  MAKAR_TRY(out.parent, whole_field(body, "parent", 0, kMostId, 0));
+  MAKAR_TRY(out.parent, whole_field(body, "parent", 0, kMaxId, 0));
   MAKAR_TRY(out.role, text_field(body, "role"));
   MAKAR_TRY(out.content, text_field(body, "content"));
   if (body.contains("meta")) {
@@ -85,7 +85,7 @@ Result<NewMessage> read_message(const Json& body) {
 const Json kFine = {{"ok", true}};
 
 Result<Json> prefer(Store& store, const std::string& owner, const Json& body) {
-  MAKAR_TRY(const int64_t chosen, whole_field(body, "chosen", 1, kMostId, 0));
+  MAKAR_TRY(const int64_t chosen, whole_field(body, "chosen", 1, kMaxId, 0));
   if (!body.contains("rejected") || !body["rejected"].is_array() || body["rejected"].empty() ||
       body["rejected"].size() > 128)
     return error_at("rejected", "expected a list of 1 to 128 messages");
@@ -199,7 +199,7 @@ Result<HttpResponse> Page::rate(const HttpRequest& request, const std::vector<st
   if (path.size() == 3 && path[2] == "next" && post) {
     MAKAR_TRY(const Json body, read_body(request.body));
     MAKAR_TRY(const std::string rater, text_field(body, "rater"));
-    MAKAR_TRY(const int64_t after, whole_field(body, "after", -1, kMostId, -1));
+    MAKAR_TRY(const int64_t after, whole_field(body, "after", -1, kMaxId, -1));
     MAKAR_TRY(const Json item, ratings_.next(path[1], rater, after));
     return json(item);
   }
@@ -227,7 +227,7 @@ Result<HttpResponse> Page::agents(const HttpRequest& request, const std::vector<
   }
   if (path.size() == 3 && path[2] == "answers" && post) {
     MAKAR_TRY(const Json body, read_body(request.body));
-    MAKAR_TRY(const int64_t number, whole_field(body, "number", 1, kMostId, 0));
+    MAKAR_TRY(const int64_t number, whole_field(body, "number", 1, kMaxId, 0));
     MAKAR_CHECK_OK(answer_agent(options_.agents, path[1], number, body));
     return json(kFine);
   }

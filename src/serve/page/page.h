@@ -38,7 +38,7 @@ class Page {
   // agents[/NAME[/answers]]
   Result<HttpResponse> agents(const HttpRequest& request, const std::vector<std::string>& path);
   PageOptions options_;
-  RatingDesk ratings_;
+  RatingStudies ratings_;
   std::mutex mutex_;
   std::unique_ptr<Store> store_;
 };

@@ -66,14 +66,14 @@ Json in_order(const Json& shown, const std::vector<size_t>& order) {
 
 }  // namespace
 
-Result<std::string> RatingDesk::path_of(const std::string& study) const {
+Result<std::string> RatingStudies::path_of(const std::string& study) const {
   const std::string path = folder_ + "/" + study + ".jsonl";
   if (!is_plain_name(study) || study.ends_with(".ratings") || !is_file(path))
-    return error_of(Error::Kind::kNotFound, "study", "there is no study {}", quote(study));
+    return error_of(Error::Kind::kNotFound, "study", "study {} not found", quote(study));
   return path;
 }
 
-Result<Json> RatingDesk::list() {
+Result<Json> RatingStudies::list() {
   std::set<std::string> names;
   std::error_code code;
   size_t seen = 0;
@@ -97,7 +97,7 @@ Result<Json> RatingDesk::list() {
   return out;
 }
 
-Result<Json> RatingDesk::next(const std::string& study, const std::string& rater, int64_t after) {
+Result<Json> RatingStudies::next(const std::string& study, const std::string& rater, int64_t after) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const std::string path, path_of(study));
   MAKAR_TRY(const ReadStudy both, read_both(path));
@@ -123,7 +123,7 @@ Result<Json> RatingDesk::next(const std::string& study, const std::string& rater
   return out;
 }
 
-Status RatingDesk::add(const std::string& study, Json rating) {
+Status RatingStudies::add(const std::string& study, Json rating) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const std::string path, path_of(study));
   MAKAR_TRY(const Study known, read_study(path, kPageStudyBytes));
@@ -135,14 +135,14 @@ Status RatingDesk::add(const std::string& study, Json rating) {
   return append_line(ratings_path(path), rating_json(real).dump() + "\n");
 }
 
-Result<Json> RatingDesk::report(const std::string& study) {
+Result<Json> RatingStudies::report(const std::string& study) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const std::string path, path_of(study));
   MAKAR_TRY(const ReadStudy both, read_both(path));
   return study_report(both.study, both.ratings);
 }
 
-Result<std::string> RatingDesk::preferences(const std::string& study) {
+Result<std::string> RatingStudies::preferences(const std::string& study) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const std::string path, path_of(study));
   MAKAR_TRY(const ReadStudy both, read_both(path));

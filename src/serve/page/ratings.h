@@ -8,9 +8,9 @@
 
 namespace makar {
 
-class RatingDesk {
+class RatingStudies {
  public:
-  explicit RatingDesk(std::string folder) : folder_(std::move(folder)) {}
+  explicit RatingStudies(std::string folder) : folder_(std::move(folder)) {}
 
   // Studies: FOLDER/NAME.jsonl. name, items, ratings; or name and error of a study that cannot be read.
   Result<Json> list();

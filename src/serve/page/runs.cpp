@@ -84,13 +84,13 @@ Result<Json> list_runs(const std::string& folder) {
 }
 
 Result<Json> read_run(const std::string& folder, const std::string& name, int64_t offset, int64_t file) {
-  if (!is_plain_name(name)) return error_of(Error::Kind::kNotFound, "run", "there is no run {}", quote(name));
+  if (!is_plain_name(name)) return error_of(Error::Kind::kNotFound, "run", "run {} not found", quote(name));
   const std::string path = log_of(folder, name);
   Log log;
   // O_NONBLOCK: opening a pipe must not block.
   log.descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (log.descriptor < 0 || ::fstat(log.descriptor, &log.about) != 0 || !S_ISREG(log.about.st_mode))
-    return error_of(Error::Kind::kNotFound, "run", "there is no run {}", quote(name));
+    return error_of(Error::Kind::kNotFound, "run", "run {} not found", quote(name));
   const int64_t inode = static_cast<int64_t>(log.about.st_ino & 0xFFFFFFFFFFFF), size = log.about.st_size;
   const bool restarted = (file != 0 && file != inode) || offset > size || offset < 0;
   if (restarted) offset = 0;

@@ -50,7 +50,7 @@ Status within(const char* field, size_t bytes, size_t most) {
 }
 
 Error missing(const char* what, int64_t id) {
-  return error_of(Error::Kind::kNotFound, what, "there is no {} {}", what, id);
+  return error_of(Error::Kind::kNotFound, what, "{} {} not found", what, id);
 }
 
 Json object_of(const std::string& text) {

@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kSearchTime{1};
 constexpr const char* kOwned = "SELECT id FROM conversations WHERE owner = ?";
 
 Error no_message(int64_t id) {
-  return error_of(Error::Kind::kNotFound, "message", "there is no message {}", id);
+  return error_of(Error::Kind::kNotFound, "message", "message {} not found", id);
 }
 
 Status check_size(const char* field, size_t bytes, size_t most) {

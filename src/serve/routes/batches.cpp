@@ -21,7 +21,7 @@ void batches(ServeContext& server, Call& call) {
   const bool cancel = call.request.method == "POST";
   const auto found = [&, id = id, what = what]() -> Result<Json> {
     MAKAR_CHECK_OK(files_enabled(server.options));
-    if (what != (cancel ? "cancel" : "")) return nothing_below("a batch");
+    if (what != (cancel ? "cancel" : "")) return no_subresource("a batch");
     if (cancel) return server.batches->cancel(call.owner, id);
     if (!id.empty()) return server.batches->find(call.owner, id);
     return page_of(server.batches->list(call.owner), call.request.query, 20);

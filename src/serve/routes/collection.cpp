@@ -18,15 +18,16 @@ void send_nothing_found(Call& call, GenerationRequest& request) {
   WholeAnswer answer;
   answer.text = kNothingFound;
   answer.end.finish = Finish::kStop;
-  AnswerShape& shape = *request.shape;
-  shape.add_sources(Json::array(), {});
+  AnswerFormatter& formatter = *request.formatter;
+  formatter.add_sources(Json::array(), {});
   HttpResponse response;
   if (!request.stream) {
-    response.body = shape.whole({answer}, {}) + "\n";
+    response.body = formatter.whole({answer}, {}) + "\n";
     return call.reply->send(std::move(response));
   }
-  response.type = shape.stream_type();
-  response.body = shape.begin({}) + shape.piece(0, answer) + shape.end(0, answer.end) + shape.done({});
+  response.type = formatter.stream_type();
+  response.body =
+      formatter.begin({}) + formatter.piece(0, answer) + formatter.end(0, answer.end) + formatter.done({});
   call.reply->begin(std::move(response));
   call.reply->end();
 }
@@ -67,7 +68,7 @@ Status add_passages(ServeContext& server, Call& call, GenerationRequest& request
   if (!fitted.ok()) return Error{fitted.error().kind, "messages", fitted.error().message};
   messages = ask_messages(messages, at, sources);
   Json list = sources_json(sources);
-  request.shape->add_sources(
+  request.formatter->add_sources(
       std::move(list), [collection = call.collection, kept = std::move(sources)](const std::string& text) {
         return collection->grounding(text, kept);
       });

@@ -79,7 +79,7 @@ void files(ServeContext& server, Call& call) {
         std::erase_if(all, [&](const Json& facts) { return facts["purpose"] != Json(purpose); });
       MAKAR_TRY(out, page_of(std::move(all), call.request.query, kMaxListed));
     } else if (call.request.method == "DELETE") {
-      if (!what.empty()) return nothing_below("a file");
+      if (!what.empty()) return no_subresource("a file");
       if (server.batches->reads(id))
         return error_at("file_id", "a batch reads the file; cancel the batch first");
       MAKAR_CHECK_OK(store.remove(call.owner, id));
@@ -90,7 +90,7 @@ void files(ServeContext& server, Call& call) {
         MAKAR_TRY(const std::string path, store.path(call.owner, id));
         return content_of(path, out["bytes"].get<size_t>());
       }
-      if (!what.empty()) return nothing_below("a file");
+      if (!what.empty()) return no_subresource("a file");
     }
     return HttpResponse{200, dump(out) + "\n"};
   }();

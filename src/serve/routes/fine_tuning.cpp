@@ -29,12 +29,12 @@ void tuning_jobs(ServeContext& server, Call& call) {
   const auto found = [&, id = id, what = what]() -> Result<Json> {
     MAKAR_CHECK_OK(tuning_enabled(server));
     if (call.request.method == "POST") {
-      if (what != "cancel") return nothing_below("a fine-tuning job");
+      if (what != "cancel") return no_subresource("a fine-tuning job");
       return server.tuning->cancel(call.owner, id);
     }
     if (id.empty()) return page_of(server.tuning->list(call.owner), call.request.query, 20);
     if (what.empty()) return server.tuning->find(call.owner, id);
-    if (what != "events" && what != "checkpoints") return nothing_below("a fine-tuning job");
+    if (what != "events" && what != "checkpoints") return no_subresource("a fine-tuning job");
     MAKAR_TRY(std::vector<Json> all, what == "events" ? server.tuning->events(call.owner, id)
                                                       : server.tuning->checkpoints(call.owner, id));
     return page_of(std::move(all), call.request.query, 20);

@@ -120,7 +120,7 @@ void ollama_show(ServeContext& server, Call& call) {
   Json abilities = Json::array();
   if (spec.head.kind == HeadKind::kCausalLm) abilities.push_back("completion");
   if (chat && chat->source().find("tools") != std::string::npos) abilities.push_back("tools");
-  if (spec.reads_pictures()) abilities.push_back("vision");
+  if (spec.reads_images()) abilities.push_back("vision");
   if (!(spec.encoder && spec.decoder)) abilities.push_back("embedding");
   const std::string family = spec.family + ".";
   send_json(call, {{"modelfile", "FROM " + model.name + "\n"},

@@ -38,7 +38,8 @@ Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fa
   size_t from = 0;
   if (!after.empty()) {
     while (from < all.size() && all[from]["id"] != Json(after)) ++from;
-    if (from == all.size()) return error_of(Error::Kind::kNotFound, "after", "there is no {}", quote(after));
+    if (from == all.size())
+      return error_of(Error::Kind::kNotFound, "after", "no item with id {}", quote(after));
     ++from;
   }
   const size_t to = std::min(all.size(), from + static_cast<size_t>(most));
@@ -53,8 +54,8 @@ Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fa
               {"has_more", to < all.size()}};
 }
 
-Error nothing_below(const char* what) {
-  return error_of(Error::Kind::kNotFound, "path", "there is no such resource below {}", what);
+Error no_subresource(const char* what) {
+  return error_of(Error::Kind::kNotFound, "path", "{} has no such resource", what);
 }
 
 }  // namespace makar::routes

@@ -13,6 +13,6 @@ std::string query_value(const std::string& query, const std::string& key);
 constexpr int64_t kMaxListed = 10000;
 // Pagination: `limit` entries (default: `fallback`) after the one with id `after`.
 Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fallback);
-Error nothing_below(const char* what);
+Error no_subresource(const char* what);
 
 }  // namespace makar::routes

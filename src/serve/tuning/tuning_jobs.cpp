@@ -138,8 +138,7 @@ Result<Json> TuningJobs::find(const std::string& owner, const std::string& id) c
   const std::lock_guard lock(mutex_);
   const auto it = jobs_.find(id);
   if (it == jobs_.end() || it->second.owner != owner)
-    return error_of(Error::Kind::kNotFound, "fine_tuning_job_id", "there is no fine-tuning job {}",
-                    quote(id));
+    return error_of(Error::Kind::kNotFound, "fine_tuning_job_id", "fine-tuning job {} not found", quote(id));
   return it->second.job;
 }
 

@@ -90,7 +90,7 @@ Value Interpreter::filter(const std::string& name, const Value& input, const Arg
   }
   for (const auto* table : {&text_filters(), &list_filters(), &select_filters()})
     for (const FilterEntry& entry : *table) known.emplace_back(entry.name);
-  fail(fmt::format("there is no filter '{}'{}", name.substr(0, 80), did_you_mean(name.substr(0, 80), known)));
+  fail(fmt::format("unknown filter '{}'{}", name.substr(0, 80), did_you_mean(name.substr(0, 80), known)));
 }
 
 }  // namespace makar::jinja

@@ -113,7 +113,7 @@ bool Interpreter::test(const std::string& name, const Value& input, const Argume
     if (name == entry.name) return entry.holds(*this, input, arguments);
   std::vector<std::string> known;
   for (const Entry& entry : table()) known.emplace_back(entry.name);
-  fail(fmt::format("there is no test '{}'{}", name.substr(0, 80), did_you_mean(name.substr(0, 80), known)));
+  fail(fmt::format("unknown test '{}'{}", name.substr(0, 80), did_you_mean(name.substr(0, 80), known)));
 }
 
 }  // namespace makar::jinja

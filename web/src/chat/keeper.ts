@@ -57,7 +57,7 @@ class InTab implements Keeper {
   private next = 1;
   private find(id: number): Conversation {
     const found = this.held.find((c) => c.id === id);
-    if (!found) throw new ApiError(`there is no conversation ${id}`, 404, "not_found", "");
+    if (!found) throw new ApiError(`conversation ${id} not found`, 404, "not_found", "");
     return found;
   }
   async list(): Promise<Listed[]> {
@@ -84,7 +84,7 @@ class InTab implements Keeper {
   }
   private holding(message: number): [Conversation, Message] {
     for (const c of this.held) for (const m of c.messages) if (m.id === message) return [c, m];
-    throw new ApiError(`there is no message ${message}`, 404, "not_found", "");
+    throw new ApiError(`message ${message} not found`, 404, "not_found", "");
   }
   async edit(message: number, content: string, meta: Meta): Promise<void> {
     Object.assign(this.holding(message)[1], { content, meta });

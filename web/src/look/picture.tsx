@@ -50,7 +50,7 @@ export function paint(canvas: HTMLCanvasElement, cells: Cells): void {
 
 interface Props {
   cells: Cells;
-  label?: string; // none: what surrounds it has a name
+  label?: string; // omitted if the surrounding element is labelled
   class?: string;
 }
 export function Picture({ cells, label, class: name }: Props) {

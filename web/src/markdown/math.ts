@@ -136,7 +136,7 @@ function mathNode({ tex, display, raw }: Formula): Node {
   return made.cloneNode(true);
 }
 
-// Replaces the placeholders in what was made of the text: by formulas in texts, by their source elsewhere.
+// Replaces the placeholders in the rendered text: by formulas in text nodes, by their source elsewhere.
 export function insertFormulas(root: DocumentFragment, formulas: Formula[]): void {
   if (!formulas.length) return;
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);

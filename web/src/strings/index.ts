@@ -17,7 +17,7 @@ function preferred(): Language {
 }
 
 export const language = new Watched<Language>(preferred());
-// Read when it is used, never kept: it changes with the language.
+// Changes with the language: read it at each use, do not keep a copy.
 export let words: Words = languages[language.value].words;
 document.documentElement.lang = language.value;
 

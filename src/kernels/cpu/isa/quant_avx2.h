@@ -71,14 +71,14 @@ inline Bytes load_book(const int8_t* p) {
   return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 
-inline Bytes both(Bytes w, int mask) {
+inline Bytes masked(Bytes w, int mask) {
   return _mm256_and_si256(w, _mm256_set1_epi8(static_cast<char>(mask)));
 }
 // The places of the values of vector N among 16 activations: two bits of each byte, plus the group of four.
 template <int N>
 inline Bytes places_of(Bytes packed) {
   constexpr int kGroups = 0x04040000 + (N % 2) * 0x08080808;
-  return _mm256_or_si256(both(_mm256_srli_epi16(packed, 2 * N), 3), _mm256_set1_epi32(kGroups));
+  return _mm256_or_si256(masked(_mm256_srli_epi16(packed, 2 * N), 3), _mm256_set1_epi32(kGroups));
 }
 // x[c] += w[c][0..3] . a[at[c][0..3]]
 inline Ints dot_at(Ints x, Bytes w, Bytes at, Row a) {
@@ -92,23 +92,23 @@ inline Ints dot_at(Ints x, Bytes w, Bytes at, Row a) {
 #endif
 }
 
-inline Bytes low_nibbles_16(Bytes w) { return both(_mm256_slli_epi16(w, 4), 0xf0); }
-inline Bytes high_nibbles_16(Bytes w) { return both(w, 0xf0); }
-inline Bytes low_nibbles(Bytes w) { return both(w, 15); }
-inline Bytes high_nibbles(Bytes w) { return both(_mm256_srli_epi16(w, 4), 15); }
+inline Bytes low_nibbles_16(Bytes w) { return masked(_mm256_slli_epi16(w, 4), 0xf0); }
+inline Bytes high_nibbles_16(Bytes w) { return masked(w, 0xf0); }
+inline Bytes low_nibbles(Bytes w) { return masked(w, 15); }
+inline Bytes high_nibbles(Bytes w) { return masked(_mm256_srli_epi16(w, 4), 15); }
 template <int At>
 inline Bytes two_bits(Bytes w) {
   if constexpr (At < 4)
-    return both(_mm256_slli_epi16(w, 4 - At), 0x30);
+    return masked(_mm256_slli_epi16(w, 4 - At), 0x30);
   else
-    return both(_mm256_srli_epi16(w, At - 4), 0x30);
+    return masked(_mm256_srli_epi16(w, At - 4), 0x30);
 }
 inline Bytes look_up(Bytes book, Bytes index) { return _mm256_shuffle_epi8(book, index); }
-inline Bytes upper_six(Bytes w) { return both(w, 0xfc); }
+inline Bytes upper_six(Bytes w) { return masked(w, 0xfc); }
 inline Bytes gather_six(Bytes a, Bytes b, Bytes c) {
   return _mm256_or_si256(
-      both(_mm256_slli_epi16(a, 6), 0xc0),
-      _mm256_or_si256(both(_mm256_slli_epi16(b, 4), 0x30), both(_mm256_slli_epi16(c, 2), 0x0c)));
+      masked(_mm256_slli_epi16(a, 6), 0xc0),
+      _mm256_or_si256(masked(_mm256_slli_epi16(b, 4), 0x30), masked(_mm256_slli_epi16(c, 2), 0x0c)));
 }
 
 inline Floats zero_floats() { return _mm256_setzero_ps(); }

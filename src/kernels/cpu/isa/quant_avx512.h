@@ -45,40 +45,41 @@ inline Bytes load_book(const int8_t* p) {
   return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 
-inline Bytes both(Bytes w, int mask) {
+inline Bytes masked(Bytes w, int mask) {
   return _mm512_and_si512(w, _mm512_set1_epi8(static_cast<char>(mask)));
 }
 // The places of the values of vector N among 16 activations: two bits of each byte, plus the group of four.
 template <int N>
 inline Bytes places_of(Bytes packed) {
   constexpr int kGroups = 0x04040000 + (N % 2) * 0x08080808;
-  return _mm512_or_si512(both(_mm512_srli_epi16(packed, 2 * N), 3), _mm512_set1_epi32(kGroups));
+  return _mm512_or_si512(masked(_mm512_srli_epi16(packed, 2 * N), 3), _mm512_set1_epi32(kGroups));
 }
 // x[c] += w[c][0..3] . a[at[c][0..3]]
 inline Ints dot_at(Ints x, Bytes w, Bytes at, Row a) {
   const __m512i row = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a.at)));
   const __m512i four = _mm512_shuffle_epi8(row, at);
-  const __m512i turned = _mm512_mask_sub_epi8(four, _mm512_movepi8_mask(w), _mm512_setzero_si512(), four);
-  return _mm512_dpbusd_epi32(x, _mm512_abs_epi8(w), turned);
+  const __m512i signed_four =
+      _mm512_mask_sub_epi8(four, _mm512_movepi8_mask(w), _mm512_setzero_si512(), four);
+  return _mm512_dpbusd_epi32(x, _mm512_abs_epi8(w), signed_four);
 }
 
-inline Bytes low_nibbles_16(Bytes w) { return both(_mm512_slli_epi16(w, 4), 0xf0); }
-inline Bytes high_nibbles_16(Bytes w) { return both(w, 0xf0); }
-inline Bytes low_nibbles(Bytes w) { return both(w, 15); }
-inline Bytes high_nibbles(Bytes w) { return both(_mm512_srli_epi16(w, 4), 15); }
+inline Bytes low_nibbles_16(Bytes w) { return masked(_mm512_slli_epi16(w, 4), 0xf0); }
+inline Bytes high_nibbles_16(Bytes w) { return masked(w, 0xf0); }
+inline Bytes low_nibbles(Bytes w) { return masked(w, 15); }
+inline Bytes high_nibbles(Bytes w) { return masked(_mm512_srli_epi16(w, 4), 15); }
 template <int At>
 inline Bytes two_bits(Bytes w) {
   if constexpr (At < 4)
-    return both(_mm512_slli_epi16(w, 4 - At), 0x30);
+    return masked(_mm512_slli_epi16(w, 4 - At), 0x30);
   else
-    return both(_mm512_srli_epi16(w, At - 4), 0x30);
+    return masked(_mm512_srli_epi16(w, At - 4), 0x30);
 }
 inline Bytes look_up(Bytes book, Bytes index) { return _mm512_shuffle_epi8(book, index); }
-inline Bytes upper_six(Bytes w) { return both(w, 0xfc); }
+inline Bytes upper_six(Bytes w) { return masked(w, 0xfc); }
 inline Bytes gather_six(Bytes a, Bytes b, Bytes c) {
   return _mm512_or_si512(
-      both(_mm512_slli_epi16(a, 6), 0xc0),
-      _mm512_or_si512(both(_mm512_slli_epi16(b, 4), 0x30), both(_mm512_slli_epi16(c, 2), 0x0c)));
+      masked(_mm512_slli_epi16(a, 6), 0xc0),
+      _mm512_or_si512(masked(_mm512_slli_epi16(b, 4), 0x30), masked(_mm512_slli_epi16(c, 2), 0x0c)));
 }
 
 inline Floats zero_floats() { return _mm512_setzero_ps(); }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Pictures in requests: the same answer in every dialect and on the command line; what cannot be read is refused by field.
+"""Images in requests: the same answer in every dialect and on the command line; what cannot be read is refused by field.
 
-usage: pictures_api.py MAKAR
+usage: images_api.py MAKAR
 """
 import base64
 import json
@@ -12,7 +12,7 @@ import tempfile
 
 from serving import Server, check, failures
 
-from picture_models import make_model, pattern, png
+from image_models import make_model, pattern, png
 
 MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
 ONE, TWO = (base64.b64encode(png(pattern(40, 30, seed))).decode() for seed in (2, 6))
@@ -27,7 +27,7 @@ def openai(*parts):
     return {"messages": [{"role": "user", "content": list(parts)}], "max_tokens": 8, **SAMPLING}
 
 
-def picture(data):
+def image(data):
     return {"type": "image_url", "image_url": {"url": url(data)}}
 
 
@@ -37,21 +37,21 @@ def text(words):
 
 def ask(server, body):
     status, answer = server.post("/v1/chat/completions", body)
-    check(status == 200, f"a picture is accepted: {status} {json.dumps(answer)[:300]}")
+    check(status == 200, f"an image is accepted: {status} {json.dumps(answer)[:300]}")
     return answer["choices"][0]["message"]["content"] if status == 200 else None, answer.get("usage", {})
 
 
 def dialects(server, root):
-    want, usage = ask(server, openai(picture(ONE), text("what?")))
+    want, usage = ask(server, openai(image(ONE), text("what?")))
     prompt = len("USER: \nwhat? ASSISTANT:") + 9
-    check(usage["prompt_tokens"] == prompt, f"a picture has nine tokens: {usage}")
+    check(usage["prompt_tokens"] == prompt, f"an image has nine tokens: {usage}")
     (root / "one.png").write_bytes(base64.b64decode(ONE))
     done = subprocess.run([MAKAR, "generate", "-m", str(server.model), "--chat", "--image", str(root / "one.png"), "-n", "8", "what?"],
                           capture_output=True, text=True)
     check(done.stdout.rstrip("\n") == want.rstrip("\n"), f"as on the command line: {want!r} {done.stdout!r} {done.stderr}")
-    check(ask(server, openai(picture(TWO), text("what?")))[0] != want, "another picture, another answer")
-    check(ask(server, openai(text("what?"), picture(ONE)))[0] == want, "the template places the picture")
-    _, events = server.stream("/v1/chat/completions", openai(picture(ONE), text("what?")))
+    check(ask(server, openai(image(TWO), text("what?")))[0] != want, "another image, another answer")
+    check(ask(server, openai(text("what?"), image(ONE)))[0] == want, "the template places the image")
+    _, events = server.stream("/v1/chat/completions", openai(image(ONE), text("what?")))
     streamed = "".join(c["delta"].get("content") or "" for e in events if e != "[DONE]" for c in e["choices"])
     check(streamed == want, "the same streamed")
 
@@ -60,7 +60,7 @@ def dialects(server, root):
     status, answer = server.post("/v1/messages", body)
     check(status == 200 and answer["content"][0]["text"] == want, f"Anthropic: {status} {answer}")
     status, answer = server.post("/v1/messages/count_tokens", body)
-    check(answer.get("input_tokens") == prompt, f"tokens are counted with pictures: {answer}")
+    check(answer.get("input_tokens") == prompt, f"tokens are counted with images: {answer}")
 
     options = {"num_predict": 8, **SAMPLING}
     status, answer = server.post("/api/chat", {"messages": [{"role": "user", "content": "what?", "images": [ONE]}], "stream": False, "options": options})
@@ -73,13 +73,13 @@ def dialects(server, root):
     status, answer = server.post("/v1/responses", {"input": [item], "max_output_tokens": 8, **SAMPLING})
     check(status == 200 and answer["output"][0]["content"][0]["text"] == want, f"responses: {status} {answer}")
     status, more = server.post("/v1/responses", {"input": "and?", "previous_response_id": answer.get("id"), "max_output_tokens": 4, **SAMPLING})
-    check(status == 200, f"a stored conversation keeps its picture: {status} {more}")
+    check(status == 200, f"a stored conversation keeps its image: {status} {more}")
 
-    both, usage = ask(server, openai(picture(ONE), picture(TWO), text("a or b?")))
-    check(usage["prompt_tokens"] == len("USER: \n\na or b? ASSISTANT:") + 18, f"two pictures: {usage}")
-    later = openai(picture(ONE), text("what?"))
+    both, usage = ask(server, openai(image(ONE), image(TWO), text("a or b?")))
+    check(usage["prompt_tokens"] == len("USER: \n\na or b? ASSISTANT:") + 18, f"two images: {usage}")
+    later = openai(image(ONE), text("what?"))
     later["messages"] += [{"role": "assistant", "content": "it"}, {"role": "user", "content": "sure?"}]
-    check(ask(server, later)[0] is not None, "a conversation continues after a picture")
+    check(ask(server, later)[0] is not None, "a conversation continues after an image")
 
 
 def refusals(server):
@@ -99,14 +99,14 @@ def refusals(server):
     refused(openai({"type": "image_url", "image_url": {"url": "data:image/png;base64,@@@"}}), "not valid base64", place)
     refused(openai({"type": "image_url", "image_url": 7}), "expected a data URL", "messages[0].content[0].image_url")
     refused(openai({"type": "image_url"}), "expected a data URL", "messages[0].content[0].image_url")
-    refused(openai(picture(base64.b64encode(b"not a picture").decode())), "not a JPEG, PNG or WebP image", place)
-    refused(openai(picture(ONE[:200])), "cannot be read", place)
-    refused(openai(*[picture(ONE)] * 17), "at most 16 images", None)
-    refused(openai(*[picture(ONE)] * 15), "tokens", "messages")  # 135 tokens, the context has 128
+    refused(openai(image(base64.b64encode(b"not an image").decode())), "not a JPEG, PNG or WebP image", place)
+    refused(openai(image(ONE[:200])), "cannot be read", place)
+    refused(openai(*[image(ONE)] * 17), "at most 16 images", None)
+    refused(openai(*[image(ONE)] * 15), "tokens", "messages")  # 135 tokens, the context has 128
     wide = bytearray(base64.b64decode(ONE))
     wide[16:24] = b"\0\0\xff\xff\0\0\xff\xff"
-    refused(openai(picture(base64.b64encode(bytes(wide)).decode())), "PNG", place)
-    system = {"messages": [{"role": "system", "content": [picture(ONE)]}, {"role": "user", "content": "x"}]}
+    refused(openai(image(base64.b64encode(bytes(wide)).decode())), "PNG", place)
+    system = {"messages": [{"role": "system", "content": [image(ONE)]}, {"role": "user", "content": "x"}]}
     refused(system, "only user messages may have images", "messages[0].content")
     anthropic = {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}]}], "max_tokens": 4}
     refused(anthropic, "does not fetch images", None, "/v1/messages")
@@ -144,7 +144,7 @@ def main():
         with Server(MAKAR, model=make_model("vit-gpt2-captions", root / "captions")) as server:
             captions(server, root)
         with Server(MAKAR) as server:
-            status, answer = server.post("/v1/chat/completions", openai(picture(ONE), text("what?")))
+            status, answer = server.post("/v1/chat/completions", openai(image(ONE), text("what?")))
             check(status == 400 and "reads only text" in answer["error"]["message"], f"a model of text refuses: {status} {answer}")
         with Server(MAKAR, model=make_model("clip", root / "clip")) as server:
             status, answer = server.post("/v1/embeddings", {"input": ["a cat"]})

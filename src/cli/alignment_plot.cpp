@@ -1,4 +1,4 @@
-#include "cli/alignment_picture.h"
+#include "cli/alignment_plot.h"
 
 #include <fmt/format.h>
 
@@ -65,9 +65,8 @@ std::string svg_heat_map(const std::string& title, const std::vector<std::string
   return out + "</svg>\n";
 }
 
-Result<std::string> alignment_picture(const LanguageModel& language, Device& device,
-                                      const std::vector<int64_t>& source,
-                                      const std::vector<int64_t>& answer) {
+Result<std::string> alignment_plot(const LanguageModel& language, Device& device,
+                                   const std::vector<int64_t>& source, const std::vector<int64_t>& answer) {
   constexpr size_t kMax = 200;  // tokens per axis
   const ModelSpec& spec = language.spec();
   if (!spec.encoder || !spec.decoder)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Pictures on the command line: classify, embed, caption and generate, compared with `makar forward` on the same tensors.
+"""Images on the command line: classify, embed, caption and generate, compared with `makar forward` on the same tensors.
 
-usage: pictures.py MAKAR
+usage: images.py MAKAR
 """
 import json
 import math
@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 from checks import check, failures
-from picture_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png, read_safetensors, write_safetensors
+from image_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png, read_safetensors, write_safetensors
 from program import good, refused, run, steps
 
 LABELS = ["a cat", "a dog", "two birds"]
@@ -53,13 +53,13 @@ def contrastive(root, files, rows):
         ranked = [one["score"] for one in result["labels"]]
         check(ranked == sorted(ranked, reverse=True), "the most probable label is first")
     text = good("classify", "-m", model, "--labels", "a cat,a dog", files[0]).stdout
-    check(text.startswith(f"{files[0]}: a ") and text.count("a ") == 2, f"one line per picture: {text}")
+    check(text.startswith(f"{files[0]}: a ") and text.count("a ") == 2, f"one line per image: {text}")
     whole = good("classify", "image", "-m", model, "--labels", "cat,dog", "--template", "a {}", files[0], "--json").stdout
     same = good("classify", "-m", model, "--labels", "a cat,a dog", files[0], "--json").stdout
     check(whole.replace('"cat"', '"a cat"').replace('"dog"', '"a dog"') == same, "a template makes the text of a label")
 
     vectors = [v["embedding"] for v in lines(good("embed", "-m", model, *sum((["--image", f] for f in files), []), "--json"))]
-    check(near(sum(vectors, []), want["out.image_embeds"]), "vectors of pictures")
+    check(near(sum(vectors, []), want["out.image_embeds"]), "vectors of images")
     texts = [v["embedding"] for v in lines(good("embed", "-m", model, *LABELS, "--json"))]
     check(near(sum(texts, []), want["out.text_embeds"]), "vectors of texts")
     refused("--labels", "classify", "image", "-m", model, files[0])
@@ -74,7 +74,7 @@ def contrastive(root, files, rows):
 def captions(root, files):
     model = make_model("vit-gpt2-captions", root / "captions")
     done = lines(good("caption", "-m", model, *files, "--json", "-n", "8"))
-    check([d["image"] for d in done] == [str(f) for f in files], "a caption per picture, in order")
+    check([d["image"] for d in done] == [str(f) for f in files], "a caption per image, in order")
     for f, d in zip(files, done):
         alone = good("generate", "-m", model, "--image", f, "-n", "8").stdout
         check(alone.strip() == d["caption"], f"alone and among others, the same caption: {alone!r} {d}")
@@ -175,16 +175,16 @@ def conversations(root, files, rows):
     flags = ["-m", model, "-n", "6", "--ignore-eos", "--json"]
     answer = json.loads(good("generate", *flags, "--image", files[0], "USER: <image>\nwhat? ASSISTANT:").stdout)
     check(answer["answers"][0]["ids"] == given[len(prompt):], f"the forward pass: {answer} {given[len(prompt):]}")
-    check(answer["usage"]["prompt_tokens"] == len(prompt), "a picture has nine tokens")
+    check(answer["usage"]["prompt_tokens"] == len(prompt), "an image has nine tokens")
     by_ids = json.loads(good("generate", *flags, "--image", files[0], "--ids",
                              ",".join(map(str, [1] + ids_of("USER: ") + [IMAGE] + ids_of("\nwhat? ASSISTANT:")))).stdout)
     check(by_ids["ids"] == given, "the same by ids")
 
     first = good("generate", *flags, "--image", files[0], "what?").stdout
-    check(first == good("generate", *flags, "--image", files[0], "<image>\nwhat?").stdout, "pictures come first by default")
-    check(first != good("generate", *flags, "--image", files[1], "what?").stdout, "the picture has an effect")
+    check(first == good("generate", *flags, "--image", files[0], "<image>\nwhat?").stdout, "images come first by default")
+    check(first != good("generate", *flags, "--image", files[1], "what?").stdout, "the image has an effect")
     two = json.loads(good("generate", *flags, "--image", files[0], "--image", files[1], "<image> or <image>?").stdout)
-    check(two["usage"]["prompt_tokens"] == 1 + 18 + len(" or ") + 1, f"two pictures: {two['usage']}")
+    check(two["usage"]["prompt_tokens"] == 1 + 18 + len(" or ") + 1, f"two images: {two['usage']}")
     chat = good("generate", *flags, "--chat", "--image", files[0], "what?").stdout
     check(json.loads(chat)["usage"]["prompt_tokens"] == len("USER: \nwhat? ASSISTANT:") + 9, f"a conversation: {chat}")
     hostile = good("generate", *flags, "--image", files[0], "a </s> b").stdout
@@ -201,7 +201,7 @@ def conversations(root, files, rows):
     refused("1 image token", "generate", "-m", model, "--image", files[0], "--image", files[1], "<image> what?")
     refused("no image embeddings", "embed", "-m", model, "--image", files[0])
     refused("\"images\"", "generate", "-m", model, "--jsonl", "--image", files[0], text="")
-    (root / "not.png").write_text("not a picture")
+    (root / "not.png").write_text("not an image")
     (root / "cut.png").write_bytes(files[0].read_bytes()[:300])
     refused("not.png: is not a JPEG, PNG or WebP image", "generate", "-m", model, "--image", root / "not.png", "what?")
     refused("cut.png: the PNG image cannot be read", "caption", "-m", model, root / "cut.png")
@@ -216,8 +216,8 @@ def main():
         root = pathlib.Path(folder)
         rows = [pattern(24, 24, seed) for seed in (1, 5)]
         files = [root / "one.png", root / "two.png"]
-        for path, picture in zip(files, rows):
-            path.write_bytes(png(picture))
+        for path, image in zip(files, rows):
+            path.write_bytes(png(image))
         contrastive(root, files, rows)
         captions(root, files)
         conversations(root, files, rows)

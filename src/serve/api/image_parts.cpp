@@ -1,4 +1,4 @@
-#include "serve/api/picture_parts.h"
+#include "serve/api/image_parts.h"
 
 #include "base/quote.h"
 #include "serve/api/fields.h"
@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxPictures = 16;
+constexpr size_t kMaxImages = 16;
 
 // "data:image/png;base64,iVBOR..." -> bytes
 Result<std::string> read_data_url(std::string_view url, const std::string& place) {
@@ -26,28 +26,28 @@ Result<std::string> read_data_url(std::string_view url, const std::string& place
   return std::move(*bytes);
 }
 
-Json picture_part(const std::string& url) { return {{"type", "image_url"}, {"image_url", {{"url", url}}}}; }
+Json image_part(const std::string& url) { return {{"type", "image_url"}, {"image_url", {{"url", url}}}}; }
 
 }  // namespace
 
-bool is_picture_part(const Json& part) {
+bool is_image_part(const Json& part) {
   return part.is_object() && (part.value("type", Json()) == Json("image_url") ||
                               part.value("type", Json()) == Json("input_image"));
 }
 
-Result<Json> read_picture(const Json& part, const std::string& place, std::vector<RequestPicture>& pictures) {
-  if (pictures.size() >= kMaxPictures)
-    return error_of(Error::Kind::kLimit, place, "at most {} images are allowed in a request", kMaxPictures);
+Result<Json> read_image_part(const Json& part, const std::string& place, std::vector<RequestImage>& images) {
+  if (images.size() >= kMaxImages)
+    return error_of(Error::Kind::kLimit, place, "at most {} images are allowed in a request", kMaxImages);
   const Json given = part.value("image_url", Json());
   const std::string where = place + (given.is_object() ? ".image_url.url" : ".image_url");
   const Json url = given.is_object() ? given.value("url", Json()) : given;
   if (!url.is_string()) return error_at(where, "expected a data URL, found {}", kind_of(url));
   MAKAR_TRY(std::string bytes, read_data_url(url.get_ref<const std::string&>(), where));
-  pictures.push_back({std::move(bytes), where});
-  return Json{{"type", "image"}, {"picture", pictures.size() - 1}};
+  images.push_back({std::move(bytes), where});
+  return Json{{"type", "image"}, {"index", images.size() - 1}};
 }
 
-Result<Json> anthropic_picture(const Json& block, const std::string& place) {
+Result<Json> anthropic_image(const Json& block, const std::string& place) {
   const Json source = block.value("source", Json());
   if (!source.is_object())
     return error_at(place + ".source", "expected an object, found {}", kind_of(source));
@@ -58,10 +58,10 @@ Result<Json> anthropic_picture(const Json& block, const std::string& place) {
   if (type != "base64") return error_at(place + ".source.type", "expected base64, got {}", quote(type));
   MAKAR_TRY(const std::string data, text_field(source, "data"));
   if (data.empty()) return error_at(place + ".source.data", "is missing");
-  return picture_part("data:;base64," + data);
+  return image_part("data:;base64," + data);
 }
 
-Status add_ollama_pictures(Json& message, const std::string& place) {
+Status add_ollama_images(Json& message, const std::string& place) {
   if (!message.is_object() || !message.contains("images")) return Done{};
   const Json images = message["images"];
   message.erase("images");
@@ -71,7 +71,7 @@ Status add_ollama_pictures(Json& message, const std::string& place) {
   for (size_t i = 0; i < images.size(); ++i) {
     if (!images[i].is_string()) return error_at(fmt::format("{}images[{}]", place, i), "expected base64");
     const auto& data = images[i].get_ref<const std::string&>();
-    parts.push_back(picture_part(data.starts_with("data:") ? data : "data:;base64," + data));
+    parts.push_back(image_part(data.starts_with("data:") ? data : "data:;base64," + data));
   }
   const Json content = message.value("content", Json(""));
   if (content.is_string() && !content.get_ref<const std::string&>().empty())

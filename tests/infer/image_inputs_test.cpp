@@ -1,5 +1,5 @@
-// Pictures in the engine, against the forward pass of the whole sequence and the captions of transformers.
-#include "infer/pictures.h"
+// Images in the engine, against the forward pass of the whole sequence and the captions of transformers.
+#include "infer/image_inputs.h"
 
 #include <fstream>
 
@@ -38,7 +38,7 @@ std::vector<int64_t> greedy_by_forward(const Model& model, Device& device, std::
   return ids;
 }
 
-TEST(Pictures, GreedyAnswersAreThoseOfTheForwardPass) {
+TEST(Images, GreedyAnswersAreThoseOfTheForwardPass) {
   const LoadedModel loaded = subject("golden/llava");
   const Model& model = *loaded.model;
   CpuDevice device(1);
@@ -51,16 +51,16 @@ TEST(Pictures, GreedyAnswersAreThoseOfTheForwardPass) {
     std::erase(prompt, model.spec().pad);
     GenerateOptions o;
     o.max_new_tokens = 8, o.ignore_eos = true;
-    o.pictures = std::make_shared<Pictures>(model.spec(), pixels.slice(r, r + 1).clone());
-    ASSERT_TRUE(o.pictures->place(model.spec(), prompt).ok());
+    o.images = std::make_shared<ImageInputs>(model.spec(), pixels.slice(r, r + 1).clone());
+    ASSERT_TRUE(o.images->place(model.spec(), prompt).ok());
     o.engine.step_tokens = 5;
     const auto answer = generate(model, device, prompt, o);
     ASSERT_TRUE(answer.ok()) << answer.error().text();
-    EXPECT_EQ(*answer, greedy_by_forward(model, device, prompt, o.pictures->pixels, 8)) << "row " << r;
+    EXPECT_EQ(*answer, greedy_by_forward(model, device, prompt, o.images->pixels, 8)) << "row " << r;
   }
 }
 
-TEST(Pictures, CaptionsAreThoseOfTransformers) {
+TEST(Images, CaptionsAreThoseOfTransformers) {
   const LoadedModel loaded = subject("golden/vit-gpt2-captions");
   const Model& model = *loaded.model;
   CpuDevice device(1);
@@ -70,51 +70,51 @@ TEST(Pictures, CaptionsAreThoseOfTransformers) {
   for (int64_t i = 0; i < pixels.dim(0); ++i) {
     GenerateOptions o;
     o.max_new_tokens = static_cast<int64_t>(want[static_cast<size_t>(i)].size()) - 1;
-    o.pictures = std::make_shared<Pictures>(model.spec(), pixels.slice(i, i + 1).clone());
+    o.images = std::make_shared<ImageInputs>(model.spec(), pixels.slice(i, i + 1).clone());
     const auto answer = generate(model, device, {}, o);
     ASSERT_TRUE(answer.ok()) << answer.error().text();
     EXPECT_EQ(Json(*answer), want[static_cast<size_t>(i)]);
   }
 }
 
-// A prompt with the same tokens shares pages only with the same picture before it.
-TEST(Pictures, PrefixesAreSharedByContent) {
+// A prompt with the same tokens shares pages only with the same image before it.
+TEST(Images, PrefixesAreSharedByContent) {
   const LoadedModel loaded = subject("small/llava");
   const ModelSpec& spec = loaded.model->spec();
   CpuDevice device(1);
   Engine engine(*loaded.model, device);
   const auto ask = [&](float shade) {
-    const auto pictures = std::make_shared<Pictures>(spec, Tensor::full({1, 3, 48, 48}, shade));
+    const auto images = std::make_shared<ImageInputs>(spec, Tensor::full({1, 3, 48, 48}, shade));
     std::vector<int64_t> prompt = random_ids(spec, 150, 1);
-    std::replace(prompt.begin(), prompt.end(), spec.pictures->token, int64_t{3});
-    prompt[50] = spec.pictures->token;
-    check(pictures->place(spec, prompt).ok(), "one place");
+    std::replace(prompt.begin(), prompt.end(), spec.image_input->token, int64_t{3});
+    prompt[50] = spec.image_input->token;
+    check(images->place(spec, prompt).ok(), "one place");
     SampleRequest r;
     r.prompt = prompt, r.max_new_tokens = 5, r.logprobs = 3, r.sampler.temperature = 0;
     const auto job = std::make_shared<SampleJob>(r);
-    job->pictures = pictures;
+    job->images = images;
     engine.submit(job);
     engine.run();
     return std::pair(transcript(*job), job->reused.value_or(0));
   };
   const auto first = ask(0.3f), other = ask(0.4f), again = ask(0.3f);
   EXPECT_EQ(first.second, 0);
-  EXPECT_EQ(other.second, 0) << "the picture differs";
+  EXPECT_EQ(other.second, 0) << "the image differs";
   EXPECT_EQ(again.second, KvCache::kPageRows);
   EXPECT_EQ(first.first, again.first);
   EXPECT_NE(first.first, other.first);
 }
 
-TEST(Pictures, WrongNumbersOfPicturesAreErrors) {
+TEST(Images, WrongNumbersOfImagesAreErrors) {
   const LoadedModel llava = subject("small/llava"), captions = subject("small/captions"),
                     text = subject("small/llama");
   CpuDevice device(1);
-  const auto says = [&](const LoadedModel& m, std::vector<int64_t> prompt, int64_t pictures,
+  const auto says = [&](const LoadedModel& m, std::vector<int64_t> prompt, int64_t images,
                         const std::string& part) {
     GenerateOptions o;
     o.max_new_tokens = 4;
-    if (pictures > 0)
-      o.pictures = std::make_shared<Pictures>(llava.model->spec(), Tensor::full({pictures, 3, 48, 48}, 0.1f));
+    if (images > 0)
+      o.images = std::make_shared<ImageInputs>(llava.model->spec(), Tensor::full({images, 3, 48, 48}, 0.1f));
     const auto answer = generate(*m.model, device, prompt, o);
     ASSERT_FALSE(answer.ok()) << part;
     EXPECT_NE(answer.error().text().find(part), std::string::npos) << answer.error().text();
@@ -124,7 +124,7 @@ TEST(Pictures, WrongNumbersOfPicturesAreErrors) {
   says(captions, {4, 5}, 1, "reads no text");
   says(captions, {}, 0, "none is given");
   says(captions, {}, 2, "several are given");
-  Pictures two(llava.model->spec(), Tensor::full({2, 3, 48, 48}, 0.1f));
+  ImageInputs two(llava.model->spec(), Tensor::full({2, 3, 48, 48}, 0.1f));
   std::vector<int64_t> prompt = {4, 59, 5};
   const Status placed = two.place(llava.model->spec(), prompt);
   ASSERT_FALSE(placed.ok());

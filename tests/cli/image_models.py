@@ -1,4 +1,4 @@
-"""The golden models that read pictures, with a tokenizer of characters and a chat template; and small PNG files."""
+"""The golden models that read images, with a tokenizer of characters and a chat template; and small PNG files."""
 import json
 import pathlib
 import shutil
@@ -47,7 +47,7 @@ def make_model(name, folder):
 
 
 def pattern(width, height, seed):
-    """RGB rows of a picture."""
+    """RGB rows of an image."""
     return [[((x * (7 + seed) + y * 3) % 256, (y * (11 + seed)) % 256, (x * y + 40 * seed) % 256) for x in range(width)]
             for y in range(height)]
 
@@ -67,7 +67,7 @@ def single(value):
 
 
 def pixels(rows, mean=MEAN, deviation=DEVIATION):
-    """pixel_values of a picture that has the model's size already, [3, height, width], as little-endian bytes."""
+    """pixel_values of an image that has the model's size already, [3, height, width], as little-endian bytes."""
     out = []
     for c in range(3):
         for row in rows:

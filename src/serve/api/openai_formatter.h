@@ -5,15 +5,15 @@
 
 namespace makar {
 
-class OpenAiShape : public AnswerShape {
+class OpenAiFormatter : public AnswerFormatter {
  public:
   Dialect dialect() const override { return Dialect::kOpenAi; }
   std::string done(const Usage& usage) override;
   std::string failed(const ApiError& error) override;
 
  protected:
-  OpenAiShape(const RequestContext& c, const char* id_prefix, const char* object, bool include_usage,
-              bool logprobs);
+  OpenAiFormatter(const RequestContext& c, const char* id_prefix, const char* object, bool include_usage,
+                  bool logprobs);
   std::string chunk(Json choices, Json usage = nullptr) const;
 
   Json head_;

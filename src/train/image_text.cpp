@@ -1,4 +1,4 @@
-#include "train/pictured.h"
+#include "train/image_text.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -64,8 +64,8 @@ void add_parts(const std::string& text, Json& parts, size_t& places) {
 }
 
 // Repeats each image token once per row of its image; cuts the end of a text that is too long.
-Status expand(const ModelSpec& spec, int64_t max_length, PicturedText& text) {
-  const int64_t token = spec.pictures->token, each = spec.picture_tokens();
+Status expand(const ModelSpec& spec, int64_t max_length, ImageText& text) {
+  const int64_t token = spec.image_input->token, each = spec.image_tokens();
   const auto found = static_cast<size_t>(std::count(text.ids.begin(), text.ids.end(), token));
   if (found != text.images.size())
     return error_at("", "the first {} tokens have {} image tokens for {} images", text.ids.size(), found,
@@ -88,9 +88,9 @@ Status expand(const ModelSpec& spec, int64_t max_length, PicturedText& text) {
   return Done{};
 }
 
-Result<PicturedText> read_record(const DataRecord& record, const std::string& type, const ModelSpec& spec,
-                                 const PicturedEncoding& encoding) {
-  PicturedText out;
+Result<ImageText> read_record(const DataRecord& record, const std::string& type, const ModelSpec& spec,
+                              const ImageTextEncoding& encoding) {
+  ImageText out;
   MAKAR_TRY(out.images, files_of(record.value));
   MaskedTokens tokens;
   if (spec.crosses()) {
@@ -107,7 +107,7 @@ Result<PicturedText> read_record(const DataRecord& record, const std::string& ty
     MAKAR_TRY(tokens, encoding.conversation(parts));
   }
   out.ids = std::move(tokens.ids), out.loss_mask = std::move(tokens.loss_mask);
-  if (spec.pictures) MAKAR_CHECK_OK(expand(spec, encoding.max_length, out));
+  if (spec.image_input) MAKAR_CHECK_OK(expand(spec, encoding.max_length, out));
   for (std::string& file : out.images) {
     if (std::filesystem::path path = file; path.is_relative())
       file = (std::filesystem::path(record.file).parent_path() / path).string();
@@ -117,8 +117,8 @@ Result<PicturedText> read_record(const DataRecord& record, const std::string& ty
   return out;
 }
 
-Status read_pictured(const DatasetSpec& dataset, const ModelSpec& spec, const PicturedEncoding& encoding,
-                     ValidationSplit& split, PicturedData& out) {
+Status read_image_text(const DatasetSpec& dataset, const ModelSpec& spec, const ImageTextEncoding& encoding,
+                       ValidationSplit& split, ImageTextData& out) {
   MAKAR_TRY(auto reader, RecordReader::open({dataset.data()}));
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
@@ -136,7 +136,7 @@ Status read_pictured(const DatasetSpec& dataset, const ModelSpec& spec, const Pi
 }
 
 // Appends a text to the decoder's batch, and the target of each of its rows.
-void add_text(const ModelSpec& spec, const PicturedText& text, Batch& batch, std::vector<int64_t>& targets) {
+void add_text(const ModelSpec& spec, const ImageText& text, Batch& batch, std::vector<int64_t>& targets) {
   const auto counted_id = [&](size_t i) { return text.loss_mask[i] ? text.ids[i] : ops::kIgnore; };
   if (spec.crosses()) {  // after the start token, each row predicts the id at its place
     std::vector<int64_t> shifted = {spec.decoder_start >= 0 ? spec.decoder_start
@@ -148,7 +148,7 @@ void add_text(const ModelSpec& spec, const PicturedText& text, Batch& batch, std
   }
   const int64_t first = batch.rows();
   for (size_t i = 0; i < text.ids.size(); ++i) {
-    if (text.ids[i] == spec.pictures->token) batch.feature_rows.push_back(first + static_cast<int64_t>(i));
+    if (text.ids[i] == spec.image_input->token) batch.feature_rows.push_back(first + static_cast<int64_t>(i));
     targets.push_back(i + 1 < text.ids.size() ? counted_id(i + 1) : ops::kIgnore);
   }
   batch.add(text.ids);
@@ -159,7 +159,7 @@ Tensor joined(const std::vector<Tensor>& pixels) {
   const Shape& one = pixels[0].shape();
   Tensor all = Tensor::empty({static_cast<int64_t>(pixels.size()), one[1], one[2], one[3]});
   float* to = all.f32();
-  for (const Tensor& picture : pixels) to = std::copy_n(picture.f32(), picture.count(), to);
+  for (const Tensor& image : pixels) to = std::copy_n(image.f32(), image.count(), to);
   return all;
 }
 
@@ -216,22 +216,22 @@ Result<Json> messages_without_images(const Json& messages) {
   return out;
 }
 
-Result<PicturedData> open_pictured(const DatasetOptions& options, const ModelSpec& spec,
-                                   const PicturedEncoding& encoding, Json& identity) {
-  return read_examples<PicturedData>(
+Result<ImageTextData> open_image_text(const DatasetOptions& options, const ModelSpec& spec,
+                                      const ImageTextEncoding& encoding, Json& identity) {
+  return read_examples<ImageTextData>(
       options, spec.crosses() ? "captions" : "conversations", identity,
-      [&](const DatasetSpec& dataset, ValidationSplit& split, PicturedData& out) {
-        return read_pictured(dataset, spec, encoding, split, out);
+      [&](const DatasetSpec& dataset, ValidationSplit& split, ImageTextData& out) {
+        return read_image_text(dataset, spec, encoding, split, out);
       });
 }
 
-Result<MicroBatch> PicturedTask::make(std::span<const size_t> which, bool validation, uint64_t) {
+Result<MicroBatch> ImageTextTask::make(std::span<const size_t> which, bool validation, uint64_t) {
   const ModelSpec& spec = model_.spec();
   LanguageBatch language;
   Batch texts;
   std::vector<Tensor> pixels;
   for (const size_t w : which) {
-    MAKAR_TRY(const PicturedText text, (validation ? data_.validation : data_.train).read(w));
+    MAKAR_TRY(const ImageText text, (validation ? data_.validation : data_.train).read(w));
     for (size_t i = 0; i < text.images.size(); ++i) {
       MAKAR_TRY(Tensor one, encoding_.pixels(text.images[i]));
       if (hash_of_pixels(one) != text.hashes[i])
@@ -248,7 +248,7 @@ Result<MicroBatch> PicturedTask::make(std::span<const size_t> which, bool valida
   if (pixels.empty()) {
     language.inputs.source = std::move(texts);
   } else {
-    language.inputs.source = picture_batch(spec, joined(pixels));
+    language.inputs.source = pixel_batch(spec, joined(pixels));
     language.inputs.target = std::move(texts);
     out.tokens += language.inputs.source.rows(), out.pairs += squared_lengths(language.inputs.source);
   }

@@ -1,4 +1,4 @@
-#include "llm/pictures.h"
+#include "llm/image_inputs.h"
 
 #include <algorithm>
 
@@ -7,12 +7,12 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxPictures = 64;
-constexpr int64_t kPicturesTogether = 8;  // images per forward pass
+constexpr size_t kMaxImages = 64;
+constexpr int64_t kImagesTogether = 8;  // images per forward pass
 
 // The text of the image token, such as <image>.
-Result<std::string> picture_token(const LanguageModel& language) {
-  const int64_t id = language.spec().pictures->token;
+Result<std::string> image_token(const LanguageModel& language) {
+  const int64_t id = language.spec().image_input->token;
   if (language.has_tokenizer() && id < static_cast<int64_t>(language.tokenizer().vocab_size()))
     if (auto text = language.tokenizer().token(static_cast<uint32_t>(id)); text && !text->empty())
       return *text;
@@ -34,14 +34,14 @@ bool has_text(const Json& messages) {
 }
 
 Tensor slice_of(const Tensor& pixels, int64_t from) {
-  return pixels.slice(from, std::min(from + kPicturesTogether, pixels.dim(0)));
+  return pixels.slice(from, std::min(from + kImagesTogether, pixels.dim(0)));
 }
 
 // Rows of all images, computed in small groups.
 template <class Rows>
 Tensor in_groups(const Tensor& pixels, const Rows& rows) {
   std::vector<float> all;
-  for (int64_t i = 0; i < pixels.dim(0); i += kPicturesTogether) {
+  for (int64_t i = 0; i < pixels.dim(0); i += kImagesTogether) {
     const Tensor some = rows(slice_of(pixels, i)).host();
     all.insert(all.end(), some.span().begin(), some.span().end());
   }
@@ -53,7 +53,7 @@ Tensor in_groups(const Tensor& pixels, const Rows& rows) {
 
 Result<Tensor> model_pixels(const LanguageModel& language, const Image& image, const std::string& name) {
   const ModelSpec& spec = language.spec();
-  if (!spec.reads_pictures())
+  if (!spec.reads_images())
     return error_of(Error::Kind::kUnsupported, name, "a {} reads only text", spec.architecture);
   const PatchSpec& p = *spec.encoder->embedding.patches;
   if (!language.image_processor())
@@ -66,44 +66,44 @@ Result<Tensor> model_pixels(const LanguageModel& language, const Image& image, c
   return pixels.reshape({1, 3, p.image_height, p.image_width});
 }
 
-std::shared_ptr<Pictures> join_pictures(const LanguageModel& language, const std::vector<Tensor>& pixels) {
-  check(!pixels.empty(), "join_pictures needs at least one image");
+std::shared_ptr<ImageInputs> join_images(const LanguageModel& language, const std::vector<Tensor>& pixels) {
+  check(!pixels.empty(), "join_images needs at least one image");
   const Shape& one = pixels[0].shape();
   Tensor all = Tensor::empty({static_cast<int64_t>(pixels.size()), one[1], one[2], one[3]});
   float* to = all.f32();
-  for (const Tensor& picture : pixels) to = std::copy_n(picture.f32(), picture.count(), to);
-  return std::make_shared<Pictures>(language.spec(), all);
+  for (const Tensor& image : pixels) to = std::copy_n(image.f32(), image.count(), to);
+  return std::make_shared<ImageInputs>(language.spec(), all);
 }
 
-Result<std::shared_ptr<Pictures>> read_pictures(const LanguageModel& language,
-                                                const std::vector<std::string>& paths) {
-  if (paths.empty() || paths.size() > kMaxPictures)
-    return error_at("image", "expected 1 to {} images, got {}", kMaxPictures, paths.size());
+Result<std::shared_ptr<ImageInputs>> read_image_inputs(const LanguageModel& language,
+                                                       const std::vector<std::string>& paths) {
+  if (paths.empty() || paths.size() > kMaxImages)
+    return error_at("image", "expected 1 to {} images, got {}", kMaxImages, paths.size());
   std::vector<Tensor> pixels;
   for (const std::string& path : paths) {
     MAKAR_TRY(const Image image, read_image(path));
     MAKAR_TRY(Tensor one, model_pixels(language, image, path));
     pixels.push_back(std::move(one));
   }
-  return join_pictures(language, pixels);
+  return join_images(language, pixels);
 }
 
-Result<std::vector<int64_t>> encode_with_pictures(const LanguageModel& language, const std::string& text,
-                                                  Pictures& pictures) {
+Result<std::vector<int64_t>> encode_with_images(const LanguageModel& language, const std::string& text,
+                                                ImageInputs& images) {
   std::vector<int64_t> ids;
-  if (!language.spec().pictures) {
+  if (!language.spec().image_input) {
     if (!text.empty())
       return error_of(Error::Kind::kUnsupported, "prompt", "a {} reads no text, only images",
                       language.spec().architecture);
     return ids;
   }
-  MAKAR_TRY(const std::string token, picture_token(language));
+  MAKAR_TRY(const std::string token, image_token(language));
   std::vector<ChatSegment> segments;
   const auto put = [&](const std::string& part, bool content) {
     if (!part.empty()) segments.push_back({part, content});
   };
   if (text.find(token) == std::string::npos)
-    for (int64_t i = 0; i < pictures.pixels.dim(0); ++i) put(token, false), put("\n", true);
+    for (int64_t i = 0; i < images.pixels.dim(0); ++i) put(token, false), put("\n", true);
   size_t from = 0;
   for (size_t at; (at = text.find(token, from)) != std::string::npos; from = at + token.size())
     put(text.substr(from, at - from), true), put(token, false);
@@ -113,13 +113,13 @@ Result<std::vector<int64_t>> encode_with_pictures(const LanguageModel& language,
   if (!around.empty() && around.front() == language.spec().bos) ids.push_back(around.front());
   MAKAR_TRY(const auto body, language.encode_segments({std::move(segments)}));
   ids.insert(ids.end(), body.begin(), body.end());
-  MAKAR_CHECK_OK(pictures.place(language.spec(), ids));
+  MAKAR_CHECK_OK(images.place(language.spec(), ids));
   return ids;
 }
 
-Result<std::vector<int64_t>> encode_chat_with_pictures(const LanguageModel& language, const ChatInput& input,
-                                                       Pictures& pictures) {
-  if (!language.spec().pictures) {
+Result<std::vector<int64_t>> encode_chat_with_images(const LanguageModel& language, const ChatInput& input,
+                                                     ImageInputs& images) {
+  if (!language.spec().image_input) {
     if (!language.spec().crosses())
       return error_of(Error::Kind::kUnsupported, "messages", "a {} cannot chat about images",
                       language.spec().architecture);
@@ -130,24 +130,24 @@ Result<std::vector<int64_t>> encode_chat_with_pictures(const LanguageModel& lang
           language.spec().architecture);
     return std::vector<int64_t>();
   }
-  if (language.chat_template() && !language.places_pictures())
+  if (language.chat_template() && !language.places_images())
     return error_of(
         Error::Kind::kUnsupported, "chat template",
         "does not support images; give another with `program.chat_template`, or continue text with "
         "makar generate --image");
   MAKAR_TRY(auto ids, language.encode_chat(input));
-  MAKAR_CHECK_OK(pictures.place(language.spec(), ids));
+  MAKAR_CHECK_OK(images.place(language.spec(), ids));
   return ids;
 }
 
-Json picture_message(size_t pictures, const std::string& text) {
+Json image_message(size_t images, const std::string& text) {
   Json parts = Json::array();
-  for (size_t i = 0; i < pictures; ++i) parts.push_back({{"type", "image"}});
+  for (size_t i = 0; i < images; ++i) parts.push_back({{"type", "image"}});
   parts.push_back({{"type", "text"}, {"text", text}});
   return {{"role", "user"}, {"content", std::move(parts)}};
 }
 
-Result<Tensor> picture_vectors(const LanguageModel& language, Device& device, const Pictures& pictures) {
+Result<Tensor> image_vectors(const LanguageModel& language, Device& device, const ImageInputs& images) {
   const ModelSpec& spec = language.spec();
   const Model& model = language.model();
   const bool compares = spec.head.kind == HeadKind::kContrastive;
@@ -156,8 +156,8 @@ Result<Tensor> picture_vectors(const LanguageModel& language, Device& device, co
                     spec.architecture);
   Context ctx{device};
   ForwardContext f{ctx};
-  return in_groups(pictures.pixels, [&](const Tensor& pixels) {
-    const Batch batch = picture_batch(spec, pixels);
+  return in_groups(images.pixels, [&](const Tensor& pixels) {
+    const Batch batch = pixel_batch(spec, pixels);
     if (compares) return model.image_vectors(f, batch);
     const Tensor states = model.encode(f, batch).host();
     std::vector<float> rows;
@@ -169,7 +169,7 @@ Result<Tensor> picture_vectors(const LanguageModel& language, Device& device, co
   });
 }
 
-Result<Tensor> picture_logits(const LanguageModel& language, Device& device, const Pictures& pictures) {
+Result<Tensor> image_logits(const LanguageModel& language, Device& device, const ImageInputs& images) {
   const ModelSpec& spec = language.spec();
   if (spec.head.kind != HeadKind::kImageClass && spec.head.kind != HeadKind::kImageClassTeacher)
     return error_of(Error::Kind::kUnsupported, "classify",
@@ -177,8 +177,8 @@ Result<Tensor> picture_logits(const LanguageModel& language, Device& device, con
                     spec.architecture);
   Context ctx{device};
   ForwardContext f{ctx};
-  return in_groups(pictures.pixels, [&](const Tensor& pixels) {
-    const Batch batch = picture_batch(spec, pixels);
+  return in_groups(images.pixels, [&](const Tensor& pixels) {
+    const Batch batch = pixel_batch(spec, pixels);
     return language.model().outputs(ctx, language.model().encode(f, batch), batch).at("logits");
   });
 }

@@ -1,4 +1,4 @@
-#include "serve/api/responses_shape.h"
+#include "serve/api/responses_formatter.h"
 
 #include "serve/api/fields.h"
 
@@ -17,8 +17,8 @@ Json call_item(const Json& id, const ToolCall& call, const char* status, const s
 
 }  // namespace
 
-ResponsesShape::ResponsesShape(const RequestContext& c, Json head, bool logprobs, Json input,
-                               std::shared_ptr<ResponseStore> store)
+ResponsesFormatter::ResponsesFormatter(const RequestContext& c, Json head, bool logprobs, Json input,
+                                       std::shared_ptr<ResponseStore> store)
     : id_(c.id),
       owner_(c.owner),
       tokens_(c.tokens),
@@ -32,22 +32,22 @@ ResponsesShape::ResponsesShape(const RequestContext& c, Json head, bool logprobs
   response_["usage"] = nullptr;
 }
 
-Json ResponsesShape::item_id(const char* prefix) const {
+Json ResponsesFormatter::item_id(const char* prefix) const {
   return fmt::format("{}_{}{:02}", prefix, id_, response_["output"].size());
 }
 
-Json ResponsesShape::part() const {
+Json ResponsesFormatter::part() const {
   return {
       {"type", "output_text"}, {"text", text_}, {"annotations", Json::array()}, {"logprobs", text_logprobs_}};
 }
 
-std::string ResponsesShape::event(const char* type, Json data) {
+std::string ResponsesFormatter::event(const char* type, Json data) {
   Json out = {{"type", type}, {"sequence_number", sequence_++}};
   for (auto& [key, value] : data.items()) out[key] = std::move(value);
   return sse(type, out);
 }
 
-std::string ResponsesShape::text_event(const char* type, Json data) {
+std::string ResponsesFormatter::text_event(const char* type, Json data) {
   const Json& item = response_["output"].back();
   Json out = {
       {"item_id", item["id"]}, {"output_index", response_["output"].size() - 1}, {"content_index", 0}};
@@ -55,7 +55,7 @@ std::string ResponsesShape::text_event(const char* type, Json data) {
   return event(type, std::move(out));
 }
 
-std::string ResponsesShape::open_message() {
+std::string ResponsesFormatter::open_message() {
   in_message_ = true, text_.clear(), text_logprobs_ = Json::array();
   const Json item = {{"id", item_id("msg")},
                      {"type", "message"},
@@ -68,7 +68,7 @@ std::string ResponsesShape::open_message() {
   return out + text_event("response.content_part.added", {{"part", part()}});
 }
 
-std::string ResponsesShape::close_message(const char* status) {
+std::string ResponsesFormatter::close_message(const char* status) {
   if (!in_message_) return {};
   in_message_ = false;
   Json& item = response_["output"].back();
@@ -79,7 +79,7 @@ std::string ResponsesShape::close_message(const char* status) {
                      {{"output_index", response_["output"].size() - 1}, {"item", item}});
 }
 
-std::string ResponsesShape::call_events(const ToolCall& call) {
+std::string ResponsesFormatter::call_events(const ToolCall& call) {
   const Json id = item_id("fc");
   const size_t index = response_["output"].size();
   const Json item = call_item(id, call, "completed", call.arguments);
@@ -94,7 +94,7 @@ std::string ResponsesShape::call_events(const ToolCall& call) {
   return out + event("response.output_item.done", {{"output_index", index}, {"item", item}});
 }
 
-void ResponsesShape::complete(const AnswerEnd& end, const Usage& usage) {
+void ResponsesFormatter::complete(const AnswerEnd& end, const Usage& usage) {
   response_["status"] = status_of(end);
   if (response_["status"] == "incomplete")
     response_["incomplete_details"] = {{"reason", end.filtered ? "content_filter" : "max_output_tokens"}};
@@ -107,19 +107,19 @@ void ResponsesShape::complete(const AnswerEnd& end, const Usage& usage) {
 }
 
 // Uses the streaming path and discards the events.
-std::string ResponsesShape::whole(const std::vector<WholeAnswer>& answers, const Usage& usage) {
+std::string ResponsesFormatter::whole(const std::vector<WholeAnswer>& answers, const Usage& usage) {
   piece(0, answers.at(0));
   end(0, answers[0].end);
   complete(answers[0].end, usage);
   return dump(response_);
 }
 
-std::string ResponsesShape::begin(const Usage&) {
+std::string ResponsesFormatter::begin(const Usage&) {
   return event("response.created", {{"response", response_}}) +
          event("response.in_progress", {{"response", response_}});
 }
 
-std::string ResponsesShape::piece(size_t, const AnswerPiece& piece) {
+std::string ResponsesFormatter::piece(size_t, const AnswerPiece& piece) {
   std::string out;
   if (!piece.text.empty()) {
     if (!in_message_) out += open_message();
@@ -135,20 +135,20 @@ std::string ResponsesShape::piece(size_t, const AnswerPiece& piece) {
   return out;
 }
 
-std::string ResponsesShape::end(size_t, const AnswerEnd& end) {
+std::string ResponsesFormatter::end(size_t, const AnswerEnd& end) {
   end_ = end;
   std::string out;
   if (response_["output"].empty()) out += open_message();
   return out + close_message(status_of(end));
 }
 
-std::string ResponsesShape::done(const Usage& usage) {
+std::string ResponsesFormatter::done(const Usage& usage) {
   complete(end_, usage);
   const bool all = response_["status"] == "completed";
   return event(all ? "response.completed" : "response.incomplete", {{"response", response_}});
 }
 
-std::string ResponsesShape::failed(const ApiError& error) {
+std::string ResponsesFormatter::failed(const ApiError& error) {
   response_["status"] = "failed";
   response_["error"] = {{"code", "server_error"}, {"message", error.message}};
   return event("error", {{"code", error.code ? Json(*error.code) : Json()},

@@ -1,4 +1,4 @@
-// makar classify image: pictures by labels given in words (CLIP), or by those of an image classifier.
+// makar classify image: images by labels given in words (CLIP), or by those of an image classifier.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 #include "cli/tokenizer_options.h"
 #include "llm/classify.h"
 #include "llm/embed.h"
-#include "llm/pictures.h"
+#include "llm/image_inputs.h"
 
 namespace makar {
 namespace {
 
-constexpr size_t kMaxPictureLabels = 10000;
+constexpr size_t kMaxImageLabels = 10000;
 
 Result<std::vector<std::string>> split_labels(const std::string& text) {
   std::vector<std::string> labels;
@@ -23,8 +23,8 @@ Result<std::vector<std::string>> split_labels(const std::string& text) {
     const size_t first = label.find_first_not_of(" \t"), last = label.find_last_not_of(" \t");
     if (first != std::string::npos) labels.push_back(label.substr(first, last - first + 1));
   }
-  if (labels.empty() || labels.size() > kMaxPictureLabels)
-    return error_at("--labels", "expected 1 to {} labels separated by commas, got {}", kMaxPictureLabels,
+  if (labels.empty() || labels.size() > kMaxImageLabels)
+    return error_at("--labels", "expected 1 to {} labels separated by commas, got {}", kMaxImageLabels,
                     labels.size());
   return labels;
 }
@@ -37,21 +37,21 @@ std::string described(const std::string& pattern, const std::string& label) {
   return out;
 }
 
-struct PictureLabels {
+struct ImageLabels {
   std::vector<std::string> names;
   Tensor texts;  // CLIP: the vectors of the labels
 };
 
-Result<PictureLabels> open_labels(const LanguageModel& language, Device& device, const std::string& labels,
-                                  const std::string& pattern) {
+Result<ImageLabels> open_labels(const LanguageModel& language, Device& device, const std::string& labels,
+                                const std::string& pattern) {
   const bool compares = language.spec().head.kind == HeadKind::kContrastive;
   if (!compares && !labels.empty())
     return error_of(Error::Kind::kUnsupported, "--labels",
-                    "a {} does not compare pictures with words; CLIP does", language.spec().architecture);
-  if (!compares) return PictureLabels{label_names(language.spec()), {}};
-  if (labels.empty()) return error_at("--labels", "is needed: CLIP compares a picture with words");
+                    "a {} does not compare images with words; CLIP does", language.spec().architecture);
+  if (!compares) return ImageLabels{label_names(language.spec()), {}};
+  if (labels.empty()) return error_at("--labels", "is needed: CLIP compares an image with words");
   if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, "model", "has no tokenizer");
-  PictureLabels out;
+  ImageLabels out;
   MAKAR_TRY(out.names, split_labels(labels));
   std::vector<std::string> texts;
   for (const std::string& name : out.names) texts.push_back(described(pattern, name));
@@ -62,16 +62,16 @@ Result<PictureLabels> open_labels(const LanguageModel& language, Device& device,
 }
 
 // {"image", "labels": [{"label", "score"}]}, the most probable first.
-Result<Json> classify_picture(const LanguageModel& language, Device& device, const std::string& path,
-                              const PictureLabels& labels, int64_t top) {
-  MAKAR_TRY(const auto pictures, read_pictures(language, {path}));
+Result<Json> classify_image(const LanguageModel& language, Device& device, const std::string& path,
+                            const ImageLabels& labels, int64_t top) {
+  MAKAR_TRY(const auto images, read_image_inputs(language, {path}));
   Tensor logits;
   if (labels.texts.defined()) {
-    MAKAR_TRY(const Tensor vectors, picture_vectors(language, device, *pictures));
+    MAKAR_TRY(const Tensor vectors, image_vectors(language, device, *images));
     Context ctx{device};
     logits = language.model().contrast(ctx, vectors.to(device.memory()), labels.texts).host();
   } else {
-    MAKAR_TRY(logits, picture_logits(language, device, *pictures));
+    MAKAR_TRY(logits, image_logits(language, device, *images));
   }
   const auto scores = class_probabilities({logits.span().begin(), logits.span().end()}, false);
   std::vector<size_t> order(scores.size());
@@ -85,7 +85,7 @@ Result<Json> classify_picture(const LanguageModel& language, Device& device, con
 
 }  // namespace
 
-int run_classify_pictures(const std::vector<std::string>& arguments) {
+int run_classify_images(const std::vector<std::string>& arguments) {
   ModelOptions model;
   std::vector<std::string> images;
   std::string labels, pattern = "{}";
@@ -93,16 +93,16 @@ int run_classify_pictures(const std::vector<std::string>& arguments) {
   bool json = false;
   Options options(
       "classify image",
-      "Classify pictures: CLIP compares them with labels in words, an image classifier has its own.",
+      "Classify images: CLIP compares them with labels in words, an image classifier has its own.",
       "makar classify image -m MODEL --labels \"a cat,a dog\" photo.jpg");
   model.declare(options);
   declare_device(options, model.device);
-  options.group("Pictures");
+  options.group("Images");
   options.positional("IMAGE", &images, "one or more files: JPEG, PNG or WebP");
   options.add("--labels", &labels, "labels for CLIP, separated by commas", "LIST");
   options.add("--template", &pattern, "the text that a label becomes, such as 'a photo of {}'", "TEXT");
   options.group("Output");
-  options.add("--top", &top, "print this many labels per picture", "N");
+  options.add("--top", &top, "print this many labels per image", "N");
   options.add("--json --jsonl", &json, "print one {\"image\", \"labels\"} object per line");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (top < 1) return report(error_at("--top", "must be at least 1, got {}", top)), 2;
@@ -116,7 +116,7 @@ int run_classify_pictures(const std::vector<std::string>& arguments) {
   if (!known.ok()) return report(known.error());
   int code = 0;
   for (const std::string& path : images) {
-    const auto result = classify_picture(*language, device, path, *known, top);
+    const auto result = classify_image(*language, device, path, *known, top);
     if (!result.ok()) {
       code = report(result.error());
       continue;

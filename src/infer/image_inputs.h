@@ -1,4 +1,4 @@
-// The pictures of a request: rows of the prompt, or what an encoder-decoder writes about.
+// The images of a request: rows of the prompt, or what an encoder-decoder writes about.
 #pragma once
 #include <vector>
 
@@ -6,9 +6,9 @@
 
 namespace makar {
 
-struct Pictures {
-  // `pixels`: f32 [pictures, channels, height, width], as the model takes them.
-  Pictures(const ModelSpec& spec, Tensor pixels);
+struct ImageInputs {
+  // `pixels`: f32 [images, channels, height, width], as the model takes them.
+  ImageInputs(const ModelSpec& spec, Tensor pixels);
 
   // Models whose decoder reads images: repeats each image token of a prompt once per row of the image, and
   // stores their positions in `rows`. A prompt that already has all of them is not changed.
@@ -23,7 +23,7 @@ struct Pictures {
   Tensor features;            // [rows, width], after compute()
 
  private:
-  std::vector<int64_t> keys_;  // one per row of all pictures
+  std::vector<int64_t> keys_;  // one per row of all images
 };
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-#include "infer/pictures.h"
+#include "infer/image_inputs.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,10 +7,10 @@
 
 namespace makar {
 
-Pictures::Pictures(const ModelSpec& spec, Tensor given) : pixels(std::move(given)) {
-  if (!spec.pictures) return;
+ImageInputs::ImageInputs(const ModelSpec& spec, Tensor given) : pixels(std::move(given)) {
+  if (!spec.image_input) return;
   // Negative numbers from the SHA-256 of the pixels and the row's number: four rows hold the whole digest.
-  const int64_t count = pixels.dim(0), each = spec.picture_tokens();
+  const int64_t count = pixels.dim(0), each = spec.image_tokens();
   const auto bytes = static_cast<int64_t>(pixels.bytes()) / count;
   for (int64_t i = 0; i < count; ++i) {
     Sha256 hash;
@@ -26,8 +26,8 @@ Pictures::Pictures(const ModelSpec& spec, Tensor given) : pixels(std::move(given
   }
 }
 
-Status Pictures::place(const ModelSpec& spec, std::vector<int64_t>& prompt) {
-  const int64_t token = spec.pictures->token, count = pixels.dim(0), each = spec.picture_tokens();
+Status ImageInputs::place(const ModelSpec& spec, std::vector<int64_t>& prompt) {
+  const int64_t token = spec.image_input->token, count = pixels.dim(0), each = spec.image_tokens();
   const int64_t found = std::count(prompt.begin(), prompt.end(), token);
   if (found != count && found != count * each)
     return error_at("prompt", "has {} image token{} (id {}), but {} image{} given", found,
@@ -44,21 +44,21 @@ Status Pictures::place(const ModelSpec& spec, std::vector<int64_t>& prompt) {
   return Done{};
 }
 
-std::vector<int64_t> Pictures::keyed(std::span<const int64_t> tokens) const {
+std::vector<int64_t> ImageInputs::keyed(std::span<const int64_t> tokens) const {
   std::vector<int64_t> out(tokens.begin(), tokens.end());
   for (size_t i = 0; i < rows.size() && rows[i] < static_cast<int64_t>(out.size()); ++i)
     out[static_cast<size_t>(rows[i])] = keys_[i];
   return out;
 }
 
-void Pictures::compute(const Model& model, Device& device, int32_t adapter) {
+void ImageInputs::compute(const Model& model, Device& device, int32_t adapter) {
   if (features.defined() || rows.empty()) return;
   Context ctx{device};
-  const Batch batch = picture_batch(model.spec(), pixels);
+  const Batch batch = pixel_batch(model.spec(), pixels);
   const std::vector<int32_t> adapters(static_cast<size_t>(batch.rows()), adapter);
   if (adapter >= 0) ctx.row_adapters = adapters;
   ForwardContext f{ctx};
-  features = model.picture_rows(f, batch);
+  features = model.image_rows(f, batch);
 }
 
 }  // namespace makar

@@ -13,7 +13,7 @@ std::string svg_heat_map(const std::string& title, const std::vector<std::string
 
 // Weights of the last layer that attends to the source, averaged over its heads: a row for each token of
 // `answer`.
-Result<std::string> alignment_picture(const LanguageModel& language, Device& device,
-                                      const std::vector<int64_t>& source, const std::vector<int64_t>& answer);
+Result<std::string> alignment_plot(const LanguageModel& language, Device& device,
+                                   const std::vector<int64_t>& source, const std::vector<int64_t>& answer);
 
 }  // namespace makar

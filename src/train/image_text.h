@@ -8,25 +8,25 @@
 
 namespace makar {
 
-struct PicturedText {
+struct ImageText {
   std::vector<int64_t> ids;  // an image token is repeated once per row of its image
   std::vector<uint8_t> loss_mask;
   std::vector<std::string> images, hashes;  // files, and the SHA-256 of their pixels
   static constexpr auto fields() {
-    using T = PicturedText;
+    using T = ImageText;
     return std::tuple(&T::ids, &T::loss_mask, &T::images, &T::hashes);
   }
 };
 
 // Stored in temporary files in `folder`.
-struct PicturedData {
-  explicit PicturedData(const std::string& folder) : train(folder), validation(folder) {}
-  SpoolOf<PicturedText> train, validation;
+struct ImageTextData {
+  explicit ImageTextData(const std::string& folder) : train(folder), validation(folder) {}
+  SpoolOf<ImageText> train, validation;
   BadRecords bad;  // of the file read last
 };
 
 // How texts and images become inputs of the model.
-struct PicturedEncoding {
+struct ImageTextEncoding {
   // A conversation whose contents are lists of parts; a model that only describes images gets the caption.
   std::function<Result<MaskedTokens>(const Json& messages)> conversation;
   std::function<Result<MaskedTokens>(const std::string& caption)> caption;
@@ -44,13 +44,13 @@ Result<Json> messages_without_images(const Json& messages);
 
 // Reads the conversations or captions of all datasets; relative names of images belong to the folder of their
 // record's file. Records with an image that cannot be read are reported and left out.
-Result<PicturedData> open_pictured(const DatasetOptions& options, const ModelSpec& spec,
-                                   const PicturedEncoding& encoding, Json& identity);
+Result<ImageTextData> open_image_text(const DatasetOptions& options, const ModelSpec& spec,
+                                      const ImageTextEncoding& encoding, Json& identity);
 
-class PicturedTask : public ExampleTask {
+class ImageTextTask : public ExampleTask {
  public:
-  PicturedTask(Model& model, PicturedData data, PicturedEncoding encoding, int64_t batch, uint64_t seed,
-               float smoothing)
+  ImageTextTask(Model& model, ImageTextData data, ImageTextEncoding encoding, int64_t batch, uint64_t seed,
+                float smoothing)
       : ExampleTask(data.train.size(), data.validation.size(), batch, seed),
         model_(model),
         data_(std::move(data)),
@@ -62,8 +62,8 @@ class PicturedTask : public ExampleTask {
 
  private:
   Model& model_;
-  PicturedData data_;
-  PicturedEncoding encoding_;
+  ImageTextData data_;
+  ImageTextEncoding encoding_;
   float smoothing_;
 };
 

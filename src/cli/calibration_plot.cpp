@@ -28,7 +28,7 @@ std::string line(double x1, double x2, double y1, double y2, const char* style) 
 
 }  // namespace
 
-std::string calibration_picture(const Evaluation& e) {
+std::string calibration_plot(const Evaluation& e) {
   const Json& bins = e.details["bins"];
   int64_t most = 1, items = 0;
   for (const Json& bin : bins) {

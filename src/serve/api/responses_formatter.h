@@ -1,15 +1,15 @@
 // Writes the answers of /v1/responses: one object, or its typed events in order.
 #pragma once
-#include "serve/api/openai_shape.h"
+#include "serve/api/openai_formatter.h"
 #include "serve/api/response_store.h"
 
 namespace makar {
 
-class ResponsesShape : public AnswerShape {
+class ResponsesFormatter : public AnswerFormatter {
  public:
   // `head`: request fields that the answer repeats. The answer is saved in `store` unless it is null.
-  ResponsesShape(const RequestContext& context, Json head, bool logprobs, Json input,
-                 std::shared_ptr<ResponseStore> store);
+  ResponsesFormatter(const RequestContext& context, Json head, bool logprobs, Json input,
+                     std::shared_ptr<ResponseStore> store);
   Dialect dialect() const override { return Dialect::kOpenAi; }
   std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override;
   std::string begin(const Usage& usage) override;

@@ -1,4 +1,4 @@
-#include "serve/api/openai_shape.h"
+#include "serve/api/openai_formatter.h"
 
 #include <algorithm>
 
@@ -28,8 +28,8 @@ Json logprobs_json(const std::vector<GeneratedToken>& written, const std::vector
   return out;
 }
 
-OpenAiShape::OpenAiShape(const RequestContext& c, const char* id_prefix, const char* object,
-                         bool include_usage, bool logprobs)
+OpenAiFormatter::OpenAiFormatter(const RequestContext& c, const char* id_prefix, const char* object,
+                                 bool include_usage, bool logprobs)
     : head_({{"id", id_prefix + c.id},
              {"object", object},
              {"created", c.created},
@@ -39,15 +39,15 @@ OpenAiShape::OpenAiShape(const RequestContext& c, const char* id_prefix, const c
       include_usage_(include_usage),
       logprobs_(logprobs) {}
 
-std::string OpenAiShape::done(const Usage& usage) {
+std::string OpenAiFormatter::done(const Usage& usage) {
   return (include_usage_ ? chunk(Json::array(), usage_json(usage)) : "") + "data: [DONE]\n\n";
 }
 
-std::string OpenAiShape::failed(const ApiError& error) {
+std::string OpenAiFormatter::failed(const ApiError& error) {
   return "data: " + error_body(dialect(), error) + "\n\ndata: [DONE]\n\n";
 }
 
-std::string OpenAiShape::chunk(Json choices, Json usage) const {
+std::string OpenAiFormatter::chunk(Json choices, Json usage) const {
   Json out = head_;
   out["choices"] = std::move(choices);
   if (include_usage_) out["usage"] = std::move(usage);
