@@ -1,5 +1,5 @@
 // Conversations about images: the places of images in messages, and records that do not fit.
-#include "train/pictured.h"
+#include "train/image_text.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@ namespace {
 
 Json message(const Json& content) { return {{"role", "user"}, {"content", content}}; }
 
-TEST(Pictured, PlacesOfImages) {
+TEST(ImageText, PlacesOfImages) {
   const auto kinds = [](const Json& content, std::vector<std::string> images) -> std::string {
     const auto out = messages_in_parts(Json::array({message(content)}), images);
     if (!out.ok()) return "error: " + out.error().message;
@@ -35,7 +35,7 @@ TEST(Pictured, PlacesOfImages) {
             "error: has 1 places for images and 0 images");
 }
 
-TEST(Pictured, TemplatesWithoutImagesGetTexts) {
+TEST(ImageText, TemplatesWithoutImagesGetTexts) {
   std::vector<std::string> none, one = {"a"};
   const auto plain = messages_without_images(*messages_in_parts(Json::array({message("hi")}), none));
   ASSERT_TRUE(plain.ok());
