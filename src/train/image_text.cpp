@@ -38,6 +38,13 @@ Result<std::vector<std::string>> files_of(const Json& record) {
   return out;
 }
 
+// The text under a name; "" if there is none.
+std::string text_in(const Json& object, const char* name) {
+  if (!object.is_object()) return "";
+  const auto it = object.find(name);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
 Json text_part(std::string text) { return {{"type", "text"}, {"text", std::move(text)}}; }
 
 // Splits a text at its places of images. A line break beside a place is the template's to write.
@@ -168,9 +175,9 @@ Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& i
     if (content.is_string()) add_parts(content.get_ref<const std::string&>(), parts, places);
     if (content.is_array())
       for (const Json& part : content) {
-        const std::string type = part.is_object() ? part.value("type", "") : "";
-        if (type != "text" && type != "image")
-          return error_at("", "a part of a message must have the type 'text' or 'image'");
+        const std::string type = text_in(part, "type");
+        if (type != "image" && !(type == "text" && part.contains("text") && part["text"].is_string()))
+          return error_at("", "a part of a message must have the type 'text', with its 'text', or 'image'");
         if (const Json* file = type == "image" ? field(part, {"image", "path", "url"}) : nullptr;
             file && file->is_string())
           named.push_back(file->get<std::string>());
@@ -183,7 +190,7 @@ Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& i
   if (!named.empty()) images = std::move(named);
   if (places == 0 && !images.empty()) {
     const auto user =
-        std::find_if(out.begin(), out.end(), [](const Json& m) { return m.value("role", "") == "user"; });
+        std::find_if(out.begin(), out.end(), [](const Json& m) { return text_in(m, "role") == "user"; });
     if (user == out.end()) return error_at("", "has images, but no turn of the user");
     Json parts = Json::array();
     for (size_t i = 0; i < images.size(); ++i) parts.push_back({{"type", "image"}});
@@ -200,9 +207,9 @@ Result<Json> messages_without_images(const Json& messages) {
   for (Json& message : out) {
     std::string text;
     for (const Json& part : message["content"]) {
-      if (part["type"] != "text")
+      if (text_in(part, "type") != "text")
         return error_at("", "has an image, but the chat template does not support images; set chat_template");
-      text += part.value("text", "");
+      text += text_in(part, "text");
     }
     message["content"] = text;
   }

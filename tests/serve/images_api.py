@@ -121,7 +121,7 @@ def captions(server, root):
     (root / "two.png").write_bytes(base64.b64decode(TWO))
     done = subprocess.run([MAKAR, "caption", "-m", str(server.model), str(root / "two.png"), "-n", "8"], capture_output=True, text=True)
     want = done.stdout.strip()
-    got, usage = ask(server, openai(picture(TWO)))
+    got, usage = ask(server, openai(image(TWO)))
     check(want != "" and got is not None and got.strip() == want, f"the caption of the command line: {got!r} {want!r} {done.stderr}")
     check(usage.get("prompt_tokens") == 0, f"no prompt: {usage}")
     status, answer = server.post("/api/generate", {"prompt": "", "images": [TWO], "stream": False, "options": {"num_predict": 8, **SAMPLING}})
@@ -129,8 +129,8 @@ def captions(server, root):
     source = {"type": "base64", "media_type": "image/png", "data": TWO}
     status, answer = server.post("/v1/messages", {"messages": [{"role": "user", "content": [{"type": "image", "source": source}]}], "max_tokens": 8, **SAMPLING})
     check(status == 200 and answer["content"][0]["text"].strip() == want, f"Anthropic: {status} {answer}")
-    for body, part in ((openai(picture(TWO), text("what?")), "send one message with one image and no text"), (openai(text("what?")), "image"),
-                       (openai(picture(TWO), picture(ONE)), "several are given")):
+    for body, part in ((openai(image(TWO), text("what?")), "send one message with one image and no text"), (openai(text("what?")), "image"),
+                       (openai(image(TWO), image(ONE)), "several are given")):
         status, answer = server.post("/v1/chat/completions", body)
         check(400 <= status < 500 and part in answer["error"]["message"], f"expected '{part}': {status} {answer}")
 
