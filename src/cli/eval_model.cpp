@@ -12,7 +12,7 @@ bool is_url(const std::string& model) {
   return model.starts_with("http://") || model.starts_with("https://");
 }
 
-// What changes the results besides the questions.
+// Everything besides the questions that affects the results; part of the cache's keys.
 Result<Json> identity_of(const EvalModelFlags& f, const std::string& path) {
   Json out = {{"model", f.model.model}};
   MAKAR_TRY(out["fingerprint"], model_fingerprint(path));

@@ -195,7 +195,7 @@ TEST(Instructions, TemplatesNameLabelsAndFields) {
   EXPECT_NE(find_task("sentimental").error().message.find("sentiment"), std::string::npos);
 }
 
-TEST(Instructions, FiltersDropWhatIsNotNew) {
+TEST(Instructions, FiltersDropKnownInstructions) {
   EXPECT_EQ(self_instruct_prompt({"Say hello.", "Count to ten."}),
             "Here is a list of different tasks:\n1. Say hello.\n2. Count to ten.\n3.");
   EXPECT_EQ(next_instruction("  Name three birds. \n4. Sing."), "Name three birds.");
