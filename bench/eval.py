@@ -58,7 +58,7 @@ with tempfile.TemporaryDirectory() as scratch:
     runs = {"shared prefix": [], "whole contexts": [], "one by one over HTTP": []}
     samples = set()
     try:
-        for turn in range(o.repeat):  # taking turns: what else the machine does hits all of them
+        for turn in range(o.repeat):  # in turns, so that other load affects all of them equally
             for name, times in runs.items():
                 if "HTTP" in name and turn >= o.http_repeat:
                     continue

@@ -1,4 +1,4 @@
-// A family of one's own: a page that reads its config.json and names its tensors, added to the table of
+// A custom family: a page that reads its config.json and names its tensors, added to the table of
 // families. It is a Llama with LayerNorm. Makes a model with random weights, saves it, and loads it again.
 // usage: family FOLDER
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A rule of one's own in the sampling chain: no token is generated twice in a row.   usage: sampler MODEL
+// A custom rule in the sampling chain: no token is generated twice in a row.   usage: sampler MODEL
 // PROMPT
 #include <cmath>
 #include <cstdio>

@@ -1,7 +1,7 @@
 """makar's trainers against those of Hugging Face and spm_train: seconds, and peak memory compared with its limit.
 
-The npm package of the Hugging Face library trains 30,000 tokens and no other number. Its progress bar tells how far it
-is: the time of its last report below 8,000 tokens is taken for those, a little less than it needs.
+The npm package of the Hugging Face library trains 30,000 tokens and no other number. The time for 8,000
+tokens is that of the last report of its progress bar below 8,000, a little less than it needs.
 
 A program of its own, because the peak of a process begins with the memory of the one that started it.
 """

@@ -57,9 +57,9 @@ std::string instructions(const std::vector<Tool>& tools, AgentFormat format, boo
          "to answer:\nThought: why\nFinal Answer: the answer";
 }
 
-class Run {
+class AgentRun {
  public:
-  Run(const ReplyWriter& model, const std::vector<Tool>& tools, const AgentOptions& options)
+  AgentRun(const ReplyWriter& model, const std::vector<Tool>& tools, const AgentOptions& options)
       : model_(model),
         options_(options),
         tools_(tools),
@@ -316,7 +316,7 @@ Result<AgentTrace> run_agent(const ReplyWriter& model, const std::vector<Tool>& 
   std::set<std::string> names = {kAskPerson};
   for (const Tool& tool : tools)
     if (!names.insert(tool.name).second) return error_at("tools", "two tools are named {}", quote(tool.name));
-  Run run(model, tools, options);
+  AgentRun run(model, tools, options);
   return options.mode == AgentMode::kPlan ? run.plan(question) : run.react(question);
 }
 

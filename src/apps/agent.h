@@ -29,7 +29,7 @@ struct ModelReply {
   int64_t prompt_tokens = 0, tokens = 0;
 };
 // Writes the next message of a conversation. `schema`: a JSON schema of the reply, or "" for free text. Only
-// what it returns is ever read as a call: documents and results are messages to it, and plain text.
+// its return value is parsed for calls; documents and results are plain text.
 using ReplyWriter = std::function<Result<ModelReply>(const Json& messages, const std::string& schema,
                                                      int64_t max_tokens, double seconds)>;
 

@@ -73,11 +73,11 @@ Result<std::shared_ptr<McpClient>> McpClient::start(const std::string& command, 
 
 McpClient::~McpClient() {
   ::close(input_), ::close(output_);
-  // A server ends when its input does; what does not is ended.
+  // Closing its input ends a server; one that keeps running is killed.
   for (int i = 0; i < 20; ++i) {
     int status = 0;
     if (::waitpid(process_, &status, WNOHANG) != 0) {
-      ::kill(-process_, SIGKILL);  // what it started
+      ::kill(-process_, SIGKILL);  // with its children
       return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

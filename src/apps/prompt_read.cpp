@@ -22,8 +22,8 @@ Result<T> choice(const TaskReader& in, const std::string& key, const std::string
   MAKAR_TRY(const std::string text, in.text(key, fallback));
   const auto found = std::find(names.begin(), names.end(), text);
   if (found == names.end())
-    return in.error(key, fmt::format("unknown {}{}; known: {}", quote(text), did_you_mean(text, names),
-                                     fmt::join(names, ", ")));
+    return in.error(key, fmt::format("unknown {}{}; expected one of: {}", quote(text),
+                                     did_you_mean(text, names), fmt::join(names, ", ")));
   return static_cast<T>(found - names.begin());
 }
 

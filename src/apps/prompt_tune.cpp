@@ -17,7 +17,7 @@ Result<double> score_output(const std::string& metric, const std::string& output
   if (metric == "f1") return squad_f1(output, expected);
   if (metric == "contains") return lowered(output).find(lowered(expected)) == std::string::npos ? 0.0 : 1.0;
   const std::vector<std::string> known = {"exact", "contains", "f1"};
-  return error_at("--metric", "unknown {}{}; known: {}", quote(metric), did_you_mean(metric, known),
+  return error_at("--metric", "unknown {}{}; expected one of: {}", quote(metric), did_you_mean(metric, known),
                   fmt::join(known, ", "));
 }
 

@@ -1,6 +1,6 @@
-// Untrusted SQL on PostgreSQL. Three things hold together: a role that may only read (checked), a read-only
-// transaction that is always rolled back, and one statement that stands in parentheses inside our own SELECT,
-// where PostgreSQL's grammar takes nothing but a query.
+// Untrusted SQL on PostgreSQL. Three measures: a role that may only read (checked), a read-only transaction
+// that is always rolled back, and one statement as a subquery of our own SELECT, where anything but a query
+// is a syntax error.
 #include <algorithm>
 #include <chrono>
 

@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
+constexpr auto kPollInterval = std::chrono::milliseconds(100);
 constexpr size_t kLongestAnswer = size_t{1} << 20;
 
 }  // namespace
@@ -68,7 +68,7 @@ std::optional<Json> TraceFile::ask(Json request, double seconds) {
       add({{"said", {{"number", asked_}, {"answer", *said}}}});
       return *said;
     }
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kPollInterval);
   }
   return std::nullopt;
 }

@@ -30,8 +30,8 @@ void AgentToolFlags::declare(Options& options) {
 Status AgentToolFlags::check() const {
   const auto languages = program_languages();
   if (!code.empty() && std::find(languages.begin(), languages.end(), code) == languages.end())
-    return error_at("--code", "unknown language {}{}; known: {}", quote(code), did_you_mean(code, languages),
-                    fmt::join(languages, ", "));
+    return error_at("--code", "unknown language {}{}; expected one of: {}", quote(code),
+                    did_you_mean(code, languages), fmt::join(languages, ", "));
   if (passages < 1 || passages > 100) return error_at("--passages", "must be 1 to 100, got {}", passages);
   for (const std::string& host : hosts) {
     const auto read = host_of("http://" + host);

@@ -1,4 +1,4 @@
-// The tools of makar agent as options: each is off unless its option is given, but for the calculator.
+// The tools of makar agent as options. The calculator is on by default; every other tool needs its option.
 #pragma once
 #include <memory>
 

@@ -33,7 +33,8 @@ std::vector<std::string> names_of(const Tokenizer& tokenizer, const std::vector<
 
 std::string svg_heat_map(const std::string& title, const std::vector<std::string>& rows,
                          const std::vector<std::string>& columns, const std::vector<double>& values) {
-  constexpr double kCell = 26, kLeft = 140, kTop = 140, kRight = 70;  // kRight: of the slanted last name
+  constexpr double kCell = 26, kLeft = 140, kTop = 140,
+                   kRight = 70;  // kRight: space for the slanted last name
   const double width = kLeft + kCell * static_cast<double>(columns.size()) + kRight,
                height = kTop + kCell * static_cast<double>(rows.size()) + 20;
   const double most = values.empty() ? 1 : std::max(1e-12, *std::max_element(values.begin(), values.end()));

@@ -234,7 +234,7 @@ int run_data(const std::vector<std::string>& arguments) {
       {"language", "train and run a classifier of languages", run_data_language},
       {"world", "generate stories, questions and preferences, and check answers", run_data_world},
   };
-  return run_subcommand("data", "Generate datasets, count them and prepare them for training.",
+  return run_subcommand("data", "Generate, analyze, curate, augment and prepare datasets.",
                         "makar data stats books/", kDataCommands, arguments);
 }
 

@@ -91,7 +91,7 @@ void print_list() {
 }
 
 void print_earlier(const DemoRun& demo, const DemoStage& stage, size_t number, const Json& done) {
-  fmt::print("{:>2}/{} {}: done before\n", number, demo_stages().size(), stage.name);
+  fmt::print("{:>2}/{} {}: already done\n", number, demo_stages().size(), stage.name);
   for (const Json& f : done.value("figures", Json::array()))
     fmt::print("      {}: {}\n", f.value("name", ""), f.value("value", ""));
 }

@@ -97,9 +97,12 @@ int run_eval_ab(const std::vector<std::string>& arguments) {
   c.declare_tasks(options);
   options.group("Second prompt");
   options.add("--with", &c.second, "the second task, a name or a file, on the same data", "NAME");
-  options.add("--doc-to-text", &c.text, "or: the first task with this question template", "TEMPLATE");
-  options.add("--description", &c.description, "or: the first task with this description", "TEXT");
-  options.add("--shots", &c.shots, "or: the first task with this many examples; -1 for its own number", "N");
+  options.add("--doc-to-text", &c.text, "instead of --with: the first task with this question template",
+              "TEMPLATE");
+  options.add("--description", &c.description, "instead of --with: the first task with this description",
+              "TEXT");
+  options.add("--shots", &c.shots,
+              "instead of --with: the first task with this many examples; -1 for its own number", "N");
   options.group("Tests");
   options.add("--resamples", &c.resample.resamples, "resamples of the paired bootstrap", "N");
   options.add("--level", &c.level, "p-value below which a lower score is a regression", "P");

@@ -49,8 +49,9 @@ int run_eval_safety(const std::vector<std::string>& arguments) {
   c.tasks = "toxicity_prompts,refusals";
   Options options(
       "eval safety",
-      "Report on safety and fairness: toxicity of answers, bias by group, exchanged people, refusals, "
-      "consistency under paraphrase, and what control of toxicity costs in quality.",
+      "Report on safety and fairness: toxicity of answers, bias by group, counterfactual fairness "
+      "(people exchanged), refusals, consistency under paraphrase, and the loss of quality by toxicity "
+      "control.",
       "makar eval safety -m MODEL --tasks toxicity_prompts,refusals,bbq --data DIR --classifier "
       "toxicity.json --control reject,steer");
   c.declare_tasks(options);

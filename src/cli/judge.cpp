@@ -193,7 +193,7 @@ constexpr Command kJudges[] = {
     {"selfcheck", "whether other samples support the sentences of an answer", run_judge_selfcheck, "Judges"},
     {"qag", "coverage and alignment of summaries by closed questions", run_judge_qag, "Judges"},
     {"qualities", "sensible, specific, interesting; grounded, informative", run_judge_qualities, "Judges"},
-    {"people", "what people said about answers on the page", run_judge_people, "Judges"},
+    {"people", "report the ratings by people on the page", run_judge_people, "Judges"},
 };
 
 }  // namespace

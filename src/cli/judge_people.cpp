@@ -1,4 +1,4 @@
-// makar judge people: what the raters of a study said, as a report, as preference data and as results.
+// makar judge people: the ratings of a study, as a report, as preference data and as results.
 #include <fmt/format.h>
 
 #include "base/file.h"
@@ -42,7 +42,7 @@ int run_judge_people(const std::vector<std::string>& arguments) {
   std::string path, preferences, qualities, results;
   bool json = false;
   Options options("judge people",
-                  "Report what people said about the answers of a study on the page of makar serve: "
+                  "Report the ratings that people gave to the answers of a study on the page of makar serve: "
                   "agreement, win rates and "
                   "scales; the ratings are in NAME.ratings.jsonl next to the study.",
                   "makar judge people ratings/study.jsonl --preferences pairs.jsonl --output results.json");

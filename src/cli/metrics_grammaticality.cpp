@@ -45,7 +45,7 @@ Result<std::vector<double>> probabilities_of(Engine& engine, const LanguageModel
   return out;
 }
 
-// The label that means acceptable: the one asked for, or one that says so, or the second of two.
+// The label for acceptable sentences: `asked`, or a label of that meaning, or the second of two.
 Result<size_t> find_label(const std::vector<std::string>& names, const std::string& asked) {
   const std::vector<std::string> wanted =
       asked.empty() ? std::vector<std::string>{"acceptable", "grammatical", "1", "LABEL_1"}

@@ -146,7 +146,7 @@ Result<TextMetric> TextOptions::metric(const std::string& name, bool each) {
       const auto database = WordNet::open(wordnet);
       if (!database.ok())
         return error_of(database.error().kind, database.error().place,
-                        "{} with --wordnet; --no-synonyms does without", database.error().message);
+                        "{} with --wordnet; --no-synonyms needs none", database.error().message);
       o.synonyms = [words = *database](const std::string& word) { return words->synonyms(word); };
     }
     return TextMetric([o](const Segments& s) { return evaluate_meteor(s, o); });

@@ -17,7 +17,7 @@
 #include "nets/gan.h"
 #include "nets/losses.h"
 #include "nets/neural_lm.h"
-#include "nets/pictures.h"
+#include "nets/plots.h"
 #include "nets/tabular.h"
 #include "train/svg.h"
 
@@ -65,8 +65,8 @@ std::string loss_chart(const std::vector<Curve>& curves) {
 
 // --- tables ---
 
-// The picture of a table with one or two columns of numbers; "" for others.
-std::string table_picture(TabularNet& net, const std::vector<TableRow>& rows, Device& device) {
+// The plot of a table with one or two columns of numbers; "" for others.
+std::string table_plot(TabularNet& net, const std::vector<TableRow>& rows, Device& device) {
   const auto columns = net.encoder().numeric_columns();
   const bool classes = net.encoder().is_classes();
   if (columns.size() != (classes ? 2u : 1u)) return "";
@@ -93,21 +93,21 @@ std::string table_picture(TabularNet& net, const std::vector<TableRow>& rows, De
   }
   if (points.empty()) return "";
   if (!classes)
-    return fit_picture(fmt::format("{} by {}", net.target(), columns[0]), points,
-                       [&](const std::vector<double>& xs) {
-                         std::vector<Point> at;
-                         for (const double x : xs) at.push_back({x, 0, 0});
-                         std::vector<double> out;
-                         for (const auto& answer : answers(at)) out.push_back(answer[0]);
+    return fit_plot(fmt::format("{} by {}", net.target(), columns[0]), points,
+                    [&](const std::vector<double>& xs) {
+                      std::vector<Point> at;
+                      for (const double x : xs) at.push_back({x, 0, 0});
+                      std::vector<double> out;
+                      for (const auto& answer : answers(at)) out.push_back(answer[0]);
+                      return out;
+                    });
+  return boundary_plot(fmt::format("{} by {} and {}", net.target(), columns[0], columns[1]), points,
+                       net.encoder().classes(), [&](const std::vector<Point>& at) {
+                         std::vector<int64_t> out;
+                         for (const auto& a : answers(at))
+                           out.push_back(std::max_element(a.begin(), a.end()) - a.begin());
                          return out;
                        });
-  return boundary_picture(fmt::format("{} by {} and {}", net.target(), columns[0], columns[1]), points,
-                          net.encoder().classes(), [&](const std::vector<Point>& at) {
-                            std::vector<int64_t> out;
-                            for (const auto& a : answers(at))
-                              out.push_back(std::max_element(a.begin(), a.end()) - a.begin());
-                            return out;
-                          });
 }
 
 int run_net_tabular(const std::vector<std::string>& arguments) {
@@ -160,10 +160,10 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
   for (const TabularEpoch& e : net->epochs())
     training.add(static_cast<double>(e.epoch), e.loss),
         held.add(static_cast<double>(e.epoch), e.validation_loss);
-  const std::string picture = table_picture(*net, *rows, **compute);
+  const std::string plot = table_plot(*net, *rows, **compute);
   Status written = write_file(out.folder + "/loss.svg", loss_chart({training, held}));
-  if (written.ok() && !picture.empty())
-    written = write_file(out.folder + (classes ? "/boundary.svg" : "/fit.svg"), picture);
+  if (written.ok() && !plot.empty())
+    written = write_file(out.folder + (classes ? "/boundary.svg" : "/fit.svg"), plot);
   if (!written.ok()) return report(written.error());
   const char* score = classes ? "accuracy" : "rmse";
   if (out.json) {
@@ -185,8 +185,8 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
 
 // reconstructions.png (originals above their reconstructions), interpolation.png and, for a variational
 // autoencoder, samples.png.
-Status code_pictures(Autoencoder& net, const Numbers& test, const std::string& folder, uint64_t seed,
-                     Device& device) {
+Status write_code_images(Autoencoder& net, const Numbers& test, const std::string& folder, uint64_t seed,
+                         Device& device) {
   constexpr int64_t kColumns = 10;
   const auto count = static_cast<int64_t>(std::min<size_t>(kColumns, test.count));
   std::vector<size_t> which(static_cast<size_t>(count));
@@ -275,7 +275,7 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   Status written = net->save(out.folder);
   if (written.ok()) written = write_file(out.folder + "/loss.svg", loss_chart({training, held}));
   if (written.ok() && test->height > 0)
-    written = code_pictures(*net, *test, out.folder, static_cast<uint64_t>(o.training.seed), **compute);
+    written = write_code_images(*net, *test, out.folder, static_cast<uint64_t>(o.training.seed), **compute);
   if (!written.ok()) return report(written.error());
   const double active = net->activity(*test, **compute);
   if (out.json) {

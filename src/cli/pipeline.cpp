@@ -80,7 +80,7 @@ int run_all(const Pipeline& pipeline, bool quiet) {
     const PipelineStage& stage = pipeline.stages[i];
     const std::string place = fmt::format("stage {}/{} {}", i + 1, pipeline.stages.size(), stage.name);
     if (state->finished(stage.name)) {
-      if (!quiet) fmt::print(stderr, "{}: finished before\n", place);
+      if (!quiet) fmt::print(stderr, "{}: already finished\n", place);
       continue;
     }
     if (!quiet)

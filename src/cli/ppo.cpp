@@ -33,7 +33,9 @@ void declare(Options& o, Ppo& s) {
         "X");
   o.add("--kl-horizon", &s.kl_horizon, "answers over which the weight adapts", "N");
   o.add("--target-kl", &s.stop_kl,
-        "stop using a rollout when the divergence per token from it exceeds this; 0: never", "X");
+        "stop using a rollout when the divergence per token from the policy that sampled it exceeds this; 0: "
+        "never",
+        "X");
   o.add("--cliprange", &s.clip, "clip of the ratio of a token's probabilities", "X");
   o.add("--cliprange-value", &s.value_clip, "clip of the change of values", "X");
   o.add("--vf-coef", &s.value_weight, "weight of the value loss", "X");
@@ -63,7 +65,8 @@ Status check_options(const Ppo& s) {
     if (!(r.value >= r.low && r.value <= r.high))
       return error_at(r.key, "expected {} to {}, got {}", r.low, r.high, r.value);
   if (s.no_reference)
-    return error_at("no_reference", "PPO penalises the divergence from the reference; remove it");
+    return error_at("no_reference",
+                    "PPO needs the reference: its penalty is the divergence from it; remove this option");
   return Done{};
 }
 

@@ -218,7 +218,8 @@ int run_reward_best(const std::vector<std::string>& arguments) {
     return 0;
   }
   fmt::print(
-      "{}: {} records; mean reward {:.4f}, of the best of {} {:.4f} (KL at most {:.3f}); {:.1f} % cut\n",
+      "{}: {} records; mean reward {:.4f}, of the best of {} {:.4f} (KL at most {:.3f}); {:.1f} % "
+      "truncated\n",
       c.output, s.records, s.reward / answers, c.policy.group, s.best / prompts, kl, 100 * s.cut / answers);
   return 0;
 }

@@ -60,7 +60,7 @@ int train(Quality& s, bool given, const std::string& command) {
   if (!data.ok()) return report(data.error());
   const std::vector<std::string> asked = s.names;
   if (const Status ok = keep_rated(s, given, data->rated); !ok.ok()) return report(ok.error()), 2;
-  if (s.names != asked) {  // once more, without the columns that nobody rated
+  if (s.names != asked) {  // again, without the columns that have no ratings
     identity = {{"base_model", s.base_model}};
     DatasetOptions quiet = dataset_options(s.common);
     quiet.say = [](const std::string&) {};
@@ -100,7 +100,7 @@ int run_reward_quality(const std::vector<std::string>& arguments) {
               "safe and grounded that the data rates",
               "NAME");
   options.add("--sequence-len", &s.sequence_len,
-              "tokens of prompt and answer; longer ones lose their beginning", "N");
+              "tokens of prompt and answer; longer ones are truncated at the beginning", "N");
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
   const bool given = !s.names.empty();
   if (const Status checked = check_options(s); !checked.ok()) return report(checked.error()), 2;

@@ -94,14 +94,14 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   if (spec.reads_images()) return image_text_task(s, language, identity);
   if (s.sample_packing && !spec.continues_text())
     return error_of(Error::Kind::kUnsupported, "sample_packing",
-                    "packs conversations; a {} does not learn them", spec.architecture);
+                    "packs conversations, which a {} is not trained on", spec.architecture);
   if (spec.head.kind == HeadKind::kNone && spec.encoder && !spec.decoder) {
     MAKAR_TRY(auto data, open_triplets(datasets, tokenizer, s.sequence_len, identity));
     return std::unique_ptr<Task>(new ContrastiveTask(model, std::move(data), batch, seed));
   }
   if (spec.head.kind != HeadKind::kCausalLm)
     return error_of(Error::Kind::kUnsupported, s.base_model,
-                    "a {} neither writes nor embeds; makar classify trains it", spec.architecture);
+                    "a {} neither generates text nor embeds it; use makar classify train", spec.architecture);
   if (spec.crosses()) {
     if (spec.eos.empty()) return error_at(s.base_model, "config.json names no eos_token_id");
     MAKAR_TRY(auto data, open_pairs(datasets, tokenizer, spec.eos[0], s.sequence_len, identity));

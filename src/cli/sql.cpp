@@ -129,11 +129,11 @@ int print_scores(const SqlCommand& c, const SqlReader& database, const std::vect
   const auto share = [&](int64_t n) {
     return counted == 0 ? 0 : static_cast<double>(n) / static_cast<double>(counted);
   };
-  const bool tells = database.reads("SELECT 1").ok();
+  const bool reads_schema = database.reads("SELECT 1").ok();
   if (c.json)
     return print_out(Json{{"questions", counted},
                           {"execution_accuracy", share(execution)},
-                          {"schema_match", tells ? Json(share(schema)) : Json()},
+                          {"schema_match", reads_schema ? Json(share(schema)) : Json()},
                           {"valid", share(runs)},
                           {"broken_references", broken}}
                          .dump() +
@@ -144,7 +144,7 @@ int print_scores(const SqlCommand& c, const SqlReader& database, const std::vect
              fmt::format("questions           {}\nexecution accuracy  {:.4f}\nschema match        {}\n"
                          "valid               {:.4f}\n{}",
                          counted, share(execution),
-                         tells ? fmt::format("{:.4f}", share(schema)) : "(SQLite only)", share(runs),
+                         reads_schema ? fmt::format("{:.4f}", share(schema)) : "(SQLite only)", share(runs),
                          broken ? fmt::format("{} references do not run and are not counted\n", broken) : ""))
              ? 0
              : 1;

@@ -89,7 +89,7 @@ std::string pieces_line(const Tokenizer& tokenizer, const Encoding& encoding) {
   return pieces.dump() + "\n";
 }
 
-// The merges of each word, one line a step.
+// The merges of each word, one line per step.
 Result<std::string> explain(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options) {
   MAKAR_TRY(const std::vector<Words> all, tokenizer.impl().words(text, options));
   const auto* bpe = dynamic_cast<const Bpe*>(tokenizer.impl().model.get());

@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLeast = 5, kMaxHashes = 200'000'000;
+constexpr size_t kMinWords = 5, kMaxHashes = 200'000'000;
 
 struct HashedWords {
   WordSplitter splitter{{"words", true}};
@@ -48,7 +48,7 @@ Result<Contamination> Contamination::read(const std::vector<DataPath>& paths, in
     each_string(record.value, 0, [&](const std::string& text) {
       hashed.read(text);
       const size_t n = hashed.hashes.size();
-      if (n < kLeast) return;
+      if (n < kMinWords) return;
       if (n < out.words_) {
         out.hashes_.insert(hashed.hash(0, n));
         if (std::find(out.shorter_.begin(), out.shorter_.end(), n) == out.shorter_.end())
@@ -60,7 +60,7 @@ Result<Contamination> Contamination::read(const std::vector<DataPath>& paths, in
     if (out.hashes_.size() > kMaxHashes)
       return error_of(Error::Kind::kLimit, "evaluation data", "has more than {} n-grams", kMaxHashes);
   }
-  if (out.hashes_.empty()) return error_at("evaluation data", "has no text of {} words or more", kLeast);
+  if (out.hashes_.empty()) return error_at("evaluation data", "has no text of {} words or more", kMinWords);
   std::sort(out.shorter_.begin(), out.shorter_.end());
   return out;
 }

@@ -8,40 +8,15 @@
 #include "base/file_writer.h"
 #include "base/json.h"
 #include "base/nearest.h"
-#include "base/quote.h"
 #include "base/rng.h"
-#include "base/sha256.h"
-#include "base/utf8.h"
 #include "curate/clean.h"
-#include "curate/contamination.h"
-#include "curate/names.h"
+#include "curate/document_filter.h"
 #include "curate/near_duplicates.h"
-#include "curate/quality.h"
 #include "data/schema.h"
 #include "data/spool.h"
-#include "lexical/corpus.h"
 
 namespace makar {
 namespace {
-
-// A document on its way through the filters.
-struct Document {
-  std::string text, place;
-  size_t bytes = 0;  // before cleaning
-  std::string reason, detail, language;
-  std::vector<const char*> changed;
-  std::array<uint64_t, kPiiKinds> pii = {};
-  Signature signature;
-  uint64_t hash[2] = {};
-  uint32_t source = 0;
-  std::string rest;  // the other fields of the record as JSON, if they are kept
-  std::vector<uint64_t> groups;
-  double perplexity = -1, toxicity = -1;  // not computed
-
-  bool drop(std::string why, std::string more) {
-    return reason = std::move(why), detail = std::move(more), true;
-  }
-};
 
 struct Stored {
   std::string text, place, rest;
@@ -54,15 +29,6 @@ struct Stored {
   }
 };
 
-std::optional<double> number_of(const Json& value) {
-  if (value.is_number()) return value.get<double>();
-  if (!value.is_string()) return std::nullopt;
-  const auto& text = value.get_ref<const std::string&>();
-  char* end = nullptr;
-  const double out = std::strtod(text.c_str(), &end);
-  return text.empty() || *end != '\0' ? std::nullopt : std::optional(out);
-}
-
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -72,17 +38,10 @@ int power_of(size_t bytes) { return bytes > 0 ? static_cast<int>(std::log2(stati
 
 class Curation {
  public:
-  Curation(const CurateOptions& o, ThreadPool& pool) : o_(o), pool_(pool) {
-    for (const std::string& name : o.clean)
-      for (const Cleaner& c : cleaners())
-        if (name == c.name) cleaners_.push_back(&c);
-  }
+  Curation(const CurateOptions& o, DocumentFilter filter, ThreadPool& pool)
+      : o_(o), filter_(std::move(filter)), pool_(pool) {}
 
   Result<CurateReport> run(const std::vector<DataPath>& paths) {
-    if (o_.contamination > 0) {
-      MAKAR_TRY(auto read, Contamination::read(o_.evaluation, o_.contamination));
-      contamination_.emplace(std::move(read));
-    }
     if (o_.near > 0) {
       MAKAR_TRY(auto near, NearDuplicates::create());
       near_.emplace(std::move(near));
@@ -110,16 +69,16 @@ class Curation {
 
   Status read_source(const DataPath& path, uint32_t source, FileWriter& writer) {
     MAKAR_TRY(auto reader, RecordReader::open({path}));
-    std::vector<Document> batch;
+    std::vector<FilteredDocument> batch;
     size_t bytes = 0;
     for (DataRecord record;;) {
       MAKAR_TRY(const bool found, reader.next(record));
       if (found) {
-        Document& d = batch.emplace_back();
+        FilteredDocument& d = batch.emplace_back();
         d.text = record_text(record.value), d.place = record.place(), d.bytes = d.text.size();
         d.source = source;
         bytes += d.bytes;
-        check_fields(record.value, d);
+        filter_.check_fields(record.value, d);
         if (o_.keep_fields && record.value.is_object()) {
           const Json* text = text_field(record.value);
           for (auto field = record.value.begin(); field != record.value.end(); ++field)
@@ -141,19 +100,10 @@ class Curation {
     return Done{};
   }
 
-  void check_fields(const Json& record, Document& d) const {
-    if (!record.is_object()) return;
-    for (const auto& [field, least] : o_.min_fields)
-      if (const auto at = record.find(field); at != record.end())
-        if (const auto value = number_of(*at); value && *value < least) {
-          d.drop("field-" + field, fmt::format("{} is {}, at least {}", field, *value, least));
-          return;
-        }
-  }
-
-  Status process(std::vector<Document>& batch, FileWriter& writer) {
-    pool_.run(static_cast<int64_t>(batch.size()), [&](int64_t i) { filter(batch[static_cast<size_t>(i)]); });
-    for (Document& d : batch) {
+  Status process(std::vector<FilteredDocument>& batch, FileWriter& writer) {
+    pool_.run(static_cast<int64_t>(batch.size()),
+              [&](int64_t i) { filter_.filter(batch[static_cast<size_t>(i)]); });
+    for (FilteredDocument& d : batch) {
       ++report_.documents, report_.bytes += d.bytes, ++report_.lengths[power_of(d.bytes)];
       ++report_.sources[d.source].documents;
       for (size_t i = 0; i < d.groups.size(); ++i)
@@ -180,103 +130,6 @@ class Curation {
     }
     o_.progress("filtering", report_.documents, report_.bytes);
     return Done{};
-  }
-
-  void filter(Document& d) const {
-    if (o_.groups) d.groups = o_.groups->count(d.text);
-    if (!d.reason.empty()) return;
-    for (const Cleaner* c : cleaners_) {
-      std::string cleaned = c->clean(d.text);
-      if (cleaned != d.text) d.changed.push_back(c->name);
-      d.text = std::move(cleaned);
-    }
-    (void)(language(d) || quality(d) || perplexity(d) || toxic(d) || contaminated(d));
-    if (!d.reason.empty()) return;
-    if (o_.pii) {
-      PiiResult clean = remove_pii(d.text);
-      d.text = std::move(clean.text), d.pii = clean.found;
-    }
-    if (o_.names) {
-      NamesResult clean = remove_names(d.text, o_.name_tagger);
-      if (clean.found > 0) d.changed.push_back("names");
-      d.text = std::move(clean.text);
-    }
-    if (o_.exact) {
-      Sha256 sum;
-      sum.add(d.text);
-      const std::string hex = sum.hex();
-      d.hash[0] = std::stoull(hex.substr(0, 16), nullptr, 16),
-      d.hash[1] = std::stoull(hex.substr(16, 16), nullptr, 16);
-    }
-    if (o_.near > 0) d.signature = minhash(d.text);
-  }
-
-  bool language(Document& d) const {
-    if (!o_.language_id) return false;
-    const auto answer = o_.language_id->detect(d.text);
-    d.language = answer.language;
-    if (o_.languages.empty()) return false;
-    const bool known =
-        std::find(o_.languages.begin(), o_.languages.end(), answer.language) != o_.languages.end();
-    if (known && answer.probability >= o_.min_language_score) return false;
-    return d.drop("language", fmt::format("{} with score {:.2f}", answer.language, answer.probability));
-  }
-  bool quality(Document& d) const {
-    if (d.text.find_first_not_of(" \t\r\n") == std::string::npos)
-      return d.drop("empty", "nothing is left after cleaning");
-    if (o_.c4)
-      if (const Verdict v = c4(d.text); !v.rule.empty()) return d.drop(v.rule, v.detail);
-    if (o_.min_words > 0) {
-      WordSplitter splitter({});
-      const size_t words = splitter.split(d.text).size();
-      if (words < static_cast<size_t>(o_.min_words))
-        return d.drop("short", fmt::format("{} words, at least {}", words, o_.min_words));
-    }
-    if (o_.min_tokens > 0) {
-      const size_t tokens = o_.count_tokens(d.text);
-      if (tokens < static_cast<size_t>(o_.min_tokens))
-        return d.drop("few-tokens", fmt::format("{} tokens, at least {}", tokens, o_.min_tokens));
-    }
-    if (o_.gopher)
-      if (const Verdict v = gopher(d.text, {}); !v.rule.empty()) return d.drop(v.rule, v.detail);
-    return false;
-  }
-  bool perplexity(Document& d) const {
-    if (!o_.ngrams) return false;
-    WordSplitter splitter(o_.ngram_words);
-    NgramScore total;
-    for (size_t at = 0; at < d.text.size();) {
-      const size_t end = std::min(d.text.find('\n', at), d.text.size());
-      const auto& words = splitter.split(std::string_view(d.text).substr(at, end - at));
-      if (!words.empty()) total.add(score_sentence(*o_.ngrams, words));
-      at = end + 1;
-    }
-    if (total.tokens() > 0) d.perplexity = total.perplexity();
-    if (o_.max_perplexity <= 0 || (total.tokens() > 0 && d.perplexity <= o_.max_perplexity)) return false;
-    return d.drop("perplexity", fmt::format("{:.0f}, at most {:.0f}", total.perplexity(), o_.max_perplexity));
-  }
-  // The highest score of its lines: one bad line is enough.
-  bool toxic(Document& d) const {
-    if (!o_.toxicity) return false;
-    const auto& labels = o_.toxicity->labels();
-    const auto label =
-        static_cast<size_t>(std::find(labels.begin(), labels.end(), o_.toxic_label) - labels.begin());
-    double highest = 0;
-    for (size_t at = 0; at < d.text.size();) {
-      const size_t end = std::min(d.text.find('\n', at), d.text.size());
-      if (end > at)
-        highest = std::max(
-            highest, o_.toxicity->classify(std::string_view(d.text).substr(at, end - at)).scores[label]);
-      at = end + 1;
-    }
-    d.toxicity = highest;
-    if (highest <= o_.max_toxicity) return false;
-    return d.drop("toxic", fmt::format("score {:.2f}, at most {:.2f}", highest, o_.max_toxicity));
-  }
-  bool contaminated(Document& d) const {
-    if (!contamination_) return false;
-    const std::string shared = contamination_->shared(d.text);
-    return !shared.empty() && d.drop("contaminated", "shares " + quote(shared) + " with evaluation data");
   }
 
   void drop(const std::string& reason, size_t bytes, const std::string& place, const std::string& detail) {
@@ -331,9 +184,8 @@ class Curation {
     size_t operator()(const std::pair<uint64_t, uint64_t>& p) const { return p.first; }
   };
   const CurateOptions& o_;
+  const DocumentFilter filter_;
   ThreadPool& pool_;
-  std::vector<const Cleaner*> cleaners_;
-  std::optional<Contamination> contamination_;
   std::optional<NearDuplicates> near_;
   SpoolOf<Stored> stored_{folder_of(o_.output)};  // without a name
   std::unordered_set<std::pair<uint64_t, uint64_t>, PairHash> seen_;
@@ -369,7 +221,8 @@ Result<CurateReport> curate(const std::vector<DataPath>& paths, const CurateOpti
   MAKAR_CHECK_OK(check(options));
   check(options.weights.empty() || options.weights.size() == paths.size(), "one weight per path");
   check(options.min_tokens == 0 || options.count_tokens, "min_tokens needs count_tokens");
-  return Curation(options, pool).run(paths);
+  MAKAR_TRY(auto filter, DocumentFilter::create(options));
+  return Curation(options, std::move(filter), pool).run(paths);
 }
 
 }  // namespace makar

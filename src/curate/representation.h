@@ -1,6 +1,5 @@
-// How often texts mention groups of people, before and after filtering: a filter that drops the texts about
-// one group more often than others shows here. Groups are lists of words; a word alone says little about its
-// text.
+// How often texts mention groups of people, before and after filtering, to find filters that drop the texts
+// about one group more often than others. Groups are lists of words, so a count is only an indication.
 #pragma once
 #include <string>
 #include <string_view>

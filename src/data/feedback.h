@@ -39,7 +39,7 @@ struct Feedback {
 };
 Result<Feedback> read_feedback(const Json& record);
 
-// What a person would ask for to get the revision of a criticised answer: the conversation, the critique, and
+// The messages that ask a model for the revision of a criticised answer: the conversation, the critique, and
 // a request to rewrite.
 Json revision_request(const Feedback& feedback);
 // The feedback with the revision as its better answer.

@@ -18,7 +18,7 @@ Result<IdxArray> read_idx(ByteStream& stream) {
   unsigned char head[4];
   MAKAR_CHECK_OK(fill(stream, {reinterpret_cast<char*>(head), 4}));
   if (head[0] != 0 || head[1] != 0 || head[2] != 8)
-    return error_at(stream.place(), "is no IDX file of bytes (it begins {:02x} {:02x} {:02x})", head[0],
+    return error_at(stream.place(), "is not an IDX file of bytes (it begins {:02x} {:02x} {:02x})", head[0],
                     head[1], head[2]);
   if (head[3] < 1 || head[3] > 4)
     return error_at(stream.place(), "has {} dimensions; 1 to 4 are expected", head[3]);

@@ -46,7 +46,7 @@ Status TokenWriter::close() {
 }
 
 Status TokenWriter::add(std::span<const uint32_t> ids, bool ends, std::span<const uint8_t> mask) {
-  check(mask.size() == (masked_ ? ids.size() : 0), "one mask byte a token");
+  check(mask.size() == (masked_ ? ids.size() : 0), "one mask byte per token");
   if (!ids_) MAKAR_CHECK_OK(open());
   if (wide_) {
     MAKAR_CHECK_OK(ids_->write(std::as_bytes(ids)));

@@ -58,7 +58,7 @@ Result<Json> train_tokenizer_on(const std::vector<DataPath>& paths, const NewTok
     if (wanted.kind == r.name) row = &r;
   }
   if (!row)
-    return error_at("tokenizer", "there is no file '{}' and no kind of that name{}; kinds: {}", wanted.kind,
+    return error_at("tokenizer", "unknown tokenizer '{}'{}; expected a file, or one of: {}", wanted.kind,
                     did_you_mean(wanted.kind, known), fmt::join(known, ", "));
   s.model = row->kind;
   s.special_tokens = wanted.special;

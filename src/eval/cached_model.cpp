@@ -36,7 +36,7 @@ Json to_json(const std::string& text) {
 }
 Json to_json(const UntilAnswer& one) { return Json::array({to_json(one.text), one.ended}); }
 
-// The cache is a file that anything may change: a response of another form is asked for again.
+// The cache is a file that anything may change: a response of another form is requested again.
 bool read(const Json& json, Loglikelihood& out) {
   if (json.size() != 4 || !json[0].is_number() || !json[1].is_boolean() || !json[2].is_number_integer() ||
       !json[3].is_number_integer())

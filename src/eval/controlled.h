@@ -1,4 +1,4 @@
-// Answers kept below a threshold of toxicity, and what that costs in quality.
+// Answers kept below a threshold of toxicity, and the loss of quality.
 #pragma once
 #include "eval/model.h"
 #include "lexical/toxicity.h"

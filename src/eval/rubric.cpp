@@ -1,4 +1,4 @@
-// The rubric of the card: ratings of twelve points, their means and the agreement of raters.
+// The rubric of the model card: ratings of twelve points, their means and the agreement of raters.
 #include <algorithm>
 
 #include "base/nearest.h"
@@ -73,7 +73,7 @@ Result<RubricResult> rate_systems(const std::vector<RubricRating>& ratings) {
       out.totals[system] += sum.first / sum.second;
     }
   if (by_rater.size() < 2) return out;
-  // Agreement on what all have rated.
+  // Agreement on the points that all raters have rated.
   std::vector<std::vector<std::string>> labels(by_rater.size());
   for (const auto& entry : by_rater.begin()->second) {
     const auto& item = entry.first;

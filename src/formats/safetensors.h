@@ -11,8 +11,8 @@
 
 namespace makar {
 
-// An open file obeys all rules of the format: names are unique, every tensor is inside the data, and together
-// they cover it without overlap or gap. Safe to read from several threads.
+// An open file follows all rules of the format: names are unique, every tensor is inside the data, and
+// together they cover it without overlap or gap. Safe to read from several threads.
 class Safetensors : public TensorFile {
  public:
   using File = std::shared_ptr<const Safetensors>;

@@ -17,8 +17,8 @@ namespace makar {
 
 struct EngineOptions {
   int64_t step_tokens = 512;  // maximum rows per forward pass
-  // Target duration of a step with and without decoding sequences; limits the prefill rows per step. 0: no
-  // limit but step_tokens.
+  // Target duration of a step with and without decoding sequences; limits the prefill rows per step. 0:
+  // limited by step_tokens only.
   double decode_step_seconds = 0, prompt_step_seconds = 0;
   int64_t max_pages = 0;       // pages of the KV cache; 0: unlimited
   int64_t max_branches = 256;  // maximum sequences in the cache at once

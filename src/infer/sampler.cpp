@@ -48,7 +48,8 @@ Result<Extremes> extremes_of(std::span<const float> logits) {
                     logits[at] > 0 ? "+infinity" : "NaN");
   }
   if (e.low > e.high)
-    return error_at("logits", "none of {} tokens is allowed; the constraints bar every token", logits.size());
+    return error_at("logits", "none of {} tokens is allowed; the constraints exclude every token",
+                    logits.size());
   return e;
 }
 

@@ -11,7 +11,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kLongestEnding = 5;
-constexpr double kRare = 10;  // words that occur at most this often teach endings
+constexpr double kRare = 10;  // endings are counted in words that occur at most this often
 
 // Endings of up to five bytes at character borders, the longest first; the last one is empty. Capitals and
 // digits count.

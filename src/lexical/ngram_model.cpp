@@ -122,7 +122,7 @@ NgramScore score_sentence(const NgramModel& model, std::span<const std::string_v
   };
   for (const std::string_view word : words) {
     const uint32_t id = model.id(word);
-    take(id == model.begin() || id == model.end() ? model.unknown() : id);  // the text spells a mark
+    take(id == model.begin() || id == model.end() ? model.unknown() : id);  // the text contains a marker
   }
   take(model.end());
   return out;

@@ -90,11 +90,11 @@ class PrivateRows {
   std::vector<std::unique_ptr<float[]>> blocks_;
 };
 
-// The factor on the sum of the changes of a row. Chunks that used it rarely made different small steps, whose
-// sum is what learning in order gives. Each chunk that used it often moved it close to the same optimum, so
-// that the mean is right and the sum would overshoot. If a row after x uses has gone the share s x / (1 + s
-// x) of its way, s being `step`, then m chunks have in turn gone further than one by (1 + s x / m) / (1 + s
-// x) times m.
+// The factor on the sum of the changes of a row. Chunks that use a row rarely make different small steps, and
+// their sum is right; chunks that use it often all move it close to the same optimum, and their sum would
+// overshoot. Assume that x uses move a row the share s x / (1 + s x) of the way to its optimum, s being
+// `step`. The factor is that share for the x uses of all m chunks in sequence, divided by the sum of the
+// shares of the m chunks: (1 + s x / m) / (1 + s x).
 inline float share_of(const RowUses& u, float step) {
   const float all = step * static_cast<float>(u.uses);
   return (1 + all / static_cast<float>(u.chunks)) / (1 + all);

@@ -17,7 +17,7 @@ class SentenceNgrams {
 
   // Words that spell <s>, </s> or <unk> count as unknown words.
   Status add(std::span<const std::string_view> words);
-  // Other words than these become <unk>.
+  // Words other than these become <unk>.
   void limit_words(const NumberedWords& known) { known_ = &known; }
 
   int order() const { return static_cast<int>(tables.size()); }

@@ -10,7 +10,7 @@
 
 namespace makar {
 
-using SparseVector = std::vector<std::pair<uint32_t, float>>;  // by rising feature
+using SparseVector = std::vector<std::pair<uint32_t, float>>;  // by ascending feature
 
 struct FeatureOptions {
   int64_t ngrams = 2;     // of up to this many words
@@ -20,7 +20,7 @@ struct FeatureOptions {
 };
 
 // tf-idf with smoothed idf, ln((1 + texts) / (1 + texts with it)) + 1, scaled to length 1, as scikit-learn's
-// TfidfVectorizer. Words are lower case, with punctuation apart.
+// TfidfVectorizer. Words are lower case; punctuation is split off.
 class TextFeatures {
  public:
   static TextFeatures learn(const std::vector<std::string>& texts, const FeatureOptions& options);

@@ -144,8 +144,8 @@ std::string map_svg(const std::string& title, const std::vector<Point>& points,
       "<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n<text x=\"20\" y=\"28\" "
       "font-size=\"16\">{2}</text>\n",
       kWidth, kHeight, escaped(title));
-  // A label stands to the right of its point, or where it covers no earlier one; else only its tooltip is
-  // there.
+  // A label is drawn to the right of its point, or where it covers no earlier label; if there is no such
+  // place, the point has only a tooltip.
   struct Box {
     double left, top, right, bottom;
   };

@@ -5,7 +5,7 @@
 namespace makar {
 
 AliasTable::AliasTable(const std::vector<double>& weights) : cells_(weights.size()) {
-  check(!weights.empty(), "there is something to draw");
+  check(!weights.empty(), "weights must not be empty");
   double sum = 0;
   for (const double w : weights) sum += w;
   std::vector<double> scaled;

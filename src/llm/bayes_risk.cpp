@@ -5,13 +5,13 @@
 namespace makar {
 namespace {
 
-template <class Likeness>
-std::vector<double> expected(size_t count, const Likeness& likeness) {
+template <class Fn>
+std::vector<double> expected(size_t count, const Fn& similarity) {
   std::vector<double> out;
   for (size_t i = 0; i < count; ++i) {
     double sum = 0;
     for (size_t j = 0; j < count; ++j)
-      if (j != i) sum += likeness(i, j);
+      if (j != i) sum += similarity(i, j);
     out.push_back(count > 1 ? sum / static_cast<double>(count - 1) : 0);
   }
   return out;

@@ -32,7 +32,8 @@ void replace_text(std::string& text, std::string_view what, std::string_view wit
 
 bool decimal_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The reference implementation's English rules: punctuation apart, except in numbers and some abbreviations.
+// The reference implementation's English rules: punctuation is split off, except in numbers and some
+// abbreviations.
 std::u32string eed_text(const std::string& text) {
   std::string spaced;
   for (const char c : without_end_blanks(text)) {

@@ -122,10 +122,10 @@ double brier_score(const Probabilities& p) {
 }
 
 double log_loss(const Probabilities& p) {
-  constexpr double kLeast = 2.220446049250313e-16;  // scikit-learn's bound: the epsilon of doubles
+  constexpr double kEpsilon = 2.220446049250313e-16;  // scikit-learn's bound: the epsilon of doubles
   double sum = 0;
   for (size_t i = 0; i < p.rows.size(); ++i)
-    sum -= std::log(std::clamp(p.rows[i][p.truth[i]], kLeast, 1 - kLeast));
+    sum -= std::log(std::clamp(p.rows[i][p.truth[i]], kEpsilon, 1 - kEpsilon));
   return p.rows.empty() ? 0 : sum / static_cast<double>(p.rows.size());
 }
 

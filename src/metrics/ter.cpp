@@ -55,8 +55,8 @@ class BeamDistance {
     out = above->at(static_cast<int64_t>(ref_.size()));
     return true;
   }
-  // Makes `hyp` the hypothesis of the rows.
-  bool settle(const Ids& hyp, int64_t& out) { return distance(hyp, 0, rows_, out); }
+  // Makes `hyp` the hypothesis of rows(); `out`: its distance.
+  bool set_hypothesis(const Ids& hyp, int64_t& out) { return distance(hyp, 0, rows_, out); }
   const std::vector<BeamRow>& rows() const { return rows_; }
 
  private:
@@ -157,7 +157,7 @@ class ShiftSearch {
   bool run(Ids hyp, int64_t& edits) {
     for (int64_t shifts = 0;; ++shifts) {
       int64_t before;
-      if (!distance_.settle(hyp, before)) return false;
+      if (!distance_.set_hypothesis(hyp, before)) return false;
       edits = shifts + before;
       std::optional<Shift> best;
       if (!best_shift(hyp, before, best)) return false;

@@ -79,10 +79,10 @@ template <class Is>
 std::u32string with_spaces_around(const std::u32string& text, const Is& is) {
   std::u32string out;
   for (const char32_t c : text) {
-    const bool apart = is(c);
-    if (apart) out += U' ';
+    const bool separate = is(c);
+    if (separate) out += U' ';
     out += c;
-    if (apart) out += U' ';
+    if (separate) out += U' ';
   }
   return out;
 }

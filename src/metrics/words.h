@@ -21,7 +21,7 @@ enum class WordSplit {
   k13a,   // mteval-v13a: Western punctuation
   kIntl,  // mteval-v14 --international: punctuation and symbols of all scripts
   kChar,  // one word per character
-  kZh,    // Chinese characters apart, the rest as 13a
+  kZh,    // every Chinese character is a word, the rest as 13a
   kNone,  // the text is tokenized already
 };
 const char* name(WordSplit split);  // as in sacrebleu's signature

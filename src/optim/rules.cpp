@@ -86,8 +86,8 @@ Result<const Rule*> find_rule(const std::string& name) {
     for (const std::string& known : rule.names)
       if (known == name) return &rule;
   const auto known = optimizer_names();
-  return error_at("optimizer", "unknown optimizer '{}'{}; known: {}", name, did_you_mean(name, known),
-                  fmt::join(known, ", "));
+  return error_at("optimizer", "unknown optimizer '{}'{}; expected one of: {}", name,
+                  did_you_mean(name, known), fmt::join(known, ", "));
 }
 
 std::vector<std::string> optimizer_names() {

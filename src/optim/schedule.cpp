@@ -70,15 +70,15 @@ Result<ScheduleKind> schedule_kind(const std::string& name) {
   for (const Name& n : kNames)
     if (name == n.name) return n.kind;
   const auto known = schedule_names();
-  return error_at("lr_scheduler", "unknown schedule '{}'{}; known: {}", name, did_you_mean(name, known),
-                  fmt::join(known, ", "));
+  return error_at("lr_scheduler", "unknown schedule '{}'{}; expected one of: {}", name,
+                  did_you_mean(name, known), fmt::join(known, ", "));
 }
 
 Result<DecayShape> decay_shape(const std::string& name) {
   if (name == "cosine") return DecayShape::kCosine;
   if (name == "linear") return DecayShape::kLinear;
   if (name == "1-sqrt") return DecayShape::kOneMinusSqrt;
-  return error_at("decay_type", "unknown shape '{}'{}; known: cosine, linear, 1-sqrt", name,
+  return error_at("decay_type", "unknown shape '{}'{}; expected one of: cosine, linear, 1-sqrt", name,
                   did_you_mean(name, {"cosine", "linear", "1-sqrt"}));
 }
 

@@ -15,8 +15,9 @@ enum class RatingKind { kPair, kRank, kScale };
 const char* name(RatingKind kind);
 
 struct StudyItem {
-  Json prompt;                                // a text, or a list of messages
-  std::vector<std::string> answers, systems;  // systems: who wrote each answer; "1", "2", ... if not given
+  Json prompt;  // a text, or a list of messages
+  std::vector<std::string> answers;
+  std::vector<std::string> systems;  // the source of each answer; "1", "2", ... if not given
   RatingKind kind = RatingKind::kPair;
   std::vector<std::string> scales;  // 1 to 16 different names
 };
@@ -43,7 +44,8 @@ std::vector<std::string> scales_of(const Study& study);
 Result<Rating> parse_rating(const Json& json, const Study& study, const std::string& place);
 Json rating_json(const Rating& rating);
 
-// Ratings of a file; of several by one rater of one item the last. A last line without its end is ignored.
+// Ratings of a file. If a rater rated an item several times, the last rating counts. An incomplete last line
+// is ignored.
 Result<std::vector<Rating>> parse_ratings(const std::string& text, const Study& study,
                                           const std::string& place);
 // "study.jsonl" -> "study.ratings.jsonl"

@@ -52,7 +52,7 @@ std::vector<double> summed(const std::vector<double>& x, int64_t size) {
 
 // 1 - mean cosine of a layer's input and output, per layer; the last is infinite: the recorded output of the
 // last layer has passed the final norm.
-std::vector<double> turns(const Model& model, const PartsWanted& wanted, Device& device) {
+std::vector<double> direction_changes(const Model& model, const PartsWanted& wanted, Device& device) {
   const int64_t layers = model.spec().main().layers();
   std::vector<double> out(static_cast<size_t>(layers), 0.0);
   const auto size = static_cast<int64_t>(wanted.ids.size());
@@ -91,9 +91,10 @@ Status check_wanted(const StackSpec& s, const PartsWanted& w) {
   if (w.ffn > 0)
     for (const BlockSpec& b : s.blocks)
       if (b.feed_forward.experts > 0)
-        return error_of(Error::Kind::kUnsupported, "ffn", "channels of experts are not removed");
+        return error_of(Error::Kind::kUnsupported, "ffn", "removing channels of experts is not supported");
   if (w.kv_heads > 0 && s.first().attention.latent)
-    return error_of(Error::Kind::kUnsupported, "kv_heads", "heads with latent keys are not removed");
+    return error_of(Error::Kind::kUnsupported, "kv_heads",
+                    "removing heads with latent keys is not supported");
   return Done{};
 }
 
@@ -104,7 +105,8 @@ Result<Reduction> choose_parts(const LoadedModel& loaded, const PartsWanted& w, 
   const Model& model = *loaded.model;
   const ModelSpec& spec = model.spec();
   if (spec.encoder && spec.decoder)
-    return error_of(Error::Kind::kUnsupported, place, "parts of an encoder-decoder are not removed");
+    return error_of(Error::Kind::kUnsupported, place,
+                    "removing parts of an encoder-decoder is not supported");
   const StackSpec& s = spec.main();
   MAKAR_CHECK_OK(check_wanted(s, w));
   Reduction out;
@@ -112,7 +114,7 @@ Result<Reduction> choose_parts(const LoadedModel& loaded, const PartsWanted& w, 
   if (layers == s.layers() || w.ids.empty())
     out.layers = spread_layers(s.layers(), layers);
   else
-    out.layers = largest(turns(model, w, device), layers);
+    out.layers = largest(direction_changes(model, w, device), layers);
   std::optional<Calibration> inputs;
   if (!w.ids.empty() && (w.kv_heads > 0 || w.ffn > 0)) {
     MAKAR_TRY(inputs, calibrate_parameters(model, w.ids, device, {w.window, false}, {}));

@@ -14,8 +14,8 @@ struct PartsWanted {
 
 // Channels and groups of heads by the output that they contribute on the sample text, |x_c|^2 |w_c|^2 summed
 // over their columns of the output matrix; without text by the squares of all their weights. Layers by how
-// much they turn the residual stream on the text (Men et al., 2024), the last is kept; without text evenly
-// spread.
+// much they change the direction of the residual stream on the text (Men et al., 2024), always with the last
+// one; without text evenly spread.
 Result<Reduction> choose_parts(const LoadedModel& model, const PartsWanted& wanted, Device& device,
                                const std::string& place);
 

@@ -121,7 +121,7 @@ Status check_kept(const StackSpec& s, const Reduction& kept, const std::string& 
   for (const BlockSpec& b : s.blocks) {
     if (!kept.groups.empty()) MAKAR_CHECK_OK(check_heads(b.attention, place));
     if (!kept.channels.empty() && b.feed_forward.experts > 0)
-      return error_of(Error::Kind::kUnsupported, place, "channels of experts are not removed");
+      return error_of(Error::Kind::kUnsupported, place, "removing channels of experts is not supported");
   }
   return Done{};
 }

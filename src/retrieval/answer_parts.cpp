@@ -69,7 +69,7 @@ Result<AnswerStyle> parse_answer_style(const std::string& name, const std::strin
   const std::vector<std::string> names = {"stuff", "map-reduce", "refine"};
   for (size_t i = 0; i < names.size(); ++i)
     if (name == names[i]) return static_cast<AnswerStyle>(i);
-  return error_at(place, "unknown {}{}; known: {}", quote(name), did_you_mean(name, names),
+  return error_at(place, "unknown {}{}; expected one of: {}", quote(name), did_you_mean(name, names),
                   fmt::join(names, ", "));
 }
 

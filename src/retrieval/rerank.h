@@ -1,5 +1,5 @@
-// A second, slower look at the best chunks: a cross-encoder reads query and passage together, or a decoder
-// says how likely the query is after the passage.
+// Reranking of the best chunks: a cross-encoder reads query and passage together, or a decoder computes the
+// likelihood of the query after the passage.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -132,7 +132,7 @@ void AnswerWriter::start(GenerationRequest request, std::vector<std::vector<int6
           decoder_prompt(self->model_.language.model(),
                          self->prompts_[i / static_cast<size_t>(a.options.answers)]));
   for (const auto& prompt : self->prompts_) self->usage_.prompt += static_cast<int64_t>(prompt.size());
-  self->reply_->on_gone([cancelled = self->cancelled_, active = std::weak_ptr(self->lease_.active)] {
+  self->reply_->on_disconnect([cancelled = self->cancelled_, active = std::weak_ptr(self->lease_.active)] {
     *cancelled = true;
     if (const auto model = active.lock()) model->loop.wake();
   });

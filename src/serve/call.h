@@ -19,7 +19,7 @@ struct Call {
   bool background = false;   // a batch line: lowest priority
   bool is_long = false;      // worker lane
   WorkBudget work = {};      // cost limit and deadline of preparation
-  std::shared_ptr<std::atomic<bool>> gone =
+  std::shared_ptr<std::atomic<bool>> disconnected =
       std::make_shared<std::atomic<bool>>(false);     // client disconnected
   Json body = {};                                     // parsed, after admission
   ModelLease model = {};                              // named in the body

@@ -37,7 +37,7 @@ Result<std::string> model_name_of(ServeContext& server, const Call& call) {
   return name;
 }
 
-// A collection answers chats; its tokens, and looks inside, are those of the model that answers from it.
+// A collection answers chats; its tokens and inspections are those of the model that answers from it.
 bool serves_collections(const Route& route) {
   for (const char* path : {"/v1/chat/completions", "/tokenize", "/detokenize", "/makar/look"})
     if (std::string_view(route.path) == path) return true;
@@ -80,10 +80,11 @@ void prepare_and_handle(ServeContext& server, const std::shared_ptr<Call>& call)
 void post_step(ServeContext& server, const std::shared_ptr<Call>& call, size_t bytes,
                std::function<void(Call&)> step) {
   WorkItem item;
-  item.caller = server.access.caller(call->request), item.bytes = bytes, item.cancelled = call->gone;
+  item.caller = server.access.caller(call->request), item.bytes = bytes, item.cancelled = call->disconnected;
   item.is_long = call->is_long = call->is_long || bytes > kShortBytes;
   item.run = [call, step = std::move(step)] {
-    call->work = WorkBudget(WorkBudget::kUnlimited, WorkBudget::Clock::now() + kPreparationTime, call->gone);
+    call->work =
+        WorkBudget(WorkBudget::kUnlimited, WorkBudget::Clock::now() + kPreparationTime, call->disconnected);
     guarded(*call, [&] { step(*call); });
   };
   server.workers.post(std::move(item));
@@ -111,7 +112,7 @@ void dispatch_batch_line(ServeContext& server, const BatchRecord& record, const 
 }
 
 void submit_task(ServeContext& server, std::shared_ptr<EngineTask> task, Call& call) {
-  call.reply->on_gone([cancelled = task->cancelled, active = std::weak_ptr(call.model.active)] {
+  call.reply->on_disconnect([cancelled = task->cancelled, active = std::weak_ptr(call.model.active)] {
     *cancelled = true;
     if (const auto model = active.lock()) model->loop.wake();
   });

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr int kClientLeft = 499;  // nginx: client closed the request
+constexpr int kClientClosed = 499;  // nginx: client closed the request
 constexpr size_t kLongestId = 64, kLongestPath = 200;
 
 std::string timestamp() {
@@ -53,7 +53,7 @@ LoggedReply::LoggedReply(std::shared_ptr<HttpReply> reply, const HttpRequest& re
       metrics_(metrics),
       log_(log),
       memory_(std::make_shared<RequestMemory::Share>(memory)) {
-  reply_->on_gone([gone = gone_] { *gone = true; });
+  reply_->on_disconnect([disconnected = disconnected_] { *disconnected = true; });
 }
 
 LoggedReply::~LoggedReply() {
@@ -67,7 +67,7 @@ LoggedReply::~LoggedReply() {
 void LoggedReply::log_request() {
   const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
   int status = status_;
-  if (status == 0 || (*gone_ && !complete_)) status = *gone_ ? kClientLeft : 500;
+  if (status == 0 || (*disconnected_ && !complete_)) status = *disconnected_ ? kClientClosed : 500;
   metrics_.request(route_, status, seconds);
   if (limits_) limits_->charge(caller_, prompt_ + written_);
   const std::optional<Cost> money = cost();
@@ -115,9 +115,9 @@ void LoggedReply::end() {
   reply_->end();
 }
 
-void LoggedReply::on_gone(std::function<void()> call) {
-  reply_->on_gone([gone = gone_, call = std::move(call)] {
-    *gone = true;
+void LoggedReply::on_disconnect(std::function<void()> call) {
+  reply_->on_disconnect([disconnected = disconnected_, call = std::move(call)] {
+    *disconnected = true;
     call();
   });
 }

@@ -26,7 +26,7 @@ class LoggedReply : public HttpReply {
   void begin(HttpResponse head) override;
   void write(std::string piece) override { reply_->write(std::move(piece)); }
   void end() override;
-  void on_gone(std::function<void()> call) override;
+  void on_disconnect(std::function<void()> call) override;
 
   const std::string& id() const { return id_; }
   // Sets the caller, the rate limits charged for its tokens, and headers added to the response.
@@ -56,7 +56,7 @@ class LoggedReply : public HttpReply {
   HttpHeaders headers_;
   const Clock::time_point began_ = Clock::now();
   std::string why_;
-  std::shared_ptr<std::atomic<bool>> gone_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<std::atomic<bool>> disconnected_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<int> status_{0};
   std::atomic<bool> complete_{false}, first_{false};
   std::atomic<int64_t> prompt_{0}, written_{0};

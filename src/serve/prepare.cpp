@@ -18,8 +18,7 @@ Error at_field(const Error& error, const std::string& field) {
 // A model that describes one image and reads no text.
 bool captions(const ModelSpec& spec) { return spec.crosses() && spec.reads_images(); }
 
-// Decodes the images of a conversation, one at a time. An image takes at most 12 bytes per pixel
-// meanwhile.
+// Decodes the images of a conversation, one at a time. Decoding takes at most 12 bytes of memory per pixel.
 Result<std::vector<Tensor>> decode_images(GenerationRequest& request, const LanguageModel& language,
                                           WorkBudget& work) {
   constexpr ImageLimits kLimits{.pixels = int64_t{1} << 24, .bytes = int64_t{1} << 25};
@@ -168,7 +167,8 @@ Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, 
   if (limit > 0 && model.context.policy == ContextPolicy::kError &&
       static_cast<int64_t>(prompt.size()) >= limit + (model.language.spec().crosses() ? 1 : 0))
     return error_of(Error::Kind::kLimit, place,
-                    "has {} tokens; the context of this model is {} with the answer", prompt.size(), limit);
+                    "has {} tokens; the context of this model is {} tokens including the answer",
+                    prompt.size(), limit);
   std::vector<int64_t> copy = prompt;
   Decoding one;
   one.max_new_tokens = 1;

@@ -109,7 +109,7 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   if (!call.ticket)
     return call.reply->send(error_response(route->dialect, queue_full(context_.gate, caller)));
   const auto shared = std::make_shared<Call>(std::move(call));
-  shared->reply->on_gone([gone = shared->gone] { *gone = true; });
+  shared->reply->on_disconnect([disconnected = shared->disconnected] { *disconnected = true; });
   dispatch(context_, shared);
 }
 

@@ -9,7 +9,8 @@
 namespace makar {
 namespace {
 
-// Reads ratings; each gets the answer of the rating before it in its part, the first that of the last.
+// Reads ratings. Each is also paired with the answer of the previous rating of its part; the first with that
+// of the last.
 class Reader {
  public:
   Reader(const ConversationEncoder& encoder, SpoolOf<RatedAnswer>& to) : encoder_(encoder), to_(to) {}
@@ -27,8 +28,7 @@ class Reader {
  private:
   Status store(const RatedRecord& record, const Json& other) {
     MAKAR_TRY(MaskedTokens own, encode_answer(encoder_, record.prompt, record.answer));
-    // The prompt is the same, so the other answer has tokens too unless it is cut; the own answer serves
-    // then.
+    // If truncation leaves no token of the other answer, the record's own answer is used.
     auto mismatched = encode_answer(encoder_, record.prompt, other);
     const MaskedTokens& another = mismatched.ok() ? *mismatched : own;
     return to_.add({own.ids, another.ids, own.loss_mask, another.loss_mask, record.good});

@@ -128,8 +128,8 @@ Status PolicyTask::check_log_probabilities(std::span<const float> sampled, const
   check(host.count() == static_cast<int64_t>(sampled.size()), "one log-probability per sampled token");
   double worst = 0;
   for (size_t i = 0; i < sampled.size(); ++i) {
-    const double apart = std::fabs(static_cast<double>(sampled[i]) - host.f32()[i]);
-    if (!(apart <= worst)) worst = apart;
+    const double difference = std::fabs(static_cast<double>(sampled[i]) - host.f32()[i]);
+    if (!(difference <= worst)) worst = difference;
   }
   difference_ = std::max(difference_, worst);
   if (worst == 0) return Done{};

@@ -65,12 +65,13 @@ Status PpoTask::estimate(PolicyBuffer& b, Device& device) {
   if (p_.whiten_rewards) rewards = whiten(rewards, true);
   const Advantages a = generalised_advantages(rewards, row_of(b.values), b.starts, p_.gamma, p_.lambda);
   b.advantages = list_of(whiten(a.advantages)), b.returns = list_of(a.returns);
-  double apart = 0;
+  double difference = 0;
   size_t at = 0;
   for (const Rollout& r : b.rollouts)
-    for (const float sampled : r.log_probabilities) apart += static_cast<double>(sampled) - b.reference[at++];
+    for (const float sampled : r.log_probabilities)
+      difference += static_cast<double>(sampled) - b.reference[at++];
   const auto answers = static_cast<double>(b.rollouts.size());
-  divergence_ = apart / answers;
+  divergence_ = difference / answers;
   if (p_.kl_target > 0)
     kl_weight_ = adapted_weight(kl_weight_, divergence_, p_.kl_target, answers, p_.kl_horizon);
   return Done{};

@@ -247,7 +247,7 @@ TEST(Agent, PoisonedDocuments) {
     EXPECT_TRUE(obeyed);
     EXPECT_EQ(sent, 0) << "an effect after untrusted text needs a person";
     EXPECT_EQ(trace->end, AgentEnd::kHandover);
-    // Text of others in the description of a tool is read before any call.
+    // Untrusted text in the description of a tool is in the context before any call.
     Tool rows = echo_tool("rows", "x");
     rows.untrusted_description = true;
     trace = run_agent(
@@ -366,12 +366,12 @@ TEST(Agent, HostileScripts) {
   }
 }
 
-// Time: a tool that takes the time away, and one that is told what is left.
+// The time limit: a tool that exceeds it, and the remaining time that a tool receives.
 TEST(Agent, Time) {
   Tool slow = echo_tool("slow", "");
-  double told = 0;
+  double remaining = 0;
   slow.run = [&](const Json&, double seconds) -> Result<std::string> {
-    told = seconds;
+    remaining = seconds;
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(60);
     while (std::chrono::steady_clock::now() < end) {
     }
@@ -386,7 +386,7 @@ TEST(Agent, Time) {
   const auto trace = run_agent(model, {slow}, "?", options);
   EXPECT_EQ(trace->end, AgentEnd::kTime);
   EXPECT_EQ(trace->steps.size(), 1U);
-  EXPECT_LE(told, 0.05);
+  EXPECT_LE(remaining, 0.05);
 }
 
 TEST(Tools, Hosts) {

@@ -195,7 +195,7 @@ TEST(Instructions, TemplatesNameLabelsAndFields) {
   EXPECT_NE(find_task("sentimental").error().message.find("sentiment"), std::string::npos);
 }
 
-TEST(Instructions, FiltersDropWhatIsNotNew) {
+TEST(Instructions, FiltersDropKnownInstructions) {
   EXPECT_EQ(numbered_list({"Say hello.", "Count to ten."}), "1. Say hello.\n2. Count to ten.\n3.");
   EXPECT_EQ(next_instruction("  Name three birds. \n4. Sing."), "Name three birds.");
   EXPECT_EQ(next_instruction(" \n "), "");

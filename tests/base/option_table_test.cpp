@@ -47,7 +47,7 @@ TEST(OptionTable, ReadsJsonOfTheRightType) {
   EXPECT_TRUE(*read_table(s, table(), "max_steps", 40.0)) << "a whole number may be written 40.0";
   EXPECT_TRUE(*read_table(s, table(), "fast", true));
   EXPECT_TRUE(*read_table(s, table(), "name", "lion"));
-  EXPECT_FALSE(*read_table(s, table(), "r", 1)) << "a short flag is no key";
+  EXPECT_FALSE(*read_table(s, table(), "r", 1)) << "a short flag is not a key";
   EXPECT_FALSE(*read_table(s, table(), "unknown", 1));
   EXPECT_EQ(s.rate, 1.0);
   EXPECT_EQ(s.steps, 40);

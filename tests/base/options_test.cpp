@@ -70,7 +70,7 @@ TEST(Options, WordsReplaceTheEnvironmentOnlyWhereAllPlacesAreFilled) {
   unsetenv("MAKAR_MODEL");
 }
 
-TEST(Options, TheEnvironmentKnowsEveryLongName) {
+TEST(Options, TheEnvironmentAcceptsEveryLongName) {
   for (const char* name : {"MAKAR_MAX_TOKENS", "MAKAR_N_PREDICT"}) {
     setenv(name, "7", 1);
     Values v;
@@ -90,6 +90,20 @@ TEST(Options, ErrorsNameTheOptionAndTheNearest) {
   EXPECT_NE(parse(v, "a --json=maybe").error().text().find("on or off"), std::string::npos);
   EXPECT_TRUE(parse(v, "a -n -3").ok());
   EXPECT_EQ(v.tokens, -3);
+}
+
+TEST(Options, ChoicesAreCheckedOnTheCommandLineAndInTheEnvironment) {
+  std::string kind = "cpu";
+  Options o("test", "Test options.", "makar test");
+  o.add("--kind", &kind, "the kind", "NAME").choices = {"cpu", "cuda"};
+  EXPECT_TRUE(o.parse({"--kind", "cuda"}).ok());
+  EXPECT_EQ(kind, "cuda");
+  const std::string error = o.parse({"--kind", "cud"}).error().text();
+  EXPECT_EQ(error, "--kind: unknown value 'cud'; did you mean 'cuda'?; expected one of: cpu, cuda");
+  ::setenv("MAKAR_KIND", "gpu", 1);
+  EXPECT_EQ(o.parse({}).error().text(),
+            "MAKAR_KIND: unknown value 'gpu'; did you mean 'cpu'?; expected one of: cpu, cuda");
+  ::unsetenv("MAKAR_KIND");
 }
 
 TEST(Options, HelpGroupsOptionsAndKeepsTheWidth) {

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-TEST(WorkBudget, StopsOneUnitBeyondItsLimitAndStaysStopped) {
+TEST(WorkBudget, StopsOneUnitAfterItsLimitAndStaysStopped) {
   for (const int64_t limit : {0, 1, 10, 4095, 4096, 4097, 100'000}) {
     WorkBudget budget(limit);
     for (int64_t i = 0; i < limit; ++i) ASSERT_TRUE(budget.spend()) << i << " of " << limit;

@@ -105,7 +105,7 @@ def examples(path, root):
     losses = [float(line.split()[-1]) for line in out.splitlines()]
     check(len(losses) == 4 and losses[-1] < losses[0] - 0.5, f"the loss falls: {losses}")
     check("LlamaForCausalLM" in program("inspect", root / "trained"), "the trained model opens")
-    check("MineForCausalLM with" in example("family", root / "mine"), "a family of one's own")
+    check("MineForCausalLM with" in example("family", root / "mine"), "a user-defined family")
     done = subprocess.run([EXAMPLES / "example_generate", "/nowhere", "x"], capture_output=True, text=True)
     check(done.returncode == 1 and "no such folder" in done.stderr, f"errors are printed: {done.stderr}")
 

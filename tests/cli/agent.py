@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar agent as a user types it: tools, limits, handover, MCP both ways, hostile servers and pages.
+"""makar agent on the command line: tools, limits, handover, MCP both ways, hostile servers and pages.
 
 usage: agent.py MAKAR
 """
@@ -105,7 +105,7 @@ def check_fetch(folder):
     begin = time.time()
     step = fetch("/slow", "--allow-host", host, "--max-seconds", "1.5")
     check("error" in step and time.time() - begin < 5, f"a slow page: {step}")
-    # What a page says needs a person before the next effect.
+    # After a fetched page, the next call with effects needs approval.
     trace = replay(folder, [call("fetch", url=f"http://{host}/"), call("fetch", url=f"http://{host}/again"), answer("x")], "--allow-host", host)
     check(trace["end"] == "handover" and "/again" not in Page.seen, f"an effect after untrusted text: {trace['end']}")
     server.shutdown()

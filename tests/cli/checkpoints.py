@@ -114,7 +114,7 @@ def same_step_again(makar, scratch):
     go()
     check((state.stat().st_ino, state.stat().st_mtime_ns) == before, "the last step was saved again")
     check((run / "model.safetensors").is_file(), "the model is written")
-    check(not (run / "checkpoint-9.tmp").exists() and not (run / "checkpoint-3").exists(), "what cut-short saves left is removed")
+    check(not (run / "checkpoint-9.tmp").exists() and not (run / "checkpoint-3").exists(), "files of interrupted saves are removed")
     print("checkpoints: a saved step is not saved again")
 
 

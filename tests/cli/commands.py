@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Commands as users type them: help, bad usage, and generation compared with the golden fixtures.
+"""Commands of the program: help, bad usage, and generation compared with the golden fixtures.
 
 usage: commands.py MAKAR GOLDEN_FOLDER
 """
@@ -90,7 +90,7 @@ def check_errors():
         expect(" ".join(arguments), got == code and err.startswith("makar: "), (got, err[:300]))
 
 
-def check_ways_of_writing():
+def check_decoding_modes():
     model = f"{GOLDEN}/models/llama"
     for flags, count, length in [(["--cache-type", "f16"], 1, 20), (["-ctk", "q8_0", "-ctv", "f16"], 1, 20),
                                  (["--beams", "4", "--beam-groups", "2", "--diversity-penalty", "1", "--n", "4"], 4, 20),
@@ -148,7 +148,7 @@ for each in names:
     if each != "version":
         check_usage(each)
 check_generation()
-check_ways_of_writing()
+check_decoding_modes()
 check_errors()
 check_memory_budget()
 check_messages()

@@ -18,7 +18,7 @@ NAMES = {"north": ["ada", "bea", "cleo", "dora"], "south": ["egon", "fritz", "ge
 
 
 def records(count, seed, biased):
-    """The label follows from the adjectives, which say it in three of four words. In the biased data the name of a group says it too."""
+    """The label follows from the adjectives: three of four agree with it. In the biased data the name of a group predicts it too."""
     rng = random.Random(seed)
     out = []
     for _ in range(count):

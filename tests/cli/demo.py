@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar demo with --quick: the stages and their figures, what is printed in a pipe, going on after a kill, --from, --list, the
+"""makar demo with --quick: the stages and their figures, what is printed in a pipe, resuming after a kill, --from, --list, the
 report, the port, and refused options.
 
 usage: demo.py MAKAR
@@ -72,7 +72,7 @@ def goes_on(folder, complete):
     while time.time() < end and "wait for it" in done.stderr:  # the command that it ran is still saving its state
         time.sleep(1)
         done = demo(folder)
-    check(done.returncode == 0 and "1/10 data: done before" in done.stdout, f"after a kill: {done.stderr[-500:]}")
+    check(done.returncode == 0 and "1/10 data: already done" in done.stdout, f"after a kill: {done.stderr[-500:]}")
     for name in ("base", "chat", "aligned"):
         same = (folder / name / "model.safetensors").read_bytes() == (complete / name / "model.safetensors").read_bytes()
         check(same, f"{name} has other bytes after an interruption")
@@ -88,7 +88,7 @@ def options(root, folder):
         port = taken.getsockname()[1]
         done = demo(folder, "--from", "7", "--port", str(port))
         check(done.returncode == 0 and f"--port {port + 1}" in done.stdout, f"--from 7: {done.stdout[-600:]} {done.stderr[-300:]}")
-    check("done before" in done.stdout and "--- 7/10" in done.stdout and "--- 6/10" not in done.stdout, "stages before 7 are kept")
+    check("already done" in done.stdout and "--- 7/10" in done.stdout and "--- 6/10" not in done.stdout, "stages before 7 are kept")
     check(state(folder)["pretrain"] == before, "and their figures")
     refused("--from: stage 1 (data) is not done", "demo", "--quick", "--from", "3", "-o", root / "new")
     refused("--from", "demo", "--from", "11", "-o", root / "new")

@@ -20,7 +20,7 @@ def result(done):
 
 
 def preferences(path, count, split):
-    """Pairs whose answers differ in style; which answer is right is beyond a model of this size."""
+    """Pairs whose answers differ in style; a model of this size cannot learn which answer is right."""
     made = good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout
     path.write_text("".join(line + "\n" for line in made.splitlines() if json.loads(line)["kind"] != "wrong"))
 

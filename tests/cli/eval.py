@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar eval as a user types it: results and samples files, kill and resume, bad usage, and every task on real data.
+"""makar eval on the command line: results and samples files, kill and resume, bad usage, and every task on real data.
 
 usage: eval.py MAKAR        (real data: MAKAR_ASSETS, default ../shared/assets; that part is skipped without it)
 """
@@ -329,7 +329,7 @@ metadata: {version: 1, group_field: g}
     code, _, err = run("eval", "ab", "-m", model, "--tasks", folder / "docs.yaml", "--save", folder / "values.json")
     saved = json.loads((folder / "values.json").read_text())
     saved["values"] = {key: 1 - value for key, value in saved["values"].items()}
-    worse = sum(saved["values"].values()) > 22  # turned around, the model of now is worse or better
+    worse = sum(saved["values"].values()) > 22  # with the files exchanged, the other one is worse
     (folder / "values.json").write_text(json.dumps(saved))
     code, _, err = run("eval", "ab", "-m", model, "--tasks", folder / "docs.yaml", "--check", folder / "values.json")
     check(code == (1 if worse else 0) and ("regression" in err) == worse, f"a regression file: {code} {err}")

@@ -186,7 +186,7 @@ def rates(makar, folder, base, texts):
     done = good(makar, *search)
     check("suggested: learning_rate" in done.stdout and (out / "lr_find.svg").read_text().startswith("<svg"), f"a rate is suggested: {done.stdout}")
     left = sorted(p.name for p in out.iterdir())
-    check(set(left) <= {"lr_find.svg", "data", "tokenizer"}, f"the search leaves a picture alone: {left}")
+    check(set(left) <= {"lr_find.svg", "data", "tokenizer"}, f"the search writes only a plot: {left}")
     found = json.loads(good(makar, *search, "--json").stdout)
     check(1e-7 < found["suggestion"] <= found["lowest"] <= 1, f"the rate is in range: {found['suggestion']}")
     down = folder / "cooled"
@@ -201,7 +201,7 @@ def rates(makar, folder, base, texts):
     for step in (15, 20):
         for file in ("state.safetensors", "trainer_state.json", "complete.json"):
             a, b = (folder / n / f"checkpoint-{step}" / file for n in ("front", "behind"))
-            check(a.read_bytes() == b.read_bytes(), f"{b} differs from the one of a save in front")
+            check(a.read_bytes() == b.read_bytes(), f"{b} differs from the file of a save in the foreground")
     print("rates: searched, cooled down; saves in the background")
 
 
@@ -218,7 +218,7 @@ def encoders(makar, folder):
     check(config["architectures"] == ["BertForPreTraining"], f"both heads: {config['architectures']}")
     share = json.loads(done.stdout)["validation"]["next_sentence_accuracy"]
     # There are two kinds of texts, and half of the exchanged ones are of the same kind: the best accuracy is 0.75.
-    check(share > 0.65, f"next sentences are told apart: {share}")
+    check(share > 0.65, f"next sentences are distinguished from others: {share}")
     numbers = folder / "numbers.jsonl"
     with open(numbers, "w") as f:
         for _ in range(200):

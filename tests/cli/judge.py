@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar judge, makar detect and makar card as a user types them.
+"""makar judge, makar detect and makar card on the command line.
 
 usage: judge.py MAKAR
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar metrics as a person types it: help, bad usage, every kind of input, two systems, hostile files.
+"""makar metrics on the command line: help, bad usage, every kind of input, two systems, hostile files.
 
 usage: metrics.py MAKAR
 """

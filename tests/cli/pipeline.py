@@ -84,11 +84,11 @@ with tempfile.TemporaryDirectory() as scratch:
     start_and_kill([*words, f"folder={killed}"], killed / "policy/checkpoint-2", signal.SIGTERM)
     check((killed / "reward/model.safetensors").exists() and not (killed / "policy/model.safetensors").exists(), "stopped in PPO")
     again = good(*words, f"folder={killed}")
-    check("pairs: finished before" in again.stderr and "reward: finished before" in again.stderr, again.stderr[-800:])
+    check("pairs: already finished" in again.stderr and "reward: already finished" in again.stderr, again.stderr[-800:])
     for name in ("pairs.jsonl", "reward/model.safetensors", "policy/model.safetensors", "before.jsonl", "after.jsonl"):
         check((killed / name).read_bytes() == (whole / name).read_bytes(), f"{name} has other bytes after two kills")
     third = good(*words, f"folder={killed}")
-    check(third.stderr.count("finished before") == 5, "nothing is left to do")
+    check(third.stderr.count("already finished") == 5, "nothing is left to do")
     refused("another command", *words[:-2], "save_steps=2", "threads=1", f"folder={killed}")
     listed = good(*words, "--list", f"folder={folder / 'none'}").stdout
     check(listed.startswith("pairs: makar judge people") and not (folder / "none").exists(), listed)

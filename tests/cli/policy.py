@@ -80,7 +80,7 @@ def options(folder, base, prompts, common):
         refused(part, "grpo", "-m", base, "-d", prompts, *[w for w in common if "--max-completion-length" not in words or w not in ("--max-completion-length", 12)],
                 *given, *words, "--max-steps", 1, "-o", folder / "no")
     refused("reward", "grpo", "-m", base, "-d", prompts, "-o", folder / "no")
-    refused("PPO penalises", "ppo", "-m", base, "-d", prompts, "--reward", "exact", "--no-reference", "-o", folder / "no")
+    refused("PPO needs the reference", "ppo", "-m", base, "-d", prompts, "--reward", "exact", "--no-reference", "-o", folder / "no")
     refused("no 'answer' to compare", "grpo", "-m", base, "-d", folder / "bare.jsonl", *common, "--reward", "exact", "--num-generations", 4, "--max-steps", 1, "-o", folder / "no")
     refused("is not a reward model", "grpo", "-m", base, "-d", prompts, *common, "--reward", f"model={base}", "-o", folder / "no2")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar prompt as a user types it: show, run, test with versions, tune, bad usage.
+"""makar prompt on the command line: show, run, test with versions, tune, bad usage.
 
 usage: prompt.py MAKAR
 """

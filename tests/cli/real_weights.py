@@ -187,14 +187,14 @@ def memory(scratch):
     ask = ("generate", "-m", folder, "--chat", "-t", "2", "--temp", "0.8")
     _, _, least = with_memory(*ask, "Tell me a long story", "-n", "1")
     many = (*ask, "--jsonl", "-f", asks)
-    told = lambda out: [json.loads(line).get("answers") for line in out.splitlines()]
+    answers_of = lambda out: [json.loads(line).get("answers") for line in out.splitlines()]
     _, free, most = with_memory(*many)
     budget = math.ceil(most) - 10
     _, held, bounded = with_memory(*many, "--mem-budget", str(budget))
     print(f"      {least:.0f} MB for a token, {most:.0f} for sixteen answers, {bounded:.0f} within {budget}")
     expect("sixteen answers need memory", most > least + 25, (least, most))
     expect("--mem-budget is held", bounded <= budget, (bounded, budget))
-    expect("--mem-budget changes no answer", None not in told(held) and told(held) == told(free), held[:300])
+    expect("--mem-budget changes no answer", None not in answers_of(held) and answers_of(held) == answers_of(free), held[:300])
     for kind in ("f16", "q8_0"):
         _, _, small = with_memory(*many, "--cache-type", kind)
         print(f"      {small:.0f} MB with {kind}")

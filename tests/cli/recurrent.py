@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recurrent networks as a person types them: language model, classifier, encoder-decoder with attention, ELMo.
+"""Recurrent networks on the command line: language model, classifier, encoder-decoder with attention, ELMo.
 
 usage: recurrent.py MAKAR
 """

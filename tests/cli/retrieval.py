@@ -155,7 +155,7 @@ def check_kills(folder):
         partial += 0 < len(present) < 1500
         if kill == 0:
             code, out, _ = run("index", "add", index, folder / "many.jsonl")
-            check(code == 0 and f"{1500 - len(present)} added" in out, f"going on after a kill: {out}")
+            check(code == 0 and f"{1500 - len(present)} added" in out, f"resumed after a kill: {out}")
             a, b = search(index, "term7 term19"), search(folder / "whole.db", "term7 term19")
             check([(h["id"], h["score"]) for h in a] == [(h["id"], h["score"]) for h in b], "the same results as without a kill")
     check(partial >= KILLS // 2, f"{partial} of {KILLS} kills came during ingest")

@@ -18,8 +18,8 @@ ASSETS = pathlib.Path(os.environ.get("MAKAR_ASSETS", pathlib.Path(__file__).reso
 
 
 def check_collection(folder):
-    """A BEIR folder as others make them: string ids, titles, graded judgements, missing and empty fields, judged documents that are not
-    there, unjudged queries. The scores are computed here from the run."""
+    """A BEIR folder with string ids, titles, graded judgements, missing and empty fields, judged documents that do not exist,
+    and unjudged queries. The scores are computed here from the run."""
     random.seed(12)
     beir = folder / "beir"
     (beir / "qrels").mkdir(parents=True)

@@ -171,7 +171,7 @@ def check_training(folder):
 
 
 def check_programs(folder):
-    """Semantic search over the rows of a CSV, and questions to a text of one's own (WORKED 26, 30)."""
+    """Semantic search over the rows of a CSV, and questions about a given text (WORKED 26, 30)."""
     model = make_model(folder)
     (folder / "posts.csv").write_text("id,text\n" + "".join(f"{i},borderlands is quite a game {i * 7919 % 101}\n" for i in range(20)))
     code, _, err = run("index", "add", folder / "posts.db", folder / "posts.csv", "-m", model)

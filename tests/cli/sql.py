@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar sql as a user types it: tables, CSV, refusals, a model restricted to the grammar, evaluation.
+"""makar sql on the command line: tables, CSV, refusals, a model restricted to the grammar, evaluation.
 
 usage: sql.py MAKAR   (real data: MAKAR_ASSETS, default ../shared/assets; that part is skipped without it)
 """

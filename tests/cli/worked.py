@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Worked examples of the literature as a user types them: sentiment from a CSV (25), a question continued (28), LoRA on a 4-bit GPTQ
+"""Worked examples of the literature on the command line: sentiment from a CSV (25), a question continued (28), LoRA on a 4-bit GPTQ
 base (31), three drafts and preference data (32). Tiny models, from data made here.
 
 usage: worked.py MAKAR

@@ -182,7 +182,7 @@ TEST(Pii, PlantedItemsAreFoundAndOrdinaryNumbersAreNot) {
   EXPECT_EQ(remove_pii("x@y.com y@x.org").text, "[EMAIL] [EMAIL]");
 }
 
-TEST(Languages, SamplesAreToldApart) {
+TEST(Languages, SamplesAreDistinguished) {
   const std::map<std::string, std::string> samples = {
       {"en",
        "the miller lived by a river and every morning he opened the gate and the water turned the wheel and "
@@ -268,7 +268,7 @@ TEST(Duplicates, PlantedOnesAreFoundWithPrecisionAndRecall) {
   EXPECT_EQ(wrong, 0u);    // precision
 }
 
-// Pairs on both sides of the threshold, closer to it than the error of a signature, are told apart.
+// Pairs on both sides of the threshold, closer to it than the error of a signature, are distinguished.
 TEST(Duplicates, PairsNearTheThresholdAreComparedExactly) {
   auto near = NearDuplicates::create();
   ASSERT_TRUE(near.ok());

@@ -27,7 +27,7 @@ TEST(Datasets, NamesHaveTypeWeightAndColumns) {
     EXPECT_FALSE(parse_dataset(wrong).ok()) << wrong;
 }
 
-// A plain text is one document: by hash it falls into one part as a whole, whichever it is.
+// A plain text is one document: the hash puts it into one part.
 TEST(Datasets, OneDocumentIsSplitAtItsEnd) {
   int in_training = 0;
   for (int i = 0; i < 40; ++i) {

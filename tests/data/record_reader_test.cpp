@@ -1,4 +1,5 @@
-// Dataset files in every format, sound and broken: records with their places, faults counted and told.
+// Dataset files in every format, valid and broken: records with their places; faults are counted and
+// reported.
 #include "data/record_reader.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +49,7 @@ std::string gzipped(const std::string& text) {
   return out;
 }
 
-TEST(Records, JsonlTellsFileAndLineOfWhatItCannotRead) {
+TEST(Records, JsonlErrorsNameFileAndLine) {
   ScratchFolder f;
   const auto r = read(
       f.write("a.jsonl", "{\"text\": \"one\"}\n\nnot json\n[1]\n{\"text\": \"\xff\"}\n{\"text\": \"two\"}"));
@@ -74,7 +75,7 @@ TEST(Records, CompressedFilesAreReadByTheirFirstBytes) {
             std::string::npos);
 }
 
-TEST(Records, JsonListsAreReadAnElementAtATime) {
+TEST(Records, JsonListsAreReadOneElementAtATime) {
   ScratchFolder f;
   const auto r = read(f.write("a.json", "[\n{\"text\": \"a ] } , \\\" b\"},\n 5,\n{\"text\": \"c\"}]"));
   ASSERT_EQ(r.records.size(), 2u);
@@ -84,7 +85,7 @@ TEST(Records, JsonListsAreReadAnElementAtATime) {
   EXPECT_NE(read(f.write("cut.json", "[{\"text\": \"a\"}, ")).error.find("does not end"), std::string::npos);
 }
 
-TEST(Records, SquadBecomesOneRecordAQuestion) {
+TEST(Records, SquadBecomesOneRecordPerQuestion) {
   ScratchFolder f;
   const auto r = read(f.write(
       "q.json",
@@ -162,7 +163,7 @@ TEST(Records, PlainTextIsOneDocumentInPieces) {
   EXPECT_TRUE(read(f.write("empty.txt", "")).records.empty());
 }
 
-TEST(Records, AnEndlessLineIsPassedOverInBoundedMemory) {
+TEST(Records, AnEndlessLineIsSkippedInBoundedMemory) {
   ScratchFolder f;
   // 1 GiB of one line, as 1 MiB of gzip.
   const std::string path = f / "long.jsonl.gz";
@@ -194,7 +195,7 @@ TEST(Records, FoldersInOrderOfNames) {
   EXPECT_NE(read(f / "gone").error.find("no such file"), std::string::npos);
 }
 
-TEST(Schemas, AreToldByTheirFields) {
+TEST(Schemas, AreDetectedByTheirFields) {
   const std::pair<const char*, Schema> cases[] = {
       {R"({"text": "a"})", Schema::kText},
       {R"({"messages": []})", Schema::kMessages},

@@ -38,7 +38,7 @@ void expect_same(const SpoolOf<Item>& list, size_t at) {
   EXPECT_EQ(got->words, want.words);
 }
 
-TEST(Spool, GivesBackWhatWasPutInByPlaceWhileItGrows) {
+TEST(Spool, ReadsRecordsByIndexWhileItGrows) {
   ScratchFolder folder;
   SpoolOf<Item> list(folder.path() + "/deep/inside");
   EXPECT_TRUE(list.empty());
@@ -60,7 +60,7 @@ TEST(Spool, LeavesNoFileBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-TEST(Spool, TellsWhereItCouldNotWrite) {
+TEST(Spool, ErrorsNameTheFolder) {
   Spool list("/proc/nowhere");
   const Status s = list.add("bytes");
   ASSERT_FALSE(s.ok());

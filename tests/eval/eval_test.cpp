@@ -260,7 +260,7 @@ doc_to_target: answer
   EXPECT_NEAR(*groups[0].scores[0].score.error, std::sqrt(0.5 / 15), 1e-12);
 }
 
-TEST_F(EvalTest, ARunThatFailedGoesOnFromTheCache) {
+TEST_F(EvalTest, AFailedRunResumesFromTheCache) {
   std::string lines;
   for (int i = 0; i < 20; ++i)
     lines +=

@@ -314,7 +314,7 @@ TEST(Card, TwelvePointsOfTenSystems) {
   EXPECT_NE(rate_systems(ratings).error().text().find("twice"), std::string::npos);
 }
 
-TEST(Card, WritesWhatIsKnown) {
+TEST(Card, WritesTheKnownFacts) {
   const ScratchFolder folder;
   ASSERT_TRUE(write_file(folder.path() + "/config.json", R"({"model_type":"llama","vocab_size":512})").ok());
   ASSERT_TRUE(

@@ -178,7 +178,7 @@ TEST(Matrix, ColumnsByHand) {
   // Right: the first and the third document. Every choice has 0.8.
   EXPECT_DOUBLE_EQ((*row)["accuracy"].get<double>(), 0.5);
   EXPECT_NEAR((*row)["calibration"].get<double>(), 0.3, 1e-12);
-  // In lower case everything is "no": only the last document would be right, and it is not as it stands.
+  // In lower case everything is "no": only the last document would be right, and unchanged it is wrong.
   EXPECT_DOUBLE_EQ((*row)["robustness"].get<double>(), 0);
   // Exchanged, the first document fails; the third has nobody to exchange.
   EXPECT_DOUBLE_EQ((*row)["fairness"].get<double>(), 0.25);

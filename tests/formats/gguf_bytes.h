@@ -1,4 +1,4 @@
-// Builds the bytes of GGUF files, sound or broken, for the tests.
+// Builds the bytes of GGUF files, valid or broken, for the tests.
 #pragma once
 #include <cstring>
 #include <memory>

@@ -19,7 +19,7 @@ GgufSource source(const std::string& name, const Tensor& t) {
   return {name, t.dtype(), t.shape(), [t]() -> Result<Tensor> { return t; }};
 }
 
-TEST(Gguf, ReadsASoundFile) {
+TEST(Gguf, ReadsAValidFile) {
   const auto file = parse_gguf(GgufParts().join());
   ASSERT_TRUE(file.ok()) << file.error().text();
   EXPECT_EQ((*file)->fields().text("general.architecture"), "llama");

@@ -1,4 +1,4 @@
-// Builds the bytes of safetensors files, sound or broken, for the tests.
+// Builds the bytes of safetensors files, valid or broken, for the tests.
 #pragma once
 #include <cstdint>
 #include <cstring>

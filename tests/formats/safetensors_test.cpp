@@ -130,7 +130,7 @@ TEST(Safetensors, ReadsEveryDType) {
   }
 }
 
-TEST(Safetensors, TakesWhatTheFormatAllows) {
+TEST(Safetensors, AcceptsEverythingTheFormatAllows) {
   EXPECT_TRUE(parse_bytes(safetensors_bytes("{}", 0)).ok());
   EXPECT_TRUE(parse_bytes(safetensors_bytes("{}      ", 0)).ok());
   EXPECT_TRUE(parse_bytes(safetensors_bytes("{" + tensor_json("scalar", "F32", "[]", 0, 4) + "}", 4)).ok());

@@ -41,7 +41,7 @@ GoldenLine run_adapter(const std::string& name, const std::string& base, const s
   loaded->model->parameters().to(device.memory());
   const auto tensors = read_tensors(folder + "/golden.safetensors");
   auto golden = read_json(folder + "/golden.json");
-  if (!tensors.ok() || !golden.ok()) return tally.fail("the fixture does not read"), tally.line(name);
+  if (!tensors.ok() || !golden.ok()) return tally.fail("the fixture cannot be read"), tally.line(name);
   const Tensors in = part(*tensors, "in.");
   compare_forward(*loaded->model, device, in, part(*tensors, "out."), folder, tally);
   if (name == "lora" && note.empty() && tally.line(name).status == "fail") {
@@ -71,7 +71,7 @@ GoldenLine run_dpo(const std::string& root, Device& device) {
   for (const auto* loaded : {&policy, &reference}) (*loaded)->model->parameters().to(device.memory());
   const auto tensors = read_tensors(root + "/preference/dpo.safetensors");
   const auto golden = read_json(root + "/preference/dpo.json");
-  if (!tensors.ok() || !golden.ok()) return tally.fail("the fixture does not read"), tally.line(name);
+  if (!tensors.ok() || !golden.ok()) return tally.fail("the fixture cannot be read"), tally.line(name);
   const auto inputs = [&](const char* which) {
     return make_inputs(policy->model->spec(), {{"input_ids", tensors->at(which)}}, root);
   };

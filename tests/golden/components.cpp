@@ -1,4 +1,4 @@
-// Golden components made with PyTorch. What the fixture does not say was found by experiment and is written
+// Golden components made with PyTorch. Details that the fixture lacks were found by experiment and are noted
 // beside each line.
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ Tensor flipped_rows(const Tensor& x) {
   return y;
 }
 
-// [a, b, c, d] -> [a, c, b, d]: heads out of the way of tokens and back.
+// [a, b, c, d] -> [a, c, b, d]: exchanges heads and tokens.
 Tensor swapped(const Tensor& x) {
   const int64_t a = x.dim(0), b = x.dim(1), c = x.dim(2), d = x.dim(3);
   Tensor y = Tensor::empty({a, c, b, d});

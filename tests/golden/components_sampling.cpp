@@ -8,7 +8,7 @@
 namespace makar::golden {
 namespace {
 
-// Barred tokens must be the same ones; the others are compared as norms.
+// Masked tokens must be the same; the others are compared as norms.
 double processor_error(const Tensor& scores, const Tensor& history, const Tensor& want,
                        const SamplerOptions& options) {
   Tensor got = Tensor::empty(scores.shape()), expected = Tensor::empty(scores.shape());
@@ -20,10 +20,10 @@ double processor_error(const Tensor& scores, const Tensor& history, const Tensor
     check(Sampler(options).apply(logits, tokens).ok(), "the sampler takes the scores");
   }
   for (int64_t i = 0; i < got.count(); ++i) {
-    const bool barred = std::isinf(want.f32()[i]);
-    check(std::isinf(got.f32()[i]) == barred, fmt::format("token {} is barred in one only", i));
-    expected.f32()[i] = barred ? 0 : want.f32()[i];
-    if (barred) got.f32()[i] = 0;
+    const bool masked = std::isinf(want.f32()[i]);
+    check(std::isinf(got.f32()[i]) == masked, fmt::format("token {} is masked in one only", i));
+    expected.f32()[i] = masked ? 0 : want.f32()[i];
+    if (masked) got.f32()[i] = 0;
   }
   return relative_error(got, expected);
 }

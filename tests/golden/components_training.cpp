@@ -117,7 +117,7 @@ void add_optimisers(const Fixture& f, Device& device, std::vector<GoldenLine>& l
     const char* optimiser;
     double lr;
   };
-  // Learning rates were found from the first steps. Longer prefixes stand before the ones they begin with.
+  // Learning rates were found from the first steps. Longer prefixes come before shorter ones.
   const Run runs[] = {{"sgd_momentum_", "momentum", 0.01},
                       {"sgd_nesterov_", "nesterov", 0.01},
                       {"sgd", "sgd", 0.01},
@@ -133,7 +133,7 @@ void add_optimisers(const Fixture& f, Device& device, std::vector<GoldenLine>& l
     const auto run = std::find_if(std::begin(runs), std::end(runs),
                                   [&](const Run& r) { return name.rfind(r.prefix, 0) == 0; });
     if (run == std::end(runs)) {
-      lines.push_back(skipped("components/" + full, "no such optimiser here"));
+      lines.push_back(skipped("components/" + full, "this optimiser is not implemented"));
       continue;
     }
     lines.push_back(measure("components/" + full, kValues, [&] {
@@ -151,7 +151,7 @@ void add_optimisers(const Fixture& f, Device& device, std::vector<GoldenLine>& l
 
 void add_schedules(const Fixture& f, std::vector<GoldenLine>& lines) {
   if (!f.json().contains("schedules")) return;
-  // The settings stand in words: "peak 1e-3, warmup 10, total 100; polynomial lr_end 1e-5 power 2".
+  // The settings are given as text: "peak 1e-3, warmup 10, total 100; polynomial lr_end 1e-5 power 2".
   const std::string words = f.json().value("schedule_args", "");
   const auto setting = [&](const std::string& word, double otherwise) {
     const size_t at = words.find(word + " ");

@@ -22,8 +22,7 @@ void recover_positions(Model& model, const Tensors& in, const Tensors& out, Tall
     const Tensor &ids = in.at(ids_name), &state = out.at(state_name), tokens = stack->tokens()->value;
     const int64_t width = tokens.dim(1);
     Tensor found = table->value.clone();
-    double difference =
-        0;  // from the sinusoids, by a formula of the test's own: a wrong table of ours is no excuse
+    double difference = 0;  // from the sinusoids, by a formula of the test, independent of our table
     const auto sinusoid = [width](int64_t t, int64_t j) {
       const int64_t half = (width + 1) / 2, pair = j < half ? j : j - half;
       const double angle =

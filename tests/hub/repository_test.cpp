@@ -34,7 +34,7 @@ TEST(HubSource, ReadsNamesAndUrls) {
   EXPECT_FALSE(parse_source("https://example.org/model.gguf", false)->url.empty());
 }
 
-TEST(HubSource, RefusesWhatIsNoName) {
+TEST(HubSource, RefusesInvalidNames) {
   for (const char* text : {"", "/", "a/b/c", "../x", "a/..", "a b/c", "owner/name@", "owner/name@../x",
                            "file:///x", "https://hub.example/..", "https://hub.example/a/../tree/main",
                            "https://hub.example/resolve/main/x", "https://hub.example/a/b/resolve/../x"})

@@ -56,7 +56,7 @@ TEST_F(ContextTest, TruncatedTextsEqualNewTexts) {
     const auto got = generate(model, device_, text, o);
     ASSERT_TRUE(got.ok()) << got.error().text();
     if (text.size() > kSize / 2)
-      text.erase(text.begin(), text.end() - kSize / 2);  // room for what is written
+      text.erase(text.begin(), text.end() - kSize / 2);  // room for the generated tokens
     Ids want;
     for (size_t i = 0; i < kNew; ++i) {
       if (text.size() > kSize) text.erase(text.begin(), text.end() - kSize / 2);
@@ -117,7 +117,7 @@ TEST_F(ContextTest, StreamsRunInBoundedMemory) {
     int64_t most = 0;
     const Ids stream = run(ContextPolicy::kSinks, kNew, 512, &most);
     ASSERT_EQ(stream.size(), static_cast<size_t>(kNew));
-    EXPECT_LE(most, 5) << family;  // the sinks', three of the window, one that is being left
+    EXPECT_LE(most, 5) << family;  // one of the sinks, three of the window, one that is leaving it
     EXPECT_EQ(run(ContextPolicy::kSinks, kNew, 7, nullptr), stream) << family;
     const Ids plain = run(ContextPolicy::kError, kSize - 40, 512, nullptr);
     EXPECT_EQ(plain, Ids(stream.begin(), stream.begin() + kSize - 40)) << family;

@@ -213,7 +213,7 @@ TEST_F(DecodingTest, MinTokensAndIgnoreEos) {
   Decoding ignores = o;
   ignores.ignore_eos = true;
   EXPECT_EQ(run(make_job(model_, {}, prompt_, ignores, ends))[0].ids(), full);
-  ignores.min_new_tokens = 8;  // nothing is barred where nothing ends
+  ignores.min_new_tokens = 8;  // nothing is masked without end tokens
   EXPECT_EQ(run(make_job(model_, {}, prompt_, ignores, ends))[0].ids(), full);
   const auto ended_late = [&](Decoding late, int64_t least) {
     late.min_new_tokens = least;

@@ -141,7 +141,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     r.max_new_tokens = dice.roll(1, 20), r.answers = dice.roll(1, 4);
     r.sampler.temperature = dice.chance(0.3) ? 0.0 : 0.9;
     if (dice.chance(0.2)) r.stop_below = 0.02;
-    if (dice.chance(0.2) && !model_.spec().image_input) r.window = 100;  // longer texts forget
+    if (dice.chance(0.2) && !model_.spec().image_input) r.window = 100;  // longer texts drop their older half
     if (drafts && dice.chance(0.5)) r.drafter = std::make_shared<LookupDrafter>(1, 3);
     return std::make_shared<SampleJob>(r);
   }

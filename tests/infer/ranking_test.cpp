@@ -81,7 +81,7 @@ TEST(Ranking, ExtremesAreFoundAtEveryIndex) {
       EXPECT_TRUE(extremes(x).broken);
       x[at] = -inf;
       EXPECT_FALSE(extremes(x).broken);
-      EXPECT_EQ(extremes(x).barred, 1u);
+      EXPECT_EQ(extremes(x).masked, 1u);
       x[at] = 7;
       EXPECT_EQ(extremes(x).high, 7);
       EXPECT_EQ(find_value(x, 7), at);

@@ -13,7 +13,7 @@ class RealVocabularyTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const std::string path = assets() + "/tokenizers/hf/" + GetParam() + "/tokenizer.json";
-    if (!is_file(path) && !is_file(path + ".gz")) GTEST_SKIP() << path << " is not there";
+    if (!is_file(path) && !is_file(path + ".gz")) GTEST_SKIP() << path << " is missing";
     auto tokenizer = tokenizer_from(path);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
     tokenizer_ = *tokenizer;

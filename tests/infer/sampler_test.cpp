@@ -59,7 +59,7 @@ TEST(Sampler, InvalidLogitsAreAnError) {
   o.no_repeat_ngram_size = 1;
   const auto none = Sampler(o).next(std::vector<float>{1, 2}, std::vector<int64_t>{0, 1}, 0);
   ASSERT_FALSE(none.ok());
-  EXPECT_NE(none.error().text().find("bar every token"), std::string::npos);
+  EXPECT_NE(none.error().text().find("exclude every token"), std::string::npos);
 }
 
 TEST(Sampler, SamplesFollowTheProbabilities) {

@@ -59,7 +59,7 @@ TEST(Ngram, AddKIsTheFormula) {
   EXPECT_NEAR(prob(three, {"<s>", "I"}, "and"), 0.05 / (2 + 0.05 * v), 1e-6);
 }
 
-TEST(Ngram, GoodTuringFishes) {
+TEST(Ngram, GoodTuringFishExample) {
   // 10 carp, 3 perch, 2 whitefish, 1 trout, 1 salmon, 1 eel.
   const std::vector<uint64_t> n = {0, 3, 1, 1, 0, 0, 0, 0, 0, 0, 1};
   const auto starred = good_turing(n, 5);

@@ -47,7 +47,7 @@ TEST(Toxicity, BalancedLabelsWeighTheSame) {
   EXPECT_GT(balanced->toxicity("you"), 0.3);
 }
 
-TEST(Toxicity, LabelsThatSayNothingAreAnError) {
+TEST(Toxicity, UnusableBenignLabelsAreErrors) {
   const Json json = small().json();
   EXPECT_TRUE(ToxicityClassifier::from_json(json, "t.json", {"insult"}).ok());
   const auto wrong = ToxicityClassifier::from_json(json, "t.json", {"kind"});

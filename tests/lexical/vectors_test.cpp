@@ -411,7 +411,7 @@ TEST(Vectors, AnalogiesAndSets) {
   EXPECT_FALSE(score_similarity(index, folder.write("t.txt", "man king 9\nman woman\n")).ok());
 }
 
-TEST(Vectors, TsneKeepsClustersApart) {
+TEST(Vectors, TsneSeparatesClusters) {
   Vectors points;
   const Rng rng(3, Purpose::kSynthetic);
   for (uint64_t i = 0; i < 60; ++i) {

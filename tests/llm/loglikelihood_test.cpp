@@ -195,7 +195,7 @@ class EncoderDecoders : public testing::TestWithParam<std::string> {
   CpuDevice device_{2};
 };
 
-TEST_P(EncoderDecoders, ScoreWhatTransformersRecorded) {
+TEST_P(EncoderDecoders, ScoresMatchTransformers) {
   auto language = LanguageModel::open(folder(), device_, {});
   ASSERT_TRUE(language.ok()) << language.error().text();
   const auto golden = read_json(folder() + "/golden.json");

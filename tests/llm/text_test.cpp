@@ -1,5 +1,5 @@
 // Text through a model: stop strings across tokens, conversations that cannot forge control tokens, sessions
-// as hostile input. The model is random; what is tested is what stands around it.
+// as hostile input. The model is random; the tests cover the code around it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -26,7 +26,7 @@ std::string push_all(TextStream& stream, const std::string& text) {
   return out;
 }
 
-TEST(TextStream, HoldsBackWhatMayBecomeAStopString) {
+TEST(TextStream, HoldsBackPossibleStopStrings) {
   const auto tokenizer = Tokenizer::from_json(byte_tokenizer(), "test");
   ASSERT_TRUE(tokenizer.ok());
   TextStream stream(*tokenizer, {"END", "\n\n"});
@@ -41,7 +41,7 @@ TEST(TextStream, HoldsBackWhatMayBecomeAStopString) {
   EXPECT_EQ(stream.finish(), "");
 }
 
-TEST(TextStream, GivesEverythingAtTheEndAndNeverHalfACharacter) {
+TEST(TextStream, ReturnsTheRestAtTheEndAndOnlyWholeCharacters) {
   const auto tokenizer = Tokenizer::from_json(byte_tokenizer(), "test");
   ASSERT_TRUE(tokenizer.ok());
   TextStream stream(*tokenizer, {"stop"});
@@ -212,7 +212,7 @@ TEST_F(LanguageModelTest, AVectorDoesNotDependOnItsNeighbours) {
   EXPECT_NEAR(square, 1.0, 1e-5);
 }
 
-// Everything compared with everything, written down again.
+// All pairs compared, by a second implementation.
 TEST_F(LanguageModelTest, TheLeastRiskIsTheLargestMeanLikeness) {
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
@@ -244,8 +244,8 @@ TEST_F(LanguageModelTest, TheLeastRiskIsTheLargestMeanLikeness) {
   }
 }
 
-// A text in the middle of the others wins over one that nobody wrote twice.
-TEST(BayesRisk, PrefersWhatTheOthersAreLike) {
+// An answer similar to the others wins over an outlier.
+TEST(BayesRisk, PrefersTheAnswerMostSimilarToTheOthers) {
   const auto scores = expected_overlap(
       Overlap::kF1, {"a cat sat down", "the cat sat down", "the cat sat there", "something else entirely"});
   EXPECT_EQ(std::max_element(scores.begin(), scores.end()) - scores.begin(), 1);
@@ -298,7 +298,7 @@ TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers)
   EXPECT_EQ(chosen->answers[0].text, texts[static_cast<size_t>(best - scores->begin())]);
 }
 
-// Refused before the weights are packed, with the smallest budget that works; with it, what is written is the
+// Refused before the weights are packed, with the smallest budget that works; with it, the answers are the
 // same.
 TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
   LanguageModelOptions tight;
@@ -309,7 +309,8 @@ TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
   const std::string text = refused.error().text();
   const size_t at = text.find("give at least ");
   ASSERT_NE(at, std::string::npos) << text;
-  tight.memory.bytes = (std::stoll(text.substr(at + 14)) + 4) * 1000000;  // what this test itself takes since
+  tight.memory.bytes =
+      (std::stoll(text.substr(at + 14)) + 4) * 1000000;  // memory that this test has allocated since
   const auto language = LanguageModel::open(folder_.path(), device_, tight);
   ASSERT_TRUE(language.ok()) << language.error().text();
   const auto options = fit_engine(language->model(), tight.memory, {});
@@ -323,17 +324,17 @@ TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
   EXPECT_GT(wide->max_pages, options->max_pages);
   TextGenerationOptions o;
   o.max_new_tokens = 100, o.answers = 8, o.sampler.temperature = 1, o.logprobs = 1;
-  std::vector<std::string> told;
+  std::vector<std::string> texts;
   for (const EngineOptions& each : {*options, *wide, EngineOptions()}) {
     Engine engine(language->model(), device_, each);
     const auto written = generate_text(engine, *language, {'a', 'b'}, o);
     ASSERT_TRUE(written.ok()) << written.error().text();
     std::string all;
     for (const GeneratedText& answer : written->answers) all += answer.text + "|";
-    told.push_back(all);
+    texts.push_back(all);
   }
-  EXPECT_EQ(told[0], told[2]);
-  EXPECT_EQ(told[1], told[2]);
+  EXPECT_EQ(texts[0], texts[2]);
+  EXPECT_EQ(texts[1], texts[2]);
   BlockPool::shared().bound(0);
 }
 
@@ -360,14 +361,14 @@ TEST(Session, IsReadAsItWasWritten) {
   const Json messages = Json::array(
       {{{"role", "system"}, {"content", "be\nbrief"}}, {{"role", "user"}, {"content", "<|end|> \u00e9"}}});
   EXPECT_EQ(*read_session(write_session(messages), ""), messages);
-  // What was typed need not be UTF-8; it is saved all the same.
+  // The input need not be UTF-8; it is saved unchanged.
   const Json odd = Json::array({{{"role", "user"}, {"content", "caf\xe9"}}});
   const auto again = read_session(write_session(odd), "");
   ASSERT_TRUE(again.ok()) << again.error().text();
   EXPECT_EQ((*again)[0]["content"], "caf\xef\xbf\xbd");
 }
 
-TEST_F(LanguageModelTest, ATokenizerThatDoesNotBelongIsRefused) {
+TEST_F(LanguageModelTest, ATokenizerOfAnotherModelIsRefused) {
   Json config = small_config("llama");
   config["vocab_size"] = 100;
   const LoadedModel made = small_model(config);

@@ -1,4 +1,4 @@
-// Adapters on every family of the fixtures, and on packed weights as people upload them.
+// Adapters on every family of the fixtures, and on packed weights as they are published.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Models in the files that people upload: packed weights and PyTorch's pickles, compared with the logits that
+// Models in published file formats: packed weights and PyTorch's pickles, compared with the logits that
 // transformers computed from them.
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include "nets/gan.h"
 #include "nets/losses.h"
 #include "nets/neural_lm.h"
-#include "nets/pictures.h"
+#include "nets/plots.h"
 #include "nets/tabular.h"
 #include "nets/text_cnn.h"
 #include "scratch_folder.h"
@@ -327,7 +327,7 @@ TEST(Gan, WrongOptionsAreErrors) {
   EXPECT_NE(message([](GanOptions& o) { o.training.batch = 17; }).find("--batch-size"), std::string::npos);
 }
 
-TEST(TextCnn, WindowsOfWordsSeparateWhatSingleWordsDoNot) {
+TEST(TextCnn, WindowsOfWordsSeparateTextsThatSingleWordsDoNot) {
   // "not good" is negative and "not bad" positive: no word alone decides.
   TextsWithLabels data;
   for (int i = 0; i < 40; ++i)
@@ -355,7 +355,7 @@ TEST(TextCnn, WindowsOfWordsSeparateWhatSingleWordsDoNot) {
 
 // Without windows, the classifier is a function of the mean of the words' vectors: order and repetition of
 // the whole text change nothing, and no word alone decides "not good".
-TEST(TextCnn, TheMeanOfVectorsKnowsNoOrder) {
+TEST(TextCnn, TheMeanOfVectorsIgnoresOrder) {
   TextsWithLabels data;
   for (int i = 0; i < 40; ++i)
     for (const auto& [text, label] : {std::pair("a good film {}", "pos"), std::pair("a bad film {}", "neg")})
@@ -403,7 +403,7 @@ TEST(NeuralLm, LearnsAContextAndItsProbabilitiesSumToOne) {
   EXPECT_NEAR(blind->score(sentences, device).perplexity, std::pow(2.0, 0.5), 0.02);
 }
 
-TEST(Pictures, PngHoldsThePixels) {
+TEST(Plots, PngHoldsThePixels) {
   const std::string png = png_bytes({0, 50, 100, 150, 200, 250}, 3, 2);
   EXPECT_EQ(png.substr(1, 3), "PNG");
   const size_t at = png.find("IDAT");

@@ -55,7 +55,7 @@ std::vector<Variant> variants() {
   return all;
 }
 
-// All keys and values in pages, as a cache keeps them; what is not written is not a number.
+// All keys and values in pages, as in the cache; values that are not written are NaN.
 struct Pages {
   std::vector<Tensor> data;
   std::vector<int64_t> addresses;
@@ -114,7 +114,7 @@ TEST_F(AttentionBits, WholeEqualsChunksEqualsRowByRow) {
   }
 }
 
-// What a cache type keeps of rows of heads, written down again from its definition.
+// Rows of heads rounded to a cache type, by its definition.
 Tensor rounded(const Tensor& x, int64_t dim, DType type) {
   Tensor out = x.clone();
   if (type == DType::kF16)
@@ -164,8 +164,8 @@ TEST_F(AttentionBits, SmallerPagesAreAttentionOverRoundedNumbers) {
     }
 }
 
-// Attention sinks by their definition, in double: the first keys and a window, at the places they have among
-// what is in sight. Rotary positions as one plane a pair of dimensions, or ALiBi.
+// Attention sinks by their definition, in double: the first keys and a window, with positions counted among
+// the visible keys. Rotary positions, one plane per pair of dimensions, or ALiBi.
 Tensor reference_sinks(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
                        const RopeOptions* rope, float slope) {
   const int64_t tokens = q.dim(0), dim = o.head_dim;
@@ -204,7 +204,7 @@ Tensor reference_sinks(const Tensor& q, const Tensor& k, const Tensor& v, const 
   return out;
 }
 
-TEST_F(AttentionBits, SinksStandRightBeforeTheWindow) {
+TEST_F(AttentionBits, SinksHaveThePositionsBeforeTheWindow) {
   constexpr int64_t kTokens = 420, kDim = 16;
   for (const bool rotary : {true, false})
     for (const auto& [sinks, window] : {std::pair<int64_t, int64_t>{4, 60}, {1, 7}, {96, 120}, {5, 200}}) {
@@ -246,8 +246,8 @@ TEST_F(AttentionBits, SinksStandRightBeforeTheWindow) {
     }
 }
 
-// Numbers beyond f16 and what is not a number: the first are kept as large as can be, the second stay.
-TEST_F(AttentionBits, SmallerPagesKnowTheirBounds) {
+// Values above the range of f16 are clamped; NaN stays.
+TEST_F(AttentionBits, SmallerPagesClampAndKeepNan) {
   ops::AttentionOptions o;
   o.head_dim = 8;
   const Tensor q = Tensor::full({2, 8}, 0.0f), k = random({2, 8}, 2);
@@ -295,9 +295,9 @@ TEST_F(AttentionBits, AloneEqualsAmongOthersForwardAndGradients) {
   }
 }
 
-// Splitting the keys where a chunk begins and merging the halves (as some decoders do) is right to rounding,
-// and the comparison above must see that it is not the same order.
-TEST_F(AttentionBits, ABrokenOrderIsSeen) {
+// Splitting the keys where a chunk begins and merging the halves (as some decoders do) is correct up to
+// rounding, and the comparison above must detect the different order.
+TEST_F(AttentionBits, ABrokenOrderIsDetected) {
   constexpr int64_t kTokens = 60, kDim = 8, kSplit = 25;
   const Tensor q = random({kTokens, kDim}, 1), k = random({kTokens, kDim}, 2), v = random({kTokens, kDim}, 3);
   AttentionOptions o;

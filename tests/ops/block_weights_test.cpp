@@ -1,4 +1,4 @@
-// Weights of GGUF's block types in ops: look-up decodes, losses see the logits of the plain product.
+// Weights of GGUF's block types in ops: look-up dequantizes rows, losses use the logits of the plain product.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -50,7 +50,7 @@ TEST(BlockWeights, DecodedIsDecodeBlocks) {
   }
 }
 
-// The loss a trainer sees comes from the logits a sampler sees, and x gets the gradient of the decoded head.
+// The training loss uses the sampler's logits, and x gets the gradient of the dequantized head.
 TEST(BlockWeights, LossSeesTheLogitsOfTheProduct) {
   CpuDevice device(2);
   for (const DType type : {DType::kQ8_0, DType::kQ4_K}) {

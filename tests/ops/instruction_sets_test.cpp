@@ -125,7 +125,7 @@ TEST(ElementaryFunctions, AreCloseToDouble) {
   }
 }
 
-TEST(ElementaryFunctions, MeetTheEnds) {
+TEST(ElementaryFunctions, HandleExtremeArguments) {
   const float inf = INFINITY, nan = NAN;
   const auto f = [](Activation kind, float x) {
     float y;

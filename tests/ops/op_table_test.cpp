@@ -42,7 +42,7 @@ Array to_array(const Tensor& t) {
 }
 
 struct Outcome {
-  Tensors outputs, gradients;  // gradients: one an input, undefined where none was asked for
+  Tensors outputs, gradients;  // gradients: one per input, undefined where none was requested
 };
 
 // The weight of output i in the scalar that is differentiated.

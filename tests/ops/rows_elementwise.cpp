@@ -75,7 +75,7 @@ void add_activations(std::vector<OpRow>& rows) {
   }
 }
 
-// The op is linear in x, so its mask shows when it meets ones.
+// The op is linear in x, so an input of ones shows its mask.
 void add_dropout(std::vector<OpRow>& rows, const std::string& name, const Shape& shape) {
   OpRow row{name, {{shape}}, {}, {}, true};
   row.run = [](Context& ctx, const Tensors& in) { return Tensors{ops::dropout(ctx, in[0], 0.3f)}; };

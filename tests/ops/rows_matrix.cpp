@@ -57,7 +57,7 @@ void add_packed(std::vector<OpRow>& rows, DType type) {
   rows.push_back(row);
 }
 
-// A weight of a block type stands outside the inputs: it is made of blocks, and nothing trains it.
+// A weight of a block type is not one of the row's inputs: it consists of blocks and is not trained.
 struct BlockWeight {
   Tensor value;
   Array wide;
@@ -71,8 +71,8 @@ struct BlockWeight {
   }
 };
 
-// Activations become int8: 1 % of the norm is what 127 steps leave. The gradient is that of the decoded
-// weight.
+// Activations become int8: 127 steps leave an error of up to 1 % of the norm. The gradient is that of the
+// dequantized weight.
 constexpr double kInt8Limit = 1e-2;
 
 void add_block_linear(std::vector<OpRow>& rows, DType type, bool packed) {

@@ -1,4 +1,4 @@
-// The tape's habits: accumulation into a given buffer, shared gradients of residual paths, unused outputs,
+// The tape: accumulation into a given buffer, shared gradients of residual paths, unused outputs,
 // checkpoints that change no bit.
 #include "ops/tape.h"
 
@@ -73,8 +73,8 @@ TEST_F(TapeTest, RecordsOutliveTheContext) {
   EXPECT_TRUE(same_bits(gradient(true), gradient(false)));
 }
 
-// y = x + f(x) + x: the same gradient tensor goes three ways, and none of them may write into another's.
-TEST_F(TapeTest, SharedGradientsOfResidualsStayApart) {
+// y = x + f(x) + x: one gradient tensor is used in three places, and none may write into another's.
+TEST_F(TapeTest, GradientsOfResidualsStaySeparate) {
   const Tensor x = random({2, 3}, 1), other = random({2, 3}, 2);
   Tape tape(device_);
   Context ctx{device_, &tape};
@@ -98,7 +98,7 @@ TEST_F(TapeTest, ThroughReshapesTheBufferIsStillShared) {
   expect_all(tape.gradient(x), 7.0f);
 }
 
-TEST_F(TapeTest, WhatNothingDependsOnGetsNoGradient) {
+TEST_F(TapeTest, UnusedTensorsGetNoGradient) {
   const Tensor x = random({2, 3}, 1), unused = random({2}, 2), off_path = random({2, 3}, 3);
   Tape tape(device_);
   Context ctx{device_, &tape};
@@ -162,7 +162,7 @@ struct Network {
     tape.watch(x), tape.watch(memory);
     for (const Tensor& w : weights) tape.watch(w);
     const auto all = [&](Context& c, const std::vector<Tensor>& in) {
-      // Both on the way in and inside: hidden states that are no leaves.
+      // Both on the way in and inside: hidden states that are not leaves.
       Tensor h = ops::scale(c, in[0], 1.5f);
       const Tensor mem = ops::scale(c, in[1], 0.5f);
       for (size_t b = 0; b < kBlocks; ++b)
@@ -252,7 +252,7 @@ TEST_F(TapeTest, DropoutKeepsItsRateAndDrawsByCall) {
     if (a.f32()[i] != 0.0f) ASSERT_FLOAT_EQ(a.f32()[i], 1.0f / 0.7f);
   }
   EXPECT_NEAR(static_cast<double>(dropped) / 40000, 0.3, 0.01);
-  EXPECT_NEAR(static_cast<double>(both) / 40000, 0.09, 0.01) << "two calls draw apart";
+  EXPECT_NEAR(static_cast<double>(both) / 40000, 0.09, 0.01) << "two calls draw different values";
   ctx.stream = 0;
   EXPECT_TRUE(same_bits(a, ops::dropout(ctx, ones, 0.3f)));
   ctx.training = false;

@@ -36,7 +36,8 @@ TEST_F(Worked, CausalMask) {
   const std::vector<std::vector<float>> rows = {
       {1}, {0.378f, 0.622f}, {0.258f, 0.316f, 0.426f}, {0.214f, 0.262f, 0.262f, 0.262f}};
   Context ctx{device_};
-  Tensor q = Tensor::zeros({4, 4}), k = Tensor::full({4, 4}, 9.0f);  // what is masked would win
+  Tensor q = Tensor::zeros({4, 4}),
+         k = Tensor::full({4, 4}, 9.0f);  // masked keys would have the highest weights
   for (int64_t i = 0; i < 4; ++i) {
     q.f32()[i * 4 + i] = 1;  // the product of query i and key j is k[j][i]
     for (int64_t j = 0; j <= i; ++j)

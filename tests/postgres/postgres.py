@@ -112,7 +112,7 @@ def check_store(server, folder):
     check(len(found(address, "ship", "--collection", "other")) == 1, "a collection")
     good("index", "rm", address, "--collection", "other", "--all")
     refused("collection 'other'", "search", address, "ship", "--collection", "other")
-    # What goes wrong is said without the password.
+    # Errors do not contain the password.
     for bad in ("postgresql://me:secret@127.0.0.1:1/x", f"postgresql://me:secret@/none?host={server.folder}", "postgresql://me:sec%ret@x/y"):
         done = run("search", bad, "x")
         check(done.returncode == 1 and "secret" not in done.stderr and "sec%ret" not in done.stderr and "postgres" in done.stderr.lower(), f"{bad}: {done.stderr}")

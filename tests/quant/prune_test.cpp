@@ -195,7 +195,7 @@ TEST(Reduce, LayersOfManyFamilies) {
 }
 
 // GPT-2's config has no size of a head, and ALBERT's layers share weights: refused, with the reason.
-TEST(Reduce, WhatAConfigCannotExpressIsRefused) {
+TEST(Reduce, SizesThatAConfigCannotExpressAreRefused) {
   const LoadedModel gpt2 = *load_model(kModels + "gpt2", {true}),
                     albert = *load_model(kModels + "albert-mlm", {true});
   const std::vector<std::vector<int64_t>> first(static_cast<size_t>(gpt2.model->spec().main().layers()), {0});
@@ -206,7 +206,7 @@ TEST(Reduce, WhatAConfigCannotExpressIsRefused) {
   EXPECT_FALSE(reduce_model(albert, {{0}, {}, {}}, "albert").ok());
 }
 
-// A layer that changes nothing is the first to go.
+// A layer that changes nothing is removed first.
 TEST(Reduce, TheLeastUsefulLayerIsRemoved) {
   const LoadedModel model = *load_model(kModels + "gemma2-three-layers", {true});
   for (const char* matrix : {"attn.o", "ffn.down"}) {

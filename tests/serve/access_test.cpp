@@ -22,7 +22,7 @@ TEST(RateLimit, RefillsEvenly) {
   EXPECT_EQ(refused->status, 429);
   EXPECT_EQ(refused->retry_after, 1);
   EXPECT_FALSE(limit.take("b", start));         // another caller
-  EXPECT_TRUE(limit.take("a", start + 900ms));  // one a second comes back
+  EXPECT_TRUE(limit.take("a", start + 900ms));  // one per second is restored
   EXPECT_FALSE(limit.take("a", start + 1900ms));
   EXPECT_TRUE(limit.take("a", start + 1900ms));
   int after_a_day = 0;

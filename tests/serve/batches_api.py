@@ -169,8 +169,8 @@ def check_batches(s):
         status, error = s.post("/v1/batches", body)
         check(status == code and error["error"]["param"] == param, f"{body}: {status} {error}")
     check(get(s, "/v1/batches/batch_x")[0] == 404 and s.post("/v1/batches/batch_x/cancel", {})[0] == 404, "no such batch")
-    check(s.post(f"/v1/batches/{done['id']}/cancel", {})[0] == 400, "what is over is not cancelled")
-    check(s.post(f"/v1/batches/{done['id']}/other", {})[0] == 404, "nothing else is done to a batch")
+    check(s.post(f"/v1/batches/{done['id']}/cancel", {})[0] == 400, "a finished batch is not cancelled")
+    check(s.post(f"/v1/batches/{done['id']}/other", {})[0] == 404, "other actions are refused")
     _, page = get(s, "/v1/batches?limit=5")
     check(len(page["data"]) == 5 and page["has_more"], "a list of batches")
 

@@ -15,7 +15,7 @@ const [url, model, classifier, sense] = process.argv.slice(2);
 const sensible = sense === '1';
 const question = sensible ? 'What is the capital of France?' : 'Hello';
 const messages = [{ role: 'user', content: question }];
-// A model that writes at random never closes a string by itself, and likes blanks.
+// A model that writes at random never closes a string, and generates many blanks.
 const extra = sensible ? {} : { logit_bias: { 9: -100, 10: -100, 13: -100, 32: -100 } };
 const parameters = {
   type: 'object',
@@ -62,11 +62,11 @@ async function openai() {
   assert.equal(called.choices[0].finish_reason, 'tool_calls');
   assert.equal(call.function.name, 'get_weather');
   assert.equal(typeof JSON.parse(call.function.arguments).city, 'string');
-  const told = await client.chat.completions.create({
+  const reply = await client.chat.completions.create({
     ...ask, tools,
     messages: [...weather, called.choices[0].message, { role: 'tool', tool_call_id: call.id, content: 'sunny' }],
   });
-  assert.ok(told.choices[0].message);
+  assert.ok(reply.choices[0].message);
   const runner = client.chat.completions.stream(wanted);
   assert.equal((await runner.finalChatCompletion()).choices[0].message.tool_calls[0].function.name, 'get_weather');
   if (sensible) {
@@ -131,11 +131,11 @@ async function responses(text) {
   assert.equal(typeof JSON.parse(call.arguments).city, 'string');
   const streamedCall = await client.responses.stream(wanted).finalResponse();
   assert.equal(streamedCall.output[0].name, 'get_weather');
-  const told = await client.responses.create({
+  const reply = await client.responses.create({
     ...ask, tools, previous_response_id: called.id,
     input: [{ type: 'function_call_output', call_id: call.call_id, output: 'sunny' }],
   });
-  assert.ok(told.output.length > 0);
+  assert.ok(reply.output.length > 0);
   const held = await client.responses.parse({ ...ask, ...extra, max_output_tokens: long, text: { format: zodTextFormat(City, 'place') } });
   check('zod', ['Paris', 'London'].includes(held.output_parsed.city), held.output);
   await assert.rejects(client.responses.create({ ...ask, tools: [{ type: 'web_search' }] }), (e) => e.status === 400 && e.param === 'tools[0].type');
@@ -182,12 +182,12 @@ async function anthropic(text) {
     assert.equal(called.stop_reason, 'tool_use');
     const use = called.content.find((b) => b.type === 'tool_use');
     assert.equal(typeof use.input.city, 'string');
-    const told = await client.messages.create({
+    const reply = await client.messages.create({
       ...ask, tools,
       messages: [...messages, { role: 'assistant', content: called.content },
         { role: 'user', content: [{ type: 'tool_result', tool_use_id: use.id, content: 'sunny' }] }],
     });
-    assert.equal(told.type, 'message');
+    assert.equal(reply.type, 'message');
   }
   await assert.rejects(client.messages.create({ ...ask, max_tokens: 0 }), (e) => e.status === 400);
 }

@@ -1,5 +1,4 @@
-// Injected faults: a step that hangs, a step that throws, no memory for an engine, weights that are not
-// numbers.
+// Injected faults: a step that hangs, a step that throws, no memory for an engine, weights that are NaN.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -16,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr int64_t kPoison = 300;  // a token whose embedding is not a number, where there is one
+constexpr int64_t kPoison = 300;  // a token whose embedding is NaN, if there is one
 
 // The golden llama with a tokenizer of single letters.
 class TinyModel {
@@ -65,7 +64,7 @@ class HeldReply : public HttpReply {
   void begin(HttpResponse) override {}
   void write(std::string) override {}
   void end() override {}
-  void on_gone(std::function<void()>) override {}
+  void on_disconnect(std::function<void()>) override {}
   HttpResponse wait() {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(told_.wait_for(lock, 60s, [&] { return response_.has_value(); }));
@@ -291,7 +290,7 @@ TEST(Faults, NanLogitsFailOnlyTheirRequest) {
       way["logprobs"] = 2, way["logit_bias"] = {{std::to_string(kPoison), -1000}, {"2", -1000}};
   std::vector<std::string> alone;
   for (const Json& way : ways) alone.push_back(text_of(clean.write(good, way)->wait()));
-  for (int round = 0; round < 4; ++round) {  // pages that held no numbers are used again
+  for (int round = 0; round < 4; ++round) {  // pages that held NaN are reused
     std::vector<std::shared_ptr<HeldReply>> broken, fine;
     for (const Json& way : ways) {
       broken.push_back(served.write(bad, way));

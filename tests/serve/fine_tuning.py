@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fine-tuning jobs of the server: created, watched, cancelled, resumed by the next server, and live under their names when they end.
+"""Fine-tuning jobs of the server: created, watched, cancelled, resumed by the next server, and served under their names when they end.
 
 usage: fine_tuning.py MAKAR
 """

@@ -142,9 +142,9 @@ def check_formats(s):
                   {"guided_json": schema}):
         _, held = s.post(CHAT, {"messages": USER, "temperature": 1, "seed": 3, "max_tokens": 200, **extra})
         if held["choices"][0]["finish_reason"] == "stop":
-            check(0 <= json.loads(held["choices"][0]["message"]["content"])["n"] <= 99, "a schema is obeyed")
+            check(0 <= json.loads(held["choices"][0]["message"]["content"])["n"] <= 99, "an answer follows its schema")
     _, held = s.post(CHAT, {"messages": USER, "guided_regex": "(yes|no)"})
-    check(held["choices"][0]["message"]["content"] in ("yes", "no"), "a pattern is obeyed")
+    check(held["choices"][0]["message"]["content"] in ("yes", "no"), "an answer matches its pattern")
     for choice in ("required", {"type": "function", "function": {"name": "weather"}}):
         ask = {"messages": USER, "tools": TOOLS, "tool_choice": choice, "max_tokens": 300, "seed": 1,
                "logit_bias": {"32": -100, "10": -100, "9": -100, "13": -100}}
@@ -207,7 +207,7 @@ def main():
             test(s)
         check(quiet(s), "no request is left")
         check(all("status" in line and "id" in line for line in s.lines()), "the log has a line a request")
-        check(s.stop() == 0, "SIGTERM ends it well")
+        check(s.stop() == 0, "SIGTERM ends the server with status 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

@@ -79,14 +79,14 @@ def check_ollama(s):
     lines = [json.loads(line) for line in text.splitlines()]
     check(headers["content-type"] == "application/x-ndjson", "lines of JSON")
     check("".join(x["message"]["content"] for x in lines) == whole["message"]["content"], "streamed text")
-    check([x["done"] for x in lines] == [False] * (len(lines) - 1) + [True], "the last line says so")
+    check([x["done"] for x in lines] == [False] * (len(lines) - 1) + [True], "only the last line is marked done")
     _, plain = s.post("/api/generate", {"model": s.name, "prompt": "Say something.", "stream": False, "options": options})
     check(plain["response"] == whole["message"]["content"], "generate goes through the template")
     _, raw = s.post("/api/generate", {"model": s.name, "prompt": "x", "raw": True, "stream": False, "options": options})
     _, same = s.post("/v1/completions", {"prompt": "x", "max_tokens": 12, "temperature": 0})
     check(raw["response"] == same["choices"][0]["text"], "raw does not")
     _, held = s.post("/api/generate", {"prompt": "x", "stream": False, "format": {"enum": ["yes", "no"]}, "options": options})
-    check(held["response"] in ('"yes"', '"no"'), f"a format is obeyed: {held}")
+    check(held["response"] in ('"yes"', '"no"'), f"an answer follows its format: {held}")
     check(json.loads(s.request("GET", "/api/tags")[2])["models"][0]["name"] == s.name, "tags")
     status, error = s.post("/api/chat", {"model": "other", "messages": USER})
     check(status == 404 and set(error) == {"error"}, "another model")
@@ -133,7 +133,7 @@ def main():
         for test in (check_anthropic, check_ollama, check_reading):
             test(s)
         check(quiet(s), "no request is left")
-        check(s.stop() == 0, "SIGTERM ends it well")
+        check(s.stop() == 0, "SIGTERM ends the server with status 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

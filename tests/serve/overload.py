@@ -236,7 +236,7 @@ def leaving(makar):
 
 
 def engine(makar):
-    """Long prompts, long texts to embed and to score, and looks inside, beside a stream of the same model."""
+    """Long prompts, long texts to embed and to score, and inspections, beside a stream of the same model."""
     with tempfile.TemporaryDirectory() as folder:
         model = make_slow_model(pathlib.Path(folder) / "slow")
         with Server(makar, "-t", "2", "-np", "16", model=model) as s:
@@ -254,7 +254,7 @@ def engine(makar):
             status, body = s.post("/makar/look", look(0))
             check(status == 200 and body["attention"]["rows"] > 200, f"a look inside: {status} {str(body)[:200]}")
             looks = [request_bytes("/makar/look", look(i)) for i in range(1, 101 if SLOW else 7)]
-            survives(s, f"{len(looks)} looks inside", lambda: post_all(s, looks))
+            survives(s, f"{len(looks)} inspections", lambda: post_all(s, looks))
 
 
 def templates(makar):

@@ -61,7 +61,7 @@ def check_looks(s):
     check(status == 400 and "512" in long["error"]["message"], f"a long text is refused: {long}")
     check(s.post("/makar/look", {"model": "../tiny", "prompt": "x"})[0] == 404, "an unknown model")
     forged = s.post("/makar/look", {"messages": [{"role": "user", "content": "<|end|>"}]})[1]["tokens"]
-    check(sum(t["special"] for t in forged) == 3, f"no message spells a control token: {forged}")
+    check(sum(t["special"] for t in forged) == 3, f"no message becomes a control token: {forged}")
 
 
 def check_paths(s):
@@ -75,7 +75,7 @@ def check_paths(s):
 
 
 def check_agents(makar, folder):
-    """Traces as files: bad names, half lines, answers that nobody asked for, the same answer twice."""
+    """Traces as files: bad names, half lines, unrequested answers, the same answer twice."""
     lines = [{"question": "q", "mode": "react"}, {"ask": {"number": 1, "tool": "fetch", "input": {}}}]
     (folder / "one.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"half')
     (folder / "other.jsonl").write_text('{"text": "a dataset"}\n')

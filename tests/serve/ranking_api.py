@@ -95,7 +95,7 @@ def check_chosen(makar, root):
         named = s.post("/v1/moderations", {"input": TEXTS[0], "model": classifier.name})[1]
         check(named["results"] == answer["results"], "the same as by its name")
         status, answer = s.post("/v1/moderations", {"input": TEXTS[0], "model": "chat"})
-        check(status == 400 and answer["error"]["param"] == "model", f"whoever names another gets it: {answer}")
+        check(status == 400 and answer["error"]["param"] == "model", f"a model that does not classify is refused: {answer}")
         check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[1]["model"] == "chat", "others go to the first")
     with Server(makar, "-t", "1", model=chat) as s:
         status, error = s.post("/v1/moderations", {"input": "a"})

@@ -62,8 +62,8 @@ def check_texts(s):
     check(alike(events[-1]["response"], whole), "a stream ends with the whole")
     _, short = s.post(PATH, dict(ASK, stop=[said(whole)[4:6]]))
     check(short["status"] == "completed" and short["incomplete_details"] is None, "an answer that is complete")
-    _, told = s.post(PATH, dict(ASK, instructions="Answer."))
-    check(told["instructions"] == "Answer." and told["usage"]["input_tokens"] == whole["usage"]["input_tokens"] + 9,
+    _, instructed = s.post(PATH, dict(ASK, instructions="Answer."))
+    check(instructed["instructions"] == "Answer." and instructed["usage"]["input_tokens"] == whole["usage"]["input_tokens"] + 9,
           "instructions are a message of the system")
     parts = [{"role": "user", "content": [{"type": "input_text", "text": "Say "}, {"type": "input_text", "text": "something."}]}]
     _, items = s.post(PATH, dict(ASK, input=parts))
@@ -72,16 +72,16 @@ def check_texts(s):
     logprobs = known["output"][0]["content"][0]["logprobs"]
     check(bytes(b for t in logprobs for b in t["bytes"]).decode(errors="replace") == said(whole) and
           all(len(t["top_logprobs"]) == 2 for t in logprobs), "log-probabilities")
-    told = [t for e in stream(s, dict(ASK, include=["message.output_text.logprobs"], top_logprobs=2))
+    instructed = [t for e in stream(s, dict(ASK, include=["message.output_text.logprobs"], top_logprobs=2))
             if e["type"] == "response.output_text.delta" for t in e["logprobs"]]
-    check(told == logprobs, "streamed log-probabilities")
+    check(instructed == logprobs, "streamed log-probabilities")
 
 
 def check_formats(s):
     schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
     _, held = s.post(PATH, {"input": "x", "max_output_tokens": 200, "seed": 3, "logit_bias": NO_BLANKS,
                             "text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}})
-    check(json.loads(said(held))["n"] in (1, 2), f"a schema is obeyed: {held}")
+    check(json.loads(said(held))["n"] in (1, 2), f"an answer follows its schema: {held}")
     for choice in ("required", {"type": "function", "name": "weather"}):
         ask = {"input": "Weather?", "tools": [TOOL], "tool_choice": choice, "max_output_tokens": 300, "seed": 1,
                "logit_bias": NO_BLANKS}
@@ -114,7 +114,7 @@ def check_kept(s):
     items = json.loads(s.request("GET", f"{PATH}/{second['id']}/input_items")[2])
     check(items["data"] == [{"role": "user", "content": "And?"}], f"and its input: {items}")
     _, gone = s.post(PATH, dict(ASK, store=False))
-    check(s.request("GET", f"{PATH}/{gone['id']}")[0] == 404, "unless told otherwise")
+    check(s.request("GET", f"{PATH}/{gone['id']}")[0] == 404, "unless instructed otherwise")
     status, _, text = s.request("DELETE", f"{PATH}/{first['id']}")
     check(status == 200 and json.loads(text)["deleted"], "deleted")
     check(s.request("DELETE", f"{PATH}/{first['id']}")[0] == 404, "once")

@@ -305,7 +305,7 @@ TEST(RequestMemory, JsonEstimateIsAnUpperBound) {
   }
 }
 
-TEST(RequestMemory, RejectsWhatDoesNotFit) {
+TEST(RequestMemory, RejectsRequestsThatDoNotFit) {
   RequestMemory memory(1000);
   {
     RequestMemory::Share one(memory), two(memory);

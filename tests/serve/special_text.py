@@ -136,7 +136,7 @@ def main():
             check_injection(s)
             check_gaps(s)
             check_beams(s)
-            check(s.stop() == 0, "SIGTERM ends it well")
+            check(s.stop() == 0, "SIGTERM ends the server with status 0")
         with Server(sys.argv[1], "-t", "1") as s:
             status, error = s.post("/v1/completions", {"prompt": "a", "suffix": "b"})
             check(status == 400 and error["error"]["param"] == "suffix" and error["error"]["code"] == "unsupported",

@@ -141,7 +141,7 @@ void on_small_stack(size_t bytes, std::function<void()> body) {
   pthread_attr_destroy(&attributes);
 }
 
-// The limit is the stack that there is, not a number of levels that fits the usual one.
+// The limit is the actual stack, not a number of levels that fits the usual one.
 TEST(TemplateHostile, RecursionEndsInAnErrorOnAnyStack) {
   for (const size_t kib : {256, 512, 2048})
     on_small_stack(kib << 10, [&] {

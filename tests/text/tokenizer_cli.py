@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar tokenizer as a user types it: every subcommand, JSON lines, exit codes, bad input. Usage: tokenizer_cli.py MAKAR"""
+"""makar tokenizer on the command line: every subcommand, JSON lines, exit codes, bad input. Usage: tokenizer_cli.py MAKAR"""
 import json
 import os
 import subprocess
@@ -46,7 +46,7 @@ def main():
         expect(end == [0] and 0 not in map(int, ids.split()), "special text is plain unless asked for")
         expect(run("encode", tokenizer, "--text", "")[:2] == (0, b"\n"), "an empty --text is a text")
 
-        # JSON lines: one answer a line, in order, errors among them.
+        # JSON lines: one answer per line, in order, errors included.
         lines = b'{"text":"the cat"}\nnonsense\n{"text":5}\n{"text":"n\xc3\xa9"}\n{"text":"a","pair":"n\xc3\xa9!"}\n'
         code, out, _ = run("encode", tokenizer, "--jsonl", stdin=lines)
         answers = [json.loads(line) for line in out.splitlines()]

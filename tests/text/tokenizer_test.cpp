@@ -84,7 +84,7 @@ TEST(Tokenizer, LongTextThatIsNotUtf8IsRefused) {
   EXPECT_EQ(e.error().kind, Error::Kind::kLimit);
 }
 
-// One long word and many short ones, by the short way and stage by stage: a budget ends each, and changes no
+// One long word and many short ones, by the fast path and stage by stage: a budget ends each, and changes no
 // id.
 TEST(Tokenizer, ABudgetEndsLongTexts) {
   std::string word, words;

@@ -80,18 +80,18 @@ double resident_mib() {
 Outcome within(const std::string& path, TrainSettings::Model model, size_t mib) {
   const double before = resident_mib();
   const Outcome outcome = train_apart(path, model, mib << 20);
-  std::printf("bound %zu MiB: peak %.0f MiB (%.0f of them before), %zu runs on disk, %zu words left out\n",
+  std::printf("bound %zu MiB: peak %.0f MiB (%.0f of them before), %zu runs on disk, %zu words dropped\n",
               mib, outcome.peak_mib, before, outcome.runs, outcome.dropped);
   if (!kSanitized) EXPECT_LT(outcome.peak_mib, static_cast<double>(mib) + before);
   return outcome;
 }
 
-constexpr size_t kLeast = 64, kPlenty = 4096;  // MiB
+constexpr size_t kTight = 64, kPlenty = 4096;  // MiB
 
 TEST(TrainMemory, SpillingGivesTheSameVocabulary) {
   const std::string path = corpus(1'000'000, 120'000);
   const Outcome wide = within(path, TrainSettings::Model::kBpe, kPlenty);
-  const Outcome tight = within(path, TrainSettings::Model::kBpe, kLeast);
+  const Outcome tight = within(path, TrainSettings::Model::kBpe, kTight);
   EXPECT_EQ(wide.runs, 0u);
   EXPECT_GT(tight.runs, 0u);
   EXPECT_EQ(tight.dropped, 0u);
@@ -102,7 +102,7 @@ TEST(TrainMemory, SpillingGivesTheSameVocabulary) {
 TEST(TrainMemory, WordsThatDoNotFitAreDropped) {
   const std::string path = corpus(1'200'000, 600'000);
   for (const auto model : {TrainSettings::Model::kBpe, TrainSettings::Model::kUnigram})
-    EXPECT_GT(within(path, model, kLeast).dropped, 0u);
+    EXPECT_GT(within(path, model, kTight).dropped, 0u);
   std::filesystem::remove(path);
 }
 

@@ -79,7 +79,8 @@ TEST(BpeTrainer, OverlapsAndLimits) {
 }
 
 TEST(WordPieceTrainer, LikelihoodScore) {
-  // The course's example: hug 10, pug 5, pun 12, bun 4, hugs 5: the first merge by likelihood is (##g, ##s).
+  // The example of the Hugging Face course: hug 10, pug 5, pun 12, bun 4, hugs 5: the first merge by
+  // likelihood is (##g, ##s).
   BpeTraining t;
   t.vocab_size = 14;
   t.continuing_prefix = "##";

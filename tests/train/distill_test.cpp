@@ -187,7 +187,7 @@ TEST(Distill, LayerMaps) {
     EXPECT_FALSE(parse_layer_map(bad, 2, 6, "layer_map").ok()) << bad;
 }
 
-// The golden Llama and its classmate of the same vocabulary.
+// Two golden Llamas with the same vocabulary.
 struct Pair {
   CpuDevice device{2};
   LoadedModel student = *load_model(kGolden + "/models/dpo-policy", {true});
@@ -256,7 +256,7 @@ TEST(Distill, FewLogitsAtOnce) {
 }
 
 // The student as its own teacher: all differences are 0, and nothing is learnt.
-TEST(Distill, AnEqualTeacherTeachesNothing) {
+TEST(Distill, AnEqualTeacherGivesNoGradient) {
   Pair p;
   DistillOptions o;
   o.alpha = 1, o.hidden_weight = 1, o.attention_weight = 1;

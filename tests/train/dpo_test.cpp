@@ -165,7 +165,7 @@ TEST(PreferenceRecord, ReadsAllForms) {
   }
 }
 
-TEST(PreferenceRecord, RefusesWhatIsNoPair) {
+TEST(PreferenceRecord, RefusesRecordsWithoutAPair) {
   const std::pair<Json, const char*> records[] = {
       {{{"prompt", "Why?"}, {"chosen", "So."}}, "'rejected' is missing"},
       {{{"prompt", "Why?"}, {"chosen", "So."}, {"rejected", "So."}}, "are the same"},

@@ -1,4 +1,4 @@
-// DeiT's distillation: what the teacher says reaches the distillation token, and nothing else does.
+// DeiT's distillation: the teacher's predictions train the distillation token and nothing else.
 #include "train/image.h"
 
 #include <gtest/gtest.h>
@@ -53,18 +53,19 @@ bool equal(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::equal(a.f32(), a.f32() + a.count(), b.f32());
 }
 
-TEST(Distillation, TheTeachersAnswersReachTheDistillationHeadAlone) {
+TEST(Distillation, TheTeacherTrainsOnlyTheDistillationHead) {
   LoadedModel student = model_of("deit", 7);
   // A ViT has one special token where the DeiT has two: each reads the images in its own layout.
   const LoadedModel teacher = model_of("vit", 8), other = model_of("vit", 9);
   const auto labels = gradients(nullptr, student), taught = gradients(teacher.model.get(), student),
              taught_otherwise = gradients(other.model.get(), student);
   EXPECT_TRUE(equal(labels.first, taught.first)) << "the class token learns the labels";
-  EXPECT_FALSE(equal(labels.second, taught.second)) << "the distillation token learns what the teacher says";
+  EXPECT_FALSE(equal(labels.second, taught.second))
+      << "the distillation token learns the teacher's predictions";
   EXPECT_FALSE(equal(taught_otherwise.second, taught.second));
 }
 
-TEST(Distillation, AValidationAsksNoTeacher) {
+TEST(Distillation, ValidationDoesNotRunTheTeacher) {
   LoadedModel student = model_of("deit", 7);
   const LoadedModel teacher = model_of("vit", 8);
   CpuDevice device(1);

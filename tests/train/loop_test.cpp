@@ -85,7 +85,7 @@ struct TinyRun {
   }
 };
 
-TEST(Loop, StepsThatAreNotFiniteAreLeftOutAndSaid) {
+TEST(Loop, NonFiniteStepsAreSkippedAndReported) {
   TinyRun r;
   r.task.bad = [](uint64_t i) { return i == 4; };
   const auto result = r.go();
@@ -96,7 +96,7 @@ TEST(Loop, StepsThatAreNotFiniteAreLeftOutAndSaid) {
   for (const float w : r.weights()) ASSERT_TRUE(std::isfinite(w));
 }
 
-TEST(Loop, ThreeInARowGoBackToTheCheckpointAndPassOverTheData) {
+TEST(Loop, ThreeNonFiniteStepsRollBackAndSkipTheData) {
   TinyRun r;
   r.settings.save_steps = 4;
   r.task.bad = [](uint64_t i) { return i >= 6 && i <= 8; };
@@ -104,11 +104,11 @@ TEST(Loop, ThreeInARowGoBackToTheCheckpointAndPassOverTheData) {
   ASSERT_TRUE(result.ok()) << result.error().text();
   EXPECT_EQ(result->steps, 12);
   EXPECT_EQ(result->bad_steps, 3);
-  // Steps 5 to 9 saw data 4 to 8; after going back to step 4 the data goes on with 9.
+  // Steps 5 to 9 used data 4 to 8; after the rollback to step 4 the data continues with 9.
   EXPECT_EQ(r.task.seen, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}));
   TinyRun never;
   never.task.bad = [](uint64_t) { return true; };
-  EXPECT_FALSE(never.go().ok());  // no checkpoint to go back to
+  EXPECT_FALSE(never.go().ok());  // no checkpoint to roll back to
   TinyRun always;
   always.settings.save_steps = 2;
   always.task.bad = [](uint64_t i) { return i >= 4; };
@@ -182,7 +182,7 @@ TEST(Loop, MuonStepsHiddenMatricesOnly) {
   }
 }
 
-// Where the state of a checkpoint lies on disk: written again, it is another file.
+// The file of a checkpoint's state on disk: a rewritten one is another file.
 ino_t state_file(const TinyRun& r, int64_t step) {
   struct stat info {};
   EXPECT_EQ(
@@ -217,7 +217,7 @@ TEST(Loop, ACompleteCheckpointIsNeverWrittenAgain) {
   EXPECT_EQ(state_file(r, 12), before);
 }
 
-TEST(Loop, ADamagedCheckpointNeverPushesOutGoodOnes) {
+TEST(Loop, ADamagedCheckpointNeverReplacesValidOnes) {
   TinyRun r;
   r.settings.save_steps = 4, r.settings.save_total_limit = 9;
   ASSERT_TRUE(r.go().ok());
@@ -237,7 +237,7 @@ TEST(Loop, ADamagedCheckpointNeverPushesOutGoodOnes) {
   ASSERT_EQ(again.said.size(), 2u);
   EXPECT_NE(again.said[0].find("checksum"), std::string::npos);
   EXPECT_TRUE(is_file(r.settings.output_dir + "/checkpoint-10/complete.json"));
-  // The run goes on from there and replaces the damaged one.
+  // The run continues from there and replaces the damaged one.
   TinyRun last;
   last.settings = again.settings;
   const auto end = last.go();
@@ -298,7 +298,7 @@ TEST(Loop, CheckpointsWrittenInTheBackgroundAreTheSameBytes) {
       EXPECT_EQ(bytes_of_file(plain.settings.output_dir + at), bytes_of_file(behind.settings.output_dir + at))
           << at;
     }
-  // A run saved so goes on from there as any other.
+  // A run saved this way resumes like any other.
   TinyRun half;
   half.settings.output_dir = behind.settings.output_dir;
   half.settings.ema = 0.9;
@@ -307,7 +307,7 @@ TEST(Loop, CheckpointsWrittenInTheBackgroundAreTheSameBytes) {
   EXPECT_EQ(half.weights(), plain.weights());
 }
 
-TEST(Loop, WhatGoesWrongInTheBackgroundIsTold) {
+TEST(Loop, BackgroundErrorsAreReported) {
   BackgroundSave save;
   std::promise<void> go;
   std::shared_future<void> allowed(go.get_future());

@@ -1,4 +1,4 @@
-// What tasks hide, mask and learn: shares, targets, the assistant's words, recipes.
+// Masks and targets of tasks: shares, the assistant's tokens, recipes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -123,8 +123,8 @@ TEST(Conversation, OnlyTheAssistantsTokensAreLearnt) {
   }
 }
 
-// What is read goes to disk and comes back: ids, what is learnt, which part.
-TEST(Conversation, PartsOnDiskAreWhatWasWritten) {
+// Records round-trip through disk: ids, loss mask, split.
+TEST(Conversation, PartsOnDiskRoundTrip) {
   for (const int64_t vocab : {300, 70000}) {  // 16 and 32 bits
     ScratchFolder folder;
     ConversationWriter writer(folder.path(), vocab);

@@ -159,7 +159,7 @@ TEST(Permuted, OneLayerIsTheDefinition) {
 }
 
 // In three layers too, a prediction depends on the context and on the targets before it, and on nothing else.
-TEST(Permuted, APredictionSeesOnlyWhatComesBefore) {
+TEST(Permuted, APredictionDependsOnlyOnEarlierTokens) {
   const LoadedModel made = small_xlnet(3);
   const std::vector<int64_t> ids = random_ids(made.model->spec(), 10, 3), places = {6, 2, 8};
   const Tensor first = predictions(*made.model, ids, places);

@@ -28,7 +28,7 @@ TEST(Preference, GoldenLosses) {
   EXPECT_NEAR(ipo_loss(ctx, kPairs, 0.1f).f32()[0], 50.612361907958984, 1e-4);
 }
 
-TEST(Preference, GradientsReachThePolicyAlone) {
+TEST(Preference, OnlyThePolicyGetsGradients) {
   CpuDevice device(1);
   for (const float smoothing : {0.0f, 0.2f}) {
     Tape tape(device);

@@ -1,5 +1,5 @@
-// Training with data made on the way: rollouts by the engine on the weights being trained, two models in one
-// loop, a reference, and state of the task in checkpoints.
+// Training on data generated during the run: rollouts by the engine on the weights being trained, two models
+// in one loop, a reference, and state of the task in checkpoints.
 #include "train/rollout.h"
 
 #include <gtest/gtest.h>
@@ -167,7 +167,7 @@ TEST(Reference, AnAdapterTurnedOffIsTheBaseModel) {
   const auto reference = values(off->log_probabilities(device, b.batch, b.mask).values);
   EXPECT_EQ(reference, values(Reference(*base.model).log_probabilities(device, b.batch, b.mask).values));
   EXPECT_NE(reference, sampled_log_probabilities(*rollouts));
-  // Without an adapter, or with weights trained beside it, the base is not kept.
+  // Without an adapter, or with other weights trained too, the base is not kept.
   EXPECT_FALSE(Reference::without_adapter(*base.model).ok());
   adapted.model->parameters().find("decoder.norm.weight")->trainable = true;
   EXPECT_FALSE(Reference::without_adapter(*adapted.model).ok());

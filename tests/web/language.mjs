@@ -1,4 +1,4 @@
-// Languages: the browser's is used, the switch changes it, and no string of the page is left behind.
+// Languages: the browser's is used, the switch changes it, and every string of the page is translated.
 import { answered, base, check, composer, say, shot, test } from "./browser.mjs";
 
 await test(async (open) => {

@@ -99,7 +99,7 @@ class RegexReader {
     }
     if (c == '^' || c == '$')
       return s_.error(
-          "'{}' is taken only at the beginning or the end of an alternative of the whole expression", c);
+          "'{}' is allowed only at the beginning or the end of an alternative of the whole expression", c);
     if (c == '*' || c == '+' || c == '?') return s_.error("nothing for '{}' to repeat", c);
     MAKAR_TRY(const uint32_t point, s_.code_point());
     return one_of({{point, point}});

@@ -11,7 +11,7 @@ void Candidates::reset(std::span<const float> logits, const Extremes& e) {
   vocab_ = logits.size();
   logits_.assign(logits.begin(), logits.end());
   numbered_ = weighed_ = false;
-  if (e.barred > 0) keep([this, low = e.low](size_t i) { return logits_[i] >= low; });
+  if (e.masked > 0) keep([this, low = e.low](size_t i) { return logits_[i] >= low; });
   total_.reset();
   extremes_ = {e.low, e.high, 0, false};
 }

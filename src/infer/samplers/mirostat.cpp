@@ -1,6 +1,6 @@
 // Mirostat (Basu et al., 2021): keeps the surprise of the tokens near tau bits by moving a bound mu. Version
-// 1 estimates the exponent of Zipf's law from the 100 best tokens and derives a top-k; version 2 bars every
-// token whose surprise exceeds mu.
+// 1 estimates the exponent of Zipf's law from the 100 best tokens and derives a top-k; version 2 removes
+// every token whose surprise exceeds mu.
 #include <algorithm>
 #include <cmath>
 

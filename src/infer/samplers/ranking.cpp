@@ -196,13 +196,13 @@ std::vector<size_t> largest(std::span<const float> keys, size_t count) {
 Extremes extremes(std::span<const float> values) {
   constexpr size_t kLanes = 16;  // independent lanes, so that compilers vectorise
   std::array<float, kLanes> low, high;
-  std::array<uint32_t, kLanes> barred{}, broken{};
+  std::array<uint32_t, kLanes> masked{}, broken{};
   low.fill(kInfinity), high.fill(-kInfinity);
   const auto look = [&](float x, size_t lane) {
     high[lane] = x > high[lane] ? x : high[lane];
     const float up = x == -kInfinity ? kInfinity : x;
     low[lane] = up < low[lane] ? up : low[lane];
-    barred[lane] += x == -kInfinity ? 1u : 0u;
+    masked[lane] += x == -kInfinity ? 1u : 0u;
     broken[lane] |= x < kInfinity ? 0u : 1u;
   };
   size_t i = 0;
@@ -210,7 +210,7 @@ Extremes extremes(std::span<const float> values) {
     for (size_t lane = 0; lane < kLanes; ++lane) look(values[i + lane], lane);
   for (; i < values.size(); ++i) look(values[i], i % kLanes);
   return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end()),
-          std::accumulate(barred.begin(), barred.end(), size_t{0}),
+          std::accumulate(masked.begin(), masked.end(), size_t{0}),
           std::any_of(broken.begin(), broken.end(), [](uint32_t b) { return b != 0; })};
 }
 

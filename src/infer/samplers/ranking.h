@@ -20,7 +20,7 @@ struct Place {
 
 struct Extremes {
   float low, high;  // of the finite values; low > high: there are none
-  size_t barred;    // number of -infinity values
+  size_t masked;    // number of -infinity values
   bool broken;      // contains a NaN or +infinity
 };
 Extremes extremes(std::span<const float> values);

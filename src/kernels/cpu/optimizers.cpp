@@ -79,7 +79,7 @@ void CpuDevice::adamw(const AdamW& a) {
 
 namespace {
 
-constexpr double kLeastRms = 1e-3;  // Adafactor: lower bound for the RMS of a parameter
+constexpr double kMinRms = 1e-3;  // Adafactor: lower bound for the RMS of a parameter
 
 double sum_of_squares(const float* x, int64_t n) {
   std::array<double, kSquareLanes> lanes{};
@@ -120,7 +120,7 @@ void matrix_variance(const float* g, float factor, int64_t rows, int64_t cols, d
 
 void CpuDevice::adafactor(const Adafactor& a) {
   const double eps = std::numeric_limits<float>::epsilon(), count = static_cast<double>(a.n);
-  const double alpha = std::max(kLeastRms, std::sqrt(sum_of_squares(a.p, a.n) / count)) * a.rho;
+  const double alpha = std::max(kMinRms, std::sqrt(sum_of_squares(a.p, a.n) / count)) * a.rho;
   float* e = a.scratch;
   if (!a.col_var) {
     for (int64_t i = 0; i < a.n; ++i) {

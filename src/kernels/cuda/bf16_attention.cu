@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads<kDim>) forward_kernel(AttentionBf16 a
   constexpr int kBlocks = kM<kDim>, kCopiers = kThreads<kDim>;
   extern __shared__ __align__(128) std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
-  const Sight sight(a.shape, s);
+  const VisibleKeys sight(a.shape, s);
   const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;  // long rows first
   if (i0 >= sight.rows) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y, dim = static_cast<int>(a.shape.head_dim);

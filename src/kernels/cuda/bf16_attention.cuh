@@ -1,4 +1,4 @@
-// Shared by the attention kernels on tensor cores: tiles of rows in shared memory, and what a row may see.
+// Shared by the attention kernels on tensor cores: tiles of rows in shared memory, and the keys that a row attends to.
 #pragma once
 #include "kernels/cuda/bf16.cuh"
 
@@ -7,10 +7,10 @@ namespace makar::kernels::cuda {
 constexpr int kKeys = 64;  // keys per tile, at fixed places from the start of the sequence
 
 // The keys [first, last) that row i of a sequence sees; both rise with i.
-struct Sight {
+struct VisibleKeys {
   int rows, keys, past, window;
   bool causal;
-  __device__ Sight(const AttentionShape& shape, const SequenceRows& s)
+  __device__ VisibleKeys(const AttentionShape& shape, const SequenceRows& s)
       : rows(static_cast<int>(s.q_rows)),
         keys(static_cast<int>(s.kv_rows)),
         past(static_cast<int>(s.past)),

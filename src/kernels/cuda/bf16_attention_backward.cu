@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
   extern __shared__ __align__(128) std::byte shared[];
   constexpr int kBlocks = kM<kDim>, kOwn = 16 * kBlocks, kQueries = kRows<kDim>;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
-  const Sight sight(a.shape, s);
+  const VisibleKeys sight(a.shape, s);
   const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;  // long rows first
   if (i0 >= sight.rows) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y, dim = static_cast<int>(a.shape.head_dim);
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   constexpr int kBlocks = kM<kDim>, kOwn = 16 * kBlocks, kOwnKeys = kRows<kDim>;
   constexpr int kKeyBytes = kOwnKeys * kDim * 2, kQueryBytes = kQueryTile * kDim * 2;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
-  const Sight sight(a.shape, s);
+  const VisibleKeys sight(a.shape, s);
   const int j0 = static_cast<int>(blockIdx.x) * kOwnKeys;
   if (j0 >= sight.keys) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, dim = static_cast<int>(a.shape.head_dim);

@@ -25,7 +25,7 @@ class CudaOutOfMemory : public std::bad_alloc {
  public:
   CudaOutOfMemory(size_t bytes, size_t free, size_t total)
       : text_(fmt::format(
-            "the GPU is out of memory: {} MB were asked for, {} of {} MB are free; use a smaller batch, a "
+            "the GPU is out of memory: {} MB were requested, {} of {} MB are free; use a smaller batch, a "
             "shorter context or a smaller model",
             bytes >> 20, free >> 20, total >> 20)) {}
   const char* what() const noexcept override { return text_.c_str(); }
@@ -82,7 +82,7 @@ std::byte* CudaMemory::take_block(size_t bytes) {
 void CudaMemory::deallocate(std::byte* block, size_t) {
   const std::lock_guard lock(mutex_);
   const auto known = sizes_.find(block);
-  check(known != sizes_.end(), "a block that this memory did not hand out");
+  check(known != sizes_.end(), "a block that this memory did not allocate");
   free_.emplace(known->second, block);
   sizes_.erase(known);
 }

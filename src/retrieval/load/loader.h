@@ -35,10 +35,9 @@ using DocumentSink = std::function<Status(SourceDocument)>;
 // The format by the name of the file; of an unknown name, by the first bytes. nullopt: not a text.
 std::optional<SourceFormat> source_format(const std::string& path, std::string_view first_bytes);
 
-// All files at the paths, in order; a folder recursively in order of names, without hidden files. Files of a
-// folder that cannot be read, and records without text, are counted in `bad`; a path given by the caller that
-// cannot be read is an error.
+// All files at the paths, in order; a folder recursively in order of names, without hidden files.
 Result<std::vector<std::string>> source_files(const std::vector<std::string>& paths);
+// The documents of a file. Records without text are counted in `bad`; a file that cannot be read is an error.
 Status load_file(const std::string& path, const SourceOptions& options, const DocumentSink& sink,
                  BadRecords& bad);
 

@@ -45,7 +45,7 @@ Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
       return error_of(Error::Kind::kLimit, "memory", "{} batches are waiting; try again later", open);
     MAKAR_CHECK_OK(save(record));
     records_[batch["id"].get<std::string>()] = std::move(record);
-    forget_old(owner);
+    drop_old(owner);
   }
   return batch;
 }
@@ -96,7 +96,7 @@ Status BatchRecords::save(const BatchRecord& record) const {
 }
 
 Status BatchRecords::change(const std::string& id, const Json& fields) {
-  note(id, fields);
+  change_in_memory(id, fields);
   const std::lock_guard lock(mutex_);
   return save(records_.at(id));
 }
@@ -130,7 +130,7 @@ void BatchRecords::load() {
 }
 
 // Removes the owner's oldest finished batches.
-void BatchRecords::forget_old(const std::string& owner) {
+void BatchRecords::drop_old(const std::string& owner) {
   size_t own = 0;
   for (const auto& [id, record] : records_) own += record.owner == owner;
   for (; own > kMaxKept; --own) {
@@ -166,7 +166,7 @@ bool BatchRecords::others_wait(const std::string& owner) const {
   });
 }
 
-void BatchRecords::note(const std::string& id, const Json& fields) {
+void BatchRecords::change_in_memory(const std::string& id, const Json& fields) {
   const std::lock_guard lock(mutex_);
   BatchRecord& record = records_.at(id);
   for (const auto& [key, value] : fields.items()) {

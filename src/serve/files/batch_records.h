@@ -30,14 +30,14 @@ class BatchRecords {
   std::optional<BatchRecord> next();
   // Whether another owner has an unfinished batch.
   bool others_wait(const std::string& owner) const;
-  // change() updates a record in memory and on disk, note() only in memory.
+  // change() updates a record in memory and on disk.
   Status change(const std::string& id, const Json& fields);
-  void note(const std::string& id, const Json& fields);
+  void change_in_memory(const std::string& id, const Json& fields);
 
  private:
   void load();
   Status save(const BatchRecord& record) const;
-  void forget_old(const std::string& owner);
+  void drop_old(const std::string& owner);
 
   FileStore& files_;
   mutable std::mutex mutex_;

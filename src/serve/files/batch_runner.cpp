@@ -100,7 +100,8 @@ void BatchRunner::work(const BatchRecord& record) {
                        {"failed_at", now()},
                        {"errors", {{"object", "list"}, {"data", Json::array({error})}}}};
   if (const Status saved = records_.change(work.id, fields); !saved.ok())
-    records_.note(work.id, fields);  // in memory only: the disk cannot be written; the batch is not retried
+    records_.change_in_memory(
+        work.id, fields);  // in memory only: the disk cannot be written; the batch is not retried
 }
 
 // Reads the lines, and the answers that an earlier process has written.
@@ -187,7 +188,7 @@ Status BatchRunner::take_answers(Work& work) {
   // Sync before counting: a counted answer survives a crash of the machine.
   if (to_output) MAKAR_CHECK_OK(work.output->sync());
   if (to_errors) MAKAR_CHECK_OK(work.errors->sync());
-  records_.note(work.id, {{"request_counts", counts(work)}});
+  records_.change_in_memory(work.id, {{"request_counts", counts(work)}});
   return Done{};
 }
 

@@ -133,13 +133,12 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
       if (facts["owner"] == Json(owner)) ++files, held += facts["bytes"].get<size_t>();
     const size_t share = limits_.share(owner);
     if (files >= limits_.files / share || held + bytes.size() > limits_.all / share)
-      return error_of(
-          Error::Kind::kLimit, "file",
-          "you keep {} files of {} bytes in all; the limits are {} files and {} bytes: delete some", files,
-          held, limits_.files / share, limits_.all / share);
+      return error_of(Error::Kind::kLimit, "file",
+                      "{} files of {} bytes are stored; the limits are {} files and {} bytes: delete some",
+                      files, held, limits_.files / share, limits_.all / share);
     if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
       return error_of(Error::Kind::kLimit, "file",
-                      "the server keeps {} files of {} bytes and accepts no more", files_.size(), bytes_);
+                      "the server stores {} files of {} bytes and accepts no more", files_.size(), bytes_);
     MAKAR_CHECK_OK(enter(facts_of(owner, id, name, purpose, bytes.size()),
                          [&] { return write_file(data_path(id), bytes); }));
   }

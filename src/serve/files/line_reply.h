@@ -47,10 +47,10 @@ class LineReply : public HttpReply {
   void begin(HttpResponse) override {}  // streaming is rejected earlier
   void write(std::string) override {}
   void end() override {}
-  void on_gone(std::function<void()> call) override {
+  void on_disconnect(std::function<void()> call) override {
     {
       const std::lock_guard lock(mutex_);
-      if (!gone_) {
+      if (!disconnected_) {
         call_ = std::move(call);
         return;
       }
@@ -61,7 +61,7 @@ class LineReply : public HttpReply {
     std::function<void()> call;
     {
       const std::lock_guard lock(mutex_);
-      gone_ = true;
+      disconnected_ = true;
       call = std::move(call_);
     }
     if (call) call();
@@ -77,7 +77,7 @@ class LineReply : public HttpReply {
   std::atomic<bool> answered_{false};
   std::mutex mutex_;
   std::function<void()> call_;
-  bool gone_ = false;
+  bool disconnected_ = false;
 };
 
 }  // namespace makar

@@ -70,7 +70,7 @@ void HttpConnection::close() {
   transport_->close();
   body_share_.release();
   more_ = nullptr, answer_held_ = nullptr;
-  if (const auto exchange = exchange_.lock()) exchange->left();
+  if (const auto exchange = exchange_.lock()) exchange->disconnected();
   shared_->closed(*this);
 }
 

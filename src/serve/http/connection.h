@@ -33,7 +33,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void start();
   void reject() { rejected_ = true; }  // before start(): at the connection limit
-  void drain();                              // closes now if idle, otherwise after the current response
+  void drain();                        // closes now if idle, otherwise after the current response
   void close();
   bool late(Clock::time_point now) const { return now >= deadline_; }
   // When the connection began to wait for a request; max() while one is answered.

@@ -44,10 +44,10 @@ void HttpExchange::end() {
   post([](HttpConnection& c) { c.push({}, true); });
 }
 
-void HttpExchange::on_gone(std::function<void()> call) {
+void HttpExchange::on_disconnect(std::function<void()> call) {
   {
     const std::lock_guard lock(mutex_);
-    if (!gone_) {
+    if (!disconnected_) {
       call_ = std::move(call);
       return;
     }
@@ -55,11 +55,11 @@ void HttpExchange::on_gone(std::function<void()> call) {
   call();
 }
 
-void HttpExchange::left() {
+void HttpExchange::disconnected() {
   std::function<void()> call;
   {
     const std::lock_guard lock(mutex_);
-    gone_ = true;
+    disconnected_ = true;
     call = std::move(call_);
   }
   if (call) call();

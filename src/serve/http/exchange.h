@@ -15,8 +15,8 @@ class HttpExchange : public HttpReply {
   void begin(HttpResponse head) override;
   void write(std::string piece) override;
   void end() override;
-  void on_gone(std::function<void()> call) override;
-  void left();  // called by the connection when the client leaves
+  void on_disconnect(std::function<void()> call) override;
+  void disconnected();  // called by the connection when the client disconnects
 
  private:
   template <class Action>
@@ -25,7 +25,7 @@ class HttpExchange : public HttpReply {
   std::shared_ptr<HttpConnection> connection_;
   std::mutex mutex_;
   std::function<void()> call_;
-  bool gone_ = false;
+  bool disconnected_ = false;
   std::atomic<bool> ended_{false};
 };
 

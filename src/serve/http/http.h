@@ -52,7 +52,7 @@ class HttpReply {
   virtual void write(std::string piece) = 0;
   virtual void end() = 0;
   // `call` runs once if the client leaves before the response is complete.
-  virtual void on_gone(std::function<void()> call) = 0;
+  virtual void on_disconnect(std::function<void()> call) = 0;
 };
 
 class HttpHandler {

@@ -56,7 +56,7 @@ const PageFile& find_file(std::string_view path) {
       file_of("/pdf.js", "text/javascript; charset=utf-8", makar_page_pdf, makar_page_pdf_end)};
   for (const PageFile& file : files)
     if (file.path == path) return file;
-  check(false, "routes name files that are there");
+  check(false, "every route of a page file names an existing file");
   return files[0];
 }
 

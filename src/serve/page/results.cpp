@@ -50,7 +50,7 @@ Result<Json> list_results(const std::string& folder) {
 Result<Json> read_results(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name + "/results.json";
   if (!is_plain_name(name) || !is_file(path))
-    return error_of(Error::Kind::kNotFound, "results", "there are no results {}", quote(name));
+    return error_of(Error::Kind::kNotFound, "results", "results {} not found", quote(name));
   MAKAR_TRY(const std::string text, read_file(path, kResultsBytes));
   MAKAR_TRY(const Json file, parse_json(text, name + "/results.json", {kResultsBytes, 64}));
   if (!file.is_object() || !file.contains("results") || !file["results"].is_object())

@@ -7,7 +7,7 @@
 
 namespace makar::routes {
 
-// Computes the vectors and sends what `to_json` makes of them.
+// Computes the vectors and sends them in the format of `to_json`.
 void embed(ServeContext& server, Call& call,
            std::function<Json(const std::vector<std::vector<float>>& vectors, int64_t tokens)> to_json);
 

@@ -55,14 +55,14 @@ void look(ServeContext& server, Call& call) {
   const auto moved = std::make_shared<Call>(std::move(call));
   moved->reply->count(static_cast<int64_t>(request->source.size() + request->target.size()), 0);
   WorkItem item;
-  item.caller = server.access.caller(moved->request), item.cancelled = moved->gone;
+  item.caller = server.access.caller(moved->request), item.cancelled = moved->disconnected;
   const auto send = [moved](Result<Json> found) {
     if (!found.ok()) return send_error(*moved, found.error());
     send_json(*moved, *found);
   };
   if (!server.looks.post(std::move(item), *request, moved->model.served(), moved->model.adapter,
                          &moved->model.loop(), send))
-    send(error_of(Error::Kind::kLimit, "time", "too many looks inside are waiting; try again later"));
+    send(error_of(Error::Kind::kLimit, "time", "too many inspection requests are waiting; try again later"));
 }
 
 void engine_state(ServeContext& server, Call& call) {

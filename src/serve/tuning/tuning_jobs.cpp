@@ -129,7 +129,7 @@ Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
     MAKAR_CHECK_OK(save(entry));
     jobs_[id] = entry;
   }
-  note(id, tuning_event("info", "Created fine-tuning job: " + id));
+  add_event(id, tuning_event("info", "Created fine-tuning job: " + id));
   wake_.notify_all();
   return job;
 }
@@ -154,7 +154,7 @@ Result<Json> TuningJobs::cancel(const std::string& owner, const std::string& id)
       entry.job["status"] = "cancelled", entry.job["finished_at"] = std::time(nullptr);
     MAKAR_CHECK_OK(save(entry));
   }
-  note(id, tuning_event("info", "The job is cancelled"));
+  add_event(id, tuning_event("info", "The job is cancelled"));
   wake_.notify_all();
   return find(owner, id);
 }
@@ -207,7 +207,7 @@ void TuningJobs::change(const std::string& id, const Json& fields) {
   (void)save(entry);  // a full disk: the job continues, and the next server repeats it
 }
 
-void TuningJobs::note(const std::string& id, const Json& event) const {
+void TuningJobs::add_event(const std::string& id, const Json& event) const {
   std::ofstream(folder(id) + "/events.jsonl", std::ios::app) << dump(event) << '\n';
 }
 
@@ -264,8 +264,9 @@ void TuningJobs::work(const std::string& id) {
            {{"status", status},
             {"finished_at", std::time(nullptr)},
             {"error", why.empty() ? Json() : Json{{"code", status}, {"message", why}, {"param", nullptr}}}});
-    note(id, tuning_event(why.empty() ? "info" : "error",
-                          why.empty() ? "The job has " + std::string(status) : "The job failed: " + why));
+    add_event(id,
+              tuning_event(why.empty() ? "info" : "error",
+                           why.empty() ? "The job has " + std::string(status) : "The job failed: " + why));
   };
   if (cancelled(id)) return end("cancelled", "");
   const auto command = prepare(job, owner);
@@ -273,7 +274,7 @@ void TuningJobs::work(const std::string& id) {
                                     : Result<int>(command.error());
   if (!started.ok()) return end("failed", started.error().text());
   change(id, {{"status", "running"}});
-  note(id, tuning_event("info", "Fine-tuning started"));
+  add_event(id, tuning_event("info", "Fine-tuning started"));
   const bool by_itself = watch(id, *started);
   if (finished(folder(id))) {
     const std::string name = fmt::format("ft:{}:{}:{}", job["model"].get<std::string>(),
@@ -281,7 +282,7 @@ void TuningJobs::work(const std::string& id) {
     change(id, {{"fine_tuned_model", name}});
     job["fine_tuned_model"] = name;
     if (o_.publish) o_.publish(job, folder(id) + "/run");
-    note(id, tuning_event("info", "New fine-tuned model created: " + name));
+    add_event(id, tuning_event("info", "New fine-tuned model created: " + name));
     return end("succeeded", "");
   }
   if (cancelled(id)) return end("cancelled", "");
@@ -294,7 +295,7 @@ void TuningJobs::work(const std::string& id) {
 
 // Reads what was added to the run's log: steps become events. A resumed run truncates its log to its
 // checkpoint; the log is then read from the start, and steps are reported only once.
-void TuningJobs::pass_log(const std::string& id, LogPlace& at, bool report) {
+void TuningJobs::report_log(const std::string& id, LogPlace& at, bool report) {
   const std::string path = folder(id) + "/run/log.jsonl";
   std::error_code failed;
   const uint64_t size = fs::file_size(path, failed);
@@ -311,21 +312,21 @@ void TuningJobs::pass_log(const std::string& id, LogPlace& at, bool report) {
     if (!step.is_number_integer() || !line->contains("lr") || step.get<int64_t>() <= at.step) continue;
     at.step = step.get<int64_t>();
     if (report)
-      note(id, tuning_event("info", fmt::format("Step {}: training loss={}", at.step, loss.dump()),
-                            {{"step", at.step}, {"train_loss", loss}}));
+      add_event(id, tuning_event("info", fmt::format("Step {}: training loss={}", at.step, loss.dump()),
+                                 {{"step", at.step}, {"train_loss", loss}}));
   }
   change(id, {{"trained_tokens", at.tokens}});
 }
 
 bool TuningJobs::watch(const std::string& id, int process) {
   LogPlace at;
-  pass_log(id, at, false);                                         // what an earlier server has reported
+  report_log(id, at, false);                                       // what an earlier server has reported
   std::optional<std::chrono::steady_clock::time_point> stop_sent;  // time of SIGTERM
   bool by_itself = true;
   for (;;) {
     int status = 0;
     const pid_t ended = waitpid(process, &status, WNOHANG);
-    pass_log(id, at, true);
+    report_log(id, at, true);
     if (ended == process || (ended < 0 && errno != EINTR)) return by_itself;
     {
       std::unique_lock lock(mutex_);

@@ -60,9 +60,9 @@ class TuningJobs {
     uint64_t bytes = 0;  // of the log, read so far
     int64_t step = 0, tokens = 0;
   };
-  void pass_log(const std::string& id, LogPlace& at, bool report);
+  void report_log(const std::string& id, LogPlace& at, bool report);
   void change(const std::string& id, const Json& fields);
-  void note(const std::string& id, const Json& event) const;
+  void add_event(const std::string& id, const Json& event) const;
   bool cancelled(const std::string& id) const;
   std::string folder(const std::string& id) const { return files_.folder() + "/" + id; }
 

@@ -86,7 +86,7 @@ export function openConversation(id: number | null): void {
   else void guarded(() => load(id), id);
 }
 
-// Shows a conversation that is at hand already.
+// Shows a conversation that is already loaded.
 export function show(open: Conversation): void {
   wanted = open.id;
   ++opening;

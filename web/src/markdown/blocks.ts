@@ -21,7 +21,7 @@ export class BlockStream {
   tail: Block[] = []; // may still change
   private text = "";
   private done = 0; // characters in finished blocks
-  private read = 0; // characters that have been looked at
+  private read = 0; // characters that have been read
   private joined = false;
   private head = ""; // of the table that was cut; its other rows need it to be rows
   private links: Links = {};

@@ -53,7 +53,7 @@ const syntaxes: Record<string, Syntax> = {
 };
 const byName = new Map(Object.entries(syntaxes).flatMap(([names, s]) => names.split(" ").map((name) => [name, s] as const)));
 
-// Without a language the code itself tells, or it stays plain.
+// Without a given language it is detected from the code, or the code stays plain.
 function guess(text: string): Syntax {
   const head = text.slice(0, 2000);
   if (/^\s*#\s*include\b/m.test(head)) return byName.get("c")!;

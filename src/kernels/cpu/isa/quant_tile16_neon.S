@@ -51,7 +51,7 @@
   .endif
 .endm
 
-// --- one step; then the weights needed next come to the register of its weights ---
+// --- one step; then its weight register is loaded with the weights needed next ---
 .macro step_high x0, x1, x2, x3, w, lane, next, after, base, offset
   sdot v\x0\().4s, v\w\().16b, v8.4b[\lane]
   load_row \after, \base, (\offset), 0

@@ -142,7 +142,7 @@ qT7 .req q23
   ushr v\w\().16b, v\w\().16b, #4
 .endm
 
-// --- one step; then the weights of the same step of the next run come to its register ---
+// --- one step; then its register is loaded with the weights of the same step of the next run ---
 .macro dot_row sums, w, lane, after, i
   sdot \sums\i\().4s, v\w\().16b, T\i\().4b[\lane]
   \after \i

@@ -1,4 +1,4 @@
-// Pictures of networks: grids of images as PNG, decision boundaries and fitted curves as SVG.
+// Plots of networks: grids of images as PNG, decision boundaries and fitted curves as SVG.
 #pragma once
 #include <functional>
 #include <string>
@@ -21,11 +21,11 @@ struct Point {
 };
 // The regions of a classifier of two numbers: `classify` answers a grid of points at once; dots are the
 // examples.
-std::string boundary_picture(const std::string& title, const std::vector<Point>& points,
-                             const std::vector<std::string>& classes,
-                             const std::function<std::vector<int64_t>(const std::vector<Point>&)>& classify);
+std::string boundary_plot(const std::string& title, const std::vector<Point>& points,
+                          const std::vector<std::string>& classes,
+                          const std::function<std::vector<int64_t>(const std::vector<Point>&)>& classify);
 // The curve of a function of one number; dots are the examples.
-std::string fit_picture(const std::string& title, const std::vector<Point>& points,
-                        const std::function<std::vector<double>(const std::vector<double>&)>& fit);
+std::string fit_plot(const std::string& title, const std::vector<Point>& points,
+                     const std::function<std::vector<double>(const std::vector<double>&)>& fit);
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-#include "nets/pictures.h"
+#include "nets/plots.h"
 
 #include <zlib.h>
 
@@ -141,9 +141,9 @@ std::string image_grid(const std::vector<float>& values, int64_t count, int64_t 
   return png_bytes(pixels, wide, high);
 }
 
-std::string boundary_picture(const std::string& title, const std::vector<Point>& points,
-                             const std::vector<std::string>& classes,
-                             const std::function<std::vector<int64_t>(const std::vector<Point>&)>& classify) {
+std::string boundary_plot(const std::string& title, const std::vector<Point>& points,
+                          const std::vector<std::string>& classes,
+                          const std::function<std::vector<int64_t>(const std::vector<Point>&)>& classify) {
   constexpr int kCells = 70;
   Frame f;
   for (const Point& p : points) f.take(p.x, p.y);
@@ -168,8 +168,8 @@ std::string boundary_picture(const std::string& title, const std::vector<Point>&
   return out + "</svg>\n";
 }
 
-std::string fit_picture(const std::string& title, const std::vector<Point>& points,
-                        const std::function<std::vector<double>(const std::vector<double>&)>& fit) {
+std::string fit_plot(const std::string& title, const std::vector<Point>& points,
+                     const std::function<std::vector<double>(const std::vector<double>&)>& fit) {
   constexpr int kSteps = 200;
   Frame f;
   for (const Point& p : points) f.take(p.x, p.y);
