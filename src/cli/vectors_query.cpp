@@ -2,6 +2,7 @@
 // ones by their character n-grams.
 #include <fmt/format.h>
 
+#include "base/quote.h"
 #include "cli/command.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
@@ -11,7 +12,7 @@ namespace makar {
 namespace {
 
 Error unknown_word(const WordVectors& vectors, const std::string& word) {
-  return error_of(Error::Kind::kNotFound, "'" + word + "'",
+  return error_of(Error::Kind::kNotFound, quote(word),
                   "is not in the vocabulary of {} words; files of `makar vectors train --maxn 6 --format "
                   "fasttext` have vectors of unknown words too",
                   vectors.words.size());
