@@ -14,7 +14,7 @@
 #include "nets/autoencoder.h"
 #include "nets/gan.h"
 #include "nets/neural_lm.h"
-#include "nets/pictures.h"
+#include "nets/plots.h"
 #include "nets/tabular.h"
 
 namespace makar {
