@@ -78,19 +78,23 @@ bool wait_for_server(int server, int64_t port) {
 
 }  // namespace
 
-Result<Json> first_record(const std::string& path) {
+Result<std::vector<Json>> read_records(const std::string& path) {
   MAKAR_TRY(const std::string text, read_file(path));
-  return parse_json(text.substr(0, text.find('\n')), path);
+  std::vector<Json> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    MAKAR_TRY(Json record, parse_json(std::string_view(text).substr(at, end - at), path));
+    out.push_back(std::move(record));
+    at = end + 1;
+  }
+  if (out.empty()) return error_at(path, "is empty");
+  return out;
 }
 
 Result<RunFigures> read_log(const std::string& folder) {
-  const std::string path = folder + "/log.jsonl";
-  MAKAR_TRY(const std::string text, read_file(path));
+  MAKAR_TRY(const auto lines, read_records(folder + "/log.jsonl"));
   RunFigures out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    MAKAR_TRY(const Json line, parse_json(std::string_view(text).substr(at, end - at), path));
-    at = end + 1;
+  for (const Json& line : lines) {
     const auto number = [](const Json& from, const char* key, auto&& use) {
       if (const auto found = from.find(key); found != from.end() && found->is_number())
         use(found->get<double>());
@@ -148,7 +152,7 @@ Status demo_quantize(DemoRun& demo) {
     std::string out;
     MAKAR_CHECK_OK(
         demo.makar_threads({"quantize", demo.path("aligned"), demo.path(file), "--type", type, "--report",
-                            demo.path("text-test.jsonl"), "--report-tokens", "2048", "-c", "128"},
+                            demo.path("text-test.txt"), "--report-tokens", "2048", "-c", "128"},
                            &out));
     const std::string loss = text_after(out, "perplexity");
     MAKAR_TRY(const double speed, decode_speed(demo, file));
@@ -161,7 +165,7 @@ Status demo_quantize(DemoRun& demo) {
 Status demo_look(DemoRun& demo) {
   std::string out;
   MAKAR_CHECK_OK(demo.makar_threads({"inspect", demo.path("aligned"), "--attention",
-                                     "Anna was a baker. Ben was a pilot.\nWhat is Anna's job?\nAnswer:"},
+                                     "Anna swept the floor. Ben dug a trench.\nWho dug a trench?\nAnswer:"},
                                     &out));
   const std::string found = text_after(out, "strongest:");
   if (!found.empty()) demo.figure("the last token reads most", found);
@@ -172,23 +176,20 @@ Status demo_retrieve(DemoRun& demo) {
   const std::string questions = demo.path("stories/questions.jsonl");
   MAKAR_CHECK_OK(demo.makar({"data", "world", "--form", "questions", "-n", "50", "--seed", "6", "--events",
                              "3", "--kinds", kDemoKinds, "--split", "test", "-o", questions}));
-  MAKAR_TRY(const std::string text, read_file(questions));
+  MAKAR_TRY(const auto records, read_records(questions));
   MAKAR_CHECK_OK(make_folder(demo.path("stories/texts")));
   std::string question, answer, file;
   size_t number = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    MAKAR_TRY(const Json record, parse_json(std::string_view(text).substr(at, end - at), questions));
-    at = end + 1;
+  for (const Json& record : records) {
     const std::string name = fmt::format("story-{:02}.txt", ++number);
     MAKAR_CHECK_OK(write_file(demo.path("stories/texts/" + name), record.value("context", "") + "\n"));
-    if (question.empty() && record.value("kind", "") == "job")
+    if (question.empty() && record.value("kind", "") == "who_did")
       question = record.value("question", ""), answer = record.value("answer", ""), file = name;
   }
   demo.say(fmt::format("{} stories are in {}, one per file.", number, demo.path("stories/texts")));
   MAKAR_CHECK_OK(
       demo.makar({"index", "add", demo.path("stories.db"), demo.path("stories/texts"), "--chunk", "whole"}));
-  if (question.empty()) question = "What is Anna's job?", answer = "unknown";
+  if (question.empty()) question = "Who dug a trench?", answer = "unknown";
   std::string out;
   MAKAR_CHECK_OK(demo.makar_threads({"ask", demo.path("stories.db"), "-m", demo.path("aligned"), "-k", "1",
                                      "-n", "16", "--stop", "\n", question},
@@ -202,7 +203,8 @@ Status demo_retrieve(DemoRun& demo) {
 
 Status demo_serve(DemoRun& demo) {
   MAKAR_TRY(const int64_t port, free_port(demo.settings().port));
-  MAKAR_TRY(const Json record, first_record(demo.path("questions/questions.jsonl")));
+  MAKAR_TRY(const auto records, read_records(demo.path("questions/questions.jsonl")));
+  const Json& record = records.front();
   CommandWords words = {"serve",   "-m",   demo.path("world-q8_0.gguf"), "--port", std::to_string(port),
                         "--alias", "world"};
   if (demo.settings().threads > 0) words.insert(words.end(), {"-t", std::to_string(demo.settings().threads)});

@@ -6,8 +6,8 @@ namespace makar {
 
 constexpr const char* kDemoKinds = "job,likes,colour,age";
 
-// The first JSON object of a JSONL file.
-Result<Json> first_record(const std::string& path);
+// The objects of a JSONL file; at least one.
+Result<std::vector<Json>> read_records(const std::string& path);
 
 // Figures from log.jsonl of a training run.
 struct RunFigures {

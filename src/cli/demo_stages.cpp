@@ -49,6 +49,8 @@ doc_to_target: "{{ answer }}"
 generation_kwargs:
   until: ["\n"]
   max_gen_toks: 24
+filter_list:
+  - {name: none, filter: [{function: remove_whitespace}, {function: take_first}]}
 metric_list:
   - metric: exact_match
 metadata: {version: 1}
@@ -84,9 +86,14 @@ Status make_data(DemoRun& demo) {
   MAKAR_CHECK_OK(make_world(demo, "rewards", demo.size(4000, 100), 3, "rewards.jsonl"));
   MAKAR_CHECK_OK(make_world(demo, "rewards", demo.size(64, 8), 4, "rewards-test.jsonl", kTest));
   MAKAR_CHECK_OK(make_world(demo, "rewards", demo.size(200, 10), 5, "questions/questions.jsonl", kTest));
+  MAKAR_TRY(const auto texts, read_records(demo.path("text-test.jsonl")));
+  std::string plain;
+  for (const Json& record : texts) plain += record.value("text", "") + "\n\n";
+  MAKAR_CHECK_OK(write_file(demo.path("text-test.txt"), plain));
   MAKAR_CHECK_OK(write_file(demo.path("chat.jinja"), kChatTemplate));
   MAKAR_CHECK_OK(write_file(demo.path("world_questions.yaml"), kTaskFile));
-  MAKAR_TRY(const Json question, first_record(demo.path("questions/questions.jsonl")));
+  MAKAR_TRY(const auto questions, read_records(demo.path("questions/questions.jsonl")));
+  const Json& question = questions.front();
   fmt::print("\nOne question of the test set:\n\n");
   demo.say(question.value("prompt", ""));
   fmt::print("-> {}\n\n", question.value("answer", ""));
@@ -184,7 +191,7 @@ const std::vector<DemoStage>& demo_stages() {
        "A small simulated world gives stories, questions about them with answers that a program can check, "
        "and "
        "a test set about people who never meet in the training data.",
-       {"text.jsonl", "text-test.jsonl", "chat.jsonl", "chat-test.jsonl", "rewards.jsonl",
+       {"text.jsonl", "text-test.jsonl", "text-test.txt", "chat.jsonl", "chat-test.jsonl", "rewards.jsonl",
         "rewards-test.jsonl", "questions", "chat.jinja", "world_questions.yaml"},
        make_data},
       {"tokenizer",
