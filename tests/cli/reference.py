@@ -40,7 +40,7 @@ def check_pages(all_pages):
     code, out, _ = run("reference", "data", "world")
     check(code == 0 and out.startswith("## makar data world\n") and "| `--form NAME` |" in out, f"one command: {out[:200]}")
     code, _, err = run("reference", "nothing")
-    check(code == 2 and "no command 'nothing'" in err, f"an unknown command: {err}")
+    check(code == 2 and "unknown command 'nothing'" in err, f"an unknown command: {err}")
 
 
 def check_man(all_pages):
