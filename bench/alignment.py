@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Rollouts and updates of GRPO: makar, which samples and trains on one copy of the weights, against PyTorch that generates with its
-KV cache and then trains the same shape, in the same run. Prints tokens per second of whole steps and the peak memory.
+KV cache and then trains the same shape, in the same run. Prints tokens per second of whole steps (tokens of prompts and answers), sampled
+tokens per second of the rollouts, tokens per second of the updates, and the peak memory.
 
 usage: ./dev bench alignment [--layers N --width N --heads N] [--prompts N --group N --prompt-tokens N --new-tokens N] [--steps N]
                              [--device cpu|cuda] [--program FILE] [--no-peer] [--json]
@@ -31,7 +32,7 @@ def arguments():
 
 
 def makar(a, folder):
-    """-> (seconds per step, bytes at the peak). The model is new: what is sampled does not matter for the time."""
+    """-> (steps of the log but the first, bytes at the peak). The model is new: what is sampled does not matter for the time."""
     def run(*words):
         return subprocess.run([a.program, *map(str, words)], check=True, capture_output=True, text=True)
 
@@ -59,7 +60,7 @@ def makar(a, folder):
         raise SystemExit(child.stderr.read())
     steps = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     steps = [s for s in steps if "lr" in s][1:]
-    return [s["seconds"] for s in steps], [s["tokens"] for s in steps], peak
+    return steps, peak
 
 
 def torch_steps(a, vocab=2000):
@@ -116,7 +117,7 @@ def torch_steps(a, vocab=2000):
     torch.manual_seed(1)
     model = Model().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6)
-    rows, seconds = a.prompts * a.group, []
+    rows, seconds, rollouts = a.prompts * a.group, [], []
     for _ in range(a.steps):
         start = time.perf_counter()
         ids = torch.randint(vocab, (a.prompts, a.prompt_tokens), device=device).repeat_interleave(a.group, 0)
@@ -125,6 +126,9 @@ def torch_steps(a, vocab=2000):
             for _ in range(a.new_tokens):
                 ids = torch.cat((ids, torch.multinomial(F.softmax(logits[:, -1], -1), 1)), 1)
                 logits, caches = model(ids[:, -1:], caches)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        rollouts.append(time.perf_counter() - start)
         advantage = torch.randn(rows, 1, device=device)
         log_p = F.log_softmax(model(ids[:, :-1])[0][:, a.prompt_tokens - 1:], -1).gather(2, ids[:, a.prompt_tokens:, None])[..., 0]
         loss = -(advantage * (log_p - log_p.detach()).exp()).mean()
@@ -136,25 +140,38 @@ def torch_steps(a, vocab=2000):
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return seconds[1:], rows * total, peak
+    return seconds[1:], rollouts[1:], peak
+
+
+def rates(whole, rollout, tokens, sampled):
+    """Medians over the steps: tokens per second of the steps and of their updates, sampled tokens per second of their rollouts."""
+    each = list(zip(whole, rollout, tokens, sampled))
+    return {"step": statistics.median(t / w for w, _, t, _ in each), "rollout": statistics.median(n / r for _, r, _, n in each),
+            "update": statistics.median(t / (w - r) for w, r, t, _ in each)}
 
 
 def main():
     a = arguments()
+    rows = a.prompts * a.group
     with tempfile.TemporaryDirectory() as name:
-        seconds, tokens, peak = makar(a, pathlib.Path(name))
-    ours = statistics.median(t / s for t, s in zip(tokens, seconds))
-    line = {"bench": "alignment", "case": f"grpo-{a.layers}x{a.width}-{a.prompts}x{a.group}", "threads": a.threads or os.cpu_count(), "ours": ours,
-            "unit": "tokens/s", "spread": (max(seconds) - min(seconds)) / statistics.median(seconds), "ours_peak_bytes": peak, "ours_tokens": statistics.median(tokens)}
+        steps, peak = makar(a, pathlib.Path(name))
+    seconds = [s["seconds"] for s in steps]
+    ours = rates(seconds, [s["prepare_seconds"] for s in steps], [s["tokens"] for s in steps], [s["metrics"]["length"] * rows for s in steps])
+    shape = f"{a.layers}x{a.width}-{a.prompts}x{a.group}"
+    theirs, memory = None, None
     if not a.no_peer:
         try:
-            theirs, count, memory = torch_steps(a)
+            whole, rollout, memory = torch_steps(a)
+            n = len(whole)
+            theirs = rates(whole, rollout, [rows * (a.prompt_tokens + a.new_tokens)] * n, [rows * a.new_tokens] * n)
         except ImportError:
             print("PyTorch is not installed: only makar is measured", file=sys.stderr)
-        else:
-            line |= {"peer": "pytorch", "theirs": count / statistics.median(theirs), "theirs_peak_bytes": memory, "theirs_tokens": count}
-            line["ratio"] = ours / line["theirs"]
-    print(json.dumps(line))
+    for part in ("step", "rollout", "update"):
+        line = {"bench": "alignment", "case": f"grpo-{part}-{shape}", "threads": a.threads or os.cpu_count(), "device": a.device, "ours": ours[part],
+                "unit": "tokens/s", "spread": (max(seconds) - min(seconds)) / statistics.median(seconds), "ours_peak_bytes": peak}
+        if theirs:
+            line |= {"peer": "pytorch", "theirs": theirs[part], "theirs_peak_bytes": memory, "ratio": ours[part] / theirs[part]}
+        print(json.dumps(line))
 
 
 if __name__ == "__main__":

@@ -9,29 +9,24 @@ shingles; a pair at or above 0.8 must be found, one below 0.7 must not. A text t
 too. One document in 50 has a planted e-mail address, phone, card, account or social security number or IP address.
 """
 # builds: makar
-import argparse
 import json
-import os
 import random
 import re
 import resource
 import subprocess
-import tarfile
 import tempfile
 import time
 
+from common import assets
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ASSETS = os.environ.get("MAKAR_ASSETS", os.path.join(HERE, "../../shared/assets"))
+
 NEAR, FAR = 0.8, 0.7
 
 
 def sentences():
     out = []
-    with tarfile.open(f"{ASSETS}/train/classic_books_125.tgz") as tar:
-        for member in sorted((m for m in tar.getmembers() if m.name.endswith(".md")), key=lambda m: m.name):
-            text = " ".join(tar.extractfile(member).read().decode(errors="replace").split())
-            out += [s for s in re.split(r"(?<=[.!?]) ", text) if 4 <= s.count(" ") <= 60]
+    for text in assets.book_texts():
+        out += [s for s in re.split(r"(?<=[.!?]) ", " ".join(text.split())) if 4 <= s.count(" ") <= 60]
     return out
 
 
@@ -133,13 +128,10 @@ def measured(command):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
+    parser = assets.parser(__doc__)
     parser.add_argument("--megabytes", type=float, default=50)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", help="where to put the corpus and the output; a temporary folder if not set")
-    parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = a.folder or temporary

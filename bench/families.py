@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Layers that differ: a mixture of 8 experts against a dense model of its active size in prefill, and Mamba's decoding against the
-speed of memory. Random weights in f16; makar on both sides, in alternating rounds.
+speed of memory and against a dense model of the same bytes. Random weights in f16 and q8_0; makar on both sides, in alternating rounds.
 
-usage: ./dev bench families [--json] [--rounds N] [--threads N] [--width N] [--layers N] [--models FOLDER] [--makar PROGRAM]
+usage: ./dev bench families [--json] [--rounds N] [--threads N] [--width N] [--layers N] [--models FOLDER] [--makar PROGRAM] [--only NAME]
 
 experts: prefill of 512 tokens; 2 of 8 experts of width F per token, against a dense feed-forward of width 2 F. The ratio is dense
 time over mixture time: 0.77 means that the mixture takes 1.3 times as long.
-mamba, mamba2: decoding of one sequence; "theirs" is the measured speed of reading memory, the ratio its share that decoding reaches
-(bytes of weights and state per token over the time of a token).
+mamba, mamba2, decoder: decoding of one sequence; "theirs" is the measured speed of reading memory, the ratio its share that decoding reaches
+(bytes of weights and state per token over the time of a token). "of the decoder": the share of mamba over that of a Llama of the same bytes
+(its layers are so many that it has them), the median over the rounds.
 """
 # builds: makar
 import argparse
@@ -113,29 +114,45 @@ def main():
     p.add_argument("--layers", type=int, default=4)
     p.add_argument("--models", default=os.path.join(HERE, "../build/bench-families"))
     p.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
+    p.add_argument("--only", default="", help="mixture, or decode")
     a = p.parse_args()
-    paths = {name: os.path.join(a.models, f"{name}-{a.width}-{a.layers}") for name in ("mixture", "dense", "mamba", "mamba2")}
+    prefill = ["mixture", "dense"] if a.only in ("", "mixture") else []
+    decode = ["mamba", "mamba2", "decoder"] if a.only in ("", "decode") else []
     ffn = a.width * 7 // 4
     makers = {"mixture": lambda f: decoder(f, a.layers, a.width, ffn, 8), "dense": lambda f: decoder(f, a.layers, a.width, 2 * ffn, 0),
-              "mamba": lambda f: mamba(f, 4 * a.layers, a.width, False), "mamba2": lambda f: mamba(f, 4 * a.layers, a.width, True)}
-    for name, make in makers.items():
+              "mamba": lambda f: mamba(f, 4 * a.layers, a.width, False), "mamba2": lambda f: mamba(f, 4 * a.layers, a.width, True),
+              "decoder": lambda f: decoder(f, a.layers * 7 // 4, a.width, 2 * ffn, 0)}
+    paths = {}
+    for name in prefill + decode:
+        paths[name] = os.path.join(a.models, f"{name}-{a.width}-{a.layers}")
         if not os.path.exists(os.path.join(paths[name], "model.safetensors")):
-            make(paths[name])
+            makers[name](paths[name])
+    for name in decode:
+        paths[name + " q8_0"] = paths[name] + "-q8_0.gguf"
+        if not os.path.exists(paths[name + " q8_0"]):
+            subprocess.run([a.makar, "quantize", paths[name], paths[name + " q8_0"], "--type", "q8_0"], check=True, stdout=subprocess.DEVNULL)
+    decode += [name + " q8_0" for name in decode]
     got = {name: [] for name in paths}
     for _ in range(a.rounds):
-        for name in ("mixture", "dense"):
+        for name in prefill:
             got[name].append(bench(a.makar, paths[name], a.threads, "-p", 512, "-n", 0))
-        for name in ("mamba", "mamba2"):
+        for name in decode:
             got[name].append(bench(a.makar, paths[name], a.threads, "-p", 0, "-n", 65))
     lines = []
     rate = {name: [line["ours"] for line in got[name]] for name in got}
-    ours, theirs = statistics.median(rate["mixture"]), statistics.median(rate["dense"])
-    lines.append(("mixture of 8, 2 used, pp512", ours, "its active size, dense", theirs, "tok/s", ours / theirs,
-                  spread(rate["mixture"]) + spread(rate["dense"])))
-    for name in ("mamba", "mamba2"):
+    if prefill:
+        ours, theirs = statistics.median(rate["mixture"]), statistics.median(rate["dense"])
+        lines.append(("mixture of 8, 2 used, pp512", ours, "its active size, dense", theirs, "tok/s", ours / theirs,
+                      spread(rate["mixture"]) + spread(rate["dense"])))
+    for name in decode:
         speed = statistics.median(line["bytes_per_s"] for line in got[name])
         share = statistics.median(line["of_limit"] for line in got[name])
         lines.append((f"{name} tg64", speed / 1e9, "memory", speed / share / 1e9, "GB/s", share, spread(rate[name])))
+    for name in [name for name in decode if not name.startswith("decoder")]:
+        peer = "decoder" + name[len(name.split()[0]):]
+        ours, theirs = ([line["bytes_per_s"] / 1e9 for line in got[each]] for each in (name, peer))
+        ratios = [x / y for x, y in zip(ours, theirs)]
+        lines.append((f"{name} of the decoder", statistics.median(ours), peer, statistics.median(theirs), "GB/s", statistics.median(ratios), spread(ratios)))
     for case, ours, peer, theirs, unit, ratio, noise in lines:
         if a.json:
             print(json.dumps({"bench": "families", "case": case, "threads": a.threads, "ours": round(ours, 3), "peer": peer,

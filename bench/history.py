@@ -8,19 +8,17 @@ ELMo (two layers, 512 wide) are trained here on the assets' books where --vector
 transformer is all-MiniLM-L6-v2 of the assets; without it the row is left out.
 """
 # builds: makar
-import argparse
 import json
 import os
-import re
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 
+from common import assets
+from common.assets import ASSETS
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ASSETS = os.environ.get("MAKAR_ASSETS", os.path.join(HERE, "../../shared/assets"))
+
 NAMES = {"most": "most frequent label", "bayes": "naive Bayes", "logistic": "logistic regression", "svm": "linear SVM", "vectors": "mean of word vectors",
          "cnn": "CNN on word vectors", "lstm": "bidirectional LSTM", "elmo": "ELMo, frozen", "elmo-tuned": "ELMo, fine-tuned",
          "transformer": "all-MiniLM-L6-v2, fine-tuned"}
@@ -31,23 +29,9 @@ TRAINED = {"lstm": ["--model-type", "lstm", "--bidirectional", "--width", 128, "
            "transformer": ["--learning-rate", 1e-4, "--num-epochs", 3, "--micro-batch-size", 16, "--warmup-ratio", 0.06, "--freeze-layers", 1]}
 
 
-def books(path, megabytes, plain):
-    left = int(megabytes * 1e6)
-    with tarfile.open(f"{ASSETS}/train/classic_books_125.tgz") as tar, open(path, "w") as out:
-        for member in sorted((m for m in tar.getmembers() if m.name.endswith(".md")), key=lambda m: m.name):
-            text = tar.extractfile(member).read().decode(errors="replace").lower()
-            # As the two sets are written: lower case, punctuation apart.
-            text = re.sub(r"[^a-z\n]+", " ", text) if plain else re.sub(r"([^\w\s])", r" \1 ", text)
-            out.write(text[:left])
-            left -= len(text)
-            if left <= 0:
-                return
-
-
 def prepare(folder):
     for name in ("sst2", "trec_qc"):
-        with tarfile.open(f"{ASSETS}/eval/{name}.tgz") as tar:
-            tar.extractall(folder)
+        assets.unpack(f"eval/{name}.tgz", folder)
     for part in ("train", "test"):
         rows = [line.rstrip("\n").split(" ", 1) for line in open(f"{folder}/trec_qc/TREC.{part}.all", encoding="utf-8", errors="replace")]
         with open(f"{folder}/trec-{part}.tsv", "w") as out:
@@ -56,8 +40,7 @@ def prepare(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
+    parser = assets.parser(__doc__)
     parser.add_argument("--only", default=",".join(NAMES))
     parser.add_argument("--sets", default="sst2,trec")
     parser.add_argument("--transformer")
@@ -66,8 +49,6 @@ def main():
     parser.add_argument("--megabytes", type=float, default=60)
     parser.add_argument("--elmo-steps", type=int, default=6000)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     chosen = a.only.split(",")
 
@@ -83,12 +64,12 @@ def main():
             found = subprocess.run([f"{ASSETS}/get", "all-MiniLM-L6-v2"], capture_output=True, text=True)
             a.transformer = found.stdout.strip().splitlines()[-1] if found.returncode == 0 and found.stdout.strip() else ""
         def prepare_vectors():
-            books(f"{folder}/words.txt", a.megabytes, True)
+            assets.write_books(f"{folder}/words.txt", a.megabytes, True)
             a.vectors = f"{folder}/books.vec"
             makar("vectors", "train", f"{folder}/words.txt", "-o", a.vectors, "--epochs", 3, "-q")
 
         def prepare_elmo():
-            books(f"{folder}/text.txt", a.megabytes, False)
+            assets.write_books(f"{folder}/text.txt", a.megabytes, False)
             a.elmo = f"{folder}/elmo"
             makar("pretrain", "-d", f"{folder}/text.txt", "--model-type", "elmo", "--layers", 2, "--width", 512, "--dropout", 0.1, "--sequence-len", 64,
                   "--micro-batch-size", 32, "--learning-rate", 2e-3, "--lr-scheduler", "cosine", "--warmup-steps", 100, "--max-steps", a.elmo_steps,

@@ -1,40 +1,23 @@
 #!/usr/bin/env python3
 """Word vectors against fastText: time and quality on the same text with the same settings.
 
-usage: ./dev bench vectors [--data FILE] [--megabytes N] [--threads N] [--epochs N] [--json]
+usage: ./dev bench vectors [--data FILE] [--megabytes N] [--threads N] [--epochs N] [--methods NAME,...] [--subwords] [--json]
 
 FILE has words separated by blanks; without it, the text is that of the assets' books in lower case without punctuation. Quality is Spearman's
-correlation with the ratings of WordSim-353 and MEN of the assets, and the share of Google's analogies that are right. Time is that of the processors (user and system), because other
-programs may use the machine too; wall time is printed beside it.
+correlation with the ratings of WordSim-353, MEN, SimLex-999 and the rare words of Stanford, with the number of pairs that are known, and the
+share of Google's analogies that are right. Time is that of the processors (user and system), because other programs may use the machine too;
+wall time is printed beside it.
 """
 # builds: makar
-import argparse
 import json
-import os
-import re
 import resource
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-ASSETS = os.environ.get("MAKAR_ASSETS", os.path.join(HERE, "../../shared/assets"))
-
-
-def books(path, megabytes):
-    left = int(megabytes * 1e6)
-    with tarfile.open(f"{ASSETS}/train/classic_books_125.tgz") as tar, open(path, "w") as out:
-        for member in sorted((m for m in tar.getmembers() if m.name.endswith(".md")), key=lambda m: m.name):
-            text = tar.extractfile(member).read().decode(errors="replace").lower()
-            text = re.sub(r"[^a-z\n]+", " ", text)[:left]
-            out.write(text)
-            left -= len(text)
-            if left <= 0:
-                return
+from common import assets
 
 
 def timed(*command):
@@ -49,42 +32,44 @@ def scored(a, vectors, *words):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
+    parser = assets.parser(__doc__)
     parser.add_argument("--data")
     parser.add_argument("--megabytes", type=float, default=10)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--methods", default="skipgram,cbow")
+    parser.add_argument("--subwords", action="store_true", help="with character n-grams of 3 to 6; vectors of unknown words by them")
     parser.add_argument("--fasttext", default=shutil.which("fasttext"))
-    parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     if not a.fasttext:
         print("fasttext is missing (a Debian package): no peer", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         a.text = a.data or f"{folder}/books.txt"
         if not a.data:
-            books(a.text, a.megabytes)
-        with tarfile.open(f"{ASSETS}/eval/wordsim.tgz") as tar:
-            tar.extractall(folder)
+            assets.write_books(a.text, a.megabytes, True)
+        assets.unpack("eval/wordsim.tgz", folder)
         a.wordsim = f"{folder}/wordsim"
-        for method in ("skipgram", "cbow"):
+        longest, buckets = (6, 200000) if a.subwords else (0, 0)
+        for method in a.methods.split(","):
             theirs, ours = f"{folder}/fasttext", f"{folder}/makar.vec"
             results, files = {}, {}
             if a.fasttext:
                 results["fastText"] = timed(a.fasttext, method, "-input", a.text, "-output", theirs, "-dim", 100, "-ws", 5, "-neg", 5, "-epoch", a.epochs,
-                                            "-minCount", 5, "-maxn", 0, "-t", 0.001, "-lr", 0.05, "-thread", a.threads)
-                files["fastText"] = theirs + ".vec"
+                                            "-minCount", 5, "-minn", 3, "-maxn", longest, "-bucket", buckets, "-t", 0.001, "-lr", 0.05, "-thread", a.threads)
+                files["fastText"] = theirs + (".bin" if a.subwords else ".vec")
             for mode, flags in (("deterministic", []), ("fast", ["--fast"])):
                 files[mode] = f"{ours}.{mode}"
+                if a.subwords:
+                    flags = [*flags, "--maxn", longest, "--bucket", buckets, "--format", "fasttext"]
                 results[mode] = timed(a.makar, "vectors", "train", a.text, "--method", method, "-o", files[mode], "-t", a.threads, "--epochs", a.epochs, "-q", *flags)
             for mode in results:
                 scores = {}
-                for name in ("EN-WS-353-ALL", "EN-MEN-TR-3k"):
-                    scores[name] = round(scored(a, files[mode], "--similarity", f"{a.wordsim}/{name}.txt")["spearman"], 4)
+                for name in ("EN-WS-353-ALL", "EN-MEN-TR-3k", "EN-SIMLEX-999", "EN-RW-STANFORD"):
+                    similarity = scored(a, files[mode], "--similarity", f"{a.wordsim}/{name}.txt")
+                    scores[name] = (round(similarity["spearman"], 4), similarity["pairs"])
                 analogies = scored(a, files[mode], "--analogies", f"{a.wordsim}/questions-words.txt")
                 scores["analogies"], scores["analogy_questions"] = round(analogies["accuracy"], 4), analogies["questions"]
                 (cpu, wall), peer = results[mode], results.get("fastText", (None,))[0]
-                row = {"bench": "vectors", "case": f"{method} {mode}", "threads": a.threads, "ours": round(cpu, 2), "peer": "fastText",
+                row = {"bench": "vectors", "case": f"{method} {mode}{' subwords' if a.subwords else ''}", "threads": a.threads, "ours": round(cpu, 2), "peer": "fastText",
                        "theirs": peer and round(peer, 2), "unit": "cpu seconds", "ratio": peer and round(peer / cpu, 2), "spread": None,
                        "wall_seconds": round(wall, 1), **scores}
                 print(json.dumps(row) if a.json else f"{row['case']:<24} {cpu:7.2f} cpu s {wall:7.1f} s  ratio {row['ratio']}  {scores}", flush=True)

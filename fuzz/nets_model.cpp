@@ -1,4 +1,5 @@
 // Any JSON as the description of a network: no crash; what is accepted writes and reads back the same.
+#include "nets/conv_nets.h"
 #include "nets/mlp.h"
 #include "nets/table.h"
 #include "target.h"
@@ -11,6 +12,10 @@ FUZZ_TARGET(nets_model) {
   if (const auto spec = mlp_from_json(*json, ""); spec.ok()) {
     const Json once = to_json(*spec);
     check(to_json(mlp_from_json(once, "").value()) == once, "a network reads back the same");
+  }
+  if (const auto spec = conv_from_json(*json, ""); spec.ok()) {
+    const Json once = to_json(*spec);
+    check(to_json(conv_from_json(once, "").value()) == once, "a convolutional network reads back the same");
   }
   if (const auto table = TableEncoder::from_json(*json, ""); table.ok()) {
     check(TableEncoder::from_json(table->json(), "")->json() == table->json(), "a table reads back the same");

@@ -35,8 +35,8 @@ FUZZ_TARGET(serve_api) {
       WholeAnswer answer;
       answer.text = text.substr(0, 100);
       answer.tokens = {{0, {}}, {1, {-1, 0, {{2, -2}, {99, -3}}}}};
-      if (!parse_json(request->shape->whole({answer}, {1, 2, {}}), "answer").ok()) std::abort();
-      request->shape->piece(0, answer);
+      if (!parse_json(request->formatter->whole({answer}, {1, 2, {}}), "answer").ok()) std::abort();
+      request->formatter->piece(0, answer);
     }
   }
   if (body.ok()) {

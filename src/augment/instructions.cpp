@@ -120,8 +120,8 @@ Result<Json> as_instruction(const Json& record, const InstructionTask& task,
   return Json{{"instruction", instruction}, {"input", input}, {"output", output}};
 }
 
-std::string self_instruct_prompt(const std::vector<std::string>& examples) {
-  std::string out = "Here is a list of different tasks:\n";
+std::string numbered_list(const std::vector<std::string>& examples) {
+  std::string out;
   size_t number = 0;
   for (const std::string& example : examples) out += fmt::format("{}. {}\n", ++number, example);
   return out + fmt::format("{}.", number + 1);

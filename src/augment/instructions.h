@@ -34,7 +34,7 @@ Result<Json> as_instruction(const Json& record, const InstructionTask& task,
 std::string label_name(const Json& record, const LabelNames& names);
 
 // A few instructions as a numbered list that a language model continues.
-std::string self_instruct_prompt(const std::vector<std::string>& examples);
+std::string numbered_list(const std::vector<std::string>& examples);
 // The first new entry of such a continuation.
 std::string next_instruction(const std::string& continuation);
 

@@ -108,7 +108,7 @@ Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const 
 // A language model that generates: decoder-only, with a tokenizer.
 Status check_generates(const makar_model& m) {
   const ModelSpec& spec = m.language->spec();
-  if (spec.decoder && !spec.encoder && m.language->has_tokenizer()) return Done{};
+  if (spec.continues_text() && m.language->has_tokenizer()) return Done{};
   return error_of(Error::Kind::kUnsupported, "model", "this needs a decoder-only model with a tokenizer");
 }
 

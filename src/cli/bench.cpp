@@ -133,7 +133,7 @@ int run_bench(const std::vector<std::string>& arguments) {
   if (!loaded.ok()) return report(loaded.error());
   if (const Status s = load_adapters(*loaded, model.adapters, device); !s.ok()) return report(s.error());
   const Model& m = *loaded->model;
-  if (!m.spec().decoder || m.spec().encoder)
+  if (!m.spec().continues_text())
     return report(error_of(Error::Kind::kUnsupported, model.model,
                            "bench runs decoder-only models, this is a {}", m.spec().architecture));
   if (m.spec().max_positions > 0 && std::max(prompt, depth + generated) > m.spec().max_positions)

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "cli/model_options.h"
+#include "cli/model_request.h"
 #include "cli/run.h"
 #include "data/datasets.h"
 #include "data/schema.h"
@@ -72,14 +73,16 @@ struct RunningModel {
     out->engine = std::make_unique<Engine>(out->language.model(), device);
     return out;
   }
-  // A first line of sampled text.
+  // A first line of sampled text; empty if the prompt is longer than the context.
   Result<std::string> write(const std::string& prompt, uint64_t seed, size_t length) {
-    MAKAR_TRY(auto ids, language.encode(prompt));
+    MAKAR_TRY(auto ids, encode_request(language, prompt));
     TextGenerationOptions o;
     o.sampler = {0.8, 0, 0.95, seed};
     o.max_new_tokens = static_cast<int64_t>(std::min<size_t>(1000, 20 + length)), o.fit = true;
     if (!language.spec().encoder) o.stop = {"\n"};
-    MAKAR_TRY(const auto result, generate_text(*engine, language, std::move(ids), o));
+    const auto made = generate_text(*engine, language, std::move(ids), o);
+    if (!made.ok() && made.error().kind == Error::Kind::kLimit) return std::string();  // too long: unchanged
+    MAKAR_TRY(const auto result, made);
     std::string text = result.answers.empty() ? "" : result.answers[0].text;
     const size_t first = text.find_first_not_of(" \n"), last = text.find_last_not_of(" \n");
     return first == std::string::npos ? std::string() : text.substr(first, last - first + 1);
@@ -100,6 +103,7 @@ Status load_models(const AugmentCommand& c, Device& device, AugmentResources& r)
     MAKAR_TRY(const auto back, RunningModel::open(c.back_translator, device));
     r.back_translate = [there, back](const std::string& text, uint64_t seed) -> Result<std::string> {
       MAKAR_TRY(const std::string middle, there->write(text, seed, text.size()));
+      if (middle.empty()) return middle;
       return back->write(middle, seed + 1, text.size());
     };
   }
@@ -117,8 +121,10 @@ Status load_models(const AugmentCommand& c, Device& device, AugmentResources& r)
   if (mask.empty()) return error_of(Error::Kind::kUnsupported, c.masked, "is not a masked language model");
   r.masked = [model, mask](const std::string& before,
                            const std::string& after) -> Result<std::vector<std::string>> {
-    MAKAR_TRY(const auto gaps, fill(*model->engine, model->language, before + mask + after, 10));
     std::vector<std::string> out;
+    const auto filled = fill(*model->engine, model->language, before + mask + after, 10);
+    if (!filled.ok() && filled.error().kind == Error::Kind::kLimit) return out;  // too long: unchanged
+    MAKAR_TRY(const auto gaps, filled);
     if (gaps.empty()) return out;
     for (const TokenLogprob& t : gaps[0].top) {
       std::string word =
@@ -229,7 +235,7 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
       changed["augmented"] = fmt::format("{}", fmt::join(used, ","));
       MAKAR_CHECK_OK(write(changed));
     }
-    if (counts.records % 64 == 0) progress.show("records", counts.records, 0, "");
+    progress.show("records", counts.records, 0, "");
   }
   counts.bad = reader.bad().count;
   MAKAR_CHECK_OK(out.commit());

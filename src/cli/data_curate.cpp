@@ -64,9 +64,10 @@ void declare(Options& options, CurateCommand& c) {
               "drop records whose field has a lower number, such as votes=3 or stars=10; records without the "
               "field stay",
               "FIELD=X");
-  options.add("--ngram-model", &c.ngram_model, "ARPA file for --max-perplexity", "FILE");
-  options.add("--max-perplexity", &c.o.max_perplexity, "drop documents with a higher perplexity; 0 for off",
-              "X");
+  options.add("--ngram-model", &c.ngram_model, "ARPA file; the report has a histogram of perplexities",
+              "FILE");
+  options.add("--max-perplexity", &c.o.max_perplexity,
+              "drop documents with a higher perplexity; 0: only count them", "X");
   options.add("--split", &c.o.ngram_words.split, "how the n-gram model splits words: space or words", "NAME");
   options.add("--lower", &c.o.ngram_words.lower, "convert to lower case for the n-gram model");
   options.add("--toxicity", &c.toxicity,
@@ -278,8 +279,8 @@ int run_as(const std::string& command, const std::vector<std::string>& given) {
   if ((c.o.min_tokens > 0) != !c.tokenizer.empty())
     return report(error_at("--min-tokens", "and --tokenizer go together")), 2;
   if (!c.name_tagger.empty() && !c.o.names) return report(error_at("--name-tagger", "needs --names")), 2;
-  if ((c.o.max_perplexity > 0) != !c.ngram_model.empty())
-    return report(error_at("--max-perplexity", "and --ngram-model go together")), 2;
+  if (c.o.max_perplexity > 0 && c.ngram_model.empty())
+    return report(error_at("--max-perplexity", "needs --ngram-model")), 2;
   for (const Status& s : {check(c.o), check(c.o.ngram_words)})
     if (!s.ok()) return report(s.error()), 2;
   return finish(c);

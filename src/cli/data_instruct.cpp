@@ -8,6 +8,7 @@
 #include "base/file_writer.h"
 #include "base/progress.h"
 #include "cli/model_options.h"
+#include "cli/model_request.h"
 #include "cli/run.h"
 #include "data/datasets.h"
 #include "data/schema.h"
@@ -195,8 +196,9 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   const auto work = [&]() -> Status {
     MAKAR_TRY(auto out, FileWriter::open(output));
     Progress progress(quiet || json);
-    const auto write = [&](const std::string& prompt, int64_t tokens, bool line) -> Result<std::string> {
-      MAKAR_TRY(auto ids, language->encode(prompt));
+    const auto write = [&](const std::string& prompt, const std::string& begin, int64_t tokens,
+                           bool line) -> Result<std::string> {
+      MAKAR_TRY(auto ids, encode_request(*language, prompt, begin));
       TextGenerationOptions o;
       o.sampler = {temperature, 0, 0.95, static_cast<uint64_t>(seed) * 1'000'003 + tried};
       o.max_new_tokens = tokens, o.fit = true;
@@ -204,12 +206,14 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
       MAKAR_TRY(const auto result, generate_text(engine, *language, std::move(ids), o));
       return result.answers.empty() ? std::string() : result.answers[0].text;
     };
+    const std::string prompt = language->chat_template() ? "Write a list of different tasks."
+                                                         : "Here is a list of different tasks:\n";
     while (kept < static_cast<uint64_t>(count) && tried < static_cast<uint64_t>(attempts)) {
       TextDraws draws(static_cast<uint64_t>(seed), tried++, 0);
       std::vector<std::string> examples;
       for (size_t i = 0; i < std::min<size_t>(6, known->size()); ++i)
         examples.push_back((*known)[draws.below(known->size())]);
-      MAKAR_TRY(const std::string text, write(self_instruct_prompt(examples), 80, true));
+      MAKAR_TRY(const std::string text, write(prompt, numbered_list(examples), 80, true));
       const std::string instruction = next_instruction(text);
       const std::string why = instruction.empty() ? "empty" : filter.drop(instruction);
       progress.show("kept", kept, static_cast<uint64_t>(count), fmt::format("{} tried", tried));
@@ -219,7 +223,8 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
       }
       Json record = {{"instruction", instruction}, {"input", ""}, {"output", ""}};
       if (answers) {
-        MAKAR_TRY(record["output"], write(instruction + "\n\nAnswer:", 200, false));
+        MAKAR_TRY(record["output"],
+                  write(instruction, language->chat_template() ? "" : "\n\nAnswer:", 200, false));
       }
       MAKAR_CHECK_OK(out.write(record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
       known->push_back(instruction), ++kept;

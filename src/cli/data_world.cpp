@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "cli/command.h"
 #include "cli/run.h"
+#include "metrics/resample.h"
 #include "world/check.h"
 
 namespace makar {
@@ -86,9 +87,45 @@ Status write_records(world::Form form, const WorldRecords& records, uint64_t cou
   return Done{};
 }
 
+// Wins with equal answers as half, and the interval of the win rate.
+Json comparison_json(const world::Comparison& c) {
+  const auto at_least = [&](uint64_t i) { return i < c.better ? 1.0 : i < c.better + c.worse ? 0.0 : 0.5; };
+  std::vector<double> wins;
+  for (uint64_t i = 0; i < c.count(); ++i) wins.push_back(at_least(i));
+  const auto mean = [&](Sample sample) {
+    double sum = 0;
+    for (const size_t i : sample) sum += wins[i];
+    return sum / static_cast<double>(sample.size());
+  };
+  const auto interval = bootstrap_interval(wins.size(), mean, {});
+  Json out = {{"better", c.better},
+              {"worse", c.worse},
+              {"both_right", c.both_right},
+              {"both_wrong", c.both_wrong},
+              {"both_among_others", c.both_among_others},
+              {"win_rate", wins.empty() ? 0.0
+                                        : (static_cast<double>(c.better) +
+                                           0.5 * static_cast<double>(c.count() - c.better - c.worse)) /
+                                              static_cast<double>(c.count())}};
+  if (interval) out["interval"] = {{"low", interval->low}, {"high", interval->high}, {"level", 0.95}};
+  return out;
+}
+
+std::string comparison_text(const Json& c) {
+  const auto n = [&](const char* key) { return c[key].get<uint64_t>(); };
+  std::string rate = fmt::format("win rate {:.1f} %", 100 * c["win_rate"].get<double>());
+  if (c.contains("interval"))
+    rate += fmt::format(" ({:.1f} to {:.1f})", 100 * c["interval"]["low"].get<double>(),
+                        100 * c["interval"]["high"].get<double>());
+  return fmt::format(
+      "better {}, worse {}, equal {} ({} right, {} right among other words, {} wrong); {}, equal as half\n",
+      n("better"), n("worse"), n("both_right") + n("both_wrong") + n("both_among_others"), n("both_right"),
+      n("both_among_others"), n("both_wrong"), rate);
+}
+
 int run_world_check(const std::vector<std::string>& arguments) {
   WorldRecords records;
-  std::string path;
+  std::string path, against;
   int64_t show = 0;
   bool json = false;
   Options options(
@@ -102,6 +139,10 @@ int run_world_check(const std::vector<std::string>& arguments) {
            "FILE")
       .required = true;
   records.declare(options);
+  options.add("--against", &against,
+              "answers of another model to the same questions: reports how often the first are better, by "
+              "the order right, right among other words (too long, rude), wrong",
+              "FILE");
   options.add("--show", &show, "print the first N answers that do not match", "N");
   options.add("--json", &json, "print the counts as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -110,6 +151,15 @@ int run_world_check(const std::vector<std::string>& arguments) {
   const auto found = world::check_answers(path, records.options, static_cast<uint64_t>(records.first),
                                           static_cast<size_t>(show));
   if (!found.ok()) return report(found.error());
+  Json compared;
+  if (!against.empty()) {
+    const auto others = world::check_answers(against, records.options, static_cast<uint64_t>(records.first));
+    if (!others.ok()) return report(others.error());
+    if (others->all.answers != found->all.answers)
+      return report(error_at(against, "holds {} answers, but {} holds {}", others->all.answers, path,
+                             found->all.answers));
+    compared = comparison_json(world::compare(*found, *others));
+  }
   const auto percent = [](uint64_t n, uint64_t of) {
     return of > 0 ? 100.0 * static_cast<double>(n) / static_cast<double>(of) : 0.0;
   };
@@ -121,6 +171,7 @@ int run_world_check(const std::vector<std::string>& arguments) {
     for (const auto& [kind, score] : found->kinds) kinds[kind] = counts(score);
     out["kinds"] = std::move(kinds), out["bad_records"] = found->bad.count;
     if (show > 0) out["wrong"] = found->wrong;
+    if (!compared.is_null()) out["against"] = compared;
     fmt::print("{}\n", out.dump());
   } else {
     const auto row = [&](const std::string& name, const world::Score& s) {
@@ -130,6 +181,7 @@ int run_world_check(const std::vector<std::string>& arguments) {
     fmt::print("{:<14} {:>8} {:>10} {:>10}\n", "question", "answers", "exact", "normalized");
     for (const auto& [kind, score] : found->kinds) row(kind, score);
     row("all", found->all);
+    if (!compared.is_null()) fmt::print("{}", comparison_text(compared));
     for (const std::string& line : found->wrong) fmt::print("{}\n", line);
     if (found->bad.count > 0) fmt::print("{} lines could not be used:\n", found->bad.count);
     for (const std::string& line : found->bad.reported) fmt::print("  {}\n", line);

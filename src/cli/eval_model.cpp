@@ -12,10 +12,11 @@ bool is_url(const std::string& model) {
   return model.starts_with("http://") || model.starts_with("https://");
 }
 
-// Everything besides the questions that affects the results; part of the cache's keys.
-Result<Json> identity_of(const EvalModelFlags& f, const std::string& path) {
+}  // namespace
+
+Result<Json> model_identity(const EvalModelFlags& f) {
   Json out = {{"model", f.model.model}};
-  MAKAR_TRY(out["fingerprint"], model_fingerprint(path));
+  MAKAR_TRY(out["fingerprint"], model_fingerprint(resolve_model(f.model.model)));
   for (const std::string& adapter : f.model.adapters) {
     const std::string folder = is_there(adapter) ? adapter : adapter.substr(0, adapter.rfind(':'));
     MAKAR_TRY(const std::string sum, model_fingerprint(folder));
@@ -26,8 +27,6 @@ Result<Json> identity_of(const EvalModelFlags& f, const std::string& path) {
   out["context"] = f.engine.context.size;
   return out;
 }
-
-}  // namespace
 
 void EvalModelFlags::declare_url(Options& options) {
   options.group("Remote model (-m http://HOST:PORT)");
@@ -66,7 +65,7 @@ int with_eval_model(EvalModelFlags& f, const std::function<int(EvalModel&)>& use
     return use(model);
   }
   return with_engine(f, [&](Engine& engine, const LanguageModel& language) {
-    const auto identity = identity_of(f, resolve_model(f.model.model));
+    const auto identity = model_identity(f);
     if (!identity.ok()) return report(identity.error());
     EngineModel model(engine, language, *identity);
     return use(model);

@@ -17,6 +17,9 @@ struct EvalModelFlags {
   Status check() const;
 };
 
+// What changes the results of a model on this machine besides the questions; a part of the keys of a cache.
+Result<Json> model_identity(const EvalModelFlags& flags);
+
 // Opens the model, calls `use`, and returns its exit code; 1 or 2 if the model cannot be opened.
 int with_eval_model(EvalModelFlags& flags, const std::function<int(EvalModel&)>& use);
 // The same for a model on this machine, with its engine.

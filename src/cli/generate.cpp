@@ -113,6 +113,9 @@ Status check_prompt(const Options& options, const GenerateCommand& c) {
     return error_at("prompt", "give one of PROMPT, --prompt, --file and --ids, not {}", sources);
   if (c.jsonl && (!c.words.empty() || !c.prompt.empty() || !c.ids.empty()))
     return error_at("--jsonl", "reads requests from --file or standard input; it takes no prompt");
+  if (c.parallel < 1 || c.parallel > 4096)
+    return error_at("--parallel", "expected 1 to 4096, got {}", c.parallel);
+  if (options.given("--parallel") && !c.jsonl) warn("--parallel has no effect: set --jsonl");
   if (!c.images.empty() && c.jsonl)
     return error_at("--image", "does not apply to --jsonl; a request names its files in \"images\"");
   if (!c.images.empty() && c.control.on()) return error_at("--image", "cannot be combined with --control");
@@ -151,6 +154,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   options.add(
       "--jsonl", &c.jsonl,
       "read one request per line ({\"prompt\"} or {\"messages\"}) and print one JSON answer per line");
+  options.add("--parallel -np", &c.parallel, "--jsonl: maximum number of requests in a batch", "N");
   options.group("Watermark");
   options.add("--watermark-key", &c.watermark.key,
               "watermark: raise the logits of tokens selected by this secret key; see makar detect", "KEY");

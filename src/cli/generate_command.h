@@ -13,6 +13,7 @@ struct GenerateCommand {
   GenerationFlags flags;
   std::vector<std::string> words, files, images;
   std::string ids, prompt;
+  int64_t parallel = 32;  // requests of --jsonl in a batch
   bool json = false, jsonl = false, chat = false, parse_special = false;
   bool tokens_given = false;  // --max-tokens is not the default
   WatermarkOptions watermark;

@@ -85,7 +85,7 @@ Result<std::vector<JudgedItem>> JudgeCommand::items() const {
 }
 
 int JudgeCommand::with_judge(const std::function<int(EvalModel&)>& use) {
-  auto cache = EvalCache::open(output.empty() ? "" : output + ".cache");
+  auto cache = EvalCache::open(cache_path());
   if (!cache.ok()) return report(cache.error());
   return with_eval_model(flags, [&](EvalModel& model) {
     CachedModel cached(model, *cache);

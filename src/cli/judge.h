@@ -25,6 +25,8 @@ struct JudgeCommand {
   std::optional<int> parse(Options& options, const std::vector<std::string>& arguments, size_t inputs);
   // Questions with their answers and references; the files must have equal lengths.
   Result<std::vector<JudgedItem>> items() const;
+  // Where responses are kept; empty without an output.
+  std::string cache_path() const { return output.empty() ? "" : output + ".cache"; }
   // Calls `use` with the model, whose responses are kept next to the output, and with progress.
   int with_judge(const std::function<int(EvalModel&)>& use);
   // Writes the result to the output, and prints it or the text.

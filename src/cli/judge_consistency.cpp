@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include "base/progress.h"
+#include "base/sha256.h"
 #include "cli/judge.h"
 #include "cli/metrics_input.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
+#include "eval/cache.h"
 #include "eval/consistency.h"
 #include "llm/token_vectors.h"
 
@@ -47,6 +49,17 @@ int report_selfcheck(const JudgeCommand& c, const SelfCheckFiles& files, const s
       fmt::format("inconsistency {:.4f}, mean of {} sentences\n", mean, static_cast<int64_t>(count)));
 }
 
+// Scores of a cache, which anything may have changed.
+std::optional<std::vector<double>> scores_of(const Json* found, size_t count) {
+  if (!found || !found->is_array() || found->size() != count) return std::nullopt;
+  std::vector<double> out;
+  for (const Json& one : *found) {
+    if (!one.is_number()) return std::nullopt;
+    out.push_back(one);
+  }
+  return out;
+}
+
 int selfcheck_with_encoder(const JudgeCommand& c, const SelfCheckFiles& files) {
   const auto opened = open_on_device(c.flags.model);
   if (!opened.ok()) return report(opened.error());
@@ -60,9 +73,22 @@ int selfcheck_with_encoder(const JudgeCommand& c, const SelfCheckFiles& files) {
     MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(*language, text, kSentenceTokens));
     return (*encoder)(tokens);
   };
-  return report_selfcheck(c, files, "bertscore", [&](const auto& sentences, const auto& samples) {
-    return selfcheck_by_vectors(vectors, sentences, samples);
-  });
+  const auto identity = model_identity(c.flags);
+  if (!identity.ok()) return report(identity.error());
+  auto cache = EvalCache::open(c.cache_path());
+  if (!cache.ok()) return report(cache.error());
+  const SelfCheck check_one = [&](const auto& sentences, const auto& samples) -> Result<std::vector<double>> {
+    Sha256 sum;
+    sum.add(Json::array({*identity, "bertscore", sentences, samples})
+                .dump(-1, ' ', false, Json::error_handler_t::replace));
+    const std::string key = sum.hex();
+    if (auto known = scores_of(cache->find(key), sentences.size())) return std::move(*known);
+    MAKAR_TRY(auto scores, selfcheck_by_vectors(vectors, sentences, samples));
+    MAKAR_CHECK_OK(cache->add(key, scores));
+    MAKAR_CHECK_OK(cache->flush());
+    return scores;
+  };
+  return report_selfcheck(c, files, "bertscore", check_one);
 }
 
 Result<SelfCheckFiles> read_selfcheck(const std::string& answers, const std::string& samples) {

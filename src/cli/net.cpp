@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/file.h"
+#include "base/progress.h"
 #include "base/rng.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
+#include "cli/net_data.h"
 #include "cli/run.h"
-#include "data/datasets.h"
 #include "nets/autoencoder.h"
 #include "nets/gan.h"
 #include "nets/losses.h"
@@ -20,6 +22,10 @@
 #include "train/svg.h"
 
 namespace makar {
+
+int run_net_run(const std::vector<std::string>&);
+int run_net_sample(const std::vector<std::string>&);
+
 namespace {
 
 struct NetOutput {
@@ -130,6 +136,7 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
   o.training.epochs = 100, o.training.batch = 32, o.training.learning_rate = 3e-3;
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
   const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   BadRecords bad, bad_validation;
@@ -174,49 +181,7 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-int run_net_run(const std::vector<std::string>& arguments) {
-  std::string folder, path;
-  int64_t threads = 0;
-  Options options("net run",
-                  "Predict the target of every row with a network of `makar net tabular`; prints JSON lines.",
-                  "makar net run runs/houses new.csv");
-  options.positional("MODEL", &folder, "folder of the network");
-  options.positional("FILE", &path, "CSV or TSV file; the target column, if present, is ignored");
-  declare_threads(options, threads);
-  if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto compute = open_compute("cpu", threads);
-  if (!compute.ok()) return report(compute.error());
-  auto net = TabularNet::load(folder);
-  if (!net.ok()) return report(net.error());
-  BadRecords bad;
-  const auto rows = read_table(path, net->target(), false, bad);
-  if (!rows.ok()) return report(rows.error());
-  const auto answers = net->predict(*rows, **compute);
-  if (!answers.ok()) return report(answers.error());
-  for (const auto& answer : *answers) {
-    if (!net->encoder().is_classes()) {
-      fmt::print("{}\n", Json{{"prediction", answer[0]}}.dump());
-      continue;
-    }
-    const auto best = static_cast<size_t>(std::max_element(answer.begin(), answer.end()) - answer.begin());
-    fmt::print("{}\n", dump(Json{{"prediction", net->encoder().classes()[best]}, {"score", answer[best]}}));
-  }
-  return 0;
-}
-
 // --- images and texts ---
-
-Result<Numbers> read_examples_of(const std::string& path, int64_t words, int64_t limit,
-                                 const std::vector<std::string>& known) {
-  if (path.find("idx3-ubyte") != std::string::npos) return read_images(path, static_cast<size_t>(limit));
-  MAKAR_TRY(const DatasetSpec spec, parse_dataset(path));
-  return read_bags({spec.data()}, static_cast<size_t>(words), static_cast<size_t>(limit), known);
-}
-
-std::vector<float> values_of(const Tensor& t) {
-  const Tensor host = t.host();
-  return {host.f32(), host.f32() + host.count()};
-}
 
 // reconstructions.png (originals above their reconstructions), interpolation.png and, for a variational
 // autoencoder, samples.png.
@@ -288,6 +253,7 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   o.training.epochs = 10, o.training.batch = 128;
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
   if (limit < 0 || words < 1 || words > 65536)
     return report(error_at("--words", "must be 1 to 65536, and --limit 0 or more")), 2;
   const auto compute = open_compute(out.device, out.threads);
@@ -306,7 +272,7 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   for (const CodeEpoch& e : net->epochs())
     training.add(static_cast<double>(e.epoch), e.loss),
         held.add(static_cast<double>(e.epoch), e.reconstruction);
-  Status written = net->save(out.folder, *data);
+  Status written = net->save(out.folder);
   if (written.ok()) written = write_file(out.folder + "/loss.svg", loss_chart({training, held}));
   if (written.ok() && test->height > 0)
     written = write_code_images(*net, *test, out.folder, static_cast<uint64_t>(o.training.seed), **compute);
@@ -361,30 +327,40 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   o.training.optimizer = "adam";
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (limit < 0) return report(error_at("--limit", "must be 0 or more")), 2;
+  if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
+  if (limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", limit)), 2;
+  if (const Status s = check(o); !s.ok()) return report(s.error()), 2;
   const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto data = read_images(path, static_cast<size_t>(limit));
   if (!data.ok()) return report(data.error());
+  if (const Status s = check(o, *data); !s.ok()) return report(s.error()), 2;
   if (const Status s = make_folder(out.folder); !s.ok()) return report(s.error());
   const auto draw = [&](const std::vector<float>& images) {
     return write_file(out.folder + "/samples.png", image_grid(images, 100, data->height, data->columns, 10));
   };
+  std::optional<Progress> progress;  // of an epoch
+  o.progress = [&](int64_t epoch, size_t step, size_t steps) {
+    if (!progress) progress.emplace(out.quiet || out.json);
+    progress->show(fmt::format("epoch {}/{}", epoch, o.training.epochs), step, steps);
+  };
   Status drawn = Done{};  // samples.png is written after every epoch, so that a run can be watched or stopped
   auto gan = Gan::train(*data, o, **compute, [&](const GanEpoch& e, const Gan::Preview& preview) {
     if (drawn.ok()) drawn = draw(preview(100));
+    progress.reset();
     if (is_shown(out, e.epoch, o.training.epochs))
       fmt::print(stderr,
                  "epoch {}/{} | discriminator {:.3f} | generator {:.3f} | real {:.2f} | generated {:.2f}\n",
                  e.epoch, o.training.epochs, e.discriminator_loss, e.generator_loss, e.real, e.made);
   });
+  progress.reset();
   if (!gan.ok()) return report(gan.error());
   Curve d{"discriminator", {}, {}}, g{"generator", {}, {}};
   for (const GanEpoch& e : gan->epochs())
     d.add(static_cast<double>(e.epoch), e.discriminator_loss),
         g.add(static_cast<double>(e.epoch), e.generator_loss);
   const auto samples = gan->sample(100, static_cast<uint64_t>(o.training.seed), **compute);
-  Status written = gan->save(out.folder, *data);
+  Status written = gan->save(out.folder);
   if (written.ok()) written = write_file(out.folder + "/loss.svg", loss_chart({d, g}));
   if (written.ok()) written = draw(samples);
   if (!written.ok()) return report(written.error());
@@ -423,28 +399,12 @@ int run_net_lm(const std::vector<std::string>& arguments) {
   options.add("--words", &o.most_words, "maximum vocabulary size in words", "N");
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
   if (samples < 0 || samples > 1000)
     return report(error_at("--samples", "must be 0 to 1000, got {}", samples)), 2;
   const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
-  const auto lines_of = [](const std::vector<std::string>& files) -> Result<std::vector<std::string>> {
-    constexpr size_t kMax = size_t{1} << 30;
-    std::vector<DataPath> read;
-    for (const std::string& text : files) {
-      MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-      read.push_back(spec.data());
-    }
-    std::vector<std::string> lines;
-    size_t bytes = 0;
-    MAKAR_CHECK_OK(each_line(read, [&](std::string_view line) -> Status {
-      if ((bytes += line.size()) > kMax)
-        return error_of(Error::Kind::kLimit, "data", "more than {} bytes of text", kMax);
-      if (!line.empty()) lines.emplace_back(line);
-      return Done{};
-    }));
-    return lines;
-  };
-  const auto sentences = lines_of(paths);
+  const auto sentences = read_sentences(paths);
   if (!sentences.ok()) return report(sentences.error());
   auto net = NeuralLm::train(*sentences, o, **compute, [&](const EpochResult& e) {
     if (is_shown(out, e.epoch, o.training.epochs))
@@ -455,7 +415,7 @@ int run_net_lm(const std::vector<std::string>& arguments) {
   if (const Status s = net->save(out.folder); !s.ok()) return report(s.error());
   Json json = {{"output_dir", out.folder}, {"parameters", net->parameters()}, {"vocabulary", net->words()}};
   if (!test.empty()) {
-    const auto held_out = lines_of({test});
+    const auto held_out = read_sentences({test});
     if (!held_out.ok()) return report(held_out.error());
     const LmScore score = net->score(*held_out, **compute);
     json["perplexity"] = score.perplexity, json["words"] = score.words, json["unknown"] = score.unknown;
@@ -480,12 +440,13 @@ int run_net_lm(const std::vector<std::string>& arguments) {
 int run_net(const std::vector<std::string>& arguments) {
   constexpr Command kNetCommands[] = {
       {"tabular", "train a network on the columns of a CSV file", run_net_tabular},
-      {"run", "predict with a network of net tabular", run_net_run},
+      {"run", "predict, encode or score with a trained network", run_net_run},
+      {"sample", "draw images or sentences from a trained network", run_net_sample},
       {"autoencoder", "train an autoencoder on images or bags of words", run_net_autoencoder},
       {"lm", "train a feed-forward language model", run_net_lm},
       {"gan", "train a generative adversarial network on images", run_net_gan},
   };
-  return run_subcommand("net", "Train feed-forward networks on tables, images and bags of words.",
+  return run_subcommand("net", "Train and use feed-forward networks on tables, images and words.",
                         "makar net tabular houses.csv --target price -o runs/houses", kNetCommands,
                         arguments);
 }

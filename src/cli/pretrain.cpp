@@ -135,9 +135,9 @@ CausalTask::Sampler sampler(const Model& model, const Tokenizer& tokenizer, cons
 
 Status check_fits(const Model& model, const Tokenizer& tokenizer, int64_t context) {
   const ModelSpec& spec = model.spec();
-  if (spec.reads_images())
+  if (spec.reads_images() && !spec.image_input)
     return error_of(Error::Kind::kUnsupported, "model",
-                    "a {} reads images; makar pretrain trains only text models", spec.architecture);
+                    "a {} does not continue text; makar pretrain trains only text models", spec.architecture);
   if (spec.vocab < static_cast<int64_t>(tokenizer.vocab_size()))
     return error_at("tokenizer", "has {} tokens; the model's vocabulary has {}", tokenizer.vocab_size(),
                     spec.vocab);
@@ -175,7 +175,7 @@ Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer&
                                ThreadPool& pool, Json& identity) {
   const LoopSettings& loop = p.common.loop;
   const bool both = model.spec().head.kind == HeadKind::kBidirectionalLm;
-  const bool causal = both || (model.spec().head.kind == HeadKind::kCausalLm && !model.spec().encoder);
+  const bool causal = both || model.spec().continues_text();
   const SpecialIds special = SpecialIds::of(tokenizer);
   NoiseKind noise = NoiseKind::kMasked;
   if (!causal) {

@@ -95,7 +95,7 @@ Status open_parts(BestCommand& c, PolicyParts& parts, Device& device) {
     return error_at(c.model.model,
                     "has no end-of-text token, so no answer would end; add eos_token_id to its config.json");
   MAKAR_CHECK_OK(open_rewards(c, parts, device));
-  c.chat_template = c.model.chat_template, c.common.quiet = true;
+  c.common.quiet = true;
   MAKAR_TRY(ChatTemplate chat, find_template(c, language));
   const int64_t context =
       language.spec().max_positions > 0 ? language.spec().max_positions : int64_t{1} << 20;

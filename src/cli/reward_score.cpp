@@ -154,7 +154,6 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
   FineTuneOptions template_options;
-  template_options.chat_template = model.chat_template;
   auto chat = find_template(template_options, *language);
   if (!chat.ok()) return report(chat.error());
   const int64_t context = spec.max_positions > 0 ? spec.max_positions : 4096;

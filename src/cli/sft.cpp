@@ -6,9 +6,11 @@
 #include "cli/fine_tuned.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "llm/image_inputs.h"
 #include "train/contrastive.h"
 #include "train/conversation.h"
 #include "train/given_batch.h"
+#include "train/image_text.h"
 #include "train/pairs.h"
 
 namespace makar {
@@ -36,6 +38,51 @@ void declare(Options& o, Sft& s) {
   declare_adapter(o, s);
 }
 
+// Conversations with and without images, or captions.
+Result<std::unique_ptr<Task>> image_text_task(Sft& s, LanguageModel& language, Json& identity) {
+  Model& model = *language.loaded().model;
+  const ModelSpec& spec = model.spec();
+  if (spec.head.kind != HeadKind::kCausalLm)
+    return error_of(Error::Kind::kUnsupported, s.base_model,
+                    "a {} does not write about images; train it on tensors, a .safetensors file with "
+                    "in.pixel_values",
+                    spec.architecture);
+  if (s.sample_packing)
+    return error_of(Error::Kind::kUnsupported, "sample_packing", "does not pack conversations with images");
+  ImageTextEncoding e;
+  e.max_length = s.sequence_len;
+  e.pixels = [&language](const std::string& file) -> Result<Tensor> {
+    MAKAR_TRY(const Image image, read_image(file));
+    return model_pixels(language, image, file);
+  };
+  if (spec.crosses()) {
+    if (spec.eos.empty()) return error_at(s.base_model, "config.json names no eos_token_id");
+    e.caption = [&s, &language](const std::string& text) -> Result<MaskedTokens> {
+      std::vector<uint32_t> ids;
+      MAKAR_CHECK_OK(language.tokenizer().append_ids(text, {}, ids));
+      ids.resize(std::min(ids.size(), static_cast<size_t>(s.sequence_len - 1)));
+      MaskedTokens out{{ids.begin(), ids.end()}, {}};
+      out.ids.push_back(language.spec().eos[0]);
+      out.loss_mask.assign(out.ids.size(), 1);
+      return out;
+    };
+  } else {
+    MAKAR_TRY(ChatTemplate chat, find_template(s, language));
+    const bool parts = chat.places_images();
+    const auto encoder = std::make_shared<ConversationEncoder>(
+        language.tokenizer(), std::move(chat), ConversationOptions{s.sequence_len, s.train_on_inputs});
+    e.conversation = [encoder, parts](const Json& messages) -> Result<MaskedTokens> {
+      if (parts) return encoder->encode(messages);
+      MAKAR_TRY(const Json texts, messages_without_images(messages));
+      return encoder->encode(texts);
+    };
+  }
+  MAKAR_TRY(auto data, open_image_text(dataset_options(s.common), spec, e, identity));
+  return std::unique_ptr<Task>(new ImageTextTask(
+      model, std::move(data), std::move(e), s.common.loop.micro_batch_size,
+      static_cast<uint64_t>(s.common.loop.seed), static_cast<float>(s.common.loop.label_smoothing)));
+}
+
 Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& identity) {
   Model& model = *language.loaded().model;
   const ModelSpec& spec = model.spec();
@@ -44,13 +91,8 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   const auto seed = static_cast<uint64_t>(s.common.loop.seed);
   const auto smoothing = static_cast<float>(s.common.loop.label_smoothing);
   const int64_t batch = s.common.loop.micro_batch_size;
-  if (spec.reads_images())
-    return error_of(
-        Error::Kind::kUnsupported, s.base_model,
-        "a {} reads images, which text datasets do not have; train it on tensors, a .safetensors file "
-        "with in.pixel_values",
-        spec.architecture);
-  if (s.sample_packing && (spec.head.kind != HeadKind::kCausalLm || spec.encoder))
+  if (spec.reads_images()) return image_text_task(s, language, identity);
+  if (s.sample_packing && !spec.continues_text())
     return error_of(Error::Kind::kUnsupported, "sample_packing",
                     "packs conversations, which a {} is not trained on", spec.architecture);
   if (spec.head.kind == HeadKind::kNone && spec.encoder && !spec.decoder) {
@@ -60,7 +102,7 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   if (spec.head.kind != HeadKind::kCausalLm)
     return error_of(Error::Kind::kUnsupported, s.base_model,
                     "a {} neither generates text nor embeds it; use makar classify train", spec.architecture);
-  if (spec.encoder) {
+  if (spec.crosses()) {
     if (spec.eos.empty()) return error_at(s.base_model, "config.json names no eos_token_id");
     MAKAR_TRY(auto data, open_pairs(datasets, tokenizer, spec.eos[0], s.sequence_len, identity));
     return std::unique_ptr<Task>(new PairTask(model, std::move(data), batch, seed, smoothing));

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/progress.h"
+#include "base/quote.h"
 #include "cli/command.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
@@ -19,6 +20,10 @@
 namespace makar {
 
 int run_vectors_count(const std::vector<std::string>&);
+int run_vectors_neighbors(const std::vector<std::string>&);
+int run_vectors_analogy(const std::vector<std::string>&);
+int run_vectors_similarity(const std::vector<std::string>&);
+int run_vectors_print(const std::vector<std::string>&);
 
 namespace {
 
@@ -38,7 +43,10 @@ void declare(Options& o, TrainVectors& c) {
   o.add("-o --output --out", &c.output, "file of vectors to write", "FILE").required = true;
   o.add("--method", &c.method,
         "skipgram, cbow, glove, ppmi (PPMI with SVD) or lsa (TF-IDF of lines with SVD)", "NAME");
-  o.add("--format", &c.format, "text or binary (word2vec's), or glove (text without a header)", "NAME");
+  o.add("--format", &c.format,
+        "text or binary (word2vec's), glove (text without a header), or fasttext (.bin, keeps the character "
+        "n-grams of --maxn, so that unknown words have vectors too)",
+        "NAME");
   declare_table(o, c.w, word2vec_options());
   o.group("Counts");
   o.add("--x-max", &c.x_max, "glove: counts above it have full weight", "X");
@@ -148,82 +156,6 @@ int run_vectors_train(const std::vector<std::string>& arguments) {
              : 1;
 }
 
-Result<uint32_t> word_id(const WordVectors& vectors, const std::string& word) {
-  if (const auto id = vectors.words.find(word)) return *id;
-  return error_of(Error::Kind::kNotFound, "'" + word + "'", "is not in the vocabulary of {} words",
-                  vectors.words.size());
-}
-
-Json neighbors_json(const WordVectors& vectors, const std::vector<Neighbor>& list) {
-  Json out = Json::array();
-  for (const Neighbor& n : list)
-    out.push_back({{"word", vectors.words.word(n.word)}, {"similarity", n.similarity}});
-  return out;
-}
-bool print_neighbors(const WordVectors& vectors, const std::vector<Neighbor>& list, bool json) {
-  if (json)
-    return print_out(neighbors_json(vectors, list).dump(-1, ' ', false, Json::error_handler_t::replace) +
-                     "\n");
-  std::string out;
-  for (const Neighbor& n : list) out += fmt::format("{:.4f}  {}\n", n.similarity, vectors.words.word(n.word));
-  return print_out(out);
-}
-
-int run_neighbors(const std::vector<std::string>& arguments) {
-  std::string path;
-  std::vector<std::string> words;
-  int64_t count = 10;
-  bool json = false;
-  Options options("vectors neighbors", "Print the words nearest to a word, or to the sum of several.",
-                  "makar vectors neighbors books.vec king");
-  options.positional("FILE", &path, "file of vectors: word2vec text or binary, GloVe");
-  options.positional("WORDS", &words, "words");
-  options.add("-k --top-k", &count, "number of words to print", "N");
-  options.add("--json", &json, "print JSON");
-  if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (count < 1) return report(error_at("--top-k", "must be 1 or more, got {}", count)), 2;
-  const auto vectors = load_vectors(path);
-  if (!vectors.ok()) return report(vectors.error());
-  const VectorIndex index(*vectors);
-  std::vector<uint32_t> ids;
-  std::vector<float> sum(vectors->rows.stride(), 0.0f);
-  for (const std::string& word : words) {
-    const auto id = word_id(*vectors, word);
-    if (!id.ok()) return report(id.error());
-    ids.push_back(*id);
-    add_scaled(sum.data(), 1, index.unit(*id).data(), sum.size());
-  }
-  return print_neighbors(*vectors, index.nearest(sum, static_cast<size_t>(count), ids), json) ? 0 : 1;
-}
-
-int run_analogy(const std::vector<std::string>& arguments) {
-  std::string path;
-  std::vector<std::string> words;
-  int64_t count = 5;
-  bool json = false;
-  Options options("vectors analogy", "Answer \"A is to B as C is to ?\" by the vector B - A + C.",
-                  "makar vectors analogy books.vec man king woman");
-  options.positional("FILE", &path, "file of vectors");
-  options.positional("WORDS", &words, "A, B and C");
-  options.add("-k --top-k", &count, "number of words to print", "N");
-  options.add("--json", &json, "print JSON");
-  if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (words.size() != 3 || count < 1)
-    return report(error_at("vectors analogy", "needs three words and --top-k of 1 or more")), 2;
-  const auto vectors = load_vectors(path);
-  if (!vectors.ok()) return report(vectors.error());
-  uint32_t ids[3];
-  for (size_t i = 0; i < 3; ++i) {
-    const auto id = word_id(*vectors, words[i]);
-    if (!id.ok()) return report(id.error());
-    ids[i] = *id;
-  }
-  const VectorIndex index(*vectors);
-  return print_neighbors(*vectors, index.analogy(ids[0], ids[1], ids[2], static_cast<size_t>(count)), json)
-             ? 0
-             : 1;
-}
-
 int run_vectors_eval(const std::vector<std::string>& arguments) {
   std::string path;
   std::vector<std::string> similarity, analogies;
@@ -249,9 +181,15 @@ int run_vectors_eval(const std::vector<std::string>& arguments) {
   for (const std::string& file : similarity) {
     const auto s = score_similarity(index, file);
     if (!s.ok()) return report(s.error());
-    out.push_back({{"file", file}, {"spearman", s->spearman}, {"pairs", s->pairs}, {"unknown", s->unknown}});
-    text += fmt::format("{}: Spearman {:.4f} over {} pairs, {} with unknown words\n", file, s->spearman,
-                        s->pairs, s->unknown);
+    out.push_back({{"file", file},
+                   {"spearman", s->spearman},
+                   {"pairs", s->pairs},
+                   {"by_ngrams", s->by_ngrams},
+                   {"unknown", s->unknown}});
+    const std::string by_ngrams =
+        s->by_ngrams == 0 ? "" : fmt::format(" ({} by character n-grams)", s->by_ngrams);
+    text += fmt::format("{}: Spearman {:.4f} over {} pairs{}, {} with unknown words\n", file, s->spearman,
+                        s->pairs, by_ngrams, s->unknown);
   }
   for (const std::string& file : analogies) {
     const auto sections = score_analogies(index, file, static_cast<size_t>(among));
@@ -295,8 +233,10 @@ int run_map(const std::vector<std::string>& arguments) {
   if (!vectors.ok()) return report(vectors.error());
   std::vector<uint32_t> ids;
   for (const std::string& word : words) {
-    const auto id = word_id(*vectors, word);
-    if (!id.ok()) return report(id.error());
+    const auto id = vectors->words.find(word);
+    if (!id)
+      return report(error_of(Error::Kind::kNotFound, quote(word), "is not in the vocabulary of {} words",
+                             vectors->words.size()));
     ids.push_back(*id);
   }
   if (words.empty())
@@ -325,11 +265,13 @@ int run_map(const std::vector<std::string>& arguments) {
 
 int run_vectors_convert(const std::vector<std::string>& arguments) {
   std::string path, output, format = "binary";
-  Options options("vectors convert", "Convert a file of vectors between word2vec's formats and GloVe's.",
+  Options options("vectors convert",
+                  "Convert a file of vectors between the formats of word2vec, GloVe and fastText.",
                   "makar vectors convert glove.txt vectors.bin --format binary");
   options.positional("FILE", &path, "file of vectors in any of the formats");
   options.positional("OUTPUT", &output, "file to write");
-  options.add("--format", &format, "text or binary (word2vec's), or glove (text without a header)", "NAME");
+  options.add("--format", &format,
+              "text or binary (word2vec's), glove (text without a header), or fasttext (.bin)", "NAME");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto kind = vector_format_named(format);
   if (!kind.ok()) return report(kind.error()), 2;
@@ -347,8 +289,10 @@ int run_vectors_convert(const std::vector<std::string>& arguments) {
 int run_vectors(const std::vector<std::string>& arguments) {
   constexpr Command kVectorCommands[] = {
       {"train", "train vectors: skip-gram, CBOW, GloVe, PPMI, LSA", run_vectors_train},
-      {"neighbors", "print the words nearest to a word", run_neighbors},
-      {"analogy", "answer A is to B as C is to ?", run_analogy},
+      {"neighbors", "print the words nearest to a word", run_vectors_neighbors},
+      {"analogy", "answer A is to B as C is to ?", run_vectors_analogy},
+      {"similarity", "print the cosine of two words", run_vectors_similarity},
+      {"print", "print the vectors of words", run_vectors_print},
       {"eval", "evaluate on word similarity and analogies", run_vectors_eval},
       {"map", "draw words in the plane", run_map},
       {"convert", "convert between file formats", run_vectors_convert},

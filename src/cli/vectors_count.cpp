@@ -15,12 +15,8 @@ namespace makar {
 namespace {
 
 // A line per document, or per pair of words.
-Status print_counts(const std::string& kind, const WordStream& text, int64_t window, bool by_distance) {
-  const auto line = [](const Json& json) -> Status {
-    return print_out(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n")
-               ? Status(Done{})
-               : error_of(Error::Kind::kIo, "output", "cannot be written");
-  };
+Status each_count(const std::string& kind, const WordStream& text, int64_t window, bool by_distance,
+                  const std::function<Status(const Json&)>& line) {
   if (kind == "cooccurrence" || kind == "ppmi") {
     CooccurrenceOptions counting;
     counting.window = window, counting.by_distance = by_distance;
@@ -78,6 +74,20 @@ Status print_counts(const std::string& kind, const WordStream& text, int64_t win
     }
     return line({{"vector", row}});
   });
+}
+
+Status print_counts(const std::string& kind, const WordStream& text, int64_t window, bool by_distance) {
+  std::string block;
+  const auto print_block = [&]() -> Status {
+    if (!print_out(block)) return error_of(Error::Kind::kIo, "output", "cannot be written");
+    block.clear();
+    return Done{};
+  };
+  MAKAR_CHECK_OK(each_count(kind, text, window, by_distance, [&](const Json& json) -> Status {
+    block += dump(json) + "\n";
+    return block.size() < size_t{1} << 16 ? Status(Done{}) : print_block();
+  }));
+  return print_block();
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ int with_engine(const ModelOptions& model, GenerationFlags& flags, Device& devic
   if (!budget.ok()) return report(budget.error()), 2;
   const auto language = open_model(model, device, *budget);
   if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
+  if (!language->spec().continues_text() || !language->has_tokenizer())
     return report(error_of(Error::Kind::kUnsupported, model.model,
                            "expected a decoder-only language model with a tokenizer"));
   if (const Status ready = flags.prepare(*language, device); !ready.ok()) return report(ready.error());

@@ -111,6 +111,9 @@ class Curation {
             report_.groups[i].second.mentions += d.groups[i];
       for (const char* name : d.changed) ++report_.changed[name];
       if (!d.language.empty()) ++report_.languages[d.language];
+      if (std::isfinite(d.perplexity) && d.perplexity >= 1)
+        ++report_.perplexities[static_cast<int>(std::log2(d.perplexity))];
+      if (d.toxicity >= 0) ++report_.toxicities[std::min(9, static_cast<int>(d.toxicity * 10))];
       if (d.reason.empty() && o_.exact && !seen_.insert({d.hash[0], d.hash[1]}).second)
         d.drop("exact-duplicate", "an earlier document has the same text");
       if (!d.reason.empty()) {

@@ -31,7 +31,7 @@ struct CurateOptions {
   const TextClassifier* toxicity = nullptr;  // scores toxicity
   std::string toxic_label = "toxic";
   double max_toxicity = 0.5;  // documents whose highest score of a line is above it are dropped
-  double max_perplexity = 0;  // of the n-gram model, per token; 0: off
+  double max_perplexity = 0;  // of the n-gram model, per token; 0: perplexities are only counted
   int64_t min_words = 0;
   int64_t min_tokens = 0;  // needs `count_tokens`
   std::function<size_t(const std::string&)> count_tokens;
@@ -74,6 +74,8 @@ struct CurateReport {
   std::array<uint64_t, kPiiKinds> pii = {};
   std::map<std::string, uint64_t> languages;      // of documents, with a language model
   std::map<int, uint64_t> lengths, kept_lengths;  // by power of two of bytes
+  std::map<int, uint64_t> perplexities;           // by power of two; of documents that came to this step
+  std::map<int, uint64_t> toxicities;             // by tenth of the score
   Json json() const;
   std::string text() const;  // Markdown
 };

@@ -109,7 +109,7 @@ bool DocumentFilter::quality(FilteredDocument& d) const {
 }
 
 bool DocumentFilter::perplexity(FilteredDocument& d) const {
-  if (!o_.ngrams || o_.max_perplexity <= 0) return false;
+  if (!o_.ngrams) return false;
   WordSplitter splitter(o_.ngram_words);
   NgramScore total;
   for (size_t at = 0; at < d.text.size();) {
@@ -118,7 +118,8 @@ bool DocumentFilter::perplexity(FilteredDocument& d) const {
     if (!words.empty()) total.add(score_sentence(*o_.ngrams, words));
     at = end + 1;
   }
-  if (total.tokens() > 0 && total.perplexity() <= o_.max_perplexity) return false;
+  if (total.tokens() > 0) d.perplexity = total.perplexity();
+  if (o_.max_perplexity <= 0 || (total.tokens() > 0 && d.perplexity <= o_.max_perplexity)) return false;
   return d.drop("perplexity", fmt::format("{:.0f}, at most {:.0f}", total.perplexity(), o_.max_perplexity));
 }
 
@@ -136,6 +137,7 @@ bool DocumentFilter::toxic(FilteredDocument& d) const {
                          o_.toxicity->classify(std::string_view(d.text).substr(at, end - at)).scores[label]);
     at = end + 1;
   }
+  d.toxicity = highest;
   if (highest <= o_.max_toxicity) return false;
   return d.drop("toxic", fmt::format("score {:.2f}, at most {:.2f}", highest, o_.max_toxicity));
 }

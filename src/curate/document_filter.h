@@ -24,6 +24,7 @@ struct FilteredDocument {
   uint32_t source = 0;
   std::string rest;  // the other fields of the record as JSON, if they are kept
   std::vector<uint64_t> groups;
+  double perplexity = -1, toxicity = -1;  // not computed
 
   bool drop(std::string why, std::string more) {
     return reason = std::move(why), detail = std::move(more), true;

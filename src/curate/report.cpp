@@ -1,19 +1,43 @@
 #include <algorithm>
+#include <cmath>
 
+#include "base/markdown.h"
 #include "curate/curate.h"
 
 namespace makar {
 namespace {
 
-std::string histogram(const std::map<int, uint64_t>& before, const std::map<int, uint64_t>& after) {
+std::string bar(uint64_t count, const std::map<int, uint64_t>& all) {
   uint64_t most = 1;
-  for (const auto& entry : before) most = std::max(most, entry.second);
+  for (const auto& entry : all) most = std::max(most, entry.second);
+  return std::string(1 + 29 * count / most, '#');
+}
+
+std::string length_histogram(const std::map<int, uint64_t>& before, const std::map<int, uint64_t>& after) {
   std::string out;
   for (const auto& [power, count] : before) {
     const auto at = after.find(power);
     out += fmt::format("{:>9} {:>9} {:>9}  {}\n", uint64_t{1} << power, count,
-                       at == after.end() ? 0 : at->second, std::string(1 + 29 * count / most, '#'));
+                       at == after.end() ? 0 : at->second, bar(count, before));
   }
+  return out;
+}
+
+// A section with the lower end of each class and its number of documents; "" without any.
+std::string histogram(const char* title, const std::map<int, uint64_t>& counts, double (*from)(int)) {
+  if (counts.empty()) return "";
+  std::string out = fmt::format("\n## {} (from, documents)\n\n```\n", title);
+  for (const auto& [at, count] : counts)
+    out += fmt::format("{:>9} {:>9}  {}\n", from(at), count, bar(count, counts));
+  return out + "```\n";
+}
+
+double power_of_two(int at) { return std::ldexp(1.0, at); }
+double tenth(int at) { return at / 10.0; }
+
+Json histogram_json(const std::map<int, uint64_t>& counts, double (*from)(int)) {
+  Json out = Json::array();
+  for (const auto& [at, count] : counts) out.push_back({{"from", from(at)}, {"documents", count}});
   return out;
 }
 
@@ -40,6 +64,10 @@ Json CurateReport::json() const {
                            {"mentions", g.mentions},
                            {"kept_documents", g.kept_documents},
                            {"kept_mentions", g.kept_mentions}};
+  out["histograms"] = {{"bytes", histogram_json(lengths, power_of_two)},
+                       {"kept_bytes", histogram_json(kept_lengths, power_of_two)}};
+  if (!perplexities.empty()) out["histograms"]["perplexity"] = histogram_json(perplexities, power_of_two);
+  if (!toxicities.empty()) out["histograms"]["toxicity"] = histogram_json(toxicities, tenth);
   out["pii"] = Json::object();
   for (size_t i = 0; i < kPiiKinds; ++i) out["pii"][name(static_cast<Pii>(i))] = pii[i];
   return out;
@@ -52,7 +80,7 @@ std::string CurateReport::text() const {
   std::string out = fmt::format("# Curation\n\n| | documents | bytes |\n|---|---|---|\n| read | {} | {} |\n",
                                 documents, bytes);
   for (const auto& [reason, d] : drops)
-    out += fmt::format("| dropped: {} | {} ({:.2f} %) | {} |\n", reason, d.documents,
+    out += fmt::format("| dropped: {} | {} ({:.2f} %) | {} |\n", markdown_cell(reason), d.documents,
                        share(d.documents, documents), d.bytes);
   out += fmt::format("| kept | {} ({:.2f} %) | {} |\n", kept, share(kept, documents), kept_bytes);
   if (bad_records > 0) out += fmt::format("\n{} records could not be read.\n", bad_records);
@@ -69,8 +97,8 @@ std::string CurateReport::text() const {
         "\n## Sources\n\n| | weight | read | kept | written | bytes | share "
         "|\n|---|---|---|---|---|---|---|\n";
     for (const Source& s : sources)
-      out += fmt::format("| {} | {} | {} | {} | {} | {} | {:.1f} % |\n", s.path, s.weight, s.documents,
-                         s.kept, s.written, s.bytes, share(s.bytes, all));
+      out += fmt::format("| {} | {} | {} | {} | {} | {} | {:.1f} % |\n", markdown_cell(s.path), s.weight,
+                         s.documents, s.kept, s.written, s.bytes, share(s.bytes, all));
   }
   if (!groups.empty()) {
     out +=
@@ -81,8 +109,8 @@ std::string CurateReport::text() const {
             "|---|---|---|---|---|---|\n",
             share(kept, documents));
     for (const auto& [name, g] : groups)
-      out += fmt::format("| {} | {} | {} | {} | {} | {:.1f} % |\n", name, g.documents, g.mentions,
-                         g.kept_documents, g.kept_mentions, share(g.kept_documents, g.documents));
+      out += fmt::format("| {} | {} | {} | {} | {} | {:.1f} % |\n", markdown_cell(name), g.documents,
+                         g.mentions, g.kept_documents, g.kept_mentions, share(g.kept_documents, g.documents));
   }
   bool any = false;
   for (size_t i = 0; i < kPiiKinds; ++i)
@@ -91,8 +119,9 @@ std::string CurateReport::text() const {
       any = true;
       out += fmt::format("- {}: {}\n", name(static_cast<Pii>(i)), pii[i]);
     }
-  return out + "\n## Bytes per document (from, read, kept)\n\n```\n" + histogram(lengths, kept_lengths) +
-         "```\n";
+  return out + histogram("Perplexity", perplexities, power_of_two) +
+         histogram("Toxicity", toxicities, tenth) + "\n## Bytes per document (from, read, kept)\n\n```\n" +
+         length_histogram(lengths, kept_lengths) + "```\n";
 }
 
 }  // namespace makar

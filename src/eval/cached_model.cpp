@@ -1,6 +1,7 @@
 #include "eval/cached_model.h"
 
 #include "base/sha256.h"
+#include "text/base64.h"
 #include "text/unicode.h"
 
 namespace makar {
@@ -20,8 +21,8 @@ std::string key_of(const Json& identity, const LikelihoodRequest& one) {
 std::string key_of(const Json& identity, const std::string& text) {
   return hash_of(identity, "rolling", {text});
 }
-std::string key_of(const Json& identity, const UntilRequest& one) {
-  return hash_of(identity, "generate",
+std::string key_of(const Json& identity, const UntilRequest& one, const char* call = "generate") {
+  return hash_of(identity, call,
                  {one.prompt, Json(one.until).dump(), one.messages.dump(),
                   fmt::format("{} {} {} {}", one.max_tokens, one.temperature, one.top_p, one.seed)});
 }
@@ -29,7 +30,11 @@ std::string key_of(const Json& identity, const UntilRequest& one) {
 Json to_json(const Loglikelihood& one) {
   return Json::array({one.logprob, one.is_greedy, one.tokens, one.windows});
 }
-Json to_json(const std::string& text) { return Json::array({to_valid_utf8(text)}); }
+// JSON holds UTF-8 only; other bytes (a block of tokens may end inside a character) are kept as base64.
+Json to_json(const std::string& text) {
+  return is_valid_utf8(text) ? Json::array({text}) : Json::array({encode_base64(text), "base64"});
+}
+Json to_json(const UntilAnswer& one) { return Json::array({to_json(one.text), one.ended}); }
 
 // The cache is a file that anything may change: a response of another form is requested again.
 bool read(const Json& json, Loglikelihood& out) {
@@ -40,20 +45,29 @@ bool read(const Json& json, Loglikelihood& out) {
   return true;
 }
 bool read(const Json& json, std::string& out) {
-  if (json.size() != 1 || !json[0].is_string()) return false;
+  if (!json.is_array() || json.empty() || json.size() > 2 || !json[0].is_string()) return false;
   out = json[0];
+  if (json.size() == 1) return true;
+  auto bytes = json[1] == "base64" ? decode_base64(out) : std::nullopt;
+  if (!bytes) return false;
+  out = std::move(*bytes);
+  return true;
+}
+bool read(const Json& json, UntilAnswer& out) {
+  if (json.size() != 2 || !json[1].is_boolean() || !read(json[0], out.text)) return false;
+  out.ended = json[1];
   return true;
 }
 
-template <class Value, class Request, class Ask>
+template <class Value, class Request, class Ask, class... Call>
 std::vector<Result<Value>> through(EvalCache& cache, const Json& identity, std::span<const Request> requests,
-                                   const Ask& ask) {
+                                   const Ask& ask, Call... call) {
   std::vector<Result<Value>> out(requests.size(), Result<Value>(Value()));
   std::vector<Request> open;
   std::vector<size_t> owner;
   std::vector<std::string> keys;
   for (size_t i = 0; i < requests.size(); ++i) {
-    keys.push_back(key_of(identity, requests[i]));
+    keys.push_back(key_of(identity, requests[i], call...));
     const Json* found = cache.find(keys[i]);
     Value value;
     if (found && read(*found, value))
@@ -87,6 +101,11 @@ std::vector<Result<Loglikelihood>> CachedModel::loglikelihood_rolling(std::span<
 std::vector<Result<std::string>> CachedModel::generate_until(std::span<const UntilRequest> requests) {
   return through<std::string>(cache_, model_.identity(), requests,
                               [&](const auto& open) { return model_.generate_until(open); });
+}
+std::vector<Result<UntilAnswer>> CachedModel::generate_part(std::span<const UntilRequest> requests) {
+  return through<UntilAnswer>(
+      cache_, model_.identity(), requests, [&](const auto& open) { return model_.generate_part(open); },
+      "part");
 }
 
 }  // namespace makar

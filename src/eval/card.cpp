@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/markdown.h"
 
 namespace makar {
 namespace {
@@ -78,14 +79,8 @@ Result<std::string> facts(const std::string& model) {
          fmt::format("| size on disk | {:.1f} MB |\n", static_cast<double>(bytes) / 1e6);
 }
 
-// A cell of a Markdown table.
 std::string cell(const Json& value) {
-  std::string out;
-  for (const char c : value.is_string() ? value.get<std::string>() : dump(value)) {
-    if (c == '|') out += '\\';
-    out += c == '\n' || c == '\r' ? ' ' : c;
-  }
-  return out;
+  return markdown_cell(value.is_string() ? value.get<std::string>() : dump(value));
 }
 
 // Facts by name; those of an object inside have its name and a full stop before theirs.

@@ -17,7 +17,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kDocuments = 2'000'000, kChoices = 1000, kShared = size_t{1} << 20,
-                 kExploded = size_t{4} << 30;
+                 kExploded = size_t{256} << 20;
 
 std::string file_path(const EvalTask& task, const std::string& data, std::string file,
                       const std::string& subtask) {

@@ -19,7 +19,7 @@ int64_t context_size(const ModelSpec& spec, const ContextOptions& o) {
 Status check_context(const ModelSpec& spec, const ContextOptions& o) {
   if (o.size < 0) return error_at("`program.ctx_size`", "must be at least 0, got {}", o.size);
   if (o.policy != ContextPolicy::kSinks) return Done{};
-  if (!spec.decoder || spec.encoder)
+  if (!spec.continues_text())
     return error_of(Error::Kind::kUnsupported, "`program.context_policy`",
                     "sinks are for decoder-only models, this is a {}", spec.architecture);
   bool distances = spec.decoder->embedding.positions == PositionKind::kNone;

@@ -32,6 +32,11 @@ class RowMatrix {
   RowMatrix(size_t rows, size_t stride) : rows_(rows), stride_(stride), data_(rows * stride, 0.0f) {
     check(stride % kLanes == 0, "rows are padded");
   }
+  // Adds a row of `width` numbers at the end.
+  void add_row(const float* values, size_t width) {
+    data_.resize(data_.size() + stride_, 0.0f);
+    std::memcpy(row(rows_++), values, width * sizeof(float));
+  }
   float* row(size_t at) { return data_.data() + at * stride_; }
   const float* row(size_t at) const { return data_.data() + at * stride_; }
   size_t rows() const { return rows_; }

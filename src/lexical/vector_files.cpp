@@ -7,57 +7,11 @@
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "base/utf8.h"
+#include "lexical/byte_window.h"
+#include "lexical/fasttext_file.h"
 
 namespace makar {
 namespace {
-
-constexpr size_t kMaxWidth = 100'000, kMaxVectors = 200'000'000, kLongestWord = 10'000;
-
-// Bytes of a stream, with a window that can be looked at before it is taken.
-class Window {
- public:
-  explicit Window(ByteStream& stream) : stream_(stream) {}
-  // At least `size` bytes from here, fewer at the end.
-  Result<std::string_view> look(size_t size) {
-    if (buffer_.size() - at_ < size && !end_) {
-      buffer_.erase(0, at_);
-      at_ = 0;
-      const size_t had = buffer_.size(), want = std::max(size - had, kBlock);
-      buffer_.resize(had + want);
-      MAKAR_TRY(const size_t got, stream_.read({buffer_.data() + had, want}));
-      buffer_.resize(had + got);
-      end_ = got < want;
-    }
-    return std::string_view(buffer_).substr(at_);
-  }
-  void take(size_t size) { at_ += size, offset_ += size; }
-  uint64_t offset() const { return offset_; }
-  // A whole line without its break; nullopt at the end of the stream.
-  Result<std::optional<std::string>> line(size_t limit) {
-    for (size_t size = 4096;; size *= 2) {
-      MAKAR_TRY(const std::string_view bytes, look(size));
-      const size_t end = bytes.find('\n');
-      if (end == bytes.npos && bytes.size() >= size && size < limit) continue;
-      if (bytes.empty()) return std::optional<std::string>();
-      if (std::min(end, bytes.size()) > limit)
-        return error_of(Error::Kind::kLimit, fmt::format("{}: byte {}", stream_.place(), offset_),
-                        "the line is too long");
-      std::string out(bytes.substr(0, end));
-      take(out.size() + (end != bytes.npos));
-      if (!out.empty() && out.back() == '\r') out.pop_back();
-      return std::optional(std::move(out));
-    }
-  }
-  std::string place() const { return fmt::format("{}: byte {}", stream_.place(), offset_); }
-
- private:
-  static constexpr size_t kBlock = size_t{1} << 18;
-  ByteStream& stream_;
-  std::string buffer_;
-  size_t at_ = 0;
-  uint64_t offset_ = 0;
-  bool end_ = false;
-};
 
 std::string_view take_field(std::string_view& rest) {
   const size_t from = rest.find_first_not_of(" \t");
@@ -114,7 +68,7 @@ class Collector {
   std::vector<float> values_;
 };
 
-Result<WordVectors> read_binary(Window& in, uint64_t count, size_t width) {
+Result<WordVectors> read_binary(ByteWindow& in, uint64_t count, size_t width) {
   Collector out(width);
   std::vector<float> values(width);
   for (uint64_t i = 0; i < count; ++i) {
@@ -140,7 +94,7 @@ Result<WordVectors> read_binary(Window& in, uint64_t count, size_t width) {
   return out.finish();
 }
 
-Result<WordVectors> read_text(Window& in, std::string line, size_t width, std::optional<uint64_t> count) {
+Result<WordVectors> read_text(ByteWindow& in, std::string line, size_t width, std::optional<uint64_t> count) {
   const size_t limit = kLongestWord + width * 64;
   Collector out(width);
   std::vector<float> values;
@@ -171,12 +125,15 @@ Result<VectorFormat> vector_format_named(const std::string& name) {
   if (name == "text") return VectorFormat::kText;
   if (name == "binary") return VectorFormat::kBinary;
   if (name == "glove") return VectorFormat::kGlove;
-  return error_at("`format`", "must be text, binary or glove, got '{}'{}", name,
-                  did_you_mean(name, {"text", "binary", "glove"}));
+  if (name == "fasttext") return VectorFormat::kFastText;
+  return error_at("--format", "must be text, binary, glove or fasttext, got '{}'{}", name,
+                  did_you_mean(name, {"text", "binary", "glove", "fasttext"}));
 }
 
 Result<WordVectors> read_vectors(ByteStream& stream) {
-  Window in(stream);
+  ByteWindow in(stream);
+  MAKAR_TRY(const bool fasttext, is_fasttext(in));
+  if (fasttext) return read_fasttext(in);
   MAKAR_TRY(auto first, in.line(kLongestWord + kMaxWidth * 64));
   if (!first) return error_at(stream.place(), "the file is empty; expected word vectors");
   uint64_t count = 0, width = 0;
@@ -218,6 +175,7 @@ Result<WordVectors> load_vectors(const std::string& path) {
 
 Status write_vectors(const WordVectors& v, VectorFormat format,
                      const std::function<Status(std::string_view)>& write) {
+  if (format == VectorFormat::kFastText) return write_fasttext(v, write);
   std::string out;
   if (format != VectorFormat::kGlove) out = fmt::format("{} {}\n", v.words.size(), v.width);
   for (uint32_t i = 0; i < v.words.size(); ++i) {

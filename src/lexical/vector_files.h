@@ -1,4 +1,5 @@
-// Files of word vectors: word2vec's text and binary formats, and GloVe's text (without a header).
+// Files of word vectors: word2vec's text and binary formats, GloVe's text (without a header), and models of
+// fastText (.bin), which have the vectors of character n-grams too.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace makar {
 
-enum class VectorFormat { kText, kBinary, kGlove };
-Result<VectorFormat> vector_format_named(const std::string& name);  // "text", "binary", "glove"
+enum class VectorFormat { kText, kBinary, kGlove, kFastText };
+Result<VectorFormat> vector_format_named(const std::string& name);  // "text", "binary", "glove", "fasttext"
 
 // Recognises the format by its content. A word that occurs twice keeps its first vector. Numbers must be
 // finite.

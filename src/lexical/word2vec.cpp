@@ -4,7 +4,7 @@
 #include <mutex>
 #include <queue>
 
-#include "base/utf8.h"
+#include "base/resident.h"
 #include "lexical/word2vec_learner.h"
 
 namespace makar {
@@ -20,20 +20,7 @@ SigmoidTable::SigmoidTable() {
 std::vector<uint32_t> word_rows(const std::string& word, uint32_t own, size_t words,
                                 const Word2VecOptions& o) {
   std::vector<uint32_t> out = {own};
-  const std::string marked = "<" + word + ">";
-  for (size_t from = 0; from < marked.size(); ++from) {
-    if (is_utf8_continuation(marked[from])) continue;
-    uint32_t hash = 2166136261u;
-    size_t end = from;
-    for (int64_t length = 1; length <= o.max_ngram && end < marked.size(); ++length) {
-      do {  // FNV-1a with signed bytes, as fastText
-        hash = (hash ^ static_cast<uint32_t>(static_cast<int8_t>(marked[end]))) * 16777619u;
-        ++end;
-      } while (end < marked.size() && is_utf8_continuation(marked[end]));
-      if (length < o.min_ngram || (length == 1 && (from == 0 || end == marked.size()))) continue;
-      out.push_back(static_cast<uint32_t>(words + hash % static_cast<uint64_t>(o.buckets)));
-    }
-  }
+  add_ngram_rows(word, words, o, out);
   return out;
 }
 
@@ -124,11 +111,11 @@ class Trainer {
     o_.fast ? fast() : in_rounds();
     WordVectors out{text_.words, static_cast<size_t>(o_.width),
                     RowMatrix(text_.words.size(), shared_.stride)};
-    for (uint32_t i = 0; i < text_.words.size(); ++i) {
-      const std::vector<uint32_t> rows = shared_.rows.empty() ? std::vector{i} : shared_.rows[i];
-      for (const uint32_t row : rows)
-        add_scaled(out.rows.row(i), 1 / static_cast<float>(rows.size()), in_.row(row), shared_.stride);
-    }
+    for (uint32_t i = 0; i < text_.words.size(); ++i)
+      add_mean(in_, shared_.rows.empty() ? std::vector{i} : shared_.rows[i], out.rows.row(i));
+    if (o_.max_ngram > 0)
+      out.subwords = std::make_shared<SubwordVectors>(
+          SubwordVectors{o_, text_.counts, text_.tokens, 1, std::move(in_), std::move(out_)});
     return out;
   }
 
@@ -221,6 +208,13 @@ class Trainer {
 Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions& options, ThreadPool& pool,
                                    const ShowVectors& show) {
   MAKAR_CHECK_OK(check(options));
+  const double rows = 2 * static_cast<double>(text.words.size()) +
+                      (options.max_ngram > 0 ? static_cast<double>(options.buckets) : 0.0);
+  const double bytes = rows * static_cast<double>(padded(static_cast<size_t>(options.width))) * sizeof(float);
+  if (const auto machine = static_cast<double>(memory_limit()); bytes > machine)
+    return error_of(Error::Kind::kLimit, options.max_ngram > 0 ? "--bucket" : "--dim",
+                    "the vectors take {:.1f} GB, the machine has {:.1f} GB; lower --dim{} or --max-words",
+                    bytes / 1e9, machine / 1e9, options.max_ngram > 0 ? ", --bucket" : "");
   return Trainer(text, options, pool, show).train();
 }
 

@@ -1,11 +1,12 @@
+#include "lexical/word2vec_options.h"
+
 #include "base/nearest.h"
-#include "lexical/word2vec.h"
 
 namespace makar {
 
 std::span<const TableOption<Word2VecOptions>> word2vec_options() {
   using W = Word2VecOptions;
-  constexpr const char *kModel = "Model", *kTraining = "Training", *kSubwords = "Character n-grams";
+  constexpr const char *kModel = "Vectors", *kTraining = "Training", *kSubwords = "Character n-grams";
   static const TableOption<W> kOptions[] = {
       {"dim", &W::width, 1, 10000, "N", "dimensions of a vector", kModel},
       {"window ws", &W::window, 1, 1000, "N", "context words on each side", kModel},

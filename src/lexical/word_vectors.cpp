@@ -11,15 +11,47 @@
 
 namespace makar {
 
+namespace {
+
+void scale_to_one(float* row, size_t size) {
+  double square = 0;
+  for (size_t j = 0; j < size; ++j) square += static_cast<double>(row[j]) * row[j];
+  if (square <= 0) return;
+  const auto scale = static_cast<float>(1 / std::sqrt(square));
+  for (size_t j = 0; j < size; ++j) row[j] *= scale;
+}
+
+// [padded width]
+std::optional<std::vector<float>> by_ngrams(const WordVectors& vectors, const std::string& word) {
+  if (!vectors.subwords) return std::nullopt;
+  std::vector<uint32_t> rows;
+  add_ngram_rows(word, vectors.words.size(), vectors.subwords->options, rows);
+  if (rows.empty()) return std::nullopt;
+  std::vector<float> out(vectors.rows.stride(), 0.0f);
+  add_mean(vectors.subwords->rows, rows, out.data());
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::vector<float>> vector_of(const WordVectors& vectors, const std::string& word) {
+  std::optional<std::vector<float>> out;
+  if (const auto id = vectors.words.find(word))
+    out.emplace(vectors.rows.row(*id), vectors.rows.row(*id) + vectors.width);
+  else
+    out = by_ngrams(vectors, word);
+  if (out) out->resize(vectors.width);
+  return out;
+}
+
 VectorIndex::VectorIndex(const WordVectors& vectors) : vectors_(vectors), units_(vectors.rows) {
-  for (size_t i = 0; i < units_.rows(); ++i) {
-    float* row = units_.row(i);
-    double square = 0;
-    for (size_t j = 0; j < units_.stride(); ++j) square += static_cast<double>(row[j]) * row[j];
-    if (square <= 0) continue;
-    const auto scale = static_cast<float>(1 / std::sqrt(square));
-    for (size_t j = 0; j < units_.stride(); ++j) row[j] *= scale;
-  }
+  for (size_t i = 0; i < units_.rows(); ++i) scale_to_one(units_.row(i), units_.stride());
+}
+
+std::optional<std::vector<float>> VectorIndex::unit_by_ngrams(const std::string& word) const {
+  auto out = by_ngrams(vectors_, word);
+  if (out) scale_to_one(out->data(), out->size());
+  return out;
 }
 
 std::vector<float> VectorIndex::unit(uint32_t word) const {
@@ -50,10 +82,16 @@ std::vector<Neighbor> VectorIndex::nearest(const std::vector<float>& vector, siz
 
 std::vector<Neighbor> VectorIndex::analogy(uint32_t a, uint32_t b, uint32_t c, size_t count,
                                            size_t among) const {
-  std::vector<float> sum = unit(b);
-  add_scaled(sum.data(), -1, units_.row(a), units_.stride());
-  add_scaled(sum.data(), 1, units_.row(c), units_.stride());
-  return nearest(sum, count, {a, b, c}, among);
+  return analogy(unit(a), unit(b), unit(c), count, {a, b, c}, among);
+}
+
+std::vector<Neighbor> VectorIndex::analogy(const std::vector<float>& a, const std::vector<float>& b,
+                                           const std::vector<float>& c, size_t count,
+                                           const std::vector<uint32_t>& except, size_t among) const {
+  std::vector<float> sum = b;
+  add_scaled(sum.data(), -1, a.data(), units_.stride());
+  add_scaled(sum.data(), 1, c.data(), units_.stride());
+  return nearest(sum, count, except, among);
 }
 
 namespace {
@@ -90,13 +128,19 @@ Result<SimilarityScore> score_similarity(const VectorIndex& index, const std::st
       return error_at(fmt::format("{}:{}", path, line.number), "expected two words and a rating, found {}",
                       quote(line.text));
     }
-    const auto a = find_word(index.vectors().words, fields[0]),
-               b = find_word(index.vectors().words, fields[1]);
+    bool by_ngrams = false;
+    const auto unit = [&](const std::string& word) {
+      if (const auto id = find_word(index.vectors().words, word)) return std::optional(index.unit(*id));
+      by_ngrams = true;
+      return index.unit_by_ngrams(word);
+    };
+    const auto a = unit(fields[0]), b = unit(fields[1]);
     if (!a || !b) {
       ++out.unknown;
       continue;
     }
-    ours.push_back(index.cosine(*a, *b)), theirs.push_back(rating);
+    out.by_ngrams += by_ngrams;
+    ours.push_back(dot(a->data(), b->data(), a->size())), theirs.push_back(rating);
   }
   out.pairs = ours.size();
   if (out.pairs > 1) out.spearman = spearman(ours, theirs);

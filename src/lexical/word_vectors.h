@@ -1,19 +1,25 @@
 // Word vectors and queries on them: neighbours, analogies, similarity.
 #pragma once
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "lexical/numbered_words.h"
-#include "lexical/row_matrix.h"
+#include "lexical/subword_vectors.h"
 
 namespace makar {
 
 struct WordVectors {
   NumberedWords words;
   size_t width = 0;
-  RowMatrix rows;  // [words, padded width]
+  RowMatrix rows;                                            // [words, padded width]
+  std::shared_ptr<const SubwordVectors> subwords = nullptr;  // for words out of the vocabulary
 };
+
+// The vector of a word, or of the n-grams of an unknown word; nullopt without them. [width]
+std::optional<std::vector<float>> vector_of(const WordVectors& vectors, const std::string& word);
 
 struct Neighbor {
   uint32_t word;
@@ -29,9 +35,14 @@ class VectorIndex {
   std::vector<Neighbor> nearest(const std::vector<float>& vector, size_t count,
                                 const std::vector<uint32_t>& except, size_t among = 0) const;
   std::vector<float> unit(uint32_t word) const;
+  // That of a word out of the vocabulary, by its character n-grams; nullopt without them.
+  std::optional<std::vector<float>> unit_by_ngrams(const std::string& word) const;
   double cosine(uint32_t a, uint32_t b) const;
   // b - a + c of unit vectors (Mikolov et al., 2013): a is to b as c is to ?
   std::vector<Neighbor> analogy(uint32_t a, uint32_t b, uint32_t c, size_t count, size_t among = 0) const;
+  std::vector<Neighbor> analogy(const std::vector<float>& a, const std::vector<float>& b,
+                                const std::vector<float>& c, size_t count,
+                                const std::vector<uint32_t>& except, size_t among = 0) const;
   const WordVectors& vectors() const { return vectors_; }
 
  private:
@@ -43,6 +54,7 @@ class VectorIndex {
 struct SimilarityScore {
   double spearman = 0;
   size_t pairs = 0, unknown = 0;  // pairs with an unknown word are left out
+  size_t by_ngrams = 0;           // pairs with a word whose vector is that of its character n-grams
 };
 Result<SimilarityScore> score_similarity(const VectorIndex& index, const std::string& path);
 

@@ -19,6 +19,20 @@ Result<std::string> image_token(const LanguageModel& language) {
   return error_of(Error::Kind::kNotFound, "tokenizer", "has no image token: id {} is unknown", id);
 }
 
+bool has_text(const Json& messages) {
+  const auto written = [](const Json& text) {
+    return text.is_string() &&
+           text.get_ref<const std::string&>().find_first_not_of(" \t\r\n") != std::string::npos;
+  };
+  return std::any_of(messages.begin(), messages.end(), [&](const Json& message) {
+    const auto content = message.find("content");
+    if (content == message.end()) return false;
+    if (!content->is_array()) return written(*content);
+    return std::any_of(content->begin(), content->end(),
+                       [&](const Json& part) { return part.contains("text") && written(part["text"]); });
+  });
+}
+
 Tensor slice_of(const Tensor& pixels, int64_t from) {
   return pixels.slice(from, std::min(from + kImagesTogether, pixels.dim(0)));
 }
@@ -105,9 +119,17 @@ Result<std::vector<int64_t>> encode_with_images(const LanguageModel& language, c
 
 Result<std::vector<int64_t>> encode_chat_with_images(const LanguageModel& language, const ChatInput& input,
                                                      ImageInputs& images) {
-  if (!language.spec().image_input)
-    return error_of(Error::Kind::kUnsupported, "messages", "a {} cannot chat about images",
-                    language.spec().architecture);
+  if (!language.spec().image_input) {
+    if (!language.spec().crosses())
+      return error_of(Error::Kind::kUnsupported, "messages", "a {} cannot chat about images",
+                      language.spec().architecture);
+    if (has_text(input.messages))
+      return error_of(
+          Error::Kind::kUnsupported, "messages",
+          "a {} describes an image and reads no text; send one message with one image and no text",
+          language.spec().architecture);
+    return std::vector<int64_t>();
+  }
   if (language.chat_template() && !language.places_images())
     return error_of(
         Error::Kind::kUnsupported, "chat template",

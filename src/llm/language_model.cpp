@@ -103,9 +103,7 @@ Status LanguageModel::open_images(const std::string& folder) {
 }
 
 bool LanguageModel::places_images() const {
-  if (!spec().image_input || !template_) return false;
-  const std::string& source = template_->source();
-  return source.find("'image'") != std::string::npos || source.find("\"image\"") != std::string::npos;
+  return spec().image_input && template_ && template_->places_images();
 }
 
 Result<LanguageModel> LanguageModel::open(const std::string& path, Device& device,

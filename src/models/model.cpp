@@ -54,6 +54,8 @@ void Model::make_heads() {
     if (h.lm_offset) bias = set_.add("head.lm.bias", {1, spec_.vocab}), bias->buffer = true;
     lm_ = Linear(weight, bias);
   }
+  if (spec_.crosses() && spec_.encoder->width != width)
+    bridge_ = Linear(set_, "head.bridge", spec_.encoder->width, width, true);
   if (const auto& p = spec_.image_input) {
     project1_ = Linear(set_, "head.project1", spec_.encoder->width, width, p->bias);
     project2_ = Linear(set_, "head.project2", width, width, p->bias);
@@ -94,11 +96,13 @@ Tensor Model::encode(ForwardContext& f, const Batch& source) const {
 
 Tensor Model::decode(ForwardContext& f, const Batch& target, const Tensor& encoded,
                      const Batch* source) const {
-  return (*decoder_)(f, target, encoded, source);
+  const bool widths = encoded.defined() && bridge_.defined();
+  return (*decoder_)(f, target, widths ? bridge_(f.ops, encoded) : encoded, source);
 }
 
 void Model::read_source(ForwardContext& f, const Batch& source, size_t slot) const {
-  decoder_->read_source(f, encode(f, source), slot);
+  const Tensor encoded = encode(f, source);
+  decoder_->read_source(f, bridge_.defined() ? bridge_(f.ops, encoded) : encoded, slot);
 }
 
 Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record) const {
@@ -106,6 +110,7 @@ Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_re
   if (!decoder_) return encode(f, inputs.source);
   if (!encoder_) return (*decoder_)(f, inputs.source);
   if (spec_.head.kind == HeadKind::kContrastive) return (*decoder_)(f, inputs.target);
+  if (spec_.image_input && inputs.target.tokens.empty()) return (*decoder_)(f, inputs.source);  // only text
   if (spec_.image_input) {
     Batch target = inputs.target;
     target.features = image_rows(f, inputs.source);
@@ -194,6 +199,15 @@ Tensor Model::lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_
   ops::CrossEntropyOptions options;
   options.smoothing = smoothing;
   options.soft_cap = spec_.head.soft_cap;
+  // Rows without a target add nothing: the output layer computes the others only.
+  std::vector<int64_t> counted;
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (targets[i] != ops::kIgnore) counted.push_back(static_cast<int64_t>(i));
+  if (!counted.empty() && counted.size() < targets.size() && hidden.dim(0) == std::ssize(targets)) {
+    std::vector<int64_t> theirs;
+    for (const int64_t row : counted) theirs.push_back(targets[static_cast<size_t>(row)]);
+    return lm_loss(ctx, ops::gather_rows(ctx, hidden, counted), theirs, smoothing);
+  }
   if (lm_.adapter()) {  // an adapter on the output matrix: compute the logits
     return ops::cross_entropy(ctx, lm_logits(ctx, hidden), targets, options);
   }
@@ -317,8 +331,8 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
       for (Linear* l : b.alignment.linears()) one(*l);
     }
   }
-  for (Linear* l : {&project1_, &project2_, &text_projection_, &image_projection_, &lm_, &transform_,
-                    &pooler_, &classifier_dense_, &classifier_, &second_})
+  for (Linear* l : {&bridge_, &project1_, &project2_, &text_projection_, &image_projection_, &lm_,
+                    &transform_, &pooler_, &classifier_dense_, &classifier_, &second_})
     one(*l);
 }
 

@@ -85,6 +85,7 @@ class Model {
   ParameterSet set_;
   std::unique_ptr<Stack> encoder_, decoder_;
   Linear project1_, project2_;                 // ImageInputSpec
+  Linear bridge_;                              // from the encoder's width to the decoder's
   Linear text_projection_, image_projection_;  // kContrastive
   Parameter *logit_scale_ = nullptr, *mask_ = nullptr;
   Linear lm_, transform_, pooler_, classifier_, classifier_dense_, second_;

@@ -124,7 +124,7 @@ Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_
   if (!(o.noise >= 0 && o.noise < 1)) return error_at("--noise", "must be 0 to below 1");
   Autoencoder net;
   MAKAR_TRY(net.kind_, parse_code_kind(o.kind, "--kind"));
-  net.code_ = o.code;
+  net.code_ = o.code, net.height_ = data.height, net.columns_ = data.columns, net.words_ = data.words;
   MlpSpec down, up;
   MAKAR_TRY(down.unit, parse_unit(o.activation, "--activation"));
   up.unit = down.unit;
@@ -171,16 +171,43 @@ double Autoencoder::activity(const Numbers& data, Device& device) {
   return static_cast<double>(active) / static_cast<double>(code.count());
 }
 
-Status Autoencoder::save(const std::string& folder, const Numbers& data) const {
+Status Autoencoder::save(const std::string& folder) const {
   return save_net(folder,
                   {{"kind", "autoencoder"},
                    {"code", code_kinds()[static_cast<size_t>(kind_)]},
                    {"encoder", to_json(encoder_.spec())},
                    {"decoder", to_json(decoder_.spec())},
-                   {"height", data.height},
-                   {"width", data.columns},
-                   {"words", data.words}},
+                   {"height", height_},
+                   {"width", columns_},
+                   {"words", words_}},
                   set_);
+}
+
+Result<Autoencoder> Autoencoder::load(const std::string& folder) {
+  MAKAR_TRY(const Json json, read_net(folder));
+  const std::string place = folder + "/net.json";
+  if (json["kind"] != "autoencoder") return error_at(place, "is not an autoencoder");
+  Autoencoder net;
+  const Json code = json.value("code", Json()), words = json.value("words", Json::array());
+  if (!code.is_string() || !words.is_array()) return error_at(place, "expected a code and words");
+  MAKAR_TRY(net.kind_, parse_code_kind(code.get<std::string>(), place));
+  MAKAR_TRY(net.height_, integer_in(json, "height", 0, 65536, place));
+  MAKAR_TRY(net.columns_, integer_in(json, "width", 0, 65536, place));
+  for (const Json& word : words) {
+    if (!word.is_string()) return error_at(place, "words must be texts");
+    net.words_.push_back(word.get<std::string>());
+  }
+  MAKAR_TRY(const MlpSpec down, mlp_from_json(json.value("encoder", Json()), place));
+  MAKAR_TRY(const MlpSpec up, mlp_from_json(json.value("decoder", Json()), place));
+  net.code_ = up.widths.front();
+  const int64_t parts = net.kind_ == CodeKind::kVariational ? 2 : 1;
+  const auto inputs = net.height_ > 0 ? net.height_ * net.columns_ : static_cast<int64_t>(net.words_.size());
+  if (down.widths.back() != parts * net.code_ || up.widths.back() != down.widths.front() ||
+      down.widths.front() != inputs)
+    return error_at(place, "the widths of encoder, decoder and inputs do not fit together");
+  net.encoder_ = Mlp(net.set_, "encoder", down), net.decoder_ = Mlp(net.set_, "decoder", up);
+  MAKAR_CHECK_OK(load_weights(folder, net.set_));
+  return net;
 }
 
 }  // namespace makar

@@ -41,7 +41,13 @@ class Autoencoder {
   // Share of code values above 0.1 in absolute value (sparsity), over these examples.
   double activity(const Numbers& data, Device& device);
 
-  Status save(const std::string& folder, const Numbers& data) const;
+  // Of the images, or 0; the words of bags of words, or none.
+  int64_t height() const { return height_; }
+  int64_t columns() const { return columns_; }
+  const std::vector<std::string>& words() const { return words_; }
+  int64_t inputs() const { return encoder_.spec().widths.front(); }
+  Status save(const std::string& folder) const;
+  static Result<Autoencoder> load(const std::string& folder);
 
  private:
   struct Code {
@@ -52,7 +58,8 @@ class Autoencoder {
   Tensor penalty(Context& ctx, const Code& code, const AutoencoderOptions& o) const;
 
   CodeKind kind_ = CodeKind::kUndercomplete;
-  int64_t code_ = 0;
+  int64_t code_ = 0, height_ = 0, columns_ = 0;
+  std::vector<std::string> words_;
   ParameterSet set_;
   Mlp encoder_, decoder_;
   std::vector<CodeEpoch> epochs_;

@@ -15,6 +15,10 @@ Status check(const NetTraining& o) {
   if (!(o.learning_rate > 0 && std::isfinite(o.learning_rate)))
     return error_at("--learning-rate", "must be above 0, got {}", o.learning_rate);
   if (!(o.weight_decay >= 0)) return error_at("--weight-decay", "must be 0 or more, got {}", o.weight_decay);
+  if (!(o.max_grad_norm >= 0))
+    return error_at("--max-grad-norm", "must be 0 or more, got {}", o.max_grad_norm);
+  if (o.beta1 != -1 && !(o.beta1 >= 0 && o.beta1 < 1))
+    return error_at("--beta1", "must be 0 to below 1, got {}", o.beta1);
   MAKAR_TRY(const ScheduleKind kind, schedule_kind(o.lr_scheduler));
   (void)kind;
   ParameterSet none;

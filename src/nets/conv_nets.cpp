@@ -22,12 +22,29 @@ Status check(const ConvSpec& s, const std::string& place) {
                     "{} layers need heights and widths that are multiples of {}, but the images have {} x "
                     "{}; use fewer layers or --kind mlp",
                     layers, parts, s.height, s.width);
-  if (!(s.dropout >= 0 && s.dropout < 1)) return error_at(place, "dropout must be 0 to below 1");
+  if (!(s.dropout >= 0 && s.dropout < 1))
+    return error_at("--dropout", "must be 0 to below 1, got {}", s.dropout);
   return Done{};
 }
 
 Json to_json(const ConvSpec& s) {
   return {{"channels", s.channels}, {"code", s.code}, {"height", s.height}, {"width", s.width}};
+}
+
+Result<ConvSpec> conv_from_json(const Json& json, const std::string& place) {
+  constexpr int64_t kLargest = 1024;
+  ConvSpec s;
+  MAKAR_TRY(s.height, integer_in(json, "height", 1, kLargest, place));
+  MAKAR_TRY(s.width, integer_in(json, "width", 1, kLargest, place));
+  MAKAR_TRY(s.code, integer_in(json, "code", 1, 4096, place));
+  const Json channels = json.value("channels", Json());
+  if (!channels.is_array() || channels.size() > 6) return error_at(place, "expected up to 6 channels");
+  for (const Json& c : channels) {
+    if (!c.is_number_integer()) return error_at(place, "channels must be numbers");
+    s.channels.push_back(c.get<int64_t>());
+  }
+  MAKAR_CHECK_OK(check(s, place));
+  return s;
 }
 
 ConvGenerator::ConvGenerator(ParameterSet& set, const std::string& name, ConvSpec spec)

@@ -14,6 +14,7 @@ struct ConvSpec {
 // The size must be divisible by two once for each layer.
 Status check(const ConvSpec& spec, const std::string& place);
 Json to_json(const ConvSpec& spec);
+Result<ConvSpec> conv_from_json(const Json& json, const std::string& place);
 
 // Codes to images: a linear layer, then transposed convolutions with batch norm and rectifiers.
 class ConvGenerator {

@@ -48,7 +48,34 @@ void start_small(ParameterSet& set, uint64_t seed) {
   }
 }
 
-Status check_gan(const GanOptions& o) {
+// The two networks, of one kind.
+struct GanSpecs {
+  ConvSpec conv_generator, conv_discriminator;
+  MlpSpec generator, discriminator;
+};
+
+Result<GanSpecs> specs_of(const GanOptions& o, int64_t height, int64_t columns) {
+  const bool conv = o.kind == "conv";
+  const auto widths = [&](const std::string& given, const char* usual, const char* place) {
+    return parse_widths(given.empty() ? usual : given, place);
+  };
+  MAKAR_TRY(const auto up, widths(o.generator, conv ? "64,32" : "256,512", "--generator"));
+  MAKAR_TRY(const auto down, widths(o.discriminator, conv ? "32,64" : "512,256", "--discriminator"));
+  const auto dropout = static_cast<float>(o.dropout);
+  GanSpecs out;
+  out.conv_generator = {height, columns, up, o.code, 0};
+  out.conv_discriminator = {height, columns, down, 0, dropout};
+  out.generator = {up, UnitKind::kRelu, true, 0};
+  out.discriminator = {down, UnitKind::kLeakyRelu, false, dropout};
+  auto &g = out.generator.widths, &d = out.discriminator.widths;
+  g.insert(g.begin(), o.code), g.push_back(height * columns);
+  d.insert(d.begin(), height * columns), d.push_back(1);
+  return out;
+}
+
+}  // namespace
+
+Status check(const GanOptions& o) {
   MAKAR_CHECK_OK(check(o.training));
   if (o.kind != "conv" && o.kind != "mlp")
     return error_at("--kind", "unknown network '{}'{}; expected conv or mlp", o.kind,
@@ -57,45 +84,44 @@ Status check_gan(const GanOptions& o) {
     return error_at("--discriminator-learning-rate", "must be 0 or more");
   if (o.code < 1 || o.code > 4096) return error_at("--code", "must be 1 to 4096, got {}", o.code);
   if (!(o.smoothing >= 0 && o.smoothing < 0.5))
-    return error_at("--label-smoothing", "must be 0 to below 0.5");
-  if (!(o.noise >= 0 && o.noise <= 10)) return error_at("--noise", "must be 0 to 10");
-  if (!(o.average >= 0 && o.average < 1)) return error_at("--ema", "must be 0 to below 1");
+    return error_at("--label-smoothing", "must be 0 to below 0.5, got {}", o.smoothing);
+  if (!(o.noise >= 0 && o.noise <= 10)) return error_at("--noise", "must be 0 to 10, got {}", o.noise);
+  if (!(o.dropout >= 0 && o.dropout < 1))
+    return error_at("--dropout", "must be 0 to below 1, got {}", o.dropout);
+  if (!(o.average >= 0 && o.average < 1)) return error_at("--ema", "must be 0 to below 1, got {}", o.average);
+  MAKAR_TRY(const GanSpecs specs, specs_of(o, 64, 64));  // the lists of numbers
+  (void)specs;
   return Done{};
 }
 
-}  // namespace
+Status check(const GanOptions& o, const Numbers& data) {
+  MAKAR_CHECK_OK(check(o));
+  if (data.count < static_cast<size_t>(o.training.batch))
+    return error_at("--batch-size", "is larger than the {} examples", data.count);
+  MAKAR_TRY(const GanSpecs specs, specs_of(o, data.height, data.columns));
+  if (o.kind == "conv") {
+    MAKAR_CHECK_OK(check(specs.conv_generator, "--generator"));
+    return check(specs.conv_discriminator, "--discriminator");
+  }
+  MAKAR_CHECK_OK(check(specs.generator, "--generator"));
+  return check(specs.discriminator, "--discriminator");
+}
 
-Status Gan::build(const Numbers& data, const GanOptions& o) {
-  const bool conv = o.kind == "conv";
-  const auto widths = [&](const std::string& given, const char* usual, const char* place) {
-    return parse_widths(given.empty() ? usual : given, place);
-  };
-  MAKAR_TRY(const auto up, widths(o.generator, conv ? "64,32" : "256,512", "--generator"));
-  MAKAR_TRY(const auto down, widths(o.discriminator, conv ? "32,64" : "512,256", "--discriminator"));
-  const auto dropout = static_cast<float>(o.dropout);
+void Gan::build(const Numbers& data, const GanOptions& o) {
+  const GanSpecs specs = specs_of(o, data.height, data.columns).value();
   const auto use = [](auto net) { return [net](Context& ctx, const Tensor& x) { return (*net)(ctx, x); }; };
-  if (conv) {
-    const ConvSpec g{data.height, data.columns, up, o.code, 0},
-        d{data.height, data.columns, down, 0, dropout};
-    MAKAR_CHECK_OK(check(g, "--generator"));
-    MAKAR_CHECK_OK(check(d, "--discriminator"));
-    generator_ = use(std::make_shared<ConvGenerator>(generator_set_, "generator", g));
-    discriminator_ = use(std::make_shared<ConvDiscriminator>(discriminator_set_, "discriminator", d));
-    generator_spec_ = to_json(g);
+  if (o.kind == "conv") {
+    generator_ = use(std::make_shared<ConvGenerator>(generator_set_, "generator", specs.conv_generator));
+    discriminator_ = use(
+        std::make_shared<ConvDiscriminator>(discriminator_set_, "discriminator", specs.conv_discriminator));
+    generator_spec_ = to_json(specs.conv_generator);
   } else {
-    MlpSpec g{up, UnitKind::kRelu, true, 0}, d{down, UnitKind::kLeakyRelu, false, dropout};
-    const auto width = static_cast<int64_t>(data.width);
-    g.widths.insert(g.widths.begin(), o.code), g.widths.push_back(width);
-    d.widths.insert(d.widths.begin(), width), d.widths.push_back(1);
-    MAKAR_CHECK_OK(check(g, "--generator"));
-    MAKAR_CHECK_OK(check(d, "--discriminator"));
-    generator_ = use(std::make_shared<Mlp>(generator_set_, "generator", g));
-    discriminator_ = use(std::make_shared<Mlp>(discriminator_set_, "discriminator", d));
-    generator_spec_ = to_json(g);
+    generator_ = use(std::make_shared<Mlp>(generator_set_, "generator", specs.generator));
+    discriminator_ = use(std::make_shared<Mlp>(discriminator_set_, "discriminator", specs.discriminator));
+    generator_spec_ = to_json(specs.generator);
   }
   start_small(generator_set_, seed_);
   start_small(discriminator_set_, seed_ + 1);
-  return Done{};
 }
 
 Tensor Gan::made(Context& ctx, size_t rows, uint64_t draw) {
@@ -106,12 +132,12 @@ Tensor Gan::made(Context& ctx, size_t rows, uint64_t draw) {
 
 Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
                        const std::function<void(const GanEpoch&, const Preview&)>& each) {
-  MAKAR_CHECK_OK(check_gan(o));
+  MAKAR_CHECK_OK(check(o, data));
   const auto batch = static_cast<size_t>(o.training.batch);
-  if (data.count < batch) return error_at("--batch-size", "is larger than the {} examples", data.count);
   Gan gan;
   gan.code_ = o.code, gan.seed_ = static_cast<uint64_t>(o.training.seed);
-  MAKAR_CHECK_OK(gan.build(data, o));
+  gan.height_ = data.height, gan.columns_ = data.columns;
+  gan.build(data, o);
   gan.generator_set_.to(device.memory()), gan.discriminator_set_.to(device.memory());
   OptimizerOptions named;
   named.name = o.training.optimizer, named.weight_decay = o.training.weight_decay;
@@ -173,6 +199,7 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
       }
       const double share = 1.0 / static_cast<double>(steps);
       result.discriminator_loss += of_d * share, result.generator_loss += of_g * share;
+      o.progress(epoch + 1, first / batch + 1, steps);
       result.real += mean_probability(on_real) * share, result.made += mean_probability(on_fake) * share;
     }
     gan.epochs_.push_back(result);
@@ -213,11 +240,36 @@ std::vector<float> Gan::sample(size_t count, uint64_t seed, Device& device) {
   return {images.f32(), images.f32() + images.count()};
 }
 
-Status Gan::save(const std::string& folder, const Numbers& data) const {
-  return save_net(
-      folder,
-      {{"kind", "gan"}, {"generator", generator_spec_}, {"height", data.height}, {"width", data.columns}},
-      generator_set_);
+Status Gan::save(const std::string& folder) const {
+  return save_net(folder,
+                  {{"kind", "gan"}, {"generator", generator_spec_}, {"height", height_}, {"width", columns_}},
+                  generator_set_);
+}
+
+Result<Gan> Gan::load(const std::string& folder) {
+  MAKAR_TRY(const Json json, read_net(folder));
+  const std::string place = folder + "/net.json";
+  if (json["kind"] != "gan") return error_at(place, "is not a generative adversarial network");
+  Gan gan;
+  MAKAR_TRY(gan.height_, integer_in(json, "height", 1, 1024, place));
+  MAKAR_TRY(gan.columns_, integer_in(json, "width", 1, 1024, place));
+  gan.generator_spec_ = json.value("generator", Json());
+  const auto use = [](auto net) { return [net](Context& ctx, const Tensor& x) { return (*net)(ctx, x); }; };
+  int64_t pixels = 0;
+  if (gan.generator_spec_.is_object() && gan.generator_spec_.contains("channels")) {
+    MAKAR_TRY(const ConvSpec spec, conv_from_json(gan.generator_spec_, place));
+    gan.code_ = spec.code, pixels = spec.height * spec.width;
+    gan.generator_ = use(std::make_shared<ConvGenerator>(gan.generator_set_, "generator", spec));
+  } else {
+    MAKAR_TRY(const MlpSpec spec, mlp_from_json(gan.generator_spec_, place));
+    gan.code_ = spec.widths.front(), pixels = spec.widths.back();
+    gan.generator_ = use(std::make_shared<Mlp>(gan.generator_set_, "generator", spec));
+  }
+  if (pixels != gan.height_ * gan.columns_)
+    return error_at(place, "the generator makes {} pixels, the images have {}", pixels,
+                    gan.height_ * gan.columns_);
+  MAKAR_CHECK_OK(load_weights(folder, gan.generator_set_));
+  return gan;
 }
 
 }  // namespace makar

@@ -21,7 +21,11 @@ struct GanOptions {
   double dropout = 0.3;           // of the discriminator
   double average = 0.995;         // decay of the averaged generator; 0: none
   NetTraining training;
+  std::function<void(int64_t epoch, size_t step, size_t steps)> progress = [](int64_t, size_t, size_t) {};
 };
+// Checks the options, also against the images.
+Status check(const GanOptions& options);
+Status check(const GanOptions& options, const Numbers& data);
 
 struct GanEpoch {
   int64_t epoch = 0;
@@ -39,14 +43,18 @@ class Gan {
   // Images of random codes, [count * width], from 0 to 1, by the averaged generator.
   std::vector<float> sample(size_t count, uint64_t seed, Device& device);
   const std::vector<GanEpoch>& epochs() const { return epochs_; }
-  Status save(const std::string& folder, const Numbers& data) const;
+  int64_t height() const { return height_; }
+  int64_t columns() const { return columns_; }
+  Status save(const std::string& folder) const;
+  // The generator only.
+  static Result<Gan> load(const std::string& folder);
 
  private:
-  Status build(const Numbers& data, const GanOptions& options);
+  void build(const Numbers& data, const GanOptions& options);
   Tensor made(Context& ctx, size_t rows, uint64_t draw);
   // Images by the generator with these weights; nothing of the network changes.
   std::vector<float> preview(size_t count, const std::vector<Tensor>& weights, Device& device);
-  int64_t code_ = 0;
+  int64_t code_ = 0, height_ = 0, columns_ = 0;
   uint64_t seed_ = 0;
   ParameterSet generator_set_, discriminator_set_;
   using Net = std::function<Tensor(Context&, const Tensor&)>;

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
+#include "base/quote.h"
 #include "base/rng.h"
 #include "formats/weights.h"
 #include "ops/elementwise.h"
@@ -66,7 +67,8 @@ Status check(const MlpSpec& s, const std::string& place) {
   if (s.widths.size() < 2 || s.widths.size() > 66) return error_at(place, "a network has 1 to 65 layers");
   for (const int64_t w : s.widths)
     if (w < 1 || w > kWidest) return error_at(place, "a width must be 1 to {}, got {}", kWidest, w);
-  if (!(s.dropout >= 0 && s.dropout < 1)) return error_at(place, "dropout must be 0 to below 1");
+  if (!(s.dropout >= 0 && s.dropout < 1))
+    return error_at("--dropout", "must be 0 to below 1, got {}", s.dropout);
   return Done{};
 }
 
@@ -145,10 +147,22 @@ Status save_net(const std::string& folder, const Json& description, const Parame
 }
 
 Result<Json> read_net(const std::string& folder) {
-  MAKAR_TRY(Json json, read_json(folder + "/net.json"));
+  auto read = read_json(folder + "/net.json");
+  if (!read.ok() && read.error().kind == Error::Kind::kNotFound)
+    return error_of(Error::Kind::kNotFound, folder, "has no net.json; expected a folder of makar net");
+  MAKAR_TRY(Json json, std::move(read));
   if (!json.is_object() || !json.contains("kind") || !json["kind"].is_string())
     return error_at(folder + "/net.json", "expected an object with a kind; is this a folder of makar net?");
   return json;
+}
+
+Result<int64_t> integer_in(const Json& json, const char* key, int64_t least, int64_t most,
+                           const std::string& place) {
+  const Json value = json.is_object() ? json.value(key, Json()) : Json();
+  if (!value.is_number_integer() || value.get<int64_t>() < least || value.get<int64_t>() > most)
+    return error_at(place, "'{}' must be a number from {} to {}, found {}", key, least, most,
+                    quote(dump(value)));
+  return value.get<int64_t>();
 }
 
 Status load_weights(const std::string& folder, ParameterSet& set) {

@@ -51,5 +51,8 @@ void initialize(ParameterSet& set, UnitKind unit, uint64_t seed);
 Status save_net(const std::string& folder, const Json& description, const ParameterSet& set);
 Result<Json> read_net(const std::string& folder);
 Status load_weights(const std::string& folder, ParameterSet& set);
+// A whole number of such a description.
+Result<int64_t> integer_in(const Json& json, const char* key, int64_t least, int64_t most,
+                           const std::string& place);
 
 }  // namespace makar

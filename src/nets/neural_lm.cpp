@@ -135,4 +135,18 @@ Status NeuralLm::save(const std::string& folder) const {
                   set_);
 }
 
+Result<NeuralLm> NeuralLm::load(const std::string& folder) {
+  MAKAR_TRY(const Json json, read_net(folder));
+  const std::string place = folder + "/net.json";
+  if (json["kind"] != "neural-lm") return error_at(place, "is not a feed-forward language model");
+  NeuralLm net;
+  MAKAR_TRY(net.context_, integer_in(json, "context", 1, 64, place));
+  MAKAR_TRY(net.width_, integer_in(json, "width", 1, 4096, place));
+  MAKAR_TRY(net.hidden_, integer_in(json, "hidden", 1, 65536, place));
+  MAKAR_TRY(net.vocabulary_, WordNumbers::from_json(json.value("words", Json()), place));
+  net.declare();
+  MAKAR_CHECK_OK(load_weights(folder, net.set_));
+  return net;
+}
+
 }  // namespace makar

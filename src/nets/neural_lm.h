@@ -30,6 +30,7 @@ class NeuralLm {
   int64_t parameters() const { return set_.count(); }
   int64_t words() const { return vocabulary_.size(); }
   Status save(const std::string& folder) const;
+  static Result<NeuralLm> load(const std::string& folder);
 
  private:
   void declare();

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/quote.h"
+#include "data/byte_stream.h"
 
 namespace makar {
 namespace {
@@ -25,6 +26,20 @@ std::pair<double, double> moments(const std::vector<double>& values) {
   return {mean, square > 0 ? std::sqrt(square) : 1};
 }
 
+// A header without the target is not recognised as one, so that its names are shown, not those of a table
+// without a header.
+std::string why_empty(const std::string& path, const BadRecords& bad) {
+  const auto stream = ByteStream::open(path);
+  if (!stream.ok()) return stream.error().text();
+  std::string first(200, '\0');
+  const auto size = (*stream)->read(first);
+  if (!size.ok()) return size.error().text();
+  first.resize(std::min(*size, first.find('\n')));
+  if (first.empty()) return "it is empty";
+  const bool other = bad.reported.empty() || bad.reported[0].find("its fields are") != std::string::npos;
+  return other ? "its first line is " + quote(first) : bad.reported[0];
+}
+
 }  // namespace
 
 std::optional<double> number_in(const std::string& text) {
@@ -41,9 +56,9 @@ Result<std::vector<TableRow>> read_table(const std::string& path, const std::str
   std::vector<TableRow> out;
   for (DataRecord record;;) {
     const auto found = reader.next(record);
-    if (!found.ok() && out.empty())
-      return error_at(found.error().place, "{}; the target is {}: is it in the header?",
-                      found.error().message, quote(target));
+    if (!found.ok() && out.empty() && found.error().message.find("no known field") != std::string::npos)
+      return error_at(found.error().place, "has no column {}; {}", quote(target),
+                      why_empty(path, reader.bad()));
     if (!found.ok()) return found.error();
     if (!*found) break;
     if (out.size() >= kMaxRows)
@@ -66,8 +81,7 @@ Result<std::vector<TableRow>> read_table(const std::string& path, const std::str
   }
   bad = reader.bad();
   if (out.empty())
-    return error_at(path, "has no row with a column {}{}", quote(target),
-                    bad.reported.empty() ? "" : "; " + bad.reported[0]);
+    return error_at(path, "has no row with a column {}; {}", quote(target), why_empty(path, bad));
   return out;
 }
 

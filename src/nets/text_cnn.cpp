@@ -114,8 +114,8 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
             Rng(static_cast<uint64_t>(o.training.seed), Purpose::kInit, 0).uniform(static_cast<uint64_t>(i)) -
         0.25f;
   for (int64_t id = WordNumbers::kFirst; o.vectors && id < net.words_.size(); ++id)
-    if (const auto row = o.vectors->words.find(net.words_.word(id)))
-      std::copy_n(o.vectors->rows.row(*row), net.width_, net.table_->value.f32() + id * net.width_);
+    if (const auto vector = vector_of(*o.vectors, net.words_.word(id)))
+      std::copy(vector->begin(), vector->end(), net.table_->value.f32() + id * net.width_);
   std::fill_n(net.table_->value.f32(), net.width_, 0.0f);  // padding
   net.set_.to(device.memory());
   std::vector<std::vector<int64_t>> texts;

@@ -15,7 +15,7 @@ struct TextCnnOptions {
   std::vector<int64_t> windows = {3, 4, 5};  // empty: the mean of the vectors
   double dropout = 0.5;
   int64_t min_count = 1, most_words = 100'000, longest = 400;  // words of a text
-  const WordVectors* vectors = nullptr;                        // initial vectors of the words that it has
+  const WordVectors* vectors = nullptr;                        // initial vectors, of unknown words by n-grams
   NetTraining training = {.epochs = 5, .batch = 50, .learning_rate = 1e-3};
 };
 

@@ -15,6 +15,9 @@ Error at_field(const Error& error, const std::string& field) {
           error.message};
 }
 
+// A model that describes one image and reads no text.
+bool captions(const ModelSpec& spec) { return spec.crosses() && spec.reads_images(); }
+
 // Decodes the images of a conversation, one at a time. Decoding takes at most 12 bytes of memory per pixel.
 Result<std::vector<Tensor>> decode_images(GenerationRequest& request, const LanguageModel& language,
                                           WorkBudget& work) {
@@ -22,7 +25,7 @@ Result<std::vector<Tensor>> decode_images(GenerationRequest& request, const Lang
   constexpr int64_t kPixelsPerUnit = 8;
   std::vector<Tensor> pixels;
   for (RequestImage& input : request.images) {
-    if (!language.spec().image_input)
+    if (!language.spec().image_input && !captions(language.spec()))
       return error_of(Error::Kind::kUnsupported, input.place, "this model reads only text");
     if (!work.check()) return work.error(input.place);
     MAKAR_TRY(const Image image, decode_image(std::as_bytes(std::span(input.bytes)), input.place, kLimits));
@@ -47,12 +50,15 @@ std::vector<Tensor> images_of(const Json& messages, const std::vector<Tensor>& p
 Result<std::vector<int64_t>> encode_conversation(GenerationRequest& request, const ServedModel& model,
                                                  bool forced, const std::vector<Tensor>& pixels) {
   const LanguageModel& language = model.language;
-  if (!language.chat_template())
+  if (captions(language.spec()) && pixels.empty())
+    return error_of(Error::Kind::kUnsupported, "messages", "a {} describes an image; send one without text",
+                    language.spec().architecture);
+  if (!language.chat_template() && !captions(language.spec()))
     return error_of(Error::Kind::kUnsupported, "messages",
                     "the model has no chat template; start the server with --chat-template, or continue text "
                     "with /v1/completions");
   if (request.chat->tools.is_array() && !request.chat->tools.empty() &&
-      request.tool_choice.kind != ToolChoice::Kind::kNone &&
+      request.tool_choice.kind != ToolChoice::Kind::kNone && language.chat_template() &&
       language.chat_template()->source().find("tools") == std::string::npos)
     return error_of(Error::Kind::kUnsupported, "tools",
                     "the chat template of this model does not support tools; omit them, or start the "
@@ -65,7 +71,8 @@ Result<std::vector<int64_t>> encode_conversation(GenerationRequest& request, con
                  : language.encode_chat(*request.chat);
   if (!ids.ok()) return at_field(ids.error(), "messages");
   // A forced tool call starts with the template's opening tag.
-  if (forced && language.chat_template()->source().find("<tool_call>") != std::string::npos) {
+  if (forced && language.chat_template() &&
+      language.chat_template()->source().find("<tool_call>") != std::string::npos) {
     EncodeOptions o;
     o.offsets = false, o.special_text = SpecialText::kParse;
     MAKAR_TRY(const Encoding opening, language.tokenizer().encode("<tool_call>\n", o));

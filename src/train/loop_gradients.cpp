@@ -1,4 +1,5 @@
 // The computing parts of the loop: gradients of a step, validation.
+#include <chrono>
 #include <cmath>
 
 #include "ops/elementwise.h"
@@ -50,7 +51,9 @@ Result<Metrics> validate(Task& task, Device& device, DType activations) {
 
 Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
   const LoopSettings& s = l.settings;
+  const auto start = std::chrono::steady_clock::now();
   MAKAR_CHECK_OK(l.task.prepare_step(number, l.device));
+  const std::chrono::duration<double> prepared = std::chrono::steady_clock::now() - start;
   std::vector<MicroBatch> batches;
   double weight = 0;
   const auto micro = static_cast<uint64_t>(s.gradient_accumulation_steps);
@@ -61,6 +64,7 @@ Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
   }
   if (!(weight > 0)) return error_at("data", "step {} has nothing to learn from", number + 1);
   StepInfo info;
+  info.prepare_seconds = prepared.count();
   l.models.clear_gradients();
   const RoundedWeights rounded(l.models, l.round);
   for (size_t i = 0; i < batches.size(); ++i) {

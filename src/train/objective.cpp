@@ -120,7 +120,7 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
   ForwardContext inner{ctx, nullptr, f.record ? f.record : (spec.router_loss > 0 ? &routing : nullptr),
                        f.checkpoint};
   const Tensor hidden = model.hidden(inner, inputs);
-  const bool both = spec.encoder && spec.decoder;
+  const bool both = spec.encoder && spec.decoder && !(spec.image_input && inputs.target.tokens.empty());
   const Batch& batch = both ? inputs.target : inputs.source;
   ops::CrossEntropyOptions entropy;
   entropy.smoothing = options.smoothing;

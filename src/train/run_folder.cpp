@@ -60,9 +60,16 @@ Status RunLog::line(const Json& json) {
 }
 
 Status RunLog::step(const StepInfo& i) {
-  Json out = {{"step", i.step},         {"total", i.total}, {"loss", number(i.loss)},
-              {"norm", number(i.norm)}, {"lr", i.lr},       {"seconds", i.seconds},
-              {"tokens", i.tokens},     {"flops", i.flops}, {"applied", i.applied}};
+  Json out = {{"step", i.step},
+              {"total", i.total},
+              {"loss", number(i.loss)},
+              {"norm", number(i.norm)},
+              {"lr", i.lr},
+              {"seconds", i.seconds},
+              {"tokens", i.tokens},
+              {"flops", i.flops},
+              {"applied", i.applied},
+              {"prepare_seconds", i.prepare_seconds}};
   for (const auto& [name, value] : i.metrics) {
     out["metrics"][name] = number(value);
     MAKAR_CHECK_OK(events_->scalar("train/" + name, i.step, value));

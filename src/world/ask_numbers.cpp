@@ -23,6 +23,23 @@ std::vector<Known> ages(const Scene& s) {
   return out;
 }
 
+// The changes of a person's items, one by one: "four plus three is seven; seven minus two is "; empty if
+// there are none.
+std::string changes(const Scene& s, int person) {
+  std::string out;
+  int n = 0;
+  for (const Event& e : s.story.events) {
+    if (e.kind == Kind::kCount && e.a == person) n = e.n;
+    const bool more = (e.kind == Kind::kGain && e.a == person) || (e.kind == Kind::kHand && e.b == person);
+    const bool less = (e.kind == Kind::kLose || e.kind == Kind::kHand) && e.a == person;
+    if (!more && !less) continue;
+    if (!out.empty()) out += number(n) + "; ";
+    out += fmt::format("{} {} {} is ", number(n), more ? "plus" : "minus", number(e.n));
+    n += more ? e.n : -e.n;
+  }
+  return out;
+}
+
 Asked how_many(const Scene& s, Draw& d) {
   const auto known = counts(s);
   if (known.empty()) return {};
@@ -31,8 +48,9 @@ Asked how_many(const Scene& s, Draw& d) {
   Question q{.query = {{"ask", "how many"}, {"who", s.name(k.person)}}};
   q.text = one_of(d, {fmt::format("How many {} does {} have?", many, s.name(k.person)),
                       fmt::format("How many {} does {} have now?", many, s.name(k.person))});
-  q.value = number(k.n), q.pattern = fmt::format("{} has {{}} {}.", s.name(k.person),
-                                                 k.n == 1 ? s.story.item->one : s.story.item->many);
+  q.value = number(k.n), q.working = changes(s, k.person);
+  q.pattern =
+      fmt::format("{} has {{}} {}.", s.name(k.person), k.n == 1 ? s.story.item->one : s.story.item->many);
   add_wrong_numbers(q, k.n, d);
   return q;
 }
@@ -45,7 +63,8 @@ Asked together_count(const Scene& s, Draw& d) {
   Question q{.query = {{"ask", "together"}, {"who", a}, {"with", b}}};
   q.text = fmt::format("How many {} do {} and {} have together?", s.story.item->many, a, b);
   const int total = known[0].n + known[1].n;
-  q.value = number(total), q.pattern = fmt::format("They have {{}} {} together.", s.story.item->many);
+  q.value = number(total), q.working = fmt::format("{} plus {} is ", number(known[0].n), number(known[1].n));
+  q.pattern = fmt::format("they have {{}} {} together.", s.story.item->many);
   add_wrong_numbers(q, total, d);
   return q;
 }
@@ -89,7 +108,7 @@ Asked difference(const Scene& s, Draw& d) {
     q.pattern =
         fmt::format("{} has {{}} more {} than {}.", a, n == 1 ? s.story.item->one : s.story.item->many, b);
   }
-  q.value = number(n);
+  q.value = number(n), q.working = fmt::format("{} minus {} is ", number(known[0].n), number(known[1].n));
   add_wrong_numbers(q, n, d);
   return q;
 }

@@ -6,7 +6,8 @@
 namespace makar::world {
 namespace {
 
-// A statement about the story: its question with a value, and the sentence with the true value.
+// A question with a value, and the sentence with the true value, which decides it: "Anna is in the barn, so
+// no."
 Question yes_no(const Question& fact, Draw& d, const std::string& question_pattern) {
   const bool yes = d.chance(1, 2);
   const std::string shown = yes ? fact.value : fact.wrong[0];
@@ -17,13 +18,11 @@ Question yes_no(const Question& fact, Draw& d, const std::string& question_patte
     std::string out = fact.pattern;
     out.replace(out.find("{}"), 2, value);
     out.pop_back();
-    if (out.starts_with("The ")) out[0] = 't';
-    if (out.starts_with("It ")) out[0] = 'i';
     return out;
   };
-  q.value = (yes ? "yes, " : "no, ") + sentence(fact.value);
-  q.wrong.push_back((yes ? "no, " : "yes, ") + sentence(fact.wrong[0]));
-  for (size_t i = 1; i < fact.wrong.size(); ++i) q.wrong.push_back("no, " + sentence(fact.wrong[i]));
+  q.value = sentence(fact.value) + (yes ? ", so yes" : ", so no");
+  q.wrong.push_back(sentence(fact.wrong[0]) + (yes ? ", so no" : ", so yes"));
+  for (size_t i = 1; i < fact.wrong.size(); ++i) q.wrong.push_back(sentence(fact.wrong[i]) + ", so no");
   return q;
 }
 

@@ -7,10 +7,10 @@
 namespace makar::world {
 
 std::string Question::render(const std::string& v, bool in_sentence) const {
-  if (!in_sentence || pattern.empty()) return capitalized(v) + ".";
+  if (!in_sentence || pattern.empty()) return capitalized(working + v) + ".";
   std::string out = pattern;
   out.replace(out.find("{}"), 2, v);
-  return capitalized(out);
+  return capitalized(working.empty() ? out : working + v + ", so " + out);
 }
 
 Scene::Scene(Story simulated, Draw& wording)

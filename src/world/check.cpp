@@ -1,6 +1,7 @@
 #include "world/check.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "data/byte_stream.h"
 
@@ -67,9 +68,19 @@ Verdict check_answer(const WorldOptions& o, uint64_t record, std::string_view an
   const Sample sample(o, record);
   Verdict out{sample.question.kind, sample.answer()};
   out.exact = trimmed(answer) == out.expected;
+  Question without_working = sample.question;
+  without_working.working.clear();
   const std::string given = normalized(answer);
-  out.normalized =
-      given == normalized(sample.question.answer()) || given == normalized(sample.question.answer(true));
+  const auto words = [&](const std::string& text) { return " " + text + " "; };
+  for (const Question* q : {&sample.question, &std::as_const(without_working)})
+    for (const bool in_sentence : {false, true}) {
+      const std::string right = normalized(q->answer(in_sentence));
+      if (given == right)
+        out.grade = Grade::kRight;
+      else if (q == &sample.question && words(given).find(words(right)) != std::string::npos)
+        out.grade = std::max(out.grade, Grade::kRightAmongOthers);
+    }
+  out.normalized = out.grade == Grade::kRight;
   return out;
 }
 
@@ -87,12 +98,28 @@ Status check_records(FileReader& reader, const WorldOptions& o, uint64_t first, 
       report.bad.add(record.place(), verdict.error().text());
       continue;
     }
+    report.grades[record.line] = verdict->grade;
     add(report.all, *verdict);
     add(report.kinds[verdict->kind], *verdict);
     if (!verdict->normalized && report.wrong.size() < report.show)
       report.wrong.push_back(fmt::format("{}: {}: expected {}, got {}", record.place(), verdict->kind,
                                          escaped(verdict->expected), escaped(*answer_of(record.value))));
   }
+}
+
+Comparison compare(const AnswersReport& answers, const AnswersReport& others) {
+  Comparison out;
+  for (const auto& [line, grade] : answers.grades) {
+    const auto other = others.grades.find(line);
+    if (other == others.grades.end()) continue;
+    if (grade != other->second)
+      ++(grade > other->second ? out.better : out.worse);
+    else
+      ++(grade == Grade::kRight   ? out.both_right
+         : grade == Grade::kWrong ? out.both_wrong
+                                  : out.both_among_others);
+  }
+  return out;
 }
 
 Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& o, uint64_t first,

@@ -10,10 +10,15 @@ namespace makar::world {
 // Lower case, without punctuation and articles, numbers as words, single spaces.
 std::string normalized(std::string_view text);
 
+// The order of the rankings (--form ranked) as far as it shows in an answer: wrong, the right answer among
+// other words (too long, or rude), and the right answer alone.
+enum class Grade { kWrong, kRightAmongOthers, kRight };
+
 struct Verdict {
   std::string kind, expected;
   bool exact = false;       // the expected text, apart from spaces around it
   bool normalized = false;  // equal after normalized(), as a short answer or as a sentence
+  Grade grade = Grade::kWrong;
 };
 Verdict check_answer(const WorldOptions& options, uint64_t record, std::string_view answer);
 // By the id of a record. As a reward: verdict.exact or verdict.normalized.
@@ -24,6 +29,7 @@ struct Score {
 };
 struct AnswersReport {
   Score all;
+  std::map<uint64_t, Grade> grades;  // by line
   std::map<std::string, Score> kinds;
   BadRecords bad;
   size_t show = 0;  // how many wrong answers to keep
@@ -34,7 +40,13 @@ struct AnswersReport {
 // record first + i - 1 of `options`.
 Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& options, uint64_t first,
                                     size_t show = 0);
-// The same for records that a reader gives.
+// How answers compare with others to the same questions, line by line, by their grades.
+struct Comparison {
+  uint64_t better = 0, worse = 0, both_right = 0, both_wrong = 0, both_among_others = 0;
+  uint64_t count() const { return better + worse + both_right + both_wrong + both_among_others; }
+};
+Comparison compare(const AnswersReport& answers, const AnswersReport& others);
+// The same as check_answers for records that a reader gives.
 Status check_records(FileReader& reader, const WorldOptions& options, uint64_t first, AnswersReport& report);
 
 }  // namespace makar::world

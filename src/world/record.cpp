@@ -8,7 +8,7 @@
 namespace makar::world {
 namespace {
 
-constexpr const char* kVersion = "world2";
+constexpr const char* kVersion = "world3";
 
 Draw draw_of(const WorldOptions& o, uint64_t record, Stream stream) {
   return {o.seed, static_cast<uint64_t>(o.split), record, stream};

@@ -31,7 +31,7 @@ struct Sample {
 
 Json make_record(Form form, const WorldOptions& options, uint64_t record);
 
-// "world2-test-7-4-123": version, split, seed, events, record; then the kinds if not all.
+// "world3-test-7-4-123": version, split, seed, events, record; then the kinds if not all.
 std::string record_id(const WorldOptions& options, uint64_t record);
 struct RecordId {
   WorldOptions options;

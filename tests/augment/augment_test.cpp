@@ -196,8 +196,7 @@ TEST(Instructions, TemplatesNameLabelsAndFields) {
 }
 
 TEST(Instructions, FiltersDropKnownInstructions) {
-  EXPECT_EQ(self_instruct_prompt({"Say hello.", "Count to ten."}),
-            "Here is a list of different tasks:\n1. Say hello.\n2. Count to ten.\n3.");
+  EXPECT_EQ(numbered_list({"Say hello.", "Count to ten."}), "1. Say hello.\n2. Count to ten.\n3.");
   EXPECT_EQ(next_instruction("  Name three birds. \n4. Sing."), "Name three birds.");
   EXPECT_EQ(next_instruction(" \n "), "");
   InstructionFilter filter(0.7);

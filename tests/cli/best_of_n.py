@@ -35,6 +35,9 @@ def main():
         check(all(r["messages"][-1]["role"] == "assistant" and r["messages"][0]["role"] == "user" for r in best), f"{best[:1]}")
         good(*words, "-o", folder / "again.jsonl", "-t", 1)
         check((folder / "again.jsonl").read_bytes() == (folder / "best.jsonl").read_bytes(), "one thread gives the same bytes")
+        for template, same in ((f"@{chat}/chat_template.jinja", True), ("{% for m in messages %}{{ m['content'] }}{% endfor %}", False)):
+            good(*words, "-o", folder / "t.jsonl", "--chat-template", template)
+            check(((folder / "t.jsonl").read_bytes() == (folder / "best.jsonl").read_bytes()) == same, f"the template {template} is used")
         good(*words, "-o", folder / "pairs.jsonl", "--form", "pairs")
         check(lines(folder / "pairs.jsonl") and all(r["rewards"][0] > r["rewards"][1] for r in lines(folder / "pairs.jsonl")), "chosen is better")
         good(*words, "-o", folder / "ranked.jsonl", "--form", "ranked")
@@ -46,6 +49,9 @@ def main():
         good("sft", "-m", chat, "-d", folder / "best.jsonl", *common, "-o", folder / "s")
         good("dpo", "-m", chat, "-d", folder / "pairs.jsonl", *common, "-o", folder / "d")
         good("reward", "-m", chat, "-d", folder / "ranked.jsonl", *common, "-o", folder / "r")
+        plain, own, other = (good("reward", "score", "-m", folder / "r", folder / "pairs.jsonl", *words).stdout
+                             for words in ([], ["--chat-template", f"@{chat}/chat_template.jinja"], ["--chat-template", "{{ messages[0]['content'] }}"]))
+        check(plain and plain == own and plain != other, "reward score uses a template")
         check(good("reward", "best", "-m", chat, prompts, "--reward", f"model={folder / 'r'}", "-n", 2, "--max-completion-length", 24, "-q", "-o", folder / "m.jsonl").returncode == 0, "a reward model judges")
         refused("did you mean 'best'", *words, "-o", folder / "x", "--form", "bst")
         refused("would be the same", *words, "-o", folder / "x", "--temp", 0)

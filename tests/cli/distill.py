@@ -25,7 +25,7 @@ def learns(folder, teacher, text, common):
     words = ["distill", "--teacher", teacher, "--student-layers", 2, "-d", text, *common, "--json"]
     start = result(good(*words, "--max-steps", 1, "--learning-rate", 1e-9, "-o", folder / "start"))
     for name, extra in (("forward", []), ("reverse", []), ("jensen_shannon", ["--beta", 0.3]), ("forward", ["--temperature", 2, "--alpha", 1])):
-        got = result(good(*words, "--max-steps", 30, "--loss-type", name, *extra, "-o", folder / f"{name}-{len(extra)}"))
+        got = result(good(*words, "--max-steps", 45, "--loss-type", name, *extra, "-o", folder / f"{name}-{len(extra)}"))
         check(got["teacher_kl"] < 0.8 * start["teacher_kl"], f"{name} {extra}: KL {start['teacher_kl']} to {got['teacher_kl']}")
         check(got["teacher_agreement"] > start["teacher_agreement"], f"{name}: {start} {got}")
     both = folder / "layers"

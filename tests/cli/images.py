@@ -6,13 +6,14 @@ usage: images.py MAKAR
 import json
 import math
 import pathlib
+import shutil
 import struct
 import sys
 import tempfile
 
 from checks import check, failures
 from image_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png, read_safetensors, write_safetensors
-from program import good, refused
+from program import good, refused, run, steps
 
 LABELS = ["a cat", "a dog", "two birds"]
 
@@ -79,8 +80,85 @@ def captions(root, files):
         check(alone.strip() == d["caption"], f"alone and among others, the same caption: {alone!r} {d}")
     beams = good("caption", "-m", model, files[0], "--beams", "3", "-n", "8")
     check(beams.stdout.count("\n") == 1, "beam search")
+    train_captions(root, model, files)
     refused("reads no text", "generate", "-m", model, "--image", files[0], "hello")
     refused("--image: is needed", "generate", "-m", model, "-n", "4")
+
+
+def losses(folder):
+    return [step["loss"] for step in steps(folder)]
+
+
+def train_captions(root, model, files):
+    """The loss falls; the first loss is that of the same batch as tensors."""
+    texts = ["red", "blue"]
+    (root / "captions.jsonl").write_text("".join(json.dumps({"image": f.name, "caption": t}) + "\n" for f, t in zip(files, texts)))
+    common = ["--val-set-size", "0", "--micro-batch-size", "2", "--learning-rate", "1e-2", "-t", "1"]
+    good("sft", "-m", model, "-d", root / "captions.jsonl", "-o", root / "captions-run", *common, "--max-steps", "20")
+    check(losses(root / "captions-run")[-1] < 0.5 * losses(root / "captions-run")[0], f"captions are learned: {losses(root / 'captions-run')}")
+    (root / "notes.jsonl").write_text(json.dumps({"image": "none.png", "caption": "x"}) + "\n" + json.dumps({"text": "x"}) + "\n")
+    done = run("sft", "-m", model, "-d", root / "notes.jsonl", "-o", root / "no", *common)
+    check(done.returncode == 1 and "none.png" in done.stderr and "notes.jsonl:2: a VisionEncoderDecoderModel is trained on records with one 'image'" in done.stderr,
+          f"bad captions are named: {done.stderr}")
+    refused("does not continue text", "pretrain", "-m", model, "-d", root / "captions.jsonl", "-o", root / "no")
+
+
+def train_conversations(root, model, files, rows):
+    talk = [{"messages": [{"role": "user", "content": "<image>\nwhat?"}, {"role": "assistant", "content": "a cat"}], "images": [files[0].name]},
+            {"conversations": [{"from": "human", "value": "what?"}, {"from": "gpt", "value": "a dog"}], "image": str(files[1])},
+            {"messages": [{"role": "user", "content": [{"type": "image", "image": files[1].name}, {"type": "text", "text": "or?"}]},
+                          {"role": "assistant", "content": "no"}]},
+            {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}]
+    (root / "talk.jsonl").write_text("".join(json.dumps(t) + "\n" for t in talk))
+    common = ["-m", model, "--val-set-size", "0", "--micro-batch-size", "4", "--learning-rate", "1e-2", "-t", "1"]
+    out = root / "talk-run"
+    good("sft", *common, "-d", root / "talk.jsonl", "-o", out, "--max-steps", "12", "--save-steps", "6")
+    check(losses(out)[-1] < 0.5 * losses(out)[0], f"conversations with images are learned: {losses(out)}")
+    # The first loss, from the log-probabilities of the answers in forward passes of the same tensors.
+    total = count = 0
+    for question, answer, picture in (("what?", " a cat ", 0), ("what?", " a dog ", 1), ("or?", " no ", 1)):
+        prompt = ids_of("USER: ") + [IMAGE] * 9 + ids_of(f"\n{question} ASSISTANT:")
+        ids = prompt + ids_of(answer)
+        tensors = numbers([ids])
+        del tensors["attention_mask"]
+        tensors["pixel_values"] = ("F32", [1, 3, 24, 24], pixels(rows[picture]))
+        logits = forward(root, model, tensors)["out.logits"]
+        for i in range(len(prompt), len(ids)):
+            row = logits[(i - 1) * 160:i * 160]
+            total += math.log(sum(math.exp(v - max(row)) for v in row)) + max(row) - row[ids[i]]
+            count += 1
+    (root / "three.jsonl").write_text("".join(json.dumps(t) + "\n" for t in talk[:3]))
+    good("sft", *common, "-d", root / "three.jsonl", "-o", root / "three", "--max-steps", "1", "--micro-batch-size", "3")
+    check(abs(losses(root / "three")[0] - total / count) < 1e-4, f"the loss of forward passes: {losses(root / 'three')} {total / count}")
+
+    # Resumed from the middle, with other threads: the same bytes.
+    before = (out / "model.safetensors").read_bytes()
+    shutil.rmtree(out / "checkpoint-12")
+    (out / "run.json").unlink()
+    (out / "model.safetensors").unlink()
+    done = good("sft", *common, "-d", root / "talk.jsonl", "-o", out, "--max-steps", "12", "--save-steps", "6", "-t", "2")
+    check("resuming at step 6" in done.stderr and (out / "model.safetensors").read_bytes() == before, f"a resumed run: {done.stderr[-500:]}")
+    # Only text: images are not needed, and what reads them keeps its bytes.
+    (root / "text.jsonl").write_text(json.dumps(talk[3]) + "\n")
+    good("sft", *common, "-d", root / "text.jsonl", "-o", root / "text-run", "--max-steps", "6")
+    check(losses(root / "text-run")[-1] < losses(root / "text-run")[0], "conversations without images are learned")
+    before, after = read_safetensors(model / "model.safetensors"), read_safetensors(root / "text-run/model.safetensors")
+    same = [name for name in before if before[name] == after[name]]
+    check(any("vision_tower" in name for name in same) and all("vision_tower" in name or "projector" in name for name in same),
+          f"text does not change the images' part: {same}")
+    good("sft", *common, "-d", root / "talk.jsonl", "-o", root / "lora", "--max-steps", "12", "--adapter", "lora")
+    check(losses(root / "lora")[-1] < losses(root / "lora")[0], "an adapter learns conversations with images")
+    answer = good("generate", "-m", model, "--lora", root / "lora", "--chat", "--image", files[0], "what?", "-n", "4").stdout
+    check(answer.strip() != "", "the adapter is used with an image")
+    (root / "plain.txt").write_text("a text without images. " * 200)
+    good("pretrain", "-m", model, "-d", root / "plain.txt", "-o", root / "continued", "--max-steps", "3", "--sequence-len", "32", "-t", "1")
+    bad = [dict(talk[0], images=["no.png"]), dict(talk[0], images=[]), dict(talk[0], images=3), dict(talk[2], images=["x.png"])]
+    (root / "bad.jsonl").write_text("".join(json.dumps(t) + "\n" for t in bad + talk[:1]))
+    done = good("sft", *common, "-d", root / "bad.jsonl", "-o", root / "bad-run", "--max-steps", "1")
+    for part in ("4 records could not be used", "no.png", "has 1 places for images and 0 images", "'images' must be a file name",
+                 "names images in its messages and beside them"):
+        check(part in done.stderr, f"'{part}' is said: {done.stderr}")
+    refused("does not pack", "sft", *common, "-d", root / "talk.jsonl", "-o", root / "no", "--sample-packing")
 
 
 def conversations(root, files, rows):
@@ -118,9 +196,7 @@ def conversations(root, files, rows):
     check(lines(caption)[0]["caption"] == json.loads(chat)["answers"][0]["text"].strip(), "caption asks the model")
 
     good("sft", "-m", model, "-d", GOLDEN / "llava/golden.safetensors", "-o", root / "run", "--max-steps", "2")
-    (root / "talk.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}) + "\n")
-    refused("reads images", "sft", "-m", model, "-d", root / "talk.jsonl", "-o", root / "no")
-    refused("reads images", "pretrain", "-m", model, "-d", root / "talk.jsonl", "-o", root / "no")
+    train_conversations(root, model, files, rows)
     refused("no image is given", "generate", "-m", model, "--parse-special", "<image> what?")
     refused("1 image token", "generate", "-m", model, "--image", files[0], "--image", files[1], "<image> what?")
     refused("no image embeddings", "embed", "-m", model, "--image", files[0])

@@ -60,6 +60,13 @@ def check_judge(folder, model):
     code, out, err = run(*check_by, "--by", "bertscore", "--json")
     check(code == 0 and json.loads(out)["items"][0][0]["inconsistency"] < json.loads(out)["items"][0][1]["inconsistency"],
           f"selfcheck by BERTScore: {out} {err}")
+    kept = folder / "bert.json"
+    first, again = [run(*check_by, "--by", "bertscore", "--json", "--output", kept)[1] for _ in range(2)]
+    lines = (folder / "bert.json.cache").read_text().splitlines()
+    check(first == again == out and len(lines) == 1, f"the scores of an answer are kept: {lines}")
+    damaged = {key: ["x"] if isinstance(value, list) else value for key, value in json.loads(lines[0]).items()}
+    (folder / "bert.json.cache").write_text(json.dumps(damaged) + "\n")
+    check(run(*check_by, "--by", "bertscore", "--json", "--output", kept)[1] == out, "a damaged cache is not used")
     code, _, err = run(*check_by, "--by", "bert")
     check(code == 2 and "bertscore" in err, f"an unknown kind: {err}")
     code, out, err = run("judge", "qualities", *base)

@@ -6,6 +6,7 @@ usage: lexical.py MAKAR
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -85,7 +86,23 @@ def vectors(folder):
     code, _, err = run("vectors", "count", two, "--kind", "bags")
     expect("an unknown kind of counts", code == 2 and "did you mean 'bag'" in err, err)
     code, _, err = run("vectors", "neighbors", binary, "unicorn")
-    expect("an unknown word", code == 1 and "unicorn" in err, err)
+    expect("an unknown word", code == 1 and "unicorn" in err and "--maxn" in err, err)
+    model = folder / "model.bin"
+    ok("vectors", "train", text, "-o", model, "--dim", 8, "--epochs", 5, "--min-count", 1, "--maxn", 4, "--bucket", 1000, "--format", "fasttext", "-q")
+    near = json.loads(ok("vectors", "neighbors", model, "colourful", "-k", 2, "--json"))
+    expect("neighbours of an unknown word", len(near) == 2 and near[0]["word"] == "colours", near)
+    ok("vectors", "analogy", model, "cat", "cats", "dog")
+    same = float(ok("vectors", "similarity", model, "red", "red"))
+    expect("a word is like itself", same == 1 and float(ok("vectors", "similarity", model, "red", "colourful")) < 1, same)
+    shown = [json.loads(line)["vector"] for line in ok("vectors", "print", model, "red", "colourful", "--json").splitlines()]
+    expect("vectors", [len(v) for v in shown] == [8, 8], shown)
+    code, _, err = run("vectors", "similarity", model, "red")
+    expect("two words are needed", code == 2 and "two words" in err, err)
+    if shutil.which("fasttext"):
+        theirs = subprocess.run(["fasttext", "nn", model, "2"], input="colourful\n", capture_output=True, text=True).stdout
+        expect("fastText agrees", "colours" in theirs.splitlines()[0], theirs)
+        theirs = subprocess.run(["fasttext", "print-word-vectors", model], input="colourful\n", capture_output=True, text=True).stdout.split()
+        expect("the vector of fastText", all(abs(float(t) - o) < 1e-4 * abs(o) + 1e-6 for t, o in zip(theirs[1:], shown[1])), theirs)
     code, _, err = run("vectors", "train", text, "-o", folder / "x", "--dim", 0)
     expect("a bad width", code == 2 and "--dim" in err, err)
     code, _, err = run("vectors", "train", text, "-o", folder / "x", "--min-count", 100000)
@@ -171,6 +188,26 @@ def curation(folder):
         expect(f"{bad}", code in (1, 2) and word in err, err)
     code, _, err = run("data", "curate", data, "--clean", "htlm", "-o", out)
     expect("an unknown cleaner", code == 2 and "did you mean 'html'" in err, err)
+    # The quality filter: lines of the model's own text have low perplexities, words in a random order high ones.
+    lines = [line for line in pathlib.Path(FABLES).read_text().splitlines() if line.count(" ") > 8][:40]
+    ok("ngram", "train", FABLES, "-o", folder / "f.arpa")
+    mixed = folder / "mixed.jsonl"
+    mixed.write_text("".join(json.dumps({"text": t}) + "\n" for line in lines for t in (line, " ".join(sorted(line.split())))))
+    report = json.loads(ok("data", "curate", mixed, "--ngram-model", folder / "f.arpa", "-o", folder / "m.jsonl", "--json"))
+    expect("perplexities are counted", report["kept"] == 2 * len(lines) == sum(h["documents"] for h in report["histograms"]["perplexity"]), report)
+    report = json.loads(ok("data", "curate", mixed, "--ngram-model", folder / "f.arpa", "--max-perplexity", 40, "-o", folder / "m.jsonl", "--json"))
+    kept = [json.loads(line)["text"] for line in (folder / "m.jsonl").read_text().splitlines()]
+    expect("fluent lines are kept", kept == lines and report["drops"]["perplexity"]["documents"] == len(lines), report)
+    expect("a histogram", "## Perplexity" in (folder / "m.jsonl.report.md").read_text())
+    code, _, err = run("data", "curate", mixed, "--max-perplexity", 40, "-o", folder / "m.jsonl")
+    expect("a model is needed", code == 2 and "--ngram-model" in err, err)
+    rude = folder / "rude.tsv"
+    rude.write_text("sentence\tlabel\n" + "you are a fool and an idiot\ttoxic\nthe river is calm today\tfine\n" * 20)
+    ok("classify", "train", "--method", "logistic", "-d", rude, "-o", folder / "rude.json")
+    some = folder / "some.jsonl"
+    some.write_text("".join(json.dumps({"text": t}) + "\n" for t in ("the river is calm", "calm river\nyou idiot fool")))
+    report = json.loads(ok("data", "curate", some, "--toxicity", folder / "rude.json", "-o", folder / "s.jsonl", "--json"))
+    expect("a toxic line", report["drops"]["toxic"]["documents"] == 1 and [h["documents"] for h in report["histograms"]["toxicity"]] == [1, 1], report)
     english, german = folder / "en.txt", folder / "de.txt"
     english.write_text("the water and the wheel of the miller turned every morning in the house by the river\n" * 5)
     german.write_text("das wasser und das rad des mannes drehten sich jeden morgen in dem haus an dem fluss\n" * 5)
@@ -232,10 +269,27 @@ def networks(folder):
         expect(picture, (vae / picture).read_bytes()[1:4] == b"PNG")
     ok("net", "gan", images, "--generator", "8", "--discriminator", "8", "--code", 4, "--batch-size", 16, "--epochs", 3, "-o", folder / "gan")
     expect("samples", (folder / "gan/samples.png").read_bytes()[1:4] == b"PNG")
+    for flag, value in (("--dropout", 1), ("--kind", "cnn"), ("--generator", "8,x"), ("--batch-size", 1000), ("--optimizer", "adm"), ("--beta1", 2), ("--generator", "8,8,8")):
+        code, _, err = run("net", "gan", images, flag, value, "-o", folder / "no-gan")
+        expect(f"a bad {flag}", code == 2 and flag[2:] + ":" in err and not (folder / "no-gan").exists(), err)
+    for source, model in ((folder / "gan", "gan"), (vae, "vae")):
+        for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+            ok("net", "sample", source, "-n", 100, "--seed", seed, "-o", folder / f"{model}-{name}.png")
+        a, b, c, trained = (path.read_bytes() for path in (*(folder / f"{model}-{n}.png" for n in "abc"), source / "samples.png"))
+        expect(f"samples of {model}", a == b == trained and a != c)
+    codes = [json.loads(line) for line in ok("net", "run", vae, images).splitlines()]
+    expect("codes", len(codes) == 64 and len(codes[0]["code"]) == 2 and codes[0] == codes[2] != codes[1], codes[:3])
+    code, _, err = run("net", "run", folder / "gan", images)
+    expect("a GAN has no answers", code == 1 and "makar net sample" in err, err)
+    code, _, err = run("net", "sample", net, "-o", folder / "no.png")
+    expect("an autoencoder of words has no images", code == 1 and "variational" in err, err)
     made = json.loads(ok("net", "lm", FABLES, "--test", FABLES, "--width", 16, "--hidden", 32, "--epochs", 10, "--batch-size", 32, "--lr", "1e-2", "--min-count", 1, "-o", folder / "lm", "--json"))
     expect("a language model", made["perplexity"] < 60 and len(made["samples"]) == 3, made)
+    again = json.loads(ok("net", "run", folder / "lm", FABLES))
+    expect("the same perplexity", again["perplexity"] == made["perplexity"], again)
+    expect("the same sentences", ok("net", "sample", folder / "lm", "-n", 3).splitlines() == made["samples"])
     code, _, err = run("net", "tabular", table, "--target", "colour", "-o", net)
-    expect("an unknown column", code == 1 and "colour" in err, err)
+    expect("an unknown column", code == 1 and "colour" in err and "'x,y,side'" in err, err)
     code, _, err = run("net", "tabular", table, "--target", "side", "--loss", "msee", "-o", net)
     expect("an unknown loss", code == 1 and "cross-entropy" in err, err)
     (net / "net.json").write_text("{}")

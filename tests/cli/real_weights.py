@@ -112,6 +112,21 @@ def minilm():
     stsb(folder)
 
 
+def tinyllama():
+    """Worked example 15: a language model orders sentences by probability."""
+    folder = os.path.expanduser("~/.cache/makar-assets/tinyllama-1.1b-chat")
+    if not os.path.isdir(folder):
+        print("skip  tinyllama-1.1b-chat has not been fetched")
+        return
+    asks = [("", "John bought a book"), ("", "book bought a John"), ("", "book a John bought"),
+            ("John bought", " eggs at the corner store."), ("John bought", " vehicle at the corner store.")]
+    lines = "".join(json.dumps({"prompt": before, "completion": text}) + "\n" for before, text in asks)
+    model = next(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".gguf"))
+    scores = [json.loads(line)["logprob"] for line in run("score", "-m", model, "--jsonl", text=lines).splitlines()]
+    expect("sentences are ordered by probability", len(scores) == 5 and scores[0] > scores[1] > scores[2], scores)
+    expect("eggs are bought at the corner store, vehicles less", len(scores) == 5 and scores[3] > scores[4], scores)
+
+
 def ranks(values):
     """Ranks in ascending order; ties get their mean."""
     order = sorted(range(len(values)), key=lambda i: values[i])
@@ -192,6 +207,7 @@ with tempfile.TemporaryDirectory() as scratch:
     minimind(scratch)
     memory(scratch)
     minilm()
+    tinyllama()
 for failure in failures:
     print(failure)
 sys.exit(1 if failures else 0)

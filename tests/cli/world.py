@@ -69,7 +69,7 @@ def checker(folder):
     generated = [{"answers": [{"text": r["answer"], "ids": [1]}], "usage": {}} for r in made]
     got = score(generated[10:], "--split", "test", "--seed", 4, "--first", 10)
     check(got["exact"] == 190, f"answers of makar generate by line: {got}")
-    hostile = ["\n", "{\n", "[1]\n", "\"x\"\n", {"id": "world2-test-1-7-99999999999999999999", "answer": "x"}, {"id": {}, "answer": "x"},
+    hostile = ["\n", "{\n", "[1]\n", "\"x\"\n", {"id": "world3-test-1-7-99999999999999999999", "answer": "x"}, {"id": {}, "answer": "x"},
                {"answer": None}, {"answers": [{}]}, {"id": "x" * 100000, "answer": "y"}, {"id": made[0]["id"], "answer": "x" * 1000000}]
     got = score(hostile)
     check(got["answers"] == 1 and got["exact"] == 0 and got["bad_records"] == 8, f"hostile lines: {got}")
@@ -77,6 +77,15 @@ def checker(folder):
     check(run("data", "world", "check", "--answers", answers).returncode == 1, f"a file without answers: {got}")
     check(run("data", "world", "check", "--answers", folder / "absent").returncode == 1, "a file that is not there")
     check(run("data", "world", "check").returncode == 2, "--answers is required")
+    questions = [json.loads(line) for line in run("data", "world", "--form", "rewards", "-n", 8, "--split", "test").stdout.splitlines()]
+    for name, texts in (("right", [q["answer"] for q in questions]), ("mixed", [q["answer"] if i < 4 else "What?" for i, q in enumerate(questions)])):
+        (folder / name).write_text("".join(json.dumps({"id": q["id"], "answer": text}) + "\n" for q, text in zip(questions, texts)))
+    words = ("data", "world", "check", "--answers", folder / "right", "--against", folder / "mixed")
+    got = json.loads(run(*words, "--json").stdout)["against"]
+    check((got["better"], got["worse"], got["both_right"], got["win_rate"]) == (4, 0, 4, 0.75), f"win rate: {got}")
+    check("better 4, worse 0, equal 4 (4 right, 0 right among other words, 0 wrong); win rate 75.0 %" in run(*words).stdout, "win rate as text")
+    (folder / "mixed").write_text("\n".join((folder / "mixed").read_text().split("\n")[:5]))
+    check("holds 5 answers, but" in run(*words).stderr, "files of different questions")
 
 
 def kinds(folder):

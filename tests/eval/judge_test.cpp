@@ -82,6 +82,41 @@ TEST(Judge, ResumesFromTheCache) {
   EXPECT_EQ(*pairs_report(*resumed), *pairs_report(*expected));
 }
 
+// Parts of answers keep how they ended, and bytes that are not UTF-8, in the run and when it resumes.
+TEST(Judge, PartsInTheCache) {
+  class Parts : public ToyModel {
+   public:
+    std::vector<Result<UntilAnswer>> generate_part(std::span<const UntilRequest> requests) override {
+      std::vector<Result<UntilAnswer>> out;
+      for (const UntilRequest& one : requests) {
+        ++asked;
+        out.emplace_back(UntilAnswer{one.prompt == "cut" ? "caf\xc3" : "tea", one.prompt != "cut"});
+      }
+      return out;
+    }
+  };
+  ScratchFolder folder;
+  UntilRequest cut, whole;
+  cut.prompt = "cut", whole.prompt = "whole";
+  const std::vector<UntilRequest> requests = {cut, whole};
+  for (const int64_t asked : {2, 0}) {
+    Parts model;
+    model.answers["cut"] = "\xff", model.answers["whole"] = "all";
+    auto cache = EvalCache::open(folder.path() + "/p.cache");
+    CachedModel cached(model, *cache);
+    const auto parts = cached.generate_part(requests);
+    EXPECT_EQ(parts[0]->text, "caf\xc3");
+    EXPECT_FALSE(parts[0]->ended);
+    EXPECT_EQ(parts[1]->text, "tea");
+    EXPECT_TRUE(parts[1]->ended);
+    EXPECT_EQ(model.asked, asked);
+    const auto texts = cached.generate_until(requests);  // other requests than those for parts
+    EXPECT_EQ(*texts[0], "\xff");
+    EXPECT_EQ(*texts[1], "all");
+    EXPECT_EQ(model.asked, 2 * asked);
+  }
+}
+
 TEST(Judge, SeedsDrawByProbability) {
   PreferringModel model;
   JudgeOptions options;

@@ -1,6 +1,7 @@
 // The golden runner: every fixture of a folder, one line each, and a count.
 //   golden [FOLDER] [--device cpu|fence|cuda] [--bf16]
-// The folder may also come from MAKAR_GOLDEN, the device from MAKAR_DEVICE.
+// The folder may also come from MAKAR_GOLDEN, the device from MAKAR_DEVICE, the number of threads from
+// MAKAR_THREADS.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -31,7 +32,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   // Changing the rights of pages costs more with several threads.
-  const auto opened = open_device(wanted, wanted == "fence" ? 1 : 0);
+  const auto opened =
+      open_device(wanted, wanted == "fence" ? 1 : std::atoi(setting("MAKAR_THREADS", "0").c_str()));
   if (!opened.ok()) {
     fmt::print(stderr, "golden: {}\n", opened.error().text());
     return 2;

@@ -139,6 +139,15 @@ TEST(Vectors, CharacterNgramsAreFastTexts) {
   EXPECT_EQ(word_rows("é", 0, 10, o).size(), 2u);
 }
 
+TEST(Vectors, MoreThanTheMemoryIsAnError) {
+  Word2VecOptions o;
+  o.max_ngram = 6, o.buckets = 100'000'000, o.width = 10'000;
+  ThreadPool pool(1);
+  const auto v = train_word2vec(stream_of("a b\n"), o, pool, [](const VectorProgress&) {});
+  ASSERT_FALSE(v.ok());
+  EXPECT_NE(v.error().text().find("lower --dim, --bucket"), std::string::npos) << v.error().text();
+}
+
 TEST(Vectors, HuffmanCodesArePrefixFreeAndOptimal) {
   const auto paths = huffman_paths({45, 13, 12, 16, 9, 5});
   size_t bits = 0;
@@ -256,7 +265,8 @@ WordVectors small_vectors() {
 
 TEST(Vectors, FormatsReadBackTheSameBits) {
   const WordVectors v = small_vectors();
-  for (const auto format : {VectorFormat::kText, VectorFormat::kBinary, VectorFormat::kGlove}) {
+  for (const auto format :
+       {VectorFormat::kText, VectorFormat::kBinary, VectorFormat::kGlove, VectorFormat::kFastText}) {
     std::string bytes;
     ASSERT_TRUE(write_vectors(v, format, [&](std::string_view text) -> Status {
                   return bytes += text, Done{};
@@ -266,6 +276,91 @@ TEST(Vectors, FormatsReadBackTheSameBits) {
     ASSERT_TRUE(read.ok()) << read.error().text();
     EXPECT_TRUE(same(v, *read));
   }
+}
+
+std::string bytes_in(const WordVectors& v, VectorFormat format) {
+  std::string out;
+  EXPECT_TRUE(
+      write_vectors(v, format, [&](std::string_view text) -> Status { return out += text, Done{}; }).ok());
+  return out;
+}
+
+std::vector<float> unknown(const WordVectors& v, const std::string& word) {
+  std::vector<uint32_t> rows;
+  add_ngram_rows(word, v.words.size(), v.subwords->options, rows);
+  std::vector<float> out(v.rows.stride(), 0.0f);
+  add_mean(v.subwords->rows, rows, out.data());
+  return out;
+}
+
+// tests/lexical/fasttext.bin: fasttext 0.9.2 cbow -dim 4 -bucket 40 -minn 2 -maxn 4 -epoch 3 -minCount 2 -ws
+// 3 -neg 2 on 60 lines of ten words. The numbers are those of `fasttext print-word-vectors`.
+TEST(Vectors, ModelsOfFastTextAreReadAndWritten) {
+  const auto bytes = read_file(MAKAR_SOURCE_DIR "/tests/lexical/fasttext.bin");
+  ASSERT_TRUE(bytes.ok());
+  const auto stream = ByteStream::from_memory(*bytes, "fasttext.bin");
+  const auto v = read_vectors(**stream);
+  ASSERT_TRUE(v.ok()) << v.error().text();
+  EXPECT_EQ(v->words.size(), 11u);  // with </s>
+  const auto near = [](const float* got, std::vector<float> want) {
+    for (size_t j = 0; j < 4; ++j) EXPECT_NEAR(got[j], want[j], 1e-4f * std::fabs(want[j])) << j;
+  };
+  near(v->rows.row(*v->words.find("cat")), {0.024598f, 0.023516f, -0.0038288f, 0.0076138f});
+  near(v->rows.row(*v->words.find("größe")), {0.0074979f, 0.0020185f, 0.0095792f, 0.00034087f});
+  near(unknown(*v, "unseen").data(), {-8.202e-05f, 0.00011632f, -7.5728e-05f, -1.9722e-05f});
+  near(unknown(*v, "ü").data(), {-2.8905e-05f, 6.6592e-05f, -3.4038e-05f, -8.2934e-06f});
+  EXPECT_TRUE(bytes_in(*v, VectorFormat::kFastText) == *bytes);
+}
+
+TEST(Vectors, UnknownWordsHaveVectorsOfTheirNgrams) {
+  const WordStream text = stream_of(two_topics(200));
+  Word2VecOptions o;
+  o.width = 8, o.epochs = 40, o.max_ngram = 4, o.buckets = 5000, o.learning_rate = 0.1, o.subsample = 0;
+  ThreadPool pool(1);
+  const auto v = train_word2vec(text, o, pool, [](const VectorProgress&) {});
+  ASSERT_TRUE(v.ok());
+  const auto stream = ByteStream::from_memory(bytes_in(*v, VectorFormat::kFastText), "v.bin");
+  const auto read = read_vectors(**stream);
+  ASSERT_TRUE(read.ok()) << read.error().text();
+  EXPECT_TRUE(same(*v, *read));
+  EXPECT_EQ(unknown(*v, "sheepdog"), unknown(*read, "sheepdog"));
+  const VectorIndex index(*read);
+  const auto unit = index.unit_by_ngrams("sheepdog");
+  ASSERT_TRUE(unit);
+  const std::set<std::string> animals = {"cat", "dog", "horse", "cow", "sheep"};
+  EXPECT_TRUE(animals.contains(read->words.word(index.nearest(*unit, 1, {})[0].word)));
+  EXPECT_FALSE(VectorIndex(small_vectors()).unit_by_ngrams("sheepdog"));
+  ScratchFolder folder;
+  const auto score =
+      score_similarity(index, folder.write("pairs.txt", "sheep sheepdog 9\nsheep redder 1\ncat dog 5\n"));
+  ASSERT_TRUE(score.ok());
+  EXPECT_EQ(score->pairs, 3u);
+  EXPECT_EQ(score->by_ngrams, 2u);
+}
+
+// Every cut, and damaged numbers at their places.
+TEST(Vectors, BrokenModelsOfFastTextAreErrors) {
+  const std::string good = *read_file(MAKAR_SOURCE_DIR "/tests/lexical/fasttext.bin");
+  const auto fails = [](const std::string& bytes, const char* with) {
+    const auto stream = ByteStream::from_memory(bytes, "v.bin");
+    const auto read = read_vectors(**stream);
+    ASSERT_FALSE(read.ok()) << with;
+    EXPECT_NE(read.error().text().find(with), std::string::npos) << read.error().text();
+  };
+  for (size_t size = 8; size < good.size(); ++size) fails(good.substr(0, size), "v.bin: byte");
+  const auto with = [&](size_t at, auto value) {
+    std::string out = good;
+    std::memcpy(out.data() + at, &value, sizeof(value));
+    return out;
+  };
+  fails(with(4, int32_t{13}), "versions 11 and 12");
+  fails(with(8, int32_t{2'000'000}), "dimensions");
+  fails(with(40, int32_t{-1}), "buckets");
+  fails(with(48, int32_t{1000}), "n-grams of 20");
+  fails(with(64, int32_t{12}), "the vocabulary of 12 entries has 11 words");
+  fails(with(84, int64_t{0}), "quantised");
+  fails(with(good.size() - 4, std::nanf("")), "not finite");
+  fails(good.substr(0, 92) + std::string(20'000, 'a'), "zero byte");
 }
 
 TEST(Vectors, BrokenFilesAreErrors) {

@@ -285,10 +285,6 @@ std::vector<Case> config_fields() {
        "gpt2",
        drop("n_embd"),
        {"config.json", "'n_embd' or 'hidden_size'", "missing"}},
-      {"scaling by layer",
-       "gpt2",
-       set("scale_attn_by_inverse_layer_idx", true),
-       {"config.json", "'scale_attn_by_inverse_layer_idx'", "not supported"}},
   };
 }
 

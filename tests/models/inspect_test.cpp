@@ -62,6 +62,31 @@ TEST(Inspect, MixtralCountsOnlySelectedExperts) {
   EXPECT_EQ(seen.costs[0].products, 2.0 * static_cast<double>(seen.active - 32000 * 4096 - 65 * 4096));
 }
 
+// Sizes that the literature prints, from configs alone.
+TEST(Inspect, SizesOfKnownModels) {
+  const Inspection gpt3 = of_config(Json::parse(
+      R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 12288, "n_layer": 96,
+    "n_head": 96, "n_positions": 2048, "vocab_size": 50257})"));
+  constexpr int64_t kLayers = 96, kWidth = 12288;
+  EXPECT_EQ(12 * kLayers * kWidth * kWidth, 173'946'175'488);  // the matrices of the layers
+  EXPECT_EQ(gpt3.parameters,
+            kLayers * (12 * kWidth * kWidth + 13 * kWidth) + 2 * kWidth + (50257 + 2048) * kWidth);
+  EXPECT_EQ(gpt3.parameters, 174'604'259'328);
+  const Inspection bert = of_config(Json::parse(
+      R"({"model_type": "bert", "architectures": ["BertModel"], "hidden_size": 768, "num_hidden_layers": 12,
+    "num_attention_heads": 12, "intermediate_size": 3072, "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2})"));
+  EXPECT_EQ(bert.parameters, 109'482'240);
+  const Inspection deit = of_config(
+      Json::parse(R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_size": 384,
+    "num_hidden_layers": 12, "num_attention_heads": 6, "intermediate_size": 1536, "image_size": 224, "patch_size": 16, "num_channels": 3,
+    "num_labels": 1000})"));
+  const auto rows = [](int64_t in, int64_t out) { return in * out + out; };
+  constexpr int64_t d = 384;
+  EXPECT_EQ(deit.parameters, 12 * (rows(d, 1152) + rows(d, d) + rows(d, 1536) + rows(1536, d) + 4 * d) +
+                                 rows(3 * 16 * 16, d) + d + 197 * d + 2 * d + rows(d, 1000));
+  EXPECT_EQ(deit.parameters, 22'050'664);
+}
+
 TEST(Inspect, WindowsAndCrossAttentionCount) {
   const Inspection gemma = of_config(small_config("gemma2"), {250});
   EXPECT_EQ(gemma.costs[0].attention, 4.0 * 32 * (100 + 250));

@@ -222,7 +222,7 @@ TEST(Autoencoder, TheSameForAnyNumberOfThreads) {
     o.kind = "variational", o.hidden = "16", o.code = 4, o.training.epochs = 2;
     auto net = std::move(*Autoencoder::train(bars(100), bars(20), o, device, [](const CodeEpoch&) {}));
     ScratchFolder folder;
-    ASSERT_TRUE(net.save(folder.path(), bars(1)).ok());
+    ASSERT_TRUE(net.save(folder.path()).ok());
     files.push_back(read_file(folder.path() + "/model.safetensors").value());
   }
   EXPECT_EQ(files[0], files[1]);
@@ -256,10 +256,58 @@ TEST(Gan, TheSameForAnyNumberOfThreads) {
     o.generator = "5", o.discriminator = "6", o.code = 4, o.training.epochs = 2, o.training.batch = 16;
     auto gan = std::move(*Gan::train(bars(64), o, device, [](const GanEpoch&, const Gan::Preview&) {}));
     ScratchFolder folder;
-    ASSERT_TRUE(gan.save(folder.path(), bars(1)).ok());
+    ASSERT_TRUE(gan.save(folder.path()).ok());
     files.push_back(read_file(folder.path() + "/model.safetensors").value());
   }
   EXPECT_EQ(files[0], files[1]);
+}
+
+// Networks that were saved and loaded answer the same; a description that does not fit the weights is an
+// error.
+TEST(Nets, SavedOnesAreReadBack) {
+  CpuDevice device(1);
+  GanOptions o;
+  o.generator = "5", o.discriminator = "6", o.code = 4, o.training.epochs = 1, o.training.batch = 16;
+  ScratchFolder folder;
+  auto gan = std::move(*Gan::train(bars(64), o, device, [](const GanEpoch&, const Gan::Preview&) {}));
+  ASSERT_TRUE(gan.save(folder.path()).ok());
+  auto read = Gan::load(folder.path());
+  ASSERT_TRUE(read.ok()) << read.error().text();
+  EXPECT_EQ(read->sample(5, 1, device), gan.sample(5, 1, device));
+  const Json good = *read_json(folder.path() + "/net.json");
+  const auto fails = [&](const Json& json, const char* with) {
+    folder.write("net.json", json.dump());
+    const auto broken = Gan::load(folder.path());
+    ASSERT_FALSE(broken.ok()) << json;
+    EXPECT_NE(broken.error().text().find(with), std::string::npos) << broken.error().text();
+  };
+  const auto changed = [&](const char* path, const Json& value) {
+    Json out = good;
+    out[Json::json_pointer(path)] = value;
+    return out;
+  };
+  fails(changed("/height", 8), "pixels");
+  fails(changed("/height", -1), "'height'");
+  fails(changed("/generator/channels", {1'000'000'000}), "channels");
+  fails(changed("/generator/channels", {6}), "shape");
+  fails(changed("/generator", 3), "widths");
+  fails(changed("/kind", "autoencoder"), "adversarial");
+  AutoencoderOptions a;
+  a.kind = "variational", a.hidden = "16", a.code = 4, a.training.epochs = 1;
+  auto net = std::move(*Autoencoder::train(bars(100), bars(20), a, device, [](const CodeEpoch&) {}));
+  ASSERT_TRUE(net.save(folder.path()).ok());
+  auto again = Autoencoder::load(folder.path());
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  Context ctx{device};
+  const Numbers some = bars(3);
+  const std::vector<size_t> which = {0, 1, 2};
+  const Tensor before = net.encode(ctx, some.rows(device, which)),
+               after = again->encode(ctx, some.rows(device, which));
+  EXPECT_TRUE(std::equal(before.span().begin(), before.span().end(), after.span().begin()));
+  Json other = *read_json(folder.path() + "/net.json");
+  other["decoder"]["widths"][0] = 5;
+  folder.write("net.json", other.dump());
+  EXPECT_FALSE(Autoencoder::load(folder.path()).ok());
 }
 
 TEST(Gan, WrongOptionsAreErrors) {

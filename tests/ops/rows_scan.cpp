@@ -104,6 +104,8 @@ void add_scan_rows(std::vector<OpRow>& rows) {
   add_scan(rows, {"mamba_long", {120}, 3, 1, 1, 17, false});
   add_scan(rows, {"mamba_16", {3, 70}, 40, 1, 1, 16, false});
   add_scan(rows, {"heads", {7, 30}, 4, 3, 2, 5, true});
+  add_scan(rows, {"heads_64", {2, 5}, 4, 3, 2, 64, true});
+  add_scan(rows, {"heads_128", {3}, 2, 2, 1, 128, true});
   OpRow softplus{"softplus", {{{3, 50}, 8.0}}, {}, {}};
   softplus.run = [](Context& ctx, const Tensors& in) { return Tensors{ops::softplus(ctx, in[0])}; };
   softplus.reference = [](const Arrays& in) {

@@ -116,12 +116,33 @@ def refusals(server):
     refused({"prompt": "x", "images": [3]}, "expected base64", None, "/api/generate")
 
 
+def captions(server, root):
+    """A model that only describes images: a message with one image and no text."""
+    (root / "two.png").write_bytes(base64.b64decode(TWO))
+    done = subprocess.run([MAKAR, "caption", "-m", str(server.model), str(root / "two.png"), "-n", "8"], capture_output=True, text=True)
+    want = done.stdout.strip()
+    got, usage = ask(server, openai(image(TWO)))
+    check(want != "" and got is not None and got.strip() == want, f"the caption of the command line: {got!r} {want!r} {done.stderr}")
+    check(usage.get("prompt_tokens") == 0, f"no prompt: {usage}")
+    status, answer = server.post("/api/generate", {"prompt": "", "images": [TWO], "stream": False, "options": {"num_predict": 8, **SAMPLING}})
+    check(status == 200 and answer["response"].strip() == want, f"Ollama's generate: {status} {answer}")
+    source = {"type": "base64", "media_type": "image/png", "data": TWO}
+    status, answer = server.post("/v1/messages", {"messages": [{"role": "user", "content": [{"type": "image", "source": source}]}], "max_tokens": 8, **SAMPLING})
+    check(status == 200 and answer["content"][0]["text"].strip() == want, f"Anthropic: {status} {answer}")
+    for body, part in ((openai(image(TWO), text("what?")), "send one message with one image and no text"), (openai(text("what?")), "image"),
+                       (openai(image(TWO), image(ONE)), "several are given")):
+        status, answer = server.post("/v1/chat/completions", body)
+        check(400 <= status < 500 and part in answer["error"]["message"], f"expected '{part}': {status} {answer}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         with Server(MAKAR, model=make_model("llava", root / "llava")) as server:
             dialects(server, root)
             refusals(server)
+        with Server(MAKAR, model=make_model("vit-gpt2-captions", root / "captions")) as server:
+            captions(server, root)
         with Server(MAKAR) as server:
             status, answer = server.post("/v1/chat/completions", openai(image(ONE), text("what?")))
             check(status == 400 and "reads only text" in answer["error"]["message"], f"a model of text refuses: {status} {answer}")

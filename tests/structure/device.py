@@ -27,7 +27,7 @@ HOST_FILES = {
         models/gguf_rope.cpp models/forward.cpp train/answer_pairs.cpp train/checkpoint.cpp train/objective.cpp optim/optimizer.cpp""",
     "values made on the host": """
         models/adapter.cpp models/adapter_set.cpp nn/linear.cpp nn/relative_attention.cpp nn/source_attention.cpp ops/embedding.cpp train/distill.cpp
-        train/image.cpp train/preference.cpp train/debias.cpp images/processor.cpp infer/image_inputs.cpp llm/image_inputs.cpp nets/autoencoder.cpp nets/gan.cpp nets/mlp.cpp nets/neural_lm.cpp nets/tabular.cpp
+        train/image.cpp train/image_text.cpp train/preference.cpp train/debias.cpp images/processor.cpp infer/image_inputs.cpp llm/image_inputs.cpp nets/autoencoder.cpp nets/gan.cpp nets/mlp.cpp nets/neural_lm.cpp nets/tabular.cpp
         nets/text_cnn.cpp""",
     "weights encoded on the host": """
         quant/encode.cpp quant/gptq.cpp quant/calibrate.cpp quant/choose_parts.cpp quant/prune.cpp quant/reduce.cpp quant/report.cpp""",

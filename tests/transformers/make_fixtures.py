@@ -63,6 +63,7 @@ MODELS = {
     "falcon-alibi-sequential": ("FalconForCausalLM", "FalconConfig", dict(FALCON, alibi=True, parallel_attn=False, multi_query=False, bias=True)),
     "bloom-post-residual": ("BloomForCausalLM", "BloomConfig", dict(vocab_size=V, hidden_size=48, n_layer=2, n_head=6, apply_residual_connection_post_layernorm=True, bos_token_id=1, eos_token_id=2, pad_token_id=0)),
     "gpt2-classifier": ("GPT2ForSequenceClassification", "GPT2Config", dict(vocab_size=V, n_embd=40, n_layer=2, n_head=4, n_positions=48, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, pad_token_id=0, num_labels=3)),
+    "gpt2-layer-scales": ("GPT2LMHeadModel", "GPT2Config", dict(vocab_size=V, n_embd=40, n_layer=3, n_head=4, n_positions=48, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, pad_token_id=0, bos_token_id=1, eos_token_id=2, scale_attn_by_inverse_layer_idx=True)),
     "roberta-classifier": ("RobertaForSequenceClassification", "RobertaConfig", dict(BERT, num_labels=4, pad_token_id=1, type_vocab_size=1)),
     "roberta-token-classifier": ("RobertaForTokenClassification", "RobertaConfig", dict(BERT, num_labels=4, pad_token_id=1, type_vocab_size=1)),
     "distilbert-classifier": ("DistilBertForSequenceClassification", "DistilBertConfig", dict(vocab_size=V, dim=40, hidden_dim=72, n_layers=2, n_heads=4, max_position_embeddings=48, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0, num_labels=3)),
@@ -94,7 +95,7 @@ def inputs_for(model, config, arch):
         start = torch.full((3, 1), config.decoder_start_token_id)
         decoder = torch.cat([start, labels[:, :-1].clamp(min=0)], 1)
         return {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": decoder, "labels": labels}
-    if "Causal" in arch:
+    if "Causal" in arch or "LMHead" in arch:
         labels = ids.clone()
         labels[:, :2] = -100
         return {"input_ids": ids, "labels": labels}
@@ -149,7 +150,7 @@ def make(name, folder):
     model.zero_grad()
     out.loss.backward()
     golden["grads"] = {k: summary(p.grad) for k, p in model.named_parameters() if p.grad is not None}
-    if "Causal" in arch or "Conditional" in arch or "MT" in arch:
+    if "Causal" in arch or "LMHead" in arch or "Conditional" in arch or "MT" in arch:
         ids = x["input_ids"][:1, :9]
         model = getattr(transformers, arch).from_pretrained(path, attn_implementation=attention).float().eval()
         args = dict(num_beams=1, do_sample=False, max_new_tokens=10, pad_token_id=0, eos_token_id=2)

@@ -20,7 +20,7 @@ TEST(WorldRecords, FirstRecordsAreTheSameBytesOnEveryMachine) {
     for (const Split split : {Split::kTrain, Split::kTest, Split::kNames})
       for (uint64_t i = 0; i < 50; ++i)
         all += make_record(static_cast<Form>(form), {1, split, 7}, i).dump() + "\n";
-  EXPECT_EQ(sha256_of(all), "d2363a1f7c4db24a0de9aca456e7a5a607ac9dde9eb092e0f3d7f8b8b8e5d6be");
+  EXPECT_EQ(sha256_of(all), "78efb004ce1ad53d448786503d82c3713b7210e4c5065067c63adba156045fe6");
 }
 
 TEST(WorldRecords, ARecordDependsOnItsNumberOnly) {
@@ -163,9 +163,9 @@ TEST(WorldCheck, IdsAreReadStrictly) {
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(record_id(parsed->options, parsed->record), id);
   for (const char* bad :
-       {"", "world2", "world2-test-1-7", "world1-test-1-7-0", "world2-dev-1-7-0", "world2-test-1-2-0",
-        "world2-test-1-41-0", "world2-test--1-7-0", "world2-test-01-7-0", "world2-test-1-7-0-0",
-        "world2-test-1-7-x", "world2-test-1-7-0 ", "world2-test-99999999999999999999-7-0"})
+       {"", "world3", "world3-test-1-7", "world2-test-1-7-0", "world3-dev-1-7-0", "world3-test-1-2-0",
+        "world3-test-1-41-0", "world3-test--1-7-0", "world3-test-01-7-0", "world3-test-1-7-0-0",
+        "world3-test-1-7-x", "world3-test-1-7-0 ", "world3-test-99999999999999999999-7-0"})
     EXPECT_FALSE(parse_id(bad).ok()) << bad;
   EXPECT_LT(parse_id(std::string(100000, 'a')).error().text().size(), 300u);
 }
@@ -181,7 +181,7 @@ TEST(WorldCheck, AnswersFilesById) {
     by_line += Json{{"answers", Json::array({Json{{"text", answer}}})}}.dump() + "\n";
   }
   by_id +=
-      "not json\n{\"id\": \"world2-test-1-7-0\"}\n{\"id\": 5, \"answer\": \"x\"}\n{\"id\": \"nothing\", "
+      "not json\n{\"id\": \"world3-test-1-7-0\"}\n{\"id\": 5, \"answer\": \"x\"}\n{\"id\": \"nothing\", "
       "\"answer\": \"x\"}\n";
   const auto report = check_answers(f.write("by_id.jsonl", by_id), {}, 0);
   ASSERT_TRUE(report.ok()) << report.error().text();
@@ -200,6 +200,36 @@ TEST(WorldCheck, AnswersFilesById) {
   const auto shifted = check_answers(f.write("shifted.jsonl", by_line.substr(by_line.find('\n') + 1)), o, 1);
   EXPECT_EQ(shifted->all.exact, 14u);
   EXPECT_FALSE(check_answers(f.path() + "/absent.jsonl", o, 0).ok());
+}
+
+TEST(WorldCheck, ComparesByGrade) {
+  ScratchFolder f;
+  const WorldOptions o{1, Split::kTest, 7};
+  EXPECT_EQ(check_answer(o, 0, Sample(o, 0).answer()).grade, Grade::kRight);
+  EXPECT_EQ(check_answer(o, 0, Sample(o, 0).answer() + " Learn to read.").grade, Grade::kRightAmongOthers);
+  EXPECT_EQ(check_answer(o, 0, "x" + Sample(o, 0).answer()).grade, Grade::kWrong);
+  EXPECT_EQ(check_answer(o, 0, "").grade, Grade::kWrong);
+  // Line i: the grade of the first file is i / 3, that of the second i % 3.
+  std::string files[2];
+  for (uint64_t i = 0; i < 9; ++i)
+    for (int side = 0; side < 2; ++side) {
+      const uint64_t grade = side == 0 ? i / 3 : i % 3;
+      const std::string right = Sample(o, i).answer();
+      files[side] += Json{{"answer", grade == 2   ? right
+                                     : grade == 1 ? "Well. " + right
+                                                  : "No idea."}}
+                         .dump() +
+                     "\n";
+    }
+  const auto first = check_answers(f.write("first.jsonl", files[0]), o, 0);
+  const auto second = check_answers(f.write("second.jsonl", files[1]), o, 0);
+  const Comparison c = compare(*first, *second);
+  EXPECT_EQ(c.better, 3u);
+  EXPECT_EQ(c.worse, 3u);
+  EXPECT_EQ(c.both_right, 1u);
+  EXPECT_EQ(c.both_wrong, 1u);
+  EXPECT_EQ(c.both_among_others, 1u);
+  EXPECT_EQ(c.count(), 9u);
 }
 
 }  // namespace

@@ -71,6 +71,26 @@ class StoryReader {
     }
     return n;
   }
+  // A sum or a difference as an answer.
+  static Text calculation(int a, const Text& sign, int b) {
+    return spelled(a) + " " + sign + " " + spelled(b) + " is " + spelled(sign == "plus" ? a + b : a - b);
+  }
+  // How a person's items change: a calculation per change, or the number if nothing changes.
+  Text counting_of(const Text& who) const {
+    Text out;
+    int now = 0;
+    for (const Json& e : events_) {
+      const Text kind = get(e, "event");
+      const int n = count_of(e);
+      if (kind == "count" && get(e, "who") == who) now = n;
+      const bool gives = (kind == "lose" || kind == "hand") && get(e, "who") == who;
+      const bool gets = get(e, kind == "hand" ? "to" : "who") == who && (kind == "hand" || kind == "gain");
+      if (!gives && !gets) continue;
+      out += (out.empty() ? "" : "; ") + calculation(now, gets ? "plus" : "minus", n);
+      now += gets ? n : -n;
+    }
+    return out.empty() ? spelled(now) : out;
+  }
   // The only event of a kind with these fields; an empty object if there are none or several.
   Json only(const Text& kind, const std::map<Text, Text>& fields) const {
     Json found = Json::object();
@@ -202,13 +222,13 @@ Text StoryReader::answer(const Json& q) const {
       out += (i == 0 ? "" : i + 1 == held.size() ? " and " : ", ") + held[i];
     return out;
   }
-  if (ask == "how many") return spelled(items_of(who));
-  if (ask == "together") return spelled(items_of(who) + items_of(with));
-  if (ask == "how many more") return spelled(items_of(who) - items_of(with));
+  if (ask == "how many") return counting_of(who);
+  if (ask == "together") return calculation(items_of(who), "plus", items_of(with));
+  if (ask == "how many more") return calculation(items_of(who), "minus", items_of(with));
   if (ask == "more") return (items_of(who) > items_of(with)) == q["most"].get<bool>() ? who : with;
   const auto age = [&](const Text& name) { return count_of(only("age", {{"who", name}})); };
   if (ask == "age") return spelled(age(who));
-  if (ask == "years older") return spelled(age(who) - age(with));
+  if (ask == "years older") return calculation(age(who), "minus", age(with));
   if (ask == "older") return (age(who) > age(with)) == q["most"].get<bool>() ? who : with;
   if (ask == "price") return spelled(count_of(only("buy", {{"who", who}})) * count_of(only("price", {})));
   if (ask == "job") return an(get(only("job", {{"who", who}}), "word"));

@@ -30,7 +30,11 @@ ModelSpec read_gpt_like(Reader& r, const char* family, const char* model) {
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   last_token_classifier(r, m);
   r.special_tokens(m, 50256, 50256, -1);
+  if (!r.flag_or("scale_attn_weights", true)) a.scale = 1.0f;
   s.blocks.assign(static_cast<size_t>(layers), b);
+  if (r.flag_or("scale_attn_by_inverse_layer_idx", false))
+    for (int64_t i = 0; i < layers; ++i)
+      s.blocks[static_cast<size_t>(i)].attention.scale /= static_cast<float>(i + 1);
   m.decoder = s;
   return m;
 }
@@ -40,10 +44,6 @@ namespace {
 Result<ModelSpec> read_gpt2(const Config& config) {
   Reader r(config);
   ModelSpec m = read_gpt_like(r, "gpt2", "GPT2");
-  if (!r.flag_or("scale_attn_weights", true))
-    for (BlockSpec& b : m.decoder->blocks) b.attention.scale = 1.0f;
-  r.unsupported(r.flag_or("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx",
-                "is not supported");
   r.unsupported(r.flag_or("add_cross_attention", false), "add_cross_attention", "is not supported");
   return r.finish(m);
 }
@@ -67,7 +67,9 @@ const GgufSection kGpt2Gguf = {.architecture = "gpt2",
                                .model = "GPT2LMHeadModel",
                                .keys = gguf::sizes("n_embd", "n_layer", "n_head", "n_inner", "n_positions") +
                                        gguf::norm_key("layer_norm_epsilon"),
-                               .implied = {{"activation_function", "gelu_new"}, {"scale_attn_weights", true}},
+                               .implied = {{"activation_function", "gelu_new"},
+                                           {"scale_attn_weights", true},
+                                           {"scale_attn_by_inverse_layer_idx", false}},
                                .names = gguf::fused_names};
 
 }  // namespace

@@ -1,16 +1,36 @@
-// LLaVA (Liu et al., 2023): the images of CLIP, projected, as tokens of Llama.
+// LLaVA (Liu et al., 2023): the images of CLIP, projected, as tokens of Llama, Mistral or Qwen2.
 #include "models/families/pages.h"
 
 namespace makar {
 namespace {
 
+struct LlavaText {
+  const Family* family;
+  const char* model;
+};
+
+// The part that reads and writes text; null if it is of another family.
+std::optional<LlavaText> llava_text(const Json& config) {
+  const auto part = config.find("text_config");
+  std::string type = "llama";
+  if (part != config.end() && part->is_object() && part->contains("model_type") &&
+      (*part)["model_type"].is_string())
+    type = (*part)["model_type"].get<std::string>();
+  for (const LlavaText& known :
+       {LlavaText{&kLlama, "LlamaForCausalLM"}, LlavaText{&kMistral, "MistralForCausalLM"},
+        LlavaText{&kQwen2, "Qwen2ForCausalLM"}})
+    if (known.family->type == type) return known;
+  return std::nullopt;
+}
+
 Result<ModelSpec> read_llava(const Config& config) {
   Reader r(config);
-  const Config words = part_config(config, "text_config", "LlamaForCausalLM"),
-               images = part_config(config, "vision_config", "");
-  Reader text(words), vision(images);
-  r.unsupported(text.text_or("model_type", "llama") != "llama", "text_config", "other than llama");
-  ModelSpec m = read_llama_like(text, "llava", "Llama", {});
+  const auto text = llava_text(config.json());
+  if (!text) return config.wrong("text_config", "has another model_type than llama, mistral or qwen2");
+  const Config images = part_config(config, "vision_config", "");
+  Reader vision(images);
+  MAKAR_TRY(ModelSpec m, text->family->read(part_config(config, "text_config", text->model)));
+  m.family = "llava";
   m.architecture = "LlavaForConditionalGeneration";
   m.encoder = clip_vision(vision);
   m.shared_tokens = false;
@@ -23,14 +43,13 @@ Result<ModelSpec> read_llava(const Config& config) {
   p.skip_class = kept == "default";
   p.bias = r.flag_or("multimodal_projector_bias", true);
   p.activation = r.activation("projector_hidden_act", "gelu");
-  r.adopt(text);
   r.adopt(vision);
   return r.finish(m);
 }
 
 std::vector<NameRule> llava_rules(const ModelSpec& spec, const char* tower) {
   std::vector<NameRule> rules = clip_vision_names(tower);
-  for (NameRule rule : llama_names(spec)) {
+  for (NameRule rule : llava_text(spec.config)->family->names(spec)) {
     rule.theirs = "language_model." + rule.theirs;
     rules.push_back(rule);
   }

@@ -19,7 +19,8 @@ Result<ModelSpec> read_vision_encoder_decoder(const Config& config) {
   m.encoder = vision.encoder;
   m.encoder->record_before_norm = true;
   m.shared_tokens = false;
-  r.require(m.encoder->width == m.decoder->width, "encoder", "and decoder have different widths");
+  r.unsupported(decoder.has("cross_attention_hidden_size"), "cross_attention_hidden_size",
+                "is not supported");
   for (BlockSpec& b : m.decoder->blocks) {
     b.cross = b.attention;
     b.cross->causal = false;
@@ -61,6 +62,7 @@ std::vector<NameRule> vision_encoder_decoder_names(const ModelSpec&) {
           {ours + "ffn.up", gpt + "mlp.c_fc", true},
           {ours + "ffn.down", gpt + "mlp.c_proj", true},
           {"decoder.norm", "decoder.transformer.ln_f"},
+          {"head.bridge", "enc_to_dec_proj"},
           {"head.lm", "decoder.lm_head"}};
 }
 

@@ -113,6 +113,10 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const std::str
 
 bool ChatTemplate::has_generation() const { return program_->has_generation; }
 
+bool ChatTemplate::places_images() const {
+  return source_.find("'image'") != std::string::npos || source_.find("\"image\"") != std::string::npos;
+}
+
 Result<ChatRendering> ChatTemplate::render(const ChatInput& input) const {
   if (!input.messages.is_array())
     return error_at("messages", "expected a list of messages, found {}", input.messages.type_name());

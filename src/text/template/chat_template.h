@@ -61,6 +61,7 @@ class ChatTemplate {
   const std::map<std::string, std::string>& tokens() const { return tokens_; }
   const std::string& source() const { return source_; }
   bool has_generation() const;  // whether the template has {% generation %} blocks
+  bool places_images() const;   // whether it handles parts {"type": "image"} of a message
 
   Result<ChatRendering> render(const ChatInput& input) const;
 

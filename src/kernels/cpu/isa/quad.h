@@ -16,6 +16,8 @@ inline Quad quad_load(const BF16* x) {
 }
 inline void quad_store(float* x, Quad v) { vst1q_f32(x, v); }
 inline Quad quad_fma(Quad acc, Quad v, float x) { return vfmaq_n_f32(acc, v, x); }
+inline Quad quad_fma(Quad acc, Quad v, Quad x) { return vfmaq_f32(acc, v, x); }
+inline Quad quad_scale(Quad v, float x) { return vmulq_n_f32(v, x); }
 inline void quad_store_low(float* x, Quad v) { vst1_f32(x, vget_low_f32(v)); }
 inline void quad_transpose(Quad (&v)[4]) {
   const float32x4_t t0 = vtrn1q_f32(v[0], v[1]), t1 = vtrn2q_f32(v[0], v[1]);
@@ -39,6 +41,8 @@ inline Quad quad_load(const BF16* x) {
 }
 inline void quad_store(float* x, Quad v) { _mm_storeu_ps(x, v); }
 inline Quad quad_fma(Quad acc, Quad v, float x) { return _mm_fmadd_ps(v, _mm_set1_ps(x), acc); }
+inline Quad quad_fma(Quad acc, Quad v, Quad x) { return _mm_fmadd_ps(v, x, acc); }
+inline Quad quad_scale(Quad v, float x) { return _mm_mul_ps(v, _mm_set1_ps(x)); }
 inline void quad_store_low(float* x, Quad v) { _mm_storel_pi(reinterpret_cast<__m64*>(x), v); }
 inline void quad_transpose(Quad (&v)[4]) { _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]); }
 #else
@@ -56,6 +60,14 @@ inline void quad_store(float* x, Quad v) {
 inline Quad quad_fma(Quad acc, Quad v, float x) {
   for (int i = 0; i < 4; ++i) acc.v[i] = std::fma(v.v[i], x, acc.v[i]);
   return acc;
+}
+inline Quad quad_fma(Quad acc, Quad v, Quad x) {
+  for (int i = 0; i < 4; ++i) acc.v[i] = std::fma(v.v[i], x.v[i], acc.v[i]);
+  return acc;
+}
+inline Quad quad_scale(Quad v, float x) {
+  for (float& f : v.v) f *= x;
+  return v;
 }
 inline void quad_store_low(float* x, Quad v) { x[0] = v.v[0], x[1] = v.v[1]; }
 inline void quad_transpose(Quad (&v)[4]) {

@@ -1,0 +1,44 @@
+// Data of `makar net`.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "data/datasets.h"
+#include "lexical/corpus.h"
+#include "nets/numbers.h"
+
+namespace makar {
+
+// Images of an IDX file, or bags of words of texts; with `known`, of these words.
+inline Result<Numbers> read_examples_of(const std::string& path, int64_t words, int64_t limit,
+                                        const std::vector<std::string>& known) {
+  if (path.find("idx3-ubyte") != std::string::npos) return read_images(path, static_cast<size_t>(limit));
+  MAKAR_TRY(const DatasetSpec spec, parse_dataset(path));
+  return read_bags({spec.data()}, static_cast<size_t>(words), static_cast<size_t>(limit), known);
+}
+
+// Lines that are not empty, up to 1 GiB.
+inline Result<std::vector<std::string>> read_sentences(const std::vector<std::string>& files) {
+  constexpr size_t kMax = size_t{1} << 30;
+  std::vector<DataPath> read;
+  for (const std::string& text : files) {
+    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
+    read.push_back(spec.data());
+  }
+  std::vector<std::string> lines;
+  size_t bytes = 0;
+  MAKAR_CHECK_OK(each_line(read, [&](std::string_view line) -> Status {
+    if ((bytes += line.size()) > kMax)
+      return error_of(Error::Kind::kLimit, "data", "more than {} bytes of text", kMax);
+    if (!line.empty()) lines.emplace_back(line);
+    return Done{};
+  }));
+  return lines;
+}
+
+inline std::vector<float> values_of(const Tensor& t) {
+  const Tensor host = t.host();
+  return {host.f32(), host.f32() + host.count()};
+}
+
+}  // namespace makar

@@ -1,0 +1,245 @@
+// Adapters on weights in the forms of bitsandbytes (NF4, NF4 with packed scales, int8) and gpt-oss (MXFP4).
+// The files are packed here, by the formulas of the formats.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/file.h"
+#include "formats/safetensors.h"
+#include "formats/safetensors_writer.h"
+#include "kernels/cpu_device.h"
+#include "models/adapter.h"
+#include "models/small_models.h"
+#include "models/subjects.h"
+#include "optim/optimizer.h"
+#include "scratch_folder.h"
+#include "train/objective.h"
+
+namespace makar {
+namespace {
+
+// The table of QLoRA's paper.
+constexpr float kNf4[16] = {-1.0f,
+                            -0.6961928009986877f,
+                            -0.5250730514526367f,
+                            -0.39491748809814453f,
+                            -0.28444138169288635f,
+                            -0.18477343022823334f,
+                            -0.09105003625154495f,
+                            0.0f,
+                            0.07958029955625534f,
+                            0.16093020141124725f,
+                            0.24611230194568634f,
+                            0.33791524171829224f,
+                            0.44070982933044434f,
+                            0.5626170039176941f,
+                            0.7229568362236023f,
+                            1.0f};
+constexpr float kE2m1[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+
+Tensor text(const std::string& s) {
+  Tensor t = Tensor::empty({static_cast<int64_t>(s.size())}, DType::kU8);
+  std::copy(s.begin(), s.end(), t.data<uint8_t>());
+  return t;
+}
+
+// One matrix in its packed parts, and the values that these parts stand for.
+struct Pair {
+  std::vector<NamedTensor> packed;
+  Tensor decoded;
+};
+
+Pair nf4(const std::string& name, const Tensor& w, bool nested) {
+  constexpr int64_t kRun = 64;
+  const int64_t runs = w.count() / kRun;
+  Pair out{{}, Tensor::empty(w.shape())};
+  Tensor bytes = Tensor::zeros({w.count() / 2, 1}, DType::kU8), largest = Tensor::zeros({runs}),
+         codes = Tensor::zeros({runs}, DType::kU8), outer = Tensor::from({1}, std::vector<float>{0.25f}),
+         steps = Tensor::zeros({256});
+  for (int i = 0; i < 256; ++i) steps.f32()[i] = static_cast<float>(i - 128) / 128;
+  for (int64_t r = 0; r < runs; ++r) {
+    float top = 0;
+    for (int64_t i = 0; i < kRun; ++i) top = std::max(top, std::fabs(w.f32()[r * kRun + i]));
+    if (nested) {  // top is about code/128 * 0.25 + 0.25
+      const int code = std::clamp(static_cast<int>(std::lround((top - 0.25f) / 0.25f * 128)) + 128, 0, 255);
+      codes.data<uint8_t>()[r] = static_cast<uint8_t>(code);
+      top = steps.f32()[code] * 0.25f + 0.25f;
+    }
+    largest.f32()[r] = top;
+    for (int64_t i = r * kRun; i < (r + 1) * kRun; ++i) {
+      int best = 0;
+      for (int k = 1; k < 16; ++k)
+        if (std::fabs(kNf4[k] * top - w.f32()[i]) < std::fabs(kNf4[best] * top - w.f32()[i])) best = k;
+      bytes.data<uint8_t>()[i / 2] |= static_cast<uint8_t>(i % 2 ? best : best << 4);
+      out.decoded.f32()[i] = kNf4[best] * top;
+    }
+  }
+  Json state = {
+      {"quant_type", "nf4"}, {"blocksize", kRun}, {"dtype", "float16"}, {"shape", {w.dim(0), w.dim(1)}}};
+  if (nested) state.update({{"nested_blocksize", 256}, {"nested_dtype", "float32"}, {"nested_offset", 0.25}});
+  out.packed = {{name, bytes},
+                {name + ".quant_map", Tensor::from({16}, std::span<const float>(kNf4))},
+                {name + ".absmax", nested ? codes : largest},
+                {name + ".quant_state.bitsandbytes__nf4", text(state.dump())}};
+  if (nested)
+    out.packed.insert(out.packed.end(),
+                      {{name + ".nested_absmax", outer}, {name + ".nested_quant_map", steps}});
+  return out;
+}
+
+Pair int8(const std::string& name, const Tensor& w) {
+  Pair out{{}, Tensor::empty(w.shape())};
+  Tensor values = Tensor::empty(w.shape(), DType::kI8), largest = Tensor::zeros({w.dim(0)});
+  const int64_t columns = w.dim(1);
+  for (int64_t r = 0; r < w.dim(0); ++r) {
+    for (int64_t c = 0; c < columns; ++c)
+      largest.f32()[r] = std::max(largest.f32()[r], std::fabs(w.f32()[r * columns + c]));
+    for (int64_t i = r * columns; i < (r + 1) * columns; ++i) {
+      values.data<int8_t>()[i] = static_cast<int8_t>(std::lround(w.f32()[i] / largest.f32()[r] * 127));
+      out.decoded.f32()[i] = static_cast<float>(values.data<int8_t>()[i]) * largest.f32()[r] / 127.0f;
+    }
+  }
+  out.packed = {{name, values}, {name.substr(0, name.rfind('.')) + ".SCB", largest}};
+  return out;
+}
+
+// Experts [experts, in, out] in blocks of 32 inputs.
+Pair mxfp4(const std::string& name, const Tensor& w) {
+  const int64_t experts = w.dim(0), in = w.dim(1), outs = w.dim(2), groups = in / 32;
+  Pair out{{}, Tensor::empty(w.shape())};
+  Tensor blocks = Tensor::zeros({experts, outs, groups, 16}, DType::kU8),
+         scales = Tensor::zeros({experts, outs, groups}, DType::kU8);
+  for (int64_t e = 0; e < experts; ++e)
+    for (int64_t o = 0; o < outs; ++o)
+      for (int64_t g = 0; g < groups; ++g) {
+        const auto at = [&](int64_t k) { return (e * in + g * 32 + k) * outs + o; };
+        const int64_t block = (e * outs + o) * groups + g;
+        float top = 0;
+        for (int64_t k = 0; k < 32; ++k) top = std::max(top, std::fabs(w.f32()[at(k)]));
+        const int exponent = static_cast<int>(std::ceil(std::log2(top / 6)));
+        scales.data<uint8_t>()[block] = static_cast<uint8_t>(127 + exponent);
+        for (int64_t k = 0; k < 32; ++k) {
+          const float v = std::ldexp(w.f32()[at(k)], -exponent);
+          int best = 0;
+          for (int c = 1; c < 8; ++c)
+            if (std::fabs(kE2m1[c] - std::fabs(v)) < std::fabs(kE2m1[best] - std::fabs(v))) best = c;
+          const bool minus = v < 0 && best > 0;
+          blocks.data<uint8_t>()[block * 16 + k / 2] |=
+              static_cast<uint8_t>((best | (minus ? 8 : 0)) << (k % 2 * 4));
+          out.decoded.f32()[at(k)] = std::ldexp(minus ? -kE2m1[best] : kE2m1[best], exponent);
+        }
+      }
+  out.packed = {{name + "_blocks", blocks}, {name + "_scales", scales}};
+  return out;
+}
+
+class PackedBase : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const bool experts = GetParam() == "mxfp4";
+    Json c = small_config(experts ? "gpt_oss" : "llama");
+    c["hidden_size"] = 64, c["intermediate_size"] = 96, c["head_dim"] = 16;
+    const auto made = make_model(Config(c, "config.json"));
+    ASSERT_TRUE(made.ok()) << made.error().text();
+    initialize(*made->model, 7);
+    ScratchFolder plain;
+    ASSERT_TRUE(save_model(plain.path(), *made->model, *made->family).ok());
+    const auto file = *Safetensors::open(plain / "model.safetensors");
+    std::vector<NamedTensor> packed, decoded;
+    int64_t matrices = 0;
+    for (const std::string& name : file->names()) {
+      const Tensor w = file->tensor(name)->clone();
+      const bool chosen = experts ? name.ends_with("_proj") && w.rank() == 3 : name.ends_with("_proj.weight");
+      if (!chosen) {
+        packed.push_back({name, w}), decoded.push_back({name, w});
+        continue;
+      }
+      const Pair pair = experts                ? mxfp4(name, w)
+                        : GetParam() == "int8" ? int8(name, w)
+                                               : nf4(name, w, GetParam() == "nf4_nested");
+      packed.insert(packed.end(), pair.packed.begin(), pair.packed.end());
+      decoded.push_back({name, pair.decoded});
+      ++matrices;
+    }
+    EXPECT_EQ(matrices, experts ? 4 : 14);
+    ASSERT_TRUE(write_file(decoded_ / "config.json", c.dump()).ok());
+    c["quantization_config"] = {{"quant_method", experts ? "mxfp4" : "bitsandbytes"}};
+    ASSERT_TRUE(write_file(packed_ / "config.json", c.dump()).ok());
+    ASSERT_TRUE(write_safetensors(packed_ / "model.safetensors", packed).ok());
+    ASSERT_TRUE(write_safetensors(decoded_ / "model.safetensors", decoded).ok());
+  }
+
+  LoadedModel load(const ScratchFolder& folder, bool exact) {
+    auto loaded = load_model(folder.path(), {.exact = exact});
+    check(loaded.ok(), loaded.ok() ? "" : loaded.error().text());
+    return std::move(*loaded);
+  }
+  // The loss of 2 sequences; also computes the gradients.
+  float backward(const LoadedModel& loaded) {
+    Inputs in;
+    in.source.add(random_ids(loaded.model->spec(), 30, 5));
+    in.source.add(random_ids(loaded.model->spec(), 9, 6));
+    Tape tape(device_);
+    loaded.model->parameters().clear_gradients();
+    loaded.model->parameters().watch(tape);
+    Context ctx{device_, &tape};
+    ForwardContext f{ctx};
+    const Tensor loss = *head_loss(f, *loaded.model, in, labels_of(in.source));
+    tape.backward(loss);
+    loaded.model->parameters().collect(tape);
+    return loss.f32()[0];
+  }
+  AdapterConfig put(const LoadedModel& loaded) {
+    AdapterConfig config;
+    config.rank = 4, config.alpha = 8, config.targets = {"all-linear"};
+    const Status added = add_adapter(loaded, config, device_, 3);
+    check(added.ok(), added.ok() ? "" : added.error().text());
+    return config;
+  }
+
+  ScratchFolder packed_, decoded_;
+  CpuDevice device_{2};
+};
+
+TEST_P(PackedBase, LossAndGradientsAreThoseOfTheDecodedWeights) {
+  const LoadedModel a = load(packed_, true), b = load(decoded_, true);
+  put(a), put(b);
+  EXPECT_NEAR(backward(a), backward(b), 1e-5);
+  int64_t compared = 0;
+  for (const auto& p : a.model->parameters().all()) {
+    if (!p->grad.defined()) continue;
+    const Tensor other = b.model->parameters().find(p->name)->grad;
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < other.count(); ++i)
+      difference += std::pow(p->grad.f32()[i] - other.f32()[i], 2), size += std::pow(other.f32()[i], 2);
+    EXPECT_LE(difference, 1e-10 * size) << p->name;
+    ++compared;
+  }
+  EXPECT_GE(compared, 14);
+}
+
+// As `makar sft --adapter qlora` does it, with integer products where the base has them.
+TEST_P(PackedBase, AnAdapterTrainsAndIsLoadedAgain) {
+  const LoadedModel loaded = load(packed_, false);
+  const AdapterConfig config = put(loaded);
+  auto optimizer = Optimizer::make(loaded.model->parameters(), {});
+  ASSERT_TRUE(optimizer.ok());
+  const float first = backward(loaded);
+  for (int i = 0; i < 30; ++i) {
+    optimizer->step(device_, 1e-2);
+    backward(loaded);
+  }
+  const float last = backward(loaded);
+  EXPECT_LT(last, 0.9f * first);
+  ScratchFolder folder;
+  ASSERT_TRUE(save_adapter(loaded, config, folder.path()).ok());
+  const LoadedModel again = load(packed_, false);
+  ASSERT_TRUE(load_adapter(again, folder.path(), device_).ok());
+  EXPECT_EQ(backward(again), last);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, PackedBase, testing::Values("nf4", "nf4_nested", "int8", "mxfp4"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace makar
