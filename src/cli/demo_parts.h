@@ -4,7 +4,7 @@
 
 namespace makar {
 
-constexpr const char* kDemoKinds = "job,likes,colour,age";
+constexpr const char* kDemoKinds = "who_did,what_at";
 
 // The objects of a JSONL file; at least one.
 Result<std::vector<Json>> read_records(const std::string& path);

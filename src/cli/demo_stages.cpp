@@ -30,9 +30,9 @@ Answer:
 // Qwen 3's attention, which norms queries and keys, learns to look things up in fewer steps than Llama's.
 constexpr int64_t kVocabulary = 3200, kQuickVocabulary = 400;
 constexpr const char* kConfig =
-    R"({{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": {},
- "num_hidden_layers": {}, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": {},
- "intermediate_size": {}, "rms_norm_eps": 1e-06, "max_position_embeddings": 192, "rope_theta": 10000.0,
+    R"({{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 64,
+ "num_hidden_layers": {}, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32,
+ "intermediate_size": 192, "rms_norm_eps": 1e-06, "max_position_embeddings": 192, "rope_theta": 10000.0,
  "tie_word_embeddings": true, "vocab_size": {}, "hidden_act": "silu", "bos_token_id": 0, "eos_token_id": 0}}
 )";
 
@@ -79,9 +79,9 @@ Status make_world(DemoRun& demo, const char* form, const std::string& count, int
 
 Status make_data(DemoRun& demo) {
   constexpr const char* kTest = "--split test";
-  MAKAR_CHECK_OK(make_world(demo, "text", demo.size(20000, 400), 1, "text.jsonl"));
+  MAKAR_CHECK_OK(make_world(demo, "text", demo.size(40000, 400), 1, "text.jsonl"));
   MAKAR_CHECK_OK(make_world(demo, "text", demo.size(200, 20), 1, "text-test.jsonl", kTest));
-  MAKAR_CHECK_OK(make_world(demo, "instructions", demo.size(10000, 200), 2, "chat.jsonl"));
+  MAKAR_CHECK_OK(make_world(demo, "instructions", demo.size(40000, 200), 2, "chat.jsonl"));
   MAKAR_CHECK_OK(make_world(demo, "instructions", demo.size(100, 20), 2, "chat-test.jsonl", kTest));
   MAKAR_CHECK_OK(make_world(demo, "rewards", demo.size(4000, 100), 3, "rewards.jsonl"));
   MAKAR_CHECK_OK(make_world(demo, "rewards", demo.size(64, 8), 4, "rewards-test.jsonl", kTest));
@@ -124,17 +124,17 @@ Status make_tokenizer(DemoRun& demo) {
 
 Status pretrain_base(DemoRun& demo) {
   MAKAR_CHECK_OK(write_file(demo.path("model.json"),
-                            fmt::format(kConfig, demo.size(128, 64), demo.size(4, 2), demo.size(64, 32),
-                                        demo.size(384, 192), demo.size(kVocabulary, kQuickVocabulary))));
+                            fmt::format(kConfig, demo.size(4, 2), demo.size(kVocabulary, kQuickVocabulary))));
   CommandWords words = command_words(
       demo,
       fmt::format("pretrain -d DIR/text.jsonl --val-datasets DIR/text-test.jsonl --tokenizer DIR/tokenizer "
                   "--config DIR/model.json --sequence-len 192 --micro-batch-size {} "
-                  "--max-steps {} --optimizer muon --learning-rate 3e-3 --min-lr 3e-4 --warmup-steps {} "
-                  "--lr-scheduler cosine --weight-decay 0.05 --beta2 0.98 --eval-steps {} --sample-steps {} "
+                  "--max-steps {} --optimizer muon --learning-rate 3e-3 --warmup-steps {} "
+                  "--lr-scheduler constant_with_warmup --weight-decay 0.05 --beta2 0.98 --eval-steps {} "
+                  "--sample-steps {} "
                   "--save-steps {} --logging-steps {} --seed 1 -o DIR/base --prompt",
-                  demo.size(8, 4), demo.size(1400, 12), demo.size(40, 2), demo.size(350, 6),
-                  demo.size(350, 6), demo.size(50, 4), demo.size(100, 6)));
+                  demo.size(8, 4), demo.size(3000, 12), demo.size(40, 2), demo.size(750, 6),
+                  demo.size(750, 6), demo.size(250, 4), demo.size(150, 6)));
   words.push_back("One morning, ");
   MAKAR_CHECK_OK(demo.makar_threads(words));
   MAKAR_TRY(const RunFigures log, read_log(demo.path("base")));
@@ -149,12 +149,13 @@ Status pretrain_base(DemoRun& demo) {
 Status tune_chat(DemoRun& demo) {
   MAKAR_TRY(const Accuracy before, demo_accuracy(demo, "base", "eval-base"));
   MAKAR_CHECK_OK(demo.makar_threads(command_words(
-      demo, fmt::format(
-                "sft -m DIR/base -d DIR/chat.jsonl --val-datasets DIR/chat-test.jsonl --chat-template "
-                "DIR/chat.jinja --sequence-len 192 --sample-packing --micro-batch-size {} --max-steps {} "
-                "--optimizer muon --learning-rate 2e-3 --min-lr 1e-4 --warmup-steps {} --lr-scheduler cosine "
-                "--weight-decay 0.05 --save-steps {} --logging-steps {} --seed 2 -o DIR/chat",
-                demo.size(8, 4), demo.size(400, 8), demo.size(20, 2), demo.size(50, 4), demo.size(50, 4)))));
+      demo,
+      fmt::format(
+          "sft -m DIR/base -d DIR/chat.jsonl --val-datasets DIR/chat-test.jsonl --chat-template "
+          "DIR/chat.jinja --sequence-len 192 --sample-packing --micro-batch-size {} --max-steps {} "
+          "--optimizer muon --learning-rate 3e-3 --min-lr 1e-4 --warmup-steps {} --lr-scheduler linear "
+          "--weight-decay 0.05 --save-steps {} --logging-steps {} --seed 2 -o DIR/chat",
+          demo.size(8, 4), demo.size(3000, 8), demo.size(20, 2), demo.size(250, 4), demo.size(150, 4)))));
   MAKAR_TRY(const Accuracy after, demo_accuracy(demo, "chat", "eval-chat"));
   demo.figure("right answers to unseen questions",
               fmt::format("{} before, {} after", before.text(), after.text()));
@@ -201,7 +202,7 @@ const std::vector<DemoStage>& demo_stages() {
        make_tokenizer},
       {"pretrain",
        "Pretraining: predict the next token",
-       "A model with about a million parameters starts from random numbers and reads the stories. Watch the "
+       "A model with 400,000 parameters starts from random numbers and reads the stories. Watch the "
        "loss "
        "and the samples.",
        {"base", "model.json"},
