@@ -62,6 +62,7 @@ Result<std::vector<std::string>> image_paths(const Json& value) {
     if (!path.is_string()) return error_at("images", "expected a list of files, found {}", value.dump());
     paths.push_back(path.get<std::string>());
   }
+  if (paths.empty()) return error_at("images", "expected at least one file");
   return paths;
 }
 
@@ -75,6 +76,8 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
   o.fit = true;
   std::vector<int64_t> prompt;
   std::vector<std::string> images;
+  if (request.contains("prompt") && request.contains("messages"))
+    return error_at("request", "give \"prompt\" or \"messages\", not both");
   if (request.contains("images")) {
     MAKAR_TRY(images, image_paths(request["images"]));
     if (request.contains("messages")) return error_at("images", "need \"prompt\", not \"messages\"");

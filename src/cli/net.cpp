@@ -140,11 +140,11 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
   const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   BadRecords bad, bad_validation;
-  const auto rows = read_table(path, o.target, true, bad);
+  const auto rows = read_table(path, o.target, bad);
   if (!rows.ok()) return report(rows.error());
   std::vector<TableRow> held_out;
   if (!validation.empty()) {
-    auto read = read_table(validation, o.target, true, bad_validation);
+    auto read = read_table(validation, o.target, bad_validation);
     if (!read.ok()) return report(read.error());
     held_out = std::move(*read);
   }

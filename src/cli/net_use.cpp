@@ -23,7 +23,9 @@ namespace {
 Status run_tabular(const std::string& folder, const std::string& path, Device& device) {
   MAKAR_TRY(auto net, TabularNet::load(folder));
   BadRecords bad;
-  MAKAR_TRY(const auto rows, read_table(path, net.target(), false, bad));
+  MAKAR_TRY(const auto rows, read_table_to_predict(path, net.target(), net.encoder().column_names(), bad));
+  for (const std::string& line : bad.reported) fmt::print(stderr, "makar: skipped {}\n", line);
+  if (bad.count > bad.reported.size()) fmt::print(stderr, "makar: skipped {} rows in all\n", bad.count);
   MAKAR_TRY(const auto answers, net.predict(rows, device));
   for (const auto& answer : answers) {
     if (!net.encoder().is_classes()) {
@@ -41,6 +43,12 @@ Status run_autoencoder(const std::string& folder, const std::string& path, Devic
   constexpr size_t kBlock = 256;
   MAKAR_TRY(auto net, Autoencoder::load(folder));
   MAKAR_TRY(const Numbers data, read_examples_of(path, net.inputs(), 0, net.words()));
+  if ((data.height > 0) != (net.height() > 0))
+    return error_at(path, "has {}, the network reads {}", data.height > 0 ? "images" : "text",
+                    net.height() > 0 ? "images; give an idx3-ubyte file" : "text");
+  if (net.height() > 0 && (data.height != net.height() || data.columns != net.columns()))
+    return error_at(path, "has images of {} x {}, the network reads {} x {}", data.height, data.columns,
+                    net.height(), net.columns());
   if (static_cast<int64_t>(data.width) != net.inputs())
     return error_at(path, "has {} numbers per example, the network reads {}", data.width, net.inputs());
   for (size_t first = 0; first < data.count; first += kBlock) {
@@ -74,18 +82,28 @@ Status run_lm(const std::string& folder, const std::string& path, Device& device
   return Done{};
 }
 
+// All images are computed at once.
+Status check_pixels(int64_t count, int64_t height, int64_t columns) {
+  constexpr int64_t kMaxPixels = int64_t{1} << 23;
+  if (count <= kMaxPixels / (height * columns)) return Done{};
+  return error_of(Error::Kind::kLimit, "--count", "at most {} images of {} x {} are drawn at once",
+                  kMaxPixels / (height * columns), height, columns);
+}
+
 // Images of random codes.
 Result<std::vector<float>> sample_images(const std::string& folder, const std::string& kind, int64_t count,
                                          uint64_t seed, Device& device, int64_t& height, int64_t& columns) {
   if (kind == "gan") {
     MAKAR_TRY(auto gan, Gan::load(folder));
     height = gan.height(), columns = gan.columns();
+    MAKAR_CHECK_OK(check_pixels(count, height, columns));
     return gan.sample(static_cast<size_t>(count), seed, device);
   }
   MAKAR_TRY(auto net, Autoencoder::load(folder));
   if (net.kind() != CodeKind::kVariational || net.height() == 0)
     return error_at(folder, "only a GAN and a variational autoencoder of images make images");
   height = net.height(), columns = net.columns();
+  MAKAR_CHECK_OK(check_pixels(count, height, columns));
   const Rng rng(seed, Purpose::kSynthetic);
   std::vector<float> codes;
   for (int64_t i = 0; i < count * net.code_width(); ++i)
@@ -151,7 +169,7 @@ int run_net_sample(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (*kind != "gan" && *kind != "autoencoder")
-    return report(error_at(folder, "has no random samples; makar net run gives its answers"));
+    return report(error_at(folder, "cannot be sampled; use makar net run for predictions"));
   if (output.empty()) return report(error_at("--output", "needs a PNG file for the images")), 2;
   int64_t height = 0, columns = 0;
   const auto images = sample_images(folder, *kind, count, draw, **compute, height, columns);

@@ -159,6 +159,10 @@ TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
 // Route and body of an example request for this kind of model.
 std::pair<std::string, std::string> first_request(const LanguageModel& language) {
   const HeadKind head = language.spec().head.kind;
+  if (language.spec().crosses() && language.spec().reads_images())
+    return {"/v1/chat/completions",
+            R"({"messages":[{"role":"user","content":[{"type":"image_url","image_url":)"
+            R"({"url":"data:image/png;base64,..."}}]}]})"};
   if (head == HeadKind::kSequenceClass) return {"/v1/moderations", R"({"input":"Hello"})"};
   if (head != HeadKind::kCausalLm) return {"/v1/embeddings", R"({"input":"Hello"})"};
   if (language.chat_template())

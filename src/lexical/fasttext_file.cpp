@@ -1,8 +1,10 @@
 #include "lexical/fasttext_file.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/quote.h"
+#include "base/resident.h"
 
 namespace makar {
 namespace {
@@ -163,6 +165,12 @@ Result<WordVectors> read_fasttext(ByteWindow& in) {
   o.subsample = h.subsample, o.min_ngram = h.min_ngram, o.max_ngram = h.max_ngram, o.buckets = h.buckets;
   s.counts = std::move(vocabulary.counts), s.tokens = vocabulary.tokens, s.min_count = h.min_count;
   const auto words = static_cast<int64_t>(vocabulary.words.size());
+  const double bytes = (3.0 * static_cast<double>(words) + h.buckets) *
+                       static_cast<double>(padded(static_cast<size_t>(h.width)) * sizeof(float));
+  if (const auto limit = static_cast<double>(memory_limit()); bytes > limit)
+    return error_of(Error::Kind::kLimit, in.place(),
+                    "the vectors take {:.1f} GB, but this process may use {:.1f} GB", bytes / 1e9,
+                    limit / 1e9);
   MAKAR_TRY(s.rows, read_matrix(in, words + h.buckets, h.width, "the input matrix"));
   if (h.model != kSupervised) {
     MAKAR_TRY(s.output, read_matrix(in, words, h.width, "the output matrix"));
@@ -177,6 +185,9 @@ Result<WordVectors> read_fasttext(ByteWindow& in) {
     if ((work += rows.size() * out.width) > kMaxWork)
       return error_of(Error::Kind::kLimit, in.place(), "the words have too many character n-grams");
     add_mean(s.rows, rows, out.rows.row(i));
+    if (!std::all_of(out.rows.row(i), out.rows.row(i) + out.width, [](float v) { return std::isfinite(v); }))
+      return error_at(in.place(), "the vector of {} is not finite: its numbers are too large",
+                      quote(out.words.word(i)));
   }
   out.subwords = std::make_shared<SubwordVectors>(std::move(s));
   return out;

@@ -212,9 +212,10 @@ Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions
                       (options.max_ngram > 0 ? static_cast<double>(options.buckets) : 0.0);
   const double bytes = rows * static_cast<double>(padded(static_cast<size_t>(options.width))) * sizeof(float);
   if (const auto machine = static_cast<double>(memory_limit()); bytes > machine)
-    return error_of(Error::Kind::kLimit, options.max_ngram > 0 ? "--bucket" : "--dim",
-                    "the vectors take {:.1f} GB, the machine has {:.1f} GB; lower --dim{} or --max-words",
-                    bytes / 1e9, machine / 1e9, options.max_ngram > 0 ? ", --bucket" : "");
+    return error_of(
+        Error::Kind::kLimit, options.max_ngram > 0 ? "--bucket" : "--dim",
+        "the vectors take {:.1f} GB, but this process may use {:.1f} GB; lower --dim{} or --max-words",
+        bytes / 1e9, machine / 1e9, options.max_ngram > 0 ? ", --bucket" : "");
   return Trainer(text, options, pool, show).train();
 }
 

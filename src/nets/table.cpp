@@ -50,14 +50,18 @@ std::optional<double> number_in(const std::string& text) {
   return value;
 }
 
-Result<std::vector<TableRow>> read_table(const std::string& path, const std::string& target, bool needed,
-                                         BadRecords& bad) {
-  MAKAR_TRY(auto reader, RecordReader::open({DataPath(path, {{"target", target}})}));
+namespace {
+
+// The rows of a table in which the reader looks for the column `known`: the target, which must have a value
+// if it is `needed`, or another one.
+Result<std::vector<TableRow>> read_rows(const std::string& path, const std::string& known,
+                                        const std::string& target, bool needed, BadRecords& bad) {
+  MAKAR_TRY(auto reader, RecordReader::open({DataPath(path, {{"target", known}})}));
   std::vector<TableRow> out;
   for (DataRecord record;;) {
     const auto found = reader.next(record);
     if (!found.ok() && out.empty() && found.error().message.find("no known field") != std::string::npos)
-      return error_at(found.error().place, "has no column {}; {}", quote(target),
+      return error_at(found.error().place, "has no column {}; {}", quote(known),
                       why_empty(path, reader.bad()));
     if (!found.ok()) return found.error();
     if (!*found) break;
@@ -68,10 +72,8 @@ Result<std::vector<TableRow>> read_table(const std::string& path, const std::str
       const std::string text = value.is_string() ? value.get<std::string>()
                                : value.is_null() ? ""
                                                  : value.dump();
-      if (name == "target")
-        row.target = text;
-      else
-        row.fields[name] = text;
+      const std::string& column = name == "target" ? known : name;
+      (column == target ? row.target : row.fields[column]) = text;
     }
     if (needed && is_missing(row.target)) {
       reader.bad().add_once(record.place(), "has no " + quote(target));
@@ -81,8 +83,27 @@ Result<std::vector<TableRow>> read_table(const std::string& path, const std::str
   }
   bad = reader.bad();
   if (out.empty())
-    return error_at(path, "has no row with a column {}; {}", quote(target), why_empty(path, bad));
+    return error_at(path, "has no row with a column {}; {}", quote(known), why_empty(path, bad));
   return out;
+}
+
+}  // namespace
+
+Result<std::vector<TableRow>> read_table(const std::string& path, const std::string& target,
+                                         BadRecords& bad) {
+  return read_rows(path, target, target, true, bad);
+}
+
+Result<std::vector<TableRow>> read_table_to_predict(const std::string& path, const std::string& target,
+                                                    const std::vector<std::string>& columns,
+                                                    BadRecords& bad) {
+  auto rows = read_rows(path, target, target, false, bad);
+  for (size_t i = 0; !rows.ok() && i < columns.size(); ++i) {
+    BadRecords other;
+    auto again = read_rows(path, columns[i], target, false, other);
+    if (again.ok()) rows = std::move(again), bad = std::move(other);
+  }
+  return rows;
 }
 
 Result<TableEncoder> TableEncoder::fit(const std::vector<TableRow>& rows, bool classes) {
@@ -134,6 +155,12 @@ size_t TableEncoder::width() const {
   size_t width = 0;
   for (const Column& c : columns_) width += std::max<size_t>(1, c.values.size());
   return width;
+}
+
+std::vector<std::string> TableEncoder::column_names() const {
+  std::vector<std::string> out;
+  for (const Column& c : columns_) out.push_back(c.name);
+  return out;
 }
 
 std::vector<std::string> TableEncoder::numeric_columns() const {

@@ -16,9 +16,11 @@ struct TableRow {
   std::string target;
 };
 // Rows with the column `target`, which is removed from the fields. A number selects a column of a file
-// without a header. `needed`: rows without a target are bad.
-Result<std::vector<TableRow>> read_table(const std::string& path, const std::string& target, bool needed,
-                                         BadRecords& bad);
+// without a header. Rows without a target are bad.
+Result<std::vector<TableRow>> read_table(const std::string& path, const std::string& target, BadRecords& bad);
+// Rows for predictions: the column `target` may be missing, and any of `columns` shows where the names are.
+Result<std::vector<TableRow>> read_table_to_predict(const std::string& path, const std::string& target,
+                                                    const std::vector<std::string>& columns, BadRecords& bad);
 
 class TableEncoder {
  public:
@@ -41,6 +43,7 @@ class TableEncoder {
   Status use_counts(const std::vector<TableRow>& rows);
   // Names of the columns that are numbers, in order, if all columns are.
   std::vector<std::string> numeric_columns() const;
+  std::vector<std::string> column_names() const;
 
   Json json() const;
   static Result<TableEncoder> from_json(const Json& json, const std::string& place);

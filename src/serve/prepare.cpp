@@ -51,15 +51,16 @@ Result<std::vector<int64_t>> encode_conversation(GenerationRequest& request, con
                                                  bool forced, const std::vector<Tensor>& pixels) {
   const LanguageModel& language = model.language;
   if (captions(language.spec()) && pixels.empty())
-    return error_of(Error::Kind::kUnsupported, "messages", "a {} describes an image; send one without text",
+    return error_of(Error::Kind::kUnsupported, "messages",
+                    "a {} describes an image; send a message with one image and no text",
                     language.spec().architecture);
   if (!language.chat_template() && !captions(language.spec()))
     return error_of(Error::Kind::kUnsupported, "messages",
                     "the model has no chat template; start the server with --chat-template, or continue text "
                     "with /v1/completions");
   if (request.chat->tools.is_array() && !request.chat->tools.empty() &&
-      request.tool_choice.kind != ToolChoice::Kind::kNone && language.chat_template() &&
-      language.chat_template()->source().find("tools") == std::string::npos)
+      request.tool_choice.kind != ToolChoice::Kind::kNone &&
+      (!language.chat_template() || language.chat_template()->source().find("tools") == std::string::npos))
     return error_of(Error::Kind::kUnsupported, "tools",
                     "the chat template of this model does not support tools; omit them, or start the "
                     "server with a --chat-template that renders them");

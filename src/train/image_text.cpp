@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/nearest.h"
 #include "ops/softmax.h"
 #include "train/objective.h"
 
@@ -47,7 +48,8 @@ std::string text_in(const Json& object, const char* name) {
 
 Json text_part(std::string text) { return {{"type", "text"}, {"text", std::move(text)}}; }
 
-// Splits a text at its places of images. A line break beside a place is the template's to write.
+// Splits a text at its places of images. Line breaks next to a place are dropped, because the
+// chat template adds them.
 void add_parts(const std::string& text, Json& parts, size_t& places) {
   size_t from = 0;
   const auto put = [&](std::string piece, bool before_place, bool after_place) {
@@ -119,6 +121,9 @@ Result<ImageText> read_record(const DataRecord& record, const std::string& type,
 
 Status read_image_text(const DatasetSpec& dataset, const ModelSpec& spec, const ImageTextEncoding& encoding,
                        ValidationSplit& split, ImageTextData& out) {
+  if (!dataset.type.empty() && !schema_named(dataset.type))
+    return error_at("datasets", "unknown type '{}'{}", dataset.type,
+                    did_you_mean(dataset.type, schema_names()));
   MAKAR_TRY(auto reader, RecordReader::open({dataset.data()}));
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
@@ -186,7 +191,8 @@ Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& i
       }
     message["content"] = std::move(parts);
   }
-  if (!named.empty() && !images.empty()) return error_at("", "names images in its messages and beside them");
+  if (!named.empty() && !images.empty())
+    return error_at("", "has image files both in its messages and in 'images'; use one of them");
   if (!named.empty()) images = std::move(named);
   if (places == 0 && !images.empty()) {
     const auto user =

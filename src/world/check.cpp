@@ -98,7 +98,12 @@ Status check_records(FileReader& reader, const WorldOptions& o, uint64_t first, 
       report.bad.add(record.place(), verdict.error().text());
       continue;
     }
-    report.grades[record.line] = verdict->grade;
+    if (report.keep_grades) {
+      const auto id = record.value.find("id");
+      report
+          .grades[id != record.value.end() ? id->get<std::string>() : record_id(o, first + record.line - 1)] =
+          verdict->grade;
+    }
     add(report.all, *verdict);
     add(report.kinds[verdict->kind], *verdict);
     if (!verdict->normalized && report.wrong.size() < report.show)
@@ -107,11 +112,14 @@ Status check_records(FileReader& reader, const WorldOptions& o, uint64_t first, 
   }
 }
 
-Comparison compare(const AnswersReport& answers, const AnswersReport& others) {
+Result<Comparison> compare(const AnswersReport& answers, const AnswersReport& others) {
   Comparison out;
-  for (const auto& [line, grade] : answers.grades) {
-    const auto other = others.grades.find(line);
-    if (other == others.grades.end()) continue;
+  if (answers.grades.size() != others.grades.size())
+    return error_at("", "has answers to {} questions, the other file to {}", others.grades.size(),
+                    answers.grades.size());
+  for (const auto& [id, grade] : answers.grades) {
+    const auto other = others.grades.find(id);
+    if (other == others.grades.end()) return error_at("", "has no answer to the question {}", id);
     if (grade != other->second)
       ++(grade > other->second ? out.better : out.worse);
     else
@@ -123,11 +131,11 @@ Comparison compare(const AnswersReport& answers, const AnswersReport& others) {
 }
 
 Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& o, uint64_t first,
-                                    size_t show) {
+                                    size_t show, bool keep_grades) {
   MAKAR_TRY(auto stream, ByteStream::open(path));
   const auto reader = FileReader::make(std::move(stream), RecordFormat::kJsonl);
   AnswersReport report;
-  report.show = show;
+  report.show = show, report.keep_grades = keep_grades;
   MAKAR_CHECK_OK(check_records(*reader, o, first, report));
   return report;
 }

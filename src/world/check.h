@@ -10,8 +10,8 @@ namespace makar::world {
 // Lower case, without punctuation and articles, numbers as words, single spaces.
 std::string normalized(std::string_view text);
 
-// The order of the rankings (--form ranked) as far as it shows in an answer: wrong, the right answer among
-// other words (too long, or rude), and the right answer alone.
+// Grades of an answer, from the worst to the best, in the order of --form ranked: wrong, the right answer
+// among other words (too long, or rude), and the right answer alone.
 enum class Grade { kWrong, kRightAmongOthers, kRight };
 
 struct Verdict {
@@ -29,7 +29,8 @@ struct Score {
 };
 struct AnswersReport {
   Score all;
-  std::map<uint64_t, Grade> grades;  // by line
+  bool keep_grades = false;
+  std::map<std::string, Grade> grades;  // by id, if they are kept
   std::map<std::string, Score> kinds;
   BadRecords bad;
   size_t show = 0;  // how many wrong answers to keep
@@ -39,13 +40,14 @@ struct AnswersReport {
 // A file of {"id", "answer"}, or the output of makar generate --jsonl for --form prompts: then line i answers
 // record first + i - 1 of `options`.
 Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& options, uint64_t first,
-                                    size_t show = 0);
-// How answers compare with others to the same questions, line by line, by their grades.
+                                    size_t show = 0, bool keep_grades = false);
+// How answers compare with others to the same questions by their grades.
 struct Comparison {
   uint64_t better = 0, worse = 0, both_right = 0, both_wrong = 0, both_among_others = 0;
   uint64_t count() const { return better + worse + both_right + both_wrong + both_among_others; }
 };
-Comparison compare(const AnswersReport& answers, const AnswersReport& others);
+// Both must have kept their grades; fails if their questions differ.
+Result<Comparison> compare(const AnswersReport& answers, const AnswersReport& others);
 // The same as check_answers for records that a reader gives.
 Status check_records(FileReader& reader, const WorldOptions& options, uint64_t first, AnswersReport& report);
 

@@ -249,6 +249,13 @@ def networks(folder):
     expect("pictures", (net / "boundary.svg").is_file() and (net / "loss.svg").is_file())
     answers = [json.loads(line) for line in ok("net", "run", net, table).splitlines()]
     expect("predictions", len(answers) == 121 and {a["prediction"] for a in answers} == {"in", "out"}, answers[:2])
+    unlabelled = folder / "unlabelled.csv"
+    unlabelled.write_text("x,y\n0,0\n1,1,1,1\n0.9,0.9\n")
+    code, out, err = run("net", "run", net, unlabelled)
+    expect("rows without a target", code == 0 and [json.loads(a)["prediction"] for a in out.splitlines()] == ["in", "out"], out + err)
+    expect("a skipped row is reported", "skipped" in err, err)
+    (folder / "unlabelled.jsonl").write_text('{"x": 0, "y": 0}\n')
+    expect("records without a target", json.loads(ok("net", "run", net, folder / "unlabelled.jsonl"))["prediction"] == "in")
     curve = folder / "curve.csv"
     curve.write_text("x,y\n" + "".join(f"{i / 10},{(i / 10) ** 2}\n" for i in range(-20, 21)))
     made = json.loads(ok("net", "tabular", curve, "--target", "y", "--loss", "huber", "--epochs", 60, "--lr", "2e-2", "--batch-size", 8, "-o", net, "--json"))
@@ -279,6 +286,8 @@ def networks(folder):
         expect(f"samples of {model}", a == b == trained and a != c)
     codes = [json.loads(line) for line in ok("net", "run", vae, images).splitlines()]
     expect("codes", len(codes) == 64 and len(codes[0]["code"]) == 2 and codes[0] == codes[2] != codes[1], codes[:3])
+    code, _, err = run("net", "run", vae, bags)
+    expect("images, not text", code == 1 and "the network reads images" in err, err)
     code, _, err = run("net", "run", folder / "gan", images)
     expect("a GAN has no answers", code == 1 and "makar net sample" in err, err)
     code, _, err = run("net", "sample", net, "-o", folder / "no.png")

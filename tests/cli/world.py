@@ -84,8 +84,12 @@ def checker(folder):
     got = json.loads(run(*words, "--json").stdout)["against"]
     check((got["better"], got["worse"], got["both_right"], got["win_rate"]) == (4, 0, 4, 0.75), f"win rate: {got}")
     check("better 4, worse 0, equal 4 (4 right, 0 right among other words, 0 wrong); win rate 75.0 %" in run(*words).stdout, "win rate as text")
-    (folder / "mixed").write_text("\n".join((folder / "mixed").read_text().split("\n")[:5]))
-    check("holds 5 answers, but" in run(*words).stderr, "files of different questions")
+    lines = (folder / "mixed").read_text().split("\n")
+    (folder / "mixed").write_text("\n".join(reversed(lines[:8])))
+    got = json.loads(run(*words, "--json").stdout)["against"]
+    check((got["better"], got["worse"], got["both_right"]) == (4, 0, 4), f"answers are paired by id: {got}")
+    (folder / "mixed").write_text("\n".join(lines[:5]))
+    check("has answers to 5 questions" in run(*words).stderr, "files of different questions")
 
 
 def kinds(folder):
@@ -116,7 +120,7 @@ def recipes(folder):
         records("--form", form, "-n", 60, "--split", split, "-o", folder / f"runs/world-data/{name}.jsonl")
     small = [f"config={RECIPES}/configs/world.json", "vocab_size=600"]
     for command, recipe, extra in (("pretrain", "world.yaml", small), ("sft", "world-chat.yaml", [f"chat_template={RECIPES}/configs/world_chat.jinja"])):
-        done = run(command, RECIPES / recipe, "max_steps=1", "micro_batch_size=2", *extra, cwd=folder)
+        done = run(command, RECIPES / recipe, "max_steps=1", "warmup_steps=0", "decay_ratio=0", "micro_batch_size=2", *extra, cwd=folder)
         check(done.returncode == 0, f"{recipe}: {done.stderr[-600:]}")
     prompts = folder / "prompts.jsonl"
     records("--form", "prompts", "-n", 5, "--split", "test", "-o", prompts)

@@ -83,7 +83,7 @@ TEST(Table, NumbersValuesAndMissing) {
   const std::string path = folder.path() + "/t.csv";
   ASSERT_TRUE(write_file(path, "size,colour,price\n1,red,10\n3,blue,30\n,red,20\n5,,\n").ok());
   BadRecords bad;
-  const auto rows = read_table(path, "price", true, bad).value();
+  const auto rows = read_table(path, "price", bad).value();
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(bad.count, 1u);
   const TableEncoder e = TableEncoder::fit(rows, false).value();
@@ -97,7 +97,7 @@ TEST(Table, NumbersValuesAndMissing) {
   TableRow odd;
   odd.fields = {{"size", "big"}, {"colour", "green"}};
   EXPECT_FALSE(e.encode(odd, "row 9").ok());
-  EXPECT_FALSE(read_table(path, "weight", true, bad).ok());
+  EXPECT_FALSE(read_table(path, "weight", bad).ok());
 }
 
 // Points in two rings: no line separates them.

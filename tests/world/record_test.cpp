@@ -221,15 +221,19 @@ TEST(WorldCheck, ComparesByGrade) {
                          .dump() +
                      "\n";
     }
-  const auto first = check_answers(f.write("first.jsonl", files[0]), o, 0);
-  const auto second = check_answers(f.write("second.jsonl", files[1]), o, 0);
-  const Comparison c = compare(*first, *second);
+  const auto first = check_answers(f.write("first.jsonl", files[0]), o, 0, 0, true);
+  const auto second = check_answers(f.write("second.jsonl", files[1]), o, 0, 0, true);
+  const auto compared = compare(*first, *second);
+  ASSERT_TRUE(compared.ok());
+  const Comparison& c = *compared;
   EXPECT_EQ(c.better, 3u);
   EXPECT_EQ(c.worse, 3u);
   EXPECT_EQ(c.both_right, 1u);
   EXPECT_EQ(c.both_wrong, 1u);
   EXPECT_EQ(c.both_among_others, 1u);
   EXPECT_EQ(c.count(), 9u);
+  const auto others = check_answers(f.write("others.jsonl", files[1]), o, 1, 0, true);
+  EXPECT_FALSE(compare(*first, *others).ok()) << "other questions";
 }
 
 }  // namespace
