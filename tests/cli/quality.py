@@ -111,8 +111,8 @@ with tempfile.TemporaryDirectory() as scratch:
     good("data", "world", "--form", "text", "-n", 300, "-o", text)
     rated(train, 1200, "train")
     rated(held_out, 300, "test")
-    good("pretrain", "-d", text, "layers=1", "width=32", "heads=2", "vocab_size=600", "sequence_len=256", "max_steps=40", "micro_batch_size=8", "lr=3e-3", "-t", 2, "-o", base)
-    common = ["--micro-batch-size", 16, "--lr", 4e-3, "-t", 2]
+    good("pretrain", "-d", text, "layers=1", "width=32", "heads=2", "vocab_size=600", "sequence_len=256", "max_steps=120", "micro_batch_size=8", "lr=3e-3", "-t", 2, "-o", base)
+    common = ["--micro-batch-size", 16, "--lr", 2e-3, "-t", 2]
     model = learns(folder, base, train, held_out, common)
     ranks(folder, base, model, held_out)
     good("reward", "quality", "-m", base, "-d", study(folder), *common, "--val-set-size", 0, "--max-steps", 2, "-o", folder / "from-people")
