@@ -4,6 +4,7 @@ no model is given.
 
 usage: default_model.py MAKAR
 """
+import json
 import os
 import pathlib
 import shutil
@@ -49,8 +50,10 @@ with tempfile.TemporaryDirectory() as scratch:
     shipped = ROOT / "models/world.gguf"
     if shipped.is_file():
         check(shipped.stat().st_size < 8 << 20, f"models/world.gguf has {shipped.stat().st_size} bytes")
-        for question, answer in (("What is Anna's job?", "A baker."), ("How old is Ben?", "Twelve.")):
-            done = run(MAKAR, "generate", "-m", str(shipped), "--chat", "-n", "20",
-                       f"Anna was a baker. Ben was a pilot. Ben was twelve years old. Anna was nine years old.\n\n{question}")
-            check(done.returncode == 0 and done.stdout.strip() == answer, f"the model of the repository: {done.stdout} {done.stderr}")
+        prompts, answers = root / "prompts.jsonl", root / "answers.jsonl"
+        run(MAKAR, "data", "world", "--form", "prompts", "-n", "200", "--seed", "3", "--split", "test", "-o", str(prompts))
+        done = run(MAKAR, "generate", "-m", str(shipped), "--jsonl", "-f", str(prompts), "-n", "60", "--temperature", "0")
+        answers.write_text(done.stdout)
+        score = run(MAKAR, "data", "world", "check", "--answers", str(answers), "--seed", "3", "--split", "test", "--json")
+        check(json.loads(score.stdout)["exact"] >= 180, f"the model of the repository: {score.stdout} {done.stderr[-300:]}")
 sys.exit("\n".join(failures) if failures else 0)
