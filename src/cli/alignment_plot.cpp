@@ -4,21 +4,10 @@
 
 #include <algorithm>
 
+#include "base/xml.h"
+
 namespace makar {
 namespace {
-
-std::string xml_text(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (static_cast<unsigned char>(c) >= 0x20)
-      out += c;
-  }
-  return out;
-}
 
 std::vector<std::string> names_of(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
   std::vector<std::string> out;
@@ -43,16 +32,16 @@ std::string svg_heat_map(const std::string& title, const std::vector<std::string
       "{1:.0f}\" "
       "font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
       "<text x=\"10\" y=\"20\">{2}</text>\n",
-      width, height, xml_text(title));
+      width, height, xml_escaped(title));
   for (size_t c = 0; c < columns.size(); ++c) {
     const double x = kLeft + kCell * (static_cast<double>(c) + 0.6);
     out += fmt::format("<text transform=\"translate({:.1f} {:.1f}) rotate(-60)\">{}</text>\n", x, kTop - 6,
-                       xml_text(columns[c]));
+                       xml_escaped(columns[c]));
   }
   for (size_t r = 0; r < rows.size(); ++r) {
     const double y = kTop + kCell * static_cast<double>(r);
     out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8,
-                       y + 0.7 * kCell, xml_text(rows[r]));
+                       y + 0.7 * kCell, xml_escaped(rows[r]));
     for (size_t c = 0; c < columns.size(); ++c) {
       const double value = values[r * columns.size() + c];
       const int shade = 255 - static_cast<int>(215 * value / most);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "base/xml.h"
 #include "lexical/sparse_svd.h"
 
 namespace makar {
@@ -125,16 +126,7 @@ std::string map_svg(const std::string& title, const std::vector<Point>& points,
                     const std::vector<std::string>& labels) {
   check(points.size() == labels.size(), "a label for each point");
   constexpr double kWidth = 1000, kHeight = 800, kEdge = 60;
-  const auto escaped = [](const std::string& text) {
-    std::string out;
-    for (const char c : to_valid_utf8(text))
-      out += c == '<'                               ? "&lt;"
-             : c == '>'                             ? "&gt;"
-             : c == '&'                             ? "&amp;"
-             : static_cast<unsigned char>(c) < 0x20 ? " "
-                                                    : std::string(1, c);
-    return out;
-  };
+  const auto escaped = [](const std::string& text) { return xml_escaped(to_valid_utf8(text)); };
   Point low = {1e300, 1e300}, high = {-1e300, -1e300};
   for (const Point& p : points)
     for (size_t k = 0; k < 2; ++k) low[k] = std::min(low[k], p[k]), high[k] = std::max(high[k], p[k]);
@@ -144,8 +136,8 @@ std::string map_svg(const std::string& title, const std::vector<Point>& points,
       "<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n<text x=\"20\" y=\"28\" "
       "font-size=\"16\">{2}</text>\n",
       kWidth, kHeight, escaped(title));
-  // A label is drawn to the right of its point, or where it covers no earlier label; if there is no such
-  // place, the point has only a tooltip.
+  // A label is placed right of its point, or at the first other position where it overlaps no earlier label;
+  // if it overlaps everywhere, the point has only a tooltip.
   struct Box {
     double left, top, right, bottom;
   };

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/xml.h"
+
 namespace makar {
 namespace {
 
@@ -34,19 +36,6 @@ constexpr const char* kColours[] = {"#4477aa", "#ee6677", "#228833", "#ccbb44",
                                     "#66ccee", "#aa3377", "#bbbbbb"};
 const char* colour(int64_t label) { return kColours[static_cast<size_t>(label) % std::size(kColours)]; }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '&')
-      out += "&amp;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 constexpr double kSize = 420, kEdge = 48;
 
 struct Frame {
@@ -70,7 +59,7 @@ std::string opening(const std::string& title) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{0}\" font-family=\"sans-serif\" "
       "font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"{1}\" "
       "y=\"20\">{2}</text>\n",
-      kSize + 2 * kEdge, kEdge, escaped(title));
+      kSize + 2 * kEdge, kEdge, xml_escaped(title));
 }
 
 std::string dot(const Frame& f, const Point& p, const char* fill) {
@@ -164,7 +153,7 @@ std::string boundary_plot(const std::string& title, const std::vector<Point>& po
     out += dot(f, points[i], colour(points[i].label));
   for (size_t c = 0; c < std::min<size_t>(classes.size(), 7); ++c)
     out += fmt::format("<text x=\"{}\" y=\"{}\" fill=\"{}\">{}</text>\n", kEdge + 4, kEdge + 18 + 16 * c,
-                       colour(static_cast<int64_t>(c)), escaped(classes[c]));
+                       colour(static_cast<int64_t>(c)), xml_escaped(classes[c]));
   return out + "</svg>\n";
 }
 
