@@ -16,7 +16,7 @@ await test(async (open) => {
   await page.getByLabel("Your answer").fill("in euros");
   await page.click(".waiting button.primary");
   await becomes(() => page.textContent(".trace"), (t) => t.includes("1081 euros"), "the answer");
-  check((await page.textContent(".steps")).includes("in euros"), "what the person said");
+  check((await page.textContent(".steps")).includes("in euros"), "the reply of the person");
   check((await page.locator(".waiting").count()) === 0, "nothing waits");
   await page.setViewportSize({ width: 390, height: 800 });
   await fits(page, "agents");

@@ -86,7 +86,7 @@ async function branches(page) {
   check((await page.locator(".marks [data-token]").count()) > 1, "tokens are marked");
   await page.locator(".marks p").focus();
   await page.keyboard.press("ArrowRight");
-  check((await page.textContent(".marks-detail")).includes("probability"), "a token tells its probability");
+  check((await page.textContent(".marks-detail")).includes("probability"), "a token shows its probability");
 }
 
 async function chooses(page) {
@@ -149,7 +149,7 @@ async function inert(open) {
   const page = await open();
   await page.goto(`${base}/#/chat/${made.id}`);
   await done(page, 1);
-  check((await page.locator(".message script, .message img, .message iframe, .message svg:not(.icon)").count()) === 0, "no element of the text's own");
+  check((await page.locator(".message script, .message img, .message iframe, .message svg:not(.icon)").count()) === 0, "the text adds no elements");
   const links = await page.locator(".markdown a").evaluateAll((all) => all.map((a) => [a.getAttribute("href"), a.rel]));
   check(links.every(([href, rel]) => (href === null || /^https?:/.test(href)) && rel.includes("noopener")), `links: ${JSON.stringify(links)}`);
   check((await page.textContent(".markdown")).includes("<script>window.pwned=1</script>"), "HTML is shown as text");
@@ -190,7 +190,7 @@ async function keyboard(open) {
   await page.goto(base);
   await page.waitForSelector(".welcome");
   const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent);
-  check((await focused()) === "Write a message", "one can write at once");
+  check((await focused()) === "Write a message", "the message field has the focus");
   await page.evaluate(() => document.activeElement.blur());
   const seen = new Set();
   for (let i = 0; i < 60; ++i) {
@@ -202,7 +202,7 @@ async function keyboard(open) {
     });
     check(outline, `focus of ${await focused()} is seen`);
   }
-  for (const name of ["Skip to content", "Chat", "Look inside", "Train", "Engine", "Theme: system", "New chat", "Search conversations", "Import and export", "Settings", "Attach files (text, PDF or pictures)", "Write a message"])
+  for (const name of ["Skip to content", "Chat", "Look inside", "Train", "Engine", "Theme: system", "New chat", "Search conversations", "Import and export", "Settings", "Attach files (text, PDF or images)", "Write a message"])
     check(seen.has(name), `Tab reaches ${name}`);
   await page.focus('[aria-label="Settings"]');
   await page.keyboard.press("Enter");

@@ -7,7 +7,7 @@ await test(async (open) => {
   const page = await open();
   await page.goto(`${base}/#/engine`);
   await page.waitForSelector(".tiles .tile");
-  check((await page.textContent(".idle")).length > 0, "an idle engine says so");
+  check((await page.textContent(".idle")).length > 0, "the page shows that the engine is idle");
   const controller = new AbortController();
   const load = [1, 2, 3].map((i) =>
     fetch(`${base}/v1/completions`, {
@@ -18,7 +18,7 @@ await test(async (open) => {
   );
   await page.waitForFunction(() => document.querySelectorAll(".batch li").length === 3);
   await page.waitForFunction(() => parseFloat(document.querySelector(".tile b").textContent) > 0);
-  check((await page.textContent(".batch li")).includes("tokens"), "a sequence tells its length");
+  check((await page.textContent(".batch li")).includes("tokens"), "a sequence shows its length");
   await page.waitForFunction(() => Number(document.querySelector(".legend-used b").textContent) > 0);
   const legend = await page.locator(".legend b").allTextContents();
   const state = await api("/makar/engine");

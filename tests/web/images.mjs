@@ -1,9 +1,9 @@
-// Attached pictures: shown in the message field and in the conversation, sent as data URLs, stored, and refused by name.
+// Attached images: shown in the message field and in the conversation, sent as data URLs, stored, and refused by name.
 import { answered, api, base, check, say, shot, test } from "./browser.mjs";
 
 const input = ".composer input[type=file]";
 
-// A picture as the browser writes it.
+// An image as the browser writes it.
 async function drawn(page, width, height, type) {
   const url = await page.evaluate(
     ([w, h, kind]) => {
@@ -32,30 +32,33 @@ await test(async (open) => {
   await page.keyboard.press("Tab");
   await page.setInputFiles(input, [small, large]);
   await page.waitForFunction(() => document.querySelectorAll(".attached li img").length === 2);
-  await shot(page, "pictures-attached");
+  await shot(page, "images-attached");
   const sent = page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
   await say(page, "What is it?");
   const { content } = (await sent).postDataJSON().messages[0];
-  check(content.length === 3 && content[2].text === "What is it?", "two pictures and a text are sent");
-  check(content[0].image_url.url === `data:image/png;base64,${small.buffer.toString("base64")}`, "a small picture as it is");
-  check(content[1].image_url.url.startsWith("data:image/jpeg;base64,"), "a large picture is scaled down");
+  check(content.length === 3 && content[2].text === "What is it?", "two images and a text are sent");
+  check(content[0].image_url.url === `data:image/png;base64,${small.buffer.toString("base64")}`, "a small image as it is");
+  check(content[1].image_url.url.startsWith("data:image/jpeg;base64,"), "a large image is scaled down");
   await answered(page);
-  const shown = await page.locator(".message.user img.picture").evaluateAll((all) => all.map((i) => [i.alt, i.naturalWidth, i.naturalHeight]));
+  const shown = await page.locator(".message.user img.image").evaluateAll((all) => all.map((i) => [i.alt, i.naturalWidth, i.naturalHeight]));
   check(JSON.stringify(shown) === JSON.stringify([["small.png", 60, 40], ["large.png", 768, 346]]), `the conversation shows them: ${JSON.stringify(shown)}`);
-  await shot(page, "pictures-sent");
+  await shot(page, "images-sent");
   const id = (await page.evaluate(() => location.hash)).split("/")[2];
   const stored = (await api(`/makar/conversations/${id}`)).messages[0];
-  check(stored.meta.pictures.length === 2 && stored.content === "What is it?", "the conversation is stored with them");
+  check(stored.meta.images.length === 2 && stored.content === "What is it?", "the conversation is stored with them");
+  // Earlier versions stored them under another name.
+  const { images, ...rest } = stored.meta;
+  await api(`/makar/messages/${stored.id}`, { content: stored.content, meta: { ...rest, pictures: images } });
   await page.reload();
-  await page.waitForFunction(() => document.querySelectorAll(".message.user img.picture").length === 2);
-  // An edit keeps the pictures.
+  await page.waitForFunction(() => document.querySelectorAll(".message.user img.image").length === 2);
+  // An edit keeps the images.
   await page.locator(".message.user").hover();
   await page.locator('.message.user [aria-label="Edit"]').click();
   await page.fill(".editor textarea", "And now?");
   const again = page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
   await page.click(".editor .primary");
-  check((await again).postDataJSON().messages[0].content.length === 3, "an edited message has its pictures");
+  check((await again).postDataJSON().messages[0].content.length === 3, "an edited message has its images");
   await answered(page);
-  await page.setInputFiles(input, [{ name: "broken.png", mimeType: "image/png", buffer: Buffer.from("not a picture") }]);
-  await page.waitForFunction(() => document.querySelector(".composer .trouble")?.textContent.startsWith("broken.png is not a picture"));
+  await page.setInputFiles(input, [{ name: "broken.png", mimeType: "image/png", buffer: Buffer.from("not an image") }]);
+  await page.waitForFunction(() => document.querySelector(".composer .trouble")?.textContent.startsWith("broken.png is not an image"));
 });

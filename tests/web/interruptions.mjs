@@ -109,7 +109,7 @@ async function drops(page, server) {
   seen.open();
   await page.waitForSelector(".cut-answer");
   await shot(page, "dropped");
-  check((await page.textContent(".message.assistant .trouble")).includes("connection was lost"), "a dropped stream says so");
+  check((await page.textContent(".message.assistant .trouble")).includes("connection was lost"), "a dropped stream is reported");
   await page.reload();
   await page.waitForSelector(".cut-answer");
   check((await page.textContent(".message.assistant .trouble")).includes("connection was lost"), "also after a reload");

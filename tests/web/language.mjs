@@ -12,7 +12,7 @@ await test(async (open) => {
   await page.selectOption("select.language", "en");
   await page.waitForFunction(() => document.querySelector(".welcome h1").textContent.includes("would you like"));
   check((await page.inputValue(composer)) === "Guten Tag", "a draft survives the switch");
-  check((await page.getAttribute("html", "lang")) === "en", "the page says its language");
+  check((await page.getAttribute("html", "lang")) === "en", "the page declares its language");
   await page.reload();
   await page.waitForFunction(() => document.querySelector(".welcome h1")?.textContent.includes("would you like"));
   await page.selectOption("select.language", "de");

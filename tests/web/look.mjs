@@ -1,4 +1,4 @@
-// Look inside: chips, bars that move, heat maps whose cells are the model's, lines, positions, experts.
+// Look inside: tokens, probability bars, heat maps with the model's attention weights, lines, positions, experts.
 import { api, base, becomes, check, fits, near, shot, test } from "./browser.mjs";
 
 const text = "a small test";
@@ -10,7 +10,7 @@ const slide = (page, name, value) =>
     el.dispatchEvent(new Event("input", { bubbles: true }));
   }, String(value));
 const bars = (page) => page.locator(".bars .now[data-now]").evaluateAll((all) => all.map((i) => [Number(i.dataset.now), i.getBoundingClientRect().width]));
-// Answers to earlier keys may still come: what is shown belongs to the text when it says so.
+// Replies to earlier keystrokes may still arrive: wait until the tokens and the heat map have this many rows.
 const shows = (page, count) => page.waitForFunction((n) => document.querySelectorAll(".chip").length === n && document.querySelector(".heat-cells")?.dataset.rows === String(n), count);
 
 function values(look, index, row, key) {
@@ -22,7 +22,7 @@ function values(look, index, row, key) {
 async function chips(page) {
   const { tokens } = await api("/tokenize", { content: text, with_pieces: true });
   const shown = await page.locator(".chip").evaluateAll((all) => all.map((c) => [c.querySelector("span").textContent, Number(c.querySelector("small").textContent)]));
-  check(shown.length === tokens.length, "a chip a token");
+  check(shown.length === tokens.length, "one chip per token");
   tokens.forEach((t, i) => check(shown[i][1] === t.id && shown[i][0] === t.piece.replace(" ", "·"), `chip ${i}`));
   await page.click('.choice label:has-text("probability")');
   await page.locator(".chip").nth(3).focus();
@@ -44,15 +44,15 @@ async function next(page) {
   await slide(page, "temperature", 1);
   await slide(page, "top_k", 3);
   const three = await becomes(() => bars(page), (all) => all.filter(([p]) => p > 0).length === 3, "top-k leaves three");
-  near(three.reduce((sum, [p]) => sum + p, 0), 1, "which share everything", 1e-6);
-  check((await page.textContent("main")).includes("3 candidate tokens"), "it says so");
+  near(three.reduce((sum, [p]) => sum + p, 0), 1, "their probabilities sum to 1", 1e-6);
+  check((await page.textContent("main")).includes("3 candidate tokens"), "the page names the number of candidates");
   await slide(page, "top_k", 0);
   await slide(page, "top_p", 0.01);
   await becomes(() => bars(page), (all) => all.filter(([p]) => p > 0).length === 1, "a tiny top-p leaves one");
   await slide(page, "top_p", 1);
   const before = await page.inputValue("#look-text");
   await page.locator(".bars button").first().click();
-  check((await page.inputValue("#look-text")).length > before.length, "a bar writes its token");
+  check((await page.inputValue("#look-text")).length > before.length, "a click on a bar appends its token");
   await page.fill("#look-text", text);
   await shows(page, text.length);
   await page.click("text=Sample one");
@@ -70,11 +70,11 @@ async function attention(page) {
   });
   check(cells[0] === rows && cells[1] === keys && rows === text.length, "a cell for each pair of tokens");
   check(cells[2] === heads * layers.length, "every head of every layer in the overview");
-  // Beyond the diagonal nothing is looked at; on it the first token looks at itself alone.
+  // Cells above the diagonal are empty; the first token attends only to itself.
   const pixel = (r, c) => page.evaluate(([y, x]) => [...document.querySelector(".heat-cells canvas").getContext("2d").getImageData(x, y, 1, 1).data], [r, c]);
   const empty = await pixel(0, keys - 1);
-  check(JSON.stringify(await pixel(1, keys - 1)) === JSON.stringify(empty), "the future has no ink");
-  check(JSON.stringify(await pixel(0, 0)) !== JSON.stringify(empty), "the first token sees itself");
+  check(JSON.stringify(await pixel(1, keys - 1)) === JSON.stringify(empty), "a later token has no weight");
+  check(JSON.stringify(await pixel(0, 0)) !== JSON.stringify(empty), "the first token attends to itself");
   // Move with the keys, and compare the values shown.
   const map = page.locator(".heat-cells");
   await map.focus();
@@ -106,12 +106,12 @@ async function others(page) {
   await page.waitForFunction(() => document.querySelector(".positions")?.textContent.includes("ALiBi"));
   await page.selectOption(".top select:not(.language)", "both");
   await page.waitForSelector("#look-completion");
-  // Without a continuation the encoder has something to show; few tokens make a small map.
+  // Without a continuation the page shows the encoder; few tokens give a small map.
   await page.waitForFunction((n) => document.querySelector(".heat-cells")?.dataset.rows === String(n) && document.querySelector(".heat-cells").dataset.keys === String(n), text.length);
   check((await page.inputValue('select[aria-label="Attention of"]')) === "encoder", "an encoder-decoder opens on its encoder");
   await page.fill("#look-completion", "yes");
   await page.waitForFunction(() => document.querySelector(".heat-cells")?.dataset.rows === "4");
-  check((await page.getAttribute(".heat-cells", "data-keys")) >= String(text.length), "the decoder looks at the encoder's tokens");
+  check((await page.getAttribute(".heat-cells", "data-keys")) >= String(text.length), "the decoder attends to the encoder's tokens");
   check((await page.textContent(".positions")).includes("Relative bias"), "a bias by distance");
   await page.selectOption('select[aria-label="Attention of"]', "decoder");
   await page.fill("#look-completion", "");
@@ -151,7 +151,7 @@ async function scrolls(page) {
   await page.evaluate(() => (document.querySelector("main").scrollTop = 0));
 }
 
-// Every picture has a name, or is hidden from assistive software because what surrounds it has one.
+// Every image has a name, or is hidden from assistive software because the element around it has one.
 async function names(page) {
   const unnamed = await page.locator("canvas").evaluateAll((all) =>
     all.filter((c) => !(c.getAttribute("role") === "img" && c.getAttribute("aria-label")) && c.getAttribute("aria-hidden") !== "true").length);

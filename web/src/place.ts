@@ -11,7 +11,7 @@ function read(): string[] {
 export const place = new Watched(read());
 addEventListener("hashchange", () => place.set(read()));
 
-// A new address for what is shown already.
+// Changes the address of the current view without a new entry in the history.
 export function replacePlace(...parts: string[]): void {
   history.replaceState(null, "", `#/${parts.map(encodeURIComponent).join("/")}`);
   place.set(parts);

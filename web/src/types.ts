@@ -21,7 +21,7 @@ export interface Meta {
   edited?: boolean;
   tool_calls?: ToolCall[];
   files?: FilePart[]; // of a user's message, in its content
-  pictures?: Picture[]; // of a user's message
+  images?: AttachedImage[]; // of a user's message
   sources?: Source[]; // of an answer of a collection
   grounding?: Grounding;
 }
@@ -48,10 +48,10 @@ export type Finish = "" | "stop" | "length" | "tool_calls" | "stopped" | "droppe
 export interface AttachedFile {
   name: string;
   text: string;
-  picture?: string; // a data URL; the text is empty then
+  image?: string; // a data URL; the text is empty then
 }
 
-export interface Picture {
+export interface AttachedImage {
   name: string;
   url: string; // a data URL
 }

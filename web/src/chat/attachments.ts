@@ -5,29 +5,29 @@ import type { PdfReply, PdfRequest } from "../pdf/worker";
 
 const largestText = 256 * 1024;
 const largestPdf = 20 << 20;
-const largestPicture = 20 << 20;
-const keptPicture = 200 * 1024; // a larger file is scaled down: models read a few hundred pixels
+const largestImage = 20 << 20;
+const maxUnscaledImage = 200 * 1024; // a larger file is scaled down: models read a few hundred pixels
 const longestSide = 768;
 
 // The files' text in fences, then the message's own text.
 export function compose(files: AttachedFile[], text: string): { content: string; meta: Meta } {
   let content = "";
   const parts: FilePart[] = [];
-  const pictures = files.flatMap(({ name, picture }) => (picture ? [{ name, url: picture }] : []));
-  for (const { name, text: body, picture } of files) {
-    if (picture) continue;
+  const images = files.flatMap(({ name, image }) => (image ? [{ name, url: image }] : []));
+  for (const { name, text: body, image } of files) {
+    if (image) continue;
     const fence = body.includes("```") ? "~~~~" : "```";
     content += `${name}:\n${fence}\n`;
     parts.push({ name, start: content.length, end: content.length + body.length });
     content += `${body}\n${fence}\n\n`;
   }
-  return { content: content + text, meta: { ...(parts.length ? { files: parts } : {}), ...(pictures.length ? { pictures } : {}) } };
+  return { content: content + text, meta: { ...(parts.length ? { files: parts } : {}), ...(images.length ? { images } : {}) } };
 }
 
 export function split(message: Message): { files: AttachedFile[]; text: string } {
   const parts = message.meta.files ?? [];
   const files: AttachedFile[] = parts.map((p) => ({ name: p.name, text: message.content.slice(p.start, p.end) }));
-  for (const { name, url } of message.meta.pictures ?? []) files.push({ name, text: "", picture: url });
+  for (const { name, url } of message.meta.images ?? []) files.push({ name, text: "", image: url });
   const last = parts[parts.length - 1];
   const after = last ? message.content.indexOf("\n\n", last.end) + 2 : 0;
   return { files, text: message.content.slice(after) };
@@ -54,13 +54,13 @@ function dataUrl(blob: Blob): Promise<string> {
   });
 }
 
-async function readPicture(file: File): Promise<AttachedFile> {
+async function readImage(file: File): Promise<AttachedFile> {
   const { name } = file;
-  if (file.size > largestPicture) throw new Error(words.chat.attachPictureTooLarge(name));
+  if (file.size > largestImage) throw new Error(words.chat.attachImageTooLarge(name));
   const image = await createImageBitmap(file, { imageOrientation: "from-image" }).catch(() => {
-    throw new Error(words.chat.attachNotPicture(name));
+    throw new Error(words.chat.attachNotImage(name));
   });
-  if (file.size <= keptPicture) return { name, text: "", picture: await dataUrl(file) };
+  if (file.size <= maxUnscaledImage) return { name, text: "", image: await dataUrl(file) };
   const scale = Math.min(1, longestSide / Math.max(image.width, image.height));
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.round(image.width * scale));
@@ -69,12 +69,12 @@ async function readPicture(file: File): Promise<AttachedFile> {
   paper.fillStyle = "#fff"; // JPEG has no transparency
   paper.fillRect(0, 0, canvas.width, canvas.height);
   paper.drawImage(image, 0, 0, canvas.width, canvas.height);
-  return { name, text: "", picture: canvas.toDataURL("image/jpeg", 0.85) };
+  return { name, text: "", image: canvas.toDataURL("image/jpeg", 0.85) };
 }
 
 export async function readFile(file: File): Promise<AttachedFile> {
   const { name } = file;
-  if (/^image\/(jpeg|png|webp)$/.test(file.type)) return readPicture(file);
+  if (/^image\/(jpeg|png|webp)$/.test(file.type)) return readImage(file);
   const pdf = file.type === "application/pdf" || /\.pdf$/i.test(name);
   if (file.size > (pdf ? largestPdf : largestText)) throw new Error(words.chat.attachTooLarge(name));
   const text = (pdf ? await readPdf(file) : await file.text()).replace(/\r\n?/g, "\n").trimEnd();

@@ -73,8 +73,8 @@ export function Composer({ model, conversation, branch, busy }: Props) {
         <ul class="attached">
           {files.map((file, i) => (
             <li key={i}>
-              {file.picture && <img src={file.picture} alt="" />}
-              <span>{words.chat.attached(file.name, sizeText((file.picture ?? file.text).length))}</span>
+              {file.image && <img src={file.image} alt="" />}
+              <span>{words.chat.attached(file.name, sizeText((file.image ?? file.text).length))}</span>
               <IconButton icon="close" size={14} label={words.chat.detach(file.name)} onClick={() => change({ files: files.filter((f) => f !== file) })} />
             </li>
           ))}

@@ -35,10 +35,19 @@ function storable(meta: Meta): Meta {
   return { ...meta, tokens: undefined };
 }
 
+// Conversations stored by earlier versions call the images of a message pictures.
+function withImages(conversation: Conversation): Conversation {
+  for (const message of conversation.messages) {
+    const earlier = (message.meta as { pictures?: Meta["images"] }).pictures;
+    if (earlier) message.meta.images ??= earlier;
+  }
+  return conversation;
+}
+
 const onServer: Keeper = {
   lasting: true,
   list: async () => (await get<{ conversations: Listed[] }>(root)).conversations,
-  open: (id) => get(`${root}/${id}`),
+  open: async (id) => withImages(await get<Conversation>(`${root}/${id}`)),
   create: (start) => post(root, start),
   change: async (id, change) => void (await post(`${root}/${id}`, change)),
   remove: async (id) => void (await remove(`${root}/${id}`)),

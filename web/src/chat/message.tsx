@@ -47,8 +47,8 @@ function UserText({ message }: { message: Message }) {
   const { files, text } = split(message);
   return (
     <>
-      {files.filter((file) => file.picture).map((file, i) => <img class="picture" key={`picture-${i}`} src={file.picture} alt={file.name} />)}
-      {files.filter((file) => !file.picture).map((file, i) => (
+      {files.filter((file) => file.image).map((file, i) => <img class="image" key={`image-${i}`} src={file.image} alt={file.name} />)}
+      {files.filter((file) => !file.image).map((file, i) => (
         <details class="file-chip" key={i}>
           <summary>{words.chat.attached(file.name, sizeText(file.text.length))}</summary>
           <pre tabIndex={0}>{file.text}</pre>

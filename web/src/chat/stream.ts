@@ -81,11 +81,11 @@ function emptyAnswer(): Answer {
   return { content: "", tokens: [], toolCalls: [], finish: "", begun: performance.now(), seconds: 0, context: 0 };
 }
 
-// The content of a message in the request: parts, if it has pictures.
+// The content of a message in the request: parts, if it has images.
 function contentOf({ content, meta }: Message): string | object[] {
-  if (!meta.pictures?.length) return content;
-  const pictures = meta.pictures.map(({ url }) => ({ type: "image_url", image_url: { url } }));
-  return [...pictures, ...(content ? [{ type: "text", text: content }] : [])];
+  if (!meta.images?.length) return content;
+  const images = meta.images.map(({ url }) => ({ type: "image_url", image_url: { url } }));
+  return [...images, ...(content ? [{ type: "text", text: content }] : [])];
 }
 
 export async function streamAnswers(r: AnswerRequest): Promise<void> {

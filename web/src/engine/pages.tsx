@@ -1,6 +1,6 @@
 // The pages of the cache as squares: in use, cached prefixes, free.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { colour, useTheme } from "../look/picture";
+import { colour, useTheme } from "../look/matrix";
 import { number, words } from "../strings";
 import type { EngineView } from "../types";
 

@@ -6,7 +6,7 @@ import type { Attention, Look } from "../types";
 import { Choice, Trouble } from "../ui/controls";
 import { HeatMap } from "./heat";
 import { Lines } from "./lines";
-import { type Cells, Picture } from "./picture";
+import { type Cells, MatrixImage } from "./matrix";
 import { lookRequest, type Subject } from "./subject";
 
 const mostValues = 4 << 20; // the server's limit per response
@@ -159,7 +159,7 @@ function Thumb({ maps, layer, head, on, onPick }: ThumbProps) {
   const name = words.look.headName(layer + 1, head + 1);
   return (
     <button type="button" class={on ? "on" : ""} aria-label={name} title={name} aria-pressed={on} tabIndex={on ? 0 : -1} onClick={() => onPick(layer, head)}>
-      <Picture cells={cells} />
+      <MatrixImage cells={cells} />
     </button>
   );
 }

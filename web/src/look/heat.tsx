@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { words } from "../strings";
 import type { LookToken } from "../types";
 import { percent, visible } from "../ui/controls";
-import { type Cells, Picture } from "./picture";
+import { type Cells, MatrixImage } from "./matrix";
 
 const largestCell = 44; // pixels
 
@@ -66,7 +66,7 @@ export function HeatMap({ cells, rows, keys, label }: Props) {
         onKeyDown={onKeyDown}
         onFocus={() => at ?? setAt([rows.length - 1, 0])}
       >
-        <Picture cells={cells} />
+        <MatrixImage cells={cells} />
         {place && <i class="heat-at" style={place} />}
       </div>
       {named && (

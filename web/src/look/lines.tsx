@@ -3,11 +3,11 @@ import { useState } from "preact/hooks";
 import { words } from "../strings";
 import type { LookToken } from "../types";
 import { percent, visible, walk } from "../ui/controls";
-import type { Cells } from "./picture";
+import type { Cells } from "./matrix";
 
 const step = 24;
 const top = 16;
-const least = 0.02; // thinner lines are invisible
+const minWeight = 0.02; // thinner lines are invisible
 
 interface Props {
   cells: Cells;
@@ -23,7 +23,7 @@ export function Lines({ cells, rows, keys }: Props) {
     if (at !== null && at !== r) continue;
     for (let k = 0; k < keys.length; ++k) {
       const weight = cells.at(r, k);
-      if (weight < (at === null ? least * 3 : least)) continue;
+      if (weight < (at === null ? minWeight * 3 : minWeight)) continue;
       lines.push(
         <path
           key={`${r}-${k}`}
@@ -62,7 +62,7 @@ export function Lines({ cells, rows, keys }: Props) {
           return (
             <li key={i} style={at === null ? undefined : { opacity: 0.35 + 0.65 * Math.min(1, weight * 3) }}>
               <span>{visible(t.text)}</span>
-              {weight >= least && <small>{percent(weight)}</small>}
+              {weight >= minWeight && <small>{percent(weight)}</small>}
             </li>
           );
         })}

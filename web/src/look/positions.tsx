@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { bytes } from "../api";
 import { words } from "../strings";
 import type { Matrix, Positions } from "../types";
-import { type Cells, Picture } from "./picture";
+import { type Cells, MatrixImage } from "./matrix";
 
 const shownPositions = 96;
 
@@ -45,7 +45,7 @@ function One({ p }: { p: Positions }) {
       <figcaption class="hint">{text}</figcaption>
       <div class="axes">
         <span class="axis-down">{down} ↓</span>
-        <Picture cells={cells} label={text} class={cells.rows < 40 ? "low" : ""} />
+        <MatrixImage cells={cells} label={text} class={cells.rows < 40 ? "low" : ""} />
         <span class="axis-right">{right} →</span>
       </div>
     </figure>

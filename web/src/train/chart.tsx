@@ -1,7 +1,7 @@
 // Curves, drawn by uPlot in the colours of the theme.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { colour, useTheme } from "../look/picture";
+import { colour, useTheme } from "../look/matrix";
 import { number, words } from "../strings";
 
 export interface Series {

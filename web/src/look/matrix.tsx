@@ -53,12 +53,12 @@ interface Props {
   label?: string; // omitted if the surrounding element is labelled
   class?: string;
 }
-export function Picture({ cells, label, class: name }: Props) {
+export function MatrixImage({ cells, label, class: name }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
   useEffect(() => {
     if (canvas.current) paint(canvas.current, cells);
   }, [cells, theme]);
   const named = label ? { role: "img" as const, "aria-label": label } : { "aria-hidden": true };
-  return <canvas ref={canvas} class={`picture ${name ?? ""}`} {...named} />;
+  return <canvas ref={canvas} class={`matrix ${name ?? ""}`} {...named} />;
 }
