@@ -41,8 +41,8 @@ struct WorldRecords {
       return error_at("--split", "expected {}, got '{}'{}", fmt::join(world::split_names(), ", "), split,
                       did_you_mean(split, world::split_names()));
     if (seed < 0 || first < 0) return error_at(seed < 0 ? "--seed" : "--first", "expected 0 or more");
-    if (events < world::WorldOptions::kLeastEvents || events > world::WorldOptions::kMaxEvents)
-      return error_at("--events", "expected {} to {}, got {}", world::WorldOptions::kLeastEvents,
+    if (events < world::WorldOptions::kMinEvents || events > world::WorldOptions::kMaxEvents)
+      return error_at("--events", "expected {} to {}, got {}", world::WorldOptions::kMinEvents,
                       world::WorldOptions::kMaxEvents, events);
     options = {static_cast<uint64_t>(seed), *known, static_cast<int>(events), 0};
     const std::vector<std::string>& all = world::question_kinds();
@@ -207,7 +207,8 @@ int run_data_world(const std::vector<std::string>& arguments) {
   options.add(
       "--form", &form,
       "text, instructions (messages), preferences (chosen, rejected), ranked (4 to 9 answers), rewards "
-      "(prompt, answer), questions (the story as data), or prompts (for makar generate --jsonl)",
+      "(prompt, answer), questions (the story as data), prompts (for makar generate --jsonl), or unfiltered "
+      "(messages; one answer in five is right)",
       "NAME");
   options.add("-n --count", &count, "number of records", "N");
   records.declare(options);

@@ -64,8 +64,8 @@ void add_wrong_places(Question& q, const Scene& s, Draw& d) {
   add_wrong(q, d, named, [&] { return at_place(d.pick(places())); });
 }
 
-void add_wrong_numbers(Question& q, int value, Draw& d, int least) {
-  add_wrong(q, d, {}, [&] { return number(std::clamp(value + d.from(-6, 6), least, 20)); });
+void add_wrong_numbers(Question& q, int value, Draw& d, int min) {
+  add_wrong(q, d, {}, [&] { return number(std::clamp(value + d.from(-6, 6), min, 20)); });
 }
 
 void add_wrong_words(Question& q, const Scene& s, Draw& d, Kind kind, const Words& list,
@@ -121,7 +121,7 @@ const std::vector<std::string>& question_kinds() {
   return kinds;
 }
 
-std::vector<Question> ask_several(const Scene& scene, Draw& d, int most, uint64_t kinds) {
+std::vector<Question> ask_several(const Scene& scene, Draw& d, int count, uint64_t kinds) {
   std::vector<Question> out;
   std::vector<AskRow> rows;
   const auto add_rows = [&](bool again) {  // a second time: those that are asked more often
@@ -130,12 +130,12 @@ std::vector<Question> ask_several(const Scene& scene, Draw& d, int most, uint64_
         rows.insert(rows.end(), static_cast<size_t>(again ? all_rows()[i].times - 1 : 1), all_rows()[i]);
   };
   add_rows(false);
-  if (most > 1) add_rows(true);
-  for (int round = 0; round < 4 && static_cast<int>(out.size()) < most; ++round) {
+  if (count > 1) add_rows(true);
+  for (int round = 0; round < 4 && static_cast<int>(out.size()) < count; ++round) {
     d.shuffle(rows);
     for (const AskRow& row : rows) {
-      if (static_cast<int>(out.size()) == most) break;
-      if (row.always && round < 3 && !d.chance(1, most > 1 ? 8 : 4)) continue;
+      if (static_cast<int>(out.size()) == count) break;
+      if (row.always && round < 3 && !d.chance(1, count > 1 ? 8 : 4)) continue;
       Asked asked = row.ask(scene, d);
       if (!asked || (!asked->needs_story && !out.empty())) continue;
       const bool known =

@@ -44,7 +44,7 @@ void add_wrong(Question& q, Draw& d, std::vector<std::string> named, Make make) 
 }
 void add_wrong_people(Question& q, const Scene& s, Draw& d);
 void add_wrong_places(Question& q, const Scene& s, Draw& d);
-void add_wrong_numbers(Question& q, int value, Draw& d, int least = 0);
+void add_wrong_numbers(Question& q, int value, Draw& d, int min = 0);
 void add_wrong_words(Question& q, const Scene& s, Draw& d, Kind kind, const Words& list,
                      const std::string& before = "");
 

@@ -54,7 +54,7 @@ const std::vector<std::string>& question_kinds();
 // A question of a random kind among those that the story can answer; of one of `kinds` (see WorldOptions) if
 // it can answer any of them.
 Question ask(const Scene& scene, Draw& draw, uint64_t kinds = 0);
-// Up to `most` different questions of these kinds.
-std::vector<Question> ask_several(const Scene& scene, Draw& draw, int most, uint64_t kinds = 0);
+// Up to `count` different questions of these kinds.
+std::vector<Question> ask_several(const Scene& scene, Draw& draw, int count, uint64_t kinds = 0);
 
 }  // namespace makar::world

@@ -62,8 +62,8 @@ Json make_text(const WorldOptions& o, uint64_t record) {
   Draw d = draw_of(o, record, Stream::kDocument);
   std::string text = scene.text;
   const int kind = d.below(8);  // 0: the story alone; 1: with a dialogue; others: with questions and answers
-  const int most = kind == 0 ? 0 : kind == 1 ? d.from(1, 3) : d.from(8, 14);
-  const std::vector<Question> questions = ask_several(scene, d, most, o.kinds);
+  const int count = kind == 0 ? 0 : kind == 1 ? d.from(1, 3) : d.from(8, 14);
+  const std::vector<Question> questions = ask_several(scene, d, count, o.kinds);
   for (const Question& q : questions) {
     if (kind == 1) {
       if (q.text.back() == '?') text += " " + dialogue(q, scene.story.present, d);
@@ -108,6 +108,18 @@ Json make_preference(const WorldOptions& o, uint64_t record) {
           {"rejected", worse.text},     {"kind", worse.kind},      {"question_kind", sample.question.kind}};
 }
 
+// Conversations as people write them: right, too long, rude, wrong and off-topic answers are equally
+// frequent.
+Json make_unfiltered(const WorldOptions& o, uint64_t record) {
+  const Sample sample(o, record);
+  Draw d = draw_of(o, record, Stream::kRejected);
+  const int kind = d.below(std::size(kWorseKinds) + 1);
+  const WorseAnswer answer =
+      kind == std::size(kWorseKinds) ? WorseAnswer{"right", sample.answer()} : worse_answer(sample, d, kind);
+  return {{"messages", Json::array({turn("user", sample.prompt), turn("assistant", answer.text)})},
+          {"kind", answer.kind}};
+}
+
 // Ranks: 0 for the right answer, then the number of the kind; two wrong answers have one rank.
 Json make_ranked(const WorldOptions& o, uint64_t record) {
   const Sample sample(o, record);
@@ -148,7 +160,7 @@ bool read_number(std::string_view text, Number& out) {
 
 const std::vector<std::string>& form_names() {
   static const std::vector<std::string> names = {"text",    "instructions", "preferences", "ranked",
-                                                 "rewards", "questions",    "prompts"};
+                                                 "rewards", "questions",    "prompts",     "unfiltered"};
   return names;
 }
 const std::vector<std::string>& split_names() {
@@ -185,6 +197,8 @@ Json make_record(Form form, const WorldOptions& o, uint64_t record) {
       return make_preference(o, record);
     case Form::kRanked:
       return make_ranked(o, record);
+    case Form::kUnfiltered:
+      return make_unfiltered(o, record);
     default:
       break;
   }
@@ -231,7 +245,7 @@ Result<RecordId> parse_id(const std::string& id) {
                     read_number(parts[3], out.options.events) && read_number(parts[4], out.record) &&
                     (!some_kinds || (read_number(parts[5], out.options.kinds) && out.options.kinds > 0 &&
                                      out.options.kinds >> question_kinds().size() == 0)) &&
-                    out.options.events >= WorldOptions::kLeastEvents &&
+                    out.options.events >= WorldOptions::kMinEvents &&
                     out.options.events <= WorldOptions::kMaxEvents;
   if (!good)
     return error_at("id", "expected an id of `makar data world`, such as {}-test-1-7-0, got {}", kVersion,

@@ -13,6 +13,8 @@ enum class Form {
   kRewards,       // {"id", "prompt", "answer"}: prompts with the answer that the checker expects
   kQuestions,  // {"id", "context", "question", "answer", "query", "people", "events", ...}: the story as data
   kPrompts,    // {"messages"}: only the question, for makar generate --jsonl
+  kUnfiltered,  // {"messages", "kind"}: the question with an answer that is right or worse in one of four
+                // ways
 };
 const std::vector<std::string>& form_names();
 std::optional<Form> form_named(const std::string& name);

@@ -299,7 +299,7 @@ size_t people_in(const Story& s) {
 }  // namespace
 
 Story make_story(const WorldOptions& o, uint64_t record, const std::function<bool(const Story&)>& accepted) {
-  check(o.events >= WorldOptions::kLeastEvents && o.events <= WorldOptions::kMaxEvents,
+  check(o.events >= WorldOptions::kMinEvents && o.events <= WorldOptions::kMaxEvents,
         "a number of events in range");
   Draw d(o.seed, static_cast<uint64_t>(o.split), record, Stream::kStory);
   constexpr int kMaxTries = 1000;  // every kind of question fits more than one story in a hundred

@@ -12,7 +12,7 @@ namespace makar::world {
 enum class Split : uint64_t { kTrain, kTest, kNames };
 
 struct WorldOptions {
-  static constexpr int kLeastEvents = 3, kMaxEvents = 40;
+  static constexpr int kMinEvents = 3, kMaxEvents = 40;
   uint64_t seed = 1;
   Split split = Split::kTrain;
   int events = 4;      // about this many events per story

@@ -20,7 +20,7 @@ TEST(WorldRecords, FirstRecordsAreTheSameBytesOnEveryMachine) {
     for (const Split split : {Split::kTrain, Split::kTest, Split::kNames})
       for (uint64_t i = 0; i < 50; ++i)
         all += make_record(static_cast<Form>(form), {1, split, 7}, i).dump() + "\n";
-  EXPECT_EQ(sha256_of(all), "78efb004ce1ad53d448786503d82c3713b7210e4c5065067c63adba156045fe6");
+  EXPECT_EQ(sha256_of(all), "564f2c4e6e00075a7a1fa91183ff44edc087b0a026258447e788c66d47ab26ca");
 }
 
 TEST(WorldRecords, ARecordDependsOnItsNumberOnly) {
@@ -115,6 +115,20 @@ TEST(WorldRecords, PreferencesHaveOneBetterAnswerAndSayWhy) {
   }
   ASSERT_EQ(kinds.size(), 4u);
   for (const auto& [kind, n] : kinds) EXPECT_GT(n, 800) << kind;
+}
+
+TEST(WorldRecords, OneUnfilteredAnswerInFiveIsRight) {
+  std::map<std::string, int> kinds;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    const WorldOptions o{2, Split::kTest, 7};
+    const Json r = make_record(Form::kUnfiltered, o, i);
+    EXPECT_EQ(r["messages"][0], make_record(Form::kPrompts, o, i)["messages"][0]);
+    const std::string kind = r["kind"], answer = r["messages"][1]["content"];
+    ++kinds[kind];
+    EXPECT_EQ(check_answer(record_id(o, i), answer)->exact, kind == "right") << r.dump();
+  }
+  ASSERT_EQ(kinds.size(), 5u);
+  for (const auto& [kind, n] : kinds) EXPECT_NEAR(n, 400, 80) << kind;
 }
 
 TEST(WorldRecords, RankedAnswersAreOrdered) {
