@@ -108,7 +108,7 @@ def generate(path, megabytes, seed):
 
 
 def measured(command):
-    """Output, seconds, processor seconds, and the peaks of all pages and of those that are not of files, in MB."""
+    """Output, seconds, processor seconds, and the peaks of resident memory in MB: all of it, and without mapped files."""
     begin, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
     child, peak = subprocess.Popen(command, stdout=subprocess.PIPE, text=True), {"VmHWM": 0, "RssAnon": 0}
     while child.poll() is None:

@@ -51,9 +51,9 @@ def main():
     texts = [x["answers"][0]["text"] for x in expected]
     for most in a.draft_max:
         rate, _, answers = measure("--model-draft", a.draft, "--draft-max", str(most))
-        guessed, accepted = (sum(x["usage"][key] for x in answers) for key in ("guessed", "accepted"))
+        drafted, accepted = (sum(x["usage"][key] for x in answers) for key in ("drafted", "accepted"))
         print(json.dumps({"bench": "speculation", "case": f"draft-max-{most}", "threads": a.threads, "device": a.device, "ours": rate, "peer": "without a draft", "theirs": plain,
-                          "unit": "tokens/s", "ratio": rate / plain, "spread": spread, "accepted": accepted / max(1, guessed),
+                          "unit": "tokens/s", "ratio": rate / plain, "spread": spread, "accepted": accepted / max(1, drafted),
                           "identical": [x["answers"][0]["text"] for x in answers] == texts}), flush=True)
 
 

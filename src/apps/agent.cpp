@@ -153,14 +153,14 @@ class AgentRun {
                          {"required", Json::array({"plan"})},
                          {"additionalProperties", false}};
     MAKAR_TRY(const ModelReply reply, write(messages, dump(schema)));
-    const auto most = static_cast<size_t>(options_.limits.tasks);
+    const auto max = static_cast<size_t>(options_.limits.tasks);
     if (json) {
       const auto parsed = parse_json(reply.text, "plan");
       if (parsed.ok() && parsed->is_object() && parsed->contains("plan") && (*parsed)["plan"].is_array())
         for (const Json& task : (*parsed)["plan"])
-          if (task.is_string() && trace_.plan.size() < most) trace_.plan.push_back(task.get<std::string>());
+          if (task.is_string() && trace_.plan.size() < max) trace_.plan.push_back(task.get<std::string>());
     } else {
-      for (size_t at = 0; at < reply.text.size() && trace_.plan.size() < most;) {
+      for (size_t at = 0; at < reply.text.size() && trace_.plan.size() < max;) {
         const size_t line = std::min(reply.text.find('\n', at), reply.text.size());
         std::string task = reply.text.substr(at, line - at);
         task.erase(0, std::min(task.find_first_not_of(" -*.)0123456789"), task.size()));

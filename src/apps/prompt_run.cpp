@@ -147,10 +147,10 @@ std::string majority(const std::vector<std::string>& answers) {
   std::map<std::string, int64_t> counts;
   for (const std::string& one : answers) ++counts[lowered(stripped(one))];
   const std::string* best = nullptr;
-  int64_t most = 0;
+  int64_t max = 0;
   for (const std::string& one : answers) {
     if (stripped(one).empty()) continue;
-    if (const int64_t n = counts[lowered(stripped(one))]; n > most) best = &one, most = n;
+    if (const int64_t n = counts[lowered(stripped(one))]; n > max) best = &one, max = n;
   }
   return best ? stripped(*best) : "";
 }

@@ -115,13 +115,13 @@ std::string schema_text(const std::vector<SqlTable>& tables) {
 }
 
 std::vector<SqlExample> similar_examples(const std::vector<SqlExample>& examples, const std::string& question,
-                                         int64_t most) {
+                                         int64_t max) {
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < examples.size(); ++i)
     if (examples[i].question != question)
       order.emplace_back(-word_overlap(examples[i].question, question), i);
   std::sort(order.begin(), order.end());
-  if (order.size() > static_cast<size_t>(most)) order.resize(static_cast<size_t>(most));
+  if (order.size() > static_cast<size_t>(max)) order.resize(static_cast<size_t>(max));
   std::vector<SqlExample> out;
   for (size_t i = order.size(); i > 0; --i) out.push_back(examples[order[i - 1].second]);
   return out;

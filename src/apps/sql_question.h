@@ -40,7 +40,7 @@ std::string select_grammar(const std::vector<SqlTable>& tables);
 // The examples whose words overlap most with those of the question, most similar last; never the question
 // itself.
 std::vector<SqlExample> similar_examples(const std::vector<SqlExample>& examples, const std::string& question,
-                                         int64_t most);
+                                         int64_t max);
 
 // A retry sees the errors of the queries before; a query that comes again is replaced by sampling.
 Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language, const SqlReader& database,

@@ -152,7 +152,7 @@ std::string InstructionFilter::drop(const std::string& instruction) {
     if (lower.find(word) != std::string::npos) return "not text";
   OverlapText text = prepare_overlap(Overlap::kRougeL, lower);
   for (const OverlapText& other : known_)
-    if (overlap(Overlap::kRougeL, text, other) >= most_similar_) return "similar";
+    if (overlap(Overlap::kRougeL, text, other) >= max_similarity_) return "similar";
   known_.push_back(std::move(text));
   return "";
 }

@@ -41,13 +41,13 @@ std::string next_instruction(const std::string& continuation);
 // Keeps an instruction if it is new and looks like one.
 class InstructionFilter {
  public:
-  explicit InstructionFilter(double most_similar = 0.7) : most_similar_(most_similar) {}
+  explicit InstructionFilter(double max_similarity = 0.7) : max_similarity_(max_similarity) {}
   // Returns why the instruction is dropped, or "" if it is kept; later ones are compared with all kept ones.
   std::string drop(const std::string& instruction);
   void add_known(const std::string& instruction);  // keeps it without checking
 
  private:
-  double most_similar_;  // maximum ROUGE-L with any known instruction
+  double max_similarity_;  // maximum ROUGE-L with any known instruction
   std::vector<OverlapText> known_;
 };
 

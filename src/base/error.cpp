@@ -2,6 +2,24 @@
 
 namespace makar {
 
+Error::Error() = default;
+Error::Error(Kind k, std::string_view at, std::string_view text) : kind(k), place(at), message(text) {}
+Error::Error(const Error&) = default;
+Error::Error(Error&&) noexcept = default;
+Error& Error::operator=(const Error&) = default;
+Error& Error::operator=(Error&&) noexcept = default;
+Error::~Error() = default;
+
+std::string Error::text() const { return place.empty() ? message : place + ": " + message; }
+
+Error Error::in(std::string_view outer) const {
+  return {kind, place.empty() ? std::string(outer) : fmt::format("{}: {}", outer, place), message};
+}
+
+Error format_error(Error::Kind kind, std::string_view place, fmt::string_view format, fmt::format_args args) {
+  return {kind, place, fmt::vformat(format, args)};
+}
+
 const char* name(Error::Kind kind) {
   switch (kind) {
     case Error::Kind::kInvalid:

@@ -5,6 +5,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace makar {
@@ -17,24 +18,35 @@ struct Error {
   std::string place;
   std::string message;
 
-  std::string text() const { return place.empty() ? message : place + ": " + message; }
+  // Not inline: most calls can fail, and errors are rare. Inlined, they would be a tenth of the code to
+  // compile.
+  Error();
+  Error(Kind kind, std::string_view place, std::string_view message);
+  Error(const Error&);
+  Error(Error&&) noexcept;
+  Error& operator=(const Error&);
+  Error& operator=(Error&&) noexcept;
+  ~Error();
+
+  std::string text() const;
   // Adds an outer place in front, as an error passes from a field up to its file.
-  Error in(const std::string& outer) const {
-    return {kind, place.empty() ? outer : outer + ": " + place, message};
-  }
+  Error in(std::string_view outer) const;
 };
 
 const char* name(Error::Kind kind);
 // value() was called on a failed Result.
 [[noreturn]] void fail_value(const Error& error);
 
+// The work of error_at and error_of.
+Error format_error(Error::Kind kind, std::string_view place, fmt::string_view format, fmt::format_args args);
+
 template <class... Args>
-Error error_at(std::string place, fmt::format_string<Args...> format, Args&&... args) {
-  return {Error::Kind::kInvalid, std::move(place), fmt::format(format, std::forward<Args>(args)...)};
+Error error_at(std::string_view place, fmt::format_string<Args...> format, Args&&... args) {
+  return format_error(Error::Kind::kInvalid, place, format, fmt::make_format_args(args...));
 }
 template <class... Args>
-Error error_of(Error::Kind kind, std::string place, fmt::format_string<Args...> format, Args&&... args) {
-  return {kind, std::move(place), fmt::format(format, std::forward<Args>(args)...)};
+Error error_of(Error::Kind kind, std::string_view place, fmt::format_string<Args...> format, Args&&... args) {
+  return format_error(kind, place, format, fmt::make_format_args(args...));
 }
 
 // A broken contract: a bug in makar, not in the input. Caught only in cli/main, the server and the tests.
@@ -69,7 +81,8 @@ template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)), ok_(true) {}
-  Result(Error error) : error_(std::move(error)), ok_(false) {}
+  Result(const Error& error) : error_(error), ok_(false) {}
+  Result(Error&& error) : error_(std::move(error)), ok_(false) {}
   Result(const Result& other) : ok_(other.ok_) {
     if (ok_)
       new (&value_) T(other.value_);
@@ -111,6 +124,11 @@ class [[nodiscard]] Result {
     check(!ok_, "error() called on a successful Result");
     return error_;
   }
+  // The error, moved out of a failed Result.
+  Error&& take_error() {
+    check(!ok_, "take_error() called on a successful Result");
+    return std::move(error_);
+  }
 
  private:
   void require() const {
@@ -132,9 +150,9 @@ using Status = Result<Done>;
 // MAKAR_TRY(auto x, expression): x is the value, or the function returns the Error.
 #define MAKAR_TRY_CAT2(a, b) a##b
 #define MAKAR_TRY_CAT(a, b) MAKAR_TRY_CAT2(a, b)
-#define MAKAR_TRY(declaration, ...)                                                            \
-  auto MAKAR_TRY_CAT(result_, __LINE__) = (__VA_ARGS__);                                       \
-  if (!MAKAR_TRY_CAT(result_, __LINE__).ok()) return MAKAR_TRY_CAT(result_, __LINE__).error(); \
+#define MAKAR_TRY(declaration, ...)                                                                 \
+  auto MAKAR_TRY_CAT(result_, __LINE__) = (__VA_ARGS__);                                            \
+  if (!MAKAR_TRY_CAT(result_, __LINE__).ok()) return MAKAR_TRY_CAT(result_, __LINE__).take_error(); \
   declaration = std::move(*MAKAR_TRY_CAT(result_, __LINE__))
 // MAKAR_CHECK_OK(expression): the function returns the Error of a failed Status.
 #define MAKAR_CHECK_OK(...)                    \

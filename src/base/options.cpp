@@ -50,29 +50,36 @@ const std::string& Options::Option::main_name() const {
   return names.front();
 }
 
-Options::Options(std::string command, std::string summary, std::string example)
-    : command_(std::move(command)), summary_(std::move(summary)), example_(std::move(example)) {}
+Options::Options(std::string_view command, std::string_view summary, std::string_view example)
+    : command_(command), summary_(summary), example_(example) {}
 
-Options::Option& Options::add(std::string_view names, Target target, std::string help, std::string value) {
+void Options::group(std::string_view name) { group_ = name; }
+
+void Options::subcommand(std::string_view name, std::string_view summary) {
+  subcommands_.push_back({std::string(name), std::string(summary)});
+}
+
+Options::Option& Options::add(std::string_view names, Target target, std::string_view help,
+                              std::string_view value) {
   Option option;
   std::istringstream words{std::string(names)};
   for (std::string word; words >> word;) option.names.push_back(word);
   option.target = target;
-  option.help = std::move(help);
-  option.value = std::move(value);
+  option.help = help;
+  option.value = value;
   option.default_text = text_of(target);
   option.group = group_;
   return options_.emplace_back(std::move(option));
 }
 
-Options::Option& Options::positional(std::string name, Target target, std::string help) {
+Options::Option& Options::positional(std::string_view name, Target target, std::string_view help) {
   Option option;
-  option.names = {name};
+  option.names = {std::string(name)};
   option.target = target;
-  option.help = std::move(help);
+  option.help = help;
   option.positional = option.required = true;
   option.group = group_;
-  option.place = std::move(name);
+  option.place = name;
   return options_.emplace_back(std::move(option));
 }
 

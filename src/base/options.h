@@ -40,21 +40,19 @@ class Options {
     std::string name, summary;
   };
 
-  Options(std::string command, std::string summary, std::string example);
+  Options(std::string_view command, std::string_view summary, std::string_view example);
 
   // The heading of the options declared from here on.
-  void group(std::string name) { group_ = std::move(name); }
+  void group(std::string_view name);
   // Names as "-m --model --checkpoint": the first `--name` is the main one.
-  Option& add(std::string_view names, Target target, std::string help, std::string value = "");
-  Option& positional(std::string name, Target target, std::string help);
+  Option& add(std::string_view names, Target target, std::string_view help, std::string_view value = "");
+  Option& positional(std::string_view name, Target target, std::string_view help);
 
   // Reads the environment, then the arguments. A failure is bad usage (exit code 2).
   Status parse(const std::vector<std::string>& arguments);
   bool help_asked() const { return help_; }
   // Listed in --help; the command dispatches it itself.
-  void subcommand(std::string name, std::string summary) {
-    subcommands_.push_back({std::move(name), std::move(summary)});
-  }
+  void subcommand(std::string_view name, std::string_view summary);
   bool given(std::string_view name) const;  // whether it was set, even to its default
   // The text of --help, wrapped to `width` columns.
   std::string help(size_t width = 80) const;

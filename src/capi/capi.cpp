@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 
+#include "base/failure.h"
 #include "base/json.h"
 #include "base/version.h"
 #include "infer/sampler_options.h"
@@ -36,8 +37,12 @@ T guarded(T failed, F&& f) noexcept {
     Result<T> result = f();
     if (result.ok()) return *result;
     last_error = result.error().text();
+  } catch (const OutOfMemory& e) {
+    last_error = e.what();
   } catch (const std::bad_alloc&) {
     last_error = "out of memory";
+  } catch (const DeviceFailure& e) {
+    last_error = e.what();
   } catch (const std::exception& e) {
     last_error = std::string("internal error: ") + e.what();
   }

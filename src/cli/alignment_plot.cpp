@@ -26,7 +26,7 @@ std::string svg_heat_map(const std::string& title, const std::vector<std::string
                    kRight = 70;  // kRight: space for the slanted last name
   const double width = kLeft + kCell * static_cast<double>(columns.size()) + kRight,
                height = kTop + kCell * static_cast<double>(rows.size()) + 20;
-  const double most = values.empty() ? 1 : std::max(1e-12, *std::max_element(values.begin(), values.end()));
+  const double max = values.empty() ? 1 : std::max(1e-12, *std::max_element(values.begin(), values.end()));
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
       "{1:.0f}\" "
@@ -44,7 +44,7 @@ std::string svg_heat_map(const std::string& title, const std::vector<std::string
                        y + 0.7 * kCell, xml_escaped(rows[r]));
     for (size_t c = 0; c < columns.size(); ++c) {
       const double value = values[r * columns.size() + c];
-      const int shade = 255 - static_cast<int>(215 * value / most);
+      const int shade = 255 - static_cast<int>(215 * value / max);
       out += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" "
           "fill=\"rgb({},{},255)\"><title>{:.4f}</title>"

@@ -62,28 +62,52 @@ Figure measure(int64_t rounds, double tokens, const std::function<double(uint64_
   return f;
 }
 
-// Cost per token: bytes of weights read by a decode step of batch 1, and operations per prefill token (a
-// multiply-add counts as two).
+// Cost per token: bytes of weights, states and cached keys and values that a decode step reads (states:
+// and writes), and operations per prefill token (a multiply-add counts as two).
 struct StepCost {
-  double bytes = 0, read_bytes = 0, operations = 0;
+  double bytes = 0, read_bytes = 0, context_bytes = 0, operations = 0;
   bool int8 = false;
 };
 
-Result<StepCost> cost_of(const std::string& path, const Model& model, int64_t prompt) {
+// What the layers of one sequence read besides weights, with this many tokens in the context.
+double context_bytes(const StackSpec& stack, const CacheTypes& cache, int64_t tokens) {
+  double bytes = 0;
+  for (const BlockSpec& b : stack.blocks) {
+    const AttentionSpec& a = b.attention;
+    const int64_t seen = a.window > 0 ? std::min(a.window, tokens) : tokens;
+    if (b.mixer)
+      bytes += 2.0 * static_cast<double>(b.mixer->state_size()) * sizeof(float);
+    else if (!b.recurrent && !b.alignment)
+      for (const DType type : {cache.k, cache.v})
+        bytes += static_cast<double>(seen) * static_cast<double>(bytes_of(type, a.kv_heads * a.head_dim));
+  }
+  return bytes;
+}
+
+// What a step reads of a parameter: a model that computes in bf16 holds its matrices of floats in bf16.
+double weight_bytes(const Parameter& p, const Model& model) {
+  const bool rounded =
+      model.activations() == DType::kBF16 && p.value.rank() == 2 && !is_block(p.value.dtype());
+  return static_cast<double>(rounded ? bytes_of(DType::kBF16, p.value.count()) : p.value.bytes());
+}
+
+Result<StepCost> cost_of(const std::string& path, const Model& model, int64_t prompt, const CacheTypes& cache,
+                         int64_t context) {
   MAKAR_TRY(const Inspection i, inspect_model(path, {std::max<int64_t>(1, prompt / 2)}));
   StepCost c;
   bool head = false, f16_pairs = false;
   double table = 0;
   for (const auto& p : model.parameters().all()) {
-    c.bytes += static_cast<double>(p->value.bytes());
+    c.bytes += weight_bytes(*p, model);
     c.int8 = c.int8 || is_block(p->value.dtype());
     f16_pairs = f16_pairs || p->value.dtype() == DType::kF16_64;
     head = head || p->name == "head.lm.weight";
-    if (p->name.find(".embed.") != p->name.npos) table += static_cast<double>(p->value.bytes());
+    if (p->name.find(".embed.") != p->name.npos) table += weight_bytes(*p, model);
   }
   // Not read: an embedding table that is only looked up, and experts that the token is not routed to.
   c.read_bytes =
       (c.bytes - (head ? table : 0)) * static_cast<double>(i.active) / static_cast<double>(i.parameters);
+  c.context_bytes = context_bytes(model.spec().main(), cache, context);
   // Prefill computes logits only for the last token of the prompt.
   const double logits = 2.0 * static_cast<double>(model.spec().main().width * model.spec().vocab);
   c.operations = i.costs.back().total() - logits + logits / static_cast<double>(std::max<int64_t>(1, prompt));
@@ -104,7 +128,7 @@ int run_bench(const std::vector<std::string>& arguments) {
                   "batched.",
                   "makar bench MODEL -p 512 -n 128 -d 128 -b 1 -b 8");
   model.declare(options, "MODEL");
-  declare_device(options, model.device);
+  model.declare_device(options);
   options.group("Cases");
   options.add("-p --n-prompt", &prompt, "prompt tokens of the prefill case; 0 skips it", "N");
   options.add("-n --n-gen", &generated, "tokens to generate; 0 skips these cases", "N");
@@ -140,9 +164,9 @@ int run_bench(const std::vector<std::string>& arguments) {
     return report(error_of(Error::Kind::kLimit, "bench", "the model has {} positions; reduce -p, -n or -d",
                            m.spec().max_positions)),
            2;
-  loaded->model->pack(device);
+  loaded->model->pack(device, false, model.activations());
   const double load = std::chrono::duration<double>(Clock::now() - start).count();
-  const auto cost = cost_of(model.model, m, prompt);
+  const auto cost = cost_of(model.model, m, prompt, cache, depth + generated / 2);
   if (!cost.ok()) return report(cost.error());
   const MachineLimits limits = device.measure_limits();
   const bool int8 = cost->int8 && limits.int8 > 0;
@@ -157,7 +181,8 @@ int run_bench(const std::vector<std::string>& arguments) {
   const auto show = [&](const std::string& name, const Figure& f, int64_t batch) {
     const bool prefill = name.starts_with("pp");
     const double rate =
-        prefill ? f.mean * cost->operations : f.mean / static_cast<double>(batch) * cost->read_bytes;
+        f.mean *
+        (prefill ? cost->operations : cost->read_bytes / static_cast<double>(batch) + cost->context_bytes);
     const double share = rate / (prefill ? peak : limits.bytes);
     if (json) {
       fmt::print("{}\n", Json{{"bench", "model"},
@@ -172,7 +197,7 @@ int run_bench(const std::vector<std::string>& arguments) {
       return;
     }
     fmt::print("{:<20} {:>12.2f}  {:>8.2f}  {:.1f} {}, {:.0f} % of the limit\n", name, f.mean, f.deviation,
-               rate * 1e-9, prefill ? "GOP/s" : "GB/s of weights", share * 100);
+               rate * 1e-9, prefill ? "GOP/s" : "GB/s of weights and context", share * 100);
     std::fflush(stdout);
   };
   if (prompt > 0)

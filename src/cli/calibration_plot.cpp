@@ -30,9 +30,9 @@ std::string line(double x1, double x2, double y1, double y2, const char* style) 
 
 std::string calibration_plot(const Evaluation& e) {
   const Json& bins = e.details["bins"];
-  int64_t most = 1, items = 0;
+  int64_t max = 1, items = 0;
   for (const Json& bin : bins) {
-    most = std::max(most, bin["count"].get<int64_t>());
+    max = std::max(max, bin["count"].get<int64_t>());
     items += bin["count"].get<int64_t>();
   }
   const double bottom = py(0) + 40, height = bottom + kCounts + 52;
@@ -62,12 +62,12 @@ std::string calibration_plot(const Evaluation& e) {
     out += rect(x, py(high), wide, kSize * (high - low), "#eebbaa");
     out +=
         line(x, x + std::max(wide, 0.5), py(accuracy), py(accuracy), "stroke=\"#224477\" stroke-width=\"2\"");
-    const double share = static_cast<double>(count) / static_cast<double>(most);
+    const double share = static_cast<double>(count) / static_cast<double>(max);
     out += rect(x, bottom + kCounts * (1 - share), wide, kCounts * share, "#999999");
   }
   out += line(px(0), px(1), py(0), py(1), "stroke=\"#555555\" stroke-dasharray=\"4 4\"");
   out += line(px(0), px(1), bottom + kCounts, bottom + kCounts, "stroke=\"#999999\"");
-  out += label(px(0) - 6, bottom + 10, "end", fmt::format("{}", most));
+  out += label(px(0) - 6, bottom + 10, "end", fmt::format("{}", max));
   out += label(px(0) - 6, bottom + kCounts, "end", "0");
   out += label(px(0), bottom - 8, "start", "items per bin");
   return out + label(px(0.5), bottom + kCounts + 38, "middle", "confidence") + "</svg>\n";

@@ -42,7 +42,7 @@ int run_caption(const std::vector<std::string>& arguments) {
   bool json = false;
   Options options("caption", "Describe images: one line per image.", "makar caption -m MODEL photo.jpg");
   model.declare(options);
-  declare_device(options, model.device);
+  model.declare_device(options);
   model.declare_chat(options);
   options.group("Images");
   options.positional("IMAGE", &images, "one or more files: JPEG, PNG or WebP");

@@ -88,7 +88,7 @@ int run_chat(const std::vector<std::string>& arguments) {
   std::string system;
   Options options("chat", "Chat with a model that has a chat template.", "makar chat MODEL");
   model.declare_optional(options, "MODEL");
-  declare_device(options, model.device);
+  model.declare_device(options);
   model.declare_chat(options);
   options.add("--system", &system, "system message", "TEXT");
   flags.declare(options);

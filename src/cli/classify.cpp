@@ -151,9 +151,9 @@ int train_texts(Classify& c, const std::string& command) {
   const auto loaded = text_model(c, tokenizer, roles, *data);
   if (!loaded.ok()) return report(loaded.error());
   if (!c.shape.type.empty()) identity["config"] = loaded->model->spec().config;
-  const int64_t most = loaded->model->spec().max_positions;
-  if (most > 0 && c.max_length > most)
-    return report(error_at("max_length", "the model has {} positions, got {}", most, c.max_length)), 2;
+  const int64_t max = loaded->model->spec().max_positions;
+  if (max > 0 && c.max_length > max)
+    return report(error_at("max_length", "the model has {} positions, got {}", max, c.max_length)), 2;
   if (c.freeze_body || c.freeze_layers > 0) freeze_body(*loaded->model, c.freeze_body ? -1 : c.freeze_layers);
   say_trained_parameters(c.common, *loaded->model);
   ClassifyTask task(*loaded->model, *data, c.common.loop.micro_batch_size,

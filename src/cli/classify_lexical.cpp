@@ -223,10 +223,10 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
     // What always answering the most frequent label gives.
     std::map<std::string, size_t> counts;
     for (const std::string& label : data.labels) ++counts[label];
-    const auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
-                        return a.second < b.second;
-                      })->first;
-    const auto majority = std::count(test.labels.begin(), test.labels.end(), most);
+    const auto frequent = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
+                            return a.second < b.second;
+                          })->first;
+    const auto majority = std::count(test.labels.begin(), test.labels.end(), frequent);
     rows.push_back({{"method", "most frequent label"},
                     {"features", 0},
                     {"seconds", 0.0},

@@ -26,7 +26,7 @@ struct Asked {
   std::vector<int64_t> first;
 };
 
-Result<Asked> read_words(const Json& record, const Tokenizer& tokenizer, int64_t most) {
+Result<Asked> read_words(const Json& record, const Tokenizer& tokenizer, int64_t max) {
   Asked asked;
   if (record.contains("tokens") && record["tokens"].is_array()) {
     for (const Json& w : record["tokens"])
@@ -36,15 +36,15 @@ Result<Asked> read_words(const Json& record, const Tokenizer& tokenizer, int64_t
     for (std::string w; in >> w;) asked.words.push_back(w);
   }
   if (asked.words.empty()) return error_at("", "expected {{\"tokens\": [...]}} or a text");
-  MAKAR_TRY(const WordPieces pieces, encode_words(tokenizer, asked.words, most));
+  MAKAR_TRY(const WordPieces pieces, encode_words(tokenizer, asked.words, max));
   asked.text.ids = pieces.ids, asked.first = pieces.first;
   asked.words.resize(asked.first.size());
   return asked;
 }
 
-Result<Asked> read_text(const Json& record, const Tokenizer& tokenizer, int64_t most, bool question) {
+Result<Asked> read_text(const Json& record, const Tokenizer& tokenizer, int64_t max, bool question) {
   EncodeOptions o;
-  o.add_special = true, o.truncation = Truncation{static_cast<size_t>(most)};
+  o.add_special = true, o.truncation = Truncation{static_cast<size_t>(max)};
   const auto pair = text_pair_fields(record);
   const Json* text = pair.first ? pair.first : text_field(record);
   const auto is_text = [&](const char* key) { return record.contains(key) && record[key].is_string(); };
@@ -75,9 +75,9 @@ Result<Asked> read_text(const Json& record, const Tokenizer& tokenizer, int64_t 
 // A record: {"text"}, two texts, {"tokens"}, or {"question", "context"}.
 Result<Asked> read_record(const LanguageModel& language, const Json& record) {
   const ModelSpec& spec = language.spec();
-  const int64_t most = spec.max_positions > 0 ? spec.max_positions : 4096;
-  if (spec.head.kind == HeadKind::kTokenClass) return read_words(record, language.tokenizer(), most);
-  return read_text(record, language.tokenizer(), most, spec.head.kind == HeadKind::kQuestion);
+  const int64_t max = spec.max_positions > 0 ? spec.max_positions : 4096;
+  if (spec.head.kind == HeadKind::kTokenClass) return read_words(record, language.tokenizer(), max);
+  return read_text(record, language.tokenizer(), max, spec.head.kind == HeadKind::kQuestion);
 }
 
 ClassAnswer answer_of(const ModelSpec& spec, const Asked& asked, const std::map<std::string, Tensor>& outputs,

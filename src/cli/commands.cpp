@@ -149,8 +149,12 @@ int run_subcommand(const std::string& command, const char* summary, const char* 
     if (arguments[0] == one.name) return one.run({arguments.begin() + 1, arguments.end()});
     known.emplace_back(one.name);
   }
-  fmt::print(stderr, "makar {}: unknown subcommand '{}'{}\n", command, arguments[0],
-             did_you_mean(arguments[0], known));
+  if (arguments[0].starts_with("-"))
+    fmt::print(stderr, "makar {}: expected a subcommand first, got '{}'; the subcommands are {}\n", command,
+               arguments[0], fmt::join(known, ", "));
+  else
+    fmt::print(stderr, "makar {}: unknown subcommand '{}'{}\n", command, arguments[0],
+               did_you_mean(arguments[0], known));
   return 2;
 }
 

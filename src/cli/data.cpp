@@ -171,11 +171,11 @@ void print_counts(const Counts& c, const BadRecords& bad, bool tokens) {
   for (const std::string& line : bad.reported) fmt::print("  {}\n", line);
   for (const auto& [schema, n] : c.schemas) fmt::print("schema      {} ({} records)\n", schema, n);
   fmt::print("\ncharacters of a record\n");
-  uint64_t most = 1;
-  for (const auto& length : c.lengths) most = std::max(most, length.second);
+  uint64_t max = 1;
+  for (const auto& length : c.lengths) max = std::max(max, length.second);
   for (const auto& [power, n] : c.lengths)
     fmt::print("  {:>8} to {:>8} {:>9} {}\n", int64_t{1} << power, (int64_t{2} << power) - 1, n,
-               std::string(1 + 39 * n / most, '#'));
+               std::string(1 + 39 * n / max, '#'));
   fmt::print("\nscripts\n");
   for (const auto& [script, n] : c.scripts)
     fmt::print("  {:<12} {:6.2f} %\n", script,

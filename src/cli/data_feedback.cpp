@@ -40,16 +40,16 @@ class Reviser {
     options.common.quiet = true;
     MAKAR_TRY(ChatTemplate chat, find_template(options, language));
     const int64_t context = language.spec().max_positions > 0 ? language.spec().max_positions : 1 << 20;
-    out->most_ = context - c.max_new_tokens;
+    out->max_prompt_ = context - c.max_new_tokens;
     out->encoder_.emplace(language.tokenizer(), std::move(chat), ConversationOptions{context, false});
     out->options_.max_new_tokens = c.max_new_tokens, out->options_.stop = language.stop_ids();
     return out;
   }
   Status revise(Feedback& feedback) {
     MAKAR_TRY(const auto ids, encoder_->encode_prompt(revision_request(feedback)));
-    if (static_cast<int64_t>(ids.size()) > most_)
+    if (static_cast<int64_t>(ids.size()) > max_prompt_)
       return error_at("", "the conversation has {} tokens; {} fit the model with its answer", ids.size(),
-                      most_);
+                      max_prompt_);
     const std::vector<std::vector<int64_t>> prompts = {ids};
     MAKAR_TRY(const auto rollouts, roll_out(*language_->loaded().model, *device_, prompts, options_));
     std::vector<uint32_t> answer(rollouts[0].tokens.begin() + rollouts[0].prompt_tokens,
@@ -65,7 +65,7 @@ class Reviser {
   std::optional<LanguageModel> language_;
   std::optional<ConversationEncoder> encoder_;
   RolloutOptions options_;
-  int64_t most_ = 0;
+  int64_t max_prompt_ = 0;
 };
 
 Status convert(const FeedbackCommand& c, std::map<std::string, uint64_t>& kinds, uint64_t& written,

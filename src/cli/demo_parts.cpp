@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -74,6 +75,19 @@ bool wait_for_server(int server, int64_t port) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   return true;
+}
+
+// Whether the record asks who did something that no other story tells: the words after the verb ("some bulbs"
+// of "Who planted some bulbs?") occur in one text only.
+bool asks_of_one_story(const Json& record, const std::vector<Json>& records) {
+  const std::string question = record.value("question", "");
+  if (record.value("kind", "") != "who_did" || !question.starts_with("Who ")) return false;
+  const size_t verb_end = question.find(' ', 4);
+  if (verb_end == question.npos) return false;
+  const std::string rest = question.substr(verb_end, question.size() - verb_end - 1);
+  return std::count_if(records.begin(), records.end(), [&](const Json& other) {
+           return other.value("context", "").find(rest) != std::string::npos;
+         }) == 1;
 }
 
 }  // namespace
@@ -183,7 +197,7 @@ Status demo_retrieve(DemoRun& demo) {
   for (const Json& record : records) {
     const std::string name = fmt::format("story-{:02}.txt", ++number);
     MAKAR_CHECK_OK(write_file(demo.path("stories/texts/" + name), record.value("context", "") + "\n"));
-    if (question.empty() && record.value("kind", "") == "who_did")
+    if (question.empty() && asks_of_one_story(record, records))
       question = record.value("question", ""), answer = record.value("answer", ""), file = name;
   }
   demo.say(fmt::format("{} stories are in {}, one per file.", number, demo.path("stories/texts")));

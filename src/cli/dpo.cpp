@@ -90,7 +90,7 @@ Status score_reference(const Dpo& s, LanguageModel& language, T& task, Device& d
   Model& model = *language.loaded().model;
   if (s.ref_model.empty()) {
     model.parameters().to(device.memory());
-    return task.score_reference(Reference(model), device, identity);
+    return task.score_reference(Reference(model, activations_of(s.common.loop)), device, identity);
   }
   LanguageModelOptions options;
   options.weights = WeightUse::kMapped;
@@ -105,7 +105,8 @@ Status score_reference(const Dpo& s, LanguageModel& language, T& task, Device& d
                     "has a different vocabulary from {}; the reference must read the same tokens",
                     s.base_model);
   other.loaded().model->parameters().to(device.memory());
-  return task.score_reference(Reference(*other.loaded().model), device, identity);
+  return task.score_reference(Reference(*other.loaded().model, activations_of(s.common.loop)), device,
+                              identity);
 }
 
 Result<ConversationEncoder> encoder_of(Dpo& s, const LanguageModel& language) {
@@ -125,7 +126,8 @@ Result<std::unique_ptr<Task>> make_pair_task(Dpo& s, LanguageModel& language, De
   };
   MAKAR_TRY(AnswerPairs data, read());
   const DpoOptions options{*preference_loss_named(s.loss_type), static_cast<float>(s.beta),
-                           static_cast<float>(s.common.loop.label_smoothing), static_cast<float>(s.gamma)};
+                           static_cast<float>(s.common.loop.label_smoothing), static_cast<float>(s.gamma),
+                           activations_of(s.common.loop)};
   auto task =
       std::make_unique<DpoTask>(*language.loaded().model, std::move(data), options,
                                 s.common.loop.micro_batch_size, static_cast<uint64_t>(s.common.loop.seed));
@@ -137,7 +139,7 @@ Result<std::unique_ptr<Task>> make_kto_task(Dpo& s, LanguageModel& language, Dev
   MAKAR_TRY(const ConversationEncoder encoder, encoder_of(s, language));
   MAKAR_TRY(Ratings data, open_ratings(dataset_options(s.common), encoder, identity));
   const KtoOptions options{static_cast<float>(s.beta), static_cast<float>(s.good_weight),
-                           static_cast<float>(s.bad_weight)};
+                           static_cast<float>(s.bad_weight), activations_of(s.common.loop)};
   auto task =
       std::make_unique<KtoTask>(*language.loaded().model, std::move(data), options,
                                 s.common.loop.micro_batch_size, static_cast<uint64_t>(s.common.loop.seed));
@@ -146,7 +148,6 @@ Result<std::unique_ptr<Task>> make_kto_task(Dpo& s, LanguageModel& language, Dev
 }
 
 int train(Dpo& s, const std::string& command) {
-  if (const Status ok = check_f32(s.common, "dpo"); !ok.ok()) return report(ok.error());
   ThreadPool pool(static_cast<int>(s.common.threads));
   const auto compute = open_compute(s.common.device, pool);
   if (!compute.ok()) return report(compute.error());

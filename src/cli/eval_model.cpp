@@ -23,6 +23,7 @@ Result<Json> model_identity(const EvalModelFlags& f) {
     out["adapters"].push_back({{"adapter", adapter}, {"fingerprint", sum}});
   }
   out["device"] = f.model.device;
+  if (f.model.bf16) out["activations"] = "bf16";
   out["cache_types"] = {f.engine.cache_type, f.engine.cache_type_k, f.engine.cache_type_v};
   out["context"] = f.engine.context.size;
   return out;

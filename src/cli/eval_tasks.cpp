@@ -29,7 +29,7 @@ std::vector<std::string> task_folders(const EvalRunFlags& c) {
 
 void EvalRunFlags::declare_tasks(Options& options) {
   flags.model.declare(options);
-  declare_device(options, flags.model.device);
+  flags.model.declare_device(options);
   options.group("Tasks");
   options.add("--tasks", &tasks, "names of tasks or task files, separated by commas", "NAMES");
   options.add("--data", &eval.data, "folder with the datasets", "DIR");

@@ -135,7 +135,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   Options options("generate", "Continue a prompt: greedily, by sampling, or by beam search.",
                   "makar generate -m MODEL \"Once upon a time\" -n 100 --temperature 0.8");
   c.model.declare_optional(options);
-  declare_device(options, c.model.device);
+  c.model.declare_device(options);
   c.model.declare_chat(options);
   options.group("Prompt");
   options.positional("PROMPT", &c.words, "the prompt; standard input if there is none").required = false;

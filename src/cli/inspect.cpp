@@ -199,10 +199,8 @@ int run_inspect(const std::vector<std::string>& arguments) {
       "N");
   declare_threads(options, view.threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (context < 0 || context > (int64_t{1} << 40)) {
-    fmt::print(stderr, "makar: --context must be from 0 to 2^40\n");
-    return 2;
-  }
+  if (context < 0 || context > (int64_t{1} << 40))
+    return report(error_at("--context", "must be 0 to 2^40, got {}", context)), 2;
   if (!view.text.empty()) {
     const Status shown = print_attention(resolve_model(model), view, json);
     return shown.ok() ? 0 : report(shown.error());

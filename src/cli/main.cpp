@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 
+#include "base/failure.h"
 #include "base/nearest.h"
 #include "cli/command.h"
 
@@ -33,8 +34,15 @@ int main(int argc, char** argv) {
     }
     fmt::print(stderr, "makar: unknown command '{}'{}\n", name, makar::did_you_mean(name, known));
     return 2;
+  } catch (const makar::OutOfMemory& e) {
+    fmt::print(stderr, "makar: {}\n", e.what());
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "makar: out of memory\n");
+  } catch (const makar::DeviceFailure& e) {
+    fmt::print(
+        stderr,
+        "makar: {}; if this was a training run, its checkpoints are intact and the same command resumes it\n",
+        e.what());
   } catch (const std::exception& e) {
     fmt::print(stderr, "makar: internal error, please report it: {}\n", e.what());
   }

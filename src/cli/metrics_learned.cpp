@@ -18,22 +18,22 @@ namespace {
 
 struct LearnedCommand {
   ModelOptions model;
-  int64_t layer = -1, most = 512;
+  int64_t layer = -1, max_tokens = 512;
   void declare(Options& options) {
     model.declare(options);
     declare_device(options, model.device);
   }
   void declare_vectors(Options& options) {
     options.add("--layer", &layer, "the layer of the vectors; 0 are the embeddings, -1 the last layer", "N");
-    options.add("--max-tokens", &most, "maximum number of tokens per text", "N");
+    options.add("--max-tokens", &max_tokens, "maximum number of tokens per text", "N");
   }
 };
 
 // An open encoder and the features of pairs.
 class PairEncoder {
  public:
-  PairEncoder(const LanguageModel& language, const TokenEncoder& encoder, size_t most)
-      : language_(language), encoder_(encoder), most_(most) {}
+  PairEncoder(const LanguageModel& language, const TokenEncoder& encoder, size_t max_tokens)
+      : language_(language), encoder_(encoder), max_tokens_(max_tokens) {}
   std::string name() const { return fmt::format("{} layer {}", language_.spec().family, encoder_.layer()); }
   Result<FeatureRows> rows(const std::vector<std::string>& hyp, const std::vector<std::string>& ref,
                            const char* what, bool quiet) {
@@ -50,17 +50,17 @@ class PairEncoder {
 
  private:
   Result<TokenVectors> vectors(const std::string& text) {
-    MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(language_, text, most_));
+    MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(language_, text, max_tokens_));
     return encoder_(tokens);
   }
   const LanguageModel& language_;
   const TokenEncoder& encoder_;
-  size_t most_;
+  size_t max_tokens_;
 };
 
 int with_encoder(const LearnedCommand& c, const std::function<int(PairEncoder&)>& use) {
-  if (c.most < 1 || c.most > 8192)
-    return report(error_at("--max-tokens", "must be 1 to 8192, got {}", c.most)), 2;
+  if (c.max_tokens < 1 || c.max_tokens > 8192)
+    return report(error_at("--max-tokens", "must be 1 to 8192, got {}", c.max_tokens)), 2;
   const auto opened = open_on_device(c.model);
   if (!opened.ok()) return report(opened.error());
   Device& device = *opened->device;
@@ -69,7 +69,7 @@ int with_encoder(const LearnedCommand& c, const std::function<int(PairEncoder&)>
     return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer"));
   const auto encoder = TokenEncoder::make(*language, device, c.layer);
   if (!encoder.ok()) return report(encoder.error()), 2;
-  PairEncoder pairs(*language, *encoder, static_cast<size_t>(c.most));
+  PairEncoder pairs(*language, *encoder, static_cast<size_t>(c.max_tokens));
   return use(pairs);
 }
 

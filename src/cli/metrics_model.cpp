@@ -46,11 +46,11 @@ Result<BertScore> read_baseline(const std::string& text, int64_t layer) {
 
 class BertScorer {
  public:
-  BertScorer(const LanguageModel& language, const TokenEncoder& encoder, size_t most)
-      : language_(language), encoder_(encoder), most_(most) {}
+  BertScorer(const LanguageModel& language, const TokenEncoder& encoder, size_t max_tokens)
+      : language_(language), encoder_(encoder), max_tokens_(max_tokens) {}
 
   Result<TokenizedText> tokens(const std::string& text) const {
-    return tokenize_for_vectors(language_, text, most_);
+    return tokenize_for_vectors(language_, text, max_tokens_);
   }
   Result<TokenVectors> vectors(const std::string& text, const InverseFrequencies* idf) const {
     MAKAR_TRY(const TokenizedText t, tokens(text));
@@ -62,7 +62,7 @@ class BertScorer {
  private:
   const LanguageModel& language_;
   const TokenEncoder& encoder_;
-  size_t most_;
+  size_t max_tokens_;
 };
 
 Result<std::vector<BertScore>> score_pairs(const BertScorer& scorer, const std::vector<std::string>& hyp,
@@ -90,7 +90,7 @@ int run_bert_score(const std::string& name, const std::vector<std::string>& argu
   ModelOptions model;
   MetricFiles files;
   MetricOutput output;
-  int64_t layer = -1, most = 512;
+  int64_t layer = -1, max_tokens = 512;
   bool idf = false;
   std::string baseline;
   Options options("metrics " + name,
@@ -107,9 +107,10 @@ int run_bert_score(const std::string& name, const std::vector<std::string>& argu
   options.add("--idf", &idf, "weight tokens by their inverse frequency in the references");
   options.add("--baseline", &baseline,
               "rescale: P,R,F of unrelated texts, or a file with LAYER,P,R,F per line", "LIST");
-  options.add("--max-tokens", &most, "maximum number of tokens per text", "N");
+  options.add("--max-tokens", &max_tokens, "maximum number of tokens per text", "N");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
-  if (most < 1 || most > 8192) return report(error_at("--max-tokens", "must be 1 to 8192, got {}", most)), 2;
+  if (max_tokens < 1 || max_tokens > 8192)
+    return report(error_at("--max-tokens", "must be 1 to 8192, got {}", max_tokens)), 2;
   const auto opened = open_on_device(model);
   if (!opened.ok()) return report(opened.error());
   Device& device = *opened->device;
@@ -126,7 +127,7 @@ int run_bert_score(const std::string& name, const std::vector<std::string>& argu
   }
   const auto references = read_cells(files.ref[0]);
   if (!references.ok()) return report(references.error());
-  const BertScorer scorer(*language, *encoder, static_cast<size_t>(most));
+  const BertScorer scorer(*language, *encoder, static_cast<size_t>(max_tokens));
   std::optional<InverseFrequencies> frequencies;
   if (idf) {
     std::vector<std::vector<int64_t>> ids;

@@ -23,6 +23,12 @@ void declare_device(Options& options, std::string& device) {
       .choices = device_names();
 }
 
+void ModelOptions::declare_device(Options& options) {
+  makar::declare_device(options, device);
+  options.add("--bf16", &bf16,
+              "compute in bf16 with sums in f32: faster on a GPU, half the memory, near the results in f32");
+}
+
 Result<std::unique_ptr<Device>> open_compute(const std::string& device, int64_t threads) {
   auto opened = open_device(device, static_cast<int>(threads));
   if (!opened.ok()) {
@@ -111,7 +117,8 @@ Result<std::string> text_or_file(const std::string& value, const std::string& fl
 
 Result<LanguageModel> open_model(const ModelOptions& options, Device& device, const MemoryBudget& budget) {
   MAKAR_TRY(LanguageModel language, LanguageModel::open(resolve_model(options.model), device,
-                                                        {options.adapters, budget, options.offered}));
+                                                        {options.adapters, budget, options.offered,
+                                                         WeightUse::kPacked, options.activations()}));
   for (const std::string& warning : language.warnings()) warn(warning);
   if (!options.chat_template.empty()) {
     MAKAR_TRY(const std::string source, text_or_file(options.chat_template, "--chat-template"));
@@ -150,7 +157,7 @@ Status SpeculationOptions::open(const LanguageModel& language, Device& device, c
                     "a draft model is decoder-only and has the same vocabulary ({} ids), this {} has {}",
                     language.spec().vocab, spec.architecture, spec.vocab);
   MAKAR_CHECK_OK(admit_model(*loaded.model, draft, budget));
-  loaded.model->pack(device, true);
+  loaded.model->pack(device, true, language.model().activations());
   loaded_ = std::make_shared<LoadedModel>(std::move(loaded));
   speculation.draft_model = [model = loaded_, &device] {
     return std::make_shared<ModelDrafter>(*model->model, device);

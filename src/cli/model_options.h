@@ -33,6 +33,9 @@ struct ModelOptions {
   std::vector<std::string> offered;  // adapters that requests can select
   std::string device = "cpu";
   int64_t threads = 0;
+  bool bf16 = false;
+  DType activations() const { return bf16 ? DType::kBF16 : DType::kF32; }
+  void declare_device(Options& options);  // --device and --bf16
   // If `place` is set, the model is also accepted as a positional argument of that name.
   void declare(Options& options, const char* place = "");
   // The same for commands that also run without a model; call use_default() after parsing.

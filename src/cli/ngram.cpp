@@ -48,11 +48,11 @@ struct TrainNgrams {
   std::string output, prune;
   WordOptions words;
   NgramOptions model;
-  int64_t order = 3, memory = 4096, least = 1;
+  int64_t order = 3, memory = 4096, min_count = 1;
   bool quiet = false, json = false;
 };
 
-// The words that occur at least `least` times.
+// The words that occur at least `min_count` times.
 Result<NumberedWords> count_words(const TrainNgrams& c, const std::vector<DataPath>& paths) {
   WordSplitter splitter(c.words);
   NumberedWords all, out;
@@ -70,7 +70,7 @@ Result<NumberedWords> count_words(const TrainNgrams& c, const std::vector<DataPa
     return Done{};
   }));
   for (uint32_t i = 0; i < counts.size(); ++i)
-    if (counts[i] >= c.least) out.add(all.word(i));
+    if (counts[i] >= c.min_count) out.add(all.word(i));
   return out;
 }
 
@@ -78,7 +78,7 @@ Result<NgramModel> train(const TrainNgrams& c, const std::vector<DataPath>& path
   Progress progress(c.quiet || c.json);
   SentenceNgrams counts(static_cast<int>(c.order), static_cast<size_t>(c.memory) << 20);
   NumberedWords known;
-  if (c.least > 1) {
+  if (c.min_count > 1) {
     MAKAR_TRY(known, count_words(c, paths));
     counts.limit_words(known);
   }
@@ -106,11 +106,11 @@ int run_ngram_train(const std::vector<std::string>& arguments) {
   options.add("--smoothing", &c.model.smoothing,
               "kneser-ney (modified, interpolated), katz, good-turing or add-k", "NAME");
   options.add("--k", &c.model.k, "add-k: value added to every count", "X");
-  options.add("--gt-max", &c.model.most_discounted, "good-turing, katz: the largest count that is discounted",
+  options.add("--gt-max", &c.model.max_discounted, "good-turing, katz: the largest count that is discounted",
               "N");
   options.add("--prune", &c.prune, "drop n-grams that occur at most this often, by length, such as 0,0,1",
               "COUNTS");
-  options.add("--min-word-count", &c.least, "words with fewer occurrences become <unk>", "N");
+  options.add("--min-word-count", &c.min_count, "words with fewer occurrences become <unk>", "N");
   options.group("Words");
   declare_words(options, c.words);
   options.group("Performance");
@@ -221,7 +221,7 @@ int run_ngram_generate(const std::vector<std::string>& arguments) {
   options.positional("MODEL", &path, "ARPA file");
   options.add("-p --prompt", &prompt, "words to continue", "TEXT");
   options.add("--samples", &samples, "number of sentences", "N");
-  options.add("-n --n-predict --max-tokens", &sampling.most_words, "maximum number of words per sentence",
+  options.add("-n --n-predict --max-tokens", &sampling.max_words, "maximum number of words per sentence",
               "N");
   options.add("--temp --temperature", &sampling.temperature,
               "sampling temperature; 0 always takes the most likely word", "T");
@@ -230,7 +230,7 @@ int run_ngram_generate(const std::vector<std::string>& arguments) {
   declare_words(options, words);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (!(sampling.temperature >= 0 && sampling.temperature <= 100) || sampling.top_k < 0 || samples < 1 ||
-      seed < 0 || sampling.most_words < 1 || sampling.most_words > 1000000)
+      seed < 0 || sampling.max_words < 1 || sampling.max_words > 1000000)
     return report(error_at(
                "ngram generate",
                "--temp is 0 to 100, --top-k and --seed 0 or more, --samples 1 or more, -n 1 to 1000000")),

@@ -30,7 +30,8 @@ Result<LanguageModel> open_mapped(const std::string& path, Device& device) {
 Status open_reference(const PolicyRun& s, PolicyParts& parts, Device& device) {
   if (s.no_reference) return Done{};
   if (s.ref_model.empty() && parts.adapter) {
-    MAKAR_TRY(const Reference base, Reference::without_adapter(*parts.language->loaded().model));
+    MAKAR_TRY(const Reference base,
+              Reference::without_adapter(*parts.language->loaded().model, s.policy.activations));
     parts.reference.emplace(base);
     return Done{};
   }
@@ -40,7 +41,7 @@ Status open_reference(const PolicyRun& s, PolicyParts& parts, Device& device) {
   if (parts.reference_model->spec().vocab != parts.language->spec().vocab)
     return error_at(path, "has a different vocabulary from {}; the reference must read the same tokens",
                     s.base_model);
-  parts.reference.emplace(parts.reference_model->model());
+  parts.reference.emplace(parts.reference_model->model(), s.policy.activations);
   return Done{};
 }
 
@@ -132,6 +133,7 @@ Status check_policy(PolicyRun& s, const Options& options, double adapter_rate) {
   if (s.no_reference && !s.ref_model.empty())
     return error_at("ref_model", "contradicts no_reference; remove one of them");
   p.seed = static_cast<uint64_t>(s.common.loop.seed);
+  p.activations = activations_of(s.common.loop);
   s.common.loop.no_dropout = true;  // with dropout, the trained policy would not be the sampled one
   for (const std::string& text : s.rewards) MAKAR_CHECK_OK(parse_reward_term(text));
   return check_fine_tuned(s, options, adapter_rate);
@@ -178,7 +180,6 @@ Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, T
 int run_policy_command(const PolicyCommand& c, PolicyRun& s, Options& options,
                        const std::vector<std::string>& arguments) {
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
-  if (const Status ok = check_f32(s.common, c.name); !ok.ok()) return report(ok.error());
   Status checked = c.check();
   if (checked.ok()) checked = check_policy(s, options, c.adapter_rate);
   if (!checked.ok()) return report(checked.error()), 2;

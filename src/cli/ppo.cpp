@@ -137,7 +137,11 @@ int run_ppo(const std::vector<std::string>& arguments) {
                   "close to the reference. A RECIPE.yaml and key=value arguments set options too.",
                   "makar ppo -m DIR -d prompts.jsonl --reward model=RM -o runs/mine");
   declare(options, s);
-  const PolicyCommand command{"ppo", kPpoAdapterRate, [&] { return check_options(s); },
+  const auto check = [&]() -> Status {
+    MAKAR_CHECK_OK(check_f32(s.common, "ppo"));
+    return check_options(s);
+  };
+  const PolicyCommand command{"ppo", kPpoAdapterRate, check,
                               [&](PolicyParts& parts, Device& device, const std::string& line) {
                                 return train(s, parts, device, line);
                               }};

@@ -37,15 +37,15 @@ struct PruneOutcome {
   std::optional<Divergence> divergence;
 };
 
-Result<std::vector<int64_t>> text_ids(const PruneCommand& a, const std::string& path, int64_t most) {
+Result<std::vector<int64_t>> text_ids(const PruneCommand& a, const std::string& path, int64_t max) {
   MAKAR_TRY(const Tokenizer t, Tokenizer::load(a.from));
   MAKAR_TRY(std::string text, read_file(path));
-  if (text.size() > static_cast<size_t>(most) * 16) text.resize(static_cast<size_t>(most) * 16);
+  if (text.size() > static_cast<size_t>(max) * 16) text.resize(static_cast<size_t>(max) * 16);
   EncodeOptions options;
   options.offsets = false, options.add_special = true;
   MAKAR_TRY(const Encoding encoding, t.encode(text, options));
   std::vector<int64_t> ids(encoding.ids.begin(), encoding.ids.end());
-  if (static_cast<int64_t>(ids.size()) > most) ids.resize(static_cast<size_t>(most));
+  if (static_cast<int64_t>(ids.size()) > max) ids.resize(static_cast<size_t>(max));
   if (ids.size() < 2) return error_at(path, "has {} tokens; a text of some thousands is needed", ids.size());
   return ids;
 }

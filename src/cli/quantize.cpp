@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <tuple>
 
 #include "base/file.h"
 #include "base/progress.h"
+#include "base/quote.h"
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
@@ -26,17 +28,17 @@ struct QuantizeCommand {
   bool json = false, gptq = false;
 };
 
-// The first `most` tokens of a text, with the BOS token if the model has one.
-Result<std::vector<int64_t>> read_ids(const std::string& tokenizer, const std::string& path, int64_t most) {
+// The first `max` tokens of a text, with the BOS token if the model has one.
+Result<std::vector<int64_t>> read_ids(const std::string& tokenizer, const std::string& path, int64_t max) {
   MAKAR_TRY(const Tokenizer t, Tokenizer::load(tokenizer));
   MAKAR_TRY(std::string text, read_file(path));
   // Tokens rarely exceed 16 bytes, so text beyond this cannot be needed.
-  if (text.size() > static_cast<size_t>(most) * 16) text.resize(static_cast<size_t>(most) * 16);
+  if (text.size() > static_cast<size_t>(max) * 16) text.resize(static_cast<size_t>(max) * 16);
   EncodeOptions options;
   options.offsets = false, options.add_special = true;
   MAKAR_TRY(const Encoding encoding, t.encode(text, options));
   std::vector<int64_t> ids(encoding.ids.begin(), encoding.ids.end());
-  if (static_cast<int64_t>(ids.size()) > most) ids.resize(static_cast<size_t>(most));
+  if (static_cast<int64_t>(ids.size()) > max) ids.resize(static_cast<size_t>(max));
   return ids;
 }
 
@@ -190,15 +192,13 @@ int run_quantize(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (a.gptq && a.type == "q8_24")
     return report(error_at("--gptq", "changes other weights to compensate errors, and q8_24 keeps zeros")), 2;
-  if (!a.to.ends_with(".gguf") || a.window < 2 || a.report_tokens < 2 || a.calibration_tokens < 1) {
-    fmt::print(stderr,
-               "makar: TO must end with .gguf, -c and --report-tokens be at least 2, --calibrate-tokens 1\n");
-    return 2;
-  }
-  if (a.gptq && a.calibration.empty()) {
-    fmt::print(stderr, "makar: --gptq needs a text to calibrate on: --calibrate FILE\n");
-    return 2;
-  }
+  if (!a.to.ends_with(".gguf")) return report(error_at("TO", "must end with .gguf, got {}", quote(a.to))), 2;
+  for (const auto& [flag, value, min] : {std::tuple{"--ctx-size", a.window, 2},
+                                         {"--report-tokens", a.report_tokens, 2},
+                                         {"--calibrate-tokens", a.calibration_tokens, 1}})
+    if (value < min) return report(error_at(flag, "must be {} or more, got {}", min, value)), 2;
+  if (a.gptq && a.calibration.empty())
+    return report(error_at("--gptq", "needs a text to calibrate on; add --calibrate FILE")), 2;
   a.from = resolve_model(a.from);
   Outcome out;
   if (const Status done = quantize(a, out); !done.ok()) return report(done.error());

@@ -193,7 +193,7 @@ int run_reward_best(const std::vector<std::string>& arguments) {
   options.add("-n --num-generations", &c.policy.group, "answers per prompt", "N");
   options.add("--max-completion-length --max-new-tokens", &c.policy.max_new_tokens,
               "maximum number of tokens per answer", "N");
-  options.add("--temp", &c.temperature, "sampling temperature", "X");
+  options.add("--temp --temperature", &c.temperature, "sampling temperature", "X");
   options.add("--seed", &c.seed, "random seed", "N");
   options.group("Output");
   options.add("-q --quiet", &c.quiet, "print no progress");

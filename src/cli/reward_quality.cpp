@@ -87,10 +87,10 @@ int run_reward_quality(const std::vector<std::string>& arguments) {
   Options options(
       "reward quality",
       "Train heads that rate qualities of answers (sensible, specific, interesting, safe, grounded), from "
-      "records {\"prompt\", \"completion\", \"ratings\": {\"sensible\": 1, \"safe\": 0.5}}; the scales of a "
-      "study are "
-      "exported by makar judge people --ratings. --reward quality=DIR and --rank-by quality=DIR rank answers "
-      "by the result.",
+      "records {\"prompt\", \"completion\", \"ratings\": {\"sensible\": 1, \"safe\": 0.5}}; makar judge "
+      "people "
+      "--ratings exports the ratings of a study in this form. --reward quality=DIR and --rank-by quality=DIR "
+      "rank answers with the trained model.",
       "makar reward quality -m DIR -d ratings.jsonl -o runs/quality");
   declare_common(options, s.common);
   declare_base(options, s);

@@ -141,7 +141,7 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
                   c.summary ? "makar perplexity -m MODEL book.txt"
                             : "makar score -m MODEL -p \"The capital of France is\" --completion \" Paris\"");
   c.model.declare(options);
-  declare_device(options, c.model.device);
+  c.model.declare_device(options);
   options.group("Text");
   options
       .positional("FILE", &c.files,

@@ -260,7 +260,7 @@ int run_serve(const std::vector<std::string>& arguments) {
               "N");
   options.add("--drain-time", &c.drain, "seconds that requests in flight may take after SIGTERM", "N");
   options.add("--max-file-size", &c.max_file_size, "maximum size of an uploaded file in megabytes", "MB");
-  declare_device(options, c.models.model.device);
+  c.models.model.declare_device(options);
   c.models.engine.declare(options);
   c.models.speculation.declare(options);
   add_sampler_options(options, c.sampler);
@@ -283,7 +283,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   LogWriter log(STDERR_FILENO);
   std::unique_ptr<HttpServer> server;
   Turns turns;
-  ModelRegistry registry(std::move(*entries), c.models.opener(**device, turns, alone), c.models.most);
+  ModelRegistry registry(std::move(*entries), c.models.opener(**device, turns, alone), c.models.max_loaded);
   if (const Status opened = registry.open_first(); !opened.ok()) return report(opened.error());
   ServeOptions serve;
   if (!c.prices.empty()) {

@@ -73,8 +73,8 @@ void ServedModelOptions::declare(Options& options) {
               "[NAME=]PATH");
   options.add("--models-dir", &folder, "serve every model in this folder, loaded when a request names it",
               "DIR");
-  options.add("--models-max", &most, "maximum number of loaded models; the least recently used is unloaded",
-              "N");
+  options.add("--models-max", &max_loaded,
+              "maximum number of loaded models; the least recently used is unloaded", "N");
   options.add("--lora-modules", &modules,
               "PEFT adapter of the first model that requests select as model NAME; may be repeated",
               "NAME=DIR");
@@ -90,7 +90,8 @@ void ServedModelOptions::declare(Options& options) {
 }
 
 Result<std::vector<ModelEntry>> ServedModelOptions::entries() const {
-  if (most < 1 || most > 1024) return error_at("--models-max", "must be 1 to 1024, got {}", most);
+  if (max_loaded < 1 || max_loaded > 1024)
+    return error_at("--models-max", "must be 1 to 1024, got {}", max_loaded);
   const std::string first = resolve_model(model.model);
   std::vector<ModelEntry> out = {{alias.empty() ? model_name(model.model) : alias, first, {}}};
   for (const std::string& choice : modules) {

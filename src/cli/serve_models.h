@@ -16,7 +16,7 @@ struct ServedModelOptions {
   std::vector<std::string> indexes;  // --index [NAME=]FILE[#COLLECTION]
   int64_t passages = 4;              // --index-passages
   double min_relevance = 0.3;        // --min-relevance
-  int64_t most = 4, parallel = 64;
+  int64_t max_loaded = 4, parallel = 64;
 
   void declare(Options& options);
   // The first model with its adapters, then the others. Errors: duplicate or empty names, missing paths.

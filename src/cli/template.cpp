@@ -168,10 +168,8 @@ int run_render(const std::vector<std::string>& arguments) {
               "read one JSON object per line from standard input and print one per line");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (o.jsonl) return run_lines(o);
-  if (o.messages.empty() || o.template_path.empty() == o.tokenizer.empty()) {
-    fmt::print(stderr, "makar: template render needs --messages, and --template or --model\n");
-    return 2;
-  }
+  if (o.messages.empty() || o.template_path.empty() == o.tokenizer.empty())
+    return report(error_at("template render", "needs --messages, and either --template or --model")), 2;
   const auto t = read_template(o);
   if (!t.ok()) return report(t.error());
   const auto input = read_input(o);

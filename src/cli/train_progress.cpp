@@ -41,11 +41,11 @@ std::string step_line(const StepInfo& i, double peak, size_t width = 0) {
       {3, speed},
       {0, peak > 0 ? fmt::format(" | {:.0f}% peak", 100 * i.flops / i.seconds / peak) : ""},
       {5, " | eta " + clock_text(i.eta)}};
-  for (int least = 0;; ++least) {
+  for (int min = 0;; ++min) {
     std::string out = head;
     for (const auto& [importance, text] : parts)
-      if (importance >= least) out += text;
-    if (width == 0 || out.size() <= width || least == 5) return out;
+      if (importance >= min) out += text;
+    if (width == 0 || out.size() <= width || min == 5) return out;
   }
 }
 

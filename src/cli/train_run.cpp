@@ -124,7 +124,7 @@ Result<RoundWeight> open_qat(const TrainCommon& common, Model& model, bool adapt
 Status check_f32(const TrainCommon& common, const std::string& command) {
   if (!common.loop.bf16) return Done{};
   return error_of(Error::Kind::kUnsupported, "bf16",
-                  "{} trains in f32 only; remove --bf16 (pretrain and sft have it)", command);
+                  "{} trains in f32 only; remove --bf16 (pretrain, sft, dpo and grpo have it)", command);
 }
 
 const std::atomic<bool>& stop_on_signal() {

@@ -18,7 +18,7 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   std::string prefix, alignment;
   bool lines = false;
   model.declare(options);
-  declare_device(options, model.device);
+  model.declare_device(options);
   options.group("Text");
   options.positional("TEXT", &words, "the text; standard input if there is none").required = false;
   options.add("-f --file", &files, "read the text from a file", "FILE");

@@ -52,94 +52,107 @@ bool print_neighbors(const WordVectors& vectors, const std::vector<Neighbor>& li
   return print_out(out);
 }
 
+constexpr std::string_view kVectorFile = "file of vectors: word2vec text or binary, GloVe, fastText .bin";
+
+// What every query reads from the command line.
+struct WordQuery {
+  std::string path;
+  std::vector<std::string> words;
+  bool json = false;
+
+  void declare(Options& options, std::string_view words_help, std::string_view json_help = "print JSON") {
+    options.positional("FILE", &path, kVectorFile);
+    options.positional("WORDS", &words, words_help);
+    options.add("--json", &json, json_help);
+  }
+};
+
+struct NearestQuery : WordQuery {
+  int64_t count;
+  explicit NearestQuery(int64_t default_count) : count(default_count) {}
+
+  void declare(Options& options, std::string_view words_help) {
+    WordQuery::declare(options, words_help);
+    options.add("-k --top-k", &count, "number of words to print", "N");
+  }
+  // Reports a bad --top-k.
+  bool is_valid() const {
+    if (count < 1) report(error_at("--top-k", "must be 1 or more, got {}", count));
+    return count >= 1;
+  }
+};
+
 }  // namespace
 
 int run_vectors_neighbors(const std::vector<std::string>& arguments) {
-  std::string path;
-  std::vector<std::string> words;
-  int64_t count = 10;
-  bool json = false;
+  NearestQuery q(10);
   Options options("vectors neighbors", "Print the words nearest to a word, or to the sum of several.",
                   "makar vectors neighbors books.vec king");
-  options.positional("FILE", &path, "file of vectors: word2vec text or binary, GloVe, fastText .bin");
-  options.positional("WORDS", &words, "words");
-  options.add("-k --top-k", &count, "number of words to print", "N");
-  options.add("--json", &json, "print JSON");
+  q.declare(options, "words");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (count < 1) return report(error_at("--top-k", "must be 1 or more, got {}", count)), 2;
-  const auto vectors = load_vectors(path);
+  if (!q.is_valid()) return 2;
+  const auto vectors = load_vectors(q.path);
   if (!vectors.ok()) return report(vectors.error());
   const VectorIndex index(*vectors);
-  const auto query = query_words(index, words);
+  const auto query = query_words(index, q.words);
   if (!query.ok()) return report(query.error());
   std::vector<float> sum(vectors->rows.stride(), 0.0f);
   for (const auto& unit : query->units) add_scaled(sum.data(), 1, unit.data(), sum.size());
-  return print_neighbors(*vectors, index.nearest(sum, static_cast<size_t>(count), query->known), json) ? 0
-                                                                                                       : 1;
+  const auto nearest = index.nearest(sum, static_cast<size_t>(q.count), query->known);
+  return print_neighbors(*vectors, nearest, q.json) ? 0 : 1;
 }
 
 int run_vectors_analogy(const std::vector<std::string>& arguments) {
-  std::string path;
-  std::vector<std::string> words;
-  int64_t count = 5;
-  bool json = false;
+  NearestQuery q(5);
   Options options("vectors analogy", "Answer \"A is to B as C is to ?\" by the vector B - A + C.",
                   "makar vectors analogy books.vec man king woman");
-  options.positional("FILE", &path, "file of vectors");
-  options.positional("WORDS", &words, "A, B and C");
-  options.add("-k --top-k", &count, "number of words to print", "N");
-  options.add("--json", &json, "print JSON");
+  q.declare(options, "A, B and C");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (words.size() != 3 || count < 1)
-    return report(error_at("vectors analogy", "needs three words and --top-k of 1 or more")), 2;
-  const auto vectors = load_vectors(path);
+  if (q.words.size() != 3)
+    return report(error_at("vectors analogy", "needs three words, got {}", q.words.size())), 2;
+  if (!q.is_valid()) return 2;
+  const auto vectors = load_vectors(q.path);
   if (!vectors.ok()) return report(vectors.error());
   const VectorIndex index(*vectors);
-  const auto query = query_words(index, words);
+  const auto query = query_words(index, q.words);
   if (!query.ok()) return report(query.error());
   const auto& u = query->units;
-  const auto answers = index.analogy(u[0], u[1], u[2], static_cast<size_t>(count), query->known);
-  return print_neighbors(*vectors, answers, json) ? 0 : 1;
+  const auto answers = index.analogy(u[0], u[1], u[2], static_cast<size_t>(q.count), query->known);
+  return print_neighbors(*vectors, answers, q.json) ? 0 : 1;
 }
 
 int run_vectors_similarity(const std::vector<std::string>& arguments) {
-  std::string path;
-  std::vector<std::string> words;
-  bool json = false;
+  WordQuery q;
   Options options("vectors similarity", "Print the cosine of the vectors of two words.",
                   "makar vectors similarity books.vec king queen");
-  options.positional("FILE", &path, "file of vectors");
-  options.positional("WORDS", &words, "two words");
-  options.add("--json", &json, "print JSON");
+  q.declare(options, "two words");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (words.size() != 2) return report(error_at("vectors similarity", "needs two words")), 2;
-  const auto vectors = load_vectors(path);
+  if (q.words.size() != 2)
+    return report(error_at("vectors similarity", "needs two words, got {}", q.words.size())), 2;
+  const auto vectors = load_vectors(q.path);
   if (!vectors.ok()) return report(vectors.error());
   const VectorIndex index(*vectors);
-  const auto query = query_words(index, words);
+  const auto query = query_words(index, q.words);
   if (!query.ok()) return report(query.error());
   const double cosine = dot(query->units[0].data(), query->units[1].data(), query->units[0].size());
-  return print_out(json ? Json{{"similarity", cosine}}.dump() + "\n" : fmt::format("{:.4f}\n", cosine)) ? 0
-                                                                                                        : 1;
+  const std::string text =
+      q.json ? Json{{"similarity", cosine}}.dump() + "\n" : fmt::format("{:.4f}\n", cosine);
+  return print_out(text) ? 0 : 1;
 }
 
 int run_vectors_print(const std::vector<std::string>& arguments) {
-  std::string path;
-  std::vector<std::string> words;
-  bool json = false;
+  WordQuery q;
   Options options("vectors print", "Print the vectors of words: a word and its numbers per line.",
                   "makar vectors print books.vec king queen");
-  options.positional("FILE", &path, "file of vectors");
-  options.positional("WORDS", &words, "words");
-  options.add("--json", &json, "print JSON lines");
+  q.declare(options, "words", "print JSON lines");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto vectors = load_vectors(path);
+  const auto vectors = load_vectors(q.path);
   if (!vectors.ok()) return report(vectors.error());
   std::string out;
-  for (const std::string& word : words) {
+  for (const std::string& word : q.words) {
     const auto vector = vector_of(*vectors, word);
     if (!vector) return report(unknown_word(*vectors, word));
-    if (json) {
+    if (q.json) {
       out += dump(Json{{"word", word}, {"vector", *vector}}) + "\n";
     } else {
       out += fmt::format("{} {}\n", word, fmt::join(*vector, " "));

@@ -39,10 +39,10 @@ Result<DocumentFilter> DocumentFilter::create(const CurateOptions& o) {
 
 void DocumentFilter::check_fields(const Json& record, FilteredDocument& d) const {
   if (!record.is_object()) return;
-  for (const auto& [field, least] : o_.min_fields)
+  for (const auto& [field, min] : o_.min_fields)
     if (const auto at = record.find(field); at != record.end())
-      if (const auto value = number_of(*at); value && *value < least) {
-        d.drop("field-" + field, fmt::format("{} is {}, at least {}", field, *value, least));
+      if (const auto value = number_of(*at); value && *value < min) {
+        d.drop("field-" + field, fmt::format("{} is {}, at least {}", field, *value, min));
         return;
       }
 }

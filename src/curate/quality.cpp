@@ -97,11 +97,11 @@ Verdict repeated_ngrams(const std::vector<std::string_view>& words) {
         covered += static_cast<double>(words[w].size());
       past = std::max<size_t>(past, again[i] + n);
     }
-    const double share = (n <= 4 ? top : covered) / characters, most = n <= 4 ? kTop[n - 2] : kAll[n - 5];
-    if (share > most)
+    const double share = (n <= 4 ? top : covered) / characters, max = n <= 4 ? kTop[n - 2] : kAll[n - 5];
+    if (share > max)
       return fails(
           "gopher-repeated-ngrams",
-          fmt::format("{}-grams that occur again are {:.2f} of the text, at most {:.2f}", n, share, most));
+          fmt::format("{}-grams that occur again are {:.2f} of the text, at most {:.2f}", n, share, max));
   }
   return {};
 }

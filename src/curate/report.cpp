@@ -8,9 +8,9 @@ namespace makar {
 namespace {
 
 std::string bar(uint64_t count, const std::map<int, uint64_t>& all) {
-  uint64_t most = 1;
-  for (const auto& entry : all) most = std::max(most, entry.second);
-  return std::string(1 + 29 * count / most, '#');
+  uint64_t max = 1;
+  for (const auto& entry : all) max = std::max(max, entry.second);
+  return std::string(1 + 29 * count / max, '#');
 }
 
 std::string length_histogram(const std::map<int, uint64_t>& before, const std::map<int, uint64_t>& after) {

@@ -7,11 +7,11 @@ namespace {
 
 // yaml-cpp parses nested nodes recursively, so nesting is limited before parsing.
 Status check_yaml_depth(const std::string& text, const std::string& place, const char* what) {
-  int depth = 0, most = 0;
+  int depth = 0, max = 0;
   size_t indent = 0, column = 0;
   bool leading = true;
   for (const char c : text) {
-    if (c == '[' || c == '{') most = std::max(most, ++depth);
+    if (c == '[' || c == '{') max = std::max(max, ++depth);
     if (c == ']' || c == '}') --depth;
     if (c == '\n')
       column = 0, leading = true;
@@ -20,7 +20,7 @@ Status check_yaml_depth(const std::string& text, const std::string& place, const
     else
       leading = false;
   }
-  if (most > 16 || indent > 200)
+  if (max > 16 || indent > 200)
     return error_of(Error::Kind::kLimit, place, "is nested too deep for a {}", what);
   return Done{};
 }

@@ -22,10 +22,10 @@ double characters_in(const std::string& text) {
 
 // Probabilities in proportion to exp(log-likelihood).
 std::vector<double> softmax(const std::vector<double>& logs) {
-  const double most = *std::max_element(logs.begin(), logs.end());
+  const double max = *std::max_element(logs.begin(), logs.end());
   std::vector<double> out;
   double sum = 0;
-  for (const double one : logs) sum += out.emplace_back(std::exp(one - most));
+  for (const double one : logs) sum += out.emplace_back(std::exp(one - max));
   for (double& one : out) one /= sum;
   return out;
 }

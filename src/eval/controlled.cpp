@@ -140,14 +140,14 @@ class Controller {
   Result<bool> grow(size_t i, std::span<const Result<UntilAnswer>> parts) {
     ControlledAnswer& answer = answers_[i];
     const UntilAnswer* best = nullptr;
-    double least = 0;
+    double min = 0;
     for (const auto& one : parts) {
       if (!one.ok()) return one.error();
       ++answer.attempts;
       const double toxicity = classifier_.toxicity(answer.text + one->text);
-      if (!best || toxicity < least) best = &*one, least = toxicity;
+      if (!best || toxicity < min) best = &*one, min = toxicity;
     }
-    answer.text += best->text, answer.toxicity = least;
+    answer.text += best->text, answer.toxicity = min;
     return !best->ended;
   }
 

@@ -56,10 +56,10 @@ Result<std::string> changed(const FilterStep& step, std::string answer) {
 }
 
 std::string most_frequent(const std::vector<std::string>& answers) {
-  size_t best = 0, most = 0;
+  size_t best = 0, max = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
     const auto count = static_cast<size_t>(std::count(answers.begin(), answers.end(), answers[i]));
-    if (count > most) most = count, best = i;
+    if (count > max) max = count, best = i;
   }
   return answers[best];
 }

@@ -119,13 +119,13 @@ Result<std::vector<std::vector<double>>> verdict_probabilities(EvalModel& judge,
     const auto answers = judge.loglikelihood(requests);
     for (size_t i = 0; i < answers.size(); i += verdicts.size()) {
       std::vector<double> p;
-      double most = -INFINITY, sum = 0;
+      double max = -INFINITY, sum = 0;
       for (size_t v = 0; v < verdicts.size(); ++v) {
         if (!answers[i + v].ok())
           return answers[i + v].error().in(fmt::format("item {}", begin + i / verdicts.size()));
-        most = std::max(most, p.emplace_back(answers[i + v]->logprob));
+        max = std::max(max, p.emplace_back(answers[i + v]->logprob));
       }
-      for (double& one : p) sum += one = std::exp(one - most);
+      for (double& one : p) sum += one = std::exp(one - max);
       for (double& one : p) one /= sum;
       out.push_back(std::move(p));
     }

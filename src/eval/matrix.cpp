@@ -92,14 +92,14 @@ class Scenario {
   Result<Json> worst(const Parts& plain, const std::vector<std::string>& kinds) {
     const TaskMetric& metric = task_metric(task_.output, main_.name);
     if (!is_accuracy(main_.name)) return Json();
-    std::map<std::string, double> least;
+    std::map<std::string, double> worst_values;
     for (const DocumentValue& one : document_values(plain, main_.shown(), filter()))
-      least[one.id] = one.value.value;
+      worst_values[one.id] = one.value.value;
     Json lowest = score(plain);
     for (const std::string& kind : kinds) {
       MAKAR_TRY(const Parts changed, ask(kind));
       for (const DocumentValue& one : document_values(changed, main_.shown(), filter())) {
-        double& value = least[one.id];
+        double& value = worst_values[one.id];
         value = metric.higher_is_better ? std::min(value, one.value.value) : std::max(value, one.value.value);
       }
       const Json other = score(changed);
@@ -109,8 +109,8 @@ class Scenario {
     }
     if (metric.aggregation != Aggregation::kMean) return lowest;
     double sum = 0;
-    for (const auto& [id, value] : least) sum += value;
-    return least.empty() ? Json() : Json(sum / static_cast<double>(least.size()));
+    for (const auto& [id, value] : worst_values) sum += value;
+    return worst_values.empty() ? Json() : Json(sum / static_cast<double>(worst_values.size()));
   }
 
   Json bias(const Parts& parts) const {

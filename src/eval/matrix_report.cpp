@@ -36,8 +36,8 @@ std::string shown(const std::optional<double>& value) {
 }
 
 // 0 (worst) to 1 (best). Efficiency is compared with the least of its scenario.
-double goodness(const MatrixColumn& column, double value, double least) {
-  if (std::string_view(column.name) == "efficiency") return value > 0 ? std::min(least / value, 1.0) : 1;
+double goodness(const MatrixColumn& column, double value, double min) {
+  if (std::string_view(column.name) == "efficiency") return value > 0 ? std::min(min / value, 1.0) : 1;
   const double share = std::clamp(value, 0.0, 1.0);
   return column.higher_is_better ? share : 1 - share;
 }
@@ -177,10 +177,10 @@ std::string matrix_svg(const std::vector<Json>& matrices) {
       label(several ? scenario + ", " + name_of(matrix) : scenario);
       for (size_t c = 0; c < columns.size(); ++c) {
         const auto value = value_at(matrix, scenario, columns[c].name);
-        double least = INFINITY;
+        double min = INFINITY;
         for (const Json& other : matrices)
-          least = std::min(least, value_at(other, scenario, columns[c].name).value_or(INFINITY));
-        cell(c, value, value ? goodness(columns[c], *value, least) : 0);
+          min = std::min(min, value_at(other, scenario, columns[c].name).value_or(INFINITY));
+        cell(c, value, value ? goodness(columns[c], *value, min) : 0);
       }
       y += kRow;
     }

@@ -275,9 +275,9 @@ struct Output {
   ~Output() {
     if (file >= 0) close(file);
   }
-  std::string read(int64_t most) const {
+  std::string read(int64_t max) const {
     if (file < 0) return {};
-    std::string out(static_cast<size_t>(most), '\0');
+    std::string out(static_cast<size_t>(max), '\0');
     const ssize_t size = pread(file, out.data(), out.size(), 0);
     out.resize(size > 0 ? static_cast<size_t>(size) : 0);
     return out;

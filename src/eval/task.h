@@ -19,13 +19,13 @@ struct MetricOptions {
   bool ignore_case = false, ignore_punctuation = false;
   std::vector<Regex> regexes_to_ignore = {};
   std::string alias = {};      // the name in the results, if not that of the metric
-  FieldTemplate where = {};    // only documents for which this is true
+  FieldTemplate where = {};    // measures only documents for which this is true
   FieldTemplate all_of = {};   // consecutive documents with the same value count once, by the lowest of them
   FieldTemplate labels = {};   // of the choices: a list, or a text with commas
   FieldTemplate against = {};  // wrong answers that the right ones are compared with
   FieldTemplate program = {};  // pass@k: the program of a document and its `answer`
   std::string language = "python";
-  double seconds = 10;  // that a program may run
+  double seconds = 10;  // time limit of a program
   const std::string& shown() const { return alias.empty() ? name : alias; }
 };
 
@@ -47,11 +47,11 @@ struct EvalTask {
   std::string field;              // documents are the list in this field of a file
   std::string explode;            // a document for each item of the list in this field
   std::vector<Json> documents;    // test documents in the task file itself
-  std::vector<SubTask> subtasks;  // none: the task is one
+  std::vector<SubTask> subtasks;  // empty: the task has no parts
   std::string test_split = "test", fewshot_split;
   OutputType output = OutputType::kGenerate;
   FieldTemplate description, text, target;
-  FieldTemplate turns;                   // instead of text: what the user says, a list
+  FieldTemplate turns;                   // instead of text: the user's messages, a list
   FieldTemplate choice;                  // a template whose value is a list
   std::vector<std::string> choice_list;  // or the choices of all documents
   std::string target_delimiter = " ", fewshot_delimiter = "\n\n";

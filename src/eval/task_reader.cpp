@@ -168,12 +168,12 @@ Result<std::optional<TaskReader>> TaskReader::map(const std::string& key) const 
   return std::optional(TaskReader(node, place_));
 }
 
-Result<std::vector<TaskReader>> TaskReader::maps(const std::string& key, size_t most) const {
+Result<std::vector<TaskReader>> TaskReader::maps(const std::string& key, size_t max) const {
   std::vector<TaskReader> out;
   const YAML::Node node = find(key);
   if (!node.IsDefined() || node.IsNull()) return out;
-  if (!node.IsSequence() || node.size() > most)
-    return error(key, fmt::format("expects a list of at most {} maps", most));
+  if (!node.IsSequence() || node.size() > max)
+    return error(key, fmt::format("expects a list of at most {} maps", max));
   for (const YAML::Node& one : node) {
     if (!one.IsMap()) return error_at(yaml_place(one, place_), "'{}' expects a list of maps", key);
     out.push_back(TaskReader(one, place_));

@@ -33,7 +33,7 @@ class TaskReader {
   // A list of names by position, or a map of names.
   Result<Columns> columns(const std::string& key) const;
   Result<std::optional<TaskReader>> map(const std::string& key) const;
-  Result<std::vector<TaskReader>> maps(const std::string& key, size_t most = 100) const;
+  Result<std::vector<TaskReader>> maps(const std::string& key, size_t max = 100) const;
   // `field`: one word names a field, which every document must have.
   Result<FieldTemplate> field_template(const std::string& key, bool field = false) const;
   Result<Regex> regex(const std::string& key) const;

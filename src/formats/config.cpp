@@ -181,14 +181,14 @@ Result<Config> Config::object(const Keys& keys) const {
 }
 
 template <class T, class Read>
-Result<std::vector<T>> Config::read_list(const Keys& keys, size_t most, const char* expected,
+Result<std::vector<T>> Config::read_list(const Keys& keys, size_t max, const char* expected,
                                          Read read) const {
   const auto [key, value] = find(keys);
   if (!value) return missing(keys);
   if (!value->is_array()) return expected_found(place_, *key, expected, *value);
-  if (value->size() > most)
+  if (value->size() > max)
     return error_of(Error::Kind::kLimit, place_, "field {} has {} values; the limit is {}", quote(*key),
-                    value->size(), most);
+                    value->size(), max);
   std::vector<T> out;
   for (const auto& item : *value) {
     const std::string name = fmt::format("{}[{}]", *key, out.size());
@@ -197,8 +197,8 @@ Result<std::vector<T>> Config::read_list(const Keys& keys, size_t most, const ch
   return out;
 }
 
-Result<std::vector<int64_t>> Config::integers(const Keys& keys, int64_t lo, int64_t hi, size_t most) const {
-  return read_list<int64_t>(keys, most, "a list of integers",
+Result<std::vector<int64_t>> Config::integers(const Keys& keys, int64_t lo, int64_t hi, size_t max) const {
+  return read_list<int64_t>(keys, max, "a list of integers",
                             [&](const std::string& key, const Json& v) -> Result<int64_t> {
                               int64_t out = 0;
                               if (!get_integer(v, lo, hi, out))
@@ -207,8 +207,8 @@ Result<std::vector<int64_t>> Config::integers(const Keys& keys, int64_t lo, int6
                             });
 }
 
-Result<std::vector<double>> Config::numbers(const Keys& keys, double lo, double hi, size_t most) const {
-  return read_list<double>(keys, most, "a list of numbers",
+Result<std::vector<double>> Config::numbers(const Keys& keys, double lo, double hi, size_t max) const {
+  return read_list<double>(keys, max, "a list of numbers",
                            [&](const std::string& key, const Json& v) -> Result<double> {
                              double out = 0;
                              if (!get_number(v, lo, hi, out))
@@ -217,8 +217,8 @@ Result<std::vector<double>> Config::numbers(const Keys& keys, double lo, double 
                            });
 }
 
-Result<std::vector<std::string>> Config::texts(const Keys& keys, size_t most) const {
-  return read_list<std::string>(keys, most, "a list of strings",
+Result<std::vector<std::string>> Config::texts(const Keys& keys, size_t max) const {
+  return read_list<std::string>(keys, max, "a list of strings",
                                 [&](const std::string& key, const Json& v) -> Result<std::string> {
                                   if (!v.is_string()) return expected_found(place_, key, "a string", v);
                                   return v.get<std::string>();

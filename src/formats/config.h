@@ -40,10 +40,10 @@ class Config {
   Result<std::string> text(const Keys& keys) const;
   Result<std::string> choice(const Keys& keys, const std::vector<std::string>& known) const;
   Result<Config> object(const Keys& keys) const;
-  // Lists of at most `most` values, each within the bounds.
-  Result<std::vector<int64_t>> integers(const Keys& keys, int64_t lo, int64_t hi, size_t most = 65536) const;
-  Result<std::vector<double>> numbers(const Keys& keys, double lo, double hi, size_t most = 65536) const;
-  Result<std::vector<std::string>> texts(const Keys& keys, size_t most = 65536) const;
+  // Lists of at most `max` values, each within the bounds.
+  Result<std::vector<int64_t>> integers(const Keys& keys, int64_t lo, int64_t hi, size_t max = 65536) const;
+  Result<std::vector<double>> numbers(const Keys& keys, double lo, double hi, size_t max = 65536) const;
+  Result<std::vector<std::string>> texts(const Keys& keys, size_t max = 65536) const;
 
   // The same with a fallback for absent fields; a wrong type is still an error.
   Result<int64_t> integer_or(const Keys& keys, int64_t fallback, int64_t lo, int64_t hi) const;
@@ -67,7 +67,7 @@ class Config {
   template <class T, class Read>
   Result<T> read_one(const Keys& keys, Read read) const;
   template <class T, class Read>
-  Result<std::vector<T>> read_list(const Keys& keys, size_t most, const char* expected, Read read) const;
+  Result<std::vector<T>> read_list(const Keys& keys, size_t max, const char* expected, Read read) const;
 
   Json json_;
   std::string place_;

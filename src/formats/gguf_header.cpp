@@ -91,8 +91,8 @@ Status walk_array(Cursor& in, int depth) {
     return error_at(in.place(), "an array of unknown kind {}; GGUF defines the kinds 0 to 12", element);
   const auto k = static_cast<GgufKind>(element);
   // The smallest size of an element: the bytes of a number, the length of a string, the head of an array.
-  const size_t least = size_of(k) ? size_of(k) : k == GgufKind::kString ? 8 : 12;
-  if (count > in.left() / least)
+  const size_t min = size_of(k) ? size_of(k) : k == GgufKind::kString ? 8 : 12;
+  if (count > in.left() / min)
     return error_at(in.place(),
                     "an array of {} {} values needs more than the {} bytes left; the file is truncated",
                     count, name(k), in.left());

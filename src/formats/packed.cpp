@@ -130,23 +130,23 @@ class Finder {
     }
     for (const char* kind : {"nf4", "fp4"})
       if (ends(name, fmt::format(".quant_state.bitsandbytes__{}", kind), base)) {
-        const Entry *w = entry_(base), *state = entry_(name), *most = entry_(base + ".absmax");
+        const Entry *w = entry_(base), *state = entry_(name), *scales = entry_(base + ".absmax");
         if (!w || w->dtype != DType::kU8) return wrong(base, "is missing or not u8");
         if (state->dtype != DType::kU8 || state->shape.count() > 4096)
           return wrong(name, "is not a short text");
         MAKAR_CHECK_OK(need(base + ".quant_map", DType::kF32, {16}));
-        if (!most || most->shape.rank() != 1) return wrong(base + ".absmax", "is missing or not a list");
+        if (!scales || scales->shape.rank() != 1) return wrong(base + ".absmax", "is missing or not a list");
         PackedMatrix m{
             {{"weight", base}, {"state", name}, {"absmax", base + ".absmax"}, {"map", base + ".quant_map"}},
             {},  // in the state
             kind};
-        if (most->dtype == DType::kU8) {
+        if (scales->dtype == DType::kU8) {
           MAKAR_CHECK_OK(need(base + ".nested_quant_map", DType::kF32, {256}));
           if (!has(base + ".nested_absmax") || entry_(base + ".nested_absmax")->dtype != DType::kF32)
             return wrong(base + ".nested_absmax", "is missing or not f32");
           m.parts["nested_map"] = base + ".nested_quant_map";
           m.parts["nested_absmax"] = base + ".nested_absmax";
-        } else if (most->dtype != DType::kF32) {
+        } else if (scales->dtype != DType::kF32) {
           return wrong(base + ".absmax", "is neither u8 nor f32");
         }
         out.emplace(base, std::move(m));

@@ -53,7 +53,7 @@ void BeamJob::row(size_t index, int64_t, std::span<const float> logits) {
 // The best candidates over all branches of a group: enough to continue every beam even if all stop ids are
 // among them.
 std::vector<BeamJob::Candidate> BeamJob::candidates(const Group& group) {
-  const size_t most = static_cast<size_t>(width_) * std::max<size_t>(2, 1 + request_.stop.size());
+  const size_t max = static_cast<size_t>(width_) * std::max<size_t>(2, 1 + request_.stop.size());
   std::vector<Candidate> all;
   std::vector<int64_t> order;
   for (size_t b = 0; b < group.branches.size(); ++b) {
@@ -66,7 +66,7 @@ std::vector<BeamJob::Candidate> BeamJob::candidates(const Group& group) {
       return error = status.error(), all;
     order.resize(row.size());
     std::iota(order.begin(), order.end(), 0);
-    const size_t count = std::min(row.size(), most);
+    const size_t count = std::min(row.size(), max);
     std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(count), order.end(),
                       [&](int64_t x, int64_t y) {
                         const float a = row[static_cast<size_t>(x)], c = row[static_cast<size_t>(y)];
@@ -78,7 +78,7 @@ std::vector<BeamJob::Candidate> BeamJob::candidates(const Group& group) {
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
-  all.resize(std::min(all.size(), most));
+  all.resize(std::min(all.size(), max));
   return all;
 }
 

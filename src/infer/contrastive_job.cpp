@@ -56,12 +56,12 @@ void ContrastiveJob::row(size_t branch, int64_t, std::span<const float> logits) 
 
 size_t ContrastiveJob::best() const {
   size_t found = 0;
-  double most = -INFINITY;
+  double max = -INFINITY;
   for (size_t i = 0; i < candidates_.size(); ++i) {
     double alike = -1;
     for (const auto& state : states_) alike = std::max(alike, dot(candidates_[i].state, state));
     const double score = (1 - request_.alpha) * candidates_[i].probability - request_.alpha * alike;
-    if (score > most) most = score, found = i;
+    if (score > max) max = score, found = i;
   }
   return found;
 }

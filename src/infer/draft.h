@@ -11,18 +11,18 @@ namespace makar {
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  virtual std::vector<int64_t> draft(std::span<const int64_t> tokens, int64_t most) = 0;
+  virtual std::vector<int64_t> draft(std::span<const int64_t> tokens, int64_t max) = 0;
 };
 
 // Prompt lookup (Saxena, 2023): proposes what followed the last occurrence of the latest n tokens, longest n
 // first.
 class LookupDrafter : public Drafter {
  public:
-  LookupDrafter(int64_t least = 2, int64_t most = 4) : least_(least), most_(most) {}
-  std::vector<int64_t> draft(std::span<const int64_t> tokens, int64_t most) override;
+  LookupDrafter(int64_t min = 2, int64_t max = 4) : min_(min), max_(max) {}
+  std::vector<int64_t> draft(std::span<const int64_t> tokens, int64_t max) override;
 
  private:
-  int64_t least_, most_;
+  int64_t min_, max_;
 };
 
 }  // namespace makar

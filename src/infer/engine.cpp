@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "ops/bf16.h"
 #include "ops/shape.h"
 
 namespace makar {
@@ -35,13 +36,22 @@ int64_t stretch_after(const StackSpec& stack) {
   return 0;
 }
 
+// A model that computes in bf16 has bf16 keys and values, unless a smaller type is set. Attention sinks have
+// no kernel in bf16.
+CacheTypes cache_types(const Model& model, const EngineOptions& options) {
+  const bool f32 = options.cache.k == DType::kF32 && options.cache.v == DType::kF32;
+  const bool sinks = sink_window(model.spec(), options.context).sinks > 0;
+  if (model.activations() != DType::kBF16 || !f32 || sinks) return options.cache;
+  return {DType::kBF16, DType::kBF16};
+}
+
 }  // namespace
 
 Engine::Engine(const Model& model, Device& device, EngineOptions options)
     : model_(model),
       device_(device),
       options_(options),
-      cache_(model.spec().main(), 0, options.max_pages, options.cache, device.memory()),
+      cache_(model.spec().main(), 0, options.max_pages, cache_types(model, options), device.memory()),
       prefixes_(cache_),
       whole_(!model.spec().decoder),
       stretch_after_(stretch_after(model.spec().main())),
@@ -56,11 +66,11 @@ Engine::~Engine() {
   for (const auto& job : jobs_) job->stop(cache_);
 }
 
-std::vector<EngineSequence> Engine::sequences(size_t most) const {
+std::vector<EngineSequence> Engine::sequences(size_t max) const {
   std::vector<EngineSequence> out;
   for (const auto& job : jobs_)
     for (const Branch& branch : job->branches)
-      if (branch.slot && out.size() < most)
+      if (branch.slot && out.size() < max)
         out.push_back(
             {branch.length(), branch.cached, static_cast<int64_t>(cache_.pages(*branch.slot).size())});
   return out;
@@ -138,6 +148,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     if (chunk.job->images) put_images(*chunk.job, branch, chunk.count, first_row, batch, images);
   }
   Context ctx{device_};
+  ctx.activations = model_.activations();
   if (!images.empty()) batch.features = ops::concat(ctx, images, 0);
   if (adapted) ctx.row_adapters = adapters;
   ForwardContext f{ctx, whole_ ? nullptr : &cache_};
@@ -146,7 +157,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
   const size_t width = static_cast<size_t>(hidden.dim(1));
   const auto wants_states = [](const Wanted& w) { return w.job->wants_states(); };
   if (std::any_of(wanted.begin(), wanted.end(), wants_states)) {
-    const Tensor states = hidden.host();
+    const Tensor states = ops::widened(ctx, hidden).host();
     for (const Wanted& w : wanted)
       if (wants_states(w))
         w.job->state(w.branch, w.index, states.span().subspan(static_cast<size_t>(w.row) * width, width));

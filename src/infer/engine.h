@@ -59,8 +59,8 @@ class Engine {
   int64_t prefix_pages() const { return prefixes_.pages(); }
   const EngineOptions& options() const { return options_; }
   const EngineStats& stats() const { return stats_; }
-  // Sequences that hold a cache slot, at most `most`.
-  std::vector<EngineSequence> sequences(size_t most) const;
+  // Sequences that hold a cache slot, at most `max`.
+  std::vector<EngineSequence> sequences(size_t max) const;
   int64_t waiting() const { return static_cast<int64_t>(jobs_.size()); }
   bool waits_only() const { return waits_only_; }
 

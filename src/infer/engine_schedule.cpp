@@ -72,6 +72,7 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
         return false;
       }
       Context ctx{device_};
+      ctx.activations = model_.activations();
       const std::vector<int32_t> adapters(job.source.size(), job.adapter);
       if (job.adapter >= 0) ctx.row_adapters = adapters;
       ForwardContext f{ctx, &cache_};

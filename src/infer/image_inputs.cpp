@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/sha256.h"
+#include "ops/bf16.h"
 
 namespace makar {
 
@@ -54,11 +55,12 @@ std::vector<int64_t> ImageInputs::keyed(std::span<const int64_t> tokens) const {
 void ImageInputs::compute(const Model& model, Device& device, int32_t adapter) {
   if (features.defined() || rows.empty()) return;
   Context ctx{device};
+  ctx.activations = model.activations();
   const Batch batch = pixel_batch(model.spec(), pixels);
   const std::vector<int32_t> adapters(static_cast<size_t>(batch.rows()), adapter);
   if (adapter >= 0) ctx.row_adapters = adapters;
   ForwardContext f{ctx};
-  features = model.image_rows(f, batch);
+  features = ops::widened(ctx, model.image_rows(f, batch));
 }
 
 }  // namespace makar

@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kLeastRows = 32;
+constexpr int64_t kMinRows = 32;
 constexpr int64_t kBlockRows = 256;               // up to this many rows, a matrix product packs small blocks
 constexpr int64_t kFewRows = int64_t{4} << 20;    // scratch memory of products with up to kBlockRows rows
 constexpr int64_t kManyRows = int64_t{16} << 20;  // scratch memory of products with more rows
@@ -21,17 +21,17 @@ constexpr int64_t kRounding = 50;                 // 1/50 of a matrix is lost to
 constexpr int64_t kWholeText = 1024;  // assumed text length of an encoder without a position limit
 
 int64_t row_floats(const StackSpec& stack) {
-  int64_t most = 0;
+  int64_t max = 0;
   for (const BlockSpec& b : stack.blocks) {
     const AttentionSpec& a = b.attention;
     const FeedForwardSpec& f = b.feed_forward;
     const int64_t times = std::max<int64_t>(f.experts_per_token, 1);
     const int64_t latent = a.latent ? 5 * a.heads * a.head_dim : 0;  // parts of heads before they are joined
     const int64_t recurrent = b.mixer ? 8 * b.mixer->conv_channels() : 0;
-    most = std::max(most, recurrent + latent + 2 * a.heads * a.head_dim + 4 * a.kv_heads * a.head_dim +
-                              (f.gated ? 3 : 2) * f.width * times);
+    max = std::max(max, recurrent + latent + 2 * a.heads * a.head_dim + 4 * a.kv_heads * a.head_dim +
+                            (f.gated ? 3 : 2) * f.width * times);
   }
-  return 6 * stack.width + most;
+  return 6 * stack.width + max;
 }
 
 bool is_table(const Model& model, const Parameter* p) {
@@ -56,13 +56,13 @@ double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 // `rest`: memory of the process besides weights, a step and pages.
 Error too_small(const std::string& name, const MemoryBudget& budget, int64_t rest, int64_t weights,
-                int64_t step, int64_t page, int64_t least) {
+                int64_t step, int64_t page, int64_t min) {
   return error_of(
       Error::Kind::kLimit, "`program.mem_budget`",
       "{:.1f} MB are too few for {}: its weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
       "page of {} tokens {:.2f} MB, all else {:.1f} MB; give at least {:.0f}",
-      mb(budget.bytes), name, mb(weights), kLeastRows, mb(step), KvCache::kPageRows, mb(page), mb(rest),
-      std::ceil(mb(least)));
+      mb(budget.bytes), name, mb(weights), kMinRows, mb(step), KvCache::kPageRows, mb(page), mb(rest),
+      std::ceil(mb(min)));
 }
 
 }  // namespace
@@ -108,9 +108,9 @@ Status admit_model(Model& model, const std::string& name, const MemoryBudget& bu
   if (budget.bytes <= 0) return Done{};
   const WeightNeed need = weight_need(model);
   const int64_t held = resident_memory().now, weights = need.packed + need.tables;
-  const int64_t step = step_bytes(model.spec(), kLeastRows), page = page_bytes(model.spec(), budget.cache);
-  const int64_t rest = held - need.freed, least = std::max(held + need.peak, rest + weights + step + page);
-  if (least > budget.bytes) return too_small(name, budget, rest, weights, step, page, least);
+  const int64_t step = step_bytes(model.spec(), kMinRows), page = page_bytes(model.spec(), budget.cache);
+  const int64_t rest = held - need.freed, min = std::max(held + need.peak, rest + weights + step + page);
+  if (min > budget.bytes) return too_small(name, budget, rest, weights, step, page, min);
   BlockPool::shared().bound(BlockPool::shared().used() + static_cast<size_t>(budget.bytes - held));
   return Done{};
 }
@@ -125,8 +125,8 @@ Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget,
   BlockPool::shared().trim();
   const int64_t held = resident_memory().now, tables = table_bytes(model);
   const int64_t page = page_bytes(spec, budget.cache) + draft_page_bytes, left = budget.bytes - held - tables;
-  int64_t rows = std::max(options.step_tokens, kLeastRows);
-  while (rows > kLeastRows && step_bytes(spec, rows) > left / 2) rows = std::max(rows / 2, kLeastRows);
+  int64_t rows = std::max(options.step_tokens, kMinRows);
+  while (rows > kMinRows && step_bytes(spec, rows) > left / 2) rows = std::max(rows / 2, kMinRows);
   const int64_t step = step_bytes(spec, rows);
   if (left < step + page)
     return too_small("all models together", budget, 0, held + tables, step, page,

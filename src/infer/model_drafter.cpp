@@ -10,15 +10,16 @@ ModelDrafter::ModelDrafter(const Model& model, Device& device)
       cache_(*model.spec().decoder, 0, 0, {}, device.memory()),
       slot_(cache_.add()) {}
 
-std::vector<int64_t> ModelDrafter::draft(std::span<const int64_t> tokens, int64_t most) {
+std::vector<int64_t> ModelDrafter::draft(std::span<const int64_t> tokens, int64_t max) {
   const int64_t positions = model_.spec().max_positions;
-  if (positions > 0) most = std::min(most, positions - static_cast<int64_t>(tokens.size()));
-  if (most < 1 || tokens.empty()) return {};
+  if (positions > 0) max = std::min(max, positions - static_cast<int64_t>(tokens.size()));
+  if (max < 1 || tokens.empty()) return {};
   const auto alike = std::mismatch(known_.begin(), known_.end(), tokens.begin(), tokens.end()).first;
   const auto common = std::min<int64_t>(alike - known_.begin(), static_cast<int64_t>(tokens.size()) - 1);
   const int64_t kept = cache_.truncate(slot_, common);
   known_.assign(tokens.begin(), tokens.end());
   Context ctx{device_};
+  ctx.activations = model_.activations();
   ForwardContext f{ctx, &cache_};
   std::vector<int64_t> drafts;
   int64_t past = kept;
@@ -30,7 +31,7 @@ std::vector<int64_t> ModelDrafter::draft(std::span<const int64_t> tokens, int64_
     past = static_cast<int64_t>(known_.size());
     const Tensor logits = model_.lm_logits(ctx, hidden.slice(hidden.dim(0) - 1, hidden.dim(0))).host();
     drafts.push_back(std::max_element(logits.span().begin(), logits.span().end()) - logits.span().begin());
-    if (static_cast<int64_t>(drafts.size()) == most) return drafts;
+    if (static_cast<int64_t>(drafts.size()) == max) return drafts;
     known_.push_back(drafts.back());
   }
 }

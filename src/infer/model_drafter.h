@@ -10,7 +10,7 @@ class ModelDrafter : public Drafter {
  public:
   // The model must outlive the drafter.
   ModelDrafter(const Model& model, Device& device);
-  std::vector<int64_t> draft(std::span<const int64_t> tokens, int64_t most) override;
+  std::vector<int64_t> draft(std::span<const int64_t> tokens, int64_t max) override;
 
  private:
   const Model& model_;

@@ -101,10 +101,10 @@ void SampleJob::draft(State& state, Branch& branch) {
   branch.want = branch.length() - 1;
   if (!request_.drafter) return;
   const int64_t left = request_.max_new_tokens - static_cast<int64_t>(answers_[state.answer].tokens.size());
-  int64_t most = std::min(request_.draft_tokens, left - 1);
-  if (request_.window > 0) most = std::min(most, request_.window - branch.length());
-  if (most < 1) return;
-  const auto drafts = request_.drafter->draft(branch.tokens, most);
+  int64_t max = std::min(request_.draft_tokens, left - 1);
+  if (request_.window > 0) max = std::min(max, request_.window - branch.length());
+  if (max < 1) return;
+  const auto drafts = request_.drafter->draft(branch.tokens, max);
   drafted_ += static_cast<int64_t>(drafts.size());
   branch.tokens.insert(branch.tokens.end(), drafts.begin(), drafts.end());
 }

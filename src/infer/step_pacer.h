@@ -13,7 +13,7 @@ namespace makar {
 class StepPacer {
  public:
   static constexpr int64_t kFirstRows = 32;  // before the first measurement
-  static constexpr int64_t kLeastRows = 8;   // fewer rows do not amortise reading the weights
+  static constexpr int64_t kMinRows = 8;     // fewer rows do not amortise reading the weights
 
   // The remaining budget for the prefill of a step.
   struct Budget {
@@ -22,10 +22,10 @@ class StepPacer {
     bool empty() const { return rows <= 0 || seconds <= 0; }
   };
 
-  // At most `rows` rows within `seconds`, but at least kLeastRows.
+  // At most `rows` rows within `seconds`, but at least kMinRows.
   Budget budget(int64_t rows, double seconds) const {
     if (row_seconds_ <= 0) rows = std::min(rows, kFirstRows);
-    return {rows, std::max(seconds, static_cast<double>(kLeastRows) * row_seconds_)};
+    return {rows, std::max(seconds, static_cast<double>(kMinRows) * row_seconds_)};
   }
   // How many of `count` rows fit. The first `plain` ones need no logits.
   int64_t rows_within(const Budget& budget, int64_t count, int64_t plain) const {
@@ -48,7 +48,7 @@ class StepPacer {
 
   // Records a step: the time of its rows, and of the logits of some of them.
   void computed(int64_t rows, double seconds, int64_t logit_rows, double logit_seconds) {
-    if (rows >= kLeastRows) update(row_seconds_, seconds / static_cast<double>(rows));
+    if (rows >= kMinRows) update(row_seconds_, seconds / static_cast<double>(rows));
     if (logit_rows > 0) update(logit_seconds_, logit_seconds / static_cast<double>(logit_rows));
   }
 

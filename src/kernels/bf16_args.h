@@ -53,6 +53,19 @@ struct ProductBf16 {
   const Bf16* bias;  // may be null; not with `accumulate`
 };
 
+// Several products with one A [m, k]: as ProductBf16 with packed bf16 weights, bit for bit.
+struct PackedProductBf16 {
+  const PackedWeight* b;  // of type bf16
+  Bf16* c;                // [m, n]
+  const float* bias;      // rounded to bf16 before it is added; may be null
+};
+struct PackedGemmBf16 {
+  int64_t m;
+  const Bf16* a;
+  const PackedProductBf16* products;  // in host memory
+  int64_t count;
+};
+
 // Rows of `stride` logits, of which the first `cols` count. With `gradient`, weight * gradient overwrites x:
 // zero in ignored rows and beyond `cols`.
 struct CrossEntropyBf16 {
@@ -71,6 +84,19 @@ struct AttentionBf16 {
   const Bf16 *q, *k, *v;
   Bf16* out;
   float* lse;
+};
+struct CacheStoreBf16 {  // as CacheStore, into pages of bf16
+  const SequenceRows* sequences;
+  int64_t count, max_q_rows;
+  const Bf16 *k, *v;
+  int64_t kv_heads, head_dim;
+  CacheLayer cache;
+};
+struct AttentionCachedBf16 {  // as AttentionBf16, bit for bit, on the keys and values in pages of bf16
+  AttentionShape shape;
+  const Bf16* q;
+  CacheLayer cache;
+  Bf16* out;
 };
 struct AttentionBackwardBf16 {  // writes the rows of all sequences
   AttentionShape shape;

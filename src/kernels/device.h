@@ -44,7 +44,7 @@ namespace makar {
   X(column_sums, ColumnSums)                         \
   X(column_squares, ColumnSquares)                   \
   X(sum, Sum)                                        \
-  X(sum_squares, SumSquares)                         \
+  X(sum_squares, SumSquaresList)                     \
   X(embed, Embed)                                    \
   X(embed_backward, EmbedBackward)                   \
   X(unfold, Unfold)                                  \
@@ -62,6 +62,7 @@ namespace makar {
   X(rope_table, RopeTableRows)                       \
   X(rope, Rope)                                      \
   X(gemm, Gemm)                                      \
+  X(gemm_batch, GemmBatch)                           \
   X(gemm_packed, PackedGemm)                         \
   X(attention, Attention)                            \
   X(attention_weights, AttentionWeights)             \
@@ -75,7 +76,7 @@ namespace makar {
   X(selective_scan, SelectiveScan)                   \
   X(selective_scan_backward, SelectiveScanBackward)  \
   X(update, Update)                                  \
-  X(adamw, AdamW)                                    \
+  X(adamw, AdamWList)                                \
   X(adafactor, Adafactor)                            \
   X(muon_momentum, MuonMomentum)                     \
   X(normalize, Normalize)                            \
@@ -91,8 +92,11 @@ namespace makar {
   X(norm_bf16, NormBf16)                             \
   X(norm_backward_bf16, NormBackwardBf16)            \
   X(product_bf16, ProductBf16)                       \
+  X(gemm_packed_bf16, PackedGemmBf16)                \
   X(cross_entropy_bf16, CrossEntropyBf16)            \
   X(attention_bf16, AttentionBf16)                   \
+  X(cache_store_bf16, CacheStoreBf16)                \
+  X(attention_cached_bf16, AttentionCachedBf16)      \
   X(attention_backward_bf16, AttentionBackwardBf16)
 
 // Measured limits of a machine: memory bytes per second and arithmetic operations per second (a multiply-add

@@ -1,6 +1,7 @@
 // The CPU's kernels on memory that is inaccessible outside kernels and copies, to simulate a device with
 // separate memory. Code above kernels/ that dereferences device memory crashes with a segmentation fault. For
-// tests, single-threaded.
+// tests, single-threaded. In the environment, MAKAR_FENCE_MB limits its memory, and MAKAR_FENCE_KERNELS is
+// the number of the kernel from which on it fails as a lost device does.
 #pragma once
 #include <map>
 #include <vector>
@@ -23,11 +24,13 @@ class FenceMemory final : public Memory {
 
   void open();
   void close();
+  bool is_open() const { return depth_ > 0; }
 
  private:
   void protect(size_t begin, size_t end, int rights);
 
   std::byte* base_ = nullptr;
+  size_t limit_;
   size_t top_ = 0;                                  // high-water mark in bytes, whole pages
   size_t live_ = 0;                                 // live blocks
   std::map<size_t, std::vector<std::byte*>> free_;  // by rounded size
@@ -36,7 +39,7 @@ class FenceMemory final : public Memory {
 
 class FenceDevice final : public CpuDevice {
  public:
-  explicit FenceDevice(int threads = 0) : CpuDevice(threads) {}
+  explicit FenceDevice(int threads = 0);
   std::string name() const override { return "fence"; }
   Memory& memory() override { return memory_; }
   std::shared_ptr<const kernels::PackedWeight> pack(const kernels::Operand& b, int64_t n, int64_t k) override;
@@ -46,7 +49,10 @@ class FenceDevice final : public CpuDevice {
 #undef MAKAR_KERNEL
 
  private:
+  void count_kernel();
+
   FenceMemory memory_;
+  uint64_t kernels_left_;  // 0: unlimited
 };
 
 }  // namespace makar

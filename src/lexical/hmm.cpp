@@ -29,11 +29,11 @@ std::vector<std::string> endings(const std::string& word) {
 }
 
 double log_sum(const std::vector<double>& values) {
-  const double most = *std::max_element(values.begin(), values.end());
-  if (most < -1e300) return most;
+  const double max = *std::max_element(values.begin(), values.end());
+  if (max < -1e300) return max;
   double sum = 0;
-  for (const double v : values) sum += std::exp(v - most);
-  return most + std::log(sum);
+  for (const double v : values) sum += std::exp(v - max);
+  return max + std::log(sum);
 }
 
 }  // namespace

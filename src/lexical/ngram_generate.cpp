@@ -22,10 +22,10 @@ uint32_t NgramGenerator::draw(const NgramModel::State& state, const NgramSamplin
     std::partial_sort(order_.begin(), order_.begin() + s.top_k, order_.end(), more_likely);
     order_.resize(static_cast<size_t>(s.top_k));
   }
-  double most = 0, sum = 0;
-  for (const uint32_t i : order_) most = std::max(most, probs_[i]);
+  double max = 0, sum = 0;
+  for (const uint32_t i : order_) max = std::max(max, probs_[i]);
   for (const uint32_t i : order_) {
-    if (s.temperature != 1) probs_[i] = std::exp(std::log(probs_[i] / most) / s.temperature);
+    if (s.temperature != 1) probs_[i] = std::exp(std::log(probs_[i] / max) / s.temperature);
     sum += probs_[i];
   }
   double left = uniform * sum;
@@ -40,7 +40,7 @@ std::vector<std::string> NgramGenerator::generate(const std::vector<std::string_
   for (const std::string_view word : prompt) model_.step(state, model_.id(word));
   const Rng rng(s.seed, Purpose::kSample, number);
   std::vector<std::string> out;
-  for (int64_t i = 0; i < s.most_words; ++i) {
+  for (int64_t i = 0; i < s.max_words; ++i) {
     const uint32_t word = draw(state, s, rng.uniform_double(static_cast<uint64_t>(i)));
     if (word == model_.end()) break;
     out.push_back(model_.words().word(word));

@@ -10,7 +10,7 @@ namespace makar {
 struct NgramSampling {
   double temperature = 1;  // 0: the most likely word
   int64_t top_k = 0;       // 0: all words
-  int64_t most_words = 100;
+  int64_t max_words = 100;
   uint64_t seed = 0;
 };
 

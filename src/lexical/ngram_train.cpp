@@ -42,11 +42,11 @@ class Builder {
   // Whether the n-gram is a word that is never predicted.
   static bool is_begin(size_t k, uint32_t word) { return k == 0 && word == kBegin; }
 
-  // The number of n-grams of one length for each count up to `most`.
-  std::vector<uint64_t> count_of_counts(const std::vector<uint64_t>& counts, size_t k, size_t most) const {
-    std::vector<uint64_t> out(most + 1, 0);
+  // The number of n-grams of one length for each count up to `max`.
+  std::vector<uint64_t> count_of_counts(const std::vector<uint64_t>& counts, size_t k, size_t max) const {
+    std::vector<uint64_t> out(max + 1, 0);
     for (uint32_t i = 0; i < counts.size(); ++i)
-      if (!is_begin(k, i) && counts[i] > 0 && counts[i] <= most) ++out[counts[i]];
+      if (!is_begin(k, i) && counts[i] > 0 && counts[i] <= max) ++out[counts[i]];
     return out;
   }
   // Sums of counts over the last word, by context; one context at length 1.
@@ -101,12 +101,12 @@ class Builder {
 
   void discount_level(size_t k, bool katz, const std::vector<uint32_t>& suffix) {
     const auto& counts = c_.counts[k];
-    const auto histogram = count_of_counts(counts, k, static_cast<size_t>(o_.most_discounted) + 1);
-    std::vector<double> ratio(static_cast<size_t>(o_.most_discounted) + 1, 1);
+    const auto histogram = count_of_counts(counts, k, static_cast<size_t>(o_.max_discounted) + 1);
+    std::vector<double> ratio(static_cast<size_t>(o_.max_discounted) + 1, 1);
     if (katz) {
-      ratio = katz_discounts(histogram, o_.most_discounted);
+      ratio = katz_discounts(histogram, o_.max_discounted);
     } else {
-      const auto starred = good_turing(histogram, o_.most_discounted);
+      const auto starred = good_turing(histogram, o_.max_discounted);
       for (size_t c = 1; c < ratio.size(); ++c) ratio[c] = std::min(1.0, starred[c] / static_cast<double>(c));
     }
     const auto discounted = [&](uint32_t i) {
@@ -243,8 +243,8 @@ Status check(const NgramOptions& o, int order) {
     return error_at("`smoothing`", "must be {}, got '{}'{}", fmt::join(known, ", "), o.smoothing,
                     did_you_mean(o.smoothing, known));
   if (!(o.k > 0 && o.k <= 1e6)) return error_at("`k`", "must be above 0 and at most 1e6, got {}", o.k);
-  if (o.most_discounted < 1 || o.most_discounted > 100)
-    return error_at("`gt-max`", "must be 1 to 100, got {}", o.most_discounted);
+  if (o.max_discounted < 1 || o.max_discounted > 100)
+    return error_at("`gt-max`", "must be 1 to 100, got {}", o.max_discounted);
   for (size_t i = 0; i < o.prune.size(); ++i)
     if (o.prune[i] < 0 || (i > 0 && o.prune[i] < o.prune[i - 1]) || (i == 0 && o.prune[i] != 0))
       return error_at("`prune`", "counts start with 0 (words) and do not decrease, such as 0,0,1");
@@ -255,8 +255,8 @@ Status check(const NgramOptions& o, int order) {
   return Done{};
 }
 
-std::vector<double> good_turing(const std::vector<uint64_t>& n, int64_t most) {
-  std::vector<double> out(static_cast<size_t>(most) + 1, 0);
+std::vector<double> good_turing(const std::vector<uint64_t>& n, int64_t max) {
+  std::vector<double> out(static_cast<size_t>(max) + 1, 0);
   for (size_t c = 1; c < out.size(); ++c) {
     const bool known = c + 1 < n.size() && n[c] > 0 && n[c + 1] > 0;
     out[c] = known ? static_cast<double>(c + 1) * static_cast<double>(n[c + 1]) / static_cast<double>(n[c])
@@ -265,14 +265,14 @@ std::vector<double> good_turing(const std::vector<uint64_t>& n, int64_t most) {
   return out;
 }
 
-std::vector<double> katz_discounts(const std::vector<uint64_t>& n, int64_t most) {
-  std::vector<double> out(static_cast<size_t>(most) + 1, 1);
+std::vector<double> katz_discounts(const std::vector<uint64_t>& n, int64_t max) {
+  std::vector<double> out(static_cast<size_t>(max) + 1, 1);
   const auto count = [&](int64_t c) {
     return c < static_cast<int64_t>(n.size()) ? static_cast<double>(n[static_cast<size_t>(c)]) : 0.0;
   };
   if (count(1) == 0) return out;
-  const double common = static_cast<double>(most + 1) * count(most + 1) / count(1);
-  for (int64_t c = 1; c <= most; ++c) {
+  const double common = static_cast<double>(max + 1) * count(max + 1) / count(1);
+  for (int64_t c = 1; c <= max; ++c) {
     if (count(c) == 0 || common >= 1) continue;
     const double ratio = static_cast<double>(c + 1) * count(c + 1) / count(c) / static_cast<double>(c);
     const double d = (ratio - common) / (1 - common);

@@ -17,20 +17,20 @@ namespace makar {
 
 struct NgramOptions {
   std::string smoothing = "kneser-ney";
-  double k = 1;                 // add-k
-  int64_t most_discounted = 5;  // Good-Turing and Katz: larger counts are not discounted
-  std::vector<int64_t> prune;   // by length: n-grams that occur at most this often are dropped
+  double k = 1;                // add-k
+  int64_t max_discounted = 5;  // Good-Turing and Katz: larger counts are not discounted
+  std::vector<int64_t> prune;  // by length: n-grams that occur at most this often are dropped
   std::function<void(const std::string&)> say = [](const std::string&) {};
 };
 Status check(const NgramOptions& options, int order);
 
 Result<NgramModel> train_ngrams(SentenceNgrams counts, const NgramOptions& options);
 
-// Good-Turing's c* for c = 1 to `most`, from the number of n-grams that occur c times; c itself where a count
+// Good-Turing's c* for c = 1 to `max`, from the number of n-grams that occur c times; c itself where a count
 // is missing. [0] is unused.
-std::vector<double> good_turing(const std::vector<uint64_t>& count_of_counts, int64_t most);
-// Katz's discount ratios d_c for c = 1 to `most`; 1 where the formula gives none between 0 and 1.
-std::vector<double> katz_discounts(const std::vector<uint64_t>& count_of_counts, int64_t most);
+std::vector<double> good_turing(const std::vector<uint64_t>& count_of_counts, int64_t max);
+// Katz's discount ratios d_c for c = 1 to `max`; 1 where the formula gives none between 0 and 1.
+std::vector<double> katz_discounts(const std::vector<uint64_t>& count_of_counts, int64_t max);
 // Discounts of counts 1, 2, and 3 or more; nullopt if a count of counts is missing or a discount is negative.
 std::optional<std::array<double, 4>> kneser_ney_discounts(const std::vector<uint64_t>& count_of_counts);
 

@@ -4,7 +4,7 @@
 
 namespace makar {
 
-SentenceNgrams::SentenceNgrams(int order, size_t most_bytes) : most_bytes_(most_bytes) {
+SentenceNgrams::SentenceNgrams(int order, size_t max_bytes) : max_bytes_(max_bytes) {
   check(order >= 1 && order <= kMaxOrder, "the order of an n-gram model is 1 to 10");
   tables.resize(static_cast<size_t>(order));
   counts.resize(static_cast<size_t>(order));
@@ -46,12 +46,12 @@ Status SentenceNgrams::add(std::span<const std::string_view> sentence) {
       ++counts[k][at];
     }
   }
-  if (bytes() > most_bytes_)
+  if (bytes() > max_bytes_)
     return error_of(
         Error::Kind::kLimit, "n-gram counts",
         "need more than {} MB; give a larger --memory, a smaller --order, or --min-word-count to keep "
         "fewer words",
-        most_bytes_ >> 20);
+        max_bytes_ >> 20);
   return Done{};
 }
 

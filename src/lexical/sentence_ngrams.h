@@ -12,8 +12,8 @@ namespace makar {
 
 class SentenceNgrams {
  public:
-  // Word 0 is <unk>, 1 is <s>, 2 is </s>. Fails with kLimit over `most_bytes` of memory.
-  SentenceNgrams(int order, size_t most_bytes);
+  // Word 0 is <unk>, 1 is <s>, 2 is </s>. Fails with kLimit over `max_bytes` of memory.
+  SentenceNgrams(int order, size_t max_bytes);
 
   // Words that spell <s>, </s> or <unk> count as unknown words.
   Status add(std::span<const std::string_view> words);
@@ -33,7 +33,7 @@ class SentenceNgrams {
 
  private:
   uint32_t id(std::string_view word);
-  size_t most_bytes_, word_bytes_ = 0;
+  size_t max_bytes_, word_bytes_ = 0;
   const NumberedWords* known_ = nullptr;
   std::vector<uint32_t> ids_;
 };

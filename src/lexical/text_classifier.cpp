@@ -23,9 +23,9 @@ double score(const std::vector<double>& weights, const SparseVector& x) {
 }
 
 void softmax(std::vector<double>& scores) {
-  const double most = *std::max_element(scores.begin(), scores.end());
+  const double max = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
-  for (double& s : scores) sum += s = std::exp(s - most);
+  for (double& s : scores) sum += s = std::exp(s - max);
   for (double& s : scores) s /= sum;
 }
 

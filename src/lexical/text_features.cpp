@@ -9,15 +9,15 @@ namespace {
 
 constexpr size_t kMaxFeatures = 50'000'000;
 
-// The n-grams of up to `most` words of a text, with repetitions.
+// The n-grams of up to `max` words of a text, with repetitions.
 template <class Use>
-void each_feature(std::string_view text, int64_t most, const Use& use) {
+void each_feature(std::string_view text, int64_t max, const Use& use) {
   WordSplitter splitter({"words", true});
   const auto& words = splitter.split(text);
   std::string name;
   for (size_t from = 0; from < words.size(); ++from) {
     name.clear();
-    for (size_t n = 0; n < static_cast<size_t>(most) && from + n < words.size(); ++n) {
+    for (size_t n = 0; n < static_cast<size_t>(max) && from + n < words.size(); ++n) {
       if (n > 0) name += ' ';
       name += words[from + n];
       use(name);

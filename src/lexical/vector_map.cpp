@@ -44,12 +44,12 @@ void neighbour_row(const std::vector<double>& squares, size_t i, double perplexi
   double beta = 1, low = 0, high = 1e300;
   const double want = std::log(perplexity);
   for (int step = 0; step < 100; ++step) {
-    double sum = 0, weighted = 0, least = 1e300;
+    double sum = 0, weighted = 0, min = 1e300;
     for (size_t j = 0; j < squares.size(); ++j)
-      if (j != i) least = std::min(least, squares[j]);
+      if (j != i) min = std::min(min, squares[j]);
     for (size_t j = 0; j < squares.size(); ++j) {
-      row[j] = j == i ? 0 : std::exp(-beta * (squares[j] - least));
-      sum += row[j], weighted += row[j] * (squares[j] - least);
+      row[j] = j == i ? 0 : std::exp(-beta * (squares[j] - min));
+      sum += row[j], weighted += row[j] * (squares[j] - min);
     }
     const double entropy = std::log(sum) + beta * weighted / sum;
     for (size_t j = 0; j < squares.size(); ++j) row[j] /= sum;

@@ -135,10 +135,10 @@ class Word2VecLearner {
   }
   void softmax(const float* h, uint32_t target) {
     scores_.resize(s_.words);
-    float most = -1e30f;
-    for (uint32_t w = 0; w < s_.words; ++w) most = std::max(most, scores_[w] = dot(h, out.row(w), s_.stride));
+    float max = -1e30f;
+    for (uint32_t w = 0; w < s_.words; ++w) max = std::max(max, scores_[w] = dot(h, out.row(w), s_.stride));
     double sum = 0;
-    for (float& x : scores_) sum += static_cast<double>(x = std::exp(x - most));
+    for (float& x : scores_) sum += static_cast<double>(x = std::exp(x - max));
     loss_ -= std::log(static_cast<double>(scores_[target]) / sum + 1e-30);
     const auto scale = static_cast<float>(1 / sum);
     for (uint32_t w = 0; w < s_.words; ++w) {

@@ -57,8 +57,8 @@ Status MappedRecords::map() {
   return Done{};
 }
 
-Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOptions& options, int64_t least,
-                              int64_t most, const std::function<void(uint64_t, size_t)>& progress) {
+Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOptions& options, int64_t min,
+                              int64_t max, const std::function<void(uint64_t, size_t)>& progress) {
   constexpr size_t kMaxWords = 100'000'000;
   MAKAR_TRY(MappedRecords ids, MappedRecords::create());
   NumberedWords seen;
@@ -87,8 +87,7 @@ Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOpti
   WordStream out{{}, {}, std::move(ids)};
   std::vector<uint32_t> moved(counts.size(), WordStream::kLineEnd);
   for (const uint32_t old : order) {
-    if (counts[old] < static_cast<uint64_t>(least) ||
-        (most > 0 && out.words.size() == static_cast<size_t>(most)))
+    if (counts[old] < static_cast<uint64_t>(min) || (max > 0 && out.words.size() == static_cast<size_t>(max)))
       break;
     moved[old] = out.words.add(seen.word(old));
     out.counts.push_back(counts[old]);
@@ -101,9 +100,8 @@ Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOpti
     out.tokens += !end;
   }
   if (out.tokens == 0)
-    return error_at("words",
-                    "no word occurs {} times or more in the text; give a smaller --min-count or more text",
-                    least);
+    return error_at(
+        "words", "no word occurs {} times or more in the text; give a smaller --min-count or more text", min);
   return out;
 }
 

@@ -54,10 +54,10 @@ struct WordStream {
   }
 };
 
-// Drops words that occur fewer than `least` times and, if `most` is not 0, all but the `most` most frequent
+// Drops words that occur fewer than `min` times and, if `max` is not 0, all but the `max` most frequent
 // ones.
-Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOptions& options, int64_t least,
-                              int64_t most,
+Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOptions& options, int64_t min,
+                              int64_t max,
                               const std::function<void(uint64_t tokens, size_t words)>& progress);
 
 }  // namespace makar

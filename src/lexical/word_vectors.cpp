@@ -132,7 +132,7 @@ Result<SimilarityScore> score_similarity(const VectorIndex& index, const std::st
     const auto unit = [&](const std::string& word) {
       if (const auto id = find_word(index.vectors().words, word)) return std::optional(index.unit(*id));
       by_ngrams = true;
-      return index.unit_by_ngrams(word);
+      return index.unit_by_ngrams(lowered(word));
     };
     const auto a = unit(fields[0]), b = unit(fields[1]);
     if (!a || !b) {

@@ -79,9 +79,9 @@ std::vector<double> class_probabilities(const std::vector<float>& logits, bool m
     for (const float l : logits) out.push_back(1 / (1 + std::exp(-static_cast<double>(l))));
     return out;
   }
-  const double most = logits.empty() ? 0 : *std::max_element(logits.begin(), logits.end());
+  const double max = logits.empty() ? 0 : *std::max_element(logits.begin(), logits.end());
   double sum = 0;
-  for (const float l : logits) sum += out.emplace_back(std::exp(static_cast<double>(l) - most));
+  for (const float l : logits) sum += out.emplace_back(std::exp(static_cast<double>(l) - max));
   for (double& p : out) p /= sum;
   return out;
 }

@@ -41,11 +41,11 @@ Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const s
                     spec.image_input ? "generates text from images" : "is an encoder-decoder");
   if (spec.main().embedding.vocab == 0)
     return error_of(Error::Kind::kUnsupported, "embed", "{} reads images, not text", spec.architecture);
-  int64_t most = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;
-  if (o.max_tokens > 0) most = std::min(most, o.max_tokens);
+  int64_t max = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;
+  if (o.max_tokens > 0) max = std::min(max, o.max_tokens);
   EncodeOptions encode;
   encode.add_special = true, encode.offsets = false, encode.work = work;
-  encode.truncation = Truncation{static_cast<size_t>(most), 0, Truncation::Strategy::kLongestFirst, false};
+  encode.truncation = Truncation{static_cast<size_t>(max), 0, Truncation::Strategy::kLongestFirst, false};
   MAKAR_TRY(const Encoding encoding, language.tokenizer().encode(text, encode));
   if (encoding.ids.empty()) return error_at("text", "has no tokens");
   return std::vector<int64_t>(encoding.ids.begin(), encoding.ids.end());

@@ -121,7 +121,7 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, Device& devic
   MAKAR_CHECK_OK(out.open_text(source));
   if (out.spec().reads_images()) MAKAR_CHECK_OK(out.open_images(folder));
   MAKAR_CHECK_OK(admit_model(*out.loaded_.model, path, options.memory));
-  if (options.weights == WeightUse::kPacked) out.loaded_.model->pack(device, true);
+  if (options.weights == WeightUse::kPacked) out.loaded_.model->pack(device, true, options.activations);
   return out;
 }
 

@@ -26,6 +26,7 @@ struct LanguageModelOptions {
   MemoryBudget memory = {};               // a model that does not fit is rejected before its weights are read
   std::vector<std::string> offered = {};  // adapter folders that requests select by index
   WeightUse weights = WeightUse::kPacked;
+  DType activations = DType::kF32;  // of packed models: f32 or bf16
 };
 
 class LanguageModel {

@@ -3,7 +3,7 @@
 namespace makar {
 
 Result<TokenizedText> tokenize_for_vectors(const LanguageModel& language, const std::string& text,
-                                           size_t most) {
+                                           size_t max) {
   const ModelSpec& spec = language.spec();
   EncodeOptions options;
   options.add_special = true;
@@ -12,7 +12,7 @@ Result<TokenizedText> tokenize_for_vectors(const LanguageModel& language, const 
         Truncation{static_cast<size_t>(spec.max_positions), 0, Truncation::Strategy::kLongestFirst, false};
   MAKAR_TRY(const Encoding encoding, language.tokenizer().encode(text, options));
   TokenizedText out{{encoding.ids.begin(), encoding.ids.end()}, {}};
-  if (out.ids.size() > most) out.ids.resize(most);
+  if (out.ids.size() > max) out.ids.resize(max);
   for (size_t i = 0; i < out.ids.size(); ++i)
     out.special.push_back(i < encoding.special_mask.size() && encoding.special_mask[i] != 0);
   return out;

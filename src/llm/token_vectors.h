@@ -10,10 +10,10 @@ struct TokenizedText {
   std::vector<int64_t> ids;
   std::vector<bool> special;  // added by the tokenizer: [CLS], [SEP]
 };
-// Truncated to the model's limit and to `most` tokens. Fails if the model reads no text or is an
+// Truncated to the model's limit and to `max` tokens. Fails if the model reads no text or is an
 // encoder-decoder.
 Result<TokenizedText> tokenize_for_vectors(const LanguageModel& language, const std::string& text,
-                                           size_t most = SIZE_MAX);
+                                           size_t max = SIZE_MAX);
 
 // Layer 0 is the input of the first block, layer n the output of block n; -1: the last layer. Vectors of
 // length 1; the weight is 1 for plain tokens and 0 for special ones.

@@ -55,11 +55,11 @@ Statistics bleu_statistics(const BleuText& hyp, std::span<const BleuText* const>
   for (size_t n = 0; n < order; ++n) {
     int64_t matches = 0;
     for (const auto& [gram, times] : hyp.counts[n]) {
-      int64_t most = 0;
+      int64_t max = 0;
       for (const BleuText* r : references)
         if (const auto found = r->counts[n].find(gram); found != r->counts[n].end())
-          most = std::max(most, found->second);
-      matches += std::min(times, most);
+          max = std::max(max, found->second);
+      matches += std::min(times, max);
     }
     out[2 + n] = static_cast<double>(matches);
     out[2 + order + n] = static_cast<double>(ngram_total(hyp.words, n + 1));
@@ -124,19 +124,19 @@ Result<Evaluation> evaluate_bleu(const Segments& segments, const BleuOptions& o)
 Evaluation evaluate_self_bleu(const std::vector<std::string>& texts, const BleuOptions& o) {
   // For each n-gram the largest count, the text that has it, and the largest count in the other texts: the
   // clipped matches of every text with all the others then take one pass.
-  struct Most {
+  struct LargestCounts {
     int64_t first = 0, second = 0;
     size_t text = 0;
   };
-  std::vector<std::unordered_map<std::string, Most>> most(static_cast<size_t>(o.order));
+  std::vector<std::unordered_map<std::string, LargestCounts>> largest(static_cast<size_t>(o.order));
   std::vector<BleuText> prepared;
   std::vector<size_t> lengths;
   for (size_t i = 0; i < texts.size(); ++i) {
     prepared.push_back(prepare_bleu(texts[i], o));
     lengths.push_back(prepared[i].words);
-    for (size_t n = 0; n < most.size(); ++n)
+    for (size_t n = 0; n < largest.size(); ++n)
       for (const auto& [gram, times] : prepared[i].counts[n]) {
-        Most& m = most[n][gram];
+        LargestCounts& m = largest[n][gram];
         if (times > m.first)
           m = {times, m.first, i};
         else
@@ -147,7 +147,7 @@ Evaluation evaluate_self_bleu(const std::vector<std::string>& texts, const BleuO
   std::vector<double> each;
   for (size_t i = 0; i < texts.size() && texts.size() > 1; ++i) {
     const BleuText& hyp = prepared[i];
-    Statistics sums(2 + 2 * most.size());
+    Statistics sums(2 + 2 * largest.size());
     sums[0] = static_cast<double>(hyp.words);
     // The nearest length of another text: a neighbour of this one in sorted order.
     const auto own = std::lower_bound(lengths.begin(), lengths.end(), hyp.words);
@@ -156,14 +156,14 @@ Evaluation evaluate_self_bleu(const std::vector<std::string>& texts, const BleuO
         !longer || (shorter && hyp.words - own[-1] <= own[1] - hyp.words && own[1] != hyp.words) ? own[-1]
                                                                                                  : own[1];
     sums[1] = static_cast<double>(nearest);
-    for (size_t n = 0; n < most.size(); ++n) {
+    for (size_t n = 0; n < largest.size(); ++n) {
       int64_t matches = 0;
       for (const auto& [gram, times] : hyp.counts[n]) {
-        const Most& m = most[n].at(gram);
+        const LargestCounts& m = largest[n].at(gram);
         matches += std::min(times, m.text == i ? m.second : m.first);
       }
       sums[2 + n] = static_cast<double>(matches);
-      sums[2 + most.size() + n] = static_cast<double>(ngram_total(hyp.words, n + 1));
+      sums[2 + largest.size() + n] = static_cast<double>(ngram_total(hyp.words, n + 1));
     }
     each.push_back(bleu_score(sums, o).score);
   }

@@ -89,15 +89,15 @@ double eed(const std::u32string& hyp, const std::u32string& ref, WorkBudget& wor
   for (const char32_t c : ref) {
     if (!work.spend(table_work(hyp.size()) * 4)) return -1;
     next[0] = row[0] + 1;
-    size_t least = 0;
+    size_t min = 0;
     for (size_t i = 1; i <= hyp.size(); ++i) {
       next[i] = std::min({next[i - 1] + kCosts.deletion, row[i - 1] + (hyp[i - 1] == c ? 0.0 : 1.0),
                           row[i] + kCosts.insertion});
-      if (next[i] < next[least]) least = i;
+      if (next[i] < next[min]) min = i;
     }
-    ++visits[least];
+    ++visits[min];
     if (c == U' ') {
-      const double jump = kCosts.jump + next[least];
+      const double jump = kCosts.jump + next[min];
       for (double& cost : next) cost = std::min(cost, jump);
     }
     std::swap(row, next);

@@ -17,8 +17,7 @@ struct FairnessItems {
 std::vector<GroupRates> group_rates(const FairnessItems& items, Sample sample);
 
 // demographic_parity, equal_opportunity and equalized_odds, each "_difference" (largest rate minus smallest)
-// and
-// "_ratio" (smallest divided by largest). Equalized odds: the worse of true and false positive rates.
+// and "_ratio" (smallest divided by largest). Equalized odds: the worse of true and false positive rates.
 double fairness_metric(const std::vector<GroupRates>& rates, const std::string& name);
 std::vector<std::string> fairness_metrics();
 Evaluation evaluate_fairness(const FairnessItems& items, const std::string& main);

@@ -223,7 +223,7 @@ Result<LearnedHead::Fit> LearnedHead::tune(const FeatureRows& features, const st
     return out;
   };
   Fit out;
-  double least = 0;
+  double min = 0;
   for (const double penalty : {0.01, 0.1, 1.0, 10.0}) {
     const Candidate one = fit([&](size_t r) { return !held(r); }, penalty);
     std::vector<double> said, given;
@@ -233,8 +233,8 @@ Result<LearnedHead::Fit> LearnedHead::tune(const FeatureRows& features, const st
       said.push_back(dot(x[r], one.weights) + one.bias), given.push_back(ratings[r]);
       error += (said.back() - given.back()) * (said.back() - given.back());
     }
-    if (out.penalty != 0 && error >= least) continue;
-    least = error;
+    if (out.penalty != 0 && error >= min) continue;
+    min = error;
     out = {pearson(said, given), spearman(said, given), penalty};
   }
   Candidate all = fit([](size_t) { return true; }, out.penalty);

@@ -53,14 +53,14 @@ struct Rule {
   std::u32string_view suffix, put;
 };
 
-// Applies the first rule whose suffix fits, if m of the stem is above `least`; no other rule is tried.
-Codes apply(const Codes& word, std::span<const Rule> rules, int least) {
+// Applies the first rule whose suffix fits, if m of the stem is above `min`; no other rule is tried.
+Codes apply(const Codes& word, std::span<const Rule> rules, int min) {
   for (const Rule& rule : rules) {
     if (!word.ends_with(rule.suffix)) continue;
     Codes stem = word.substr(0, word.size() - rule.suffix.size());
-    bool fits = measure(stem) > least;
+    bool fits = measure(stem) > min;
     if (rule.suffix == U"ion") fits = fits && (stem.back() == U's' || stem.back() == U't');
-    if (rule.suffix == U"logi") fits = measure(word.substr(0, word.size() - 3)) > least;
+    if (rule.suffix == U"logi") fits = measure(word.substr(0, word.size() - 3)) > min;
     return fits ? stem.append(rule.put) : word;
   }
   return word;

@@ -105,10 +105,10 @@ double expected_calibration_error(const std::vector<CalibrationBin>& bins) {
 }
 
 double maximum_calibration_error(const std::vector<CalibrationBin>& bins) {
-  double most = 0;
+  double max = 0;
   for (const CalibrationBin& b : bins)
-    if (b.count > 0) most = std::max(most, std::abs(b.accuracy - b.confidence));
-  return most;
+    if (b.count > 0) max = std::max(max, std::abs(b.accuracy - b.confidence));
+  return max;
 }
 
 double brier_score(const Probabilities& p) {

@@ -35,9 +35,9 @@ std::vector<uint32_t> range_of(size_t first, size_t count) {
 
 // The share of statistics that reach the real one, which counts itself; rounding does not break ties.
 double p_value(const std::vector<double>& statistics, double real) {
-  const double least = real - 1e-12 * std::max(1.0, real);
+  const double min = real - 1e-12 * std::max(1.0, real);
   const auto reached =
-      std::count_if(statistics.begin(), statistics.end(), [&](double s) { return s >= least; });
+      std::count_if(statistics.begin(), statistics.end(), [&](double s) { return s >= min; });
   return static_cast<double>(reached + 1) / static_cast<double>(statistics.size() + 1);
 }
 

@@ -108,7 +108,7 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
 Status check_depth(const ModelSpec& spec, const Config& config, const WeightFiles& files) {
   int64_t layers = 0;
   for (const auto* stack : {&spec.encoder, &spec.decoder})
-    if (*stack) layers += (*stack)->groups > 0 ? (*stack)->groups : (*stack)->layers();
+    if (*stack) layers += (*stack)->distinct_layers();
   const auto tensors = static_cast<int64_t>(files.names().size());
   if (layers <= tensors) return Done{};
   return error_at(config.place(),

@@ -317,10 +317,11 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
     if (!stack) continue;
     for (Linear* l : {&stack->project_in(), &stack->project_out()}) one(*l);
     for (Block& b : stack->blocks()) {
-      for (Linear* l : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.attention.q_latent,
-                        &b.attention.kv_latent, &b.attention.distance, &b.cross.q, &b.cross.k, &b.cross.v,
-                        &b.cross.o, &b.mixer.in, &b.mixer.x, &b.mixer.dt, &b.mixer.out,
-                        &b.feed_forward.router, &b.feed_forward.shared_gate})
+      for (Linear* l :
+           {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.attention.q_latent,
+            &b.attention.kv_latent, &b.attention.distance, &b.attention.distance_key,
+            &b.attention.distance_query, &b.cross.q, &b.cross.k, &b.cross.v, &b.cross.o, &b.mixer.in,
+            &b.mixer.x, &b.mixer.dt, &b.mixer.out, &b.feed_forward.router, &b.feed_forward.shared_gate})
         one(*l);
       const auto expert = [&](FeedForward::Expert& e) {
         for (Linear* l : {&e.gate, &e.up, &e.down}) one(*l);
@@ -343,7 +344,8 @@ std::vector<const Parameter*> Model::output_weights() const {
   return out;
 }
 
-void Model::pack(Device& device, bool release) {
+void Model::pack(Device& device, bool release, DType activations) {
+  activations_ = activations;
   parameters().to(device.memory());
   std::vector<Linear*> all;
   each_linear([&](const std::string&, Linear& linear) { all.push_back(&linear); });
@@ -358,7 +360,7 @@ void Model::pack(Device& device, bool release) {
       for (Block& b : stack->blocks()) b.mixer.pack(device);
   for (const Linear* linear : all) ++readers[linear->weight()];
   for (Linear* linear : all) {
-    linear->pack(device);
+    linear->pack(device, activations);
     if (release && readers[linear->weight()] == 1) linear->release();
   }
 }

@@ -76,12 +76,16 @@ class Model {
   std::vector<const Parameter*> output_weights() const;
   // Packs all weights for the kernels, the largest first; the model is read-only afterwards. With `release`,
   // weights that were copied from their file are kept only in packed form: their parameters have no values
-  // then.
-  void pack(Device& device, bool release = false);
+  // then. With activations in bf16, matrices of floats are rounded to bf16, and inference computes in bf16.
+  void pack(Device& device, bool release = false, DType activations = DType::kF32);
+  // The type of activations in inference (Context::activations): f32, or what pack() was given.
+  DType activations() const { return activations_; }
+  void set_activations(DType type) { activations_ = type; }
 
  private:
   void make_heads();
   ModelSpec spec_;
+  DType activations_ = DType::kF32;
   ParameterSet set_;
   std::unique_ptr<Stack> encoder_, decoder_;
   Linear project1_, project2_;                 // ImageInputSpec

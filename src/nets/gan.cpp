@@ -124,7 +124,7 @@ void Gan::build(const Numbers& data, const GanOptions& o) {
   start_small(discriminator_set_, seed_ + 1);
 }
 
-Tensor Gan::made(Context& ctx, size_t rows, uint64_t draw) {
+Tensor Gan::generate(Context& ctx, size_t rows, uint64_t draw) {
   const Tensor code =
       normals(ctx.device, {static_cast<int64_t>(rows), code_}, Rng(seed_, Purpose::kSample, draw), 1.0f);
   return ops::activate(ctx, generator_(ctx, code), Activation::kSigmoid);
@@ -171,7 +171,7 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
       };
       Context plain{device};
       plain.training = true;  // batch norm by the batch, as in the generator's step
-      const Tensor fake = gan.made(plain, batch, 2 * step);
+      const Tensor fake = gan.generate(plain, batch, 2 * step);
       Tensor on_real, on_fake;
       Context ctx{device, nullptr, true, gan.seed_, 2 * step};
       MAKAR_TRY(
@@ -186,7 +186,7 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
       Context next{device, nullptr, true, gan.seed_, 2 * step + 1};
       MAKAR_TRY(const double of_g,
                 step_on(gan.generator_set_, for_generator, next, lr, norm, [&](Context& c) {
-                  const Tensor images = gan.made(c, batch, 2 * step + 1);
+                  const Tensor images = gan.generate(c, batch, 2 * step + 1);
                   return ops::bce_loss(c, gan.discriminator_(c, noisy(c, images, 2)),
                                        filled(device, {rows, 1}, 1.0f));
                 }));
@@ -208,10 +208,11 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
   if (o.average > 0) {
     for (size_t i = 0; i < averages.size(); ++i)
       if (Parameter& p = *gan.generator_set_.all()[i]; !p.buffer) p.value = averages[i];
-    // The running statistics of batch norm are those of the last weights: take new ones of the averages.
+    // The running statistics of batch norm belong to the last weights: measure them again with the averaged
+    // ones.
     Context ctx{device};
     ctx.training = true;
-    for (uint64_t i = 0; i < 50; ++i) (void)gan.made(ctx, batch, 2 * step + i);
+    for (uint64_t i = 0; i < 50; ++i) (void)gan.generate(ctx, batch, 2 * step + i);
   }
   return gan;
 }

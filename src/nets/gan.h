@@ -51,7 +51,7 @@ class Gan {
 
  private:
   void build(const Numbers& data, const GanOptions& options);
-  Tensor made(Context& ctx, size_t rows, uint64_t draw);
+  Tensor generate(Context& ctx, size_t rows, uint64_t draw);
   // Images by the generator with these weights; nothing of the network changes.
   std::vector<float> preview(size_t count, const std::vector<Tensor>& weights, Device& device);
   int64_t code_ = 0, height_ = 0, columns_ = 0;

@@ -156,11 +156,11 @@ Result<Json> read_net(const std::string& folder) {
   return json;
 }
 
-Result<int64_t> integer_in(const Json& json, const char* key, int64_t least, int64_t most,
+Result<int64_t> integer_in(const Json& json, const char* key, int64_t min, int64_t max,
                            const std::string& place) {
   const Json value = json.is_object() ? json.value(key, Json()) : Json();
-  if (!value.is_number_integer() || value.get<int64_t>() < least || value.get<int64_t>() > most)
-    return error_at(place, "'{}' must be a number from {} to {}, found {}", key, least, most,
+  if (!value.is_number_integer() || value.get<int64_t>() < min || value.get<int64_t>() > max)
+    return error_at(place, "'{}' must be a number from {} to {}, found {}", key, min, max,
                     quote(dump(value)));
   return value.get<int64_t>();
 }

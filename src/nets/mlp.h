@@ -52,7 +52,7 @@ Status save_net(const std::string& folder, const Json& description, const Parame
 Result<Json> read_net(const std::string& folder);
 Status load_weights(const std::string& folder, ParameterSet& set);
 // A whole number of such a description.
-Result<int64_t> integer_in(const Json& json, const char* key, int64_t least, int64_t most,
+Result<int64_t> integer_in(const Json& json, const char* key, int64_t min, int64_t max,
                            const std::string& place);
 
 }  // namespace makar

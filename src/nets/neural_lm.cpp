@@ -48,7 +48,7 @@ Result<NeuralLm> NeuralLm::train(const std::vector<std::string>& sentences, cons
     return error_at("--width", "must be 1 to 4096, and --hidden 1 to 65536");
   NeuralLm net;
   net.context_ = o.context, net.width_ = o.width, net.hidden_ = o.hidden;
-  net.vocabulary_ = WordNumbers::count(sentences, o.min_count, static_cast<size_t>(o.most_words));
+  net.vocabulary_ = WordNumbers::count(sentences, o.min_count, static_cast<size_t>(o.max_words));
   net.declare();
   initialize(net.set_, UnitKind::kTanh, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
@@ -103,11 +103,11 @@ LmScore NeuralLm::score(const std::vector<std::string>& sentences, Device& devic
   return out;
 }
 
-std::string NeuralLm::generate(uint64_t seed, uint64_t number, int64_t most, Device& device) {
+std::string NeuralLm::generate(uint64_t seed, uint64_t number, int64_t max, Device& device) {
   const Rng rng(seed, Purpose::kSample, number);
   std::vector<int64_t> context(static_cast<size_t>(context_), WordNumbers::kPad);
   std::string out;
-  for (int64_t i = 0; i < most; ++i) {
+  for (int64_t i = 0; i < max; ++i) {
     Context ctx{device};
     const Tensor p = ops::softmax(ctx, output_(ctx, hidden_rows(ctx, context))).host();
     double left = rng.uniform_double(static_cast<uint64_t>(i)) * (1.0 - p.f32()[WordNumbers::kUnknown]);

@@ -9,7 +9,7 @@ namespace makar {
 
 struct NeuralLmOptions {
   int64_t context = 4, width = 64, hidden = 128;
-  int64_t min_count = 2, most_words = 20'000;
+  int64_t min_count = 2, max_words = 20'000;
   NetTraining training = {.epochs = 5, .batch = 256, .learning_rate = 2e-3};
 };
 
@@ -26,7 +26,7 @@ class NeuralLm {
                                 Device& device, const std::function<void(const EpochResult&)>& each);
   LmScore score(const std::vector<std::string>& sentences, Device& device);
   // Words until the end of the sentence; the draws are a function of (seed, number).
-  std::string generate(uint64_t seed, uint64_t number, int64_t most, Device& device);
+  std::string generate(uint64_t seed, uint64_t number, int64_t max, Device& device);
   int64_t parameters() const { return set_.count(); }
   int64_t words() const { return vocabulary_.size(); }
   Status save(const std::string& folder) const;

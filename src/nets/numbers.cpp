@@ -35,7 +35,7 @@ Result<Numbers> read_images(const std::string& path, size_t limit) {
   return out;
 }
 
-Result<Numbers> read_bags(const std::vector<DataPath>& paths, size_t most, size_t limit,
+Result<Numbers> read_bags(const std::vector<DataPath>& paths, size_t max, size_t limit,
                           const std::vector<std::string>& words) {
   constexpr size_t kMaxWords = size_t{4} << 20;
   Numbers out;
@@ -76,7 +76,7 @@ Result<Numbers> read_bags(const std::vector<DataPath>& paths, size_t most, size_
     std::vector<std::pair<std::string, size_t>> order(counts.begin(), counts.end());
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
-    for (size_t i = 0; i < std::min(most, order.size()); ++i) out.words.push_back(order[i].first);
+    for (size_t i = 0; i < std::min(max, order.size()); ++i) out.words.push_back(order[i].first);
   }
   std::unordered_map<std::string, size_t> number;
   for (size_t i = 0; i < out.words.size(); ++i) number.emplace(out.words[i], i);

@@ -22,9 +22,9 @@ struct Numbers {
 
 // Images from 0 (black) to 1; at most `limit` of them, 0 for all.
 Result<Numbers> read_images(const std::string& path, size_t limit);
-// Whether each of the `most` most frequent words (in lower case) occurs in a text; ties in alphabetical
+// Whether each of the `max` most frequent words (in lower case) occurs in a text; ties in alphabetical
 // order. With `words`, these words instead.
-Result<Numbers> read_bags(const std::vector<DataPath>& paths, size_t most, size_t limit,
+Result<Numbers> read_bags(const std::vector<DataPath>& paths, size_t max, size_t limit,
                           const std::vector<std::string>& words = {});
 
 }  // namespace makar

@@ -18,7 +18,7 @@ struct TableRow {
 // Rows with the column `target`, which is removed from the fields. A number selects a column of a file
 // without a header. Rows without a target are bad.
 Result<std::vector<TableRow>> read_table(const std::string& path, const std::string& target, BadRecords& bad);
-// Rows for predictions: the column `target` may be missing, and any of `columns` shows where the names are.
+// Rows for predictions: the column `target` may be missing; then any of `columns` identifies the header.
 Result<std::vector<TableRow>> read_table_to_predict(const std::string& path, const std::string& target,
                                                     const std::vector<std::string>& columns, BadRecords& bad);
 

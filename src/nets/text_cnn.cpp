@@ -56,9 +56,9 @@ std::vector<int64_t> TextCnn::ids_of(const std::string& text) const {
   std::vector<int64_t> ids = words_.ids(text);
   if (static_cast<int64_t>(ids.size()) > longest_) ids.resize(static_cast<size_t>(longest_));
   // At least one window of each size.
-  const auto least =
+  const auto min =
       windows_.empty() ? 1 : static_cast<size_t>(*std::max_element(windows_.begin(), windows_.end()));
-  while (ids.size() < least) ids.push_back(WordNumbers::kPad);
+  while (ids.size() < min) ids.push_back(WordNumbers::kPad);
   return ids;
 }
 
@@ -102,7 +102,7 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
   if (labels.size() < 2)
     return error_at("data", "has {} labels; a classifier needs 2 or more", labels.size());
   net.labels_.assign(labels.begin(), labels.end());
-  net.words_ = WordNumbers::count(data.texts, o.min_count, static_cast<size_t>(o.most_words));
+  net.words_ = WordNumbers::count(data.texts, o.min_count, static_cast<size_t>(o.max_words));
   net.width_ = o.vectors ? static_cast<int64_t>(o.vectors->width) : o.width;
   net.filters_ = o.filters, net.windows_ = o.windows, net.longest_ = o.longest;
   net.dropout_ = static_cast<float>(o.dropout);
@@ -183,15 +183,15 @@ Result<TextCnn> TextCnn::load(const std::string& folder) {
   MAKAR_TRY(const Json json, read_net(folder));
   const std::string place = folder + "/net.json";
   TextCnn net;
-  const auto number = [&](const Json& value, int64_t most) -> Result<int64_t> {
-    if (!value.is_number_integer() || value.get<int64_t>() < 1 || value.get<int64_t>() > most)
-      return error_at(place, "expected a number from 1 to {}, found {}", most, value.dump());
+  const auto number = [&](const Json& value, int64_t max) -> Result<int64_t> {
+    if (!value.is_number_integer() || value.get<int64_t>() < 1 || value.get<int64_t>() > max)
+      return error_at(place, "expected a number from 1 to {}, found {}", max, value.dump());
     return value.get<int64_t>();
   };
-  const auto list = [&](const char* key, size_t least, size_t most) -> Result<Json> {
+  const auto list = [&](const char* key, size_t min, size_t max) -> Result<Json> {
     const Json value = json.value(key, Json());
-    if (!value.is_array() || value.size() < least || value.size() > most)
-      return error_at(place, "'{}' must be a list of {} to {} entries", key, least, most);
+    if (!value.is_array() || value.size() < min || value.size() > max)
+      return error_at(place, "'{}' must be a list of {} to {} entries", key, min, max);
     return value;
   };
   if (json["kind"] != "text-cnn") return error_at(place, "is not a classifier of texts");

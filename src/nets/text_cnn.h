@@ -11,11 +11,12 @@
 namespace makar {
 
 struct TextCnnOptions {
-  int64_t width = 64, filters = 64;          // of a word's vector; per window size
+  int64_t width = 64, filters = 64;          // width of a word's vector; filters per window size
   std::vector<int64_t> windows = {3, 4, 5};  // empty: the mean of the vectors
   double dropout = 0.5;
-  int64_t min_count = 1, most_words = 100'000, longest = 400;  // words of a text
-  const WordVectors* vectors = nullptr;                        // initial vectors, of unknown words by n-grams
+  int64_t min_count = 1, max_words = 100'000;
+  int64_t longest = 400;                 // a text is cut to this many words
+  const WordVectors* vectors = nullptr;  // initial vectors; those of unknown words come from their n-grams
   NetTraining training = {.epochs = 5, .batch = 50, .learning_rate = 1e-3};
 };
 

@@ -5,7 +5,7 @@
 
 namespace makar {
 
-WordNumbers WordNumbers::count(const std::vector<std::string>& texts, int64_t min_count, size_t most) {
+WordNumbers WordNumbers::count(const std::vector<std::string>& texts, int64_t min_count, size_t max) {
   std::map<std::string, int64_t> counts;
   WordSplitter splitter({"words", true});
   for (const std::string& text : texts)
@@ -15,7 +15,7 @@ WordNumbers WordNumbers::count(const std::vector<std::string>& texts, int64_t mi
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   WordNumbers out;
   for (const auto& [word, n] : order) {
-    if (n < min_count || out.words_.size() >= most) break;
+    if (n < min_count || out.words_.size() >= max) break;
     out.number_.emplace(word, out.size());
     out.words_.push_back(word);
   }

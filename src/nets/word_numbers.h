@@ -15,7 +15,7 @@ class WordNumbers {
   static constexpr int64_t kPad = 0, kUnknown = 1, kFirst = 2;
   // The most frequent words of texts, in lower case and without those that occur fewer than `min_count`
   // times; ties in alphabetical order.
-  static WordNumbers count(const std::vector<std::string>& texts, int64_t min_count, size_t most);
+  static WordNumbers count(const std::vector<std::string>& texts, int64_t min_count, size_t max);
   static Result<WordNumbers> from_json(const Json& json, const std::string& place);
   Json json() const { return words_; }
 

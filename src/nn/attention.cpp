@@ -11,13 +11,15 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
   if (spec.latent) {
     const LatentSpec& l = *spec.latent;
     const int64_t rotary = spec.rope->rotary;
+    NormSpec low = norm;
+    low.eps = l.norm_eps;
     if (l.query_rank > 0) {
       q_latent = Linear(set, name + ".q_latent", width, l.query_rank, spec.qkv_bias);
-      q_norm_ = Norm(set, name + ".q_norm", l.query_rank, norm);
+      q_norm_ = Norm(set, name + ".q_norm", l.query_rank, low);
     }
     q = Linear(set, name + ".q", l.query_rank > 0 ? l.query_rank : width, spec.heads * spec.head_dim, false);
     kv_latent = Linear(set, name + ".kv_latent", width, l.rank + rotary, spec.qkv_bias);
-    k_norm_ = Norm(set, name + ".kv_norm", l.rank, norm);
+    k_norm_ = Norm(set, name + ".kv_norm", l.rank, low);
     k = Linear(set, name + ".k", l.rank, spec.heads * (spec.head_dim - rotary), false);
     v = Linear(set, name + ".v", l.rank, spec.heads * l.value_dim, false);
     o = Linear(set, name + ".o", spec.heads * l.value_dim, width, spec.out_bias);
@@ -50,6 +52,12 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
     distance_bias_ = set.add(name + ".distance_bias", {spec.heads, spec.head_dim});
     segment_bias_ = set.add(name + ".segment_bias", {spec.heads, spec.head_dim});
     segments_ = set.add(name + ".segments", {2, spec.heads * spec.head_dim});
+  }
+  if (spec.relative && spec.relative->own_projections) {
+    if (spec.relative->content_to_position)
+      distance_key = Linear(set, name + ".distance_key", width, spec.heads * spec.head_dim, true);
+    if (spec.relative->position_to_content)
+      distance_query = Linear(set, name + ".distance_query", width, spec.heads * spec.head_dim, true);
   }
   if (spec.sinks) sinks_ = set.add(name + ".sinks", {spec.heads});
 }
@@ -116,6 +124,7 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
       to_sinks = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.sink_rope);
     query = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.rope);
     key = ops::rope(ctx, key, spec_.kv_heads, *spec_.rope, in.rope);
+    if (spec_.rope_values) value = ops::rope(ctx, value, spec_.kv_heads, *spec_.rope, in.rope);
   }
   const Tensor sinks = sinks_ ? sinks_->value : Tensor();
   Tensor mixed;

@@ -36,7 +36,8 @@ class Attention {
   Linear q, k, v, o;
   // LatentSpec: the projections to low rank; k and v project from there to the heads.
   Linear q_latent, kv_latent;
-  Linear distance;  // RelativeSpec::kXl: the keys of distances
+  Linear distance;                      // RelativeSpec::kXl: the keys of distances
+  Linear distance_key, distance_query;  // kDisentangled with projections of its own
 
  private:
   struct Rows {

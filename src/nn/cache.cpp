@@ -10,6 +10,26 @@ Result<DType> parse_cache_type(const std::string& text, const std::string& place
   return error_at(place, "expected f32, f16 or q8_0, got '{}'", text);
 }
 
+namespace {
+
+// Whether the attention of a block has kernels for keys and values in bf16 (ops::attends_bf16).
+bool caches_bf16(const BlockSpec& block) {
+  const auto able = [](const AttentionSpec& a) {
+    return a.bias == BiasKind::kNone && a.soft_cap == 0.0f && a.scale > 0.0f && !a.sinks && !a.relative &&
+           a.head_dim % 8 == 0 && a.head_dim <= kernels::kMaxBf16HeadDim;
+  };
+  return able(block.attention) && (!block.cross || able(*block.cross));
+}
+
+// States of recurrent layers are not rounded: a rounded one would depend on where a prompt is split.
+CacheTypes types_for(const BlockSpec& block, CacheTypes types) {
+  const bool bf16 = types.k == DType::kBF16 || types.v == DType::kBF16;
+  check(types.k == types.v || !bf16, "keys and values are both bf16 or neither");
+  return block.recurrent || block.alignment || (bf16 && !caches_bf16(block)) ? CacheTypes{} : types;
+}
+
+}  // namespace
+
 KvCache::KvCache(const StackSpec& stack, size_t slots, int64_t max_pages, CacheTypes types, Memory& memory)
     : memory_(memory), max_pages_(max_pages) {
   for (const BlockSpec& block : stack.blocks) {
@@ -24,8 +44,7 @@ KvCache::KvCache(const StackSpec& stack, size_t slots, int64_t max_pages, CacheT
     if (const auto& cross = block.cross)
       check(cross->kv_heads == heads && cross->head_dim == dim,
             "self- and cross-attention share their pages");
-    // States of recurrent layers are not rounded: a rounded one would depend on where a prompt is split.
-    const CacheTypes own = block.recurrent || block.alignment ? CacheTypes{} : types;
+    const CacheTypes own = types_for(block, types);
     const int64_t k_head = kernels::key_tile_bytes(own.k, dim),
                   v_head = kernels::value_tile_bytes(own.v, dim);
     const int64_t values = page_bytes_ + heads * k_head;

@@ -1,8 +1,9 @@
 // Paged KV cache: pages of kernels::kKeyTile tokens, each with all layers. Sequences share pages (forks,
 // common prefixes) until one of them writes. With f32, a cached forward pass has the same bits as an uncached
 // one; f16 and q8_0 take half and about a quarter of the memory and round each value once, when it is
-// written. Each page also has the state of recurrent layers after its last computed token (MixerSpec), so
-// that states are shared, copied and freed with their pages.
+// written. bf16 is the type of mixed precision: its keys and values are bf16 before they are written. Each
+// page also has the state of recurrent layers after its last computed token (MixerSpec), so that states are
+// shared, copied and freed with their pages.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "nn/linear.h"
 
 #include "base/file.h"
+#include "ops/bf16.h"
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 
@@ -94,9 +95,14 @@ Tensor Linear::merged(Context& ctx) const {
                          ops::divide(plain, adapter_->magnitude->value, ops::row_lengths(plain, v)));
 }
 
-void Linear::pack(Device& device) {
+void Linear::pack(Device& device, DType activations) {
   const Tensor& w = weight_->value;
-  packed_ = device.pack({address_on(device, w), w.dtype(), w.dim(1), 1}, w.dim(0), w.dim(1));
+  Tensor used = w;
+  if (activations == DType::kBF16 && !is_block(w.dtype())) {
+    Context ctx{device};
+    used = ops::narrowed(ctx, w.dtype() == DType::kF16 ? ops::decoded(device, w) : w);
+  }
+  packed_ = device.pack({address_on(device, used), used.dtype(), w.dim(1), 1}, w.dim(0), w.dim(1));
   // From now on only the packed copy is read.
   if (w.memory().is_host()) MappedFile::release_pages({w.raw(), w.bytes()});
 }

@@ -44,8 +44,8 @@ class Linear {
   Tensor merged(Context& ctx) const;
 
   // Packs the weight for the device's kernels. The copy does not follow later updates of the weight: unpack()
-  // before one.
-  void pack(Device& device);
+  // before one. With activations in bf16, floats are rounded to bf16.
+  void pack(Device& device, DType activations = DType::kF32);
   bool packed() const { return packed_ != nullptr; }
   // Frees a packed weight that has no other user, unless it is a view of a mapped file, which costs nothing.
   void release();

@@ -130,8 +130,10 @@ Tensor Attention::relative_mix(ForwardContext& f, const Rows& given, const Atten
     if (xl) {
       position_keys = on_table(distance, xl_positions(ctx, length, distance.in()), start);
     } else if (s == 0 || !ctx.row_adapters.empty()) {
-      position_queries = on_table(q, in.relative, start);
-      position_keys = on_table(k, in.relative, start);
+      if (r.position_to_content)
+        position_queries = on_table(r.own_projections ? distance_query : q, in.relative, start);
+      if (r.content_to_position)
+        position_keys = on_table(r.own_projections ? distance_key : k, in.relative, start);
     }
     Tensor hidden;  // keys that are not attended to
     if (seen < length || !in.order.empty()) {

@@ -46,6 +46,7 @@ struct LatentSpec {
   int64_t query_rank = 0;  // 0: queries are computed from the input
   int64_t rank = 0;        // of keys and values
   int64_t value_dim = 0;   // per head, at most head_dim
+  float norm_eps = 1e-6f;  // of the norms of low rank, whatever the stack's is
 };
 
 // Scores that depend on the content and the distance together, from one table of distances.
@@ -58,7 +59,8 @@ struct RelativeSpec {
   int64_t span = 0;     // kDisentangled: distances (or buckets of them) to one side
   int64_t buckets = 0;  // > 0: distances above half of it share buckets, by their logarithm
   int64_t max_distance = 0;
-  bool norm = false;  // of the table
+  bool norm = false;             // of the table
+  bool own_projections = false;  // of distances to keys and queries; else those of the content
   bool content_to_position = true, position_to_content = true;
 };
 
@@ -79,6 +81,7 @@ struct AttentionSpec {
   int64_t t5_buckets = 32, t5_max_distance = 128;
   bool bias_per_layer = false;  // T5's table is not shared by the layers (UMT5)
   std::optional<ops::RopeOptions> rope;
+  bool rope_values = false;              // values are rotated too (RoFormer's option)
   std::optional<LatentSpec> latent;      // with rope
   std::optional<RelativeSpec> relative;  // encoders only
 };
@@ -191,6 +194,13 @@ struct EmbeddingSpec {
   float dropout = 0.0f;
 };
 
+// Added to the output of the first layer: a convolution over the stack's input, then a norm of the sum
+// (DeBERTa V2).
+struct ConvolutionSpec {
+  int64_t taps = 3;  // odd
+  Activation activation = Activation::kTanh;
+};
+
 // What a stack returns: its last layer, or a mix of its embedding and all layers.
 enum class LayerMixKind { kNone, kMean, kLearned };
 
@@ -200,7 +210,9 @@ struct StackSpec {
   NormSpec norm;                  // of the embedding, the blocks and the end of the stack
   std::vector<BlockSpec> blocks;  // one per layer
   int64_t rotary_rows = 0;  // > 0: the file has a table of sines and cosines, a row per position (RoFormer)
-  int64_t groups = 0;       // distinct sets of weights shared by the layers (ALBERT); 0: one per layer
+  // ALBERT: steps of `inner` layers; `groups` sets of weights for the steps. 0: each layer has its own.
+  int64_t groups = 0, inner = 1;
+  std::optional<ConvolutionSpec> convolution;
   EmbeddingSpec embedding;
   bool final_norm = true;
   bool record_outputs = false;      // hidden states are the blocks' outputs, then the final norm's (Mamba)
@@ -209,6 +221,11 @@ struct StackSpec {
   int64_t project_out = 0;  // width after the final projection, 0 for none (OPT)
 
   int64_t layers() const { return static_cast<int64_t>(blocks.size()); }
+  // The index of a layer's weights.
+  int64_t weights_of(int64_t layer) const {
+    return groups > 0 ? layer / inner * groups / (layers() / inner) * inner + layer % inner : layer;
+  }
+  int64_t distinct_layers() const { return groups > 0 ? groups * inner : layers(); }
   const BlockSpec& first() const { return blocks.front(); }
   // The first routed feed-forward; null if all layers are dense.
   const FeedForwardSpec* routed() const {

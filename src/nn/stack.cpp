@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "ops/checkpoint.h"
 #include "ops/embedding.h"
@@ -24,15 +25,18 @@ std::vector<float> alibi_slopes(int64_t heads) {
 
 Stack::Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens)
     : spec_(spec), embedding_(set, spec.name + ".embed", spec.width, spec.embedding, spec.norm, tokens) {
-  const int64_t layers = spec.layers(), distinct = spec.groups > 0 ? spec.groups : layers;
-  for (int64_t i = 0; i < distinct; ++i)
-    blocks_.emplace_back(set, fmt::format("{}.layers.{}", spec.name, i), spec.width,
-                         spec.blocks[static_cast<size_t>((i * layers + distinct - 1) / distinct)], spec.norm);
+  const int64_t layers = spec.layers();
+  for (int64_t i = 0; i < layers; ++i)
+    if (const int64_t at = spec.weights_of(i); at == static_cast<int64_t>(blocks_.size()))
+      blocks_.emplace_back(set, fmt::format("{}.layers.{}", spec.name, at), spec.width,
+                           spec.blocks[static_cast<size_t>(i)], spec.norm);
   for (const BlockSpec& b : spec.blocks) positions_of_.push_back(positions_for(set, b.attention));
   if (const auto& r = spec.first().attention.relative; r && r->kind == RelativeSpec::Kind::kDisentangled) {
     relative_ = set.add(spec.name + ".relative.weight", {2 * r->span, spec.width});
     if (r->norm) relative_norm_ = Norm(set, spec.name + ".relative_norm", spec.width, spec.norm);
   }
+  if (spec.convolution)
+    convolution_ = Convolution(set, spec.name + ".conv", spec.width, *spec.convolution, spec.norm);
   if (spec.final_norm) final_norm_ = Norm(set, spec.name + ".norm", spec.width, spec.norm);
   if (spec.project_out > 0)
     project_out_ = Linear(set, spec.name + ".project_out", spec.width, spec.project_out, false);
@@ -161,11 +165,19 @@ ops::AttentionBatch Stack::cross_batch(ForwardContext& f, const Batch& batch, co
 }
 
 const Block& Stack::block(int64_t layer) const {
-  return blocks_[static_cast<size_t>(spec_.groups > 0 ? layer * spec_.groups / spec_.layers() : layer)];
+  return blocks_[static_cast<size_t>(spec_.weights_of(layer))];
 }
 
 void Stack::read_source(ForwardContext& f, const Tensor& encoded, size_t slot) const {
   for (int64_t layer = 0; layer < spec_.layers(); ++layer) block(layer).cache_source(f, encoded, slot, layer);
+}
+
+// In f32: files may have it in f16 or bf16.
+Tensor Stack::relative_table(Context& ctx) const {
+  if (relative_->value.dtype() == DType::kF32) return relative_->value;
+  std::vector<int64_t> rows(static_cast<size_t>(relative_->value.dim(0)));
+  std::iota(rows.begin(), rows.end(), 0);
+  return ops::embedding(ctx, relative_->value, rows);
 }
 
 std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch, const Tensor& encoded,
@@ -175,8 +187,10 @@ std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch
   shared.self = self_batch(f, batch);
   if (spec_.first().cross) shared.cross = cross_batch(f, batch, encoded, encoder_batch);
   shared.encoded = encoded;
-  if (relative_)
-    shared.relative = relative_norm_.defined() ? relative_norm_(ctx, relative_->value) : relative_->value;
+  if (relative_) {
+    const Tensor table = relative_table(ctx);
+    shared.relative = relative_norm_.defined() ? relative_norm_(ctx, table) : table;
+  }
   if (spec_.first().attention.relative) shared.types = batch.types;
   if (!batch.order.empty()) {
     check(shared.self.rows.size() > 0 && spec_.first().attention.relative &&
@@ -241,6 +255,7 @@ Tensor Stack::run(ForwardContext& f, const Batch& batch, const Tensor& encoded, 
   Context& ctx = f.ops;
   const std::vector<AttentionInputs> all = inputs(f, batch, encoded, encoder_batch);
   Tensor x = embedding_(f, batch);
+  const Tensor embedded = convolution_.defined() ? x : Tensor();
   const auto note = [&](const Tensor& t) {
     if (f.record && f.record->hidden) f.record->hidden_states.push_back(t);
   };
@@ -249,6 +264,8 @@ Tensor Stack::run(ForwardContext& f, const Batch& batch, const Tensor& encoded, 
   for (int64_t layer = 0; layer < spec_.layers(); ++layer) {
     const AttentionInputs& in = all[positions_of_[static_cast<size_t>(layer)]];
     x = f.checkpoint && ctx.tape ? checkpointed(f, x, in, layer) : block(layer)(f, x, in, layer);
+    if (layer == 0 && convolution_.defined())
+      x = convolution_(ctx, embedded, x, batch, spec_.first().dropout);
     if (states) states->push_back(x);
     if (layer + 1 < spec_.layers() || spec_.record_before_norm || spec_.record_outputs) note(x);
   }

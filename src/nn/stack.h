@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "nn/block.h"
+#include "nn/convolution.h"
 #include "nn/embedding.h"
 #include "nn/layer_mix.h"
 
@@ -52,6 +53,7 @@ class Stack {
   // One per entry of positions_.
   std::vector<AttentionInputs> inputs(ForwardContext& f, const Batch& batch, const Tensor& encoded,
                                       const Batch* encoder_batch) const;
+  Tensor relative_table(Context& ctx) const;
   Tensor checkpointed(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
   // `states`: where to put the embedding and the output of each layer, or null.
   Tensor run(ForwardContext& f, const Batch& batch, const Tensor& encoded, const Batch* encoder_batch,
@@ -64,6 +66,7 @@ class Stack {
   Norm final_norm_;
   Parameter* relative_ = nullptr;  // RelativeSpec::kDisentangled: [2 * span, width]
   Norm relative_norm_;
+  Convolution convolution_;
   Linear project_out_;
   LayerMix mix_;
 };

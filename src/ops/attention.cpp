@@ -144,8 +144,8 @@ kernels::AttentionShape attention_shape(Context& ctx, const AttentionBatch& batc
   s.sequences = sequences_of(ctx, batch), s.count = static_cast<int64_t>(batch.rows.size());
   for (const SequenceRows& rows : batch.rows) {
     s.total_q_rows += rows.q_rows;
-    s.most_q_rows = std::max(s.most_q_rows, rows.q_rows);
-    s.most_kv_rows = std::max(s.most_kv_rows, rows.kv_rows);
+    s.max_q_rows = std::max(s.max_q_rows, rows.q_rows);
+    s.max_kv_rows = std::max(s.max_kv_rows, rows.kv_rows);
   }
   s.heads = o.heads, s.kv_heads = o.kv_heads, s.head_dim = o.head_dim;
   s.causal = o.causal, s.window = o.window, s.scale = o.scale, s.soft_cap = o.soft_cap;
@@ -163,7 +163,7 @@ Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, c
   for (const auto& s : batch.rows)
     check(s.q_start + s.q_rows <= q.dim(0) && s.kv_start + s.kv_rows <= k.dim(0),
           "attention: rows out of range");
-  if (computes_bf16(ctx) && attends_bf16(batch, o) && !weights && !sinks.defined())
+  if (computes_bf16(ctx) && attends_bf16(ctx, batch, o) && !weights && !sinks.defined())
     return attend_bf16(ctx, narrowed(ctx, q), narrowed(ctx, k), narrowed(ctx, v), batch, o);
   if (any_bf16(ctx, q, k, v))
     return attend(ctx, widened(ctx, q), widened(ctx, k), widened(ctx, v), batch, o, weights, sinks);
@@ -196,14 +196,21 @@ Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v
 void store_keys(Context& ctx, const Tensor& k, const Tensor& v, const CachedKeys& cache,
                 const AttentionBatch& batch, int64_t kv_heads) {
   check(k.shape() == v.shape() && k.dim(-1) % kv_heads == 0, "store_keys: widths and heads disagree");
-  int64_t most_rows = 0;
+  int64_t max_rows = 0;
   for (const auto& s : batch.rows) {
     check(s.q_start + s.q_rows <= k.dim(0), "store_keys: rows out of range");
-    most_rows = std::max(most_rows, s.q_rows);
+    max_rows = std::max(max_rows, s.q_rows);
   }
-  ctx.device.cache_store({sequences_of(ctx, batch), static_cast<int64_t>(batch.rows.size()), most_rows,
-                          ctx.f32(k), ctx.f32(v), kv_heads, k.dim(-1) / kv_heads,
-                          layer_of(ctx, cache, batch)});
+  const auto count = static_cast<int64_t>(batch.rows.size());
+  if (cache.k_type == DType::kBF16) {
+    const Tensor keys = narrowed(ctx, k), values = narrowed(ctx, v);
+    ctx.device.cache_store_bf16({sequences_of(ctx, batch), count, max_rows, ctx.bf16(keys), ctx.bf16(values),
+                                 kv_heads, k.dim(-1) / kv_heads, layer_of(ctx, cache, batch)});
+    return;
+  }
+  const Tensor keys = widened(ctx, k), values = widened(ctx, v);
+  ctx.device.cache_store({sequences_of(ctx, batch), count, max_rows, ctx.f32(keys), ctx.f32(values), kv_heads,
+                          k.dim(-1) / kv_heads, layer_of(ctx, cache, batch)});
 }
 
 Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, const AttentionBatch& batch,
@@ -211,6 +218,16 @@ Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, con
   check(!ctx.tape, "attention on a cache has no gradient");
   check(q.dim(-1) == o.heads * o.head_dim, "attention: widths and heads disagree");
   for (const auto& s : batch.rows) check(s.q_start + s.q_rows <= q.dim(0), "attention: rows out of range");
+  if (cache.k_type == DType::kBF16) {
+    check(attends_bf16(ctx, batch, o) && o.sinks == 0 && !sinks.defined(),
+          "attention: no kernel for a bf16 cache");
+    const Tensor rows = narrowed(ctx, q), out = ctx.empty(q.shape(), DType::kBF16);
+    ctx.device.attention_cached_bf16(
+        {attention_shape(ctx, batch, o), ctx.bf16(rows), layer_of(ctx, cache, batch), ctx.bf16(out)});
+    return out;
+  }
+  if (any_bf16(ctx, q, q_sinks))
+    return attend_cached(ctx, widened(ctx, q), cache, batch, o, widened(ctx, q_sinks), sinks);
   const Tensor out = ctx.empty(q.shape());
   const Tensor lse = sinks.defined() ? ctx.empty({q.dim(0), o.heads}) : Tensor();
   ctx.device.attention_cached({attention_shape(ctx, batch, o), ctx.f32(q), o.sinks, ctx.f32(q_sinks),

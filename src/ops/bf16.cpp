@@ -22,9 +22,10 @@ Tensor cast(Context& ctx, const Tensor& x, DType type) {
 Tensor widened(Context& ctx, const Tensor& x) { return any_bf16(ctx, x) ? cast(ctx, x, DType::kF32) : x; }
 Tensor narrowed(Context& ctx, const Tensor& x) { return cast(ctx, x, DType::kBF16); }
 
-bool attends_bf16(const AttentionBatch& batch, const AttentionOptions& o) {
-  return !batch.bias.defined() && o.scale > 0.0f && o.soft_cap == 0.0f && o.dropout == 0.0f &&
-         o.head_dim % 8 == 0 && o.head_dim <= kernels::kMaxBf16HeadDim;
+bool attends_bf16(const Context& ctx, const AttentionBatch& batch, const AttentionOptions& o) {
+  return !batch.bias.defined() && o.scale > 0.0f && o.soft_cap == 0.0f &&
+         (o.dropout == 0.0f || !ctx.training) && o.head_dim % 8 == 0 &&
+         o.head_dim <= kernels::kMaxBf16HeadDim;
 }
 
 Tensor attend_bf16(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,

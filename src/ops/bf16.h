@@ -5,6 +5,7 @@
 
 #include "ops/attention.h"
 #include "ops/context.h"
+#include "ops/linear.h"
 #include "ops/softmax.h"
 
 namespace makar::ops {
@@ -16,17 +17,18 @@ bool any_bf16(const Context& ctx, const T&... t) {
   return computes_bf16(ctx) && ((t.defined() && t.dtype() == DType::kBF16) || ...);
 }
 
-// x in f32 or bf16, with a gradient; the same handle if it has that type.
+// x converted to f32 (widened) or bf16 (narrowed), differentiable; x itself if it has that type.
 Tensor widened(Context& ctx, const Tensor& x);
 Tensor narrowed(Context& ctx, const Tensor& x);
 
 // The bf16 cases of the ops with these names.
 Tensor linear_bf16(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b);
+std::vector<Tensor> linears_bf16(Context& ctx, const Tensor& x, std::span<const PackedLayer> layers);
 Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
                                  std::span<const int64_t> targets, const CrossEntropyOptions& options);
 Tensor attend_bf16(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                    const AttentionBatch& batch, const AttentionOptions& options);
 // Whether attend_bf16 has kernels for these options.
-bool attends_bf16(const AttentionBatch& batch, const AttentionOptions& options);
+bool attends_bf16(const Context& ctx, const AttentionBatch& batch, const AttentionOptions& options);
 
 }  // namespace makar::ops

@@ -37,9 +37,9 @@ void input_gradient(Device& device, int64_t m, const float* dy, const Tensor& w,
   const int64_t out = w.dim(0), in = w.dim(1);
   const Operand a{dy, DType::kF32, out, 1};
   if (!is_block(w.dtype())) return device.gemm({m, in, out, a, along_rows(device, w, in), to});
-  const int64_t most = std::max<int64_t>(1, kDecoded / std::max<int64_t>(in, 1));
-  for (int64_t j = 0; j < out; j += most) {
-    const int64_t rows = std::min(most, out - j);
+  const int64_t max = std::max<int64_t>(1, kDecoded / std::max<int64_t>(in, 1));
+  for (int64_t j = 0; j < out; j += max) {
+    const int64_t rows = std::min(max, out - j);
     const Tensor wide = decoded(device, w.slice(j, j + rows));
     device.gemm({m, in, rows, {dy + j, DType::kF32, out, 1}, along_rows(device, wide, in), to});
     to.accumulate = true;
@@ -51,6 +51,10 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
   if (ctx.observer) ctx.observer->observe(w, x);
   if (computes_bf16(ctx)) {
     check(!b.defined() || !w.defined() || b.count() == w.dim(0), "linear: the bias has another width");
+    if (packed && packed->type() == DType::kBF16 && !ctx.any_needs(x, w, b)) {
+      const PackedLayer one{b, packed};
+      return linears(ctx, x, {&one, 1})[0];
+    }
     if (!packed && (w.dtype() == DType::kF32 || w.dtype() == DType::kBF16)) {
       check(w.rank() == 2 && w.dim(1) == x.dim(-1), "linear: x and w disagree");
       return linear_bf16(ctx, x, w, b);
@@ -105,6 +109,9 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
 }
 
 std::vector<Tensor> linears(Context& ctx, const Tensor& x, std::span<const PackedLayer> layers) {
+  const auto is_bf16 = [](const PackedLayer& layer) { return layer.packed->type() == DType::kBF16; };
+  if (computes_bf16(ctx) && std::all_of(layers.begin(), layers.end(), is_bf16))
+    return linears_bf16(ctx, x, layers);
   if (any_bf16(ctx, x)) return linears(ctx, widened(ctx, x), layers);
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
   std::vector<Tensor> out;

@@ -57,6 +57,24 @@ Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Ten
   return y;
 }
 
+std::vector<Tensor> linears_bf16(Context& ctx, const Tensor& input, std::span<const PackedLayer> layers) {
+  const Tensor x = narrowed(ctx, input);
+  const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
+  std::vector<Tensor> out;
+  std::vector<kernels::PackedProductBf16> products;
+  for (const PackedLayer& layer : layers) {
+    const int64_t width = layer.packed->n();
+    check(layer.packed->k() == in, "linear: x and w disagree");
+    check(!layer.bias.defined() || layer.bias.count() == width, "linear: the bias has another width");
+    Shape shape = x.shape();
+    shape[-1] = width;
+    out.push_back(ctx.empty(shape, DType::kBF16));
+    products.push_back({layer.packed, ctx.bf16(out.back()), ctx.f32(layer.bias)});
+  }
+  ctx.device.gemm_packed_bf16({m, ctx.bf16(x), products.data(), static_cast<int64_t>(products.size())});
+  return out;
+}
+
 Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Tensor& b,
                                  std::span<const int64_t> targets, const CrossEntropyOptions& options) {
   const Tensor x = narrowed(ctx, input);

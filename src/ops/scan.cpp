@@ -100,7 +100,7 @@ Tensor scan_rates(Context& ctx, const Tensor& a_log) {
 }
 
 Tensor softplus(Context& ctx, const Tensor& x) {
-  return scale(ctx, activate(ctx, scale(ctx, widened(ctx, x), -1.0f), Activation::kLogSigmoid), -1.0f);
+  return activate(ctx, widened(ctx, x), Activation::kSoftplus);
 }
 
 }  // namespace makar::ops

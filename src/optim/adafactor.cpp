@@ -20,7 +20,7 @@ std::vector<Slot> adafactor_slots(const Shape& shape) {
   return {{"row_var", row}, {"col_var", col}};
 }
 
-void adafactor(const Update& u) {
+static void step_one(const Update& u) {
   const double step = static_cast<double>(u.step);
   const bool matrix = u.p.rank() >= 2;
   const Tensor scratch = Tensor::empty(u.p.shape(), DType::kF32, u.device.memory());
@@ -34,6 +34,10 @@ void adafactor(const Update& u) {
   a.weight = std::pow(step, kDecayPower), a.rho = std::min(u.lr, 1.0 / std::sqrt(step));
   a.factor = static_cast<float>(u.factor), a.decay = static_cast<float>(1.0 - u.lr * u.weight_decay);
   u.device.adafactor(a);
+}
+
+void adafactor(std::span<const Update> all) {
+  for (const Update& u : all) step_one(u);
 }
 
 }  // namespace makar

@@ -21,16 +21,18 @@ double gradient_norm(Device& device, std::span<const Tensor> gradients) {
   for (const Tensor& g : gradients) count += chunks(g);
   const Tensor sums = Tensor::empty({count}, DType::kF32, device.memory());
   float* to = f32_on(device, sums);
+  std::vector<kernels::SumSquares> all;
   for (const Tensor& g : gradients) {
-    device.sum_squares({f32_on(device, g), to, g.count()});
+    all.push_back({f32_on(device, g), to, g.count()});
     to += chunks(g);
   }
+  device.sum_squares({all.data(), static_cast<int64_t>(all.size())});
   double total = 0;
   const Tensor on_host = sums.host();
   for (const float sum : on_host.span()) total += sum;
   return std::sqrt(total);
 }
 
-double clip_factor(double norm, double most) { return most > 0 ? std::min(1.0, most / (norm + 1e-6)) : 1.0; }
+double clip_factor(double norm, double max) { return max > 0 ? std::min(1.0, max / (norm + 1e-6)) : 1.0; }
 
 }  // namespace makar

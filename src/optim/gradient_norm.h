@@ -13,8 +13,8 @@ double gradient_norm(Device& device, const ParameterSet& parameters);
 // The same over these gradients.
 double gradient_norm(Device& device, std::span<const Tensor> gradients);
 
-// The factor that reduces a gradient of this norm to `most` (PyTorch's clip_grad_norm_); 1 when the norm is
-// smaller or `most` is 0. Pass it to Optimizer::step, which scales gradients as it reads them.
-double clip_factor(double norm, double most);
+// The factor that reduces a gradient of this norm to `max` (PyTorch's clip_grad_norm_); 1 when the norm is
+// smaller or `max` is 0. Pass it to Optimizer::step, which scales gradients as it reads them.
+double clip_factor(double norm, double max);
 
 }  // namespace makar

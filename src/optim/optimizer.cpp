@@ -47,6 +47,7 @@ Result<Optimizer> Optimizer::make(const ParameterSet& parameters, const Optimize
 }
 
 void Optimizer::step(Device& device, double lr, double gradient_factor) {
+  std::map<const Rule*, std::vector<Update>> by_rule;
   for (Entry& e : entries_) {
     const Tensor &value = e.parameter->value, &grad = e.parameter->grad;
     if (!grad.defined()) continue;
@@ -57,11 +58,12 @@ void Optimizer::step(Device& device, double lr, double gradient_factor) {
         e.slots.push_back(Tensor::zeros(slot.shape, DType::kF32, device.memory()));
     for (Tensor& slot : e.slots) slot = slot.to(device.memory());  // restored ones come from the host
     ++e.steps;
-    e.rule->update({device, value, grad, e.slots, e.steps, lr * e.lr_scale, e.weight_decay, gradient_factor,
-                    options_.beta1.value_or(e.rule->beta1), options_.beta2.value_or(e.rule->beta2),
-                    options_.eps.value_or(e.rule->eps), options_.momentum.value_or(e.rule->momentum),
-                    options_});
+    by_rule[e.rule].push_back({device, value, grad, e.slots, e.steps, lr * e.lr_scale, e.weight_decay,
+                               gradient_factor, options_.beta1.value_or(e.rule->beta1),
+                               options_.beta2.value_or(e.rule->beta2), options_.eps.value_or(e.rule->eps),
+                               options_.momentum.value_or(e.rule->momentum), options_});
   }
+  for (const auto& [rule, updates] : by_rule) rule->update(updates);
 }
 
 std::vector<std::pair<std::string, Tensor>> Optimizer::state() const {

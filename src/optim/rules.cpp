@@ -36,12 +36,11 @@ kernels::Update update_of(const Update& u, UpdateKind kind, bool l2) {
 }
 
 template <UpdateKind kind, bool l2>
-void simple(const Update& u) {
-  u.device.update(update_of(u, kind, l2));
+void simple(std::span<const Update> all) {
+  for (const Update& u : all) u.device.update(update_of(u, kind, l2));
 }
 
-template <bool decoupled>
-void adam(const Update& u) {
+kernels::AdamW adam_of(const Update& u, bool decoupled) {
   const double steps = static_cast<double>(u.step);
   const double first = 1.0 - std::pow(u.beta1, steps), second = 1.0 - std::pow(u.beta2, steps);
   kernels::AdamStep s{};
@@ -52,8 +51,14 @@ void adam(const Update& u) {
   s.decay = decoupled ? static_cast<float>(1.0 - u.lr * u.weight_decay) : 1.0f;
   s.l2 = decoupled ? 0.0f : static_cast<float>(u.weight_decay);
   s.grad_scale = static_cast<float>(u.factor);
-  u.device.adamw({f32_on(u.device, u.p), f32_on(u.device, u.g), f32_on(u.device, u.slots[0]),
-                  f32_on(u.device, u.slots[1]), u.p.count(), s});
+  return {f32_on(u.device, u.p),        f32_on(u.device, u.g), f32_on(u.device, u.slots[0]),
+          f32_on(u.device, u.slots[1]), u.p.count(),           s};
+}
+template <bool decoupled>
+void adam(std::span<const Update> all) {
+  std::vector<kernels::AdamW> each;
+  for (const Update& u : all) each.push_back(adam_of(u, decoupled));
+  if (!all.empty()) all[0].device.adamw({each.data(), static_cast<int64_t>(each.size())});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The table of update rules. A rule names its state tensors and updates one parameter.
+// The table of update rules. A rule names its state tensors and updates parameters.
 #pragma once
 #include <span>
 #include <string>
@@ -31,15 +31,15 @@ struct Rule {
       names;  // the first is the main name, the others are spellings of transformers and Axolotl
   double beta1, beta2, eps, momentum;  // defaults
   std::vector<Slot> (*slots)(const Shape& shape);
-  void (*update)(const Update& u);
+  void (*update)(std::span<const Update> all);  // all parameters with this rule
 };
 
 const std::vector<Rule>& rules();
 Result<const Rule*> find_rule(const std::string& name);
 
 std::vector<Slot> adafactor_slots(const Shape& shape);
-void adafactor(const Update& u);
+void adafactor(std::span<const Update> all);
 std::vector<Slot> muon_slots(const Shape& shape);
-void muon(const Update& u);
+void muon(std::span<const Update> all);
 
 }  // namespace makar

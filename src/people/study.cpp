@@ -110,12 +110,11 @@ Result<int64_t> whole(const Json& json, int64_t low, int64_t high, const std::st
   return json.get<int64_t>();
 }
 
-Result<std::string> note(const Json& json, const char* key, size_t most, const std::string& place) {
+Result<std::string> note(const Json& json, const char* key, size_t max, const std::string& place) {
   if (!json.contains(key)) return std::string();
   if (!json[key].is_string()) return error_at(place, "'{}': expected a text", key);
   const std::string text = to_valid_utf8(json[key].get<std::string>());
-  if (text.size() > most)
-    return error_at(place, "'{}': has {} bytes; the limit is {}", key, text.size(), most);
+  if (text.size() > max) return error_at(place, "'{}': has {} bytes; the limit is {}", key, text.size(), max);
   return text;
 }
 

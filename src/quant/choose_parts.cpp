@@ -81,9 +81,9 @@ std::vector<double> direction_changes(const Model& model, const PartsWanted& wan
 }
 
 Status check_wanted(const StackSpec& s, const PartsWanted& w) {
-  const auto range = [](const char* key, int64_t value, int64_t most) -> Status {
-    if (value >= 0 && value <= most) return Done{};
-    return error_at(key, "expected 1 to the model's {}, got {}", most, value);
+  const auto range = [](const char* key, int64_t value, int64_t max) -> Status {
+    if (value >= 0 && value <= max) return Done{};
+    return error_at(key, "expected 1 to the model's {}, got {}", max, value);
   };
   MAKAR_CHECK_OK(range("layers", w.layers, s.layers()));
   MAKAR_CHECK_OK(range("kv_heads", w.kv_heads, s.first().attention.kv_heads));

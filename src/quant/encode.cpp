@@ -38,9 +38,9 @@ void encode_one(const FitValues& values, BlockQ4_1& b) { affine(values, 15, DTyp
 void encode_one(const FitValues& values, BlockQ5_1& b) { affine(values, 31, DType::kQ5_1, b); }
 // Eight bits are nearly lossless: use the usual rule (maximum / 127).
 void encode_one(const FitValues& values, BlockQ8_0& b) {
-  float most = 0;
-  for (int i = 0; i < kSmall; ++i) most = std::max(most, std::abs(values.x[i]));
-  const float d = most / 127.0f, inverse = d > 0 ? 1.0f / d : 0.0f;
+  float max = 0;
+  for (int i = 0; i < kSmall; ++i) max = std::max(max, std::abs(values.x[i]));
+  const float d = max / 127.0f, inverse = d > 0 ? 1.0f / d : 0.0f;
   b.d.set(d);
   for (int i = 0; i < kSmall; ++i) b.qs[i] = static_cast<int8_t>(std::round(values.x[i] * inverse));
 }

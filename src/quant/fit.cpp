@@ -61,18 +61,18 @@ Sums sums_at(const FitValues& values, const FixedSums& fixed, float inverse, flo
 }  // namespace
 
 SymmetricFit fit_symmetric(const FitValues& values, int lo, int hi) {
-  float most = 0;  // the value of largest magnitude
+  float max = 0;  // the value of largest magnitude
   for (int i = 0; i < values.n; ++i)
-    if (std::abs(values.x[i]) > std::abs(most)) most = values.x[i];
+    if (std::abs(values.x[i]) > std::abs(max)) max = values.x[i];
   SymmetricFit best;
-  if (most == 0) return best;
+  if (max == 0) return best;
   best.error = INFINITY;
   const FixedSums fixed = fixed_sums(values);
   // Try scales that put the largest value near either end of the range, or slightly beyond.
   const float low = static_cast<float>(-lo), high = static_cast<float>(hi);
   for (const float end : {-low, high})
     for (int step = -9; step <= 9; ++step) {
-      const float inverse = end * (1.0f + static_cast<float>(step) * 0.1f / high) / most;
+      const float inverse = end * (1.0f + static_cast<float>(step) * 0.1f / high) / max;
       const Sums s = sums_at(values, fixed, inverse, 0, lo, hi);
       if (s.qq <= 0) continue;
       const double scale = s.xq / s.qq, error = s.error(scale, 0);

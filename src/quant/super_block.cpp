@@ -60,14 +60,14 @@ bool refit(const float* x, const float* w, Affine& a) {
 
 Affine fit_block(const float* x, const float* w, int hi) {
   AffineFit fits[8];
-  float most_scale = 0, most_min = 0;
+  float max_scale = 0, max_min = 0;
   for (int p = 0; p < 8; ++p) {
     fits[p] = fit_affine(sub_block(x, w, p, 32), hi, true);
-    most_scale = std::max(most_scale, fits[p].scale);
-    most_min = std::max(most_min, -fits[p].offset);
+    max_scale = std::max(max_scale, fits[p].scale);
+    max_min = std::max(max_min, -fits[p].offset);
   }
   Affine a;
-  a.d.set(most_scale / 63.0f), a.dmin.set(most_min / 63.0f);
+  a.d.set(max_scale / 63.0f), a.dmin.set(max_min / 63.0f);
   for (int p = 0; p < 8; ++p) {
     a.scale[p] = six_bits(fits[p].scale, a.d.value());
     a.min[p] = six_bits(-fits[p].offset, a.dmin.value());
@@ -129,13 +129,13 @@ bool refit(const float* x, const float* w, Symmetric& s) {
 }
 
 void encode_one(const float* x, const float* w, BlockQ6_K& b) {
-  float scales[16], most = 0;
+  float scales[16], max = 0;
   for (int p = 0; p < 16; ++p) {
     scales[p] = fit_symmetric(sub_block(x, w, p, 16), -32, 31).scale;
-    if (std::abs(scales[p]) > std::abs(most)) most = scales[p];
+    if (std::abs(scales[p]) > std::abs(max)) max = scales[p];
   }
   Symmetric s;
-  s.d.set(most / -128.0f);
+  s.d.set(max / -128.0f);
   const float inverse = s.d.value() != 0 ? 1.0f / s.d.value() : 0.0f;
   for (int p = 0; p < 16; ++p)
     s.scale[p] =

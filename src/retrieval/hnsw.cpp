@@ -22,16 +22,16 @@ int Hnsw::level_of(int64_t label) const {
 
 std::span<const uint32_t> Hnsw::neighbours(uint32_t node, int level) const {
   if (level > 0) return upper_[node][static_cast<size_t>(level - 1)];
-  const uint32_t* at = base_.data() + size_t{node} * (most(0) + 1);
+  const uint32_t* at = base_.data() + size_t{node} * (max_links(0) + 1);
   return {at + 1, at[0]};
 }
 
 void Hnsw::set_neighbours(uint32_t node, int level, const std::vector<uint32_t>& to) {
-  check(to.size() <= most(level), "a node has a bounded number of links");
+  check(to.size() <= max_links(level), "a node has a bounded number of links");
   if (level > 0) {
     upper_[node][static_cast<size_t>(level - 1)] = to;
   } else {
-    uint32_t* at = base_.data() + size_t{node} * (most(0) + 1);
+    uint32_t* at = base_.data() + size_t{node} * (max_links(0) + 1);
     at[0] = static_cast<uint32_t>(to.size());
     std::copy(to.begin(), to.end(), at + 1);
   }
@@ -47,7 +47,7 @@ uint32_t Hnsw::new_node(int64_t label, const float* vector, int level) {
   } else {
     labels_.push_back(label);
     upper_.emplace_back();
-    base_.resize(base_.size() + most(0) + 1, 0);
+    base_.resize(base_.size() + max_links(0) + 1, 0);
     visited_.push_back(0);
     changed_.push_back(1);
   }
@@ -104,7 +104,7 @@ std::vector<Hnsw::Candidate> Hnsw::search_level(const VectorRows::Query& query, 
       if (best.size() >= ef && !(c < best.front())) continue;
       open.push_back(c);
       std::push_heap(open.begin(), open.end(), nearest_first);
-      __builtin_prefetch(base_.data() + size_t{open.front().node} * (most(0) + 1));
+      __builtin_prefetch(base_.data() + size_t{open.front().node} * (max_links(0) + 1));
       if (!accepts(next)) continue;
       best.push_back(c);
       std::push_heap(best.begin(), best.end());
@@ -133,14 +133,14 @@ void Hnsw::link(uint32_t from, uint32_t to, int level) {
   const auto present = neighbours(from, level);
   if (std::find(present.begin(), present.end(), to) != present.end()) return;
   std::vector<uint32_t> all(present.begin(), present.end());
-  if (all.size() < most(level)) {
+  if (all.size() < max_links(level)) {
     all.push_back(to);
     return set_neighbours(from, level, all);
   }
   std::vector<Candidate> candidates = {{rows_.between(from, to), to}};
   for (const uint32_t node : all) candidates.push_back({rows_.between(from, node), node});
   std::sort(candidates.begin(), candidates.end());
-  set_neighbours(from, level, select(candidates, most(level)));
+  set_neighbours(from, level, select(candidates, max_links(level)));
 }
 
 void Hnsw::connect(uint32_t node, int level, const std::vector<Candidate>& candidates) {
@@ -204,7 +204,7 @@ void Hnsw::repair(int at, const std::vector<uint8_t>& dead, std::vector<uint32_t
     std::vector<Candidate> candidates;
     for (const uint32_t n : reached) candidates.push_back({rows_.between(node, n), n});
     std::sort(candidates.begin(), candidates.end());
-    set_neighbours(node, at, select(candidates, most(at)));
+    set_neighbours(node, at, select(candidates, max_links(at)));
   }
   for (const auto& [label, node] : nodes_)
     if (level(node) >= at)

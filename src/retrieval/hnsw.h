@@ -70,7 +70,7 @@ class Hnsw {
 
   int level_of(int64_t label) const;
   uint32_t new_node(int64_t label, const float* vector, int level);
-  size_t most(int level) const { return static_cast<size_t>(level == 0 ? 2 * options_.m : options_.m); }
+  size_t max_links(int level) const { return static_cast<size_t>(level == 0 ? 2 * options_.m : options_.m); }
   std::span<const uint32_t> neighbours(uint32_t node, int level) const;
   void set_neighbours(uint32_t node, int level, const std::vector<uint32_t>& to);
   int level(uint32_t node) const { return static_cast<int>(upper_[node].size()); }
@@ -80,7 +80,7 @@ class Hnsw {
   std::vector<Candidate> search_level(const VectorRows::Query& query, Candidate from, size_t ef, int level,
                                       const std::function<bool(int64_t)>* allowed) const;
   // A subset of the candidates (ascending) that are nearer to the node than to each other.
-  std::vector<uint32_t> select(const std::vector<Candidate>& candidates, size_t most) const;
+  std::vector<uint32_t> select(const std::vector<Candidate>& candidates, size_t max) const;
   void connect(uint32_t node, int level, const std::vector<Candidate>& candidates);
   void link(uint32_t from, uint32_t to, int level);
   void insert(uint32_t node, const VectorRows::Query& query);

@@ -72,9 +72,9 @@ Status Hnsw::finish_restore(const std::string& place) {
           return error_at(place, "the graph has a link to a node that is not there; build the index again");
         to.push_back(found->second);
       }
-      if (to.size() > most(static_cast<int>(level_at)))
+      if (to.size() > max_links(static_cast<int>(level_at)))
         return error_at(place, "a node of the graph has {} links, expected at most {}", to.size(),
-                        most(static_cast<int>(level_at)));
+                        max_links(static_cast<int>(level_at)));
       set_neighbours(node, static_cast<int>(level_at), to);
     }
   restored_.clear();

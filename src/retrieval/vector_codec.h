@@ -21,7 +21,7 @@ float dot_product(const float* a, const float* b, int64_t width);
 float squared_distance(const float* a, const float* b, int64_t width);
 int32_t dot_product(const int8_t* a, const int8_t* b, int64_t width);
 
-// To length 1; a zero vector stays zero.
+// Scales a vector to length 1; a zero vector stays zero.
 void normalize_vector(std::vector<float>& vector);
 
 // int8: value = scale * q with q from -127 to 127, scale = largest magnitude / 127.

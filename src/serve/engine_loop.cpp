@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/failure.h"
+
 namespace makar {
 namespace {
 
@@ -11,6 +13,8 @@ int64_t now_ns() {
 }
 
 Error internal_error(const std::exception& e) {
+  if (dynamic_cast<const OutOfMemory*>(&e)) return error_of(Error::Kind::kLimit, "memory", "{}", e.what());
+  if (dynamic_cast<const DeviceFailure*>(&e)) return error_of(Error::Kind::kIo, "device", "{}", e.what());
   return error_of(Error::Kind::kIo, "engine", "internal error: {}", e.what());
 }
 

@@ -7,9 +7,9 @@
 
 namespace makar {
 
-ModelRegistry::ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t most)
-    : first_(entries.empty() ? "" : entries.front().name), open_(std::move(open)), most_(most), loader_(1) {
-  check(!entries.empty() && most > 0, "a registry has at least one model");
+ModelRegistry::ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t max)
+    : first_(entries.empty() ? "" : entries.front().name), open_(std::move(open)), max_(max), loader_(1) {
+  check(!entries.empty() && max > 0, "a registry has at least one model");
   for (ModelEntry& entry : entries) entries_.push_back({std::move(entry), nullptr});
 }
 
@@ -43,9 +43,9 @@ bool ModelRegistry::add(ModelEntry entry) {
 
 std::string ModelRegistry::classifier() const {
   const std::lock_guard lock(mutex_);
-  for (const int64_t least : {2, 1})
+  for (const int64_t min : {2, 1})
     for (const Entry& entry : entries_)
-      if (entry.entry.labels >= least) return entry.entry.name;
+      if (entry.entry.labels >= min) return entry.entry.name;
   return {};
 }
 
@@ -139,7 +139,7 @@ Result<ModelLease> ModelRegistry::load(const Place& place) {
                     "the models in use leave no room for {}; try again when they are free",
                     quote(entry.name));
   };
-  while (count_loaded() >= most_)
+  while (count_loaded() >= max_)
     if (!wait_and_unload_one()) return busy();
   for (;;) {
     const uint64_t first_map = maps_made();
@@ -179,10 +179,10 @@ EngineState ModelRegistry::state() const {
 }
 
 double ModelRegistry::seconds_in_step() const {
-  double most = 0;
+  double max = 0;
   for (const ModelState& state : list())
-    if (state.active) most = std::max(most, state.active->loop.seconds_in_step());
-  return most;
+    if (state.active) max = std::max(max, state.active->loop.seconds_in_step());
+  return max;
 }
 
 }  // namespace makar

@@ -103,8 +103,8 @@ void BlockPool::deallocate(std::byte* block, size_t bytes) {
   shrink(bound_ > 0 ? bound_ - std::min(bound_, used_) : peak_ / 2 + (size_t{64} << 20));
 }
 
-void BlockPool::shrink(size_t most) {
-  while (free_bytes_ > most && !free_.empty()) {
+void BlockPool::shrink(size_t max) {
+  while (free_bytes_ > max && !free_.empty()) {
     auto last = std::prev(free_.end());
     free_bytes_ -= last->first;
     std::free(last->second);

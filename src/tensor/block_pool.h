@@ -36,7 +36,7 @@ class BlockPool {
   std::multimap<size_t, std::byte*> free_;        // by size
   std::unordered_map<std::byte*, size_t> sizes_;  // sizes of the large blocks in use
   static size_t rounded(size_t bytes);
-  void shrink(size_t most);  // frees unused blocks down to `most` bytes, the largest first
+  void shrink(size_t max);  // frees unused blocks down to `max` bytes, the largest first
   size_t free_bytes_ = 0, used_ = 0, peak_ = 0, bound_ = 0;  // bound_ 0: the default limit
 };
 

@@ -94,8 +94,8 @@ class Scanner {
     }
     return p;
   }
-  const char* digits(const char* p, int most) const {
-    for (int i = 0; i < most && p < end_; ++i) {
+  const char* digits(const char* p, int max) const {
+    for (int i = 0; i < max && p < end_; ++i) {
       const Char c = at(p);
       if (!(c.classes & kIsNumber)) break;
       p += c.size;

@@ -91,23 +91,23 @@ Result<MaskedTokens> ConversationEncoder::encode(const Json& messages, size_t pr
       for (const Span& s : spans)
         if (encoded.offsets[i].end > s.begin && encoded.offsets[i].begin < s.end) out.loss_mask[i] = 1;
   }
-  const auto most = static_cast<size_t>(o_.sequence_len);
+  const auto max = static_cast<size_t>(o_.sequence_len);
   if (o_.keep_end) {
     size_t end = out.ids.size();
     while (end > 0 && !out.loss_mask[end - 1]) --end;
     out.ids.resize(end), out.loss_mask.resize(end);
   }
-  if (out.ids.size() > most) {
-    const auto extra = static_cast<std::ptrdiff_t>(o_.keep_end ? out.ids.size() - most : 0);
+  if (out.ids.size() > max) {
+    const auto extra = static_cast<std::ptrdiff_t>(o_.keep_end ? out.ids.size() - max : 0);
     out.ids.erase(out.ids.begin(), out.ids.begin() + extra);
     out.loss_mask.erase(out.loss_mask.begin(), out.loss_mask.begin() + extra);
-    out.ids.resize(most), out.loss_mask.resize(most);
+    out.ids.resize(max), out.loss_mask.resize(max);
   }
   if (std::count(out.loss_mask.begin() +
                      std::min<std::ptrdiff_t>(1, static_cast<std::ptrdiff_t>(out.loss_mask.size())),
                  out.loss_mask.end(), 1) == 0)
     return error_at("", "the {} {} tokens have no assistant turn to train on", o_.keep_end ? "last" : "first",
-                    most);
+                    max);
   return out;
 }
 

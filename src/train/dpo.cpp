@@ -159,6 +159,7 @@ Result<Metrics> DpoTask::metrics(Device& device) {
     for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
     MAKAR_TRY(const Pairs pairs, read(which, true));
     Context ctx{device};
+    ctx.activations = o_.activations;
     ForwardContext f{ctx};
     add_rewards(score(f, pairs), rewards);
   }

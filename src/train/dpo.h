@@ -20,6 +20,7 @@ struct DpoOptions {
   float beta = 0.1f;
   float smoothing = 0.0f;  // kSigmoid
   float gamma = 0.5f;      // kSimPo
+  DType activations = DType::kF32;
   bool uses_reference() const { return loss != PreferenceLoss::kSimPo && loss != PreferenceLoss::kOrpo; }
 };
 

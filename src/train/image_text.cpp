@@ -81,11 +81,11 @@ Status expand(const ModelSpec& spec, int64_t max_length, ImageText& text) {
     loss_mask.resize(ids.size(), image ? 0 : text.loss_mask[i]);
     if (image) last = ids.size();
   }
-  const auto most = static_cast<size_t>(max_length);
-  if (last >= most) return error_at("", "its images need {} tokens; sequence_len is {}", last, max_length);
-  if (ids.size() > most) ids.resize(most), loss_mask.resize(most);
+  const auto max = static_cast<size_t>(max_length);
+  if (last >= max) return error_at("", "its images need {} tokens; sequence_len is {}", last, max_length);
+  if (ids.size() > max) ids.resize(max), loss_mask.resize(max);
   if (std::count(loss_mask.begin() + 1, loss_mask.end(), 1) == 0)
-    return error_at("", "the first {} tokens have no assistant turn to train on", most);
+    return error_at("", "the first {} tokens have no assistant turn to train on", max);
   text.ids = std::move(ids), text.loss_mask = std::move(loss_mask);
   return Done{};
 }

@@ -186,6 +186,7 @@ Result<Metrics> KtoTask::metrics(Device& device) {
     for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
     MAKAR_TRY(const Examples examples, read(which, true));
     Context ctx{device};
+    ctx.activations = o_.activations;
     ForwardContext f{ctx};
     loss(f, examples, sums);
   }

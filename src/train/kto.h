@@ -30,6 +30,7 @@ Result<Ratings> open_ratings(const DatasetOptions& options, const ConversationEn
 
 struct KtoOptions {
   float beta = 0.1f, good_weight = 1.0f, bad_weight = 1.0f;
+  DType activations = DType::kF32;
 };
 
 class KtoTask : public ExampleTask {

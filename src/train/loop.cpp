@@ -104,8 +104,8 @@ class Trainer {
         differences);
   }
 
-  // Restores the newest checkpoint, if it has this run's settings. The task gets its state back; the RunState
-  // returned is without it.
+  // Restores the newest checkpoint, if it has this run's settings. The state of the task is moved into the
+  // task; the returned RunState no longer has it.
   Result<std::optional<RunState>> restore() {
     std::vector<std::string> skipped;
     MAKAR_TRY(auto found, load_checkpoint(s_.output_dir, l_.models, optimizers_, averages_, skipped));

@@ -92,6 +92,7 @@ Status PolicyTask::collect(uint64_t step, Device& device) {
   RolloutOptions options;
   options.max_new_tokens = o_.max_new_tokens, options.answers = o_.group, options.stop = o_.stop;
   options.sampler.temperature = 1, options.seed = o_.seed, options.step = step;
+  options.activations = o_.activations;
   PolicyBuffer buffer;
   MAKAR_TRY(buffer.rollouts, roll_out(policy_, device, ids, options));
   MAKAR_TRY(Judged judged, judge(buffer.rollouts, prompts, device));
@@ -110,6 +111,7 @@ Status PolicyTask::collect(uint64_t step, Device& device) {
     }
     if (o_.steps() == 1) continue;  // the step itself computes and checks them, before its update
     Context ctx{device};
+    ctx.activations = o_.activations;
     ForwardContext f{ctx};
     std::vector<float> sampled;
     for (const Rollout& r : some)
@@ -232,6 +234,7 @@ Result<Metrics> PolicyTask::metrics(Device& device) {
     }
     RolloutOptions options;
     options.max_new_tokens = o_.max_new_tokens, options.stop = o_.stop, options.sampler.temperature = 0;
+    options.activations = o_.activations;
     MAKAR_TRY(const auto rollouts, roll_out(policy_, device, ids, options));
     MAKAR_TRY(const Judged judged, judge(rollouts, prompts, device));
     rewards.insert(rewards.end(), judged.rewards.begin(), judged.rewards.end());

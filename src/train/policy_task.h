@@ -25,6 +25,7 @@ struct PolicyOptions {
   double missing_eos_penalty = 0;  // subtracted from the reward of an answer truncated at the length limit
   bool mask_truncated = false;     // such answers have no loss
   uint64_t seed = 0;
+  DType activations = DType::kF32;  // of training and sampling
 
   int64_t answers() const { return micro_batch * accumulate * steps_per_generation; }  // per rollout
   int64_t steps() const { return steps_per_generation * iterations; }                  // per rollout

@@ -20,8 +20,8 @@ constexpr int kSeconds = 10;
 constexpr rlim_t kMemory = rlim_t{2} << 30;
 constexpr size_t kOutput = size_t{64} << 10;
 
-void limit(int what, rlim_t most) {
-  const rlimit both{most, most};
+void limit(int what, rlim_t max) {
+  const rlimit both{max, max};
   setrlimit(what, &both);
 }
 

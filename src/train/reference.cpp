@@ -4,7 +4,7 @@
 
 namespace makar {
 
-Result<Reference> Reference::without_adapter(Model& model) {
+Result<Reference> Reference::without_adapter(Model& model, DType activations) {
   std::unordered_set<const Parameter*> adapters;
   model.each_linear([&](const std::string&, Linear& linear) {
     if (const Adapter* a = linear.adapter()) adapters.insert({a->a, a->b, a->magnitude});
@@ -18,7 +18,7 @@ Result<Reference> Reference::without_adapter(Model& model) {
           "{} is trained outside of the adapter, so the base model changes; load a second copy as "
           "the reference, or train the adapter only",
           p->name);
-  Reference out(model);
+  Reference out(model, activations);
   out.without_adapters_ = true;
   return out;
 }
@@ -27,6 +27,7 @@ ScoredTokens Reference::log_probabilities(Device& device, const Batch& batch,
                                           const std::vector<float>& mask) const {
   Context ctx{device};
   ctx.without_adapters = without_adapters_;
+  ctx.activations = activations_;
   ForwardContext f{ctx};
   return token_log_probabilities(f, model_, batch, mask);
 }

@@ -55,13 +55,13 @@ std::vector<int64_t> drawn_tokens(const Tensor& logits, const Rng& rng) {
   std::vector<int64_t> out;
   for (int64_t r = 0; r < rows; ++r) {
     const float* row = all.f32() + r * vocab;
-    const float most = *std::max_element(row, row + vocab);
+    const float max = *std::max_element(row, row + vocab);
     double sum = 0;
-    for (int64_t v = 0; v < vocab; ++v) sum += std::exp(static_cast<double>(row[v] - most));
+    for (int64_t v = 0; v < vocab; ++v) sum += std::exp(static_cast<double>(row[v] - max));
     double left = rng.uniform_double(static_cast<uint64_t>(r)) * sum;
     int64_t token = 0;
     for (; token + 1 < vocab; ++token)
-      if ((left -= std::exp(static_cast<double>(row[token] - most))) < 0) break;
+      if ((left -= std::exp(static_cast<double>(row[token] - max))) < 0) break;
     out.push_back(token);
   }
   return out;

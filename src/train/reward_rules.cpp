@@ -78,10 +78,10 @@ Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
     });
   }
   if (spec.name == "length") {
-    const auto most = last_number(spec.argument);
-    if (!most || !(*most >= 1)) return error_at("reward", "length needs a number of bytes: length=200");
-    return AnswerRule([most = *most](const JudgedAnswer& a) -> Result<double> {
-      return -std::min(1.0, static_cast<double>(a.text.size()) / most);
+    const auto max = last_number(spec.argument);
+    if (!max || !(*max >= 1)) return error_at("reward", "length needs a number of bytes: length=200");
+    return AnswerRule([max = *max](const JudgedAnswer& a) -> Result<double> {
+      return -std::min(1.0, static_cast<double>(a.text.size()) / max);
     });
   }
   if (spec.name == "program") {

@@ -9,20 +9,25 @@ namespace {
 // Packs the layers that are not packed yet, and unpacks those at the end: training changes their weights.
 class PackedForSampling {
  public:
-  PackedForSampling(Model& model, Device& device) {
+  PackedForSampling(Model& model, Device& device, DType activations)
+      : model_(model), activations_(model.activations()) {
+    model.set_activations(activations);
     model.each_linear([&](const std::string&, Linear& linear) {
       if (linear.packed()) return;
-      linear.pack(device);
+      linear.pack(device, activations);
       packed_.push_back(&linear);
     });
   }
   ~PackedForSampling() {
     for (Linear* linear : packed_) linear->unpack();
+    model_.set_activations(activations_);
   }
   PackedForSampling(const PackedForSampling&) = delete;
   PackedForSampling& operator=(const PackedForSampling&) = delete;
 
  private:
+  Model& model_;
+  DType activations_;  // before
   std::vector<Linear*> packed_;
 };
 
@@ -45,8 +50,8 @@ Result<std::vector<Rollout>> roll_out(Model& model, Device& device,
   decoding.sampler = o.sampler;
   MAKAR_CHECK_OK(check_decoding(decoding));
   model.parameters().to(device.memory());
-  const PackedForSampling packed(model, device);
-  EngineOptions engine_options;  // f32 cache and the whole context, as in training
+  const PackedForSampling packed(model, device, o.activations);
+  EngineOptions engine_options;  // a cache of the activations' type and the whole context, as in training
   engine_options.max_pages = o.max_pages;
   Engine engine(model, device, engine_options);
   std::vector<std::shared_ptr<DecodingJob>> jobs;

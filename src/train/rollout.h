@@ -15,6 +15,7 @@ struct RolloutOptions {
   SamplerOptions sampler;       // its seed is replaced: every prompt draws from its own stream
   std::vector<int64_t> stop;    // ids that end an answer; empty: those of the model
   uint64_t seed = 0, step = 0;  // answers are a pure function of these, the weights and the prompts
+  DType activations = DType::kF32;
   int64_t max_pages = 0;        // limit of the KV cache; 0: limited only to 256 sequences at once
 };
 

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -134,6 +135,12 @@ std::string short_value(const std::map<std::string, Json>& all, const std::strin
   return text.size() > 80 ? text.substr(0, 80) + "..." : text;
 }
 
+// Names of metrics may have a slash: "rewards/margins".
+std::string chart_file(std::string metric) {
+  std::replace(metric.begin(), metric.end(), '/', '-');
+  return metric + ".svg";
+}
+
 }  // namespace
 
 std::string setting_differences(const Json& before, const Json& now) {
@@ -194,10 +201,10 @@ Status write_report(const std::string& folder, const RunSummary& summary) {
     if (curve.y.empty()) continue;
     out += fmt::format("| validation {} | {:.4f} |\n", name, curve.y.back());
     if (name == "loss" || curve.y.size() < 2) continue;
-    MAKAR_CHECK_OK(write_file(fmt::format("{}/{}.svg", folder, name), svg_chart(name, {curve})));
+    MAKAR_CHECK_OK(write_file(folder + "/" + chart_file(name), svg_chart(name, {curve})));
   }
   for (const auto& [name, curve] : figures)
-    if (name != "loss" && curve.y.size() >= 2) out += fmt::format("\n![{}]({}.svg)\n", name, name);
+    if (name != "loss" && curve.y.size() >= 2) out += fmt::format("\n![{}]({})\n", name, chart_file(name));
   if (!summary.sample.empty()) out += "\n## Sample\n\n```text\n" + summary.sample + "\n```\n";
   out += "\n## Reproduce\n\n```sh\n" + summary.command +
          "\n```\n\n`run.json` has the settings, versions and hashes.\n";

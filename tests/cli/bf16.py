@@ -49,6 +49,57 @@ def repeatable(folder, device, model_type):
     return first
 
 
+def infer(top, gpu):
+    """Inference: near f32, and the same on every device with these kernels, with any threads, batch and chunks."""
+    model = top / "f32-llama"
+    text = top / "text.txt"
+    text.write_text("The tree of modules is the tree of folders, and each folder has one page that says what it is for. " * 3)
+
+    def results(*more):
+        out = []
+        for args in (("generate", "-m", model, "the tree", "-n", 20), ("generate", "-m", model, "the tree", "-n", 12, "--beams", 3),
+                     ("perplexity", "-m", model, text, "--json")):
+            done = run(*args, *more)
+            check(done.returncode == 0, f"{args[0]} {more}: {done.stderr[-300:]}")
+            out.append(done.stdout)
+        return out
+
+    exact = results()
+    for device in ["cpu"] + (["cuda"] if gpu else []):
+        base = ("--bf16", "--device", device)
+        got = results(*base)
+        check(got == results(*base), f"{device}: inference differs when repeated")
+        check(got == results(*base, "-t", 1), f"{device}: inference on one thread differs")
+        if device == "cpu":
+            check(got == results("--bf16", "--device", "fence"), "inference: the fence differs from the CPU")
+        near = [json.loads(r[2])["perplexity"] for r in (exact, got)]
+        check(near[0] != near[1] and abs(near[0] - near[1]) < 0.01 * near[0], f"{device}: perplexity {near}")
+
+
+def align(top, gpu):
+    """DPO starts at exactly ln 2: policy and reference agree bit for bit. GRPO ends with an error where the log-probabilities of
+    sampler and trainer differ in a bit."""
+    pairs, prompts = top / "pairs.jsonl", top / "prompts.jsonl"
+    pairs.write_text("".join(json.dumps({"prompt": "the tree" + i * "s", "chosen": "near" + i * "e", "rejected": "far" + i * "r"}) + "\n" for i in range(8)))
+    prompts.write_text("".join(json.dumps({"prompt": "the tree" + i * "s"}) + "\n" for i in range(8)))
+    model = top / "with-eos"
+    shutil.copytree(top / "f32-llama", model)
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "eos_token_id": 0}))
+    base = ("-m", model, "--micro-batch-size", 4, "--val-set-size", 0, "--bf16", "-q", "--json")
+    for device in ["cpu", "fence"] + (["cuda"] if gpu else []):
+        for more in ((), ("--adapter", "lora")):
+            folder = top / f"align-{device}-{len(more)}"
+            done = run("dpo", *base, "-d", pairs, "--max-steps", 2, "--logging-steps", 1, "--device", device, "-o", folder / "dpo", *more)
+            check(done.returncode == 0, f"dpo {device} {more}: {done.stderr[-400:]}")
+            if done.returncode == 0:
+                first = json.loads((folder / "dpo/log.jsonl").read_text().splitlines()[0])
+                check(abs(first["loss"] - 0.6931472) < 1e-7, f"dpo {device} {more}: the first loss is {first['loss']}")
+            done = run("grpo", *base, "-d", prompts, "--reward", "length=20", "--num-generations", 4, "--max-new-tokens", 12, "--max-steps", 3,
+                       "--device", device, "-o", folder / "grpo", *more)
+            check(done.returncode == 0, f"grpo {device} {more}: {done.stderr[-400:]}")
+
+
 def main():
     gpu = run("generate", "-m", ROOT / "tests/golden/models/llama", "--ids", "5", "-n", "1", "--device", "cuda").returncode == 0
     with tempfile.TemporaryDirectory() as name:
@@ -80,8 +131,10 @@ def main():
                 done = run("sft", "-m", top / "f32-llama", "-d", chat, "--max-steps", 3, "--sequence-len", 48, "--val-set-size", 0, "--bf16", "--device", device,
                            "-o", top / f"sft-{device}-{len(more)}", "-q", *more)
                 check(done.returncode == 0, f"sft {device} {more}: {done.stderr[-400:]}")
-        refused = run("dpo", "-m", top / "f32-llama", "-d", chat, "--bf16", "-o", top / "no")
-        check(refused.returncode == 1 and "dpo trains in f32 only" in refused.stderr, f"dpo --bf16: {refused.stderr}")
+        infer(top, gpu)
+        align(top, gpu)
+        refused = run("reward", "-m", top / "f32-llama", "-d", chat, "--bf16", "-o", top / "no")
+        check(refused.returncode == 1 and "reward trains in f32 only" in refused.stderr, f"reward --bf16: {refused.stderr}")
     for line in failures:
         print("FAIL", line)
     return 1 if failures else 0

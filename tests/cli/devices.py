@@ -37,10 +37,11 @@ def produce(folder, device):
         result = here / f"{model}.safetensors"
         keep(f"forward {model}", run("forward", GOLDEN / model, "-i", GOLDEN / model / "golden.safetensors", "-o", result,
                                      "--device", device), result)
-    trained = here / "run"
-    keep("pretrain", run("pretrain", "-d", ROOT / "docs/design.md", "--tokenizer", "char", "--max-steps", "6", "--sequence-len",
-                         "48", "--layers", "2", "--width", "32", "--heads", "2", "-o", trained, "--device", device, "-q"),
-         trained / "model.safetensors")
+    for optimizer in ("adamw", "muon"):
+        trained = here / optimizer
+        keep(f"pretrain {optimizer}", run("pretrain", "-d", ROOT / "docs/design.md", "--tokenizer", "char", "--max-steps", "6", "--sequence-len",
+                                          "48", "--layers", "2", "--width", "32", "--heads", "2", "--optimizer", optimizer, "-o", trained,
+                                          "--device", device, "-q"), trained / "model.safetensors")
     return out
 
 

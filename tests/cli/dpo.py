@@ -32,9 +32,10 @@ def learns(folder, base, pairs, held_out, common):
             record = json.loads(line)
             record["chosen"], record["rejected"] = record["rejected"], record["chosen"]
             f.write(json.dumps(record) + "\n")
-    words = ["--val-datasets", held_out, "--max-steps", 40, "--json"]
+    words = ["--val-datasets", held_out, "--max-steps", 40, "--eval-steps", 20, "--json"]
     learnt = result(good("dpo", "-m", base, "-d", pairs, *common, *words, "-o", folder / "learnt"))
     check(learnt.get("rewards/accuracies", 0) > 0.8 and learnt.get("rewards/margins", 0) > 0.1 and learnt["loss"] < 0.6, f"held-out pairs after training: {learnt}")
+    check((folder / "learnt/rewards-margins.svg").exists() and "rewards-margins.svg" in (folder / "learnt/report.md").read_text(), "a chart per validation metric")
     first = steps(folder / "learnt")[0]
     check(abs(first["loss"] - 0.693147) < 1e-5 and set(first["metrics"]) == REWARDS, f"the first step starts at log 2: {first}")
     check(all(first["metrics"][name] == 0 for name in REWARDS), f"the model is its own reference at the start: {first}")

@@ -42,12 +42,12 @@ def run(*arguments, timeout=300):
 
 
 def make_model(folder):
-    """A few steps on a page of text: enough to ask."""
+    """A model trained for a few steps."""
     text = folder / "page.txt"
     text.write_text("".join(chr(c) for c in range(32, 127)) + "\n" + "Which is a? Answer: a, b, c or d.\n" * 60)
     code, _, err = run("pretrain", "--datasets", text, "--tokenizer", "char", "--max-steps", 3, "--sequence-len", 32,
                        "-o", folder / "model")
-    check(code == 0, f"a model to ask: {err[-300:]}")
+    check(code == 0, f"pretrain: {err[-300:]}")
     return folder / "model"
 
 
@@ -87,7 +87,7 @@ def check_run(folder, model):
     check(process.returncode == -signal.SIGKILL and 0 < finished < 1500, f"killed with {finished} documents finished")
     check(not (folder / "killed/results.json").exists(), "no results of a killed run")
     code, _, err = run(*base, "--output", folder / "killed")
-    check(code == 0 and f"{finished} finished documents" in err, f"the run goes on: {err[-300:]}")
+    check(code == 0 and f"{finished} finished documents" in err, f"the run resumes: {err[-300:]}")
     for name in ("results.json", "samples_letters.jsonl"):
         check((folder / "killed" / name).read_bytes() == (folder / "whole" / name).read_bytes(), f"the same bytes of {name}")
 

@@ -21,7 +21,7 @@ LESS = {"hidden_size": 32, "n_embd": 32, "d_model": 32, "intermediate_size": 64,
 
 
 def smaller(name, folder):
-    """A config of recipes/configs with fewer numbers, without dropout."""
+    """A config of recipes/configs with smaller sizes, without dropout."""
     config = json.loads((CONFIGS / f"{name}.json").read_text())
     config |= {key: value for key, value in LESS.items() if key in config}
     config |= {key: 0.0 for key in config if "dropout" in key or "pdrop" in key}
@@ -93,7 +93,7 @@ def infinity(scratch):
 
 
 def packed(scratch):
-    """An adapter on 4-bit weights as they come: trained, saved, loaded."""
+    """An adapter on 4-bit weights in published formats: trained, saved, loaded."""
     for name in ("gptq", "awq", "fp8"):
         base = scratch / name
         shutil.copytree(GOLDEN / "packed" / name, base)

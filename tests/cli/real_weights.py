@@ -79,7 +79,7 @@ def minimind(scratch):
                       '{"prompt": "Tell me a story", "max_tokens": 20, "stop_below": 0.3}',
                       '{"prompt": "x", "beams": 4, "num_beam_groups": 3}'])
     answers = [json.loads(line) for line in run("generate", "-m", folder, "--chat", "--jsonl", text=asks + "\n").splitlines()]
-    expect("requests choose their own way of writing", [len(a.get("answers", [])) for a in answers] == [1, 4, 1, 1, 1, 0], answers)
+    expect("each request chooses its decoding method", [len(a.get("answers", [])) for a in answers] == [1, 4, 1, 1, 1, 0], answers)
     expect("groups of beams differ", len({a["text"] for a in answers[1]["answers"]}) > 1, answers[1])
     expect("and errors stay with their line", answers[5].get("error", {}).get("line") == 6, answers[5])
     long = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "600", "-c", "128", "--context-policy", "sinks")

@@ -66,11 +66,11 @@ def check_model(folder, path):
                        "-o", folder / "model")
     check(code == 0, f"a model: {err[-300:]}")
     code, out, err = run("sql", path, "-m", folder / "model", "which product sold the most?", "-n", 60, "--attempts", 1, "--json")
-    check(code in (0, 1) and out, f"asking: {err[-300:]}")
+    check(code in (0, 1) and out, f"a question: {err[-300:]}")
     if out:
         answer = json.loads(out)
         check(len(answer["attempts"]) == 1 and answer["attempts"][0]["sql"].startswith("SELECT "), f"the grammar: {out[:300]}")
-        check(answer["answered"] == (code == 0) and (answer["answered"] or answer["attempts"][0]["error"]), f"honest: {out[:300]}")
+        check(answer["answered"] == (code == 0) and (answer["answered"] or answer["attempts"][0]["error"]), f"answered agrees with the exit code: {out[:300]}")
 
 
 def check_evaluation(folder, path):

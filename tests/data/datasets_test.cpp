@@ -109,7 +109,7 @@ TEST(Datasets, ExamplesAreSplitAndIdentifiedByContent) {
   const auto separate = read_lines(o, other);
   EXPECT_EQ(separate->train.size(), 30u);
   EXPECT_EQ(separate->validation.size(), 5u);
-  // Too few for the hash to divide: the last.
+  // Too few examples to split by hash: the last ones are used for validation.
   o.train = {file("f.jsonl", 3)}, o.validation.clear(), o.validation_share = 1e-9;
   const auto few = read_lines(o, other);
   EXPECT_EQ(few->train.size(), 2u);

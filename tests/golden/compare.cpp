@@ -15,7 +15,7 @@ constexpr double kGradient = 1e-4, kBf16Gradient = 1e-1;
 
 DType activations() { return activation_type; }
 void set_activations(DType type) { activation_type = type; }
-double loss_limit() { return activation_type == DType::kF32 ? 1e-5 : 1e-2; }
+double loss_limit() { return activation_type == DType::kF32 ? 1e-5 : 2e-2; }
 
 Result<Tensors> read_tensors(const std::string& path) {
   MAKAR_TRY(const auto file, Safetensors::open(path));

@@ -13,7 +13,7 @@ TEST(StepPacer, FindsTheRowsThatFitATimeLimit) {
   for (int i = 0; i < 20; ++i) pacer.computed(rows(), seconds(rows()), 0, 0);
   EXPECT_NEAR(static_cast<double>(rows()), 45, 3);
   pacer.computed(45, 4.5, 0, 0);  // 50 times as slow, all at once
-  EXPECT_EQ(rows(), StepPacer::kLeastRows);
+  EXPECT_EQ(rows(), StepPacer::kMinRows);
   for (int i = 0; i < 30; ++i) pacer.computed(rows(), seconds(rows()), 0, 0);
   EXPECT_NEAR(static_cast<double>(rows()), 45, 3);
   pacer.computed(1, 100, 0, 0);  // a step of single tokens does not measure rows of prompts

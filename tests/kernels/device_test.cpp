@@ -1,6 +1,7 @@
 // Devices: opening them, memory, and the fence that keeps the host out of device memory.
 #include <gtest/gtest.h>
 
+#include <new>
 #include <numeric>
 #include <vector>
 
@@ -25,6 +26,26 @@ TEST(Device, WithoutAGpuTheErrorNamesTheCpu) {
   if (cuda.ok()) GTEST_SKIP() << "this machine has a GPU";
   EXPECT_EQ(cuda.error().kind, Error::Kind::kUnsupported);
   EXPECT_NE(cuda.error().text().find("use the device 'cpu'"), std::string::npos) << cuda.error().text();
+}
+
+TEST(CudaMemory, RunningOutStatesWhatWasRequestedAndWhatIsFree) {
+  const auto cuda = open_device("cuda");
+  if (!cuda.ok()) GTEST_SKIP() << cuda.error().text();
+  Memory& memory = (*cuda)->memory();
+  try {
+    memory.allocate(size_t{1} << 50);
+    FAIL() << "a petabyte was allocated";
+  } catch (const std::bad_alloc& e) {
+    const std::string text = e.what();
+    EXPECT_NE(text.find("1073741824 MB were requested"), std::string::npos) << text;
+    EXPECT_NE(text.find("are free; use a smaller batch"), std::string::npos) << text;
+  }
+  std::byte* block = memory.allocate(1 << 20);  // the device still works
+  memory.zero(block, 1 << 20);
+  std::byte first{1};
+  memory.copy_out(&first, block, 1);
+  EXPECT_EQ(first, std::byte{0});
+  memory.deallocate(block, 1 << 20);
 }
 
 TEST(Device, UnknownNamesGetTheNearest) {

@@ -215,7 +215,7 @@ TEST(Ngram, DrawsFollowTheDistribution) {
   const NgramModel m = trained(kSam, 2, with("katz"));
   NgramGenerator generator(m);
   NgramSampling sampling;
-  sampling.most_words = 1;
+  sampling.max_words = 1;
   std::map<std::string, double> seen;
   const int draws = 4000;
   for (int i = 0; i < draws; ++i) {

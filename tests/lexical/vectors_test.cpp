@@ -33,9 +33,9 @@ std::string two_topics(int lines) {
   return out;
 }
 
-WordStream stream_of(const std::string& text, int64_t least = 1) {
+WordStream stream_of(const std::string& text, int64_t min_count = 1) {
   ScratchFolder folder;
-  auto read = read_words({folder.write("text.txt", text)}, {}, least, 0, [](uint64_t, size_t) {});
+  auto read = read_words({folder.write("text.txt", text)}, {}, min_count, 0, [](uint64_t, size_t) {});
   EXPECT_TRUE(read.ok()) << (read.ok() ? "" : read.error().text());
   return std::move(*read);
 }
@@ -336,6 +336,12 @@ TEST(Vectors, UnknownWordsHaveVectorsOfTheirNgrams) {
   ASSERT_TRUE(score.ok());
   EXPECT_EQ(score->pairs, 3u);
   EXPECT_EQ(score->by_ngrams, 2u);
+  // Like known words, unknown ones are looked up in lower case.
+  const auto upper =
+      score_similarity(index, folder.write("upper.txt", "sheep Sheepdog 9\nSheep REDDER 1\ncat dog 5\n"));
+  ASSERT_TRUE(upper.ok());
+  EXPECT_EQ(upper->spearman, score->spearman);
+  EXPECT_EQ(upper->by_ngrams, 2u);
 }
 
 // Every cut, and damaged numbers at their places.

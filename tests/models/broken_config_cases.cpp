@@ -259,6 +259,42 @@ std::vector<Case> config_fields() {
        "bert",
        set("position_embedding_type", "relative_key"),
        {"config.json", "'position_embedding_type'", "absolute"}},
+      {"buckets that MPNet does not have",
+       "bert",
+       json(kConfig,
+            [](Json& c) {
+              c["model_type"] = "mpnet", c["architectures"] = {"MPNetForMaskedLM"};
+              c["relative_attention_num_buckets"] = 16;
+            }),
+       {"config.json", "'relative_attention_num_buckets'", "must be 32"}},
+      {"too many layers in a step",
+       "bert",
+       json(kConfig,
+            [](Json& c) {
+              c["model_type"] = "albert", c["architectures"] = {"AlbertForMaskedLM"};
+              c["inner_group_num"] = 1024, c["num_hidden_layers"] = 1024;
+            }),
+       {"config.json", "'inner_group_num'", "exceeds 1024"}},
+      {"an even convolution",
+       "bert",
+       json(kConfig,
+            [](Json& c) {
+              c["model_type"] = "deberta-v2", c["architectures"] = {"DebertaV2ForMaskedLM"};
+              c["conv_kernel_size"] = 2;
+            }),
+       {"config.json", "'conv_kernel_size'", "must be odd"}},
+      {"a convolution in groups",
+       "bert",
+       json(kConfig,
+            [](Json& c) {
+              c["model_type"] = "deberta-v2", c["architectures"] = {"DebertaV2ForMaskedLM"};
+              c["conv_kernel_size"] = 3, c["conv_groups"] = 2;
+            }),
+       {"config.json", "'conv_groups'", "must be 1"}},
+      {"images in tiles",
+       "llama",
+       set("model_type", "llava_next"),
+       {"config.json", "'model_type'", "'llava_next'", "supported are"}},
       {"id2label is a list", "vit", set("id2label", {"a", "b"}), {"config.json", "'id2label'", "an object"}},
       {"buckets are odd",
        "t5",

@@ -8,10 +8,8 @@
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
 #include "kernels/cpu_device.h"
-#include "models/adapter.h"
+#include "models/adapter_training.h"
 #include "models/small_models.h"
-#include "models/subjects.h"
-#include "optim/optimizer.h"
 #include "scratch_folder.h"
 #include "train/objective.h"
 
@@ -174,21 +172,7 @@ class PackedBase : public testing::TestWithParam<std::string> {
     check(loaded.ok(), loaded.ok() ? "" : loaded.error().text());
     return std::move(*loaded);
   }
-  // The loss of 2 sequences; also computes the gradients.
-  float backward(const LoadedModel& loaded) {
-    Inputs in;
-    in.source.add(random_ids(loaded.model->spec(), 30, 5));
-    in.source.add(random_ids(loaded.model->spec(), 9, 6));
-    Tape tape(device_);
-    loaded.model->parameters().clear_gradients();
-    loaded.model->parameters().watch(tape);
-    Context ctx{device_, &tape};
-    ForwardContext f{ctx};
-    const Tensor loss = *head_loss(f, *loaded.model, in, labels_of(in.source));
-    tape.backward(loss);
-    loaded.model->parameters().collect(tape);
-    return loss.f32()[0];
-  }
+  float backward(const LoadedModel& loaded) { return loss_and_gradients(loaded, device_, 30); }
   AdapterConfig put(const LoadedModel& loaded) {
     AdapterConfig config;
     config.rank = 4, config.alpha = 8, config.targets = {"all-linear"};
@@ -222,20 +206,7 @@ TEST_P(PackedBase, LossAndGradientsAreThoseOfTheDecodedWeights) {
 TEST_P(PackedBase, AnAdapterTrainsAndIsLoadedAgain) {
   const LoadedModel loaded = load(packed_, false);
   const AdapterConfig config = put(loaded);
-  auto optimizer = Optimizer::make(loaded.model->parameters(), {});
-  ASSERT_TRUE(optimizer.ok());
-  const float first = backward(loaded);
-  for (int i = 0; i < 30; ++i) {
-    optimizer->step(device_, 1e-2);
-    backward(loaded);
-  }
-  const float last = backward(loaded);
-  EXPECT_LT(last, 0.9f * first);
-  ScratchFolder folder;
-  ASSERT_TRUE(save_adapter(loaded, config, folder.path()).ok());
-  const LoadedModel again = load(packed_, false);
-  ASSERT_TRUE(load_adapter(again, folder.path(), device_).ok());
-  EXPECT_EQ(backward(again), last);
+  expect_training_and_loading(loaded, config, load(packed_, false), device_, 30, 30, 0.9f);
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, PackedBase, testing::Values("nf4", "nf4_nested", "int8", "mxfp4"),

@@ -158,6 +158,34 @@ TEST_P(Bf16, LinearIsCloseAndIndependentOfTheBatch) {
   }
 }
 
+TEST_P(Bf16, PackedProductsHaveTheBitsOfProducts) {
+  struct Case {
+    int64_t in;
+    std::vector<int64_t> out;
+  };
+  for (const Case& c : {Case{64, {96}}, Case{200, {67, 16, 130}}, Case{2048, {2048, 256, 256}},
+                        Case{776, {33, 4000}}, Case{33, {5}}, Case{5632, {40}}, Case{256, {8, 8, 8, 8, 8}}}) {
+    Context ctx{*device_};
+    ctx.activations = DType::kBF16;
+    std::vector<Tensor> weights, biases;
+    std::vector<std::shared_ptr<const kernels::PackedWeight>> packed;
+    std::vector<ops::PackedLayer> layers;
+    for (size_t i = 0; i < c.out.size(); ++i) {
+      weights.push_back(there(normal({c.out[i], c.in}, 20 + i, 0.1).to(DType::kBF16)));
+      biases.push_back(i % 2 == 0 ? there(normal({c.out[i]}, 30 + i)) : Tensor());
+      packed.push_back(device_->pack({weights[i].address(), DType::kBF16, c.in, 1}, c.out[i], c.in));
+      layers.push_back({biases[i], packed[i].get()});
+    }
+    for (const int64_t rows : {1, 2, 7, 8, 9, 16, 17, 64, 70}) {
+      const Tensor x = there(normal({rows, c.in}, 40));
+      const std::vector<Tensor> got = ops::linears(ctx, x, layers);
+      for (size_t i = 0; i < c.out.size(); ++i)
+        EXPECT_TRUE(same_bits(got[i], ops::linear(ctx, x, weights[i], biases[i])))
+            << rows << " x " << c.in << " -> " << c.out[i];
+    }
+  }
+}
+
 // The library's products and the own kernel's have the same bits, in all layouts.
 TEST(Bf16Products, LibraryAndOwnKernelAgree) {
   const auto library = open_device("cuda");

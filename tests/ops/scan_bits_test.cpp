@@ -1,5 +1,5 @@
-// Selective scans with a number of states that has code of its own: the bits of the general code, which one
-// more state that nothing writes to and nothing reads selects.
+// Common numbers of states have code of their own in selective scans. It gives the same bits as the general
+// code, which runs if a state without effect is added.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,9 +1,7 @@
 // Adapters on a quantized base: memory, gradients close to those on the dequantized base, training.
 #include "convert/gguf_model.h"
 #include "kernels/cpu_device.h"
-#include "models/adapter.h"
-#include "models/subjects.h"
-#include "optim/optimizer.h"
+#include "models/adapter_training.h"
 #include "quant/in_memory.h"
 #include "scratch_folder.h"
 
@@ -41,21 +39,7 @@ class Qlora : public testing::TestWithParam<const char*> {
           p->value.f32()[i] = 0.05f * (rng.uniform(static_cast<uint64_t>(i)) - 0.5f);
     return config;
   }
-  // The loss; also computes the gradients of the trainable parameters.
-  float backward(const LoadedModel& loaded) {
-    Inputs in;
-    in.source.add(random_ids(loaded.model->spec(), 40, 5));
-    in.source.add(random_ids(loaded.model->spec(), 9, 6));
-    Tape tape(device_);
-    loaded.model->parameters().clear_gradients();
-    loaded.model->parameters().watch(tape);
-    Context ctx{device_, &tape};
-    ForwardContext f{ctx};
-    const Tensor loss = *head_loss(f, *loaded.model, in, labels_of(in.source));
-    tape.backward(loss);
-    loaded.model->parameters().collect(tape);
-    return loss.f32()[0];
-  }
+  float backward(const LoadedModel& loaded) { return loss_and_gradients(loaded, device_, 40); }
   ThreadPool pool_{2};
   CpuDevice device_{pool_};
 };
@@ -123,20 +107,7 @@ TEST_P(Qlora, TheInputsGradientIsExact) {
 TEST_P(Qlora, TrainsAndSavesInPeftFormat) {
   const LoadedModel loaded = base();
   const AdapterConfig config = put(loaded);
-  auto optimizer = Optimizer::make(loaded.model->parameters(), {});
-  ASSERT_TRUE(optimizer.ok());
-  const float first = backward(loaded);
-  for (int i = 0; i < 15; ++i) {
-    optimizer->step(device_, 1e-2);
-    backward(loaded);
-  }
-  const float last = backward(loaded);
-  EXPECT_LT(last, 0.7f * first);
-  ScratchFolder folder;
-  ASSERT_TRUE(save_adapter(loaded, config, folder.path()).ok());
-  const LoadedModel again = base();
-  ASSERT_TRUE(load_adapter(again, folder.path(), device_).ok());
-  EXPECT_EQ(backward(again), last);
+  expect_training_and_loading(loaded, config, base(), device_, 40, 15, 0.7f);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Qlora, testing::Values("q8_0", "q4_0", "q4_k", "q6_k"),

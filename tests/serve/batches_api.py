@@ -96,11 +96,11 @@ def check_files(s):
             break
         after = "&after=" + page["last_id"]
     check(seen == [f["id"] for f in all_of_them["data"]], "page by page")
-    check([f["id"] for f in get(s, "/v1/files?order=asc")[1]["data"]] == seen[::-1], "the other way round")
+    check([f["id"] for f in get(s, "/v1/files?order=asc")[1]["data"]] == seen[::-1], "in reverse order")
     for file_id in ids:
         status, _, text = s.request("DELETE", "/v1/files/" + file_id)
         check(status == 200 and json.loads(text)["deleted"], "deleted")
-        check(s.request("GET", "/v1/files/" + file_id)[0] == 404, "and gone")
+        check(s.request("GET", "/v1/files/" + file_id)[0] == 404, "a deleted file is not found")
     return data
 
 
@@ -120,7 +120,7 @@ def check_bad_files(s, root):
         check(s.request("GET", "/v1/files/" + path)[0] == 404, f"no file is called {path}")
         check(s.request("DELETE", "/v1/files/" + path)[0] == 404, f"no file is called {path}")
     check(s.request("GET", "/v1/files?limit=0")[0] == 400 and s.request("GET", "/v1/files?limit=x")[0] == 400, "limits")
-    check(s.request("GET", "/v1/files?after=x")[0] == 404, "after what?")
+    check(s.request("GET", "/v1/files?after=x")[0] == 404, "an unknown cursor")
     status, error = upload(s, b"x" * 1_100_000)
     check(status == 413 or status == 400 and error["error"]["param"] == "file", f"too large: {status} {error}")
     status, error = upload(s, b"x" * 1_030_000)
@@ -268,7 +268,7 @@ def check_expired(makar, root):
                   f"expired: {done}")
             error = next(iter(lines_of(again, done["error_file_id"]).values()))
             check(error["response"]["body"]["error"]["code"] == "batch_expired", f"{error}")
-            check(get(again, "/v1/batches/batch_x")[0] == 404 and get(again, "/v1/files/file-x")[0] == 404, "odd records")
+            check(get(again, "/v1/batches/batch_x")[0] == 404 and get(again, "/v1/files/file-x")[0] == 404, "malformed records")
 
 
 def check_owners(makar, root):

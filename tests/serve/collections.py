@@ -86,7 +86,7 @@ def main(makar):
             index(makar, root / "harbour.db", keeper)
             code, answer = s.post("/v1/chat/completions", ask("Where lands the zeppelin?"))
             check(code == 200 and answer["sources"] and "zeppelin" in answer["sources"][0]["text"], f"a changed index: {answer}")
-            check(s.stop() == 0, "the server ends well")
+            check(s.stop() == 0, "SIGTERM ends it with 0")
         for flags, what in ((["--index", root / "none.db"], "no such index"), (["--index", f"plain={root / 'harbour.db'}"], "given twice"),
                             (["--index", f"{root / 'harbour.db'}#nothing"], "nothing")):
             done = subprocess.run([makar, "serve", "-m", plain, "--port", "0", *map(str, flags)], capture_output=True, text=True, timeout=60)

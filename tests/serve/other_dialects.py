@@ -40,7 +40,7 @@ def check_anthropic(s):
     check(names[:2] == ["message_start", "content_block_start"] and
           names[-3:] == ["content_block_stop", "message_delta", "message_stop"], f"order of events: {names}")
     check("".join(d["delta"]["text"] for n, d in events if n == "content_block_delta") == text, "streamed text")
-    check(all(n == d["type"] for n, d in events), "events are named twice alike")
+    check(all(n == d["type"] for n, d in events), "the event name equals the type in its data")
     check(events[-2][1]["usage"]["output_tokens"] == whole["usage"]["output_tokens"], "usage")
     _, counted = s.post("/v1/messages/count_tokens", {k: v for k, v in ask.items() if k != "max_tokens"})
     used = whole["usage"]

@@ -91,7 +91,7 @@ def check_agents(makar, folder):
         for body in ({}, {"number": 2, "allow": True}, {"number": 0, "allow": True}, {"number": "1", "allow": True}, {"number": 1}, {"number": 1, "allow": "yes"},
                      {"number": 1, "text": "x"}, {"number": 1 << 60, "allow": True}):
             check(s.post(answers, body)[0] in (400, 404), f"refused: {body}")
-        check(s.post("/makar/agents/..%2Fone/answers", {"number": 1, "allow": True})[0] == 404, "a path is no name")
+        check(s.post("/makar/agents/..%2Fone/answers", {"number": 1, "allow": True})[0] == 404, "a path is not a name")
         check(s.post(answers, {"number": 1, "allow": False})[0] == 200, "an answer")
         check(s.post(answers, {"number": 1, "allow": True})[0] == 400, "answered already")
         check(json.loads((folder / "one.answer-1.json").read_text()) == {"allow": False}, "the first answer counts")

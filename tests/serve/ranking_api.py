@@ -60,7 +60,7 @@ def check_classifier(makar, root):
             known = classes(makar, model, text)
             check(abs(scores[known["label"]] - known["score"]) < 1e-5 and result["categories"][known["label"]],
                   f"the same as makar classify: {known} {result}")
-            check(s.post("/v1/moderations", {"input": text})[1]["results"] == [result], "alone as among others")
+            check(s.post("/v1/moderations", {"input": text})[1]["results"] == [result], "the same result alone and in a batch")
         _, parts = s.post("/v1/moderations", {"input": [{"type": "text", "text": TEXTS[0]}]})
         check(parts["results"] == many["results"][:1], "parts of text")
         status, error = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]})

@@ -16,7 +16,7 @@ TOOL = {"type": "function", "name": "weather", "parameters": {
 NO_BLANKS = {"32": -100, "10": -100, "9": -100, "13": -100}
 
 
-def said(response):
+def text_of(response):
     return "".join(p["text"] for item in response["output"] if item["type"] == "message" for p in item["content"])
 
 
@@ -28,15 +28,15 @@ def stream(s, body):
     for block in text.strip().split("\n\n"):
         name, data = block.split("\n", 1)
         data = json.loads(data.removeprefix("data: "))
-        check(name == "event: " + data["type"], "events are named twice alike")
+        check(name == "event: " + data["type"], "the event name equals the type in its data")
         events.append(data)
     check([e["sequence_number"] for e in events] == list(range(len(events))), "events are numbered")
-    check([e["type"] for e in events[:2]] == ["response.created", "response.in_progress"], "a stream begins")
+    check([e["type"] for e in events[:2]] == ["response.created", "response.in_progress"], "the first two events")
     return events
 
 
-def alike(a, b):
-    """An answer without its ids and times."""
+def same_answer(a, b):
+    """Whether two answers are equal but for ids and times."""
     drop = ("id", "created_at", "call_id", "cached_tokens")
     plain = lambda v: ({k: plain(x) for k, x in v.items() if k not in drop} if isinstance(v, dict)  # noqa: E731
                        else [plain(x) for x in v] if isinstance(v, list) else v)
@@ -48,7 +48,7 @@ def check_texts(s):
     check(status == 200 and whole["object"] == "response" and whole["metadata"] == {"a": "b"}, f"response: {whole}")
     _, chat = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": ASK["input"]}],
                                               "max_tokens": 12, "temperature": 0})
-    check(said(whole) == chat["choices"][0]["message"]["content"], "the same text as a chat")
+    check(text_of(whole) == chat["choices"][0]["message"]["content"], "the same text as a chat")
     check(whole["usage"]["input_tokens"] == chat["usage"]["prompt_tokens"] and
           whole["usage"]["output_tokens"] == chat["usage"]["completion_tokens"], "usage")
     check(whole["status"] == "incomplete" and whole["incomplete_details"] == {"reason": "max_output_tokens"},
@@ -58,19 +58,19 @@ def check_texts(s):
     check(kinds[2:4] == ["output_item.added", "content_part.added"] and
           kinds[-4:] == ["output_text.done", "content_part.done", "output_item.done", "incomplete"], f"order: {kinds}")
     deltas = "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta")
-    check(deltas == said(whole) == events[-4]["text"], "streamed text")
-    check(alike(events[-1]["response"], whole), "a stream ends with the whole")
-    _, short = s.post(PATH, dict(ASK, stop=[said(whole)[4:6]]))
+    check(deltas == text_of(whole) == events[-4]["text"], "streamed text")
+    check(same_answer(events[-1]["response"], whole), "a stream ends with the whole")
+    _, short = s.post(PATH, dict(ASK, stop=[text_of(whole)[4:6]]))
     check(short["status"] == "completed" and short["incomplete_details"] is None, "an answer that is complete")
     _, instructed = s.post(PATH, dict(ASK, instructions="Answer."))
     check(instructed["instructions"] == "Answer." and instructed["usage"]["input_tokens"] == whole["usage"]["input_tokens"] + 9,
           "instructions are a message of the system")
     parts = [{"role": "user", "content": [{"type": "input_text", "text": "Say "}, {"type": "input_text", "text": "something."}]}]
     _, items = s.post(PATH, dict(ASK, input=parts))
-    check(said(items) == said(whole), "items are as good as text")
+    check(text_of(items) == text_of(whole), "the same answer to a list of items as to a text")
     _, known = s.post(PATH, dict(ASK, include=["message.output_text.logprobs"], top_logprobs=2))
     logprobs = known["output"][0]["content"][0]["logprobs"]
-    check(bytes(b for t in logprobs for b in t["bytes"]).decode(errors="replace") == said(whole) and
+    check(bytes(b for t in logprobs for b in t["bytes"]).decode(errors="replace") == text_of(whole) and
           all(len(t["top_logprobs"]) == 2 for t in logprobs), "log-probabilities")
     instructed = [t for e in stream(s, dict(ASK, include=["message.output_text.logprobs"], top_logprobs=2))
             if e["type"] == "response.output_text.delta" for t in e["logprobs"]]
@@ -81,7 +81,7 @@ def check_formats(s):
     schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
     _, held = s.post(PATH, {"input": "x", "max_output_tokens": 200, "seed": 3, "logit_bias": NO_BLANKS,
                             "text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}})
-    check(json.loads(said(held))["n"] in (1, 2), f"an answer follows its schema: {held}")
+    check(json.loads(text_of(held))["n"] in (1, 2), f"an answer follows its schema: {held}")
     for choice in ("required", {"type": "function", "name": "weather"}):
         ask = {"input": "Weather?", "tools": [TOOL], "tool_choice": choice, "max_output_tokens": 300, "seed": 1,
                "logit_bias": NO_BLANKS}
@@ -100,24 +100,24 @@ def check_formats(s):
     status, after = s.post(PATH, dict(ASK, input=history, tools=[TOOL]))
     check(status == 200 and after["usage"]["input_tokens"] > called["usage"]["input_tokens"], f"results of tools: {after}")
     status, after = s.post(PATH, dict(ASK, previous_response_id=called["id"], input=history[2:], tools=[TOOL]))
-    check(status == 200 and said(after), "results of tools of a call that is kept")
+    check(status == 200 and text_of(after), "results of tools for a stored call")
 
 
-def check_kept(s):
+def check_stored(s):
     _, first = s.post(PATH, ASK)
     _, second = s.post(PATH, dict(ASK, input="And?", previous_response_id=first["id"]))
     _, same = s.post(PATH, dict(ASK, input=[{"role": "user", "content": ASK["input"]}, first["output"][0],
                                             {"role": "user", "content": "And?"}]))
-    check(said(second) == said(same) and alike(second["usage"], same["usage"]), "a conversation goes on by its id")
-    check(second["previous_response_id"] == first["id"], "and says from where")
-    check(json.loads(s.request("GET", f"{PATH}/{first['id']}")[2]) == first, "a response is kept")
+    check(text_of(second) == text_of(same) and same_answer(second["usage"], same["usage"]), "previous_response_id continues the conversation")
+    check(second["previous_response_id"] == first["id"], "the response names its predecessor")
+    check(json.loads(s.request("GET", f"{PATH}/{first['id']}")[2]) == first, "a response is stored")
     items = json.loads(s.request("GET", f"{PATH}/{second['id']}/input_items")[2])
-    check(items["data"] == [{"role": "user", "content": "And?"}], f"and its input: {items}")
+    check(items["data"] == [{"role": "user", "content": "And?"}], f"its input is stored: {items}")
     _, gone = s.post(PATH, dict(ASK, store=False))
-    check(s.request("GET", f"{PATH}/{gone['id']}")[0] == 404, "unless instructed otherwise")
+    check(s.request("GET", f"{PATH}/{gone['id']}")[0] == 404, "store: false stores nothing")
     status, _, text = s.request("DELETE", f"{PATH}/{first['id']}")
     check(status == 200 and json.loads(text)["deleted"], "deleted")
-    check(s.request("DELETE", f"{PATH}/{first['id']}")[0] == 404, "once")
+    check(s.request("DELETE", f"{PATH}/{first['id']}")[0] == 404, "a second deletion fails")
     status, error = s.post(PATH, dict(ASK, previous_response_id=second["id"]))
     check(status == 404 and error["error"]["param"] == "previous_response_id" and first["id"] in error["error"]["message"],
           f"a conversation with a gap: {error}")
@@ -132,11 +132,11 @@ def check_truncation(s):
     check(status == 400 and error["error"]["code"] == "context_length_exceeded", f"too long: {error}")
     _, cut = s.post(PATH, dict(ASK, input=long, truncation="auto"))
     _, same = s.post(PATH, dict(ASK, input=long[2:]))
-    check(said(cut) == said(same) and alike(cut["usage"], same["usage"]), "the oldest turns are left out, as few as it takes")
+    check(text_of(cut) == text_of(same) and same_answer(cut["usage"], same["usage"]), "only as many of the oldest turns as necessary are dropped")
     used = same["usage"]
     check(0 <= used["input_tokens"] - used["input_tokens_details"]["cached_tokens"] <= 2 * 96, f"the prompt is known: {used}")
     status, error = s.post(PATH, dict(ASK, input="x" * 4000, truncation="auto"))
-    check(status == 400, "one message that does not fit is an error all the same")
+    check(status == 400, "a single message that does not fit is an error")
 
 
 def check_errors(s):
@@ -156,15 +156,15 @@ def check_errors(s):
         status, error = s.post(PATH, dict(ASK, **extra))
         check(status == 400 and error["error"]["param"] == param, f"{extra}: {status} {error}")
     check(s.post(PATH, dict(ASK, model="other"))[0] == 404, "another model")
-    check(s.post(PATH, dict(ASK, previous_response_id="resp_none"))[0] == 404, "a response that is not kept")
+    check(s.post(PATH, dict(ASK, previous_response_id="resp_none"))[0] == 404, "a response that is not stored")
 
 
 def main():
     with Server(sys.argv[1], "-t", "1") as s:
-        for test in (check_texts, check_formats, check_kept, check_truncation, check_errors):
+        for test in (check_texts, check_formats, check_stored, check_truncation, check_errors):
             test(s)
-        check(metric(s, "num_requests_inside") == 0, "nobody is left inside")
-        check(s.stop() == 0, "SIGTERM ends it well")
+        check(metric(s, "num_requests_inside") == 0, "no request is left")
+        check(s.stop() == 0, "SIGTERM ends it with 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

@@ -98,6 +98,7 @@ def draw_layers(c, rng):
         c["num_hidden_groups"] = rng.randint(1, count)
         if count % c["num_hidden_groups"]:
             c["num_hidden_groups"] = 1
+        c["inner_group_num"] = rng.choice([1, 1, 2])
     return count
 
 
@@ -166,6 +167,7 @@ def draw_numbers(c, rng):
         c["position_buckets"] = rng.choice([4, 8, 16])
         c["pos_att_type"] = rng.choice([["p2c", "c2p"], ["c2p"], ["p2c"]])
         c["type_vocab_size"] = rng.choice([0, 2])
+        c["conv_kernel_size"], c["conv_act"] = rng.choice([0, 0, 3, 5]), rng.choice(["tanh", "gelu"])
     if "id2label" in c:
         count = rng.randint(2, 6)
         c["id2label"] = {str(i): f"LABEL_{i}" for i in range(count)}

@@ -42,6 +42,8 @@ NEOX = dict(vocab_size=V, hidden_size=40, intermediate_size=72, num_hidden_layer
             max_position_embeddings=48, bos_token_id=1, eos_token_id=2)
 MODERN = dict(vocab_size=V, hidden_size=40, intermediate_size=72, num_hidden_layers=4, num_attention_heads=4, max_position_embeddings=48,
               local_attention=6, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
+DEBERTA = dict(BERT, relative_attention=True, share_att_key=True, pos_att_type=["p2c", "c2p"], position_buckets=8,
+               norm_rel_ebd="layer_norm", position_biased_input=False, type_vocab_size=0)
 ROPE = {"rope_theta": 10000.0}
 
 MODELS = {
@@ -69,6 +71,10 @@ MODELS = {
     "distilbert-classifier": ("DistilBertForSequenceClassification", "DistilBertConfig", dict(vocab_size=V, dim=40, hidden_dim=72, n_layers=2, n_heads=4, max_position_embeddings=48, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0, num_labels=3)),
     "albert-two-groups": ("AlbertForMaskedLM", "AlbertConfig", dict(BERT, num_hidden_layers=4, num_hidden_groups=2, embedding_size=24)),
     "albert-classifier": ("AlbertForSequenceClassification", "AlbertConfig", dict(BERT, embedding_size=24, num_labels=3, classifier_dropout_prob=0.0)),
+    "albert-inner-groups": ("AlbertForMaskedLM", "AlbertConfig", dict(BERT, num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2, embedding_size=24)),
+    "deberta-v2-own-keys": ("DebertaV2ForMaskedLM", "DebertaV2Config", dict(DEBERTA, share_att_key=False)),
+    "deberta-v2-convolution": ("DebertaV2ForMaskedLM", "DebertaV2Config", dict(DEBERTA, conv_kernel_size=3, conv_act="gelu")),
+    "roformer-rotary-value": ("RoFormerForMaskedLM", "RoFormerConfig", dict(BERT, embedding_size=24, rotary_value=True)),
     "stablelm-head-norms": ("StableLmForCausalLM", "StableLmConfig", dict(LLAMA, qk_layernorm=True, use_qkv_bias=True)),
     "modernbert-classifier": ("ModernBertForSequenceClassification", "ModernBertConfig", dict(MODERN, num_labels=3)),
     "modernbert-mean-classifier": ("ModernBertForSequenceClassification", "ModernBertConfig", dict(MODERN, num_labels=3, classifier_pooling="mean")),
@@ -130,7 +136,7 @@ def make(name, folder):
     torch.manual_seed(sum(map(ord, name)))
     model = getattr(transformers, arch)(config).float().eval()
     for key, p in model.named_parameters():  # livelier than the usual 0.02; the sinusoids are not parameters to change
-        if "embed_positions" in key and "marian" in name:
+        if "embed_positions" in key and name.startswith(("marian", "roformer")):
             continue
         with torch.no_grad():
             p.add_(torch.randn_like(p) * (0.1 if "t5" in name else 0.3 if p.dim() > 1 else 0.1))

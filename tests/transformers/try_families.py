@@ -178,6 +178,8 @@ def train(model, x, torch):
 def noise(model, x, out, torch):
     """How far transformers' own f32 logits are from its f64 ones: a model can be ill conditioned."""
     try:
+        if hasattr(model, "set_experts_implementation"):
+            model.set_experts_implementation("eager")  # the grouped products have no f64
         with torch.no_grad():
             double = model.double()(**{k: v.double() if v.is_floating_point() else v for k, v in x.items()})
         a, b = out.logits.detach().double(), double.logits.double()
@@ -193,8 +195,15 @@ def compare(golden, root):
     return status, " | ".join(re.sub(r"^\w+ +models/\S+ +\S+ +", "", line) for line in lines) or f"exit {done.returncode}: {done.stderr[-300:]}"
 
 
+def within_noise(text, own):
+    """Whether only the forward pass exceeds its limit, and by less than 4 times transformers' own rounding."""
+    limits = {"forward": 4 * own, "loss": 1e-4, "gradients": 1e-4, "training": 1e-3}
+    known = all(float(v) <= limit for kind, limit in limits.items() for v in re.findall(rf"\b{kind} ([\d.e+-]+)", text))
+    return own > 0 and known and "forward" in text and not re.search(r"wrote|no output|exit|Error", text)
+
+
 def trial(job):
-    """One draw: (name, index, status, text, noise). refused: a config that makar does not support, by name."""
+    """One draw: (name, index, status, text, noise). refused: a config that makar does not support, by name; noisy: see within_noise."""
     name, index, source, golden, keep, seed = job
     rng = random.Random(f"{name} {index} {seed}")
     signal.alarm(100)
@@ -216,12 +225,14 @@ def trial(job):
         if status == "made":
             try:
                 status, text = compare(golden, scratch)
+                if status == "fail" and within_noise(text, own):
+                    status = "noisy"
             except Exception as error:
                 status, text = "fail", f"{type(error).__name__}: {str(error)[:300]}"
         if status != "pass":
             target = keep / f"{name}-{index}"
             shutil.rmtree(target, ignore_errors=True)
-            if status == "fail":
+            if status in ("fail", "noisy"):
                 shutil.copytree(folder, target)
             elif (folder / "drawn.json").exists():
                 target.mkdir(parents=True)
@@ -251,11 +262,11 @@ def main():
     p.add_argument("--draws", type=int, default=4)
     p.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--seconds", type=float, default=3600)
-    p.add_argument("--only", default="")
+    p.add_argument("--only", default="", help="a regular expression: only the fixtures whose names it finds")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--list", action="store_true", help="write the drawn configs to OUT and stop")
     a = p.parse_args()
-    names = sorted(d.name for d in a.fixtures.iterdir() if (d / "golden.safetensors").exists() and d.name not in SKIPPED and a.only in d.name)
+    names = sorted(d.name for d in a.fixtures.iterdir() if (d / "golden.safetensors").exists() and d.name not in SKIPPED and re.search(a.only, d.name))
     a.out.mkdir(parents=True, exist_ok=True)
     jobs = [(n, i, a.fixtures / n, a.golden, a.out, a.seed) for i in range(a.draws) for n in names]
     if a.list:
@@ -286,17 +297,17 @@ def main():
 
 def report(results, jobs):
     kinds = ("forward", "loss", "gradients", "training")
-    print(f"\n{'fixture':<28} pass fail refused unmade " + " ".join(f"{k:>9}" for k in kinds) + "  texts")
+    print(f"\n{'fixture':<28} pass noisy fail refused unmade " + " ".join(f"{k:>9}" for k in kinds) + "  texts")
     for name, rows in sorted(results.items()):
-        count = {s: sum(r[0] == s for r in rows) for s in ("pass", "fail", "refused", "unmade")}
+        count = {s: sum(r[0] == s for r in rows) for s in ("pass", "noisy", "fail", "refused", "unmade")}
         worst = []
         for kind in kinds:
             values = [float(v) for status, text, _ in rows if status == "pass" for v in re.findall(rf"\b{kind} ([\d.e+-]+)", text)]
             worst.append(f"{max(values):9.1e}" if values else " " * 9)
         texts = sum(status == "pass" and "greedy" in text for status, text, _ in rows)
-        print(f"{name:<28} {count['pass']:4} {count['fail']:4} {count['refused']:7} {count['unmade']:6} " + " ".join(worst) + f"  {texts}")
+        print(f"{name:<28} {count['pass']:4} {count['noisy']:5} {count['fail']:4} {count['refused']:7} {count['unmade']:6} " + " ".join(worst) + f"  {texts}")
     done = [r[0] for rows in results.values() for r in rows]
-    print(f"{jobs} drawn, {done.count('pass')} passed, {done.count('fail')} failed, {done.count('refused')} refused by makar, {done.count('unmade')} could not be made, {jobs - len(done)} not reached")
+    print(f"{jobs} drawn, {done.count('pass')} passed, {done.count('noisy')} within rounding, {done.count('fail')} failed, {done.count('refused')} refused by makar, {done.count('unmade')} could not be made, {jobs - len(done)} not reached")
 
 
 if __name__ == "__main__":

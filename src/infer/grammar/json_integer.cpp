@@ -45,9 +45,8 @@ ExprPtr natural_between(int64_t low, int64_t high) {
   std::vector<ExprPtr> alternatives;
   const size_t last = high < 0 ? from.size() : to.size();
   for (size_t length = from.size(); length <= last; ++length) {
-    const std::string least = length == from.size() ? from : "1" + std::string(length - 1, '0');
-    alternatives.push_back(
-        between(least, high >= 0 && length == to.size() ? to : std::string(length, '9'), 0));
+    const std::string min = length == from.size() ? from : "1" + std::string(length - 1, '0');
+    alternatives.push_back(between(min, high >= 0 && length == to.size() ? to : std::string(length, '9'), 0));
   }
   const int64_t more = static_cast<int64_t>(last);
   if (high < 0 && more < kDigits)

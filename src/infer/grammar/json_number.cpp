@@ -37,13 +37,13 @@ using Bound = const Decimal*;  // null: no bound applies any more
 
 // The digits from index i on, if all earlier digits equal those of the bounds.
 ExprPtr rest(size_t i, Bound low, Bound high) {
-  const int64_t least = i == 0 ? 1 : 0;  // a decimal point needs a digit after it
-  if (!low && !high) return decimal_digits(least);
+  const int64_t digits = i == 0 ? 1 : 0;  // a decimal point needs a digit after it
+  if (!low && !high) return decimal_digits(digits);
   const bool low_done = !low || i >= low->fraction.size(), high_done = !high || i >= high->fraction.size();
   if (low_done && high_done) {
-    if (high) return high->open || (low && low->open) ? choice({}) : zeros(least);
+    if (high) return high->open || (low && low->open) ? choice({}) : zeros(digits);
     return low->open ? sequence({zeros(0), decimal_digit('1', '9'), decimal_digits(0)})
-                     : decimal_digits(least);
+                     : decimal_digits(digits);
   }
   std::vector<ExprPtr> alternatives;
   const bool at_low = low && low_done && !low->open, below_high = high && (!high_done || !high->open);

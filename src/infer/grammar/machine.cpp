@@ -17,7 +17,7 @@ uint64_t mix(uint64_t h, uint64_t x) {
 
 }  // namespace
 
-Machine::Machine(const Automaton& automaton, size_t steps) : a_(automaton), most_steps_(steps) {
+Machine::Machine(const Automaton& automaton, size_t steps) : a_(automaton), max_steps_(steps) {
   states_.emplace_back();
   states_[kDead].next = std::make_unique<std::array<int32_t, 256>>();
   states_[kDead].next->fill(kDead);

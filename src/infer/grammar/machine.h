@@ -58,7 +58,7 @@ class Machine {
   // Counts steps of work that callers do with the states.
   void count(size_t steps) {
     steps_ += steps;
-    if (steps_ > most_steps_) over_ = true;
+    if (steps_ > max_steps_) over_ = true;
   }
   Error limit() const;
 
@@ -86,7 +86,7 @@ class Machine {
   uint32_t round_ = 0;
   bool gathered_bottom_ = false, over_ = false;
   size_t steps_ = 0;
-  const size_t most_steps_;
+  const size_t max_steps_;
 };
 
 }  // namespace makar::grammar

@@ -29,8 +29,8 @@ ExprPtr SchemaCompiler::as_rule(std::string name, ExprPtr body) {
 }
 
 Result<ExprPtr> SchemaCompiler::array(const Json& schema, const std::string& path, int depth) {
-  MAKAR_TRY(const auto least, count(schema, "minItems", path));
-  MAKAR_TRY(const auto most, count(schema, "maxItems", path));
+  MAKAR_TRY(const auto min_items, count(schema, "minItems", path));
+  MAKAR_TRY(const auto max_items, count(schema, "maxItems", path));
   std::vector<ExprPtr> first;
   const Json& prefix = schema.contains("prefixItems") ? schema["prefixItems"] : kNone;
   const bool old = schema.contains("items") && schema["items"].is_array();  // syntax of older drafts
@@ -39,8 +39,8 @@ Result<ExprPtr> SchemaCompiler::array(const Json& schema, const std::string& pat
     first.push_back(as_rule(path + " item", std::move(item)));
   }
   const Json& others = old || !schema.contains("items") ? kAny : schema["items"];
-  const int64_t min = least.value_or(0), given = static_cast<int64_t>(first.size());
-  int64_t max = most ? *most : -1;
+  const int64_t min = min_items.value_or(0), given = static_cast<int64_t>(first.size());
+  int64_t max = max_items ? *max_items : -1;
   if (others == false) max = max < 0 ? given : std::min(max, given);
   ExprPtr tail = literal("");
   if (max < 0 || max > given) {

@@ -115,8 +115,8 @@ Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& pa
     pattern = format_pattern(schema["format"]);
     if (pattern.empty()) note(path, "format " + schema["format"].get<std::string>());
   }
-  MAKAR_TRY(const auto least, count(schema, "minLength", path));
-  MAKAR_TRY(const auto most, count(schema, "maxLength", path));
+  MAKAR_TRY(const auto min, count(schema, "minLength", path));
+  MAKAR_TRY(const auto max, count(schema, "maxLength", path));
   if (!pattern.empty()) {
     for (const char* keyword : {"minLength", "maxLength"})
       if (schema.contains(keyword)) note(path, std::string(keyword) + " together with pattern or format");
@@ -124,9 +124,9 @@ Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& pa
     if (!inside.ok()) return inside.error().in("schema " + path);
     return sequence({literal("\""), *inside, literal("\"")});
   }
-  if (!least && !most) return text_.string();
+  if (!min && !max) return text_.string();
   return sequence(
-      {literal("\""), repeat(any_json_character(), least.value_or(0), most ? *most : -1), literal("\"")});
+      {literal("\""), repeat(any_json_character(), min.value_or(0), max ? *max : -1), literal("\"")});
 }
 
 Result<ExprPtr> SchemaCompiler::number(bool whole, const Json& schema, const std::string& path) {

@@ -37,8 +37,8 @@ void mirostat(Candidates& c, const DrawContext& draw) {
     return c.keep([&](size_t i) { return last.covers(x[i], i); });
   }
   const auto w = c.weights();
-  const float least = static_cast<float>(std::exp2(-draw.mu) * c.total());
-  c.keep([&](size_t i) { return w[i] >= least; });
+  const float min = static_cast<float>(std::exp2(-draw.mu) * c.total());
+  c.keep([&](size_t i) { return w[i] >= min; });
 }
 
 double mirostat_update(const SamplerOptions& options, double mu, double p) {

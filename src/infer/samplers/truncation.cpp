@@ -9,9 +9,9 @@ namespace {
 
 // Keeps candidates of probability >= `bound`; always keeps the best and its ties (weight 1).
 void keep_probable(Candidates& c, double bound) {
-  const float least = static_cast<float>(std::min(bound * c.total(), 1.0));
+  const float min = static_cast<float>(std::min(bound * c.total(), 1.0));
   const auto w = c.weights();
-  c.keep([&](size_t i) { return w[i] >= least; });
+  c.keep([&](size_t i) { return w[i] >= min; });
 }
 
 }  // namespace

@@ -11,13 +11,13 @@ void xtc(Candidates& c, const DrawContext& draw) {
   const auto w = c.weights();
   const float threshold = static_cast<float>(o.xtc_threshold * c.total());
   const size_t none = c.size();
-  size_t above = 0, least = none;
+  size_t above = 0, min = none;
   for (size_t i = 0; i < c.size(); ++i) {
     if (w[i] < threshold) continue;
     ++above;
-    if (least == none || w[i] < w[least]) least = i;
+    if (min == none || w[i] < w[min]) min = i;
   }
-  if (above >= 2) c.keep([&](size_t i) { return w[i] < threshold || i == least; });
+  if (above >= 2) c.keep([&](size_t i) { return w[i] < threshold || i == min; });
 }
 
 }  // namespace makar

@@ -32,7 +32,7 @@ struct SequenceRows {
 struct AttentionShape {
   const SequenceRows* sequences;
   int64_t count;
-  int64_t total_q_rows, most_q_rows, most_kv_rows;  // total, and maximum per sequence
+  int64_t total_q_rows, max_q_rows, max_kv_rows;  // total, and maximum per sequence
   int64_t heads, kv_heads, head_dim;
   bool causal;
   int64_t window;  // > 0: only keys at a distance of less than `window`
@@ -73,7 +73,7 @@ struct CacheLayer {
 };
 struct CacheStore {  // stores q_rows rows of k and v from q_start on as keys `past`, past + 1, ...
   const SequenceRows* sequences;
-  int64_t count, most_q_rows;
+  int64_t count, max_q_rows;
   const float *k, *v;  // [tokens, kv_heads * head_dim]
   int64_t kv_heads, head_dim;
   CacheLayer cache;

@@ -34,6 +34,10 @@ struct AdamW {
   int64_t n;
   AdamStep step;
 };
+struct AdamWList {
+  const AdamW* each;  // in host memory
+  int64_t count;
+};
 struct Adafactor {  // Shazeer & Stern, 2018, as torch.optim.Adafactor computes it
   float* p;
   const float* g;
@@ -52,10 +56,11 @@ struct MuonMomentum {  // v += rest * (g' - v), x = g' + mu * (v - g') with g' =
   bool transposed;  // x is [cols, rows]
   float factor, mu, rest;
 };
-struct Normalize {  // x /= max(|x|, least); the norm is computed with kSquareLanes sums
+struct Normalize {  // x /= max(|x|, min), for `count` consecutive x; norms are computed with kSquareLanes sums
   float* x;
   int64_t n;
-  double least;
+  double min;
+  int64_t count = 1;
 };
 struct MuonApply {  // p = p * decay - by * x
   float* p;

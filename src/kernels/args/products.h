@@ -28,6 +28,12 @@ struct Gemm {
   GemmOutput out;
 };
 
+// `count` products in f32; matrices and outputs of product i begin i * step values after the first.
+struct GemmBatch {
+  Gemm first;
+  int64_t count, a_step, b_step, c_step;
+};
+
 // Weights [n, k] packed for one device's kernels; created by Device::pack.
 class PackedWeight {
  public:

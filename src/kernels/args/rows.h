@@ -87,6 +87,10 @@ struct SumSquares {  // y[i] = sum of squares of chunk i of kSquaresChunk values
   float* y;
   int64_t n;
 };
+struct SumSquaresList {
+  const SumSquares* each;  // in host memory
+  int64_t count;
+};
 struct Embed {  // y[i] = row ids[i] of a table of any float or block type
   const void* table;
   DType type;

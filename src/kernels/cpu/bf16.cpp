@@ -133,6 +133,18 @@ void CpuDevice::product_bf16(const ProductBf16& a) {
     }
 }
 
+void CpuDevice::gemm_packed_bf16(const PackedGemmBf16& a) {
+  for (int64_t i = 0; i < a.count; ++i) {
+    const PackedProductBf16& p = a.products[i];
+    const int64_t n = p.b->n(), k = p.b->k();
+    const Wide x(*pool_, a.a, a.m * k), out(*pool_, a.m * n), bias(*pool_, p.bias ? n : 0);
+    for (int64_t j = 0; p.bias && j < n; ++j) bias.data()[j] = wide(rounded(p.bias[j]));
+    const PackedProduct f32{p.b, {out.data(), n, false, p.bias ? bias.data() : nullptr}};
+    gemm_packed({a.m, {x.data(), DType::kF32, k, 1}, &f32, 1});
+    out.round_to(p.c);
+  }
+}
+
 void CpuDevice::cross_entropy_bf16(const CrossEntropyBf16& a) {
   const Wide x(*pool_, a.rows * a.cols);
   for (int64_t i = 0; i < a.rows; ++i)
@@ -179,6 +191,59 @@ void CpuDevice::attention_bf16(const AttentionBf16& a) {
   attention({a.shape, q.data(), k.data(), v.data(), out.data(), a.lse});
   round_rows(a.shape, a.shape.heads * a.shape.head_dim, out, a.out, q_rows);
 }
+namespace {
+
+// The rows of one layer's keys or values in a page of bf16.
+Bf16* cached_row(const CacheLayer& cache, const SequenceRows& s, int64_t at, int64_t offset,
+                 int64_t head_bytes, int64_t head, int64_t dim) {
+  auto* page = const_cast<std::byte*>(cache.pages[s.first_page + at / kKeyTile]);
+  return reinterpret_cast<Bf16*>(page + offset + head * head_bytes) + at % kKeyTile * dim;
+}
+
+}  // namespace
+
+void CpuDevice::cache_store_bf16(const CacheStoreBf16& a) {
+  const CacheLayer& c = a.cache;
+  const auto bytes = static_cast<size_t>(a.head_dim) * sizeof(Bf16);
+  for (int64_t n = 0; n < a.count; ++n) {
+    const SequenceRows& s = a.sequences[n];
+    for (int64_t i = 0; i < s.q_rows; ++i)
+      for (int64_t h = 0; h < a.kv_heads; ++h) {
+        const int64_t from = ((s.q_start + i) * a.kv_heads + h) * a.head_dim, at = s.past + i;
+        std::memcpy(cached_row(c, s, at, c.k_offset, c.k_head, h, a.head_dim), a.k + from, bytes);
+        std::memcpy(cached_row(c, s, at, c.v_offset, c.v_head, h, a.head_dim), a.v + from, bytes);
+      }
+  }
+}
+
+// On a copy of the visible keys and values without pages.
+void CpuDevice::attention_cached_bf16(const AttentionCachedBf16& a) {
+  const CacheLayer& c = a.cache;
+  const int64_t dim = a.shape.head_dim, heads = a.shape.kv_heads;
+  std::vector<SequenceRows> sequences(a.shape.sequences, a.shape.sequences + a.shape.count);
+  int64_t rows = 0;
+  for (SequenceRows& s : sequences) s.kv_start = rows, rows += s.kv_rows;
+  const Wide q(*pool_, a.q, q_extent(a.shape)), out(*pool_, q_extent(a.shape)), k(*pool_, rows * heads * dim),
+      v(*pool_, rows * heads * dim), lse(*pool_, q_extent(a.shape) / dim);
+  for (const SequenceRows& s : sequences) {
+    // Pages before the window of the first row may have been released.
+    const int64_t first = a.shape.window > 0 ? std::max<int64_t>(0, s.past - a.shape.window + 1) : 0;
+    std::fill_n(k.data() + s.kv_start * heads * dim, first * heads * dim, 0.0f);
+    std::fill_n(v.data() + s.kv_start * heads * dim, first * heads * dim, 0.0f);
+    for (int64_t j = first; j < s.kv_rows; ++j)
+      for (int64_t h = 0; h < heads; ++h) {
+        const Bf16 *key = cached_row(c, s, j, c.k_offset, c.k_head, h, dim),
+                   *value = cached_row(c, s, j, c.v_offset, c.v_head, h, dim);
+        const int64_t to = ((s.kv_start + j) * heads + h) * dim;
+        for (int64_t d = 0; d < dim; ++d) k.data()[to + d] = wide(key[d]), v.data()[to + d] = wide(value[d]);
+      }
+  }
+  AttentionShape shape = a.shape;
+  shape.sequences = sequences.data();
+  attention({shape, q.data(), k.data(), v.data(), out.data(), lse.data()});
+  round_rows(a.shape, a.shape.heads * dim, out, a.out, q_rows);
+}
+
 void CpuDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
   const int64_t nq = q_extent(a.shape), nk = kv_extent(a.shape);
   const Wide q(*pool_, a.q, nq), k(*pool_, a.k, nk), v(*pool_, a.v, nk), out(*pool_, a.out, nq),

@@ -31,6 +31,16 @@ size_t CpuDevice::packed_bytes(DType type, int64_t n, int64_t k) {
 
 void CpuDevice::gemm(const Gemm& a) { kernels::gemm(*pool_, a.m, a.n, a.k, a.a, a.b, a.out); }
 
+void CpuDevice::gemm_batch(const GemmBatch& a) {
+  Gemm one = a.first;
+  for (int64_t i = 0; i < a.count; ++i) {
+    gemm(one);
+    one.a.data = static_cast<const float*>(one.a.data) + a.a_step;
+    one.b.data = static_cast<const float*>(one.b.data) + a.b_step;
+    one.out.c += a.c_step;
+  }
+}
+
 void CpuDevice::gemm_packed(const PackedGemm& a) {
   if (a.count == 1)
     kernels::gemm(*pool_, a.m, a.a, static_cast<const PackedMatrix&>(*a.products[0].b), a.products[0].out);

@@ -150,11 +150,11 @@ void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_
 struct Grid {
   int64_t row_step = 1, col_step = 1, row_tasks = 1, col_tasks = 1;
   Grid(ThreadPool& pool, const Table& t, int64_t row_panels, int64_t col_panels) {
-    const int64_t threads = pool.threads(), most = threads == 1 ? 1 : threads * kTasksPerThread;
-    const int64_t least_rows = ceil_div(row_panels * t.mr, kRowBlock), least_cols = ceil_div(col_panels, 64);
+    const int64_t threads = pool.threads(), max = threads == 1 ? 1 : threads * kTasksPerThread;
+    const int64_t min_rows = ceil_div(row_panels * t.mr, kRowBlock), min_cols = ceil_div(col_panels, 64);
     int64_t best = std::numeric_limits<int64_t>::max();
-    for (int64_t r = least_rows; r <= std::min(row_panels, std::max(least_rows, 2 * threads)); ++r)
-      for (int64_t c = least_cols; c <= std::min(col_panels, std::max(least_cols, ceil_div(most, r))); ++c) {
+    for (int64_t r = min_rows; r <= std::min(row_panels, std::max(min_rows, 2 * threads)); ++r)
+      for (int64_t c = min_cols; c <= std::min(col_panels, std::max(min_cols, ceil_div(max, r))); ++c) {
         const int64_t rows = ceil_div(row_panels, r), cols = ceil_div(col_panels, c);
         const int64_t tasks = ceil_div(row_panels, rows) * ceil_div(col_panels, cols);
         // Each additional split of the rows reads the columns again, which costs about one row panel.
@@ -243,9 +243,9 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
   const Rows rows(t, m);
   const Scratch packed_a = Scratch::of_floats(rows.panels * t.mr * k);
   const int64_t panels = ceil_div(b.n, t.nr);
-  const int64_t most = std::clamp<int64_t>(kScratch / 4 / std::max<int64_t>(k, 1) / t.nr, 16, panels);
-  const Scratch packed_b = Scratch::of_floats(std::min(most, panels) * t.nr * k);
-  const int64_t blocks = ceil_div(panels, most), each = ceil_div(panels, blocks);
+  const int64_t max = std::clamp<int64_t>(kScratch / 4 / std::max<int64_t>(k, 1) / t.nr, 16, panels);
+  const Scratch packed_b = Scratch::of_floats(std::min(max, panels) * t.nr * k);
+  const int64_t blocks = ceil_div(panels, max), each = ceil_div(panels, blocks);
   for (int64_t first = 0; first < panels; first += each) {
     const int64_t count = std::min(each, panels - first);
     const int64_t a_tasks = first == 0 ? ceil_div(rows.panels, 8) : 0, b_tasks = ceil_div(count, 4);
@@ -342,9 +342,9 @@ void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, c
   // Blocks of rows and of k keep the packed copies small; k blocks accumulate in order.
   for (int64_t p = 0; p == 0 || p < k; p += kLongestK) {
     const int64_t now = std::min(kLongestK, k - p);
-    const int64_t most =
+    const int64_t max =
         std::max<int64_t>(kRowBlock * 2, kScratch / 4 / std::max<int64_t>(now, 1) / table.mr * table.mr);
-    const int64_t blocks = ceil_div(m, most), each = ceil_div(ceil_div(m, blocks), table.mr) * table.mr;
+    const int64_t blocks = ceil_div(m, max), each = ceil_div(ceil_div(m, blocks), table.mr) * table.mr;
     Operand a_part = a, b_part = b;
     b_part.data = at(b, 0, p);
     for (int64_t i = 0; i < m; i += each) {
@@ -364,8 +364,8 @@ void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, 
   if (m <= 0 || b.n() <= 0) return;
   const Table& t = b.table();
   if (m <= t.rows_max) return few_rows(pool, m, a, b, out);
-  const int64_t most = std::max<int64_t>(kRowBlock, kScratch / 4 / std::max<int64_t>(b.k(), 1) / t.mr * t.mr);
-  const int64_t blocks = ceil_div(m, most), each = ceil_div(ceil_div(m, blocks), t.mr) * t.mr;
+  const int64_t max = std::max<int64_t>(kRowBlock, kScratch / 4 / std::max<int64_t>(b.k(), 1) / t.mr * t.mr);
+  const int64_t blocks = ceil_div(m, max), each = ceil_div(ceil_div(m, blocks), t.mr) * t.mr;
   for (int64_t i = 0; i < m; i += each) {
     Operand part_a = a;
     part_a.data = at(a, i, 0);

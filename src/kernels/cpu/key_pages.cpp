@@ -14,17 +14,17 @@ uint16_t half(float x) {
 // Quantises one block: calls put(i, q) for each of `n` values and returns the scale. NaN is preserved.
 template <class Put>
 uint16_t quantize(const float* x, int64_t n, Put&& put) {
-  float most = 0;
+  float max = 0;
   bool finite = true;
   for (int64_t i = 0; i < n; ++i) {
     finite = finite && std::isfinite(x[i]);
-    most = std::max(most, std::fabs(x[i]));
+    max = std::max(max, std::fabs(x[i]));
   }
   if (!finite) {
     for (int64_t i = 0; i < n; ++i) put(i, int8_t{1});
     return to_f16(NAN);
   }
-  const float scale = std::min(most / 127.0f, 65504.0f), inverse = scale > 0 ? 1.0f / scale : 0.0f;
+  const float scale = std::min(max / 127.0f, 65504.0f), inverse = scale > 0 ? 1.0f / scale : 0.0f;
   for (int64_t i = 0; i < n; ++i)
     put(i, static_cast<int8_t>(std::clamp(std::round(x[i] * inverse), -127.0f, 127.0f)));
   return half(scale);

@@ -71,10 +71,11 @@ void CpuDevice::update(const Update& u) {
   }
 }
 
-void CpuDevice::adamw(const AdamW& a) {
-  pool_->for_ranges(a.n, kUpdateGrain, [&](int64_t i, int64_t end) {
-    cpu().adamw(a.p + i, a.g + i, a.m + i, a.v + i, end - i, a.step);
-  });
+void CpuDevice::adamw(const AdamWList& all) {
+  for (const AdamW& a : std::span(all.each, static_cast<size_t>(all.count)))
+    pool_->for_ranges(a.n, kUpdateGrain, [&](int64_t i, int64_t end) {
+      cpu().adamw(a.p + i, a.g + i, a.m + i, a.v + i, end - i, a.step);
+    });
 }
 
 namespace {
@@ -133,9 +134,9 @@ void CpuDevice::adafactor(const Adafactor& a) {
       matrix_variance(a.g + b * size, a.factor, a.rows, a.cols, a.weight, eps, a.row_var + b * a.rows,
                       a.col_var + b * a.cols, e + b * size);
   }
-  const float least = static_cast<float>(eps * eps);
+  const float min = static_cast<float>(eps * eps);
   pool_->for_ranges(a.n, kUpdateGrain, [&](int64_t i, int64_t end) {
-    for (; i < end; ++i) e[i] = a.g[i] * a.factor / std::sqrt(std::max(e[i], least));
+    for (; i < end; ++i) e[i] = a.g[i] * a.factor / std::sqrt(std::max(e[i], min));
   });
   const float by = static_cast<float>(alpha / std::max(1.0, std::sqrt(sum_of_squares(e, a.n) / count)));
   pool_->for_ranges(a.n, kUpdateGrain, [&](int64_t i, int64_t end) {
@@ -163,8 +164,10 @@ void CpuDevice::muon_momentum(const MuonMomentum& a) {
 }
 
 void CpuDevice::normalize(const Normalize& a) {
-  const auto inverse = static_cast<float>(1.0 / std::max(std::sqrt(sum_of_squares(a.x, a.n)), a.least));
-  for (int64_t i = 0; i < a.n; ++i) a.x[i] *= inverse;
+  for (float* x = a.x; x < a.x + a.count * a.n; x += a.n) {
+    const auto inverse = static_cast<float>(1.0 / std::max(std::sqrt(sum_of_squares(x, a.n)), a.min));
+    for (int64_t i = 0; i < a.n; ++i) x[i] *= inverse;
+  }
 }
 
 void CpuDevice::muon_apply(const MuonApply& a) {

@@ -187,8 +187,8 @@ void many_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
   int64_t groups = 0;
   for (const GroupedMatrix& part : parts) groups += ceil_div(part.panels(), pass);
   const int64_t row_bytes = std::max<int64_t>(a.blocks * activation_values(a.form), 1);
-  const int64_t most = std::clamp<int64_t>(kRowBytes / row_bytes, 32, kMaxRows);
-  const int64_t row_tasks = ceil_div(a.m, most), rows = ceil_div(ceil_div(a.panels, row_tasks), 2) * 2;
+  const int64_t max = std::clamp<int64_t>(kRowBytes / row_bytes, 32, kMaxRows);
+  const int64_t row_tasks = ceil_div(a.m, max), rows = ceil_div(ceil_div(a.panels, row_tasks), 2) * 2;
   const int64_t wanted = pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
   const int64_t col_tasks = std::min(groups, wanted), cols = ceil_div(groups, col_tasks);
   pool.run(row_tasks * col_tasks, [&](int64_t task) {

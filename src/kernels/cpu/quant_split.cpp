@@ -144,15 +144,15 @@ void split(const BlockF16_64& b, SplitBlock& o) {
   constexpr int kCount = 64, kMax = 127 * 256 + 127;
   uint16_t bits[kCount];
   std::memcpy(bits, b.values, sizeof bits);
-  uint16_t most = 0;
-  for (const uint16_t w : bits) most = std::max<uint16_t>(most, w & 0x7fffu);
+  uint16_t max = 0;
+  for (const uint16_t w : bits) max = std::max<uint16_t>(max, w & 0x7fffu);
   std::memset(o.q, 0, 2 * kCount);
-  if (most >= 0x7c00u || most == 0) {  // an infinity or a NaN must propagate to the result
-    o.d = most ? 0x7e00u : 0;
+  if (max >= 0x7c00u || max == 0) {  // an infinity or a NaN must propagate to the result
+    o.d = max ? 0x7e00u : 0;
     return;
   }
-  const int top = std::max(most >> 10, 1);  // 2^(top - 15) <= the largest, unless it is subnormal
-  const int largest = ((most & 1023) | (most >= 1024 ? 1024 : 0)) << 4;
+  const int top = std::max(max >> 10, 1);  // 2^(top - 15) <= the largest, unless it is subnormal
+  const int largest = ((max & 1023) | (max >= 1024 ? 1024 : 0)) << 4;
   const int down = largest > kMax ? 13 : 14;
   const float scale = std::bit_cast<float>(static_cast<uint32_t>(127 + down + 15 - top) << 23);
   for (int i = 0; i < kCount; ++i) {

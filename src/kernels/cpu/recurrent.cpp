@@ -47,14 +47,37 @@ std::vector<float> transposed(const float* w, int64_t channels, int64_t taps) {
   return out;
 }
 
+// One row of a sequence in decoding: the state is shifted where it is.
+void conv_token(const ShortConv& a, const SequenceRows& q, const float* zeros) {
+  const int64_t n = a.channels, kept = a.taps - 1;
+  const float* x = a.x + q.q_start * n;
+  const float* before = kept > 0 && q.past > 0 ? state_of(a.state, q, q.past - 1) : nullptr;
+  std::vector<const float*> rows(static_cast<size_t>(a.taps), zeros);
+  for (int64_t k = 0; before && k < kept; ++k) rows[static_cast<size_t>(k)] = before + k * n;
+  rows.back() = x;
+  cpu().conv_step(rows.data(), a.taps, a.w, a.bias, a.y + q.q_start * n, n);
+  if (kept == 0) return;
+  float* after = state_of(a.state, q, q.past);
+  if (before)
+    std::memmove(after, before + n, static_cast<size_t>((kept - 1) * n) * sizeof(float));
+  else
+    std::fill_n(after, (kept - 1) * n, 0.0f);
+  std::copy_n(x, n, after + (kept - 1) * n);
+}
+
 }  // namespace
 
 void CpuDevice::short_conv(const ShortConv& a) {
-  const std::vector<float> w = transposed(a.w, a.channels, a.taps),
-                           zeros(static_cast<size_t>(a.channels), 0.0f);
+  const std::vector<float> zeros(static_cast<size_t>(a.channels), 0.0f);
+  std::vector<float> w;
   for (int64_t s = 0; s < a.count; ++s) {
     const SequenceRows& q = a.sequences[s];
     if (q.q_rows == 0) continue;
+    if (q.q_rows == 1 && a.state.pages) {
+      conv_token(a, q, zeros.data());
+      continue;
+    }
+    if (w.empty()) w = transposed(a.w, a.channels, a.taps);
     const ConvRows row(a, q, zeros.data());
     each_rows(*pool_, q.q_rows, a.channels * a.taps, [&](int64_t t0, int64_t t1) {
       std::vector<const float*> rows(static_cast<size_t>(a.taps));

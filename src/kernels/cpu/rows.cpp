@@ -132,13 +132,17 @@ void CpuDevice::sum(const Sum& a) {
   a.y[0] = static_cast<float>(total * a.factor);
 }
 
-void CpuDevice::sum_squares(const SumSquares& a) {
-  const auto body = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      a.y[i] = cpu().sum_squares(a.x + i * kSquaresChunk, std::min(kSquaresChunk, a.n - i * kSquaresChunk));
-  };
-  if (a.n <= kGrain) return body(0, ceil_div(a.n, kSquaresChunk));
-  pool_->for_ranges(ceil_div(a.n, kSquaresChunk), 8, body);
+void CpuDevice::sum_squares(const SumSquaresList& all) {
+  for (const SumSquares& a : std::span(all.each, static_cast<size_t>(all.count))) {
+    const auto body = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        a.y[i] = cpu().sum_squares(a.x + i * kSquaresChunk, std::min(kSquaresChunk, a.n - i * kSquaresChunk));
+    };
+    if (a.n <= kGrain)
+      body(0, ceil_div(a.n, kSquaresChunk));
+    else
+      pool_->for_ranges(ceil_div(a.n, kSquaresChunk), 8, body);
+  }
 }
 
 void CpuDevice::embed(const Embed& a) {

@@ -212,6 +212,9 @@ struct Table {
   // y[c] = bias[c] + sum_k w[k * n + c] * rows[k][c]; bias may be null.
   void (*conv_row)(const float* const* rows, int64_t taps, const float* w, const float* bias, float* y,
                    int64_t n) = nullptr;
+  // The same with w[c * taps + k].
+  void (*conv_step)(const float* const* rows, int64_t taps, const float* w, const float* bias, float* y,
+                    int64_t n) = nullptr;
   void (*scan)(const ScanHeads&) = nullptr;
   // From the zero state; scratch: (rows + 2) * states floats.
   void (*scan_backward)(const ScanHeads&, const ScanHeadBackward&, float* scratch) = nullptr;

@@ -180,7 +180,7 @@ __global__ void forward_kernel(AttentionShape shape, const float* q, const float
 }
 
 dim3 row_grid(const AttentionShape& shape) {
-  return {static_cast<unsigned>(shape.most_q_rows), static_cast<unsigned>(shape.heads),
+  return {static_cast<unsigned>(shape.max_q_rows), static_cast<unsigned>(shape.heads),
           static_cast<unsigned>(shape.count)};
 }
 size_t row_shared(const AttentionShape& shape) {
@@ -312,18 +312,18 @@ __device__ void store_row(DType type, const float* from, int64_t dim, int64_t at
   auto* scales = reinterpret_cast<__half*>(tile + kKeyTile * dim) + at * key_blocks(dim);
   for (int64_t d0 = 0; d0 < dim; d0 += kQuantKeyBlock) {
     const int64_t n = dim - d0 < kQuantKeyBlock ? dim - d0 : kQuantKeyBlock;
-    float most = 0;
+    float max = 0;
     bool finite = true;
     for (int64_t i = 0; i < n; ++i) {
       finite = finite && isfinite(from[d0 + i]);
-      most = fabsf(from[d0 + i]) > most ? fabsf(from[d0 + i]) : most;
+      max = fabsf(from[d0 + i]) > max ? fabsf(from[d0 + i]) : max;
     }
     if (!finite) {
       for (int64_t i = 0; i < n; ++i) to[d0 + i] = 1;
       scales[d0 / kQuantKeyBlock] = __ushort_as_half(0x7e00);
       continue;
     }
-    const float scale = most / 127.0f < 65504.0f ? most / 127.0f : 65504.0f,
+    const float scale = max / 127.0f < 65504.0f ? max / 127.0f : 65504.0f,
                 inverse = scale > 0 ? 1.0f / scale : 0.0f;
     for (int64_t i = 0; i < n; ++i) {
       const float rounded = roundf(from[d0 + i] * inverse);
@@ -336,23 +336,23 @@ __device__ void store_row(DType type, const float* from, int64_t dim, int64_t at
 }  // namespace
 
 void CudaDevice::attention(const Attention& a) {
-  if (a.shape.count == 0 || a.shape.most_q_rows == 0) return;
+  if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   forward_kernel<<<row_grid(a.shape), kBlock, row_shared(a.shape), stream_>>>(
       a.shape, a.q, nullptr, 0, PlainKeys{a.k, a.v}, a.out, a.lse);
   cuda_check(cudaGetLastError(), "attention");
 }
 
 void CudaDevice::attention_cached(const AttentionCached& a) {
-  if (a.shape.count == 0 || a.shape.most_q_rows == 0) return;
+  if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   forward_kernel<<<row_grid(a.shape), kBlock, row_shared(a.shape), stream_>>>(
       a.shape, a.q, a.q_sinks, a.sinks, PagedKeys{a.cache}, a.out, a.lse);
   cuda_check(cudaGetLastError(), "attention_cached");
 }
 
 void CudaDevice::attention_weights(const AttentionWeights& a) {
-  each(stream_, a.shape.heads * a.shape.most_q_rows * a.shape.most_kv_rows, [=] __device__(int64_t item) {
-    const int64_t j = item % a.shape.most_kv_rows, i = item / a.shape.most_kv_rows % a.shape.most_q_rows,
-                  head = item / (a.shape.most_kv_rows * a.shape.most_q_rows);
+  each(stream_, a.shape.heads * a.shape.max_q_rows * a.shape.max_kv_rows, [=] __device__(int64_t item) {
+    const int64_t j = item % a.shape.max_kv_rows, i = item / a.shape.max_kv_rows % a.shape.max_q_rows,
+                  head = item / (a.shape.max_kv_rows * a.shape.max_q_rows);
     const Head h{a.shape, a.shape.sequences[a.sequence], a.sequence, head};
     if (i >= h.rows.q_rows || j >= h.rows.kv_rows) return;
     const int64_t row = (h.rows.q_start + i) * a.shape.heads + head;
@@ -366,7 +366,7 @@ void CudaDevice::attention_weights(const AttentionWeights& a) {
 
 void CudaDevice::attention_backward(const AttentionBackward& a) {
   const AttentionShape& shape = a.shape;
-  if (shape.count == 0 || shape.most_q_rows == 0) return;
+  if (shape.count == 0 || shape.max_q_rows == 0) return;
   const int64_t rows = shape.total_q_rows * shape.heads, dim = shape.head_dim;
   const CudaScratch<float> deltas(memory_, rows);
   float* delta = deltas.data();
@@ -377,7 +377,7 @@ void CudaDevice::attention_backward(const AttentionBackward& a) {
     if (lanes.lane == 0) delta[r] = d;
   });
   dq_kernel<<<row_grid(shape), kBlock, row_shared(shape), stream_>>>(a, delta);
-  const dim3 keys(static_cast<unsigned>(shape.most_kv_rows), static_cast<unsigned>(shape.kv_heads),
+  const dim3 keys(static_cast<unsigned>(shape.max_kv_rows), static_cast<unsigned>(shape.kv_heads),
                   static_cast<unsigned>(shape.count));
   dkv_kernel<<<keys, kBlock, sizeof(float) * static_cast<size_t>(2 * dim + 2 * kBlock), stream_>>>(a, delta);
   if (a.dbias) {
@@ -390,9 +390,9 @@ void CudaDevice::attention_backward(const AttentionBackward& a) {
 
 void CudaDevice::cache_store(const CacheStore& a) {
   const int64_t dim = a.head_dim;
-  each(stream_, a.count * a.most_q_rows * a.kv_heads, [=] __device__(int64_t item) {
-    const int64_t head = item % a.kv_heads, i = item / a.kv_heads % a.most_q_rows,
-                  s = item / (a.kv_heads * a.most_q_rows);
+  each(stream_, a.count * a.max_q_rows * a.kv_heads, [=] __device__(int64_t item) {
+    const int64_t head = item % a.kv_heads, i = item / a.kv_heads % a.max_q_rows,
+                  s = item / (a.kv_heads * a.max_q_rows);
     const SequenceRows rows = a.sequences[s];
     if (i >= rows.q_rows) return;
     const int64_t at = rows.past + i, from = ((rows.q_start + i) * a.kv_heads + head) * dim;

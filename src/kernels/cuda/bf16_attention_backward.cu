@@ -230,10 +230,10 @@ void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const flo
   cuda_check(dkv_ready, "attention_backward_bf16");
   const auto tiles = [](int64_t rows) { return static_cast<unsigned>((rows + kRows<kDim> - 1) / kRows<kDim>); };
   const auto count = static_cast<unsigned>(a.shape.count);
-  const dim3 by_query(tiles(a.shape.most_q_rows), static_cast<unsigned>(a.shape.heads), count);
+  const dim3 by_query(tiles(a.shape.max_q_rows), static_cast<unsigned>(a.shape.heads), count);
   dq_kernel<kDim><<<by_query, kThreads, dq_shared<kDim>(), stream>>>(a, delta);
-  if (a.shape.most_kv_rows > 0) {
-    const dim3 by_key(tiles(a.shape.most_kv_rows), static_cast<unsigned>(a.shape.kv_heads), count);
+  if (a.shape.max_kv_rows > 0) {
+    const dim3 by_key(tiles(a.shape.max_kv_rows), static_cast<unsigned>(a.shape.kv_heads), count);
     dkv_kernel<kDim><<<by_key, kThreads, dkv_shared<kDim>(), stream>>>(a, delta);
   }
   cuda_check(cudaGetLastError(), "attention_backward_bf16");
@@ -242,7 +242,7 @@ void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const flo
 }  // namespace
 
 void CudaDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
-  if (a.shape.count == 0 || a.shape.most_q_rows == 0) return;
+  if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   const int64_t rows = a.total_rows * a.shape.heads;
   const CudaScratch<float> delta(memory_, rows);
   delta_kernel<<<static_cast<unsigned>((rows * 8 + 255) / 256), 256, 0, stream_>>>(a, rows, delta.data());

@@ -15,6 +15,7 @@ constexpr int kChunkRows = 128, kRowLanes = 8, kColumns = 256, kGroups = 32;  //
 // Runs body(row, lane) on a warp for every row.
 template <class F>
 __global__ void warp_rows_kernel(int64_t rows, F body) {
+  let_next_kernel_start();
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row < rows) body(row, static_cast<int>(threadIdx.x % 32));
 }

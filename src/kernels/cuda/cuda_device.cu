@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <new>
 
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cuda_device.cuh"
@@ -20,19 +19,12 @@ size_t rounded(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Reports the requested and the available memory.
-class CudaOutOfMemory : public std::bad_alloc {
- public:
-  CudaOutOfMemory(size_t bytes, size_t free, size_t total)
-      : text_(fmt::format(
-            "the GPU is out of memory: {} MB were requested, {} of {} MB are free; use a smaller batch, a "
-            "shorter context or a smaller model",
-            bytes >> 20, free >> 20, total >> 20)) {}
-  const char* what() const noexcept override { return text_.c_str(); }
-
- private:
-  std::string text_;
-};
+OutOfMemory out_of_memory(size_t bytes, size_t free, size_t total) {
+  return OutOfMemory(
+      fmt::format("the GPU is out of memory: {} MB were requested, {} of {} MB are free; use a smaller batch, a "
+                  "shorter context or a smaller model",
+                  bytes >> 20, free >> 20, total >> 20));
+}
 
 }  // namespace
 
@@ -72,7 +64,7 @@ std::byte* CudaMemory::take_block(size_t bytes) {
     cudaGetLastError();
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
-    throw CudaOutOfMemory(size, free, total);
+    throw out_of_memory(size, free, total);
   }
   cuda_check(status, "cudaMalloc");
   sizes_[block] = size;

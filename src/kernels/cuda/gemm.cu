@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/cuda_weight.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/decode_blocks.h"
 
@@ -56,9 +57,18 @@ struct Loader {
   }
 };
 
+struct Steps {  // values from one product of a batch to the next
+  int64_t a, b, c;
+};
+
 template <int each>
-__global__ void gemm_kernel(int64_t m, int64_t n, int64_t k, Operand a, Operand b, GemmOutput out) {
+__global__ void gemm_kernel(int64_t m, int64_t n, int64_t k, Operand a, Operand b, GemmOutput out, Steps steps) {
   using T = Tile<each>;
+  if (blockIdx.z > 0) {
+    a.data = static_cast<const float*>(a.data) + blockIdx.z * steps.a;
+    b.data = static_cast<const float*>(b.data) + blockIdx.z * steps.b;
+    out.c += blockIdx.z * steps.c;
+  }
   __shared__ float as[T::depth][T::rows + 1], bs[T::depth][T::rows + 1];
   const int64_t row0 = static_cast<int64_t>(blockIdx.y) * T::rows,
                 col0 = static_cast<int64_t>(blockIdx.x) * T::rows;
@@ -94,37 +104,14 @@ __global__ void gemm_kernel(int64_t m, int64_t n, int64_t k, Operand a, Operand 
 
 // Launches with this tile if it gives a block to each multiprocessor, else with a smaller one.
 template <int each>
-void launch(cudaStream_t stream, const Gemm& a) {
+void launch(cudaStream_t stream, const Gemm& a, unsigned count = 1, const Steps& steps = {}) {
   constexpr int rows = Tile<each>::rows;
   const dim3 grid(static_cast<unsigned>((a.n + rows - 1) / rows),
-                  static_cast<unsigned>((a.m + rows - 1) / rows));
+                  static_cast<unsigned>((a.m + rows - 1) / rows), count);
   if constexpr (each > 1)
-    if (grid.x * grid.y < cuda::kMultiprocessors) return launch<each / 2>(stream, a);
-  gemm_kernel<each><<<grid, kThreadsPerBlock, 0, stream>>>(a.m, a.n, a.k, a.a, a.b, a.out);
+    if (grid.x * grid.y * count < cuda::kMultiprocessors) return launch<each / 2>(stream, a, count, steps);
+  gemm_kernel<each><<<grid, kThreadsPerBlock, 0, stream>>>(a.m, a.n, a.k, a.a, a.b, a.out, steps);
 }
-
-// Weights in their original type and layout; block types are decoded to f32.
-class CudaWeight : public PackedWeight {
- public:
-  CudaWeight(Memory& memory, DType type, int64_t n, int64_t k)
-      : memory_(memory), type_(type), n_(n), k_(k), data_(memory.allocate(bytes())) {}
-  ~CudaWeight() override { memory_.deallocate(data_, bytes()); }
-  CudaWeight(const CudaWeight&) = delete;
-  CudaWeight& operator=(const CudaWeight&) = delete;
-
-  int64_t n() const override { return n_; }
-  int64_t k() const override { return k_; }
-  DType type() const override { return type_; }
-  size_t bytes() const override { return bytes_of(type_, n_ * k_); }
-  std::byte* data() const { return data_; }
-  Operand operand() const { return {data_, type_, k_, 1}; }
-
- private:
-  Memory& memory_;
-  DType type_;
-  int64_t n_, k_;
-  std::byte* data_;
-};
 
 template <class T>
 void copy_strided(cudaStream_t stream, const T* from, int64_t row_stride, int64_t k_stride, T* to, int64_t n,
@@ -141,11 +128,25 @@ void CudaDevice::gemm(const Gemm& a) {
   cuda_check(cudaGetLastError(), "gemm");
 }
 
+void CudaDevice::gemm_batch(const GemmBatch& a) {
+  constexpr int64_t kMaxCount = 65535;  // of a grid in z
+  if (a.first.m <= 0 || a.first.n <= 0) return;
+  for (int64_t i = 0; i < a.count; i += kMaxCount) {
+    Gemm part = a.first;
+    part.a.data = static_cast<const float*>(part.a.data) + i * a.a_step;
+    part.b.data = static_cast<const float*>(part.b.data) + i * a.b_step;
+    part.out.c += i * a.c_step;
+    launch<4>(stream_, part, static_cast<unsigned>(std::min(kMaxCount, a.count - i)), {a.a_step, a.b_step, a.c_step});
+  }
+  cuda_check(cudaGetLastError(), "gemm_batch");
+}
+
 std::shared_ptr<const PackedWeight> CudaDevice::pack(const Operand& b, int64_t n, int64_t k) {
   const bool plain = b.type == DType::kF32 || b.type == DType::kF16 || b.type == DType::kBF16;
   auto packed = std::make_shared<CudaWeight>(memory_, plain ? b.type : DType::kF32, n, k);
   if (!plain) {
     decode({b.data, b.type, reinterpret_cast<float*>(packed->data()), n, k});
+    finish();
     return packed;
   }
   const auto copy = [&](auto* to) {
@@ -156,6 +157,7 @@ std::shared_ptr<const PackedWeight> CudaDevice::pack(const Operand& b, int64_t n
     copy(reinterpret_cast<uint32_t*>(packed->data()));
   else
     copy(reinterpret_cast<uint16_t*>(packed->data()));
+  finish();  // kernels that start early read weights without waiting for the kernel before them
   return packed;
 }
 

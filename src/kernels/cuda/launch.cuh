@@ -7,13 +7,15 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "base/failure.h"
 #include "kernels/cpu/isa/math.h"
 
 namespace makar {
 
-// For CUDA calls that must succeed: a failure is a bug or a lost device.
+// For CUDA calls that must succeed: the device is lost, or a kernel is wrong.
 inline void cuda_check(cudaError_t status, const char* what) {
-  check(status == cudaSuccess, std::string(what) + ": " + cudaGetErrorString(status));
+  if (status != cudaSuccess)
+    throw DeviceFailure(std::string("the GPU failed: ") + what + ": " + cudaGetErrorString(status));
 }
 
 namespace kernels::cuda {
@@ -27,8 +29,27 @@ inline int blocks_for(int64_t items, int64_t per_block) {
   return static_cast<int>(std::clamp<int64_t>((items + per_block - 1) / per_block, 1, kMaxBlocks));
 }
 
+// --- programmatic dependent launch ---
+// A kernel launched with launch_early() may start when all blocks of the one before it have called
+// let_next_kernel_start() or ended. It calls wait_for_previous_kernel() before it reads its results or writes.
+__device__ inline void let_next_kernel_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+__device__ inline void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+template <class... Parameters, class... Arguments>
+void launch_early(cudaStream_t stream, dim3 grid, unsigned threads, size_t shared, void (*kernel)(Parameters...),
+                  const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid, config.blockDim = dim3(threads), config.dynamicSmemBytes = shared, config.stream = stream;
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &early, config.numAttrs = 1;
+  cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...), "kernel launch");
+}
+
 template <class F>
 __global__ void each_kernel(int64_t n, F body) {
+  let_next_kernel_start();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) body(i);
 }
@@ -38,6 +59,39 @@ void each(cudaStream_t stream, int64_t n, F body) {
   if (n <= 0) return;
   each_kernel<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(n, body);
   cuda_check(cudaGetLastError(), "kernel launch");
+}
+
+// A list of arguments that fits into a kernel's parameters.
+template <class T>
+struct Several {
+  static constexpr int64_t kMax = 40;
+  T each[kMax];
+};
+template <class T, class F>
+__global__ void each_of_kernel(const __grid_constant__ Several<T> all, F body) {
+  const T& one = all.each[blockIdx.y];
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < one.n; i += stride) body(one, i);
+}
+// Calls run(part, count, largest n) for parts of the list.
+template <class T, class F>
+void in_parts(const T* list, int64_t count, F run) {
+  for (int64_t i = 0; i < count; i += Several<T>::kMax) {
+    Several<T> part{};
+    const int64_t n = std::min(count - i, Several<T>::kMax);
+    std::copy_n(list + i, n, part.each);
+    int64_t largest = 0;
+    for (int64_t j = 0; j < n; ++j) largest = std::max(largest, part.each[j].n);
+    if (largest > 0) run(part, static_cast<unsigned>(n), largest);
+  }
+}
+// Runs body(one, i) for every one of the list and i < one.n, in any order.
+template <class T, class F>
+void each_of(cudaStream_t stream, const T* list, int64_t count, F body) {
+  in_parts(list, count, [&](const Several<T>& part, unsigned n, int64_t largest) {
+    each_of_kernel<<<dim3(static_cast<unsigned>(blocks_for(largest, kThreads)), n), kThreads, 0, stream>>>(part, body);
+    cuda_check(cudaGetLastError(), "kernel launch");
+  });
 }
 
 template <class F>
@@ -92,14 +146,19 @@ struct RowLanes {
   __device__ void sync() const { __syncwarp(mask); }
 };
 
+// Runs body(row, lanes) for the rows of this block.
 template <class F>
-__global__ void rows_kernel(int64_t rows, F body) {
+__device__ inline void each_row_of_block(int64_t rows, F&& body) {
   const RowLanes lanes{static_cast<int>(threadIdx.x % kLanes),
                        threadIdx.x % 32 < kLanes ? 0x0000FFFFu : 0xFFFF0000u};
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kRowsPerBlock;
   for (int64_t r = static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.x / kLanes; r < rows;
        r += stride)
     body(r, lanes);
+}
+template <class F>
+__global__ void rows_kernel(int64_t rows, F body) {
+  each_row_of_block(rows, body);
 }
 // Runs body(row, lanes) for every row.
 template <class F>

@@ -42,9 +42,9 @@ void CudaDevice::update(const Update& u) {
   });
 }
 
-void CudaDevice::adamw(const AdamW& a) {
-  const AdamStep s = a.step;
-  each(stream_, a.n, [=] __device__(int64_t i) {
+void CudaDevice::adamw(const AdamWList& all) {
+  cuda::each_of(stream_, all.each, all.count, [] __device__(const AdamW& a, int64_t i) {
+    const AdamStep& s = a.step;
     const float p = a.p[i], grad = madd(s.l2, p, a.g[i] * s.grad_scale);
     const float m = madd(s.rest1, grad - a.m[i], a.m[i]), v = madd(s.rest2 * grad, grad, s.beta2 * a.v[i]);
     a.m[i] = m, a.v[i] = v;
@@ -54,10 +54,11 @@ void CudaDevice::adamw(const AdamW& a) {
 
 namespace {
 
-// Calls then(sum of squares of x) on one thread.
+// Calls then(sum of squares of x, i) on one thread, for each of the consecutive x number i.
 template <class F>
-__global__ void sum_of_squares_kernel(const float* x, int64_t n, F then) {
+__global__ void sum_of_squares_kernel(const float* all, int64_t n, F then) {
   __shared__ double lanes[kSquareLanes];
+  const float* x = all + blockIdx.x * n;
   double sum = 0;
 #pragma unroll 8
   for (int64_t i = threadIdx.x; i < n; i += kSquareLanes) sum += static_cast<double>(x[i]) * x[i];
@@ -66,11 +67,11 @@ __global__ void sum_of_squares_kernel(const float* x, int64_t n, F then) {
   if (threadIdx.x > 0) return;
   double total = 0;
   for (int i = 0; i < kSquareLanes; ++i) total += lanes[i];
-  then(total);
+  then(total, blockIdx.x);
 }
 template <class F>
-void with_sum_of_squares(cudaStream_t stream, const float* x, int64_t n, F then) {
-  sum_of_squares_kernel<<<1, kSquareLanes, 0, stream>>>(x, n, then);
+void with_sum_of_squares(cudaStream_t stream, const float* x, int64_t n, F then, int64_t count = 1) {
+  sum_of_squares_kernel<<<static_cast<unsigned>(count), kSquareLanes, 0, stream>>>(x, n, then);
   cuda_check(cudaGetLastError(), "kernel launch");
 }
 __device__ float lerp_to(float from, double to, double weight) { return static_cast<float>(from + weight * (to - from)); }
@@ -81,7 +82,7 @@ void CudaDevice::adafactor(const Adafactor& a) {
   const double eps = FLT_EPSILON, count = static_cast<double>(a.n);
   const CudaScratch<double> scalars(memory_, 2);
   double *alpha = scalars.data(), *row_mean = alpha + 1;
-  with_sum_of_squares(stream_, a.p, a.n, [=] __device__(double sum) {
+  with_sum_of_squares(stream_, a.p, a.n, [=] __device__(double sum, unsigned) {
     const double rms = sqrt(sum / count);
     *alpha = (rms > 1e-3 ? rms : 1e-3) * a.rho;
   });
@@ -123,9 +124,9 @@ void CudaDevice::adafactor(const Adafactor& a) {
       });
     }
   }
-  const float least = static_cast<float>(eps * eps);
-  each(stream_, a.n, [=] __device__(int64_t i) { e[i] = a.g[i] * a.factor / sqrtf(e[i] > least ? e[i] : least); });
-  with_sum_of_squares(stream_, e, a.n, [=] __device__(double sum) {
+  const float min = static_cast<float>(eps * eps);
+  each(stream_, a.n, [=] __device__(int64_t i) { e[i] = a.g[i] * a.factor / sqrtf(e[i] > min ? e[i] : min); });
+  with_sum_of_squares(stream_, e, a.n, [=] __device__(double sum, unsigned) {
     const double rms = sqrt(sum / count);
     *row_mean = *alpha / (rms > 1.0 ? rms : 1.0);
   });
@@ -148,13 +149,17 @@ void CudaDevice::muon_momentum(const MuonMomentum& a) {
   });
 }
 void CudaDevice::normalize(const Normalize& a) {
-  const CudaScratch<float> scalar(memory_, 1);
-  float* inverse = scalar.data();
-  with_sum_of_squares(stream_, a.x, a.n, [=] __device__(double sum) {
-    const double length = sqrt(sum);
-    *inverse = static_cast<float>(1.0 / (length > a.least ? length : a.least));
-  });
-  each(stream_, a.n, [=] __device__(int64_t i) { a.x[i] *= *inverse; });
+  if (a.count <= 0) return;
+  const CudaScratch<float> scalars(memory_, a.count);
+  float* inverse = scalars.data();
+  with_sum_of_squares(
+      stream_, a.x, a.n,
+      [=] __device__(double sum, unsigned i) {
+        const double length = sqrt(sum);
+        inverse[i] = static_cast<float>(1.0 / (length > a.min ? length : a.min));
+      },
+      a.count);
+  each(stream_, a.n * a.count, [=] __device__(int64_t i) { a.x[i] *= inverse[i / a.n]; });
 }
 void CudaDevice::muon_apply(const MuonApply& a) {
   each(stream_, a.rows * a.cols, [=] __device__(int64_t i) {

@@ -119,9 +119,9 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
                              cudaMemcpyDeviceToHost, stream_),
              "sequences");
   cuda_check(cudaStreamSynchronize(stream_), "sequences");
-  int64_t most = 0;
-  for (const SequenceRows& q : rows) most = std::max(most, q.q_rows);
-  const int64_t each_size = (most + 2) * a.states;
+  int64_t max = 0;
+  for (const SequenceRows& q : rows) max = std::max(max, q.q_rows);
+  const int64_t each_size = (max + 2) * a.states;
   const CudaScratch<float> held(memory_, a.count * a.groups * each_size);
   float* scratch = held.data();
   each(stream_, a.count * a.groups, [=] __device__(int64_t i) {

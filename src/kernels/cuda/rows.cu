@@ -112,8 +112,11 @@ void CudaDevice::sum(const Sum& a) {
     a.y[0] = static_cast<float>(total * a.factor);
   });
 }
-void CudaDevice::sum_squares(const SumSquares& a) {
-  each_row(stream_, (a.n + kSquaresChunk - 1) / kSquaresChunk, [=] __device__(int64_t c, const RowLanes& lanes) {
+namespace {
+
+__global__ void sum_squares_kernel(const __grid_constant__ cuda::Several<SumSquares> all) {
+  const SumSquares& a = all.each[blockIdx.y];
+  cuda::each_row_of_block((a.n + kSquaresChunk - 1) / kSquaresChunk, [&](int64_t c, const RowLanes& lanes) {
     const float* x = a.x + c * kSquaresChunk;
     const int64_t left = a.n - c * kSquaresChunk, n = left < kSquaresChunk ? left : kSquaresChunk;
     float sum = 0;
@@ -132,6 +135,16 @@ void CudaDevice::sum_squares(const SumSquares& a) {
       sum = lanes.dot_of(n, at, at);
     }
     if (lanes.lane == 0) a.y[c] = sum;
+  });
+}
+
+}  // namespace
+
+void CudaDevice::sum_squares(const SumSquaresList& all) {
+  cuda::in_parts(all.each, all.count, [&](const auto& part, unsigned count, int64_t largest) {
+    const auto blocks = static_cast<unsigned>(cuda::blocks_for((largest + kSquaresChunk - 1) / kSquaresChunk, cuda::kRowsPerBlock));
+    sum_squares_kernel<<<dim3(blocks, count), cuda::kRowsPerBlock * kLanes, 0, stream_>>>(part);
+    cuda_check(cudaGetLastError(), "sum_squares");
   });
 }
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
-#include <new>
+
+#include "base/failure.h"
 
 namespace makar {
 namespace {
@@ -29,11 +31,18 @@ class Opened {
   FenceMemory& memory_;
 };
 
+// A number in the environment.
+uint64_t number_of(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
 }  // namespace
 
-FenceMemory::FenceMemory() : Memory(false) {
+FenceMemory::FenceMemory()
+    : Memory(false), limit_(std::min<size_t>(number_of("MAKAR_FENCE_MB", kArena >> 20) << 20, kArena)) {
   void* base = mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) throw std::bad_alloc();
+  if (base == MAP_FAILED) throw OutOfMemory("the fence device has no address range");
   base_ = static_cast<std::byte*>(base);
 }
 
@@ -57,7 +66,10 @@ std::byte* FenceMemory::allocate(size_t bytes) {
   std::vector<std::byte*>& blocks = free_[size];
   if (blocks.empty()) {
     const size_t extent = std::max(size, page);
-    if (extent > kArena - top_) throw std::bad_alloc();
+    if (extent > limit_ - top_)
+      throw OutOfMemory(
+          fmt::format("the fence device is out of memory: {} MB were requested, {} of {} MB are free",
+                      extent >> 20, (limit_ - top_) >> 20, limit_ >> 20));
     for (size_t at = 0; at < extent; at += size) blocks.push_back(base_ + top_ + at);
     std::reverse(blocks.begin(), blocks.end());
     if (depth_ > 0) protect(top_, top_ + extent, PROT_READ | PROT_WRITE);
@@ -103,8 +115,19 @@ std::shared_ptr<const kernels::PackedWeight> FenceDevice::pack(const kernels::Op
   return CpuDevice::pack(b, n, k);
 }
 
+FenceDevice::FenceDevice(int threads)
+    : CpuDevice(threads), kernels_left_(number_of("MAKAR_FENCE_KERNELS", 0)) {}
+
+void FenceDevice::count_kernel() {
+  if (kernels_left_ > 0 && --kernels_left_ == 0) {
+    kernels_left_ = 1;  // a lost device stays lost
+    throw DeviceFailure("the fence device failed, as MAKAR_FENCE_KERNELS asks");
+  }
+}
+
 #define MAKAR_KERNEL(entry, arguments)                      \
   void FenceDevice::entry(const kernels::arguments& args) { \
+    if (!memory_.is_open()) count_kernel();                 \
     const Opened opened(memory_);                           \
     CpuDevice::entry(args);                                 \
   }

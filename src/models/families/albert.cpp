@@ -21,37 +21,45 @@ Result<ModelSpec> read_albert(const Config& config) {
   s.embedding.project = s.embedding.project_bias = true;
   m.head.transform_width = s.embedding.width;
   m.head.transform_activation = activation;
-  r.unsupported(r.integer_or("inner_group_num", 1, 1, 1024) != 1, "inner_group_num",
-                "must be 1; other values are not supported");
   r.unsupported(m.head.kind == HeadKind::kPretraining, "architectures",
                 "has ALBERT's pretraining head, which is not supported");
   r.require(s.groups <= s.layers(), "num_hidden_groups", "exceeds the number of layers");
+  // A step runs the layers of its group one after the other.
+  s.inner = r.integer_or("inner_group_num", 1, 1, 1024);
+  r.require(s.layers() * s.inner <= 1024, "inner_group_num", "times the number of layers exceeds 1024");
+  if (s.layers() * s.inner <= 1024)
+    s.blocks.assign(s.blocks.size() * static_cast<size_t>(s.inner), BlockSpec(s.first()));
   return r.finish(m);
 }
 
-std::vector<NameRule> albert_names(const ModelSpec&) {
-  const std::string ours = "encoder.layers.{}.",
-                    theirs = "albert.encoder.albert_layer_groups.{}.albert_layers.0.";
-  return {{"encoder.embed.tokens", "albert.embeddings.word_embeddings"},
-          {"encoder.embed.positions", "albert.embeddings.position_embeddings"},
-          {"encoder.embed.types", "albert.embeddings.token_type_embeddings"},
-          {"encoder.embed.norm", "albert.embeddings.LayerNorm"},
-          {"encoder.embed.project", "albert.encoder.embedding_hidden_mapping_in"},
-          {ours + "attn.q", theirs + "attention.query"},
-          {ours + "attn.k", theirs + "attention.key"},
-          {ours + "attn.v", theirs + "attention.value"},
-          {ours + "attn.o", theirs + "attention.dense"},
-          {ours + "norm1", theirs + "attention.LayerNorm"},
-          {ours + "ffn.up", theirs + "ffn"},
-          {ours + "ffn.down", theirs + "ffn_output"},
-          {ours + "norm2", theirs + "full_layer_layer_norm"},
-          {"head.pooler", "albert.pooler"},
-          {"head.transform", "predictions.dense"},
-          {"head.transform_norm", "predictions.LayerNorm"},
-          {"head.lm.bias", "predictions.bias"},
-          {"head.lm.weight", "predictions.decoder.weight"},
-          {"head.classifier", "classifier"},
-          {"head.answer", "qa_outputs"}};
+std::vector<NameRule> albert_names(const ModelSpec& spec) {
+  std::vector<NameRule> rules = {{"encoder.embed.tokens", "albert.embeddings.word_embeddings"},
+                                 {"encoder.embed.positions", "albert.embeddings.position_embeddings"},
+                                 {"encoder.embed.types", "albert.embeddings.token_type_embeddings"},
+                                 {"encoder.embed.norm", "albert.embeddings.LayerNorm"},
+                                 {"encoder.embed.project", "albert.encoder.embedding_hidden_mapping_in"},
+                                 {"head.pooler", "albert.pooler"},
+                                 {"head.transform", "predictions.dense"},
+                                 {"head.transform_norm", "predictions.LayerNorm"},
+                                 {"head.lm.bias", "predictions.bias"},
+                                 {"head.lm.weight", "predictions.decoder.weight"},
+                                 {"head.classifier", "classifier"},
+                                 {"head.answer", "qa_outputs"}};
+  const StackSpec& s = *spec.encoder;
+  for (int64_t i = 0; i < s.distinct_layers(); ++i) {
+    const std::string ours = fmt::format("encoder.layers.{}.", i),
+                      theirs = fmt::format("albert.encoder.albert_layer_groups.{}.albert_layers.{}.",
+                                           i / s.inner, i % s.inner);
+    rules.insert(rules.end(), {{ours + "attn.q", theirs + "attention.query"},
+                               {ours + "attn.k", theirs + "attention.key"},
+                               {ours + "attn.v", theirs + "attention.value"},
+                               {ours + "attn.o", theirs + "attention.dense"},
+                               {ours + "norm1", theirs + "attention.LayerNorm"},
+                               {ours + "ffn.up", theirs + "ffn"},
+                               {ours + "ffn.down", theirs + "ffn_output"},
+                               {ours + "norm2", theirs + "full_layer_layer_norm"}});
+  }
+  return rules;
 }
 
 }  // namespace

@@ -29,8 +29,13 @@ Result<ModelSpec> read_deberta_v2(const Config& config) {
     kinds = r.text_or("pos_att_type", "");
   p.content_to_position = kinds.find("c2p") != std::string::npos;
   p.position_to_content = kinds.find("p2c") != std::string::npos;
-  r.unsupported(relative && !r.flag_or("share_att_key", false), "share_att_key", "switched off");
-  r.unsupported(r.integer_or("conv_kernel_size", 0, 0, 1024) > 0, "conv_kernel_size", "above 0");
+  p.own_projections = !r.flag_or("share_att_key", false);
+  if (const int64_t taps = r.integer_or("conv_kernel_size", 0, 0, 1023); taps > 0) {
+    r.require(taps % 2 == 1, "conv_kernel_size", "must be odd");
+    r.unsupported(r.integer_or("conv_groups", 1, 1, 1 << 20) != 1, "conv_groups",
+                  "must be 1; convolutions in groups are not supported");
+    s.convolution = {taps, r.activation("conv_act", "tanh")};
+  }
   const int parts = 1 + (p.content_to_position ? 1 : 0) + (p.position_to_content ? 1 : 0);
   if (relative)
     for (BlockSpec& b : s.blocks) {
@@ -54,6 +59,10 @@ std::vector<NameRule> deberta_v2_names(const ModelSpec&) {
                     {{ours + "attn.q", theirs + "attention.self.query_proj"},
                      {ours + "attn.k", theirs + "attention.self.key_proj"},
                      {ours + "attn.v", theirs + "attention.self.value_proj"},
+                     {ours + "attn.distance_key", theirs + "attention.self.pos_key_proj"},
+                     {ours + "attn.distance_query", theirs + "attention.self.pos_query_proj"},
+                     {"encoder.conv", "deberta.encoder.conv.conv"},
+                     {"encoder.conv.norm", "deberta.encoder.conv.LayerNorm"},
                      {"encoder.relative", "deberta.encoder.rel_embeddings"},
                      {"encoder.relative_norm", "deberta.encoder.LayerNorm"},
                      {"head.transform", "cls.predictions.transform.dense"},

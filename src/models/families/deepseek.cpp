@@ -29,7 +29,8 @@ FeedForwardSpec read_experts(Reader& r, FeedForwardSpec f, bool v3) {
   f = v3 ? r.experts(f, "n_routed_experts", 256, 8) : r.experts(f, "n_routed_experts", 64, 6);
   f.width = r.width_or("moe_intermediate_size", v3 ? 2048 : 1407);
   f.shared_width = f.width * r.integer_or("n_shared_experts", v3 ? 1 : 2, 0, 4096);
-  f.normalized = r.flag_or("norm_topk_prob", v3);
+  // transformers ignores norm_topk_prob of V2; GGUF files have a key of their own.
+  f.normalized = v3 ? r.flag_or("norm_topk_prob", true) : r.flag_or("gguf_weights_norm", false);
   f.routed_scale = r.number_or("routed_scaling_factor", v3 ? 2.5 : 1.0, 1e-6, 1e6);
   f.sigmoid_router = v3;
   f.bias = false;
@@ -69,9 +70,9 @@ Result<ModelSpec> read_v3(const Config& config) {
 }
 
 std::vector<NameRule> attention_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.",
+                    shared = theirs + "mlp.shared_experts";
   const bool low_rank = spec.decoder->first().attention.latent->query_rank > 0;
-  const std::string shared = theirs + "mlp.shared_experts";
   return {{ours + "attn.q_latent", theirs + "self_attn.q_a_proj"},
           {ours + "attn.q_norm", theirs + "self_attn.q_a_layernorm"},
           {ours + "attn.q", theirs + (low_rank ? "self_attn.q_b_proj" : "self_attn.q_proj")},
@@ -99,7 +100,6 @@ std::vector<std::string> ignored() {
   out.push_back("model.layers.61.");
   return out;
 }
-
 }  // namespace
 
 const Family kDeepseekV2 = {.type = "deepseek_v2",

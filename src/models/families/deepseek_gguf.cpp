@@ -55,6 +55,10 @@ GgufKeys deepseek_gguf_keys() {
               [](const ModelSpec& m) { return 1 + moe<&F::sigmoid_router>(m); }}};
 }
 
+bool routes_by_sigmoid(const GgufFields& f) {
+  return f.integer("deepseek2.expert_gating_func").value_or(1) == 2;
+}
+
 void deepseek_derive(const Gguf& file, Json& config) {
   const auto whole = [&](const char* field, int64_t other) { return config.value(field, other); };
   // Files of 2024 have the sizes of the heads under the usual keys.
@@ -67,6 +71,7 @@ void deepseek_derive(const Gguf& file, Json& config) {
   config["num_key_value_heads"] = whole("num_attention_heads", 1);
   for (const char* field : {"n_group", "topk_group"}) config[field] = std::max<int64_t>(1, whole(field, 1));
   if (!file.fields().find("deepseek2.expert_weights_norm")) config["norm_topk_prob"] = false;
+  if (!routes_by_sigmoid(file.fields())) config["gguf_weights_norm"] = config.value("norm_topk_prob", false);
 }
 
 std::string deepseek_unsupported(const ModelSpec& m) {
@@ -78,10 +83,6 @@ std::string deepseek_unsupported(const ModelSpec& m) {
   if (f.shared_width == 0) return "no shared experts";
   if (!f.sigmoid_router && f.expert_groups > 1) return "groups of experts chosen by their best";
   return latent_attention(m).rope->interleaved ? "" : "rope_interleave = false";
-}
-
-bool routes_by_sigmoid(const GgufFields& f) {
-  return f.integer("deepseek2.expert_gating_func").value_or(1) == 2;
 }
 
 GgufSection deepseek_section(const char* model, bool (*matches)(const GgufFields&)) {

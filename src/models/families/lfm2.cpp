@@ -88,10 +88,10 @@ void lfm2_derive(const Gguf& file, Json& config) {
   const GgufValue* value = file.fields().find("lfm2.attention.head_count_kv");
   const auto heads = value ? value->integers() : std::nullopt;
   if (!heads) return;
-  int64_t most = 1;
+  int64_t max = 1;
   Json types = Json::array();
-  for (const int64_t h : *heads) most = std::max(most, h), types.push_back(h > 0 ? "full_attention" : "conv");
-  config["num_key_value_heads"] = most, config["layer_types"] = types;
+  for (const int64_t h : *heads) max = std::max(max, h), types.push_back(h > 0 ? "full_attention" : "conv");
+  config["num_key_value_heads"] = max, config["layer_types"] = types;
 }
 
 const GgufSection kLfm2Gguf = {

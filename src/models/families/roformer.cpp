@@ -14,14 +14,14 @@ Result<ModelSpec> read_roformer(const Config& config) {
   rope.rotary = s.first().attention.head_dim;
   rope.interleaved = true;
   r.require(rope.rotary % 2 == 0, "num_attention_heads", "gives heads of an odd size");
-  for (BlockSpec& b : s.blocks) b.attention.rope = rope;
+  const bool values = r.flag_or("rotary_value", false);
+  for (BlockSpec& b : s.blocks) b.attention.rope = rope, b.attention.rope_values = values;
   s.rotary_rows = m.max_positions;
   HeadSpec& h = m.head;
   h.pooler = false;
   h.pool = PoolKind::kFirst;
   h.classifier_dense = h.kind == HeadKind::kSequenceClass;
   h.classifier_activation = s.first().feed_forward.activation;
-  r.unsupported(r.flag_or("rotary_value", false), "rotary_value", "is not supported");
   r.unsupported(h.kind == HeadKind::kPretraining, "architectures", "has a head that RoFormer does not have");
   return r.finish(m);
 }

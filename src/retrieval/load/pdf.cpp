@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kNoProgram = 127;
 
-void limit(int what, int64_t most) {
-  const rlimit value{static_cast<rlim_t>(most), static_cast<rlim_t>(most)};
+void limit(int what, int64_t max) {
+  const rlimit value{static_cast<rlim_t>(max), static_cast<rlim_t>(max)};
   ::setrlimit(static_cast<__rlimit_resource>(what), &value);
 }
 

@@ -77,13 +77,13 @@ Result<int64_t> whole_field(const Json& object, const std::string& key, int64_t 
   return static_cast<int64_t>(value);
 }
 
-Result<std::vector<std::string>> texts_field(const Json& object, const std::string& key, size_t most) {
+Result<std::vector<std::string>> texts_field(const Json& object, const std::string& key, size_t max) {
   std::vector<std::string> out;
   const auto it = object.find(key);
   if (it == object.end() || it->is_null()) return out;
   if (it->is_string()) return out.push_back(it->get<std::string>()), out;
   if (!it->is_array()) return error_at(key, "expected a string or a list of strings, found {}", kind_of(*it));
-  if (it->size() > most) return error_at(key, "has {} entries; the limit is {}", it->size(), most);
+  if (it->size() > max) return error_at(key, "has {} entries; the limit is {}", it->size(), max);
   for (size_t i = 0; i < it->size(); ++i) {
     if (!(*it)[i].is_string())
       return error_at(fmt::format("{}[{}]", key, i), "expected a string, found {}", kind_of((*it)[i]));

@@ -17,8 +17,8 @@ Result<int64_t> whole_field(const Json& object, const std::string& key, int64_t 
                             int64_t fallback);
 Result<double> number_field(const Json& object, const std::string& key, double low, double high,
                             double fallback);
-// A string, or a list of up to `most` strings.
-Result<std::vector<std::string>> texts_field(const Json& object, const std::string& key, size_t most);
+// A string, or a list of up to `max` strings.
+Result<std::vector<std::string>> texts_field(const Json& object, const std::string& key, size_t max);
 // An object, or null if absent.
 Result<Json> object_field(const Json& object, const std::string& key);
 

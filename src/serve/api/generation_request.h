@@ -71,7 +71,7 @@ struct RequestImage {
 using PromptInput = std::variant<std::string, std::vector<int64_t>>;
 
 struct GenerationRequest {
-  std::optional<ChatInput> chat;     // or
+  std::optional<ChatInput> chat;     // a conversation; otherwise `prompts`
   std::vector<RequestImage> images;  // of the conversation; parts {"type": "image", "index"} refer to them
   std::vector<PromptInput> prompts;  // texts or ids; one or more answers per prompt
   TextGenerationOptions options;

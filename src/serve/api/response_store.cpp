@@ -25,7 +25,7 @@ void ResponseStore::keep(const std::string& owner, const Json& response, Json in
   Kept kept{owner, key_of(owner, response["id"].get<std::string>()), std::make_shared<const Json>(response),
             std::make_shared<const Json>(std::move(input)), bytes};
   const std::lock_guard lock(mutex_);
-  if (kept.bytes > most_bytes_ / (owner.empty() ? 1 : 4) || most_ == 0) return;
+  if (kept.bytes > max_bytes_ / (owner.empty() ? 1 : 4) || max_ == 0) return;
   make_room(owner, kept.bytes);
   bytes_ += kept.bytes;
   kept_.push_front(std::move(kept));
@@ -36,15 +36,15 @@ void ResponseStore::make_room(const std::string& owner, size_t bytes) {
   size_t count = 0, own = 0;
   for (const Kept& kept : kept_)
     if (kept.owner == owner) ++count, own += kept.bytes;
-  const size_t share = owner.empty() ? 1 : 4, most = std::max<size_t>(most_ / share, 1);
-  for (auto it = kept_.end(); it != kept_.begin() && (count >= most || own + bytes > most_bytes_ / share);) {
+  const size_t share = owner.empty() ? 1 : 4, max = std::max<size_t>(max_ / share, 1);
+  for (auto it = kept_.end(); it != kept_.begin() && (count >= max || own + bytes > max_bytes_ / share);) {
     const auto last = std::prev(it);
     if (last->owner == owner)
       --count, own -= last->bytes, drop(last);
     else
       it = last;
   }
-  while (!kept_.empty() && (kept_.size() >= most_ || bytes_ + bytes > most_bytes_))
+  while (!kept_.empty() && (kept_.size() >= max_ || bytes_ + bytes > max_bytes_))
     drop(std::prev(kept_.end()));
 }
 

@@ -14,8 +14,8 @@ namespace makar {
 class ResponseStore {
  public:
   // Each owner is limited to a quarter of both limits; without owners there is no such limit.
-  explicit ResponseStore(size_t most = 1024, size_t most_bytes = size_t{64} << 20)
-      : most_(most), most_bytes_(most_bytes) {}
+  explicit ResponseStore(size_t max = 1024, size_t max_bytes = size_t{64} << 20)
+      : max_(max), max_bytes_(max_bytes) {}
 
   using Shared = std::shared_ptr<const Json>;  // readable without lock or copy
   // A response is visible only to its owner. `input`: the items that this request added to the conversation.
@@ -38,7 +38,7 @@ class ResponseStore {
   // Evicts the least recently used responses until `bytes` fit.
   void make_room(const std::string& owner, size_t bytes);
 
-  const size_t most_, most_bytes_;
+  const size_t max_, max_bytes_;
   mutable std::mutex mutex_;
   std::list<Kept> kept_;  // most recently used first
   std::map<std::string, std::list<Kept>::iterator> by_key_;

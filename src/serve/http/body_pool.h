@@ -12,7 +12,7 @@ class BodyPool {
  public:
   static constexpr size_t kFree = size_t{64} << 10;  // per connection, not counted
   explicit BodyPool(size_t limit) : limit_(limit) {}
-  size_t most() const { return limit_ / 2 + kFree; }  // the largest possible body
+  size_t max_body() const { return limit_ / 2 + kFree; }  // the largest possible body
   size_t held() const { return held_; }
 
   // The bytes held by one connection.

@@ -133,8 +133,8 @@ void HttpConnection::parse_head() {
 void HttpConnection::parse_body() {
   parser_->eager(true);
   // The parser requires at least the final chunk, "0\r\n\r\n".
-  const size_t least = parser_->chunked() ? 5 : 1;
-  while (!parser_->is_done() && input_.size() >= least) {
+  const size_t min = parser_->chunked() ? 5 : 1;
+  while (!parser_->is_done() && input_.size() >= min) {
     Code code;
     const size_t taken = parser_->put(boost::asio::buffer(input_), code);
     input_.erase(0, taken);
@@ -204,7 +204,7 @@ void HttpConnection::head_complete() {
     return send(std::move(*refused));
   }
   const size_t own = shared_->handler.max_body(request_);
-  body_limit_ = std::min(own > 0 ? own : shared_->options.max_body, shared_->bodies.most());
+  body_limit_ = std::min(own > 0 ? own : shared_->options.max_body, shared_->bodies.max_body());
   parser_->body_limit(body_limit_);
   if (parser_->content_length().value_or(0) > body_limit_) return fail(http::error::body_limit);
   caller_ = shared_->handler.caller(request_);

@@ -22,20 +22,20 @@ std::string trace_path(const std::string& folder, const std::string& name) {
   return folder + "/" + name + std::string(kTraceExtension);
 }
 
-Result<std::vector<Json>> trace_lines(const std::string& folder, const std::string& name, size_t most) {
+Result<std::vector<Json>> trace_lines(const std::string& folder, const std::string& name, size_t max) {
   const std::string path = trace_path(folder, name);
   if (!is_plain_name(name) || !is_file(path))
     return error_of(Error::Kind::kNotFound, "agents", "trace {} not found", quote(name));
   MAKAR_TRY(const std::string text, read_file(path, kTraceBytes));
-  return read_trace(text, name, most);
+  return read_trace(text, name, max);
 }
 
 }  // namespace
 
-Result<std::vector<Json>> read_trace(std::string_view text, const std::string& name, size_t most) {
+Result<std::vector<Json>> read_trace(std::string_view text, const std::string& name, size_t max) {
   std::vector<Json> out;
   size_t number = 0;
-  for (size_t at = 0; at < text.size() && out.size() < most;) {
+  for (size_t at = 0; at < text.size() && out.size() < max;) {
     const size_t end = text.find('\n', at);
     if (end == std::string_view::npos) break;  // the last line is still being written
     MAKAR_TRY(Json line, parse_json(text.substr(at, end - at), fmt::format("{}.jsonl:{}", name, ++number),

@@ -44,9 +44,9 @@ PRAGMA user_version=2;
 
 int64_t now() { return static_cast<int64_t>(std::time(nullptr)); }
 
-Status within(const char* field, size_t bytes, size_t most) {
-  if (bytes <= most) return Done{};
-  return error_of(Error::Kind::kLimit, field, "has {} bytes; the limit is {}", bytes, most);
+Status within(const char* field, size_t bytes, size_t max) {
+  if (bytes <= max) return Done{};
+  return error_of(Error::Kind::kLimit, field, "has {} bytes; the limit is {}", bytes, max);
 }
 
 Error missing(const char* what, int64_t id) {

@@ -40,10 +40,10 @@ Result<std::vector<std::vector<int64_t>>> read_inputs(const Json& body, const Se
         return error_at(place, "expected token ids below {}", model.language.spec().vocab);
       tokens.push_back(id.get<int64_t>());
     }
-    const int64_t most = model.language.spec().max_positions;
-    if (most > 0 && static_cast<int64_t>(tokens.size()) > most)
+    const int64_t max = model.language.spec().max_positions;
+    if (max > 0 && static_cast<int64_t>(tokens.size()) > max)
       return error_of(Error::Kind::kLimit, place, "{} tokens are more than the model's {} positions",
-                      tokens.size(), most);
+                      tokens.size(), max);
     out.push_back(std::move(tokens));
   }
   return out;

@@ -31,8 +31,8 @@ std::string query_value(const std::string& query, const std::string& key) {
 Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fallback) {
   const std::string limit = query_value(query, "limit"), after = query_value(query, "after");
   const bool digits = limit.size() <= 6 && limit.find_first_not_of("0123456789") == limit.npos;
-  const int64_t most = limit.empty() ? fallback : digits ? std::stoll(limit) : -1;
-  if (most < 1 || most > kMaxListed)
+  const int64_t max = limit.empty() ? fallback : digits ? std::stoll(limit) : -1;
+  if (max < 1 || max > kMaxListed)
     return error_at("limit", "must be 1 to {}, got {}", kMaxListed, quote(limit));
   if (query_value(query, "order") == "asc") std::reverse(all.begin(), all.end());
   size_t from = 0;
@@ -42,7 +42,7 @@ Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fa
       return error_of(Error::Kind::kNotFound, "after", "no item with id {}", quote(after));
     ++from;
   }
-  const size_t to = std::min(all.size(), from + static_cast<size_t>(most));
+  const size_t to = std::min(all.size(), from + static_cast<size_t>(max));
   Json data = Json::array();
   for (size_t i = from; i < to; ++i) data.push_back(std::move(all[i]));
   const Json first = data.empty() ? Json() : data.front()["id"],

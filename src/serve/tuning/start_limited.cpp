@@ -27,8 +27,8 @@ Result<int> start_limited(const std::vector<std::string>& command, const std::st
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != server) _exit(126);  // the server died before the line above
     setpriority(PRIO_PROCESS, 0, 10);
-    const rlimit most{static_cast<rlim_t>(memory), static_cast<rlim_t>(memory)};
-    setrlimit(RLIMIT_DATA, &most);
+    const rlimit max{static_cast<rlim_t>(memory), static_cast<rlim_t>(memory)};
+    setrlimit(RLIMIT_DATA, &max);
     const rlimit none{0, 0};
     setrlimit(RLIMIT_CORE, &none);
     sigset_t all;

@@ -32,7 +32,7 @@ bool is_job(const Json& job) {
 }
 
 // The last lines of a text file as JSON objects, oldest first; unreadable ones are left out.
-std::vector<Json> json_lines(const std::string& path, size_t most) {
+std::vector<Json> json_lines(const std::string& path, size_t max) {
   std::vector<Json> out;
   const auto text = read_file(path, kMaxLogBytes);
   if (!text.ok()) return out;
@@ -43,7 +43,7 @@ std::vector<Json> json_lines(const std::string& path, size_t most) {
       out.push_back(std::move(*json));
     at = end + 1;
   }
-  if (out.size() > most) out.erase(out.begin(), out.end() - static_cast<std::ptrdiff_t>(most));
+  if (out.size() > max) out.erase(out.begin(), out.end() - static_cast<std::ptrdiff_t>(max));
   return out;
 }
 

@@ -152,13 +152,13 @@ Value wordcount_filter(Interpreter& in, const Value& v, const Arguments&) {
 }
 
 Value truncate_filter(Interpreter& in, const Value& v, const Arguments& a) {
-  const int64_t most = whole(a.get(0, "length", Value::integer(255)), "length"),
+  const int64_t max = whole(a.get(0, "length", Value::integer(255)), "length"),
                 leeway = whole(a.get(3, "leeway", Value::integer(5)), "leeway");
   const bool kill = truthy(a.get(1, "killwords", Value::boolean(false)));
   const Value end = a.get(2, "end", in.heap.string("..."));
   const Value text = in.heap.string(soft_text(v, in));
-  if (length(text) <= most + leeway) return text;
-  const Value stop = Value::integer(most - length(end));
+  if (length(text) <= max + leeway) return text;
+  const Value stop = Value::integer(max - length(end));
   Value cut = slice(text, nullptr, &stop, nullptr, in);
   if (const auto space = cut.text().rfind(' '); !kill && space != std::string::npos)
     cut = in.heap.string(cut.traced().slice(0, space));

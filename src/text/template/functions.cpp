@@ -76,9 +76,9 @@ const Value& Arguments::need(size_t index, std::string_view name) const {
   return *v;
 }
 
-void Arguments::at_most(size_t most) const {
-  if (positional.size() > most)
-    fail(fmt::format("takes at most {} arguments, {} are given", most, positional.size()));
+void Arguments::at_most(size_t max) const {
+  if (positional.size() > max)
+    fail(fmt::format("takes at most {} arguments, {} are given", max, positional.size()));
 }
 
 std::string format_time(const std::string& format, std::time_t now) {

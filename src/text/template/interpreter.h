@@ -42,8 +42,8 @@ struct Arguments {
     return v ? *v : otherwise;
   }
   const Value& need(size_t index, std::string_view name) const;
-  // Fails when more than `most` positional arguments are given.
-  void at_most(size_t most) const;
+  // Fails when more than `max` positional arguments are given.
+  void at_most(size_t max) const;
 };
 
 class Interpreter {

@@ -104,9 +104,9 @@ Value string_method(const Value& self, const std::string& name, const Arguments&
   in.budget.touch(s.size());
   const auto text = [&](Traced x) { return in.heap.string(std::move(x)); };
   if (name == "split" || name == "rsplit") {
-    const Value separator = a.get(0, "sep", Value::none()), most = a.get(1, "maxsplit", Value::integer(-1));
+    const Value separator = a.get(0, "sep", Value::none()), max = a.get(1, "maxsplit", Value::integer(-1));
     if (!separator.is_none() && !separator.is_string()) fail("split needs a string as separator");
-    return in.heap.list(split(t, separator.is_none() ? nullptr : &separator.text(), whole(most, "maxsplit"),
+    return in.heap.list(split(t, separator.is_none() ? nullptr : &separator.text(), whole(max, "maxsplit"),
                               name == "rsplit", in));
   }
   if (name == "splitlines")

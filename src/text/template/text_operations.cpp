@@ -76,7 +76,7 @@ Traced replace(const Traced& text, const Traced& from, const Traced& to, int64_t
   return out;
 }
 
-std::vector<Value> split(const Traced& text, const std::string* separator, int64_t most, bool from_right,
+std::vector<Value> split(const Traced& text, const std::string* separator, int64_t max, bool from_right,
                          Interpreter& in) {
   if (separator && separator->empty()) fail("split needs a separator that is not empty");
   in.budget.touch(text.size());
@@ -86,7 +86,7 @@ std::vector<Value> split(const Traced& text, const std::string* separator, int64
     std::vector<size_t> hits;
     for (size_t at = 0; (at = s.find(*separator, at)) != std::string::npos; at += separator->size())
       hits.push_back(at);
-    const size_t keep = most < 0 ? hits.size() : std::min<size_t>(hits.size(), static_cast<size_t>(most));
+    const size_t keep = max < 0 ? hits.size() : std::min<size_t>(hits.size(), static_cast<size_t>(max));
     if (from_right)
       hits.erase(hits.begin(), hits.end() - static_cast<std::ptrdiff_t>(keep));
     else
@@ -98,7 +98,7 @@ std::vector<Value> split(const Traced& text, const std::string* separator, int64
     size_t at = strip_range(s, true, false).begin;
     while (at < s.size()) {
       size_t end = at, n;
-      if (most >= 0 && static_cast<int64_t>(parts.size()) >= most)
+      if (max >= 0 && static_cast<int64_t>(parts.size()) >= max)
         end = s.size();
       else
         while (end < s.size() && !is_blank(code_point(s, end, &n))) end += n;

@@ -10,7 +10,7 @@ Traced strip(const Traced& text, bool left, bool right, const std::string* chars
 // `count` < 0 replaces all.
 Traced replace(const Traced& text, const Traced& from, const Traced& to, int64_t count, Interpreter& in);
 // A null separator splits at runs of whitespace, as str.split() does.
-std::vector<Value> split(const Traced& text, const std::string* separator, int64_t most, bool from_right,
+std::vector<Value> split(const Traced& text, const std::string* separator, int64_t max, bool from_right,
                          Interpreter& in);
 std::vector<Value> split_lines(const Traced& text, bool keep_ends, Interpreter& in);
 Traced join(const std::vector<Value>& items, const Traced& separator, Interpreter& in);

@@ -93,14 +93,14 @@ Result<bool> Corpus::next(SequenceBlock& block) {
     for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1)
       MAKAR_CHECK_OK(take(std::string_view(rest_).substr(begin, end + 1 - begin), block));
     rest_.erase(0, begin);
-    const size_t most = jsonl_ ? kMaxRecord : kMaxSequence;
-    if (rest_.size() > most) {
+    const size_t max = jsonl_ ? kMaxRecord : kMaxSequence;
+    if (rest_.size() > max) {
       if (jsonl_)
         return error_of(Error::Kind::kLimit, fmt::format("{}:{}", path_, line_ + 1),
                         "the record exceeds {} bytes", kMaxRecord);
-      const size_t cut = complete_utf8_prefix(std::string_view(rest_).substr(0, most));
-      put(std::string_view(rest_).substr(0, cut ? cut : most), block);
-      rest_.erase(0, cut ? cut : most);
+      const size_t cut = complete_utf8_prefix(std::string_view(rest_).substr(0, max));
+      put(std::string_view(rest_).substr(0, cut ? cut : max), block);
+      rest_.erase(0, cut ? cut : max);
     }
     if (got == 0) {
       if (!rest_.empty()) MAKAR_CHECK_OK(take(rest_, block));

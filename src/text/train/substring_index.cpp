@@ -17,13 +17,13 @@ uint64_t packed(const std::vector<uint32_t>& text, size_t at, int bits, int coun
   return key;
 }
 
-// The length of the common prefix, including the end of the word, up to `most`.
-uint32_t common(const std::vector<uint32_t>& text, size_t a, size_t b, uint32_t most) {
-  for (uint32_t n = 0; n < most; ++n) {
+// The length of the common prefix, including the end of the word, up to `max`.
+uint32_t common(const std::vector<uint32_t>& text, size_t a, size_t b, uint32_t max) {
+  for (uint32_t n = 0; n < max; ++n) {
     if (text[a + n] != text[b + n]) return n;
     if (text[a + n] == 0) return n + 1;
   }
-  return most;
+  return max;
 }
 
 }  // namespace

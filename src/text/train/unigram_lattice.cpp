@@ -76,9 +76,9 @@ std::vector<double> with_unknown(std::vector<double> log_p) {
 }  // namespace
 
 double unknown_log_p(const std::vector<double>& log_p) {
-  double least = 0;
-  for (size_t i = 1; i < log_p.size(); ++i) least = std::min(least, log_p[i]);
-  return least - 10;
+  double min = 0;
+  for (size_t i = 1; i < log_p.size(); ++i) min = std::min(min, log_p[i]);
+  return min - 10;
 }
 
 // The number of chunks depends only on the sizes, so the sums are the same for any number of threads.

@@ -278,10 +278,10 @@ class UnigramTrainer {
   // All characters first, then the pieces in order until the vocabulary is full; sorted by probability.
   void finish(const std::vector<std::string>& special, UnigramTrained& out) {
     std::unordered_map<std::string, double> known;
-    double least = 0, penalty = 0;
+    double min = 0, penalty = 0;
     for (size_t i = 1; i < pieces_.size(); ++i) {
       known.emplace(spelled(pieces_[i]), log_p_[i]);
-      least = std::min(least, log_p_[i]);
+      min = std::min(min, log_p_[i]);
     }
     std::unordered_map<std::string, bool> used;
     for (const std::string& s : special) used[s] = true;
@@ -290,7 +290,7 @@ class UnigramTrainer {
     for (const std::string& c : required_) {
       if (used.count(c)) continue;
       const auto at = known.find(c);
-      chosen.emplace_back(c, at != known.end() ? at->second : least + penalty);
+      chosen.emplace_back(c, at != known.end() ? at->second : min + penalty);
       if (at == known.end()) penalty += 0.0001;
       used[c] = true;
     }

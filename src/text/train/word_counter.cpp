@@ -149,17 +149,17 @@ Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_
     size_by_count[std::min<uint64_t>(count, 1 << 16)] += kWordOverhead + bytes_per_byte * word.size();
     out.total += count;
   }));
-  uint64_t least = 0;
+  uint64_t min = 0;
   size_t used = 0;
   for (const auto& [count, bytes] : size_by_count) {
     if (used + bytes > memory) {
-      least = count + 1;
+      min = count + 1;
       break;
     }
     used += bytes;
   }
   MAKAR_CHECK_OK(all([&](std::string_view word, uint64_t count) {
-    if (count >= least)
+    if (count >= min)
       out.words.push_back({std::string(word), count});
     else
       ++out.dropped_words, out.dropped_total += count;

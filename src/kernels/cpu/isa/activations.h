@@ -47,7 +47,7 @@ struct Sigmoid {
   }
 };
 struct Softplus {
-  MAKAR_INLINE static float value(float x) { return x > 20.0f ? x : log1p_of(exp_of(x)); }
+  MAKAR_INLINE static float value(float x) { return softplus_of(x); }
   MAKAR_INLINE static float slope(float x) { return sigmoid_of(x); }
 };
 struct Exp {

@@ -124,11 +124,20 @@ MAKAR_INLINE float log_of(float x) {
   if (!(x > 0.0f)) return x == 0.0f ? -INFINITY : std::bit_cast<float>(0x7fc00000);
   return x == INFINITY ? x : static_cast<float>(log_wide(static_cast<double>(x)));
 }
-// log(1 + x) for x >= 0; corrects for the rounding of 1 + x.
-MAKAR_INLINE float log1p_of(float x) {
-  const double wide = static_cast<double>(x), u = 1.0 + wide;
-  if (u == 1.0 || x == INFINITY) return x;
-  return static_cast<float>(log_wide(u) * (wide / (u - 1.0)));
+// log(1 + e^x): the larger one of x and 0, plus log(1 + y) for y = e^-|x|, which is y times a polynomial.
+MAKAR_INLINE float softplus_of(float x) {
+  const float y = exp_down(x > 0.0f ? -x : x);
+  float p = -0.0031760570127516985f;
+  p = madd(p, y, 0.019542526453733444f);
+  p = madd(p, y, -0.056373611092567444f);
+  p = madd(p, y, 0.10543623566627502f);
+  p = madd(p, y, -0.1526966691017151f);
+  p = madd(p, y, 0.1966327428817749f);
+  p = madd(p, y, -0.24951615929603577f);
+  p = madd(p, y, 0.33329710364341736f);
+  p = madd(p, y, -0.49999892711639404f);
+  p = madd(p, y, 1.0f);
+  return madd(p, y, x > 0.0f ? x : 0.0f);
 }
 
 // Sine and cosine in double, within 1 ulp of double for angles up to 2^30: three-part reduction by multiples

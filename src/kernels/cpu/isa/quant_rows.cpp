@@ -31,11 +31,11 @@ inline uint32_t absmax(const float* x) {
       _mm512_max_epu32(_mm512_max_epu32(bits(0), bits(16)), _mm512_max_epu32(bits(32), bits(48))));
 #else
   constexpr int kLanes = 16;
-  uint32_t most[kLanes] = {};
+  uint32_t max[kLanes] = {};
   for (int k = 0; k < kQuantBlock; k += kLanes)
     for (int i = 0; i < kLanes; ++i)
-      most[i] = std::max(most[i], std::bit_cast<uint32_t>(x[k + i]) & 0x7fffffffu);
-  return *std::max_element(most, most + kLanes);
+      max[i] = std::max(max[i], std::bit_cast<uint32_t>(x[k + i]) & 0x7fffffffu);
+  return *std::max_element(max, max + kLanes);
 #endif
 }
 
@@ -121,11 +121,11 @@ void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, in
   const float levels = wide ? 127.0f * 256.0f : 127.0f;
   float inverse[kTogether];
   for (int i = 0; i < count; ++i) {
-    const uint32_t most = absmax(blocks[i].x);
-    const bool plain = most < kInfinity && most >= kTiny;
-    const float size = plain ? std::bit_cast<float>(most) : 1.0f;
+    const uint32_t max = absmax(blocks[i].x);
+    const bool plain = max < kInfinity && max >= kTiny;
+    const float size = plain ? std::bit_cast<float>(max) : 1.0f;
     inverse[i] = plain ? levels / size : 0.0f;
-    const float odd = most >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+    const float odd = max >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
     *blocks[i].d = plain ? size / levels / static_cast<float>(unit) : odd;  // unit is a power of two
   }
   for (int i = 0; i < count; ++i) {

@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/isa/math.h"
 #include "kernels/cpu/isa/parts.h"
-#include "kernels/cpu/isa/quad.h"
+#include "kernels/cpu/isa/quad_exp.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
@@ -17,8 +17,36 @@ void conv_row(const float* const* rows, int64_t taps, const float* w, const floa
   }
 }
 
-// exp_of for the factor e^(dt a) of a state, which is not positive.
-float decay(float x) { return x < -87.33f ? 0.0f : exp_within(x); }
+// conv_row with the taps of a channel together, as weight files have them.
+template <int64_t kTaps>
+void conv_channels(const float* const* rows, const float* w, const float* bias, float* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    float sum = bias ? bias[i] : 0.0f;
+    for (int64_t k = 0; k < kTaps; ++k) sum = madd(w[i * kTaps + k], rows[k][i], sum);
+    y[i] = sum;
+  }
+}
+
+void conv_step(const float* const* rows, int64_t taps, const float* w, const float* bias, float* y,
+               int64_t n) {
+  switch (taps) {
+    case 2:
+      return conv_channels<2>(rows, w, bias, y, n);
+    case 3:
+      return conv_channels<3>(rows, w, bias, y, n);
+    case 4:
+      return conv_channels<4>(rows, w, bias, y, n);
+    default:
+      for (int64_t i = 0; i < n; ++i) {
+        float sum = bias ? bias[i] : 0.0f;
+        for (int64_t k = 0; k < taps; ++k) sum = madd(w[i * taps + k], rows[k][i], sum);
+        y[i] = sum;
+      }
+  }
+}
+
+// The factor e^(dt a) of a state; the exponent is not positive.
+float decay(float x) { return exp_down(x); }
 
 // h = e^(dt a) h + input b.
 void advance(const ScanHeads& s, const float* a, float dt, float input, const float* b, const float* before,
@@ -32,9 +60,9 @@ void advance(const ScanHeads& s, const float* a, float dt, float input, const fl
   }
 }
 
-// Advances the states and returns their product with c. kStates: the number of states if it is known when
-// compiling, else 0; if known, in one pass, with the bits of advance() and dot_of().
-template <int64_t kStates>
+// Advances the states of one channel and returns their product with c. kStates: the number of states if it is
+// known when compiling, else 0; if known, in one pass, with the bits of advance() and dot_of().
+template <int64_t kStates, bool kShared>
 float advance_and_read(const ScanHeads& s, const float* a, float dt, float input, const float* b,
                        const float* c, float* h) {
   if constexpr (kStates == 0) {
@@ -46,51 +74,99 @@ float advance_and_read(const ScanHeads& s, const float* a, float dt, float input
     constexpr int kQuads = kLanes / 4;
     Quad sums[kQuads];
     for (Quad& sum : sums) sum = quad_zero();
-    const float shared = s.shared_a ? decay(dt * a[0]) : 0.0f;
-    float keep[kLanes];
+    [[maybe_unused]] const float shared = kShared ? decay(dt * a[0]) : 0.0f;
     for (int64_t n = 0; n < kStates; n += kLanes) {
-      if (!s.shared_a)
-        for (int j = 0; j < kLanes; ++j) keep[j] = decay(dt * a[n + j]);
+      Quad keep[kQuads];
+      for (int q = 0; q < kQuads; ++q)
+        keep[q] = kShared ? quad_of(shared) : quad_scale(quad_load(a + n + 4 * q), dt);
+      if constexpr (!kShared) quads_exp_down(keep);
       for (int q = 0; q < kQuads; ++q) {
         const int64_t at = n + 4 * q;
-        const Quad before = quad_load(h + at), added = quad_scale(quad_load(b + at), input);
-        const Quad now =
-            s.shared_a ? quad_fma(added, before, shared) : quad_fma(added, before, quad_load(keep + 4 * q));
+        const Quad now = quad_fma(quad_scale(quad_load(b + at), input), quad_load(h + at), keep[q]);
         quad_store(h + at, now);
         sums[q] = quad_fma(sums[q], now, quad_load(c + at));
       }
     }
-    float lanes[kLanes];
-    for (int q = 0; q < kQuads; ++q) quad_store(lanes + 4 * q, sums[q]);
-    return fold(lanes);
+    return quad_fold(sums);
   }
 }
 
-template <int64_t kStates>
+// Hardware does not follow the states and their rates in time: they come from memory for every token.
+void prefetch(const float* from, int64_t floats, bool write) {
+  for (int64_t i = 0; i < floats; i += 16)
+    write ? __builtin_prefetch(from + i, 1) : __builtin_prefetch(from + i, 0);
+}
+
+template <int64_t kStates, bool kShared>
 void scan_states(const ScanHeads& s) {
   const int64_t states = kStates ? kStates : s.states, columns = s.shared_a ? 1 : states;
+  constexpr int64_t kAhead = 512;  // floats
   for (int64_t head = 0; head < s.heads; ++head)
     for (int64_t t = 0; t < s.rows; ++t) {
       const float dt = s.dt[t * s.dt_stride + head], *b = s.b + t * s.b_stride, *c = s.c + t * s.b_stride;
+      const float* a = s.a + head * columns;
       for (int64_t p = head * s.dim; p < (head + 1) * s.dim; ++p) {
         const float x = s.x[t * s.x_stride + p];
-        const float sum =
-            advance_and_read<kStates>(s, s.a + head * columns, dt, dt * x, b, c, s.h + p * states);
+        if (s.rows == 1) {
+          prefetch(s.h + p * states + kAhead, states, true);
+          if (columns > 1) prefetch(a + kAhead, columns, false);
+        }
+        const float sum = advance_and_read<kStates, kShared>(s, a, dt, dt * x, b, c, s.h + p * states);
         s.y[t * s.x_stride + p] = madd(s.d[head], x, sum);
       }
     }
 }
 
+// One token of heads of one channel with 16 states, each with a rate of its own (Mamba). The factors of
+// several channels are computed before their steps, which would wait for them. `s` is a copy: stores to the
+// states could change the original.
+void scan_token(const ScanHeads s) {
+  constexpr int64_t kChannels = 16, kQuads = kLanes / 4, kAhead = 32 * kLanes;
+  float keep[kChannels * kLanes];
+  Quad b[kQuads], c[kQuads];
+  for (int64_t q = 0; q < kQuads; ++q) b[q] = quad_load(s.b + 4 * q), c[q] = quad_load(s.c + 4 * q);
+  for (int64_t first = 0; first < s.heads; first += kChannels) {
+    const int64_t end = std::min(s.heads, first + kChannels);
+    float* to = keep;
+    for (int64_t i = first; i < end; ++i, to += kLanes) {
+      const float* a = s.a + i * kLanes;
+      __builtin_prefetch(a + kAhead, 0);
+      Quad quads[kQuads];
+      for (int64_t q = 0; q < kQuads; ++q) quads[q] = quad_scale(quad_load(a + 4 * q), s.dt[i]);
+      quads_exp_down(quads);
+      for (int64_t q = 0; q < kQuads; ++q) quad_store(to + 4 * q, quads[q]);
+    }
+    const float* k = keep;
+    for (int64_t i = first; i < end; ++i, k += kLanes) {
+      float* h = s.h + i * kLanes;
+      __builtin_prefetch(h + kAhead, 1);
+      const float x = s.x[i], input = s.dt[i] * x;
+      Quad sums[kQuads];
+      for (int64_t q = 0; q < kQuads; ++q) {
+        const Quad now = quad_fma(quad_scale(b[q], input), quad_load(h + 4 * q), quad_load(k + 4 * q));
+        quad_store(h + 4 * q, now);
+        sums[q] = quad_fma(quad_zero(), now, c[q]);
+      }
+      s.y[i] = madd(s.d[i], x, quad_fold(sums));
+    }
+  }
+}
+
+template <int64_t kStates>
+void scan_kind(const ScanHeads& s) {
+  s.shared_a ? scan_states<kStates, true>(s) : scan_states<kStates, false>(s);
+}
+
 void scan(const ScanHeads& s) {
   switch (s.states) {
     case 16:
-      return scan_states<16>(s);
+      return s.rows == 1 && s.dim == 1 && !s.shared_a ? scan_token(s) : scan_kind<16>(s);
     case 64:
-      return scan_states<64>(s);
+      return scan_kind<64>(s);
     case 128:
-      return scan_states<128>(s);
+      return scan_kind<128>(s);
     default:
-      return scan_states<0>(s);
+      return scan_kind<0>(s);
   }
 }
 
@@ -139,6 +215,7 @@ void scan_backward(const ScanHeads& s, const ScanHeadBackward& g, float* scratch
 
 void fill_scan(Table& t) {
   t.conv_row = conv_row;
+  t.conv_step = conv_step;
   t.scan = scan;
   t.scan_backward = scan_backward;
 }
