@@ -198,6 +198,20 @@ def check_speculation(model):
     check(code == 2 and "--draft-max" in err, f"bounds in serve: {err!r}")
 
 
+def check_seeds_of_lines(model):
+    """Equal prompts on several lines get answers of their own, which depend on neither the batch nor on what else is in the file."""
+    lines = "".join(json.dumps({"prompt": "abc", "max_tokens": 16}) + "\n" for _ in range(6))
+    texts = lambda *words, text=lines: [json.loads(line)["answers"][0]["text"] for line in run(  # noqa: E731
+        "generate", "-m", model, "--jsonl", "--temperature", "1", "--seed", "5", *words, text=text)[1].splitlines()]
+    together = texts()
+    check(len(set(together)) > 3, f"the lines differ: {together}")
+    check(texts("--parallel", "1") == together, "one at a time: the same answers")
+    _, alone, _ = run("generate", "-m", model, "abc", "-n", "16", "--temperature", "1", "--seed", "5", "--json")
+    check(json.loads(alone)["answers"][0]["text"] == together[0], f"the first line has the seed of the command: {alone}")
+    same = texts(text="".join(json.dumps({"prompt": "abc", "max_tokens": 16, "seed": 5}) + "\n" for _ in range(3)))
+    check(same == together[:1] * 3, f"a seed in the request: {same}")
+
+
 def check_help():
     _, top, _ = run("--help")
     headings = re.findall(r"^([A-Z][a-z ]+)$", top, re.M)
@@ -237,5 +251,6 @@ with tempfile.TemporaryDirectory() as folder:
     check_suggestions(root, tiny)
     check_scores(root)
     check_speculation(tiny)
+    check_seeds_of_lines(tiny)
     check_help()
 sys.exit("\n".join(failures) if failures else 0)

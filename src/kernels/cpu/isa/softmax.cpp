@@ -7,14 +7,14 @@ namespace {
 
 void softmax(const float* x, float* y, int64_t n) {
   const float m = max_of(x, n);
-  for (int64_t i = 0; i < n; ++i) y[i] = exp_of(x[i] - m);
+  for (int64_t i = 0; i < n; ++i) y[i] = exp_down(x[i] - m);
   const float inv = 1.0f / sum_of(n, [y](int64_t i) { return y[i]; });
   for (int64_t i = 0; i < n; ++i) y[i] *= inv;
 }
 
 float log_sum_exp(const float* x, int64_t n) {
   const float m = max_of(x, n);
-  return m + log_of(sum_of(n, [x, m](int64_t i) { return exp_of(x[i] - m); }));
+  return m + log_of(sum_of(n, [x, m](int64_t i) { return exp_down(x[i] - m); }));
 }
 
 void log_softmax(const float* x, float* y, int64_t n) {
@@ -51,7 +51,11 @@ float cross_entropy(const float* x, float* dx, int64_t n, int64_t target, float 
     loss += smoothing * (lse - sum_of(n, [x](int64_t i) { return x[i]; }) / static_cast<float>(n));
   if (dx) {
     const float base = smoothing / static_cast<float>(n) * weight;
-    for (int64_t i = 0; i < n; ++i) dx[i] = madd(weight, exp_of(x[i] - lse), -base);
+    const auto gradient = [=](float logit) { return madd(weight, exp_down(logit - lse), -base); };
+    if (dx == x)  // a loop of its own: the compiler vectorises it only if it knows one pointer
+      for (int64_t i = 0; i < n; ++i) dx[i] = gradient(dx[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) dx[i] = gradient(x[i]);
     dx[target] -= (1.0f - smoothing) * weight;
   }
   return loss;
