@@ -151,10 +151,10 @@ int run_generate(const std::vector<std::string>& arguments) {
               "parse special tokens in the prompt; otherwise they are plain text");
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
-  options.add(
-      "--jsonl", &c.jsonl,
-      "read one request per line ({\"prompt\"} or {\"messages\"}) and print one JSON answer per line; a request "
-      "without \"seed\" has its own, made of --seed and the number of the line");
+  options.add("--jsonl", &c.jsonl,
+              "read one request per line ({\"prompt\"} or {\"messages\"}) and print one JSON answer per "
+              "line; a request "
+              "without \"seed\" has its own, made of --seed and the number of the line");
   options.add("--parallel -np", &c.parallel, "--jsonl: maximum number of requests in a batch", "N");
   options.group("Watermark");
   options.add("--watermark-key", &c.watermark.key,

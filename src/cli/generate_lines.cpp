@@ -66,8 +66,8 @@ Result<std::vector<std::string>> image_paths(const Json& value) {
   return paths;
 }
 
-// The seed of a line whose request has none: --seed for the first line, and other random numbers for each other
-// line, whatever the batch is. The distance leaves room for the seeds of several answers.
+// The seed of a line whose request has none: --seed for the first line, and other random numbers for each
+// other line, whatever the batch is. The distance leaves room for the seeds of several answers.
 uint64_t seed_of_line(uint64_t seed, size_t number) { return seed + (number - 1) * 0x9e3779b97f4a7c15; }
 
 // One request per line: {"prompt"} or {"messages"}, with images, max_tokens, stop and the sampler's keys.
@@ -135,8 +135,7 @@ bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engi
   std::vector<LineRequest> requests;
   for (const std::string_view line : lines) {
     bool logprobs = false;
-    auto generation =
-        begin_line(std::string(line), first + requests.size(), engine, language, c, logprobs);
+    auto generation = begin_line(std::string(line), first + requests.size(), engine, language, c, logprobs);
     requests.push_back({std::move(generation), logprobs});
   }
   for (size_t i = 0; i < requests.size(); ++i) {

@@ -117,29 +117,33 @@ void scan_states(const ScanHeads& s) {
     }
 }
 
+// The factors of several channels with 16 states each.
+template <int kChannels>
+void decays(const float* a, const float* dt, float* keep) {
+  constexpr int kQuads = kLanes / 4;
+  Quad quads[kChannels * kQuads];
+  for (int q = 0; q < kChannels * kQuads; ++q) quads[q] = quad_scale(quad_load(a + 4 * q), dt[q / kQuads]);
+  quads_exp_down(quads);
+  for (int q = 0; q < kChannels * kQuads; ++q) quad_store(keep + 4 * q, quads[q]);
+}
+
 // One token of heads of one channel with 16 states, each with a rate of its own (Mamba). The factors of
 // several channels are computed before their steps, which would wait for them. `s` is a copy: stores to the
 // states could change the original.
 void scan_token(const ScanHeads s) {
-  constexpr int64_t kChannels = 16, kQuads = kLanes / 4, kAhead = 32 * kLanes;
+  constexpr int64_t kChannels = 16, kPair = 2, kQuads = kLanes / 4;
   float keep[kChannels * kLanes];
   Quad b[kQuads], c[kQuads];
   for (int64_t q = 0; q < kQuads; ++q) b[q] = quad_load(s.b + 4 * q), c[q] = quad_load(s.c + 4 * q);
   for (int64_t first = 0; first < s.heads; first += kChannels) {
     const int64_t end = std::min(s.heads, first + kChannels);
-    float* to = keep;
-    for (int64_t i = first; i < end; ++i, to += kLanes) {
-      const float* a = s.a + i * kLanes;
-      __builtin_prefetch(a + kAhead, 0);
-      Quad quads[kQuads];
-      for (int64_t q = 0; q < kQuads; ++q) quads[q] = quad_scale(quad_load(a + 4 * q), s.dt[i]);
-      quads_exp_down(quads);
-      for (int64_t q = 0; q < kQuads; ++q) quad_store(to + 4 * q, quads[q]);
-    }
+    int64_t i = first;
+    for (; i + kPair <= end; i += kPair)
+      decays<kPair>(s.a + i * kLanes, s.dt + i, keep + (i - first) * kLanes);
+    for (; i < end; ++i) decays<1>(s.a + i * kLanes, s.dt + i, keep + (i - first) * kLanes);
     const float* k = keep;
-    for (int64_t i = first; i < end; ++i, k += kLanes) {
+    for (i = first; i < end; ++i, k += kLanes) {
       float* h = s.h + i * kLanes;
-      __builtin_prefetch(h + kAhead, 1);
       const float x = s.x[i], input = s.dt[i] * x;
       Quad sums[kQuads];
       for (int64_t q = 0; q < kQuads; ++q) {
