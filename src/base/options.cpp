@@ -171,7 +171,7 @@ Status Options::parse(const std::vector<std::string>& arguments) {
     if (!option) {
       std::vector<std::string> known;
       for (const auto& o : options_) known.insert(known.end(), o.names.begin(), o.names.end());
-      return error_at("makar " + command_, "unknown option '{}'{}; makar {} --help lists the options", word,
+      return error_at("makar " + command_, "unknown option '{}'{} (makar {} --help lists the options)", word,
                       did_you_mean(word, known), command_);
     }
     if (!has_value && std::holds_alternative<bool*>(option->target)) {

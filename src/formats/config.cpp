@@ -79,7 +79,7 @@ Result<Config> Config::read(const std::string& folder, const std::string& file) 
   if (is_file(folder))
     return error_at(folder, "is a file; expected a model folder that contains {}, or a GGUF file", file);
   if (!is_folder(folder))
-    return error_of(Error::Kind::kNotFound, folder, "no such folder; check the path of the model");
+    return error_of(Error::Kind::kNotFound, folder, "no such file or folder; check the path of the model");
   const std::string path = folder + "/" + file;
   if (!is_there(path))
     return error_of(Error::Kind::kNotFound, folder,

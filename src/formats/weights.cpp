@@ -117,7 +117,7 @@ Result<WeightFiles> WeightFiles::open(const std::string& folder) {
   if (is_file(folder))
     return error_at(folder, "is a file; expected a model folder with config.json and weights");
   if (!is_folder(folder))
-    return error_of(Error::Kind::kNotFound, folder, "no such folder; check the path of the model");
+    return error_of(Error::Kind::kNotFound, folder, "no such file or folder; check the path of the model");
   for (const auto& [single, index] : {std::pair(kSingle, kIndex), std::pair(kPickle, kPickleIndex)}) {
     if (const std::string path = folder + "/" + single; is_there(path)) {
       MAKAR_TRY(auto file, open_file(path));

@@ -47,9 +47,9 @@ Status check_decoding(const Decoding& o) {
   MAKAR_CHECK_OK(check_table(o, decoding_options()));
   MAKAR_CHECK_OK(check_sampler(o.sampler));
   if (o.min_new_tokens > o.max_new_tokens)
-    return error_at("`min_tokens`", "({}) exceeds `max_tokens` ({})", o.min_new_tokens, o.max_new_tokens);
+    return error_at("`min_tokens`", "{} exceeds `max_tokens` ({})", o.min_new_tokens, o.max_new_tokens);
   if (o.beams > 1 && o.answers > o.beams)
-    return error_at("`n`", "({}) exceeds `beams` ({})", o.answers, o.beams);
+    return error_at("`n`", "{} exceeds `beams` ({})", o.answers, o.beams);
   if (o.beams % o.beam_groups != 0)
     return error_at("`beam_groups`", "{} beams cannot be split into {} equal groups", o.beams, o.beam_groups);
   if (o.beam_groups == 1 && o.diversity_penalty > 0)

@@ -66,7 +66,7 @@ def results(path):
         t.join()
     check(answers == [text] * 4, "several threads get the same answers")
 
-    fails("no such folder", lambda: makar.Model("/nowhere"))
+    fails("no such file or folder", lambda: makar.Model("/nowhere"))
     fails("max_tokens", lambda: model.generate("hello", max_tokens="many"))
     fails("no option 'colour'", lambda: model.generate("hello", colour=1))
     fails("temperature", lambda: model.generate("hello", temperature=-3))
@@ -107,7 +107,7 @@ def examples(path, root):
     check("LlamaForCausalLM" in program("inspect", root / "trained"), "the trained model opens")
     check("MineForCausalLM with" in example("family", root / "mine"), "a user-defined family")
     done = subprocess.run([EXAMPLES / "example_generate", "/nowhere", "x"], capture_output=True, text=True)
-    check(done.returncode == 1 and "no such folder" in done.stderr, f"errors are printed: {done.stderr}")
+    check(done.returncode == 1 and "no such file or folder" in done.stderr, f"errors are printed: {done.stderr}")
 
 
 with tempfile.TemporaryDirectory() as folder:

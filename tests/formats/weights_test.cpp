@@ -77,7 +77,7 @@ TEST(Weights, RefusesANameInTwoShards) {
 TEST(Weights, FoldersWithoutWeightsNameTheCure) {
   using Kind = Error::Kind;
   ScratchFolder folder;
-  expect_error(WeightFiles::open(folder / "none"), "no such folder", Kind::kNotFound);
+  expect_error(WeightFiles::open(folder / "none"), "no such file or folder", Kind::kNotFound);
   expect_error(WeightFiles::open(folder.path()), "has neither model.safetensors nor", Kind::kNotFound);
   expect_error(WeightFiles::open(folder.write("a.txt", "")), "is a file; expected a model folder",
                Kind::kInvalid);

@@ -117,11 +117,11 @@ TEST_F(BrokenFolders, EachIsALocatedError) {
 
 TEST_F(BrokenFolders, MissingFolders) {
   const auto text = [](const std::string& path) { return load_model(path).error().text(); };
-  EXPECT_NE(text(scratch_ / "nowhere").find("no such folder"), std::string::npos);
+  EXPECT_NE(text(scratch_ / "nowhere").find("no such file or folder"), std::string::npos);
   EXPECT_NE(text(scratch_.write("file", "x")).find("is a file; expected a model folder"), std::string::npos);
-  EXPECT_NE(text("").find("no such folder"), std::string::npos);
-  EXPECT_NE(text(scratch_ / std::string(5000, 'x')).find("no such folder"), std::string::npos);
-  EXPECT_NE(text(scratch_ / std::string("a\0b", 3)).find("no such folder"), std::string::npos);
+  EXPECT_NE(text("").find("no such file or folder"), std::string::npos);
+  EXPECT_NE(text(scratch_ / std::string(5000, 'x')).find("no such file or folder"), std::string::npos);
+  EXPECT_NE(text(scratch_ / std::string("a\0b", 3)).find("no such file or folder"), std::string::npos);
 }
 
 }  // namespace
