@@ -108,25 +108,32 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
   return y;
 }
 
-std::vector<Tensor> linears(Context& ctx, const Tensor& x, std::span<const PackedLayer> layers) {
-  const auto is_bf16 = [](const PackedLayer& layer) { return layer.packed->type() == DType::kBF16; };
-  if (computes_bf16(ctx) && std::all_of(layers.begin(), layers.end(), is_bf16))
-    return linears_bf16(ctx, x, layers);
-  if (any_bf16(ctx, x)) return linears(ctx, widened(ctx, x), layers);
+std::vector<Tensor> linears(Context& ctx, const Tensor& input, std::span<const PackedLayer> layers) {
+  const bool bf16 = computes_bf16(ctx) && std::all_of(layers.begin(), layers.end(), [](const auto& layer) {
+                      return layer.packed->type() == DType::kBF16;
+                    });
+  const Tensor x = bf16 ? narrowed(ctx, input) : any_bf16(ctx, input) ? widened(ctx, input) : input;
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
   std::vector<Tensor> out;
   std::vector<kernels::PackedProduct> products;
+  std::vector<kernels::PackedProductBf16> products_bf16;
   for (const PackedLayer& layer : layers) {
     const int64_t width = layer.packed->n();
     check(layer.packed->k() == in, "linear: x and w disagree");
     check(!layer.bias.defined() || layer.bias.count() == width, "linear: the bias has another width");
     Shape shape = x.shape();
     shape[-1] = width;
-    out.push_back(ctx.empty(shape));
-    products.push_back({layer.packed, {ctx.f32(out.back()), width, false, ctx.f32(layer.bias)}});
+    out.push_back(ctx.empty(shape, bf16 ? DType::kBF16 : DType::kF32));
+    if (bf16)
+      products_bf16.push_back({layer.packed, ctx.bf16(out.back()), ctx.f32(layer.bias)});
+    else
+      products.push_back({layer.packed, {ctx.f32(out.back()), width, false, ctx.f32(layer.bias)}});
   }
-  ctx.device.gemm_packed(
-      {m, along_columns(ctx.device, x, in), products.data(), static_cast<int64_t>(products.size())});
+  const auto count = static_cast<int64_t>(layers.size());
+  if (bf16)
+    ctx.device.gemm_packed_bf16({m, ctx.bf16(x), products_bf16.data(), count});
+  else
+    ctx.device.gemm_packed({m, along_columns(ctx.device, x, in), products.data(), count});
   return out;
 }
 
