@@ -17,17 +17,17 @@
 namespace makar {
 namespace {
 
-constexpr size_t kBatch = 64;  // texts
+constexpr size_t kBatchTexts = 64;
 
 Result<std::vector<double>> probabilities_of(Engine& engine, const LanguageModel& language, Device& device,
                                              const std::vector<std::string>& texts, size_t label,
                                              bool quiet) {
   Progress progress(quiet);
   std::vector<double> out;
-  for (size_t begin = 0; begin < texts.size(); begin += kBatch) {
+  for (size_t begin = 0; begin < texts.size(); begin += kBatchTexts) {
     std::vector<TypedTokens> tokens;
     std::vector<std::shared_ptr<ReadJob>> jobs;
-    for (size_t i = begin; i < std::min(texts.size(), begin + kBatch); ++i) {
+    for (size_t i = begin; i < std::min(texts.size(), begin + kBatchTexts); ++i) {
       auto one = classifier_tokens(language, texts[i]);
       if (!one.ok()) return one.error().in(segment_place(i));
       jobs.push_back(std::make_shared<ReadJob>(one->ids, one->types));
