@@ -137,7 +137,7 @@ Result<PipelineState> PipelineState::open(const Pipeline& pipeline) {
                         "stage '{}' has finished with another command; use another folder (folder=DIR), or "
                         "remove this file to run all stages again",
                         stage.name);
-    out.finished_[name.get<std::string>()] = true;
+    out.finished_.insert(name.get<std::string>());
     out.stages_.push_back(one);
   }
   return out;
@@ -145,7 +145,7 @@ Result<PipelineState> PipelineState::open(const Pipeline& pipeline) {
 
 Status PipelineState::add(const PipelineStage& stage, double seconds) {
   stages_.push_back({{"name", stage.name}, {"command", stage.words}, {"seconds", seconds}});
-  finished_[stage.name] = true;
+  finished_.insert(stage.name);
   return write_file(path_, Json{{"finished", stages_}}.dump(2) + "\n");
 }
 

@@ -242,7 +242,7 @@ TEST(Sql, CsvWithOddHeaders) {
   EXPECT_EQ(table->tables()->size(), 1u);
 }
 
-TEST(Sql, CsvInLatin1) {  // WORKED 29
+TEST(Sql, CsvInLatin1) {
   const ScratchFolder folder;
   std::string csv = "product,sold\n";
   const std::vector<std::pair<std::string, int>> sales = {{"caf\xE9", 5}, {"tea", 9},  {"milk", 2},
