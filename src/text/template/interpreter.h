@@ -87,6 +87,9 @@ class Interpreter {
   // evaluate.cpp
   Value evaluate(const Expression& e);
   Value evaluate_node(const Expression& e);
+  Value evaluate_list(const Expression& e);
+  Value evaluate_dict(const Expression& e);
+  Value evaluate_concat(const Expression& e);
   Value evaluate_compare(const Expression& e);
   Value evaluate_slice(const Expression& e);
   Value evaluate_call(const Expression& e);
@@ -98,6 +101,9 @@ class Interpreter {
   Flow execute(const Statement& s);
   Flow execute_for(const Statement& s);
   void execute_call_block(const Statement& s);
+  Value capture_block(const Statement& s);
+  Flow execute_with(const Statement& s);
+  Flow execute_generation(const Statement& s);
   void assign(const std::vector<std::string>& targets, Value value);
   Value filtered(const Statement& s, Value value);
   Traced capture(const Body& body);
