@@ -88,7 +88,7 @@ std::vector<double> UnigramLattice::sum_over_chunks(size_t pieces, ThreadPool& p
   const size_t words = counts.size(), chunks = pieces > 200'000 ? 4 : 16;
   std::vector<std::vector<double>> sums(chunks);
   std::vector<double> extras(chunks, 0.0);
-  // Chunks of about as many characters.
+  // Chunks have about the same number of characters.
   const size_t characters = starts.back();
   std::vector<size_t> bounds(chunks + 1, words);
   for (size_t c = 0; c < chunks; ++c)
