@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "base/quote.h"
 #include "cli/command.h"
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/progress.h"
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "llm/loglikelihood.h"
