@@ -1,5 +1,5 @@
-// makar metrics grammaticality: the probability that a classifier trained on acceptability (CoLA) gives to
-// each text.
+// makar metrics grammaticality: the probability that a text is acceptable, by a classifier trained on such
+// labels (CoLA).
 #include <fmt/format.h>
 
 #include <algorithm>

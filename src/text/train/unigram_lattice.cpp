@@ -14,7 +14,7 @@ double log_add(double a, double b) {
   return b == kLowest ? a : a + std::log1p(std::exp(b - a));
 }
 
-// The edges of one word, including unknown characters.
+// Visits the edges that start at character `at`: its pieces, and piece 0 (unknown) if none has one character.
 template <class Visit>
 void each_edge(const UnigramLattice& l, size_t at, Visit visit) {
   const uint64_t begin = l.edge_starts[at], end = l.edge_starts[at + 1];
