@@ -75,7 +75,7 @@ TEST_F(Parts, FilesThatDisagreeAreErrors) {
   write(0, 0, 100000000, "t0");
   expect_error(path(0), {"at most 4096"});
 }
-TEST_F(Parts, ABrokenFileIsATypedError) {
+TEST_F(Parts, ABrokenFileIsNamed) {
   folder_.write("m-00002-of-00003.gguf", "GGUF");
   expect_error(path(0), {"m-00002-of-00003.gguf", "truncated"});
 }
