@@ -126,7 +126,7 @@ Result<HttpAnswer> http_post_json(const DownloadRequest& request, const std::str
   curl_easy_setopt(handle.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
   curl_easy_setopt(handle.get(), CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(handle.get(), CURLOPT_LOW_SPEED_TIME,
-                   static_cast<long>(seconds));  // a model may take long to answer
+                   static_cast<long>(seconds));  // generating text may take long
   curl_easy_setopt(handle.get(), CURLOPT_WRITEFUNCTION, add_to_memory);
   curl_easy_setopt(handle.get(), CURLOPT_WRITEDATA, &memory);
   const CURLcode code = curl_easy_perform(handle.get());

@@ -38,7 +38,7 @@ void jpeg_progress(j_common_ptr info) {
   longjmp(error->back, 1);
 }
 
-// Reads the header, then the rows into `rgb` or, with four channels, into `cmyk`. False: see error.text.
+// read_header() and read_rows() return false on failure; the cause is in error.text.
 bool read_header(jpeg_decompress_struct& info, JpegError& error, ImageBytes bytes) {
   if (setjmp(error.back)) return false;
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()),

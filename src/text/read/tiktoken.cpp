@@ -181,7 +181,8 @@ Result<Json> tiktoken_to_json(std::string_view text, const std::string& name, co
     ranks = read_lines(text);
   }
   if (!ranks.ok()) return ranks.error().in(place);
-  if (ranks->tokens.empty()) return error_at(place, "has no ranks");
+  if (ranks->tokens.empty())
+    return error_at(place, "has no ranks; expected a token in base64 and its rank per line");
   if (ranks->pattern.empty()) {
     const KnownEncoding* chosen = nullptr;
     for (const KnownEncoding& one : known_encodings())

@@ -1,4 +1,4 @@
-// Expressions.
+// The interpreter: expressions.
 #include <algorithm>
 
 #include "base/nearest.h"
@@ -245,12 +245,12 @@ Value Interpreter::item(const Value& object, const Value& key) {
     const auto n = static_cast<int64_t>(object.items().size());
     const int64_t i = key.integer() < 0 ? key.integer() + n : key.integer();
     return i >= 0 && i < n ? object.items()[i]
-                           : undefined(fmt::format("the list of {} has no item {}", n, key.integer()));
+                           : undefined(fmt::format("the list of {} items has no item {}", n, key.integer()));
   }
   if (object.is_string() && key.is_whole()) {
     const int64_t n = length(object), i = key.integer() < 0 ? key.integer() + n : key.integer();
     if (i < 0 || i >= n)
-      return undefined(fmt::format("the string of {} has no character {}", n, key.integer()));
+      return undefined(fmt::format("the string of {} characters has no character {}", n, key.integer()));
     const Value from = Value::integer(i), to = Value::integer(i + 1);
     return slice(object, &from, &to, nullptr, *this);
   }

@@ -1,4 +1,4 @@
-// Statements.
+// The interpreter: statements.
 #include "text/template/interpreter.h"
 
 namespace makar::jinja {
