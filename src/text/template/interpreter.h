@@ -41,9 +41,8 @@ struct Arguments {
     const Value* v = get(index, name);
     return v ? *v : otherwise;
   }
+  // The same; fails if the argument is not given.
   const Value& need(size_t index, std::string_view name) const;
-  // Fails when more than `max` positional arguments are given.
-  void at_most(size_t max) const;
 };
 
 class Interpreter {
@@ -66,7 +65,6 @@ class Interpreter {
   Value item(const Value& object, const Value& key);
   Value undefined(std::string why) const;
   Value call(const Value& function, const Arguments& arguments);
-  std::time_t now() const { return now_; }
 
   // An undefined value is an error, except as the input of `default` and of the tests `defined` and
   // `undefined`.
@@ -133,7 +131,7 @@ class Interpreter {
   void check_stack() const {
     if (stack_.exceeded())
       fail_limit(
-          fmt::format("macros, blocks and expressions nest deeper than {} bytes of stack", limits_.stack));
+          fmt::format("macros, blocks and expressions need more than {} bytes of stack", limits_.stack));
   }
 
   const Limits& limits_;

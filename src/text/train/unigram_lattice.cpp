@@ -27,7 +27,7 @@ struct Scratch {
   std::vector<uint32_t> from, piece;
 };
 
-// Sums of products of probabilities; false when they exceed the range of a double (very long words).
+// The E step of one word with sums of products of probabilities; false when they underflow (very long words).
 bool expect_plain(const UnigramLattice& l, size_t w, const std::vector<double>& p, Scratch& s,
                   std::vector<double>& expected, double* log_z) {
   const size_t begin = l.starts[w], n = l.starts[w + 1] - 1 - begin;
@@ -49,6 +49,7 @@ bool expect_plain(const UnigramLattice& l, size_t w, const std::vector<double>& 
   return true;
 }
 
+// The same with logarithms, for words on which expect_plain() underflows.
 void expect_logs(const UnigramLattice& l, size_t w, const std::vector<double>& log_p, Scratch& s,
                  std::vector<double>& expected, double* log_z) {
   const size_t begin = l.starts[w], n = l.starts[w + 1] - 1 - begin;
