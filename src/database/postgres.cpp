@@ -68,7 +68,7 @@ std::string numbered_parameters(const std::string& sql) {
   return out;
 }
 
-// The values of a statement in the form that libpq takes them.
+// The values of a statement as the arguments of libpq.
 struct BoundValues {
   std::vector<std::string> texts;
   std::vector<const char*> values;

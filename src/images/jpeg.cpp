@@ -23,7 +23,7 @@ struct JpegError {
   longjmp(error->back, 1);
 }
 
-// Warnings are about damaged data, which still gives pixels, except for a file that ends too early.
+// Damaged data causes warnings and still decodes; a file that ends too early is an error here.
 void jpeg_warned(j_common_ptr info, int level) {
   if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) jpeg_failed(info);
 }

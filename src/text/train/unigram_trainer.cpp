@@ -36,7 +36,7 @@ class UnigramTrainer {
     }
     if (required_.size() + special.size() > t_.vocab_size)
       return error_of(Error::Kind::kLimit, "vocab_size",
-                      "{} is too small: there are {} characters and {} special tokens", t_.vocab_size,
+                      "is {}, but there are {} characters and {} special tokens; raise it", t_.vocab_size,
                       required_.size(), special.size());
     make_seed();
     const size_t desired = t_.vocab_size * 11 / 10;
