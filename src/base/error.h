@@ -49,7 +49,8 @@ Error error_of(Error::Kind kind, std::string_view place, fmt::format_string<Args
   return format_error(kind, place, format, fmt::make_format_args(args...));
 }
 
-// A broken contract: a bug in makar, not in the input. Caught only in cli/main, the server and the tests.
+// A broken contract: a bug in makar, not in the input. Caught only at the top: in cli/main, the server, the C
+// API and the tests.
 struct ContractError : std::logic_error {
   using std::logic_error::logic_error;
 };

@@ -104,7 +104,7 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
   if (text.size() >= kTextLimit)
     return error_of(Error::Kind::kLimit, "text",
                     "has {} bytes; at most {} can be encoded at once: split it into lines", text.size(),
-                    kTextLimit);
+                    kTextLimit - 1);
   const bool valid = is_valid_utf8(text);
   if (!valid && text.size() > kRepairLimit)
     return error_of(

@@ -35,7 +35,7 @@ ChatEncoder::ChatEncoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer))
 Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBudget* work) const {
   const std::string text = rendering.text();
   if (text.size() >= (size_t{1} << 31))
-    return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; at most 2^31 are encoded", text.size());
+    return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; the limit is 2^31 - 1", text.size());
   using TextOrToken = AddedVocabulary::TextOrToken;
   // Find control tokens in each run of template text.
   std::vector<TextOrToken> control;
