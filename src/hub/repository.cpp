@@ -119,7 +119,9 @@ Result<HubListing> parse_listing(const std::string& json, const std::string& pla
     HubFile file;
     file.path = text(one, "rfilename");
     if (!is_safe_path(file.path))
-      return error_at(place, "the file name {} is not allowed: it must be relative, without '..'",
+      return error_at(place,
+                      "the file name {} is not allowed: it must be a relative path without '..', backslashes "
+                      "and control characters",
                       quote(file.path));
     if (one.contains("size") && one["size"].is_number_unsigned()) file.size = one["size"].get<uint64_t>();
     if (one.contains("lfs")) file.sha256 = text(one["lfs"], "sha256");
