@@ -1,7 +1,7 @@
 #include "text/bpe.h"
 
 #include <algorithm>
-#include <queue>
+#include <functional>
 
 #include "base/rng.h"
 #include "text/unicode.h"

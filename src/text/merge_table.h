@@ -33,11 +33,6 @@ class MergeTable {
     if (slots_.empty()) return {};
     return slots_[slot_of(left, right)].merge;
   }
-  template <class F>
-  void each(F f) const {
-    for (const Slot& s : slots_)
-      if (s.merge.rank != UINT32_MAX) f(s.left, s.right, s.merge);
-  }
 
  private:
   struct Slot {
