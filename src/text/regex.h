@@ -24,6 +24,7 @@ class Regex {
   // Every match with its groups: [match][0] is the whole, [match][k] group k, empty if it did not match.
   // Stops after `limit` matches.
   Status find_groups(std::string_view text, std::vector<std::vector<Span>>& matches, size_t limit) const;
+  const std::string& pattern() const { return pattern_; }
 
  private:
   struct Code;
