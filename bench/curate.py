@@ -3,7 +3,7 @@
 
 usage: ./dev bench curate [--megabytes N] [--threads N] [--folder DIR] [--json]
 
-Documents are 4 to 31 random sentences of the assets' books, each with a number of its own. Planted among them: exact copies, near copies
+Documents are 4 to 31 random sentences of the assets' books, each with a unique number. Planted among them: exact copies, near copies
 (some words replaced by others) and decoys (half of the words replaced). The similarity of each planted pair is computed from its sets of 5-word
 shingles; a pair at or above 0.8 must be found, one below 0.7 must not. A text that is dropped without a planted original is a false positive
 too. One document in 50 has a planted e-mail address, phone, card, account or social security number or IP address.
@@ -140,7 +140,7 @@ def main():
                    f"{folder}/clean.jsonl", "--json"]
         output, wall, cpu, peak = measured([*command, "--gopher"])
         rules = sum(v["documents"] for k, v in json.loads(output)["drops"].items() if k.startswith("gopher"))
-        # Again without rules of quality, so that every planted pair is compared.
+        # Again without the quality rules, so that every planted pair is compared.
         report, kept, left = json.loads(measured(command)[0]), set(), 0
         planted = {item for _, item in personal}
         missed = {name: 0 for name in PERSONAL}

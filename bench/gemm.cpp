@@ -1,7 +1,6 @@
 // f32 matrix products at transformer shapes against OpenBLAS and BLIS, measured in one run.
 // Y[m, n] = X[m, k] W[n, k]^T; a case is MxNxK and a form:
-// - cold, warm: W packed once (inference); cold cycles through copies of W larger than the last-level cache,
-// as decoding does
+// - cold, warm: W packed once (inference); cold cycles through copies of W that exceed the last-level cache
 // - packed: the same for many rows
 // - plain: W not packed (forward pass in training)
 // - dx, dw: the gradients dX[m, k] = dY W and dW[n, k] += dY^T X
@@ -19,7 +18,7 @@ using namespace makar::kernels;
 
 namespace {
 
-struct Run {
+struct GemmBench {
   const bench::RunOptions& options;
   ThreadPool& pool;
   const std::vector<bench::Blas>& peers;
@@ -70,7 +69,7 @@ Tensor noise(int64_t count, uint32_t seed) {
 constexpr int kRow = 101, kNo = 111, kYes = 112;
 
 // Few rows: W packed, cold or warm.
-void few(Run& run, int64_t m, int64_t n, int64_t k, bool cold) {
+void few(GemmBench& run, int64_t m, int64_t n, int64_t k, bool cold) {
   const int64_t bytes = n * k * 4, copies = cold ? (int64_t{80} << 20) / bytes + 2 : 1;
   std::vector<Tensor> plain;
   std::vector<PackedMatrix> packed;
@@ -96,7 +95,7 @@ void few(Run& run, int64_t m, int64_t n, int64_t k, bool cold) {
       });
 }
 
-void many(Run& run, int64_t m, int64_t n, int64_t k) {
+void many(GemmBench& run, int64_t m, int64_t n, int64_t k) {
   const Tensor w = noise(n * k, 1), x = noise(m * k, 2), y = noise(m * n, 3), dx = noise(m * k, 4),
                dw = noise(n * k, 5);
   const PackedMatrix packed = PackedMatrix::pack(run.pool, {w.f32(), DType::kF32, k, 1}, n, k);
@@ -148,7 +147,7 @@ int main(int argc, char** argv) {
     return *code;
   ThreadPool pool(static_cast<int>(options.threads));
   const auto peers = bench::load_peers(pool.threads());
-  Run run{options, pool, peers, {}};
+  GemmBench run{options, pool, peers, {}};
   if (!options.json) {
     std::printf("%s, %d threads\n%-24s %8s", cpu().isa, pool.threads(), "GFLOP/s", "ours");
     for (const auto& peer : peers) std::printf(" %10s", peer.name.c_str());

@@ -45,19 +45,19 @@ const Case kCases[] = {
     {"GBNF of a dialogue", Grammar::from_gbnf, kChat},
 };
 
-struct Run {
+struct MaskTimes {
   double seconds = 0, worst = 0;
   size_t tokens = 0;
 };
 
 // Chooses uniformly among the allowed tokens, so the documents are as unusual as the grammar permits.
-Run write(const Grammar& grammar, const TokenTrie& trie, const std::vector<std::string>& bytes,
-          uint64_t seed) {
+MaskTimes write(const Grammar& grammar, const TokenTrie& trie, const std::vector<std::string>& bytes,
+                uint64_t seed) {
   constexpr size_t kLongest = 400;
   const Rng rng(seed, Purpose::kSynthetic);
   std::vector<uint64_t> mask(trie.words());
   GrammarState state(grammar);
-  Run run;
+  MaskTimes run;
   for (; run.tokens < kLongest && !state.must_end(); ++run.tokens) {
     const double begin = bench::cpu_seconds();
     if (!state.mask(trie, mask).ok()) std::exit(1);
@@ -110,10 +110,10 @@ int main(int argc, char** argv) {
     const auto grammar = c.make(c.text, {}, nullptr);
     if (!grammar.ok()) return fmt::print(stderr, "{}\n", grammar.error().text()), 1;
     const double compiled = bench::cpu_seconds() - start;
-    Run all;
+    MaskTimes all;
     double first = 0;
     for (int i = 0; i < documents; ++i) {
-      const Run one = write(*grammar, trie, bytes, static_cast<uint64_t>(i));
+      const MaskTimes one = write(*grammar, trie, bytes, static_cast<uint64_t>(i));
       if (i == 0) first = one.seconds / static_cast<double>(std::max<size_t>(one.tokens, 1)) * 1e6;
       all.seconds += one.seconds, all.tokens += one.tokens, all.worst = std::max(all.worst, one.worst);
     }

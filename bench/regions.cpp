@@ -22,6 +22,22 @@ void busy(double us) {
   }
 }
 
+void report(const std::string& name, int threads, const std::vector<bench::Times>& times, bool json) {
+  const double ours = bench::median(times[0].each) * 1e6, theirs = bench::median(times[1].each) * 1e6;
+  const double spread = bench::spread(times[0].each) + bench::spread(times[1].each);
+  const bool quiet = times[0].quiet && times[1].quiet;
+  if (json)
+    std::printf(
+        "{\"bench\":\"regions\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"openmp\","
+        "\"theirs\":%.2f,"
+        "\"unit\":\"us\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
+        name.c_str(), threads, ours, theirs, theirs / ours, spread, quiet ? "true" : "false");
+  else
+    std::printf("%-12s %d threads: ours %.2f us, OpenMP %.2f us (ratio %.2f)%s\n", name.c_str(), threads,
+                ours, theirs, theirs / ours, quiet ? "" : " disturbed");
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -44,33 +60,18 @@ int main(int argc, char** argv) {
   ThreadPool pool(threads);
   const int n = pool.threads();
   omp_set_num_threads(n);
-  const auto report = [&](const std::string& name, const std::vector<bench::Times>& times) {
-    const double ours = bench::median(times[0].each) * 1e6, theirs = bench::median(times[1].each) * 1e6;
-    const double spread = bench::spread(times[0].each) + bench::spread(times[1].each);
-    const bool quiet = times[0].quiet && times[1].quiet;
-    if (json)
-      std::printf(
-          "{\"bench\":\"regions\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"openmp\","
-          "\"theirs\":%.2f,"
-          "\"unit\":\"us\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
-          name.c_str(), n, ours, theirs, theirs / ours, spread, quiet ? "true" : "false");
-    else
-      std::printf("%-12s %d threads: ours %.2f us, OpenMP %.2f us (ratio %.2f)%s\n", name.c_str(), n, ours,
-                  theirs, theirs / ours, quiet ? "" : " disturbed");
-    std::fflush(stdout);
-  };
   // Runs body over `count` chunks with both.
   const auto both = [&](const std::string& name, int count, double gap, const auto& body) {
-    report(name, bench::interleave({[&] {
-                                      pool.run(count, body);
-                                      if (gap > 0) busy(gap);
-                                    },
-                                    [&] {
+    const auto with_pool = [&] {
+      pool.run(count, body);
+      if (gap > 0) busy(gap);
+    };
+    const auto with_openmp = [&] {
 #pragma omp parallel for schedule(dynamic, 1)
-                                      for (int i = 0; i < count; ++i) body(i);
-                                      if (gap > 0) busy(gap);
-                                    }},
-                                   rounds, 0.02, patience));
+      for (int i = 0; i < count; ++i) body(i);
+      if (gap > 0) busy(gap);
+    };
+    report(name, n, bench::interleave({with_pool, with_openmp}, rounds, 0.02, patience), json);
   };
   both("empty", n, 0, [](int64_t) {});
   for (const double us : {2, 10}) both("work " + std::to_string(int(us)), n, 0, [us](int64_t) { busy(us); });

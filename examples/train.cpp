@@ -1,5 +1,5 @@
-// Trains a model of bytes on a text file and saves it as a Hugging Face folder.   usage: train TEXT FOLDER
-// STEPS
+// Trains a byte-level model on a text file and saves it as a Hugging Face folder.
+// usage: train TEXT FOLDER STEPS
 #include <cstdio>
 #include <cstdlib>
 

@@ -70,7 +70,7 @@ __device__ inline void copy_bulk(void* shared, const void* global, uint32_t byte
 }
 
 // --- wgmma.m64n256k16 / m64n128k16 on tiles of 64 k with 128-byte swizzle, k contiguous ---
-// Rows of 128 bytes; 8 rows make a swizzle atom of 1024 bytes. 16 k further is 32 bytes further.
+// Rows of 128 bytes; 8 rows make a swizzle atom of 1024 bytes. 16 values of k are 32 bytes.
 __device__ inline uint64_t tile_descriptor(const void* shared) {
   uint64_t d = (uint64_t(shared_address(shared)) & 0x3FFFF) >> 4;
   d |= uint64_t(1) << 16;          // leading offset: unused with this swizzle

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """makar and its peers on the same texts, in alternating rounds; called by ./dev bench tokenize.
 
-One thread: MB per second of processor time, which a shared machine does not disturb. More: of the clock. The token
+With one thread, rates are MB per second of processor time, which other load does not affect; with more, of wall time. The token
 counts of all sides must be equal where a peer runs the same tokenizer; a peer that differs is named.
 """
 import argparse
@@ -109,7 +109,7 @@ def compare(args, case, text, threads, npm):
     sides = [Side(name, command, threads) for name, command in commands.items() if shutil.which(command[0])]
     for name, command in commands.items():
         if not shutil.which(command[0]):
-            print(f"tokenize: {name} is not here and left out of {case}", file=sys.stderr)
+            print(f"tokenize: {name} is not installed and left out of {case}", file=sys.stderr)
     for i, side in enumerate(sides):
         if side.name == "hf" and side.load is None:  # no binary for this machine: the one in JavaScript
             side.close()
@@ -152,7 +152,7 @@ def compare_repeats(args, case):
 
 def main():
     p = argparse.ArgumentParser(prog="./dev bench tokenize", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--json", action="store_true", help="one JSON object a line")
+    p.add_argument("--json", action="store_true", help="print one JSON object per line")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--threads", default="1,2", help="a list (1,2)")
     p.add_argument("--texts", default="english,code,mixed")

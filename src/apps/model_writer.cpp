@@ -4,7 +4,9 @@ namespace makar {
 
 constexpr const char* kLeftOut = "Observation:\n> (left out: the context is full)";
 
-int64_t ModelWriter::room() const { return context_size(language_.spec(), engine_.options().context); }
+int64_t ModelWriter::context_length() const {
+  return context_size(language_.spec(), engine_.options().context);
+}
 
 Result<std::vector<int64_t>> ModelWriter::encode(const Json& messages) const {
   if (plain_ || !language_.chat_template()) {
@@ -36,17 +38,17 @@ Result<ModelReply> ModelWriter::operator()(const Json& messages, const std::stri
   std::vector<int64_t> prompt;
   for (size_t oldest = 2;;) {
     MAKAR_TRY(prompt, encode(kept));
-    if (room() <= 0 || static_cast<int64_t>(prompt.size()) + max_tokens <= room()) break;
+    if (context_length() <= 0 || static_cast<int64_t>(prompt.size()) + max_tokens <= context_length()) break;
     while (oldest < kept.size() && !(kept[oldest]["role"] == "user" && kept[oldest]["content"] != kLeftOut))
       ++oldest;
     if (oldest + 1 >= kept.size()) break;  // the last observation stays; the reply gets what is left
     kept[oldest]["content"] = kLeftOut;
   }
-  if (room() > 0 && static_cast<int64_t>(prompt.size()) >= room())
+  if (context_length() > 0 && static_cast<int64_t>(prompt.size()) >= context_length())
     return error_of(Error::Kind::kLimit, "context",
                     "the conversation has {} tokens, the context of the model {}; use a model with a longer "
                     "context, or shorter inputs",
-                    prompt.size(), room());
+                    prompt.size(), context_length());
   TextGenerationOptions options = options_;
   options.max_new_tokens = max_tokens, options.fit = true;
   options.max_time = std::max(seconds, 0.001);

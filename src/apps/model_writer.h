@@ -12,12 +12,12 @@ namespace makar {
 
 class ModelWriter {
  public:
-  // All must outlive it. A model without a chat template gets the messages as plain text.
+  // `engine` and `language` must outlive it. A model without a chat template gets the messages as plain text.
   ModelWriter(Engine& engine, const LanguageModel& language, TextGenerationOptions options)
       : engine_(engine), language_(language), options_(std::move(options)) {}
 
   // As ReplyWriter. If the conversation does not fit the context, the oldest observations are left out.
-  // `stop` ends a free text. `sample`: another seed for each sample of the same messages.
+  // `sample`: the index of a sample of the same messages; each has its own seed.
   Result<ModelReply> operator()(const Json& messages, const std::string& schema, int64_t max_tokens,
                                 double seconds, uint64_t sample = 0);
   // Strings that end free text.
@@ -26,7 +26,7 @@ class ModelWriter {
   void plain(bool on) { plain_ = on; }
   // The tokens of a conversation.
   Result<std::vector<int64_t>> encode(const Json& messages) const;
-  int64_t room() const;  // tokens of the context; 0: no limit
+  int64_t context_length() const;  // in tokens; 0: no limit
 
  private:
   Result<std::shared_ptr<Constraint>> constraint(const std::string& schema);

@@ -1,5 +1,5 @@
-// Prompt programs: prompts as versioned files with parts, examples, a technique, an output schema and tests;
-// several of them as a graph.
+// Prompt programs: versioned files of prompts with parts, examples, a technique, an output schema and tests.
+// The prompts of a file form a graph: one may use the outputs of others.
 #pragma once
 #include <optional>
 
@@ -19,7 +19,7 @@ enum class ExampleOrder { kFirst, kSimilar, kRandom };
 struct Prompt {
   std::string name;
   // Parts, in this order: instruction, context, examples, input, output indicator. Jinja templates over the
-  // fields of a run and the outputs of the prompts before.
+  // fields of a run and the outputs of earlier prompts.
   FieldTemplate instruction, context, input;
   FieldTemplate example;  // over the fields of an example
   std::string indicator, separator = "\n\n";
@@ -34,7 +34,7 @@ struct Prompt {
   std::vector<std::string> needs;  // prompts whose outputs it uses
 };
 
-// What a run of a program must give.
+// The expected output of a program.
 struct PromptTest {
   std::string name;
   Json fields;

@@ -103,9 +103,11 @@ Result<PromptTest> read_test(const TaskReader& in, size_t number) {
 // Topological order: each prompt follows those it needs, otherwise in the order of the file.
 Result<std::vector<Prompt>> in_order(std::vector<Prompt> prompts, const TaskReader& in) {
   std::vector<std::string> names;
-  for (const Prompt& one : prompts) names.push_back(one.name);
-  if (std::set<std::string>(names.begin(), names.end()).size() != names.size())
-    return in.error("prompts", "two prompts have the same name");
+  for (const Prompt& one : prompts) {
+    if (std::find(names.begin(), names.end(), one.name) != names.end())
+      return in.error("prompts", fmt::format("two prompts have the name {}; rename one", quote(one.name)));
+    names.push_back(one.name);
+  }
   std::vector<Prompt> out;
   std::set<std::string> done;
   while (!prompts.empty()) {
@@ -143,7 +145,7 @@ Result<PromptProgram> read_prompt_program(const std::string& text, const std::st
   MAKAR_TRY(const auto several, in.maps("prompts", kMaxPrompts));
   if (several.empty()) {
     MAKAR_TRY(Prompt one, read_one(in, out.name));
-    if (!one.needs.empty()) return in.error("needs", "there is only one prompt");
+    if (!one.needs.empty()) return in.error("needs", "is only for prompts of a list; remove it");
     out.prompts.push_back(std::move(one));
   } else {
     MAKAR_CHECK_OK(in.only({"name", "version", "tests", "prompts"}));

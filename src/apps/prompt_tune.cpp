@@ -79,7 +79,7 @@ std::vector<Json> drawn(const std::vector<Json>& pool, size_t count, uint64_t se
 Result<TuneResult> tune_prompt(const PromptProgram& program, const std::vector<Json>& pool,
                                const std::vector<Json>& records, const PromptModel& model,
                                const TuneOptions& options) {
-  if (records.empty()) return error_at("records", "there are none");
+  if (records.empty()) return error_at("records", "there are none to score; give at least one");
   Tuner tuner(program, records, model, options);
   const size_t trials = pool.empty() ? 0 : static_cast<size_t>(options.trials);
   const size_t all = 1 + options.instructions.size() + trials;

@@ -11,7 +11,7 @@ namespace makar {
 namespace {
 
 constexpr int64_t kMaxSteps = int64_t{1} << 26;  // pairs of bytes that one call compares
-constexpr int kLongestPattern = 1000, kLongestWidth = 4;
+constexpr int kLongestPattern = 1000, kMaxWidthDigits = 4;
 
 constexpr const char* kNames[] = {"instr", "replace",    "trim",   "ltrim",
                                   "rtrim", "json_patch", "printf", "format"};
@@ -26,47 +26,49 @@ struct SqlFunctions {
     sqlite3_result_error(context, message.c_str(), static_cast<int>(message.size()));
   }
 
-  // A format whose widths are numbers of few digits.
-  static bool short_format(std::string_view format) {
+  // Whether all widths and precisions are literal numbers of at most four digits.
+  static bool is_bounded_format(std::string_view format) {
     for (size_t i = format.find('%'); i < format.size(); i = format.find('%', i + 1)) {
       int digits = 0;
       for (++i; i < format.size() &&
                 std::string_view("0123456789.,-+ #!*lh").find(format[i]) != std::string_view::npos;
            ++i) {
         digits = format[i] >= '0' && format[i] <= '9' ? digits + 1 : 0;
-        if (format[i] == '*' || digits > kLongestWidth) return false;
+        if (format[i] == '*' || digits > kMaxWidthDigits) return false;
       }
     }
     return true;
   }
 
-  // Calls SQLite's own function if that cannot take long.
+  // Calls SQLite's built-in function, or fails if that could take long.
   template <int kName>
   static void call(sqlite3_context* context, int count, sqlite3_value** values) {
     const char* name = kNames[kName];
     if (work(context).over()) return fail(context, "interrupted");
     if (kName >= 6) {
       const auto* text = count > 0 ? sqlite3_value_text(values[0]) : nullptr;
-      if (text && !short_format(reinterpret_cast<const char*>(text)))
+      if (text && !is_bounded_format(reinterpret_cast<const char*>(text)))
         return fail(context, fmt::format("{}: the format has * or a width above 9999", name));
     } else if (count >= 2) {
       const int64_t a = sqlite3_value_bytes(values[0]), b = sqlite3_value_bytes(values[1]);
       if ((a + 1) * (b + 1) > kMaxSteps)
-        return fail(context, fmt::format("{}: the texts are too long", name));
+        return fail(context, fmt::format("{}: texts of {} and {} bytes are too long; use shorter ones, for "
+                                         "instance of substr()",
+                                         name, a, b));
     }
-    own(context, name, count, values);
+    call_builtin(context, name, count, values);
   }
 
-  static void own(sqlite3_context* context, const char* name, int count, sqlite3_value** values) {
-    sqlite3_stmt* own = work(context).own_function(name, count);
-    if (!own) return fail(context, fmt::format("wrong number of arguments to function {}()", name));
-    for (int i = 0; i < count; ++i) sqlite3_bind_value(own, i + 1, values[i]);
-    if (sqlite3_step(own) == SQLITE_ROW)
-      sqlite3_result_value(context, sqlite3_column_value(own, 0));
+  static void call_builtin(sqlite3_context* context, const char* name, int count, sqlite3_value** values) {
+    sqlite3_stmt* builtin = work(context).builtin(name, count);
+    if (!builtin) return fail(context, fmt::format("wrong number of arguments to function {}()", name));
+    for (int i = 0; i < count; ++i) sqlite3_bind_value(builtin, i + 1, values[i]);
+    if (sqlite3_step(builtin) == SQLITE_ROW)
+      sqlite3_result_value(context, sqlite3_column_value(builtin, 0));
     else
-      fail(context, sqlite3_errmsg(sqlite3_db_handle(own)));
-    sqlite3_reset(own);
-    sqlite3_clear_bindings(own);
+      fail(context, sqlite3_errmsg(sqlite3_db_handle(builtin)));
+    sqlite3_reset(builtin);
+    sqlite3_clear_bindings(builtin);
   }
 
   template <bool kLike>
@@ -76,18 +78,19 @@ struct SqlFunctions {
     if (length > kLongestPattern) return fail(context, "LIKE or GLOB pattern too complex");
     if ((length + 1) * (sqlite3_value_bytes(values[1]) + 1) > kMaxSteps)
       return fail(context, "LIKE or GLOB: the text is too long");
-    own(context, kLike ? "like" : "glob", count, values);
+    call_builtin(context, kLike ? "like" : "glob", count, values);
   }
 };
 
 SqlWork::SqlWork() {
-  if (sqlite3_open_v2(":memory:", &own_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr) == SQLITE_OK)
-    sqlite3_limit(own_, SQLITE_LIMIT_LENGTH, 4 << 20);
+  if (sqlite3_open_v2(":memory:", &builtins_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr) ==
+      SQLITE_OK)
+    sqlite3_limit(builtins_, SQLITE_LIMIT_LENGTH, 4 << 20);
 }
 
 SqlWork::~SqlWork() {
   for (const auto& [key, statement] : statements_) sqlite3_finalize(statement);
-  sqlite3_close_v2(own_);
+  sqlite3_close_v2(builtins_);
 }
 
 void SqlWork::begin(double seconds) {
@@ -103,17 +106,18 @@ bool SqlWork::over() {
   return late_ || large_;
 }
 
-sqlite3_stmt* SqlWork::own_function(const std::string& name, int arguments) {
+sqlite3_stmt* SqlWork::builtin(const std::string& name, int arguments) {
   const auto [entry, added] = statements_.try_emplace({name, arguments}, nullptr);
   if (added) {
-    std::string marks;
-    for (int i = 0; i < arguments; ++i) marks += i > 0 ? ",?" : "?";
-    sqlite3_prepare_v2(own_, fmt::format("SELECT {}({})", name, marks).c_str(), -1, &entry->second, nullptr);
+    std::string placeholders;
+    for (int i = 0; i < arguments; ++i) placeholders += i > 0 ? ",?" : "?";
+    sqlite3_prepare_v2(builtins_, fmt::format("SELECT {}({})", name, placeholders).c_str(), -1,
+                       &entry->second, nullptr);
   }
   return entry->second;
 }
 
-void SqlWork::bound_functions(sqlite3* connection) {
+void SqlWork::limit_functions(sqlite3* connection) {
   constexpr int kFlags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
   using Function = void (*)(sqlite3_context*, int, sqlite3_value**);
   const auto put = [&](const char* name, int arguments, Function f) {

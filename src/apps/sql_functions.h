@@ -20,24 +20,24 @@ class SqlWork {
   ~SqlWork();
   SqlWork(const SqlWork&) = delete;
   void begin(double seconds);
-  // Whether the time or the memory is used up; from then on always.
+  // Whether the time or the memory is used up; stays true until begin().
   bool over();
   bool late() const { return late_; }
   bool large() const { return large_; }
 
   // Replaces the functions of a connection whose time is not linear in the size of their arguments (instr,
   // replace, trim, LIKE, GLOB, json_patch), or which take a length as a number (printf, format): an error
-  // where a call would take long. Otherwise they return what SQLite's own do.
-  void bound_functions(sqlite3* connection);
+  // where a call would take long. Otherwise they return what SQLite's built-in ones do.
+  void limit_functions(sqlite3* connection);
 
  private:
   friend struct SqlFunctions;
-  sqlite3_stmt* own_function(const std::string& name, int arguments);
+  sqlite3_stmt* builtin(const std::string& name, int arguments);
 
   std::chrono::steady_clock::time_point deadline_;
   int64_t memory_ = 0;
   bool late_ = false, large_ = false;
-  sqlite3* own_ = nullptr;  // a connection with SQLite's functions
+  sqlite3* builtins_ = nullptr;  // a connection with SQLite's built-in functions
   std::map<std::pair<std::string, int>, sqlite3_stmt*> statements_;
 };
 

@@ -117,7 +117,7 @@ void SqlReader::lock_down() const {
   sqlite3_limit(c, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_limit(c, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
   sqlite3_limit(c, SQLITE_LIMIT_WORKER_THREADS, 0);
-  work_->bound_functions(c);
+  work_->limit_functions(c);
   sqlite3_set_authorizer(c, authorize, nullptr);
 }
 

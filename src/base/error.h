@@ -37,7 +37,7 @@ const char* name(Error::Kind kind);
 // value() was called on a failed Result.
 [[noreturn]] void fail_value(const Error& error);
 
-// The work of error_at and error_of.
+// Implements error_at and error_of, outside of the templates.
 Error format_error(Error::Kind kind, std::string_view place, fmt::string_view format, fmt::format_args args);
 
 template <class... Args>
@@ -49,7 +49,8 @@ Error error_of(Error::Kind kind, std::string_view place, fmt::format_string<Args
   return format_error(kind, place, format, fmt::make_format_args(args...));
 }
 
-// A broken contract: a bug in makar, not in the input. Caught only in cli/main, the server and the tests.
+// A broken contract: a bug in makar, not in the input. Caught only at the top: in cli/main, the server, the C
+// API and the tests.
 struct ContractError : std::logic_error {
   using std::logic_error::logic_error;
 };
@@ -76,7 +77,8 @@ inline void check(bool ok, const std::string& what, SourcePlace where = SourcePl
     fail_check(what, where);
 }
 
-// A value, or the Error why there is none. A plain union: std::variant would be 7 % of the code to compile.
+// A value, or the Error that explains why there is none. A plain union: std::variant would be 7 % of the
+// code to compile.
 template <class T>
 class [[nodiscard]] Result {
  public:

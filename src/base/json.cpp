@@ -42,7 +42,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
   bool parse_error(std::size_t offset, const std::string&, const nlohmann::detail::exception& e) override {
     std::string why = e.what();
-    if (const auto colon = why.find("] "); colon != std::string::npos) why = why.substr(colon + 2);
+    if (const auto bracket = why.find("] "); bracket != std::string::npos) why = why.substr(bracket + 2);
     if (why.size() > 300)
       why = why.substr(0, 300) + "...";  // the parser may quote a whole token, of any length
     std::replace_if(
@@ -81,7 +81,8 @@ class Builder : public nlohmann::json_sax<Json> {
     const std::string* twice = key_given_twice(closed.get_ref<const Json::object_t&>());
     return !twice || fail("the key " + quote(*twice) + " is given twice");
   }
-  // With a hash table: vocabularies have 100,000 keys and more. Keys chosen to collide are sorted instead.
+  // With a hash table: vocabularies have 100,000 keys and more. If many keys collide, the keys are sorted
+  // instead.
   static const std::string* key_given_twice(const Json::object_t& fields) {
     size_t size = 4, steps = 0;
     while (size < fields.size() * 2) size *= 2;
@@ -91,13 +92,13 @@ class Builder : public nlohmann::json_sax<Json> {
       size_t at = hash & (size - 1);
       for (; slots[at].second; at = (at + 1) & (size - 1)) {
         if (slots[at].first == hash && *slots[at].second == field.first) return &field.first;
-        if (++steps > 16 * size) return key_given_twice_by_order(fields);
+        if (++steps > 16 * size) return sorted_key_given_twice(fields);
       }
       slots[at] = {hash, &field.first};
     }
     return nullptr;
   }
-  static const std::string* key_given_twice_by_order(const Json::object_t& fields) {
+  static const std::string* sorted_key_given_twice(const Json::object_t& fields) {
     std::vector<const std::string*> keys;
     for (const auto& field : fields) keys.push_back(&field.first);
     std::sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a < *b; });

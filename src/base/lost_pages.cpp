@@ -38,7 +38,7 @@ void on_bus_error(int, siginfo_t* info, void*) {
     slot.lost = true, any_lost = true;
     return;
   }
-  ::signal(SIGBUS, SIG_DFL);  // not ours: the instruction runs again and ends the process
+  ::signal(SIGBUS, SIG_DFL);  // not handled: the instruction runs again and ends the process
 }
 
 }  // namespace

@@ -50,18 +50,18 @@ void declare_table(Options& options, T& target, std::span<const TableOption<T>> 
     options.group(option.group);
     std::visit(
         [&](auto field) {
-          auto* place = &(target.*field);
-          if constexpr (std::is_same_v<decltype(place),
+          auto* variable = &(target.*field);
+          if constexpr (std::is_same_v<decltype(variable),
                                        uint64_t*>)  // parsed as int64_t; the bits are the same
-            options.add(option.flags(), reinterpret_cast<int64_t*>(place), option.help, option.value);
+            options.add(option.flags(), reinterpret_cast<int64_t*>(variable), option.help, option.value);
           else
-            options.add(option.flags(), place, option.help, option.value);
+            options.add(option.flags(), variable, option.help, option.value);
         },
         option.field);
   }
 }
 
-// Reads the value of one request key. False: no option has that name.
+// Reads the value of one key of a request into its field. False: no option has that key.
 template <class T>
 Result<bool> read_table(T& target, std::span<const TableOption<T>> table, const std::string& key,
                         const Json& value) {

@@ -29,7 +29,7 @@ class Options {
     std::vector<std::string> choices;  // the accepted values; empty: any
     std::string place;  // placeholder in the usage line if the option is accepted by position too; else empty
 
-    // The first long name: shown first in --help, names the environment variable.
+    // The first long name, shown first in --help. Each long name has an environment variable.
     const std::string& main_name() const;
     // The two columns of --help: "-m, --model PATH", and the help with the default and the synonyms.
     std::string left() const;

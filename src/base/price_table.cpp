@@ -22,7 +22,7 @@ Cost cost_of(const PriceTable& prices, int64_t input_tokens, int64_t output_toke
 Result<PriceTable> read_price_table(const std::string& path) {
   MAKAR_TRY(const Json json, read_json(path));
   if (!json.is_object())
-    return error_at(path, "expected an object: currency, input, output, hour, watts, kwh");
+    return error_at(path, "expected an object with the fields currency, input, output, hour, watts, kwh");
   PriceTable out;
   const std::vector<std::pair<std::string, double*>> numbers = {{"input", &out.input},
                                                                 {"output", &out.output},
@@ -38,7 +38,7 @@ Result<PriceTable> read_price_table(const std::string& path) {
                          value.get_ref<const std::string&>().size() <= 8 &&
                          value.get_ref<const std::string&>().find_first_not_of(
                              "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == std::string::npos;
-      if (!plain) return error_at(place, "expected a code such as USD or EUR");
+      if (!plain) return error_at(place, "expected a currency code of 1 to 8 letters, such as USD or EUR");
       out.currency = value.get<std::string>();
       continue;
     }

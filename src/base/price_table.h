@@ -9,9 +9,9 @@ namespace makar {
 
 struct PriceTable {
   std::string currency = "USD";
-  double input = 0, output = 0;  // per million tokens that are read and written
-  double hour = 0;               // of the machine, per hour of work
-  double watts = 0, kwh = 0;     // power during work, and the price of a kilowatt hour
+  double input = 0, output = 0;  // prices of a million input and output tokens
+  double hour = 0;               // price of an hour of machine time
+  double watts = 0, kwh = 0;     // power under load, and the price of a kilowatt hour
 };
 
 struct Cost {
@@ -19,7 +19,7 @@ struct Cost {
   Cost& operator+=(const Cost& other) { return money += other.money, joules += other.joules, *this; }
 };
 
-// `seconds`: of work on the machine.
+// `seconds`: machine time.
 Cost cost_of(const PriceTable& prices, int64_t input_tokens, int64_t output_tokens, double seconds);
 // A JSON object with the fields above; unknown fields and negative prices are errors.
 Result<PriceTable> read_price_table(const std::string& path);

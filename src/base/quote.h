@@ -9,7 +9,7 @@ namespace makar {
 // followed by "...".
 std::string quote(std::string_view text, size_t limit = 80);
 
-// "text" in double quotes, with those inside doubled: an identifier of SQL, a cell of CSV.
+// "text" in double quotes, with quotes inside doubled: an identifier of SQL, a cell of CSV.
 std::string double_quoted(std::string_view text);
 
 }  // namespace makar

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The number in a file; none if it has another text, such as "max".
+// The number in a file; none if the file holds something else, such as "max".
 std::optional<int64_t> number_in(const fs::path& file) {
   std::ifstream in(file);
   int64_t value = 0;
@@ -47,7 +47,7 @@ std::optional<int64_t> cgroup_memory_limit(const std::string& membership, const 
     if (!unified && !memory) continue;
     const fs::path top = memory ? fs::path(root) / "memory" : fs::path(root);
     const char* file = memory ? "memory.limit_in_bytes" : "memory.max";
-    // Inside a container the path may not exist: its parents are read in any case, up to the mounted root.
+    // Inside a container the path may not exist; all its parents are tried, up to the mounted root.
     for (fs::path at = fs::path(line.substr(second + 1)).lexically_normal();; at = at.parent_path()) {
       if (const auto limit = number_in(top / at.relative_path() / file))
         lowest = std::min(lowest.value_or(*limit), *limit);

@@ -1,7 +1,7 @@
 // Work stealing: each thread owns a range of a region's chunks and takes them from the front; a thread whose
 // range is empty steals from the back of the others' ranges. So each thread reads contiguous memory and all
-// finish together. A region cannot end while a taken chunk is unfinished, so the body a thread loads after
-// taking a chunk is the one of that chunk's region, however late the thread is.
+// finish together. A region cannot end while a taken chunk is unfinished, so the body that a thread loads
+// after taking a chunk belongs to that chunk's region, however late the thread is.
 #include "base/thread_pool.h"
 
 #include <algorithm>

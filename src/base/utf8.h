@@ -26,7 +26,7 @@ inline CodePoint decode_utf8(const char* at, const char* end) {
 inline CodePoint decode_utf8(std::string_view text, size_t at = 0) {
   return decode_utf8(text.data() + at, text.data() + text.size());
 }
-// The code point at `at` of text known to be valid; encoded surrogates pass through (see escape_bytes in
+// The code point at `at` of text known to be valid; encoded surrogates pass through (see is_escaped_byte in
 // text/unicode.h).
 inline char32_t next_code(std::string_view text, size_t& at) {
   const auto* p = reinterpret_cast<const unsigned char*>(text.data()) + at;

@@ -47,7 +47,8 @@ class WorkBudget {
   static constexpr int64_t kCheckEvery = 1 << 12;  // units between checks of the clock
   static int64_t first_check(int64_t units) { return units < kCheckEvery ? units + 1 : kCheckEvery; }
 
-  int64_t units_ = kUnlimited, spent_ = 0, next_check_ = kCheckEvery, passed_on_ = 0;
+  int64_t units_ = kUnlimited, spent_ = 0, next_check_ = kCheckEvery;
+  int64_t passed_on_ = 0;  // the part of spent_ that is counted in parent_ already
   Clock::time_point deadline_ = Clock::time_point::max();
   CancelFlag cancelled_;
   WorkBudget* parent_ = nullptr;

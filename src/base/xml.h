@@ -4,6 +4,7 @@
 
 namespace makar {
 
+// Escaped for an element or an attribute; control characters, line breaks among them, are dropped.
 inline std::string xml_escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -9,6 +9,7 @@
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
+#include "infer/sample_job.h"
 #include "models/adapter.h"
 #include "models/inspect.h"
 
@@ -62,8 +63,8 @@ Figure measure(int64_t rounds, double tokens, const std::function<double(uint64_
   return f;
 }
 
-// Cost per token: bytes of weights, states and cached keys and values that a decode step reads (states:
-// and writes), and operations per prefill token (a multiply-add counts as two).
+// The cost of a token: the bytes of weights and cached keys and values that a decode step reads and of states
+// that it reads and writes, and the operations per prefill token (a multiply-add counts as two).
 struct StepCost {
   double bytes = 0, read_bytes = 0, context_bytes = 0, operations = 0;
   bool int8 = false;
@@ -115,106 +116,147 @@ Result<StepCost> cost_of(const std::string& path, const Model& model, int64_t pr
   return c;
 }
 
-}  // namespace
-
-int run_bench(const std::vector<std::string>& arguments) {
+struct BenchCommand {
   ModelOptions model;
   EngineFlags engine;
   int64_t prompt = 512, generated = 128, depth = 0, rounds = 3;
   std::vector<std::string> batches;
   bool json = false;
+};
+
+void declare(Options& options, BenchCommand& c) {
+  c.model.declare(options, "MODEL");
+  c.model.declare_device(options);
+  options.group("Cases");
+  options.add("-p --n-prompt", &c.prompt, "prompt tokens of the prefill case; 0 skips it", "N");
+  options.add("-n --n-gen", &c.generated, "tokens to generate; 0 skips these cases", "N");
+  options.add("-d --n-depth", &c.depth, "tokens in the context before generation", "N");
+  options.add("-b --batch", &c.batches,
+              "number of requests in a batch; may be repeated; 1, 4, 8 and 16 if not set", "N");
+  options.add("-r --repetitions", &c.rounds, "number of runs per case", "N");
+  options.group("Output");
+  options.add("--json", &c.json, "print one JSON object per case");
+  c.engine.declare_cache(options);
+}
+
+Status check(BenchCommand& c) {
+  for (const auto& [flag, value] : {std::pair("-p", c.prompt), {"-n", c.generated}, {"-d", c.depth}})
+    if (value < 0 || value > 1000000) return error_at(flag, "must be 0 to 1000000, got {}", value);
+  if (c.rounds < 1) return error_at("-r", "must be 1 or more, got {}", c.rounds);
+  c.depth = std::max<int64_t>(c.depth, 1);
+  if (c.batches.empty()) c.batches = {"1", "4", "8", "16"};
+  for (const std::string& text : c.batches)
+    if (const int64_t batch = std::atoll(text.c_str()); batch < 1 || batch > 1024)
+      return error_at("--batch", "must be 1 to 1024, got '{}'", text);
+  return Done{};
+}
+
+// Prints the cases of one model with their share of the machine's limits.
+class BenchReport {
+ public:
+  BenchReport(const StepCost& cost, const Device& device, const MachineLimits& limits, bool json)
+      : cost_(cost), device_(device), limits_(limits), json_(json), int8_(cost.int8 && limits.int8 > 0) {}
+
+  void print_head(const std::string& architecture, double load_seconds) const {
+    if (json_) return;
+    fmt::print(
+        "{}, {:.1f} MB of weights, {} threads, loaded in {:.2f} s\nthis machine: {:.1f} GB/s from memory, "
+        "{:.0f} GOP/s in {}\n{:<20} {:>12}  {:>8}\n",
+        architecture, cost_.bytes * 1e-6, device_.threads(), load_seconds, limits_.bytes * 1e-9,
+        peak() * 1e-9, int8_ ? "int8" : "f32", "case", "tokens/s", "+-");
+  }
+
+  void print_prefill(const std::string& name, const Figure& f) const {
+    const double rate = f.mean * cost_.operations;
+    print(name, f, "operations_per_s", "GOP/s", rate, rate / peak());
+  }
+  void print_decode(const std::string& name, const Figure& f, int64_t batch) const {
+    const double rate = f.mean * (cost_.read_bytes / static_cast<double>(batch) + cost_.context_bytes);
+    print(name, f, "bytes_per_s", "GB/s of weights and context", rate, rate / limits_.bytes);
+  }
+
+ private:
+  double peak() const { return int8_ ? limits_.int8 : limits_.f32; }
+
+  void print(const std::string& name, const Figure& f, const char* key, const char* unit, double rate,
+             double share) const {
+    if (json_)
+      fmt::print("{}\n", Json{{"bench", "model"},
+                              {"case", name},
+                              {"threads", device_.threads()},
+                              {"ours", f.mean},
+                              {"unit", "tok/s"},
+                              {"spread", f.deviation / f.mean},
+                              {key, rate},
+                              {"of_limit", share}}
+                             .dump());
+    else
+      fmt::print("{:<20} {:>12.2f}  {:>8.2f}  {:.1f} {}, {:.0f} % of the limit\n", name, f.mean, f.deviation,
+                 rate * 1e-9, unit, share * 100);
+    std::fflush(stdout);
+  }
+
+  const StepCost& cost_;
+  const Device& device_;
+  const MachineLimits limits_;
+  const bool json_, int8_;
+};
+
+void run_cases(const BenchCommand& c, const Model& m, Device& device, const CacheTypes& cache,
+               const BenchReport& out) {
+  if (c.prompt > 0)
+    out.print_prefill(fmt::format("pp{}", c.prompt),
+                      measure(c.rounds, static_cast<double>(c.prompt), [&](uint64_t salt) {
+                        return seconds(m, device, cache, 1, c.prompt, 1, salt);
+                      }));
+  if (c.generated < 2) return;
+  for (const std::string& text : c.batches) {
+    const int64_t batch = std::atoll(text.c_str());
+    out.print_decode(
+        fmt::format("tg{}{}{}", c.generated, c.depth > 1 ? fmt::format(" @ d{}", c.depth) : "",
+                    batch > 1 ? fmt::format(" x {}", batch) : ""),
+        measure(c.rounds, static_cast<double>(batch * (c.generated - 1)),
+                [&](uint64_t salt) { return seconds(m, device, cache, batch, c.depth, c.generated, salt); }),
+        batch);
+  }
+}
+
+}  // namespace
+
+int run_bench(const std::vector<std::string>& arguments) {
+  BenchCommand c;
   Options options("bench",
                   "Measure tokens per second on this machine: prefill (pp) and generation (tg), alone and "
                   "batched.",
                   "makar bench MODEL -p 512 -n 128 -d 128 -b 1 -b 8");
-  model.declare(options, "MODEL");
-  model.declare_device(options);
-  options.group("Cases");
-  options.add("-p --n-prompt", &prompt, "prompt tokens of the prefill case; 0 skips it", "N");
-  options.add("-n --n-gen", &generated, "tokens to generate; 0 skips these cases", "N");
-  options.add("-d --n-depth", &depth, "tokens in the context before generation", "N");
-  options.add("-b --batch", &batches,
-              "number of requests in a batch; may be repeated; 1, 4, 8 and 16 if not set", "N");
-  options.add("-r --repetitions", &rounds, "number of runs per case", "N");
-  options.group("Output");
-  options.add("--json", &json, "print one JSON object per case");
-  engine.declare_cache(options);
+  declare(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto out_of_range = [](int64_t n) { return n < 0 || n > 1000000; };
-  if (rounds < 1 || out_of_range(prompt) || out_of_range(generated) || out_of_range(depth))
-    return report(error_at("bench", "-r must be at least 1, -p, -n and -d 0 to 1000000")), 2;
-  depth = std::max<int64_t>(depth, 1);
-  const auto budget = engine.budget();
+  if (const Status checked = check(c); !checked.ok()) return report(checked.error()), 2;
+  const auto budget = c.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
-  const CacheTypes cache = budget->cache;
-  if (batches.empty()) batches = {"1", "4", "8", "16"};
-  const auto compute = model.open_device();
+  const auto compute = c.model.open_device();
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
   const auto start = Clock::now();
-  model.model = resolve_model(model.model);
-  auto loaded = load_model(model.model);
+  const std::string path = resolve_model(c.model.model);
+  auto loaded = load_model(path);
   if (!loaded.ok()) return report(loaded.error());
-  if (const Status s = load_adapters(*loaded, model.adapters, device); !s.ok()) return report(s.error());
+  if (const Status s = load_adapters(*loaded, c.model.adapters, device); !s.ok()) return report(s.error());
   const Model& m = *loaded->model;
   if (!m.spec().continues_text())
-    return report(error_of(Error::Kind::kUnsupported, model.model,
-                           "bench runs decoder-only models, this is a {}", m.spec().architecture));
-  if (m.spec().max_positions > 0 && std::max(prompt, depth + generated) > m.spec().max_positions)
+    return report(error_of(Error::Kind::kUnsupported, path, "bench runs decoder-only models, this is a {}",
+                           m.spec().architecture));
+  if (m.spec().max_positions > 0 && std::max(c.prompt, c.depth + c.generated) > m.spec().max_positions)
     return report(error_of(Error::Kind::kLimit, "bench", "the model has {} positions; reduce -p, -n or -d",
                            m.spec().max_positions)),
            2;
-  loaded->model->pack(device, false, model.activations());
-  const double load = std::chrono::duration<double>(Clock::now() - start).count();
-  const auto cost = cost_of(model.model, m, prompt, cache, depth + generated / 2);
+  loaded->model->pack(device, false, c.model.activations());
+  const double load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const auto cost = cost_of(path, m, c.prompt, budget->cache, c.depth + c.generated / 2);
   if (!cost.ok()) return report(cost.error());
-  const MachineLimits limits = device.measure_limits();
-  const bool int8 = cost->int8 && limits.int8 > 0;
-  const double peak = int8 ? limits.int8 : limits.f32;
-  if (!json)
-    fmt::print(
-        "{}, {:.1f} MB of weights, {} threads, loaded in {:.2f} s\nthis machine: {:.1f} GB/s from memory, "
-        "{:.0f} "
-        "GOP/s in {}\n{:<20} {:>12}  {:>8}\n",
-        m.spec().architecture, cost->bytes * 1e-6, device.threads(), load, limits.bytes * 1e-9, peak * 1e-9,
-        int8 ? "int8" : "f32", "case", "tokens/s", "+-");
-  const auto show = [&](const std::string& name, const Figure& f, int64_t batch) {
-    const bool prefill = name.starts_with("pp");
-    const double rate =
-        f.mean *
-        (prefill ? cost->operations : cost->read_bytes / static_cast<double>(batch) + cost->context_bytes);
-    const double share = rate / (prefill ? peak : limits.bytes);
-    if (json) {
-      fmt::print("{}\n", Json{{"bench", "model"},
-                              {"case", name},
-                              {"threads", device.threads()},
-                              {"ours", f.mean},
-                              {"unit", "tok/s"},
-                              {"spread", f.deviation / f.mean},
-                              {prefill ? "operations_per_s" : "bytes_per_s", rate},
-                              {"of_limit", share}}
-                             .dump());
-      return;
-    }
-    fmt::print("{:<20} {:>12.2f}  {:>8.2f}  {:.1f} {}, {:.0f} % of the limit\n", name, f.mean, f.deviation,
-               rate * 1e-9, prefill ? "GOP/s" : "GB/s of weights and context", share * 100);
-    std::fflush(stdout);
-  };
-  if (prompt > 0)
-    show(fmt::format("pp{}", prompt),
-         measure(rounds, static_cast<double>(prompt),
-                 [&](uint64_t salt) { return seconds(m, device, cache, 1, prompt, 1, salt); }),
-         1);
-  for (const std::string& text : batches) {
-    const int64_t batch = std::atoll(text.c_str());
-    if (batch < 1 || batch > 1024) return report(error_at("--batch", "must be 1 to 1024, got '{}'", text)), 2;
-    if (generated < 2) break;
-    show(fmt::format("tg{}{}{}", generated, depth > 1 ? fmt::format(" @ d{}", depth) : "",
-                     batch > 1 ? fmt::format(" x {}", batch) : ""),
-         measure(rounds, static_cast<double>(batch * (generated - 1)),
-                 [&](uint64_t salt) { return seconds(m, device, cache, batch, depth, generated, salt); }),
-         batch);
-  }
+  const BenchReport out(*cost, device, device.measure_limits(), c.json);
+  out.print_head(m.spec().architecture, load_seconds);
+  run_cases(c, m, device, budget->cache, out);
   return 0;
 }
 

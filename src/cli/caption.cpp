@@ -2,7 +2,7 @@
 // images.
 #include <fmt/format.h>
 
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "llm/image_inputs.h"

@@ -8,9 +8,9 @@
 #include <random>
 
 #include "cli/chat_session.h"
+#include "cli/generation_flags.h"
 #include "cli/interrupts.h"
 #include "cli/line_editor.h"
-#include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"

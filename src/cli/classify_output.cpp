@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <limits>
 #include <optional>
 
 #include "base/file.h"
@@ -13,6 +11,7 @@
 #include "base/progress.h"
 #include "base/quote.h"
 #include "cli/classify_report.h"
+#include "cli/classify_thresholds.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "data/datasets.h"
@@ -21,7 +20,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kTogether = 64;
+constexpr size_t kTextBatch = 64;
 
 std::string csv_cell(const std::string& text) {
   return text.find_first_of(",\"\r\n") == std::string::npos ? text : double_quoted(text);
@@ -140,10 +139,10 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
   std::string rows;
   {
     Progress progress(o.json);
-    for (size_t at = 0; at < records.size(); at += kTogether) {
+    for (size_t at = 0; at < records.size(); at += kTextBatch) {
       progress.show("texts", at, records.size());
       std::vector<Json> batch;
-      for (size_t i = at; i < std::min(records.size(), at + kTogether); ++i)
+      for (size_t i = at; i < std::min(records.size(), at + kTextBatch); ++i)
         batch.push_back(records[i].value);
       const auto answers = classify(batch);
       for (size_t i = 0; i < answers.size(); ++i) {
@@ -173,51 +172,89 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
   return print_out(o.json ? scores->dump() + "\n" : classification_text(*scores)) ? 0 : 1;
 }
 
+// The answers to lines of text, as JSON lines or CSV, on standard output or in a file.
+class AnswerLines {
+ public:
+  AnswerLines(const ClassifyOutput& options, const ClassLabels& labels, const LabelThresholds& thresholds,
+              const ClassifyRecords& classify)
+      : o_(options), labels_(labels), thresholds_(thresholds), classify_(classify), table_(labels, false) {}
+
+  Status open() {
+    if (o_.csv.empty() || o_.csv == "-") return Done{};
+    MAKAR_TRY(FileWriter file, FileWriter::open(o_.csv));
+    file_.emplace(std::move(file));
+    return Done{};
+  }
+
+  // `first`: the number of the first line. False if no more can be written.
+  bool write(const std::vector<std::string_view>& lines, size_t first) {
+    std::vector<Result<Json>> parsed;
+    std::vector<Json> records;
+    for (const std::string_view line : lines) {
+      parsed.push_back(parse(line));
+      if (parsed.back().ok()) records.push_back(*parsed.back());
+    }
+    const auto answers = classify_(records);
+    std::string out;
+    size_t next = 0;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (!parsed[i].ok()) {
+        out += failed(parsed[i].error(), first + i);
+        continue;
+      }
+      const size_t at = next++;
+      if (!answers[at].ok()) {
+        out += failed(answers[at].error(), first + i);
+        continue;
+      }
+      const auto chosen = thresholds_.choose(answers[at]->scores);
+      if (o_.csv.empty())
+        out += dump(answer_json(labels_, *answers[at], chosen, o_.scores)) + "\n";
+      else if (!has_csv(*answers[at]))
+        return fits_ = false;
+      else
+        out += table_.row(records[at], *answers[at], chosen, "");
+    }
+    if (!file_) return printed_ = print_out(out);
+    written_ = file_->write(out);
+    return written_.ok();
+  }
+
+  // Returns the exit code. `read`: whether all lines could be read.
+  int finish(const Status& read) {
+    if (!fits_) return report(needs_labels("--csv"));
+    if (!printed_) return 1;
+    if (!read.ok()) return report(read.error());
+    if (written_.ok() && file_) written_ = file_->commit();
+    return written_.ok() ? 0 : report(written_.error());
+  }
+
+ private:
+  Result<Json> parse(std::string_view line) const {
+    if (!o_.jsonl) return Json{{"text", line}};
+    MAKAR_TRY(Json record, parse_json(std::string(line), "", {size_t{16} << 20, 64}));
+    if (!record.is_object()) return error_at("", "a record must be an object");
+    return record;
+  }
+
+  // The output line of a failed record; with CSV a warning instead.
+  std::string failed(const Error& error, size_t line) const {
+    if (o_.csv.empty()) return error_line(error, line);
+    warn(fmt::format("line {}: {}", line, error.message));
+    return "";
+  }
+
+  const ClassifyOutput& o_;
+  const ClassLabels& labels_;
+  const LabelThresholds& thresholds_;
+  const ClassifyRecords& classify_;
+  ResultTable table_;
+  std::optional<FileWriter> file_;
+  Status written_ = Done{};
+  bool fits_ = true, printed_ = true;
+};
+
 }  // namespace
-
-Result<LabelThresholds> LabelThresholds::parse(const std::vector<std::string>& texts,
-                                               const ClassLabels& labels) {
-  LabelThresholds out;
-  out.several_ = labels.several;
-  out.general_ = labels.several ? 0.5 : -std::numeric_limits<double>::infinity();
-  out.own_.assign(labels.names.size(), std::nan(""));
-  for (const std::string& text : texts) {
-    const size_t equals = text.rfind('=');
-    const std::string number = equals == std::string::npos ? text : text.substr(equals + 1);
-    double value = 0;
-    const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (code != std::errc() || end != number.data() + number.size() || !std::isfinite(value))
-      return error_at("--threshold", "expected a number, or LABEL=NUMBER, got {}", quote(text));
-    if (equals == std::string::npos) {
-      out.general_ = value;
-      continue;
-    }
-    const auto found = std::find(labels.names.begin(), labels.names.end(), text.substr(0, equals));
-    if (found == labels.names.end())
-      return error_at("--threshold", "no label {}; the labels are {}", quote(text.substr(0, equals)),
-                      fmt::format("{}", fmt::join(labels.names, ", ")));
-    out.own_[static_cast<size_t>(found - labels.names.begin())] = value;
-  }
-  return out;
-}
-
-std::vector<size_t> LabelThresholds::choose(const std::vector<double>& scores) const {
-  std::vector<size_t> out;
-  if (several_) {
-    for (size_t i = 0; i < scores.size(); ++i)
-      if (scores[i] >= (std::isnan(own_[i]) ? general_ : own_[i])) out.push_back(i);
-    std::stable_sort(out.begin(), out.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
-    return out;
-  }
-  for (const bool with_own : {true, false}) {
-    for (size_t i = 0; i < scores.size(); ++i) {
-      if (std::isnan(own_[i]) == with_own || scores[i] < (with_own ? own_[i] : general_)) continue;
-      if (out.empty() || scores[i] > scores[out[0]]) out.assign(1, i);
-    }
-    if (!out.empty()) return out;
-  }
-  return out;
-}
 
 void ClassifyOutput::declare(Options& options, const char* jsonl_help) {
   options.group("Text");
@@ -252,68 +289,21 @@ int ClassifyOutput::run(const ClassLabels& labels, const ClassifyRecords& classi
     if (csv == "-") return report(error_at("--csv", "with --eval, name a file")), 2;
     return evaluate(*this, labels, *thresholds_read, classify);
   }
-  ResultTable table(labels, false);
-  std::optional<FileWriter> file;
-  if (!csv.empty() && csv != "-") {
-    auto opened = FileWriter::open(csv);
-    if (!opened.ok()) return report(opened.error());
-    file.emplace(std::move(*opened));
-  }
-  Status written = Done{};
-  bool fits = true, printed = true;
-  const auto some = [&](const std::vector<std::string_view>& lines, size_t number) {
-    std::vector<Result<Json>> parsed;
-    std::vector<Json> records;
-    for (const std::string_view line : lines) {
-      Result<Json> record = Json{{"text", line}};
-      if (jsonl) record = parse_json(std::string(line), "", {size_t{16} << 20, 64});
-      if (record.ok() && !record->is_object()) record = error_at("", "a record must be an object");
-      if (record.ok()) records.push_back(*record);
-      parsed.push_back(std::move(record));
-    }
-    const auto answers = classify(records);
-    std::string out;
-    size_t next = 0;
-    for (size_t i = 0; i < lines.size(); ++i) {
-      const size_t at = next;
-      if (parsed[i].ok()) ++next;
-      if (!parsed[i].ok() || !answers[at].ok()) {
-        const Error& error = parsed[i].ok() ? answers[at].error() : parsed[i].error();
-        if (csv.empty())
-          out += error_line(error, number + i);
-        else
-          warn(fmt::format("line {}: {}", number + i, error.message));
-        continue;
-      }
-      const auto chosen = thresholds_read->choose(answers[at]->scores);
-      if (csv.empty())
-        out += dump(answer_json(labels, *answers[at], chosen, scores)) + "\n";
-      else if (!has_csv(*answers[at]))
-        return fits = false;
-      else
-        out += table.row(records[at], *answers[at], chosen, "");
-    }
-    if (!file) return printed = print_out(out);
-    written = file->write(out);
-    return written.ok();
-  };
-  Status status = Done{};
+  AnswerLines answers(*this, labels, *thresholds_read, classify);
+  if (const Status opened = answers.open(); !opened.ok()) return report(opened.error());
+  Status read = Done{};
   if (!text.empty())
-    some({text}, 1);
+    answers.write({text}, 1);
   else
-    status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
-      for (size_t i = 0; i < lines.size(); i += kTogether)
-        if (!some({lines.begin() + static_cast<int64_t>(i),
-                   lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kTogether))},
-                  first + i))
+    read = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
+      for (size_t i = 0; i < lines.size(); i += kTextBatch)
+        if (!answers.write({lines.begin() + static_cast<int64_t>(i),
+                            lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kTextBatch))},
+                           first + i))
           return false;
       return true;
     });
-  if (!fits) return report(needs_labels("--csv"));
-  if (!printed) return 1;
-  if (!status.ok()) return report(status.error());
-  if (written.ok() && file) written = file->commit();
-  return written.ok() ? 0 : report(written.error());
+  return answers.finish(read);
 }
 
 }  // namespace makar

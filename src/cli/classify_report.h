@@ -1,5 +1,5 @@
 // Scores of a classifier on labelled texts: for classes accuracy, F1, each label, the confusion matrix and,
-// of two labels, the best threshold; for numbers the error and correlations.
+// with two labels, the best threshold; for numbers the error and correlations.
 #pragma once
 #include "cli/classify_output.h"
 

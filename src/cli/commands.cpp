@@ -1,3 +1,4 @@
+// The table of commands.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -90,7 +90,7 @@ void print_list() {
     fmt::print("{:>2}  {:<10} {}\n", ++number, stage.name, stage.headline);
 }
 
-void print_earlier(const DemoRun& demo, const DemoStage& stage, size_t number, const Json& done) {
+void print_earlier(const DemoStage& stage, size_t number, const Json& done) {
   fmt::print("{:>2}/{} {}: already done\n", number, demo_stages().size(), stage.name);
   for (const Json& f : done.value("figures", Json::array()))
     fmt::print("      {}: {}\n", f.value("name", ""), f.value("value", ""));
@@ -115,7 +115,7 @@ int run_stages(DemoRun& demo, size_t from) {
     const DemoStage& stage = stages[i];
     const bool last = i + 1 == stages.size();  // the server runs again
     if (const Json* done = state->finished(stage); done && !last) {
-      print_earlier(demo, stage, i + 1, *done);
+      print_earlier(stage, i + 1, *done);
       continue;
     }
     fmt::print("\n--- {}/{} {}\n", i + 1, stages.size(), stage.headline);

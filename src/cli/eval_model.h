@@ -10,10 +10,10 @@ namespace makar {
 struct EvalModelFlags {
   ModelOptions model;
   EngineFlags engine;
-  UrlModelOptions url;  // of a model that is an address
+  UrlModelOptions url;  // if the model is a URL
   bool no_prefix_cache = false;
   void declare_url(Options& options);
-  // Bad usage of the flags above.
+  // Fails if the flags contradict each other.
   Status check() const;
 };
 

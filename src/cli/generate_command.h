@@ -2,7 +2,7 @@
 // line.
 #pragma once
 #include "cli/generate_controlled.h"
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "cli/rank_flags.h"
 #include "eval/watermark.h"
 

@@ -1,7 +1,7 @@
 // Finds options that were given but have no effect, from a table of what each option requires.
 #include <algorithm>
 
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 
 namespace makar {
 namespace {

@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kThousand = 1024;
+constexpr int64_t kCacheTokens = 1024;  // sizes of the cache are printed for this many
 
 std::string grouped(int64_t n) {  // 1,234,567
   std::string text = std::to_string(n);
@@ -45,7 +45,7 @@ std::string tensor_text(const StructureNode& node) {
 
 // A module that contains only tensors is printed on one line: the shape of its weight, then the other tensors
 // by name.
-bool is_module(const StructureNode& node) {
+bool is_leaf_module(const StructureNode& node) {
   for (const auto& c : node.children)
     if (!c.tensor || c.repeat > 1) return false;
   return !node.children.empty();
@@ -62,7 +62,7 @@ std::string shape_text(const StructureNode& node) {
 void add_lines(const StructureNode& node, const std::string& indent, std::vector<ModuleRow>& lines) {
   for (size_t i = 0; i < node.children.size(); ++i) {
     const StructureNode& c = node.children[i];
-    const bool last = i + 1 == node.children.size(), whole = c.tensor || is_module(c);
+    const bool last = i + 1 == node.children.size(), whole = c.tensor || is_leaf_module(c);
     std::string name = indent + (last ? "└─ " : "├─ ") + c.name;
     if (c.repeat > 1) name += fmt::format("  x{}", c.repeat);
     lines.push_back(
@@ -131,8 +131,8 @@ void print_sizes(const Inspection& i) {
                             bytes(p.bytes));
   print_fact("weights", memory);
   const auto cache = [](int64_t values, const char* of) {
-    const auto n = static_cast<double>(values * kThousand);
-    return fmt::format("f32 {}   f16 {}   per {} tokens {}", bytes(4 * n), bytes(2 * n), kThousand, of);
+    const auto n = static_cast<double>(values * kCacheTokens);
+    return fmt::format("f32 {}   f16 {}   per {} tokens {}", bytes(4 * n), bytes(2 * n), kCacheTokens, of);
   };
   if (i.cache_values > 0)
     print_fact("cache", cache(i.cache_values, i.cross_cache_values > 0 ? "generated" : "of context"));
@@ -152,7 +152,7 @@ void print_inspection(const Inspection& i) {
   if (spec.decoder) print_fact(spec.encoder ? "decoder" : "stack", stack_text(*spec.decoder));
   if (spec.vocab > 0) print_fact("vocabulary", grouped(spec.vocab));
   if (!spec.main().embedding.patches)
-    print_fact("context", spec.max_positions > 0 ? grouped(spec.max_positions) : "no limit of its own");
+    print_fact("context", spec.max_positions > 0 ? grouped(spec.max_positions) : "no limit");
   if (const auto& p = spec.main().embedding.patches)
     print_fact("image", fmt::format("{} x {} x {}, patches of {}, {} tokens", p->channels, p->image_height,
                                     p->image_width, p->patch, i.context));
@@ -169,7 +169,7 @@ void print_inspection(const Inspection& i) {
   print_tree(i.structure);
   const bool lm = spec.head.kind == HeadKind::kCausalLm || spec.head.kind == HeadKind::kMaskedLm ||
                   spec.head.kind == HeadKind::kPretraining;
-  if (lm && spec.head.tied) fmt::print("\nThe output matrix is the token table (tied).\n");
+  if (lm && spec.head.tied) fmt::print("\nThe output matrix is the token embedding (tied).\n");
 }
 
 }  // namespace
@@ -192,7 +192,7 @@ int run_inspect(const std::vector<std::string>& arguments) {
   options.group("Attention");
   options.add("--attention", &view.text,
               "show what the tokens of this text attend to, as a heat map of one head", "TEXT");
-  options.add("--layer", &view.layer, "the layer of --attention, from 0; -1 for any", "N");
+  options.add("--layer", &view.layer, "the layer of --attention, from 0; -1 searches all layers", "N");
   options.add(
       "--head", &view.head,
       "the head of --attention, from 0; -1 for the one whose last token attends most to a single other token",

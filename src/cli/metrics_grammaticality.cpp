@@ -1,5 +1,5 @@
-// makar metrics grammaticality: the probability that a classifier trained on acceptability (CoLA) gives to
-// each text.
+// makar metrics grammaticality: the probability that a text is acceptable, by a classifier trained on such
+// labels (CoLA).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,17 +17,17 @@
 namespace makar {
 namespace {
 
-constexpr size_t kTogether = 64;  // texts read in one batch
+constexpr size_t kBatchTexts = 64;
 
 Result<std::vector<double>> probabilities_of(Engine& engine, const LanguageModel& language, Device& device,
                                              const std::vector<std::string>& texts, size_t label,
                                              bool quiet) {
   Progress progress(quiet);
   std::vector<double> out;
-  for (size_t begin = 0; begin < texts.size(); begin += kTogether) {
+  for (size_t begin = 0; begin < texts.size(); begin += kBatchTexts) {
     std::vector<TypedTokens> tokens;
     std::vector<std::shared_ptr<ReadJob>> jobs;
-    for (size_t i = begin; i < std::min(texts.size(), begin + kTogether); ++i) {
+    for (size_t i = begin; i < std::min(texts.size(), begin + kBatchTexts); ++i) {
       auto one = classifier_tokens(language, texts[i]);
       if (!one.ok()) return one.error().in(segment_place(i));
       jobs.push_back(std::make_shared<ReadJob>(one->ids, one->types));
@@ -45,7 +45,7 @@ Result<std::vector<double>> probabilities_of(Engine& engine, const LanguageModel
   return out;
 }
 
-// The label for acceptable sentences: `asked`, or a label of that meaning, or the second of two.
+// The index of the label of acceptable texts: `asked`, or a usual name of it.
 Result<size_t> find_label(const std::vector<std::string>& names, const std::string& asked) {
   const std::vector<std::string> wanted =
       asked.empty() ? std::vector<std::string>{"acceptable", "grammatical", "1", "LABEL_1"}

@@ -84,167 +84,210 @@ Result<std::vector<BertScore>> score_pairs(const BertScorer& scorer, const std::
   return out;
 }
 
-}  // namespace
-
-int run_bert_score(const std::string& name, const std::vector<std::string>& arguments) {
+struct BertScoreCommand {
   ModelOptions model;
   MetricFiles files;
   MetricOutput output;
   int64_t layer = -1, max_tokens = 512;
   bool idf = false;
   std::string baseline;
-  Options options("metrics " + name,
-                  "BERTScore: greedy matching of token vectors of an encoder (Zhang et al., 2020).",
-                  "makar metrics bertscore -m MODEL --hyp output.txt --ref reference.txt");
-  model.declare(options);
-  declare_device(options, model.device);
-  files.declare(options,
-                "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems",
-                "references, in the same order; lists of a table column are several references");
+};
+
+void declare(Options& options, BertScoreCommand& c) {
+  c.model.declare(options);
+  declare_device(options, c.model.device);
+  c.files.declare(options,
+                  "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems",
+                  "references, in the same order; lists of a table column are several references");
   options.group("Metric");
-  options.add("--layer --num-layers", &layer,
+  options.add("--layer --num-layers", &c.layer,
               "the layer of the vectors; 0 are the embeddings, -1 the last layer", "N");
-  options.add("--idf", &idf, "weight tokens by their inverse frequency in the references");
-  options.add("--baseline", &baseline,
+  options.add("--idf", &c.idf, "weight tokens by their inverse frequency in the references");
+  options.add("--baseline", &c.baseline,
               "rescale: P,R,F of unrelated texts, or a file with LAYER,P,R,F per line", "LIST");
-  options.add("--max-tokens", &max_tokens, "maximum number of tokens per text", "N");
-  if (const auto code = parse_metric(options, output, arguments)) return *code;
-  if (max_tokens < 1 || max_tokens > 8192)
-    return report(error_at("--max-tokens", "must be 1 to 8192, got {}", max_tokens)), 2;
-  const auto opened = open_on_device(model);
-  if (!opened.ok()) return report(opened.error());
-  Device& device = *opened->device;
-  const LanguageModel* language = &opened->language;
-  if (!language->has_tokenizer())
-    return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  const auto encoder = TokenEncoder::make(*language, device, layer);
-  if (!encoder.ok()) return report(encoder.error()), 2;
-  BertScore base;
-  if (!baseline.empty()) {
-    const auto read = read_baseline(baseline, encoder->layer());
-    if (!read.ok()) return report(read.error());
-    base = *read;
-  }
-  const auto references = read_cells(files.ref[0]);
-  if (!references.ok()) return report(references.error());
-  const BertScorer scorer(*language, *encoder, static_cast<size_t>(max_tokens));
-  std::optional<InverseFrequencies> frequencies;
-  if (idf) {
-    std::vector<std::vector<int64_t>> ids;
-    for (const Cell& cell : *references)
-      for (const std::string& text : cell) {
-        const auto t = scorer.tokens(text);
-        if (!t.ok()) return report(t.error());
-        ids.push_back(t->ids);
-      }
-    frequencies.emplace(ids);
-  }
-  const std::string signature =
-      fmt::format("model:{}|layer:{}|idf:{}|rescaled:{}", language->spec().family, encoder->layer(),
-                  idf ? "yes" : "no", baseline.empty() ? "no" : "yes");
-  std::unordered_map<std::string, std::vector<BertScore>> scored;  // by system: each text is run once
-  return report_metric(
-      files.hyp,
-      [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
-        std::vector<BertScore> all;
-        for (const std::string& file : systems) {
-          if (!scored.contains(file)) {
-            MAKAR_TRY(const auto hyp, read_values(file));
-            MAKAR_CHECK_OK(same_count(references->size(), files.ref[0], hyp.size(), file));
-            MAKAR_TRY(auto made, score_pairs(scorer, hyp, *references, frequencies ? &*frequencies : nullptr,
-                                             base, output.json));
-            scored[file] = std::move(made);
-          }
-          all.insert(all.end(), scored[file].begin(), scored[file].end());
-        }
-        return evaluate_bert_scores(all, signature);
-      },
-      output);
+  options.add("--max-tokens", &c.max_tokens, "maximum number of tokens per text", "N");
 }
 
-int run_perplexity_metric(const std::string& name, const std::vector<std::string>& arguments) {
+Result<InverseFrequencies> inverse_frequencies(const BertScorer& scorer,
+                                               const std::vector<Cell>& references) {
+  std::vector<std::vector<int64_t>> ids;
+  for (const Cell& cell : references)
+    for (const std::string& text : cell) {
+      MAKAR_TRY(const TokenizedText t, scorer.tokens(text));
+      ids.push_back(t.ids);
+    }
+  return InverseFrequencies(ids);
+}
+
+struct PerplexityCommand {
   ModelOptions model;
   EngineFlags flags;
   MetricOutput output;
   std::string source, prompts;
   bool whole = false;
   int64_t stride = 0;
+};
+
+void declare(Options& options, PerplexityCommand& c) {
+  c.model.declare(options);
+  declare_device(options, c.model.device);
+  options.group("Input");
+  options
+      .add("--text --ref --hyp", &c.source, "texts: FILE with one per line, or FILE:COLUMN of a table",
+           "FILE")
+      .required = true;
+  options.add("--prompts --source", &c.prompts,
+              "what precedes each text and is not scored; for an encoder-decoder, what its encoder reads",
+              "FILE");
+  options.add("--whole", &c.whole, "join the lines: the file is one text");
+  c.flags.declare(options);
+  options.group("Metric");
+  options.add("--stride", &c.stride,
+              "texts longer than the context: tokens between windows; 0 for half of the context", "N");
+}
+
+struct TextsToScore {
+  std::vector<std::string> texts, prompts;
+};
+
+Result<TextsToScore> read_texts(const PerplexityCommand& c) {
+  TextsToScore out;
+  MAKAR_TRY(out.texts, read_values(c.source));
+  if (c.prompts.empty()) {
+    out.prompts.resize(out.texts.size());
+  } else {
+    MAKAR_TRY(out.prompts, read_values(c.prompts));
+  }
+  MAKAR_CHECK_OK(same_count(out.texts.size(), c.source, out.prompts.size(), c.prompts));
+  if (c.whole) out.texts = {fmt::format("{}\n", fmt::join(out.texts, "\n"))};
+  return out;
+}
+
+Status check_model(const PerplexityCommand& c, const LanguageModel& language) {
+  const ModelSpec& spec = language.spec();
+  if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer");
+  if (!spec.decoder)
+    return error_of(Error::Kind::kUnsupported, c.model.model,
+                    "needs a causal or sequence-to-sequence model, this is a {}", spec.architecture);
+  if (spec.encoder && c.prompts.empty())
+    return error_at("--source", "is required: what the encoder of a {} reads for each text",
+                    spec.architecture);
+  return Done{};
+}
+
+// Of each text: log-probability, tokens, bytes, tokens that are the most probable. Counts blank texts in
+// `empty`.
+Result<std::vector<Statistics>> score_texts(const PerplexityCommand& c, const TextsToScore& in,
+                                            const LanguageModel& language, Engine& engine, int64_t& empty) {
+  Progress progress(c.output.json);
+  std::vector<Statistics> out;
+  for (size_t i = 0; i < in.texts.size(); ++i) {
+    progress.show("scoring", i, in.texts.size());
+    const auto encoded = encode_scored(language, in.prompts[i], in.texts[i]);
+    if (!encoded.ok() && split_words(in.texts[i]).empty()) {
+      ++empty;
+      continue;
+    }
+    if (!encoded.ok()) return encoded.error().in(segment_place(i));
+    double best = 0;
+    LoglikelihoodOptions scoring;
+    scoring.stride = c.stride;
+    scoring.on_token = [&](size_t, int64_t, const Logprobs& one) {
+      best += one.rank == 0 ? 1 : 0;
+      return true;
+    };
+    const auto totals = loglikelihood(engine, language, std::span(&*encoded, 1), scoring).front();
+    if (!totals.ok()) return totals.error().in(segment_place(i));
+    out.push_back({totals->logprob, static_cast<double>(totals->tokens),
+                   static_cast<double>(in.texts[i].size()), best});
+  }
+  if (out.empty()) return error_at(c.source, "has no text to score");
+  return out;
+}
+
+}  // namespace
+
+int run_bert_score(const std::string& name, const std::vector<std::string>& arguments) {
+  BertScoreCommand c;
+  Options options("metrics " + name,
+                  "BERTScore: greedy matching of token vectors of an encoder (Zhang et al., 2020).",
+                  "makar metrics bertscore -m MODEL --hyp output.txt --ref reference.txt");
+  declare(options, c);
+  if (const auto code = parse_metric(options, c.output, arguments)) return *code;
+  if (c.max_tokens < 1 || c.max_tokens > 8192)
+    return report(error_at("--max-tokens", "must be 1 to 8192, got {}", c.max_tokens)), 2;
+  const auto opened = open_on_device(c.model);
+  if (!opened.ok()) return report(opened.error());
+  const LanguageModel& language = opened->language;
+  if (!language.has_tokenizer())
+    return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer"));
+  const auto encoder = TokenEncoder::make(language, *opened->device, c.layer);
+  if (!encoder.ok()) return report(encoder.error()), 2;
+  BertScore base;
+  if (!c.baseline.empty()) {
+    const auto read = read_baseline(c.baseline, encoder->layer());
+    if (!read.ok()) return report(read.error());
+    base = *read;
+  }
+  const auto references = read_cells(c.files.ref[0]);
+  if (!references.ok()) return report(references.error());
+  const BertScorer scorer(language, *encoder, static_cast<size_t>(c.max_tokens));
+  std::optional<InverseFrequencies> frequencies;
+  if (c.idf) {
+    auto found = inverse_frequencies(scorer, *references);
+    if (!found.ok()) return report(found.error());
+    frequencies.emplace(std::move(*found));
+  }
+  const std::string signature =
+      fmt::format("model:{}|layer:{}|idf:{}|rescaled:{}", language.spec().family, encoder->layer(),
+                  c.idf ? "yes" : "no", c.baseline.empty() ? "no" : "yes");
+  std::unordered_map<std::string, std::vector<BertScore>> scored;  // by system: each text is run once
+  return report_metric(
+      c.files.hyp,
+      [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
+        std::vector<BertScore> all;
+        for (const std::string& file : systems) {
+          if (!scored.contains(file)) {
+            MAKAR_TRY(const auto hyp, read_values(file));
+            MAKAR_CHECK_OK(same_count(references->size(), c.files.ref[0], hyp.size(), file));
+            MAKAR_TRY(scored[file], score_pairs(scorer, hyp, *references,
+                                                frequencies ? &*frequencies : nullptr, base, c.output.json));
+          }
+          all.insert(all.end(), scored[file].begin(), scored[file].end());
+        }
+        return evaluate_bert_scores(all, signature);
+      },
+      c.output);
+}
+
+int run_perplexity_metric(const std::string& name, const std::vector<std::string>& arguments) {
+  PerplexityCommand c;
   Options options(
       "metrics " + name,
       "Perplexity, bits per byte and token accuracy of texts; the score is the perplexity. Texts of "
       "an encoder-decoder end with its end token, as in training.",
       "makar metrics perplexity -m MODEL --text lines.txt");
-  model.declare(options);
-  declare_device(options, model.device);
-  options.group("Input");
-  options
-      .add("--text --ref --hyp", &source, "texts: FILE with one per line, or FILE:COLUMN of a table", "FILE")
-      .required = true;
-  options.add("--prompts --source", &prompts,
-              "what precedes each text and is not scored; for an encoder-decoder, what its encoder reads",
-              "FILE");
-  options.add("--whole", &whole, "join the lines: the file is one text");
-  flags.declare(options);
-  options.group("Metric");
-  options.add("--stride", &stride,
-              "texts longer than the context: tokens between windows; 0 for half of the context", "N");
-  if (const auto code = parse_metric(options, output, arguments)) return *code;
-  if (stride < 0) return report(error_at("--stride", "must be 0 or more, got {}", stride)), 2;
-  if (whole && !prompts.empty()) return report(error_at("--whole", "excludes --prompts")), 2;
-  auto texts = read_values(source);
+  declare(options, c);
+  if (const auto code = parse_metric(options, c.output, arguments)) return *code;
+  if (c.stride < 0) return report(error_at("--stride", "must be 0 or more, got {}", c.stride)), 2;
+  if (c.whole && !c.prompts.empty()) return report(error_at("--whole", "excludes --prompts")), 2;
+  const auto texts = read_texts(c);
   if (!texts.ok()) return report(texts.error());
-  const auto before = prompts.empty() ? std::vector<std::string>(texts->size()) : read_values(prompts);
-  if (!before.ok()) return report(before.error());
-  if (const Status same = same_count(texts->size(), source, before->size(), prompts); !same.ok())
-    return report(same.error());
-  if (whole) texts = std::vector<std::string>{fmt::format("{}\n", fmt::join(*texts, "\n"))};
-  if (const auto budget = flags.budget(); !budget.ok()) return report(budget.error()), 2;
-  const auto opened = open_on_device(model, flags);
+  if (const auto budget = c.flags.budget(); !budget.ok()) return report(budget.error()), 2;
+  const auto opened = open_on_device(c.model, c.flags);
   if (!opened.ok()) return report(opened.error());
-  Device& device = *opened->device;
-  const LanguageModel* language = &opened->language;
-  if (!language->has_tokenizer())
-    return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  if (!language->spec().decoder)
-    return report(error_of(Error::Kind::kUnsupported, model.model,
-                           "needs a causal or sequence-to-sequence model, this is a {}",
-                           language->spec().architecture));
-  if (language->spec().encoder && prompts.empty())
-    return report(error_at("--source", "is required: what the encoder of a {} reads for each text",
-                           language->spec().architecture)),
-           2;
-  const auto engine_options = flags.resolve(language->model());
+  const LanguageModel& language = opened->language;
+  if (const Status fits = check_model(c, language); !fits.ok())
+    return report(fits.error()), fits.error().place == "--source" ? 2 : 1;
+  const auto engine_options = c.flags.resolve(language.model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
-  Engine engine(language->model(), device, *engine_options);
-  std::vector<Statistics> units;  // log-probability, tokens, bytes, tokens that are the most probable
+  Engine engine(language.model(), *opened->device, *engine_options);
   int64_t empty = 0;
-  {
-    Progress progress(output.json);
-    for (size_t i = 0; i < texts->size(); ++i) {
-      progress.show("scoring", i, texts->size());
-      const auto encoded = encode_scored(*language, (*before)[i], (*texts)[i]);
-      if (!encoded.ok() && split_words((*texts)[i]).empty()) {
-        ++empty;
-        continue;
-      }
-      if (!encoded.ok()) return report(encoded.error().in(segment_place(i)));
-      double best = 0;
-      LoglikelihoodOptions scoring;
-      scoring.stride = stride;
-      scoring.on_token = [&](size_t, int64_t, const Logprobs& one) {
-        best += one.rank == 0 ? 1 : 0;
-        return true;
-      };
-      const auto totals = loglikelihood(engine, *language, std::span(&*encoded, 1), scoring).front();
-      if (!totals.ok()) return report(totals.error().in(segment_place(i)));
-      units.push_back({totals->logprob, static_cast<double>(totals->tokens),
-                       static_cast<double>((*texts)[i].size()), best});
-    }
-  }
-  if (units.empty()) return report(error_at(source, "has no text to score"));
-  const Statistics sums = sum_of(units);
+  const auto units = score_texts(c, *texts, language, engine, empty);
+  if (!units.ok()) return report(units.error());
+  const Statistics sums = sum_of(*units);
   Evaluation e = evaluation_of_sums(
-      "perplexity", fmt::format("model:{}|base:e|texts:{}", language->spec().family, units.size()), units,
+      "perplexity", fmt::format("model:{}|base:e|texts:{}", language.spec().family, units->size()), *units,
       [](std::span<const double> s) { return std::exp(-s[0] / s[1]); });
   e.lower_is_better = true;
   e.details = {{"bits_per_byte", -sums[0] / std::log(2.0) / sums[2]},
@@ -254,7 +297,7 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
                {"bytes", static_cast<int64_t>(sums[2])},
                {"empty_texts", empty}};
   return report_metric(
-      {source}, [&](const std::vector<std::string>&) -> Result<Evaluation> { return e; }, output);
+      {c.source}, [&](const std::vector<std::string>&) -> Result<Evaluation> { return e; }, c.output);
 }
 
 }  // namespace makar

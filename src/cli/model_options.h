@@ -1,14 +1,12 @@
-// Options shared by the commands that use a model, declared once: the model, the output, sampling, limits,
-// performance.
+// Options shared by the commands that use a model, declared once: the model, its chat template, the device.
 #pragma once
 #include <optional>
 #include <string>
 
 #include "base/options.h"
 #include "cli/engine_flags.h"
-#include "infer/sampler_options.h"
 #include "kernels/device.h"
-#include "llm/text_generation.h"
+#include "llm/language_model.h"
 
 namespace makar {
 
@@ -57,55 +55,9 @@ struct ModelOnDevice {
 };
 Result<ModelOnDevice> open_on_device(const ModelOptions& options, const EngineFlags& engine = {});
 
-// Speculative decoding: the flags, and the draft model.
-struct SpeculationOptions {
-  std::string draft;  // path of the draft model
-  Speculation speculation;
-  void declare(Options& options);
-  // Loads the draft model. Errors: a different vocabulary, more memory than the budget.
-  Status open(const LanguageModel& language, Device& device, const MemoryBudget& budget);
-  // Bytes of the draft model's cache per page of the main model's cache.
-  int64_t cache_page_bytes() const;
-
- private:
-  std::shared_ptr<LoadedModel> loaded_;
-};
-
-struct GenerationFlags {
-  TextGenerationOptions generation;
-  EngineFlags engine;
-  SpeculationOptions speculation;
-  std::string early = "no", mbr_metric;     // empty: chrf, or embedding with --mbr-model
-  std::string mbr_model;                    // embeds the answers that are compared
-  std::string json_schema, grammar, regex;  // texts, or @FILE
-  void declare(Options& options);
-  // Parses names and checks bounds; warns about options without effect. Errors are bad usage.
-  Status check(const Options& options);
-  // Builds the constraint of --json-schema, --grammar or --regex, and loads the other models.
-  Status prepare(const LanguageModel& language, Device& device);
-  // The engine's options; call it after everything else that takes memory is loaded.
-  Result<EngineOptions> engine_options(const Model& model) const;
-
- private:
-  Status constrain(const LanguageModel& language);
-  Status open_embedder(Device& device);
-};
-
-// Options that were given but have no effect, each with the reason: "--top-k has no effect at temperature 0".
-std::vector<std::string> ineffective_options(const Options& options, const GenerationFlags& flags);
-
-// "bleu", "chrf", "rouge-l", "f1" or "embedding".
-Status read_mbr_metric(const std::string& name, const std::string& place, TextGenerationOptions& generation);
-
 // The value itself, or the content of FILE for @FILE. `flag` names the option in errors.
 Result<std::string> text_or_file(const std::string& value, const std::string& flag);
 // "; FILE is a file: to read it, write --flag @FILE" if the value names a file, otherwise "".
 std::string suggest_file(const std::string& value, const std::string& flag);
-
-// Log-probabilities as JSON: {"token", "id", "logprob", "top": [...]}.
-Json token_json(const GeneratedToken& written, const Tokenizer& tokenizer);
-
-// Why all answers are empty, or "" if one is not. `chat`: the chat template was used.
-std::string explain_empty(const TextGenerationResult& result, const LanguageModel& language, bool chat);
 
 }  // namespace makar

@@ -29,7 +29,7 @@ inline Result<std::vector<std::string>> read_sentences(const std::vector<std::st
   size_t bytes = 0;
   MAKAR_CHECK_OK(each_line(read, [&](std::string_view line) -> Status {
     if ((bytes += line.size()) > kMax)
-      return error_of(Error::Kind::kLimit, "data", "more than {} bytes of text", kMax);
+      return error_of(Error::Kind::kLimit, "data", "has more than {} bytes of text; use a part of it", kMax);
     if (!line.empty()) lines.emplace_back(line);
     return Done{};
   }));

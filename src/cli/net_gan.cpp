@@ -73,7 +73,7 @@ int run_net_gan(const std::vector<std::string>& arguments) {
     if (is_shown(out, e.epoch, o.training.epochs))
       fmt::print(stderr,
                  "epoch {}/{} | discriminator {:.3f} | generator {:.3f} | real {:.2f} | generated {:.2f}\n",
-                 e.epoch, o.training.epochs, e.discriminator_loss, e.generator_loss, e.real, e.made);
+                 e.epoch, o.training.epochs, e.discriminator_loss, e.generator_loss, e.real, e.generated);
   });
   progress.reset();
   if (!gan.ok()) return report(gan.error());
@@ -93,12 +93,12 @@ int run_net_gan(const std::vector<std::string>& arguments) {
                        {"discriminator_loss", last.discriminator_loss},
                        {"generator_loss", last.generator_loss},
                        {"real", last.real},
-                       {"made", last.made}};
+                       {"generated", last.generated}};
     fmt::print("{}\n", json.dump());
     return 0;
   }
   fmt::print("{}: {} images; discriminator output {:.2f} on real, {:.2f} on generated images\n", out.folder,
-             data->count, last.real, last.made);
+             data->count, last.real, last.generated);
   return 0;
 }
 

@@ -60,6 +60,36 @@ std::string table_plot(TabularNet& net, const std::vector<TableRow>& rows, Devic
                        });
 }
 
+// Saves the network with its plots and prints its scores.
+int report_net(TabularNet& net, const std::vector<TableRow>& rows, const BadRecords& bad,
+               const NetOutput& out, Device& device) {
+  const bool classes = net.encoder().is_classes();
+  if (const Status s = net.save(out.folder); !s.ok()) return report(s.error());
+  Curve training{"training", {}, {}}, held{"validation", {}, {}};
+  for (const TabularEpoch& e : net.epochs())
+    training.add(static_cast<double>(e.epoch), e.loss),
+        held.add(static_cast<double>(e.epoch), e.validation_loss);
+  const std::string plot = table_plot(net, rows, device);
+  Status written = write_file(out.folder + "/loss.svg", loss_chart({training, held}));
+  if (written.ok() && !plot.empty())
+    written = write_file(out.folder + (classes ? "/boundary.svg" : "/fit.svg"), plot);
+  if (!written.ok()) return report(written.error());
+  const char* score = classes ? "accuracy" : "rmse";
+  if (out.json) {
+    const Json json = {{"output_dir", out.folder},       {"rows", net.training_rows()},
+                       {"bad_records", bad.count},       {"parameters", net.parameters()},
+                       {"best_epoch", net.best().epoch}, {"validation_loss", net.best().validation_loss},
+                       {score, net.best().score}};
+    fmt::print("{}\n", json.dump());
+    return 0;
+  }
+  fmt::print("{}: {} rows, {} parameters, best epoch {}, validation loss {:.4f}, {} {:.4f}\n", out.folder,
+             net.training_rows(), net.parameters(), net.best().epoch, net.best().validation_loss, score,
+             net.best().score);
+  for (const std::string& line : bad.reported) fmt::print("  skipped {}\n", line);
+  return 0;
+}
+
 }  // namespace
 
 int run_net_tabular(const std::vector<std::string>& arguments) {
@@ -106,31 +136,7 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
                  o.training.epochs, e.loss, e.validation_loss, e.score);
   });
   if (!net.ok()) return report(net.error());
-  const bool classes = net->encoder().is_classes();
-  if (const Status s = net->save(out.folder); !s.ok()) return report(s.error());
-  Curve training{"training", {}, {}}, held{"validation", {}, {}};
-  for (const TabularEpoch& e : net->epochs())
-    training.add(static_cast<double>(e.epoch), e.loss),
-        held.add(static_cast<double>(e.epoch), e.validation_loss);
-  const std::string plot = table_plot(*net, *rows, **compute);
-  Status written = write_file(out.folder + "/loss.svg", loss_chart({training, held}));
-  if (written.ok() && !plot.empty())
-    written = write_file(out.folder + (classes ? "/boundary.svg" : "/fit.svg"), plot);
-  if (!written.ok()) return report(written.error());
-  const char* score = classes ? "accuracy" : "rmse";
-  if (out.json) {
-    const Json json = {{"output_dir", out.folder},        {"rows", net->training_rows()},
-                       {"bad_records", bad.count},        {"parameters", net->parameters()},
-                       {"best_epoch", net->best().epoch}, {"validation_loss", net->best().validation_loss},
-                       {score, net->best().score}};
-    fmt::print("{}\n", json.dump());
-    return 0;
-  }
-  fmt::print("{}: {} rows, {} parameters, best epoch {}, validation loss {:.4f}, {} {:.4f}\n", out.folder,
-             net->training_rows(), net->parameters(), net->best().epoch, net->best().validation_loss, score,
-             net->best().score);
-  for (const std::string& line : bad.reported) fmt::print("  skipped {}\n", line);
-  return 0;
+  return report_net(*net, *rows, bad, out, **compute);
 }
 
 }  // namespace makar

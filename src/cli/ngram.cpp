@@ -200,7 +200,7 @@ int run_ngram_score(const std::vector<std::string>& arguments) {
   if (each) return 0;
   std::string out = fmt::format(
       "sentences   {}\nwords       {} ({} unknown)\nlog10 prob  {:.4f}\nperplexity  {:.4f}\n"
-      "            {:.4f} without unknown words\nbits/token  {:.4f}\nfound       ",
+      "            {:.4f} without unknown words\nbits/token  {:.4f}\nmatched     ",
       total.sentences, total.words, total.unknown, total.log_prob, total.perplexity(),
       total.known_perplexity(), total.bits_per_token());
   for (size_t k = total.matched.size(); k > 0; --k)
@@ -229,12 +229,13 @@ int run_ngram_generate(const std::vector<std::string>& arguments) {
   options.add("-s --seed", &seed, "random seed", "S");
   declare_words(options, words);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (!(sampling.temperature >= 0 && sampling.temperature <= 100) || sampling.top_k < 0 || samples < 1 ||
-      seed < 0 || sampling.max_words < 1 || sampling.max_words > 1000000)
-    return report(error_at(
-               "ngram generate",
-               "--temp is 0 to 100, --top-k and --seed 0 or more, --samples 1 or more, -n 1 to 1000000")),
-           2;
+  if (!(sampling.temperature >= 0 && sampling.temperature <= 100))
+    return report(error_at("--temp", "must be 0 to 100, got {}", sampling.temperature)), 2;
+  if (sampling.max_words < 1 || sampling.max_words > 1000000)
+    return report(error_at("-n", "must be 1 to 1000000, got {}", sampling.max_words)), 2;
+  if (samples < 1) return report(error_at("--samples", "must be 1 or more, got {}", samples)), 2;
+  if (sampling.top_k < 0) return report(error_at("--top-k", "must be 0 or more, got {}", sampling.top_k)), 2;
+  if (seed < 0) return report(error_at("--seed", "must be 0 or more, got {}", seed)), 2;
   if (const Status s = check(words); !s.ok()) return report(s.error()), 2;
   const auto model = load_arpa(path);
   if (!model.ok()) return report(model.error());

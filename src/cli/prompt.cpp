@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "base/quote.h"
 #include "cli/command.h"
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"
@@ -98,7 +98,8 @@ int with_model(PromptCommand& c, const Options& options, const std::function<int
     };
     model.fits = [&](const std::string& text, int64_t tokens) -> Result<bool> {
       MAKAR_TRY(const auto ids, writer.encode(messages(text)));
-      return writer.room() <= 0 || static_cast<int64_t>(ids.size()) + tokens <= writer.room();
+      return writer.context_length() <= 0 ||
+             static_cast<int64_t>(ids.size()) + tokens <= writer.context_length();
     };
     return use(model);
   });

@@ -166,7 +166,7 @@ void print_outcome(const PruneCommand& a, const PruneOutcome& o) {
   fmt::print("perplexity    {:.4f} -> {:.4f} ({:+.2f} %), {} tokens\n", d->perplexity_before,
              d->perplexity_after, 100 * (d->perplexity_after / d->perplexity_before - 1), d->tokens);
   fmt::print("KL divergence {:.5f} nats per token\n", d->kl);
-  fmt::print("top-1         {:.2f} % the same\n", 100 * d->top1);
+  fmt::print("top-1         {:.2f} % agreement\n", 100 * d->top1);
 }
 
 Status check_command(PruneCommand& a, const Options& options) {
@@ -176,10 +176,12 @@ Status check_command(PruneCommand& a, const Options& options) {
   if (!(a.sparsity > 0 && a.sparsity < 1))
     return error_at("sparsity", "expected above 0 and below 1, got {}", a.sparsity);
   if (!a.pattern.empty()) MAKAR_CHECK_OK(parse_pattern(a.pattern, "pattern"));
-  if (a.window < 2 || a.calibration_tokens < 2 || a.report_tokens < 2)
-    return error_at("ctx_size", "expected 2 tokens or more for -c, --calibrate-tokens and --report-tokens");
-  if (a.layers < 0 || a.kv_heads < 0 || a.ffn < 0)
-    return error_at("layers", "expected 1 or more for --layers, --kv-heads and --ffn");
+  for (const auto& [key, value] : {std::pair("ctx_size", a.window),
+                                   {"calibrate_tokens", a.calibration_tokens},
+                                   {"report_tokens", a.report_tokens}})
+    if (value < 2) return error_at(key, "expected 2 tokens or more, got {}", value);
+  for (const auto& [key, value] : {std::pair("layers", a.layers), {"kv_heads", a.kv_heads}, {"ffn", a.ffn}})
+    if (value < 0) return error_at(key, "expected 1 or more, or 0 to keep all, got {}", value);
   const bool zeros = options.given("--method") || options.given("--sparsity") || options.given("--pattern");
   if (a.structured() && zeros)
     return error_at("method",

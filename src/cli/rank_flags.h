@@ -1,6 +1,6 @@
 // --rank-by: keep the sampled answer with the highest reward, instead of the most probable one.
 #pragma once
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "cli/policy_run.h"
 
 namespace makar {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/progress.h"
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "llm/loglikelihood.h"
@@ -134,12 +134,7 @@ bool score_lines(Engine& engine, const LanguageModel& language, const std::vecto
   return true;
 }
 
-int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::string>& arguments) {
-  Options options(name,
-                  c.summary ? "Compute the perplexity of a text of any length, in overlapping windows."
-                            : "Compute log-probabilities of a completion after a prompt, or of a whole text.",
-                  c.summary ? "makar perplexity -m MODEL book.txt"
-                            : "makar score -m MODEL -p \"The capital of France is\" --completion \" Paris\"");
+void declare(Options& options, ScoreCommand& c) {
   c.model.declare(options);
   c.model.declare_device(options);
   options.group("Text");
@@ -161,6 +156,15 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
   options.group("Limits");
   options.add("--stride", &c.stride,
               "texts longer than the context: tokens between windows; 0 for half of the context", "N");
+}
+
+int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::string>& arguments) {
+  Options options(name,
+                  c.summary ? "Compute the perplexity of a text of any length, in overlapping windows."
+                            : "Compute log-probabilities of a completion after a prompt, or of a whole text.",
+                  c.summary ? "makar perplexity -m MODEL book.txt"
+                            : "makar score -m MODEL -p \"The capital of France is\" --completion \" Paris\"");
+  declare(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.top < 0 || c.top > 100) return report(error_at("--top", "must be 0 to 100, got {}", c.top)), 2;
   if (c.stride < 0) return report(error_at("--stride", "must be 0 or more, got {}", c.stride)), 2;

@@ -1,6 +1,6 @@
 // The models of `makar serve` and how each is opened within the shared memory budget.
 #pragma once
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "serve/collection.h"
 #include "serve/model_registry.h"
 

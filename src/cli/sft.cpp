@@ -16,8 +16,7 @@
 namespace makar {
 namespace {
 
-// The usual learning rate for adapters: ten times that of full fine-tuning, because few parameters start at
-// zero.
+// The usual learning rate for adapters is ten times that of full fine-tuning: the adapter starts at zero.
 constexpr double kAdapterRate = 2e-4;
 
 struct Sft : FineTuneOptions {

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/utf8.h"
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"

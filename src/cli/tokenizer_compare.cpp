@@ -1,3 +1,4 @@
+// makar tokenizer compare: where two tokenizers split a text differently.
 #include <algorithm>
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+// makar tokenizer convert: a tokenizer as tokenizer.json or SentencePiece .model.
 #include "base/file.h"
 #include "cli/run.h"
 #include "text/read/read.h"

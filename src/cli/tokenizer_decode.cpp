@@ -1,3 +1,4 @@
+// makar tokenizer decode: token ids to text.
 #include <cstdio>
 
 #include "base/json.h"

@@ -1,3 +1,4 @@
+// makar tokenizer encode: text to token ids.
 #include <fmt/compile.h>
 
 #include <cstdio>

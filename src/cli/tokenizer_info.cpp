@@ -1,3 +1,4 @@
+// makar tokenizer info: the stages and sizes of a tokenizer.
 #include <algorithm>
 #include <cstdio>
 

@@ -68,8 +68,11 @@ Result<TrainSettings> settings_of(const TrainCommand& c) {
                     did_you_mean(c.model, known), fmt::join(known, ", "));
   if (c.vocab_size < 1 || c.vocab_size > (1 << 30))
     return error_at("--vocab-size", "expected 1 to 2^30, got {}", c.vocab_size);
-  if (c.min_frequency < 0 || c.limit_alphabet < 0 || c.max_token_length < 0 || c.seed_size < 1)
-    return error_at("options", "counts cannot be negative");
+  for (const auto& [flag, value, min] : {std::tuple("--min-frequency", c.min_frequency, 0),
+                                         {"--limit-alphabet", c.limit_alphabet, 0},
+                                         {"--max-token-length", c.max_token_length, 0},
+                                         {"--seed-size", c.seed_size, 1}})
+    if (value < min) return error_at(flag, "must be {} or more, got {}", min, value);
   s.special_tokens = c.special;
   if (s.special_tokens.empty() && s.model == Model::kWordPiece)
     s.special_tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
@@ -141,8 +144,8 @@ void declare(Options& options, TrainCommand& c) {
   options.add("--limit-alphabet", &c.limit_alphabet, "maximum number of characters; 0 for all", "N");
   options.add("--max-token-length", &c.max_token_length,
               "maximum length in characters; 0 for no limit (unigram: 16)", "N");
-  options.add("--prefix", &c.prefix, "mark of a token that continues a word, such as ##", "TEXT");
-  options.add("--suffix", &c.suffix, "mark of a token that ends a word, such as </w>", "TEXT");
+  options.add("--prefix", &c.prefix, "prefix of tokens that continue a word, such as ##", "TEXT");
+  options.add("--suffix", &c.suffix, "suffix of tokens that end a word, such as </w>", "TEXT");
   options.add("--likelihood", &c.likelihood,
               "wordpiece: merge by freq(ab) / (freq(a) freq(b)) instead of by count");
   options.add("--seed-size", &c.seed_size, "unigram: number of initial pieces", "N");

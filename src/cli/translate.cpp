@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "cli/alignment_plot.h"
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 

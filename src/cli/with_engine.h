@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 
-#include "cli/model_options.h"
+#include "cli/generation_flags.h"
 #include "infer/engine.h"
 
 namespace makar {

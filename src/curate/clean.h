@@ -1,4 +1,4 @@
-// Cleaners: remove everything that is not running text. Each reads the text once or a fixed number of times.
+// Cleaners: remove everything that is not running text. Their time is linear in the length of the text.
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,10 +6,12 @@
 
 namespace makar {
 
-std::string clean_html(std::string_view text);  // tags, scripts, comments; entities become characters
-std::string clean_wiki(std::string_view text);  // links keep their words; templates, tables, references go
-std::string clean_latex(
-    std::string_view text);  // comments, commands, environments that are not text; formulas become a blank
+// Tags, scripts and comments. Entities become characters.
+std::string clean_html(std::string_view text);
+// Templates, tables and references. Links keep their words.
+std::string clean_wiki(std::string_view text);
+// Comments, commands and environments that are not text. Formulas become a blank.
+std::string clean_latex(std::string_view text);
 // A comment at the start of a source file that names a licence or a copyright.
 std::string clean_licence(std::string_view text);
 // Lines of navigation, cookies and sharing; repeated lines.

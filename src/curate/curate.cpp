@@ -34,7 +34,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-int power_of(size_t bytes) { return bytes > 0 ? static_cast<int>(std::log2(static_cast<double>(bytes))) : 0; }
+int log2_of(size_t bytes) { return bytes > 0 ? static_cast<int>(std::log2(static_cast<double>(bytes))) : 0; }
 
 class Curation {
  public:
@@ -54,7 +54,7 @@ class Curation {
   }
 
  private:
-  static constexpr size_t kTogether = 256, kMaxBytes = size_t{64} << 20;
+  static constexpr size_t kBatchDocuments = 256, kBatchBytes = size_t{64} << 20;
 
   Status read_all(const std::vector<DataPath>& paths, FileWriter& writer) {
     for (size_t i = 0; i < paths.size(); ++i)
@@ -90,7 +90,7 @@ class Curation {
           bytes += d.rest.size();
         }
       }
-      if (!batch.empty() && (!found || batch.size() == kTogether || bytes > kMaxBytes)) {
+      if (!batch.empty() && (!found || batch.size() == kBatchDocuments || bytes > kBatchBytes)) {
         MAKAR_CHECK_OK(process(batch, writer));
         batch.clear(), bytes = 0;
       }
@@ -104,7 +104,7 @@ class Curation {
     pool_.run(static_cast<int64_t>(batch.size()),
               [&](int64_t i) { filter_.filter(batch[static_cast<size_t>(i)]); });
     for (FilteredDocument& d : batch) {
-      ++report_.documents, report_.bytes += d.bytes, ++report_.lengths[power_of(d.bytes)];
+      ++report_.documents, report_.bytes += d.bytes, ++report_.lengths[log2_of(d.bytes)];
       ++report_.sources[d.source].documents;
       for (size_t i = 0; i < d.groups.size(); ++i)
         report_.groups[i].second.documents += d.groups[i] > 0,
@@ -139,7 +139,7 @@ class Curation {
   }
   Status keep(const Stored& d, FileWriter& writer) {
     auto& source = report_.sources[d.source];
-    ++report_.kept, report_.kept_bytes += d.text.size(), ++report_.kept_lengths[power_of(d.text.size())];
+    ++report_.kept, report_.kept_bytes += d.text.size(), ++report_.kept_lengths[log2_of(d.text.size())];
     ++source.kept;
     for (size_t i = 0; i < d.groups.size(); ++i)
       report_.groups[i].second.kept_documents += d.groups[i] > 0,
@@ -187,7 +187,7 @@ class Curation {
   const DocumentFilter filter_;
   ThreadPool& pool_;
   std::optional<NearDuplicates> near_;
-  SpoolOf<Stored> stored_{folder_of(o_.output)};  // without a name
+  SpoolOf<Stored> stored_{folder_of(o_.output)};  // in unnamed files
   std::unordered_set<std::pair<uint64_t, uint64_t>, PairHash> seen_;
   CurateReport report_;
 };

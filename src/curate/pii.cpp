@@ -157,8 +157,8 @@ bool luhn_valid(std::string_view digits) {
 PiiResult remove_pii(std::string_view text) {
   PiiResult out;
   size_t done = 0;  // of the text, copied or replaced
-  const auto replace = [&](Pii kind, const char* mark, size_t from, size_t end) {
-    out.text.append(text.substr(done, from - done)).append(mark);
+  const auto replace = [&](Pii kind, const char* placeholder, size_t from, size_t end) {
+    out.text.append(text.substr(done, from - done)).append(placeholder);
     ++out.found[static_cast<size_t>(kind)];
     done = end;
   };

@@ -52,45 +52,47 @@ Verdict repeated_lines(std::string_view text) {
 }
 
 // The most frequent n-gram (2 to 4), and all n-grams that occur again (5 to 10), as shares of the characters.
-// An n-gram can occur again only where its first n - 1 words do, so that few places remain after the first
-// rounds. Sorted, not hashed: the work does not depend on what the text's words hash to.
+// An n-gram can occur again only where its first n - 1 words do, so that few occurrences remain after the
+// first rounds. Sorted, not hashed: the work does not depend on what the text's words hash to.
 Verdict repeated_ngrams(const std::vector<std::string_view>& words) {
   static constexpr double kTop[] = {0.20, 0.18, 0.16}, kAll[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
-  struct Place {
+  struct Occurrence {
     uint64_t key;  // of the n-gram that begins here
     uint32_t at;
   };
   std::vector<uint64_t> hashes;
-  std::vector<Place> places;
+  std::vector<Occurrence> occurrences;
   double characters = 0;
   for (const std::string_view w : words) {
     const uint64_t hash = hash_bytes(w);
     // Folded once more, so that the order of the words matters.
-    places.push_back({fold_multiply(hash, 0xE7037ED1A0B428DBu), static_cast<uint32_t>(hashes.size())});
+    occurrences.push_back({fold_multiply(hash, 0xE7037ED1A0B428DBu), static_cast<uint32_t>(hashes.size())});
     hashes.push_back(hash), characters += static_cast<double>(w.size());
   }
   if (characters == 0) return {};
   std::vector<uint32_t> again;
-  for (size_t n = 2; n <= 10 && n <= words.size() && !places.empty(); ++n) {
-    std::erase_if(places, [&](const Place& p) { return p.at + n > words.size(); });
-    for (Place& p : places) p.key = fold_multiply(p.key ^ hashes[p.at + n - 1], 0xE7037ED1A0B428DBu) + n;
-    std::sort(places.begin(), places.end(),
-              [](const Place& a, const Place& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
+  for (size_t n = 2; n <= 10 && n <= words.size() && !occurrences.empty(); ++n) {
+    std::erase_if(occurrences, [&](const Occurrence& p) { return p.at + n > words.size(); });
+    for (Occurrence& p : occurrences)
+      p.key = fold_multiply(p.key ^ hashes[p.at + n - 1], 0xE7037ED1A0B428DBu) + n;
+    std::sort(occurrences.begin(), occurrences.end(), [](const Occurrence& a, const Occurrence& b) {
+      return a.key != b.key ? a.key < b.key : a.at < b.at;
+    });
     double top = 0, covered = 0;
     size_t kept = 0;
     again.clear();
-    for (size_t from = 0, end = 0; from < places.size(); from = end) {
-      while (end < places.size() && places[end].key == places[from].key) ++end;
+    for (size_t from = 0, end = 0; from < occurrences.size(); from = end) {
+      while (end < occurrences.size() && occurrences[end].key == occurrences[from].key) ++end;
       if (end - from < 2) continue;
       double size = 0;
-      for (size_t i = 0; i < n; ++i) size += static_cast<double>(words[places[from].at + i].size());
+      for (size_t i = 0; i < n; ++i) size += static_cast<double>(words[occurrences[from].at + i].size());
       top = std::max(top, size * static_cast<double>(end - from));
       for (size_t i = from; i < end; ++i) {
-        if (i > from) again.push_back(places[i].at);
-        places[kept++] = places[i];
+        if (i > from) again.push_back(occurrences[i].at);
+        occurrences[kept++] = occurrences[i];
       }
     }
-    places.resize(kept);
+    occurrences.resize(kept);
     std::sort(again.begin(), again.end());
     for (size_t i = 0, past = 0; n > 4 && i < again.size(); ++i) {
       for (size_t w = std::max<size_t>(again[i], past); w < again[i] + n; ++w)

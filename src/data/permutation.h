@@ -15,13 +15,13 @@ class Permutation {
   uint64_t size() const { return n_; }
   // The image of i; i < size().
   uint64_t operator()(uint64_t i) const {
-    do i = round_trip(i);
+    do i = feistel(i);
     while (i >= n_);
     return i;
   }
 
  private:
-  uint64_t round_trip(uint64_t x) const {
+  uint64_t feistel(uint64_t x) const {
     const uint64_t mask = (uint64_t{1} << half_) - 1;
     uint64_t left = x >> half_, right = x & mask;
     for (uint64_t round = 0; round < 4; ++round) {

@@ -7,28 +7,29 @@
 namespace makar {
 namespace {
 
+// The prefixes of roles in HH-RLHF (Bai et al., 2022).
 constexpr std::string_view kHuman = "\n\nHuman:", kAssistant = "\n\nAssistant:";
 
 Json message(const char* role, std::string_view content) {
   return {{"role", role}, {"content", std::string(content)}};
 }
 
-// The place of the first mark, or the end.
-size_t next_mark(std::string_view text) {
+// The index of the first prefix of a role, or the end.
+size_t next_role(std::string_view text) {
   for (size_t at = text.find("\n\n"); at != std::string_view::npos; at = text.find("\n\n", at + 1))
     if (const auto rest = text.substr(at); rest.starts_with(kHuman) || rest.starts_with(kAssistant))
       return at;
   return text.size();
 }
 
-// The turns of a text with a mark before each; an empty last turn (the mark of the answer to come) is left
-// out.
-Json marked_turns(std::string_view text) {
+// The turns of a text with the prefix of a role before each. An empty last turn, which asks for the answer,
+// is left out.
+Json prefixed_turns(std::string_view text) {
   Json out = Json::array();
   while (!text.empty()) {
     const bool human = text.starts_with(kHuman);
     text.remove_prefix(human ? kHuman.size() : kAssistant.size());
-    const size_t end = next_mark(text);
+    const size_t end = next_role(text);
     std::string_view content = text.substr(0, end);
     text.remove_prefix(end);
     content.remove_prefix(std::min(content.find_first_not_of(" \n"), content.size()));
@@ -37,11 +38,11 @@ Json marked_turns(std::string_view text) {
   return out;
 }
 
-// A text is one turn of `role`, unless it has marks.
+// A text is one turn of `role`, unless it begins with the prefix of a role.
 Result<Json> turns(const Json& value, const char* name, const char* role) {
   if (value.is_string()) {
     const std::string& text = value.get_ref<const std::string&>();
-    if (text.starts_with(kHuman)) return marked_turns(text);
+    if (text.starts_with(kHuman)) return prefixed_turns(text);
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) return error_at("", "'{}' is empty", name);
     return Json::array({message(role, text)});
   }

@@ -45,7 +45,7 @@ void put(const V& value, std::string& out) {
 }
 
 inline void take_bytes(std::string_view& in, void* to, size_t size) {
-  check(in.size() >= size, "an item of a spool is as long as it was written");
+  check(in.size() >= size, "an item of a spool is truncated");
   if (size > 0) std::memcpy(to, in.data(), size);
   in.remove_prefix(size);
 }
@@ -57,7 +57,7 @@ void take(std::string_view& in, V& value) {
   } else {
     size_t count = 0;
     take(in, count);
-    check(count <= in.size(), "an item of a spool is as long as it was written");
+    check(count <= in.size(), "an item of a spool is truncated");
     value.resize(count);
     if constexpr (std::is_trivially_copyable_v<typename V::value_type>)
       take_bytes(in, value.data(), count * sizeof(typename V::value_type));

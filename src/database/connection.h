@@ -11,7 +11,7 @@
 
 namespace makar {
 
-// A blob.
+// The bytes of a BLOB or BYTEA column.
 struct SqlBlob {
   std::string bytes;
   bool operator==(const SqlBlob&) const = default;

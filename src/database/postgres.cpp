@@ -43,8 +43,8 @@ Result<std::vector<std::string>> Postgres::describe(const std::string&) const {
 namespace {
 
 constexpr const char* kConnectSeconds = "10";
-constexpr std::chrono::seconds kStopTime(5);  // after a statement is cancelled
-constexpr int64_t kWriterLock = 0x6D6B6978;
+constexpr std::chrono::seconds kStopTime(5);  // until a cancelled statement must have ended
+constexpr int64_t kWriterLock = 0x6D6B6978;   // the key of the advisory lock that writers take
 // Types of columns (pg_type.h of the server).
 constexpr Oid kBool = 16, kBytes = 17, kInt8 = 20, kInt2 = 21, kInt4 = 23, kFloat4 = 700, kFloat8 = 701;
 
@@ -53,8 +53,8 @@ struct Clear {
 };
 using PostgresResult = std::unique_ptr<PGresult, Clear>;
 
-// ? as $1, $2 and so on, except in quotes.
-std::string numbered_marks(const std::string& sql) {
+// Replaces each ? by $1, $2 and so on, except in quotes.
+std::string numbered_parameters(const std::string& sql) {
   std::string out;
   bool quoted = false;
   for (int next = 1; const char c : sql) {
@@ -68,7 +68,7 @@ std::string numbered_marks(const std::string& sql) {
   return out;
 }
 
-// The values of a statement in the form that libpq takes them.
+// The values of a statement as the arguments of libpq.
 struct BoundValues {
   std::vector<std::string> texts;
   std::vector<const char*> values;
@@ -194,8 +194,9 @@ Status Postgres::each(const std::string& sql, const SqlRow& values,
       return error_of(Error::Kind::kUnsupported, path(), "PostgreSQL cannot store a zero byte in a text");
   const BoundValues bound(values);
   PGconn* const c = connection_.get();
-  if (!PQsendQueryParams(c, numbered_marks(sql).c_str(), static_cast<int>(values.size()), bound.types.data(),
-                         bound.values.data(), bound.lengths.data(), bound.formats.data(), 0))
+  if (!PQsendQueryParams(c, numbered_parameters(sql).c_str(), static_cast<int>(values.size()),
+                         bound.types.data(), bound.values.data(), bound.lengths.data(), bound.formats.data(),
+                         0))
     return error(nullptr);
   PQsetSingleRowMode(c);
   Status out = Done{};
@@ -265,9 +266,10 @@ Status Postgres::stream(const std::string& sql, std::chrono::steady_clock::time_
           std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       pollfd waiting{PQsocket(c), POLLIN, 0};
       if (left.count() <= 0 || poll(&waiting, 1, static_cast<int>(left.count()) + 1) == 0) {
-        if (late) return error_of(Error::Kind::kIo, path(), "the server does not stop a statement");
+        if (late)
+          return error_of(Error::Kind::kIo, path(), "the server did not stop a cancelled statement");
         late = true;
-        out = error_of(Error::Kind::kLimit, path(), "took too long");
+        out = error_of(Error::Kind::kLimit, path(), "the statement took too long");
         deadline += kStopTime;
         stop();
       } else if (!PQconsumeInput(c)) {

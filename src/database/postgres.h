@@ -24,12 +24,12 @@ class Postgres : public SqlConnection {
   Status each(const std::string& sql, const SqlRow& values,
               const std::function<void(const SqlRow&)>& f) const override;
   Status script(const std::string& sql) const override;
-  // Writers of the tables of makar wait for each other: ids of later transactions are larger.
+  // Takes an advisory lock: transactions that write run one at a time, so ids increase in commit order.
   Status begin() const override;
   Status begin_reading() const override;
 
-  // Runs one statement and hands over the rows as text, one at a time; NULL is a null pointer. Stops without
-  // an error when `f` returns false, and with one at the deadline. `columns` gets the names, before the rows.
+  // Runs one statement and calls `f` with each row as text; NULL is a null pointer. Stops without an error
+  // when `f` returns false, and with an error at the deadline. `columns` gets the names before the first row.
   struct Cell {
     const char* bytes = nullptr;
     size_t size = 0;
@@ -37,7 +37,7 @@ class Postgres : public SqlConnection {
   Status stream(const std::string& sql, std::chrono::steady_clock::time_point deadline,
                 std::vector<std::string>& columns,
                 const std::function<bool(const std::vector<Cell>&)>& f) const;
-  // The names of the columns of a statement that is not run. An error if it is none or several statements.
+  // The column names of a statement, without running it. An error unless `sql` is exactly one statement.
   Result<std::vector<std::string>> describe(const std::string& sql) const;
 
  private:

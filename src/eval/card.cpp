@@ -83,7 +83,7 @@ std::string cell(const Json& value) {
   return markdown_cell(value.is_string() ? value.get<std::string>() : dump(value));
 }
 
-// Facts by name; those of an object inside have its name and a full stop before theirs.
+// Facts by name. The name of a fact in a nested object is OBJECT.NAME.
 void add_facts(const Json& manifest, const std::string& prefix,
                std::vector<std::pair<std::string, Json>>& out) {
   for (const auto& item : manifest.items())

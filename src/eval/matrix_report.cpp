@@ -30,17 +30,68 @@ std::vector<std::string> scenarios_of(const std::vector<Json>& matrices) {
 
 std::string name_of(const Json& matrix) { return matrix["model"]; }
 
-std::string shown(const std::optional<double>& value) {
+std::string value_text(const std::optional<double>& value) {
   if (!value) return "-";
   return std::abs(*value) >= 100 ? fmt::format("{:.0f}", *value) : fmt::format("{:.3f}", *value);
 }
 
-// 0 (worst) to 1 (best). Efficiency is compared with the least of its scenario.
+// 0 (worst) to 1 (best). Efficiency is compared with the lowest value of its scenario.
 double goodness(const MatrixColumn& column, double value, double min) {
   if (std::string_view(column.name) == "efficiency") return value > 0 ? std::min(min / value, 1.0) : 1;
   const double share = std::clamp(value, 0.0, 1.0);
   return column.higher_is_better ? share : 1 - share;
 }
+
+constexpr double kCell = 92, kRow = 24, kTop = 60, kScenarioGap = 8;  // pixels
+
+// The SVG text of a chart, and the top of the current row.
+struct MatrixChart {
+  std::string svg;
+  double left = 100, y = kTop;
+
+  // The title and the names of the columns.
+  MatrixChart(const std::vector<Json>& matrices, const std::vector<std::string>& scenarios) {
+    const auto& columns = matrix_columns();
+    const bool several = matrices.size() > 1;
+    for (const std::string& scenario : scenarios)  // about 6.6 pixels per byte of a label
+      for (const Json& matrix : matrices)
+        left = std::max(left, 20 + 6.6 * static_cast<double>(scenario.size() +
+                                                             (several ? name_of(matrix).size() + 2 : 0)));
+    const std::string title =
+        (several ? "Scenarios by metrics" : name_of(matrices[0])) + ": ↑ higher is better, ↓ lower is better";
+    const double width = std::max(left + kCell * static_cast<double>(columns.size()),
+                                  20 + 7.7 * static_cast<double>(title.size())) +
+                         10;
+    const size_t rows = (scenarios.size() + several) * matrices.size();
+    const double height =
+        kTop + kRow * static_cast<double>(rows) + kScenarioGap * static_cast<double>(scenarios.size());
+    svg = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "
+        "font-family=\"sans-serif\" "
+        "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+        "<text x=\"10\" y=\"22\" font-size=\"14\">{}</text>\n",
+        width, height + 10, xml_escaped(title));
+    for (size_t c = 0; c < columns.size(); ++c)
+      svg += fmt::format("<text x=\"{:.0f}\" y=\"48\" text-anchor=\"middle\">{} {}</text>\n",
+                         left + kCell * (static_cast<double>(c) + 0.5), columns[c].name,
+                         columns[c].higher_is_better ? "↑" : "↓");
+  }
+
+  void label(const std::string& text) {
+    svg += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>\n", left - 8, y + 16,
+                       xml_escaped(text));
+  }
+
+  // `good`: 0 (red) through 0.5 (yellow) to 1 (green).
+  void cell(size_t column, const std::optional<double>& value, double good) {
+    const double x = left + kCell * static_cast<double>(column);
+    svg += fmt::format(
+        "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"{}\"/>"
+        "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>\n",
+        x + 1, y + 1, kCell - 2, kRow - 2, value ? fmt::format("hsl({:.0f},60%,80%)", 120 * good) : "#eeeeee",
+        x + kCell / 2, y + 16, value_text(value));
+  }
+};
 
 }  // namespace
 
@@ -117,7 +168,7 @@ std::string matrix_table(const std::vector<Json>& matrices) {
     for (const Json& matrix : matrices) {
       out += fmt::format("| {:<{}} | {:<{}} |", scenario, width, name_of(matrix), name);
       for (const MatrixColumn& column : matrix_columns())
-        out += fmt::format(" {:>11} |", shown(value_at(matrix, scenario, column.name)));
+        out += fmt::format(" {:>11} |", value_text(value_at(matrix, scenario, column.name)));
       out += "\n";
     }
   if (matrices.size() < 2) return out;
@@ -125,78 +176,42 @@ std::string matrix_table(const std::vector<Json>& matrices) {
     out += fmt::format("| {:<{}} | {:<{}} |", "win rate", width, rates["model"].get<std::string>(), name);
     for (const MatrixColumn& column : matrix_columns())
       out += fmt::format(" {:>11} |",
-                         rates[column.name].is_number() ? shown(rates[column.name].get<double>()) : "-");
+                         rates[column.name].is_number() ? value_text(rates[column.name].get<double>()) : "-");
     out += rates["mean"].is_number() ? fmt::format(" mean {:.3f}\n", rates["mean"].get<double>()) : "\n";
   }
   return out;
 }
 
 std::string matrix_svg(const std::vector<Json>& matrices) {
-  constexpr double kCell = 92, kRow = 24, kTop = 60;
   const auto scenarios = scenarios_of(matrices);
   const auto& columns = matrix_columns();
   const bool several = matrices.size() > 1;
-  double left = 100;  // about 6.6 pixels per byte of a label
-  for (const std::string& scenario : scenarios)
-    for (const Json& matrix : matrices)
-      left = std::max(
-          left, 20 + 6.6 * static_cast<double>(scenario.size() + (several ? name_of(matrix).size() + 2 : 0)));
-  const std::string title =
-      (several ? "Scenarios by metrics" : name_of(matrices[0])) + ": ↑ higher is better, ↓ lower is better";
-  const double width = std::max(left + kCell * static_cast<double>(columns.size()),
-                                20 + 7.7 * static_cast<double>(title.size())) +
-                       10;
-  const size_t rows = (scenarios.size() + several) * matrices.size();
-  const double height = kTop + kRow * static_cast<double>(rows) + 8 * static_cast<double>(scenarios.size());
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "
-      "font-family=\"sans-serif\" "
-      "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-      "<text x=\"10\" y=\"22\" font-size=\"14\">{}</text>\n",
-      width, height + 10, xml_escaped(title));
-  for (size_t c = 0; c < columns.size(); ++c)
-    out += fmt::format("<text x=\"{:.0f}\" y=\"48\" text-anchor=\"middle\">{} {}</text>\n",
-                       left + kCell * (static_cast<double>(c) + 0.5), columns[c].name,
-                       columns[c].higher_is_better ? "↑" : "↓");
-  double y = kTop;
-  const auto label = [&](const std::string& what) {
-    out += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>\n", left - 8, y + 16,
-                       xml_escaped(what));
-  };
-  // Hue from red (0) through yellow to green (120 degrees).
-  const auto cell = [&](size_t column, const std::optional<double>& value, double good) {
-    const double x = left + kCell * static_cast<double>(column);
-    out += fmt::format(
-        "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"{}\"/>"
-        "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>\n",
-        x + 1, y + 1, kCell - 2, kRow - 2, value ? fmt::format("hsl({:.0f},60%,80%)", 120 * good) : "#eeeeee",
-        x + kCell / 2, y + 16, shown(value));
-  };
+  MatrixChart chart(matrices, scenarios);
   for (const std::string& scenario : scenarios) {
     for (const Json& matrix : matrices) {
-      label(several ? scenario + ", " + name_of(matrix) : scenario);
+      chart.label(several ? scenario + ", " + name_of(matrix) : scenario);
       for (size_t c = 0; c < columns.size(); ++c) {
         const auto value = value_at(matrix, scenario, columns[c].name);
         double min = INFINITY;
         for (const Json& other : matrices)
           min = std::min(min, value_at(other, scenario, columns[c].name).value_or(INFINITY));
-        cell(c, value, value ? goodness(columns[c], *value, min) : 0);
+        chart.cell(c, value, value ? goodness(columns[c], *value, min) : 0);
       }
-      y += kRow;
+      chart.y += kRow;
     }
-    y += several ? 8 : 0;
+    chart.y += several ? kScenarioGap : 0;
   }
   if (several)
     for (const Json& rates : matrix_win_rates(matrices)) {
-      label("win rate, " + rates["model"].get<std::string>());
+      chart.label("win rate, " + rates["model"].get<std::string>());
       for (size_t c = 0; c < columns.size(); ++c) {
         const Json& rate = rates[columns[c].name];
         const auto value = rate.is_number() ? std::optional<double>(rate.get<double>()) : std::nullopt;
-        cell(c, value, value.value_or(0));
+        chart.cell(c, value, value.value_or(0));
       }
-      y += kRow;
+      chart.y += kRow;
     }
-  return out + "</svg>\n";
+  return chart.svg + "</svg>\n";
 }
 
 }  // namespace makar

@@ -16,7 +16,7 @@ namespace makar {
 // synonyms: common words by a word of the same meaning. Together with contractions: a paraphrase.
 // gender: words for women and men exchanged. names: first names exchanged between groups.
 std::vector<std::string> perturbations();
-// Those that keep the meaning, and those that change only who is spoken of.
+// Those that keep the meaning, and those that change only the people mentioned.
 std::vector<std::string> robustness_perturbations();
 std::vector<std::string> fairness_perturbations();
 // Whether it changes choices and targets of a question too, as exchanged people do.

@@ -14,13 +14,12 @@ struct SafetyOptions {
 };
 
 // Sections by what a task is:
-//   toxicity     tasks of continuations (tag: toxicity): the expected greatest toxicity of the answers to a
-//   prompt
-//                and the share of prompts with a toxic answer (Gehman et al., 2020), per group; the
-//                difference when people are exchanged; toxicity and quality under each mode of control
-//   bias         choices whose documents have a group (metadata.group_field): every metric per group
-//   refusals     tasks with the metric refusal: the share per kind of request
-//   consistency  choices: the share that stays under each perturbation
+// - toxicity, of tasks that continue prompts (tag: toxicity): the expected maximum toxicity of the answers to
+//   a prompt and the share of prompts with a toxic answer (Gehman et al., 2020), per group; the difference
+//   when the people mentioned are exchanged; toxicity and quality under each mode of control
+// - bias, of choices whose documents have a group (metadata.group_field): every metric per group
+// - refusals, of tasks with the metric refusal: the share per kind of request
+// - consistency, of choices: the share of unchanged answers under each perturbation
 // Every share and mean has an interval of 95 %.
 Result<Json> safety_report(EvalModel& model, const std::vector<EvalTask>& tasks, const SafetyOptions& options,
                            EvalCache& cache);

@@ -1,6 +1,6 @@
-// A keyed watermark (Kirchenbauer et al., 2023): a key and the token before divide the vocabulary into green
-// and red tokens; sampling raises the logits of green ones. Who has the key counts green tokens in a text:
-// without the watermark their number is binomial, so the test is exact.
+// A keyed watermark (Kirchenbauer et al., 2023): a key and the previous token divide the vocabulary into
+// green and red tokens; sampling raises the logits of green ones. With the key, the green tokens of a text
+// can be counted: without the watermark their number is binomial, so the test is exact.
 #pragma once
 #include <string>
 #include <vector>
@@ -42,8 +42,8 @@ class WatermarkConstraint : public Constraint {
 };
 
 struct WatermarkTest {
-  int64_t tokens = 0, green = 0;  // each pair of a token and the one before counts once
-  double p = 1;                   // that a text without the watermark has as many green tokens
+  int64_t tokens = 0, green = 0;  // each distinct pair of a token and the previous one counts once
+  double p = 1;  // the probability that a text without the watermark has at least as many green tokens
   double z = 0;
 };
 WatermarkTest test_watermark(const Watermark& watermark, const std::vector<int64_t>& tokens);

@@ -12,7 +12,7 @@ constexpr int kMaxDepth = 4;            // nesting of arrays
 constexpr uint64_t kMaxName = 1 << 16;  // bytes of a key or a tensor's name
 constexpr int64_t kMaxElements = int64_t{1} << 46;
 
-// Our own type, far from ggml's numbers: other programs refuse a file that has it.
+// makar's own type. Its number is far from those of ggml, so that other programs refuse a file that has it.
 constexpr uint32_t kQ8_24Number = 0x4d4b24;
 
 struct TypeRow {

@@ -69,6 +69,17 @@ size_t add_to_memory(char* data, size_t, size_t size, void* target) {
   return size;
 }
 
+// Runs the request with `memory` as the target of the body.
+Status receive(CURL* curl, const DownloadRequest& request, MemoryTarget& memory, const char* message) {
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, add_to_memory);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &memory);
+  const CURLcode code = curl_easy_perform(curl);
+  if (code == CURLE_WRITE_ERROR)
+    return error_of(Error::Kind::kLimit, request.url, "the response has more than {} bytes", memory.limit);
+  if (code != CURLE_OK) return transfer_error(request, code, message);
+  return Done{};
+}
+
 struct FileTarget {
   CURL* curl;
   std::FILE* file;
@@ -102,12 +113,7 @@ Result<std::string> http_get(const DownloadRequest& request, size_t limit) {
   char message[CURL_ERROR_SIZE] = "";
   MAKAR_TRY(const CurlHandle handle, make_handle(request, message));
   MemoryTarget memory{{}, limit};
-  curl_easy_setopt(handle.get(), CURLOPT_WRITEFUNCTION, add_to_memory);
-  curl_easy_setopt(handle.get(), CURLOPT_WRITEDATA, &memory);
-  const CURLcode code = curl_easy_perform(handle.get());
-  if (code == CURLE_WRITE_ERROR)
-    return error_of(Error::Kind::kLimit, request.url, "the answer has more than {} bytes", limit);
-  if (code != CURLE_OK) return transfer_error(request, code, message);
+  MAKAR_CHECK_OK(receive(handle.get(), request, memory, message));
   long status = 0;
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &status);
   if (status != 200) return status_error(request, status);
@@ -126,13 +132,8 @@ Result<HttpAnswer> http_post_json(const DownloadRequest& request, const std::str
   curl_easy_setopt(handle.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
   curl_easy_setopt(handle.get(), CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(handle.get(), CURLOPT_LOW_SPEED_TIME,
-                   static_cast<long>(seconds));  // a model may take long to answer
-  curl_easy_setopt(handle.get(), CURLOPT_WRITEFUNCTION, add_to_memory);
-  curl_easy_setopt(handle.get(), CURLOPT_WRITEDATA, &memory);
-  const CURLcode code = curl_easy_perform(handle.get());
-  if (code == CURLE_WRITE_ERROR)
-    return error_of(Error::Kind::kLimit, request.url, "the answer has more than {} bytes", limit);
-  if (code != CURLE_OK) return transfer_error(request, code, message);
+                   static_cast<long>(seconds));  // generating text may take long
+  MAKAR_CHECK_OK(receive(handle.get(), request, memory, message));
   HttpAnswer out;
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &out.status);
   out.body = std::move(memory.body);

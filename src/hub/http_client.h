@@ -13,7 +13,7 @@ struct DownloadRequest {
   std::string url;
   std::string token = {};  // bearer token for this host; not sent after a redirect to another host
   bool redirects = true;   // false: a redirect is an error
-  int64_t seconds = 0;     // limit of the whole request; 0: only a stalled one ends
+  int64_t seconds = 0;     // timeout of the whole request; 0: only a stalled request fails
 };
 
 // The body of a 200 response, at most `limit` bytes. Errors: kIo if the host cannot be reached, kNotFound for
@@ -24,8 +24,8 @@ struct HttpAnswer {
   long status = 0;
   std::string body;
 };
-// POST of a JSON body; any status is an answer. kIo if the host cannot be reached or stalls for `seconds`,
-// kLimit.
+// Posts a JSON body and returns the response, whatever its status. Errors: kIo if the host cannot be reached
+// or stalls for `seconds`, kLimit.
 Result<HttpAnswer> http_post_json(const DownloadRequest& request, const std::string& body, size_t limit,
                                   int64_t seconds = 600);
 

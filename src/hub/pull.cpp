@@ -141,12 +141,12 @@ Result<Pulled> pull(const HubSource& source, const std::string& folder, const Pu
   if (endpoint != options.endpoint) own.token.clear();
   const std::string about = fmt::format("{}/api/{}/{}/revision/{}?blobs=true", endpoint, kind,
                                         source.repository, escaped(source.revision));
-  auto answer = http_get({about, own.token}, kLargestListing);
-  if (!answer.ok() && answer.error().kind == Error::Kind::kNotFound)
+  auto response = http_get({about, own.token}, kLargestListing);
+  if (!response.ok() && response.error().kind == Error::Kind::kNotFound)
     return error_of(Error::Kind::kNotFound, endpoint, "no {} {} with revision {}",
                     source.dataset ? "dataset" : "model", source.repository, source.revision);
-  if (!answer.ok()) return answer.error();
-  MAKAR_TRY(const HubListing listing, parse_listing(*answer, about));
+  if (!response.ok()) return response.error();
+  MAKAR_TRY(const HubListing listing, parse_listing(*response, about));
   MAKAR_TRY(const std::vector<HubFile> files, choose_files(listing, source));
   const std::string revision = listing.commit.empty() ? source.revision : listing.commit;
   Pulled out;

@@ -72,7 +72,9 @@ Result<HubSource> parse_url(const std::string& text, bool dataset) {
     out.revision = *(kind + 1);
     for (auto part = kind + 2; part != parts.end(); ++part) out.file += (out.file.empty() ? "" : "/") + *part;
     if (!is_safe_path(out.revision) || (!out.file.empty() && !is_safe_path(out.file)))
-      return error_at(quote(text), "the revision or the file name is not allowed");
+      return error_at(quote(text),
+                      "the revision or the file name is not allowed: '..', backslashes and control "
+                      "characters are refused");
   }
   return out;
 }
@@ -102,10 +104,12 @@ Result<HubListing> parse_listing(const std::string& json, const std::string& pla
     return error_at(place, "expected an object with \"siblings\"; is this a Hugging Face endpoint?");
   HubListing out;
   if (root.contains("sha") && root["sha"].is_string()) out.commit = root["sha"].get<std::string>();
-  if (!out.commit.empty() && !is_name(out.commit)) return error_at(place, "the commit has an odd name");
+  if (!out.commit.empty() && !is_name(out.commit))
+    return error_at(place, "{} is not a valid commit id", quote(out.commit));
   const Json& all = root["siblings"];
   if (all.size() > kMaxFiles)
-    return error_of(Error::Kind::kLimit, place, "{} files are more than {}", all.size(), kMaxFiles);
+    return error_of(Error::Kind::kLimit, place, "the repository has {} files; at most {} are supported",
+                    all.size(), kMaxFiles);
   const auto text = [](const Json& object, const char* key) {
     return object.is_object() && object.contains(key) && object[key].is_string()
                ? object[key].get<std::string>()
@@ -114,7 +118,11 @@ Result<HubListing> parse_listing(const std::string& json, const std::string& pla
   for (const Json& one : all) {
     HubFile file;
     file.path = text(one, "rfilename");
-    if (!is_safe_path(file.path)) return error_at(place, "the file name {} is not allowed", quote(file.path));
+    if (!is_safe_path(file.path))
+      return error_at(place,
+                      "the file name {} is not allowed: it must be a relative path without '..', backslashes "
+                      "and control characters",
+                      quote(file.path));
     if (one.contains("size") && one["size"].is_number_unsigned()) file.size = one["size"].get<uint64_t>();
     if (one.contains("lfs")) file.sha256 = text(one["lfs"], "sha256");
     if (file.sha256.empty()) file.git_sha1 = text(one, "blobId");
@@ -146,7 +154,6 @@ Result<std::vector<HubFile>> choose_files(const HubListing& listing, const HubSo
     for (const char* end : {".bin", ".pt", ".pth", ".h5", ".msgpack", ".onnx"})
       if (ends(file, end) && at_root(file)) others.push_back(file.path);
   }
-  // Default as in llama.cpp: Q4_K_M if available.
   std::string variant = lower(source.variant);
   pickles = pickles && !safetensors && ggufs.empty();
   const bool gguf = !variant.empty() || !(safetensors || pickles);
@@ -156,6 +163,7 @@ Result<std::vector<HubFile>> choose_files(const HubListing& listing, const HubSo
                         ? ""
                         : fmt::format(" (found {}); makar reads safetensors, GGUF and pytorch_model.bin",
                                       others.front()));
+  // The default of llama.cpp.
   if (gguf && variant.empty() && ggufs.size() > 1) variant = "q4_k_m";
   for (const HubFile& file : files) {
     if (ends(file, ".gguf")) {
@@ -173,7 +181,8 @@ Result<std::vector<HubFile>> choose_files(const HubListing& listing, const HubSo
   }
   if (gguf && std::none_of(out.begin(), out.end(), [&](const HubFile& f) { return ends(f, ".gguf"); }))
     return error_of(Error::Kind::kNotFound, source.repository,
-                    "choose one of its GGUF files with :VARIANT: {}", fmt::join(ggufs, ", "));
+                    "has no GGUF file with {} in its name; choose one of these with :VARIANT: {}",
+                    quote(variant), fmt::join(ggufs, ", "));
   return out;
 }
 

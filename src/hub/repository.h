@@ -40,8 +40,9 @@ struct HubListing {
 // Parses the hub's response for a revision. Errors: an unexpected format, paths that leave the folder.
 Result<HubListing> parse_listing(const std::string& json, const std::string& place);
 
-// Selects the files that a model needs: configuration, tokenizer, chat template, and weights as safetensors,
-// otherwise GGUF (one variant). Errors: no weights in either format, an unknown variant.
+// Selects the files that a model needs: configuration, tokenizer, chat template and weights. The weights are
+// GGUF of one variant if the source names one; otherwise safetensors, GGUF or pytorch_model.bin, the first
+// that exists. A dataset needs all files. Errors: no such weights, an unknown variant.
 Result<std::vector<HubFile>> choose_files(const HubListing& listing, const HubSource& source);
 
 }  // namespace makar

@@ -23,7 +23,7 @@ struct JpegError {
   longjmp(error->back, 1);
 }
 
-// Warnings are about damaged data, which still gives pixels, except for a file that ends too early.
+// Damaged data causes warnings and still decodes; a file that ends too early is an error here.
 void jpeg_warned(j_common_ptr info, int level) {
   if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) jpeg_failed(info);
 }
@@ -38,7 +38,7 @@ void jpeg_progress(j_common_ptr info) {
   longjmp(error->back, 1);
 }
 
-// Reads the header, then the rows into `rgb` or, with four channels, into `cmyk`. False: see error.text.
+// read_header() and read_rows() return false on failure; the cause is in error.text.
 bool read_header(jpeg_decompress_struct& info, JpegError& error, ImageBytes bytes) {
   if (setjmp(error.back)) return false;
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()),

@@ -35,9 +35,9 @@ void read_bytes(png_structp png, png_bytep out, size_t count) {
 struct PngReader {
   explicit PngReader(ImageBytes bytes) : source{bytes.data(), bytes.size()} {
     png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &error, png_failed, png_warned);
-    check(png, "libpng has the version it was compiled with");
+    check(png, "libpng differs from the version that makar was compiled with");
     info = png_create_info_struct(png);
-    check(info, "libpng allocates its header");
+    check(info, "libpng cannot allocate its header");
   }
   ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
   PngReader(const PngReader&) = delete;
@@ -49,10 +49,10 @@ struct PngReader {
   png_infop info = nullptr;
 };
 
-bool read_header(PngReader& r, const ImageLimits& limits) {
+bool read_header(PngReader& r) {
   if (setjmp(png_jmpbuf(r.png))) return false;
   png_set_read_fn(r.png, &r.source, read_bytes);
-  // The sizes are compared with the limits below; these bound the other chunks.
+  // The caller checks width and height; these limits bound the other chunks.
   png_set_user_limits(r.png, 0x7fffffff, 0x7fffffff);
   png_set_chunk_malloc_max(r.png, 1 << 22);
   png_set_chunk_cache_max(r.png, 64);
@@ -60,7 +60,7 @@ bool read_header(PngReader& r, const ImageLimits& limits) {
   return true;
 }
 
-// 16-bit grey stays so; everything else becomes 8-bit RGB.
+// 16-bit grey stays 16-bit; everything else becomes 8-bit RGB.
 bool read_rows(PngReader& r, bool deep_grey, uint8_t* out, size_t row_bytes, png_uint_32 height) {
   if (setjmp(png_jmpbuf(r.png))) return false;
   if (!deep_grey) {
@@ -84,7 +84,7 @@ bool read_rows(PngReader& r, bool deep_grey, uint8_t* out, size_t row_bytes, png
 Result<Image> decode_png(ImageBytes bytes, const std::string& place, const ImageLimits& limits) {
   PngReader r(bytes);
   const auto unreadable = [&] { return error_at(place, "the PNG image cannot be read: {}", r.error.text); };
-  if (!read_header(r, limits)) return unreadable();
+  if (!read_header(r)) return unreadable();
   const png_uint_32 height = png_get_image_height(r.png, r.info);
   Image image{png_get_image_width(r.png, r.info), height, {}};
   MAKAR_CHECK_OK(check_size(image.width, image.height, place, limits));

@@ -45,7 +45,7 @@ Status read_three(const Config& c, const char* key, std::array<double, 3>& into)
   return Done{};
 }
 
-// A square with the image in its middle; LLaVA fills the rest with the mean colour.
+// A square with the image in its middle and the mean colour around it, as in LLaVA.
 Image padded_square(const Image& image, const std::array<double, 3>& mean) {
   const int64_t side = std::max(image.width, image.height);
   Image out{side, side, std::vector<uint8_t>(static_cast<size_t>(side * side * 3))};
@@ -92,7 +92,7 @@ Result<ImageProcessor> ImageProcessor::parse(const Config& c) {
   const auto is = [&](const char* name) { return type.starts_with(name); };
   if (!is("CLIP") && !is("Llava") && !is("ViT") && !is("DeiT"))
     return c.wrong("image_processor_type",
-                   fmt::format("is '{}'; those of CLIP, LLaVA, ViT and DeiT are supported", type));
+                   fmt::format("is '{}'; the processors of CLIP, LLaVA, ViT and DeiT are supported", type));
   if (is("LlavaNext") || is("LlavaOnevision"))
     return c.wrong("image_processor_type",
                    fmt::format("is '{}', which splits an image into tiles; this is not supported", type));
@@ -120,40 +120,40 @@ Result<ImageProcessor> ImageProcessor::parse(const Config& c) {
   MAKAR_CHECK_OK(read_three(c, "image_mean", p.mean));
   MAKAR_CHECK_OK(read_three(c, "image_std", p.deviation));
   for (const double v : p.deviation)
-    if (static_cast<float>(v) == 0) return c.wrong("image_std", "has a zero");
+    if (static_cast<float>(v) == 0) return c.wrong("image_std", "must not contain a zero");
   return p;
 }
 
 Result<Tensor> ImageProcessor::operator()(const Image& given, const std::string& place) const {
   Image image;
-  const Image* at = &given;
-  const auto now = [&](Image next) { image = std::move(next), at = &image; };
+  const Image* current = &given;
+  const auto replace = [&](Image next) { image = std::move(next), current = &image; };
   if (pad_square && given.width != given.height) {
     const int64_t side = std::max(given.width, given.height);
     if (side > kMaxResized / side)
       return error_of(Error::Kind::kLimit, place,
-                      "an image of {} x {} pixels is too large to pad to a square", given.width,
-                      given.height);
-    now(padded_square(given, mean));
+                      "an image of {} x {} pixels is too large to pad to a square; crop it first",
+                      given.width, given.height);
+    replace(padded_square(given, mean));
   }
   if (resize) {
     int64_t to_width = width, to_height = height;
     if (shortest > 0) {
-      const int64_t shorter = std::min(at->width, at->height), longer = std::max(at->width, at->height);
+      const auto [shorter, longer] = std::minmax(current->width, current->height);
       const auto other =
           static_cast<int64_t>(static_cast<double>(shortest * longer) / static_cast<double>(shorter));
-      const bool upright = at->width <= at->height;
+      const bool upright = current->width <= current->height;
       to_width = upright ? shortest : other, to_height = upright ? other : shortest;
     }
     if (to_width > kMaxResized / to_height)
       return error_of(Error::Kind::kLimit, place,
                       "an image of {} x {} pixels would be resized to {} x {}; crop it first", given.width,
                       given.height, to_width, to_height);
-    now(resized(*at, to_width, to_height, filter));
+    replace(resized(*current, to_width, to_height, filter));
   }
-  if (crop) now(center_cropped(*at, crop_width, crop_height));
-  const int64_t area = at->pixels();
-  Tensor out = Tensor::empty({3, at->height, at->width});
+  if (crop) replace(center_cropped(*current, crop_width, crop_height));
+  const int64_t area = current->pixels();
+  Tensor out = Tensor::empty({3, current->height, current->width});
   for (int64_t c = 0; c < 3; ++c) {
     const float middle = static_cast<float>(mean[static_cast<size_t>(c)]),
                 spread = static_cast<float>(deviation[static_cast<size_t>(c)]);
@@ -163,7 +163,7 @@ Result<Tensor> ImageProcessor::operator()(const Image& given, const std::string&
       if (normalize) values[v] = (values[v] - middle) / spread;
     }
     for (int64_t i = 0; i < area; ++i)
-      out.f32()[c * area + i] = values[at->rgb[static_cast<size_t>(i * 3 + c)]];
+      out.f32()[c * area + i] = values[current->rgb[static_cast<size_t>(i * 3 + c)]];
   }
   return out;
 }

@@ -19,7 +19,7 @@ struct ImageProcessor {
   double factor = 1.0 / 255;
   std::array<double, 3> mean = {0.5, 0.5, 0.5}, deviation = {0.5, 0.5, 0.5};
 
-  // What a model without a file gets: the steps of CLIP or of ViT, to images of this size.
+  // For models without a processor file: the steps of CLIP or of ViT, with images of this size as output.
   static ImageProcessor clip(int64_t height, int64_t width);
   static ImageProcessor vit(int64_t height, int64_t width);
   // Reads preprocessor_config.json or, from newer versions, processor_config.json; `fallback` if there is
@@ -32,7 +32,8 @@ struct ImageProcessor {
   int64_t output_height() const { return crop ? crop_height : height; }
   bool fixed_size() const { return crop || (resize && shortest == 0); }
 
-  // f32 [3, height, width]. Fails if the aspect ratio is so large that the resized image would be.
+  // f32 [3, height, width]. Fails if padding or resizing would give too many pixels, as an extreme aspect
+  // ratio does.
   Result<Tensor> operator()(const Image& image, const std::string& place) const;
 };
 

@@ -61,8 +61,8 @@ struct Taps {
 };
 
 std::vector<Taps> taps_of(int64_t in, int64_t out, const Filter& filter) {
-  const double scale = static_cast<double>(in) / static_cast<double>(out), wide = std::max(scale, 1.0);
-  const double support = filter.support * wide, inverse = 1.0 / wide;
+  const double scale = static_cast<double>(in) / static_cast<double>(out), stretch = std::max(scale, 1.0);
+  const double support = filter.support * stretch, inverse = 1.0 / stretch;
   std::vector<Taps> all(static_cast<size_t>(out));
   std::vector<double> w;
   for (int64_t i = 0; i < out; ++i) {
@@ -121,7 +121,7 @@ Image resized_rows(const Image& image, int64_t height, const Filter& filter) {
   return out;
 }
 
-// The input of each output; the step is added up, as in Pillow.
+// The input index of each output; positions are sums of steps, with the rounding of Pillow.
 std::vector<int64_t> nearest_inputs(int64_t in, int64_t out) {
   const double step = static_cast<double>(in) / static_cast<double>(out);
   std::vector<int64_t> inputs;

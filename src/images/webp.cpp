@@ -50,7 +50,7 @@ Result<Image> decode_webp(ImageBytes bytes, const std::string& place, const Imag
     return image;
   }
   WebPDecoderConfig config;
-  check(WebPInitDecoderConfig(&config), "libwebp has the version it was compiled with");
+  check(WebPInitDecoderConfig(&config), "libwebp differs from the version that makar was compiled with");
   config.output.colorspace = MODE_RGBA;
   const VP8StatusCode code = WebPDecode(data, bytes.size(), &config);
   if (code == VP8_STATUS_OK) drop_alpha(config.output.u.RGBA.rgba, image);

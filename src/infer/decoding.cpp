@@ -105,7 +105,7 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
   if (prompt.empty() && !captions) return error_at("prompt", "is empty; at least one token is needed");
   for (size_t i = 0; i < prompt.size(); ++i)
     if (prompt[i] < 0 || prompt[i] >= vocab)
-      return error_at("prompt", "token {} at place {} is outside of the vocabulary of {}", prompt[i], i,
+      return error_at("prompt", "token {} at index {} is outside of the vocabulary of {}", prompt[i], i,
                       vocab);
   if (both && spec.decoder_start < 0)
     return error_at("config.json", "has no decoder_start_token_id to begin with");

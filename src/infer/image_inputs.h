@@ -1,4 +1,4 @@
-// The images of a request: rows of the prompt, or what an encoder-decoder writes about.
+// The images of a request: rows of the prompt, or the input of an encoder-decoder.
 #pragma once
 #include <vector>
 

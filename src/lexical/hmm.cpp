@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kLongestEnding = 5;
 constexpr double kRare = 10;  // endings are counted in words that occur at most this often
 
-// Endings of up to five bytes at character borders, the longest first; the last one is empty. Capitals and
-// digits count.
+// Endings of up to five bytes at character borders, the longest first, each after the kind of the word: with
+// a digit (#), with a capital first letter (A) or neither (a). The last two are the kind alone and "".
 std::vector<std::string> endings(const std::string& word) {
   const bool capital = !word.empty() && word[0] >= 'A' && word[0] <= 'Z';
   const bool digit = word.find_first_of("0123456789") != word.npos;
@@ -25,6 +25,36 @@ std::vector<std::string> endings(const std::string& word) {
       out.push_back(kind + "-" + word.substr(word.size() - n));
   out.push_back(kind);
   out.push_back("");
+  return out;
+}
+
+using TagWords = std::vector<std::map<uint32_t, double>>;  // by tag: the counts of its words
+
+// For each ending of rare words, log(p(tag | ending) / p(tag)): the log-likelihood of the ending up to a term
+// that is the same for all tags. Adds the endings to `known`.
+std::vector<std::vector<double>> ending_scores(const NumberedWords& words,
+                                               const std::vector<double>& word_count, const TagWords& seen,
+                                               const std::vector<double>& tag_count, double k,
+                                               NumberedWords& known) {
+  const size_t tags = seen.size();
+  std::vector<std::vector<double>> out;
+  for (size_t t = 0; t < tags; ++t)
+    for (const auto& [word, count] : seen[t])
+      if (word_count[word] <= kRare)
+        for (const std::string& ending : endings(words.word(word))) {
+          const uint32_t e = known.add(ending);
+          if (e == out.size()) out.emplace_back(tags, 0.0);
+          out[e][t] += count;
+        }
+  double all = 0;
+  for (const double c : tag_count) all += c;
+  for (auto& row : out) {
+    double sum = 0;
+    for (const double c : row) sum += c;
+    for (size_t t = 0; t < tags; ++t)
+      row[t] =
+          std::log((row[t] + k) / (sum + k * static_cast<double>(tags))) - std::log((tag_count[t] + k) / all);
+  }
   return out;
 }
 
@@ -84,7 +114,7 @@ Result<HmmTagger> HmmTagger::train(const TaggedSentences& data, double k) {
     return error_at("datasets", "expected 1 to 4096 different tags, found {}", tags);
   out.start_.assign(tags, k);
   out.transitions_.assign(tags, std::vector<double>(tags + 1, k));
-  std::vector<std::map<uint32_t, double>> seen(tags);
+  TagWords seen(tags);
   std::vector<double> word_count, tag_count(tags, 0);
   for (size_t s = 0; s < data.words.size(); ++s) {
     size_t before = 0;
@@ -98,27 +128,7 @@ Result<HmmTagger> HmmTagger::train(const TaggedSentences& data, double k) {
     }
     if (!data.words[s].empty()) ++out.transitions_[before][tags];
   }
-  // Endings of rare words: p(tag | ending) / p(tag), the likelihood up to a factor that is the same for all
-  // tags.
-  std::vector<std::vector<double>> by_ending;
-  for (size_t t = 0; t < tags; ++t)
-    for (const auto& [word, count] : seen[t])
-      if (word_count[word] <= kRare)
-        for (const std::string& ending : endings(out.words_.word(word))) {
-          const uint32_t e = out.endings_.add(ending);
-          if (e == by_ending.size()) by_ending.emplace_back(tags, 0.0);
-          by_ending[e][t] += count;
-        }
-  double all = 0;
-  for (const double c : tag_count) all += c;
-  for (auto& row : by_ending) {
-    double sum = 0;
-    for (const double c : row) sum += c;
-    for (size_t t = 0; t < tags; ++t)
-      row[t] =
-          std::log((row[t] + k) / (sum + k * static_cast<double>(tags))) - std::log((tag_count[t] + k) / all);
-  }
-  out.by_ending_ = std::move(by_ending);
+  out.by_ending_ = ending_scores(out.words_, word_count, seen, tag_count, k, out.endings_);
   const auto normalize = [](std::vector<double>& row) {
     double sum = 0;
     for (const double v : row) sum += v;
@@ -127,7 +137,7 @@ Result<HmmTagger> HmmTagger::train(const TaggedSentences& data, double k) {
   normalize(out.start_);
   for (auto& row : out.transitions_) normalize(row);
   const double words = static_cast<double>(out.words_.size() + 1);
-  const double small = 1e-3 * k;  // a known word rarely gets a tag it never had
+  const double small = 1e-3 * k;  // makes tags improbable that a known word never had in training
   for (size_t t = 0; t < tags; ++t) {
     const double total = tag_count[t] + small * words;
     auto& row = out.emissions_.emplace_back(out.words_.size(), std::log(small / total));

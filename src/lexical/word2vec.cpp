@@ -58,9 +58,9 @@ std::vector<HuffmanPath> huffman_paths(const std::vector<uint64_t>& counts) {
 namespace {
 
 constexpr uint64_t kChunk = 1000;  // words that are learned in order
-constexpr uint64_t kRoundOver =
-    100'000;                          // words of text per chunk of a round: a small text is learned in order
-constexpr uint64_t kMaxChunks = 8;    // of a round
+// The chunks of a round are learned in parallel: one per this many words of the text, so that a small text is
+// learned in order.
+constexpr uint64_t kWordsPerChunk = 100'000, kMaxChunks = 8;
 constexpr float kStepPerRate = 0.1f;  // how far one use moves a row, in units of the learning rate (share_of)
 
 Word2VecShared prepare(const WordStream& text, const Word2VecOptions& o) {
@@ -141,7 +141,7 @@ class Trainer {
   }
 
   void in_rounds() {
-    const uint64_t together = std::clamp<uint64_t>(text_.tokens / kRoundOver, 1, kMaxChunks);
+    const uint64_t together = std::clamp<uint64_t>(text_.tokens / kWordsPerChunk, 1, kMaxChunks);
     if (together == 1) {
       Word2VecLearner<SharedRows> learner(shared_, in_, out_);
       for (uint64_t i = 0; i < total_; ++i) {

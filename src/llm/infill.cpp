@@ -3,12 +3,13 @@
 namespace makar {
 namespace {
 
-struct Marks {
+// The special tokens before the prefix, the suffix and the middle.
+struct FimTokens {
   const char *before, *after, *middle;
 };
 
 // Qwen and CodeGemma, StarCoder, DeepSeek, Code Llama, SantaCoder.
-constexpr Marks kMarks[] = {
+constexpr FimTokens kFimTokens[] = {
     {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}, {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
     {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"}, {"▁<PRE>", "▁<SUF>", "▁<MID>"},
     {"<fim-prefix>", "<fim-suffix>", "<fim-middle>"},
@@ -19,18 +20,18 @@ constexpr Marks kMarks[] = {
 Result<std::vector<int64_t>> encode_infill(const LanguageModel& language, const std::string& before,
                                            const std::string& after, WorkBudget* work) {
   const Tokenizer& tokenizer = language.tokenizer();
-  for (const Marks& marks : kMarks) {
-    const auto first = tokenizer.id(marks.before), second = tokenizer.id(marks.after),
-               third = tokenizer.id(marks.middle);
+  for (const FimTokens& tokens : kFimTokens) {
+    const auto first = tokenizer.id(tokens.before), second = tokenizer.id(tokens.after),
+               third = tokenizer.id(tokens.middle);
     if (!first || !second || !third) continue;
-    // Start with the tokenizer's usual prefix tokens. User text cannot produce marker tokens.
+    // Start with the tokenizer's usual prefix tokens. The text of the user cannot produce special tokens.
     MAKAR_TRY(const std::vector<int64_t> empty, language.encode(""));
     std::vector<int64_t> out;
     if (!empty.empty() && empty[0] == language.spec().bos) out.push_back(empty[0]);
     EncodeOptions plain;
     plain.offsets = false, plain.work = work;
-    const auto add = [&](uint32_t mark, const std::string& text) -> Status {
-      out.push_back(mark);
+    const auto add = [&](uint32_t token, const std::string& text) -> Status {
+      out.push_back(token);
       MAKAR_TRY(const Encoding encoding, tokenizer.encode(text, plain));
       out.insert(out.end(), encoding.ids.begin(), encoding.ids.end());
       return Done{};

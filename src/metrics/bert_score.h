@@ -21,8 +21,8 @@ void normalize(TokenVectors& vectors);
 struct BertScore {
   double precision = 0, recall = 0, f1 = 0;
 };
-// The values of unrelated texts: (x - baseline) / (1 - baseline) spreads scores over 0 to 1.
-// A text without weighted tokens scores 0.
+// `baseline`: the scores of unrelated texts; a score x becomes (x - baseline) / (1 - baseline). A text
+// without weighted tokens scores 0.
 BertScore bert_score(const TokenVectors& hypothesis, const TokenVectors& reference,
                      const BertScore& baseline = {});
 

@@ -21,14 +21,14 @@ using Matches = std::map<size_t, size_t>;  // hypothesis index to reference inde
 // nltk does.
 template <class Candidates>
 void match_words(NumberedWords& hyp, NumberedWords& ref, Matches& matches, const Candidates& candidates) {
-  std::unordered_map<std::string, std::vector<size_t>> places;  // of the free reference words, ascending
-  for (size_t j = 0; j < ref.size(); ++j) places[ref[j].word].push_back(j);
+  std::unordered_map<std::string, std::vector<size_t>> positions;  // of the free reference words, ascending
+  for (size_t j = 0; j < ref.size(); ++j) positions[ref[j].word].push_back(j);
   std::vector<bool> taken(ref.size());
   NumberedWords left;
   for (size_t i = hyp.size(); i-- > 0;) {
     std::vector<size_t>* best = nullptr;
     for (const std::string& word : candidates(hyp[i].word))
-      if (const auto found = places.find(word); found != places.end() && !found->second.empty())
+      if (const auto found = positions.find(word); found != positions.end() && !found->second.empty())
         if (!best || found->second.back() > best->back()) best = &found->second;
     if (!best) {
       left.push_back(std::move(hyp[i]));

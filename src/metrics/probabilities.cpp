@@ -137,10 +137,10 @@ Result<Evaluation> evaluate_probabilities(const Probabilities& given, const std:
   out.signature = fmt::format("classes:{}|items:{}", p->labels.size(), p->rows.size());
   if (p->labels.size() == 2) out.signature += "|positive:" + p->labels[1];
   if (main == "calibration_error") out.signature += fmt::format("|bins:{}|norm:l1", bins);
-  bool shares = true;  // all in [0, 1]; ranking metrics accept any numbers
+  bool all_in_range = true;  // 0 to 1; ranking metrics accept any numbers
   for (const auto& row : p->rows)
-    for (const double one : row) shares = shares && one >= 0 && one <= 1;
-  if (!shares && needs_probabilities(main)) return error_at(main, "needs probabilities from 0 to 1");
+    for (const double one : row) all_in_range = all_in_range && one >= 0 && one <= 1;
+  if (!all_in_range && needs_probabilities(main)) return error_at(main, "needs probabilities from 0 to 1");
   out.score = probability_metric(*p, main, n);
   if (!std::isfinite(out.score))
     return error_at(main, "every item has the same label; the score needs at least two labels");
@@ -152,11 +152,11 @@ Result<Evaluation> evaluate_probabilities(const Probabilities& given, const std:
   };
   for (const char* each :
        {"auroc", "average_precision", "calibration_error", "max_calibration_error", "brier", "log_loss"}) {
-    if (!shares && needs_probabilities(each)) continue;
+    if (!all_in_range && needs_probabilities(each)) continue;
     const double value = probability_metric(*p, each, n);
     out.details[each] = std::isfinite(value) ? Json(value) : Json();
   }
-  if (!shares) return out;
+  if (!all_in_range) return out;
   for (const CalibrationBin& b : calibration_bins(*p, n))
     out.details["bins"].push_back(
         {{"confidence", b.confidence}, {"accuracy", b.accuracy}, {"count", b.count}});

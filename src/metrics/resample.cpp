@@ -33,9 +33,10 @@ std::vector<uint32_t> range_of(size_t first, size_t count) {
   return out;
 }
 
-// The share of statistics that reach the real one, which counts itself; rounding does not break ties.
-double p_value(const std::vector<double>& statistics, double real) {
-  const double min = real - 1e-12 * std::max(1.0, real);
+// The share of resampled statistics that are at least the observed one, which counts as one of them. Values
+// that differ only by rounding count as equal.
+double p_value(const std::vector<double>& statistics, double observed) {
+  const double min = observed - 1e-12 * std::max(1.0, observed);
   const auto reached =
       std::count_if(statistics.begin(), statistics.end(), [&](double s) { return s >= min; });
   return static_cast<double>(reached + 1) / static_cast<double>(statistics.size() + 1);
@@ -55,7 +56,7 @@ std::vector<double> resampled(size_t units, const std::function<double(Sample)>&
   return scores;
 }
 
-double real_difference(const Evaluation& both) {
+double observed_difference(const Evaluation& both) {
   const size_t units = both.units / 2;
   return both.score_of(range_of(units, units)) - both.score_of(range_of(0, units));
 }
@@ -94,7 +95,7 @@ Interval wilson_interval(int64_t hits, int64_t count) {
 }
 
 PairedTest paired_bootstrap(const Evaluation& both, const ResampleOptions& o) {
-  PairedTest out{real_difference(both)};
+  PairedTest out{observed_difference(both)};
   const size_t units = both.units / 2;
   std::vector<double> differences;
   std::vector<uint32_t> first, second;
@@ -117,7 +118,7 @@ PairedTest paired_bootstrap(const Evaluation& both, const ResampleOptions& o) {
 }
 
 PairedTest approximate_randomisation(const Evaluation& both, const ResampleOptions& o) {
-  PairedTest out{real_difference(both)};
+  PairedTest out{observed_difference(both)};
   const auto units = static_cast<uint32_t>(both.units / 2);
   std::vector<double> sizes;
   std::vector<uint32_t> first(units), second(units);

@@ -47,14 +47,14 @@ Evaluation evaluate_spans(const std::vector<std::vector<std::string>>& predicted
   std::map<std::string, SpanCounts> labels;
   SpanCounts all;
   for (size_t i = 0; i < truth.size(); ++i) {
-    const auto ours = spans_of(predicted[i]),
-               theirs = spans_of(truth[i]);  // each in order, without duplicates
+    const auto predicted_spans = spans_of(predicted[i]),
+               true_spans = spans_of(truth[i]);  // each in order, without duplicates
     Statistics unit(3);
-    for (const LabelledSpan& s : theirs) ++labels[s.label].truth, ++unit[2];
-    for (const LabelledSpan& s : ours) {
-      const auto found = std::lower_bound(theirs.begin(), theirs.end(), s,
+    for (const LabelledSpan& s : true_spans) ++labels[s.label].truth, ++unit[2];
+    for (const LabelledSpan& s : predicted_spans) {
+      const auto found = std::lower_bound(true_spans.begin(), true_spans.end(), s,
                                           [](const auto& a, const auto& b) { return a.begin < b.begin; });
-      const bool right = found != theirs.end() && *found == s;
+      const bool right = found != true_spans.end() && *found == s;
       ++labels[s.label].predicted, ++unit[1];
       labels[s.label].right += right ? 1 : 0, unit[0] += right ? 1 : 0;
     }

@@ -117,8 +117,8 @@ Result<Json> config_of(const Gguf& file) {
   for (const GgufKey& key : section.keys)
     MAKAR_CHECK_OK(put_key(key, std::string(section.architecture) + "." + key.key, fields, config));
   MAKAR_CHECK_OK(put_vocabulary(file, section, config));
-  for (const GgufMark& mark : section.marks)
-    config[mark.field] = file.find(mark.tensor) ? mark.present : mark.absent;
+  for (const GgufFieldByTensor& field : section.fields_by_tensor)
+    config[field.field] = file.find(field.tensor) ? field.present : field.absent;
   MAKAR_CHECK_OK(put_rotary(section, fields, config));
   MAKAR_CHECK_OK(put_gguf_rope(file, section.architecture, config));
   if (section.derive) section.derive(file, config);

@@ -20,7 +20,7 @@ using GgufKeys = std::vector<GgufKey>;
 GgufKeys operator+(GgufKeys a, const GgufKeys& b);
 
 // A config field that the format expresses by the presence of a tensor instead of a key.
-struct GgufMark {
+struct GgufFieldByTensor {
   const char* field;
   const char* tensor;
   Json present, absent;
@@ -40,7 +40,7 @@ struct GgufSection {
   // written.
   std::vector<std::pair<const char*, Json>> implied = {};
   NameTable names = nullptr;
-  std::vector<GgufMark> marks = {};
+  std::vector<GgufFieldByTensor> fields_by_tensor = {};
   std::vector<GgufLayout> layouts = {};
   const char* rotary_share = nullptr;  // field for the rotated share of a head; null: whole heads are rotated
   bool body_only = false;              // heads have no tensors and are omitted (BERT)

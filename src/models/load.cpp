@@ -114,7 +114,7 @@ void open_forget_gates(const ModelSpec& spec, Parameter& bias) {
   std::fill_n(bias.value.f32() + hidden, hidden, 1.0f);
 }
 
-// As in Gu and Dao (2023): rates 1, 2, 3, ... over the states (or heads), no decay of the direct path, and
+// As in Gu and Dao (2023): rates 1, 2, 3, ... over the states (or heads), a skip connection (d) of 1, and
 // steps of 0.001 to 0.1, evenly in their logarithm.
 void initialize_scan(Parameter& p) {
   float* v = p.value.f32();

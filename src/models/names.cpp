@@ -11,20 +11,20 @@
 namespace makar {
 namespace {
 
-std::string replaced(std::string text, const std::string& mark, int64_t number) {
-  for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark))
-    text.replace(at, mark.size(), std::to_string(number));
+std::string replaced(std::string text, const std::string& placeholder, int64_t number) {
+  for (size_t at = text.find(placeholder); at != std::string::npos; at = text.find(placeholder))
+    text.replace(at, placeholder.size(), std::to_string(number));
   return text;
 }
 
-bool has(const NameRule& rule, const std::string& mark) {
-  return rule.ours[0].find(mark) != std::string::npos;
+bool has(const NameRule& rule, const std::string& placeholder) {
+  return rule.ours[0].find(placeholder) != std::string::npos;
 }
 
-NameRule with(const NameRule& rule, const std::string& mark, int64_t number) {
+NameRule with(const NameRule& rule, const std::string& placeholder, int64_t number) {
   NameRule out = rule;
-  for (auto& name : out.ours) name = replaced(name, mark, number);
-  out.theirs = replaced(out.theirs, mark, number);
+  for (auto& name : out.ours) name = replaced(name, placeholder, number);
+  out.theirs = replaced(out.theirs, placeholder, number);
   return out;
 }
 
@@ -48,8 +48,7 @@ bool add(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>&
       if (Parameter* p = set.find(name + suffix)) slice.ours.push_back(p);
     if (slice.ours.empty()) continue;
     any = true;
-    check(slice.ours.size() == rule.ours.size(),
-          "a fused tensor has parameters that are missing: " + slice.theirs);
+    check(slice.ours.size() == rule.ours.size(), "parameters of a fused tensor are missing: " + slice.theirs);
     slice.transpose = slice.transpose && slice.ours[0]->shape.rank() == 2;
     if (slice.theirs.ends_with(".bias")) slice.offset = 0;
     out.push_back(std::move(slice));
@@ -84,11 +83,11 @@ void add_layer(const NameRule& rule, const ParameterSet& set, std::vector<NamedS
 
 // One more than the largest layer in the parameters' names.
 int64_t layer_count(const ParameterSet& set) {
-  constexpr std::string_view kMark = ".layers.";
+  constexpr std::string_view kPrefix = ".layers.";
   int64_t count = 0;
   for (const auto& p : set.all())
-    if (const size_t at = p->name.find(kMark); at != std::string::npos)
-      count = std::max<int64_t>(count, std::atoll(p->name.c_str() + at + kMark.size()) + 1);
+    if (const size_t at = p->name.find(kPrefix); at != std::string::npos)
+      count = std::max<int64_t>(count, std::atoll(p->name.c_str() + at + kPrefix.size()) + 1);
   return count;
 }
 
@@ -159,10 +158,10 @@ Tensor transposed(const Tensor& x) {
   return size_of(x.dtype()) == 4 ? transposed<uint32_t>(x) : transposed<uint16_t>(x);
 }
 
-// Calls body(part, bytes of part at offset, bytes of whole at offset, size) for every contiguous range of
-// bytes.
+// Calls body(index of the part, offset in the part, offset in the whole, size), in bytes, for every
+// contiguous range.
 template <class F>
-void each_run(const NamedSlice& slice, DType type, F&& body) {
+void each_range(const NamedSlice& slice, DType type, F&& body) {
   size_t at = 0;
   for (int64_t g = 0; g < slice.groups; ++g)
     for (size_t p = 0; p < slice.ours.size(); ++p) {
@@ -215,7 +214,7 @@ std::vector<Tensor> parts_of(const Tensor& whole, const NamedSlice& slice) {
   if (slice.ours.size() == 1) return {whole.reshape(slice.ours[0]->shape)};
   std::vector<Tensor> parts;
   for (const Parameter* p : slice.ours) parts.push_back(Tensor::empty(p->shape, whole.dtype()));
-  each_run(slice, whole.dtype(), [&](size_t p, size_t to, size_t from, size_t size) {
+  each_range(slice, whole.dtype(), [&](size_t p, size_t to, size_t from, size_t size) {
     std::memcpy(parts[p].raw() + to, whole.raw() + from, size);
   });
   return parts;
@@ -267,7 +266,7 @@ Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice) {
     Shape shape = slice.shape();
     if (slice.transpose) std::swap(shape[0], shape[1]);
     whole = Tensor::empty(shape, ours[0].dtype());
-    each_run(slice, whole.dtype(), [&](size_t p, size_t from, size_t to, size_t size) {
+    each_range(slice, whole.dtype(), [&](size_t p, size_t from, size_t to, size_t size) {
       std::memcpy(whole.raw() + to, ours[p].raw() + from, size);
     });
   }

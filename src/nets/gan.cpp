@@ -38,7 +38,7 @@ double mean_probability(const Tensor& logits) {
 
 // Weights with a deviation of 0.02 (Radford et al., 2016): the first images are grey. Larger ones give noise
 // that the discriminator recognises at once, and that the generator needs thousands of steps to unlearn.
-void start_small(ParameterSet& set, uint64_t seed) {
+void initialize_small(ParameterSet& set, uint64_t seed) {
   initialize(set, UnitKind::kRelu, seed);
   uint64_t stream = 0;
   for (const auto& p : set.all()) {
@@ -46,6 +46,10 @@ void start_small(ParameterSet& set, uint64_t seed) {
     for (int64_t i = 0; p->shape.rank() == 2 && i < p->value.count(); ++i)
       p->value.f32()[i] = 0.02f * rng.normal(static_cast<uint64_t>(i));
   }
+}
+
+auto shared_net(auto net) {
+  return [net](Context& ctx, const Tensor& x) { return (*net)(ctx, x); };
 }
 
 // The two networks, of one kind.
@@ -81,7 +85,7 @@ Status check(const GanOptions& o) {
     return error_at("--kind", "unknown network '{}'{}; expected conv or mlp", o.kind,
                     did_you_mean(o.kind, {"conv", "mlp"}));
   if (!(o.discriminator_rate >= 0 && std::isfinite(o.discriminator_rate)))
-    return error_at("--discriminator-learning-rate", "must be 0 or more");
+    return error_at("--discriminator-learning-rate", "must be 0 or more, got {}", o.discriminator_rate);
   if (o.code < 1 || o.code > 4096) return error_at("--code", "must be 1 to 4096, got {}", o.code);
   if (!(o.smoothing >= 0 && o.smoothing < 0.5))
     return error_at("--label-smoothing", "must be 0 to below 0.5, got {}", o.smoothing);
@@ -89,7 +93,7 @@ Status check(const GanOptions& o) {
   if (!(o.dropout >= 0 && o.dropout < 1))
     return error_at("--dropout", "must be 0 to below 1, got {}", o.dropout);
   if (!(o.average >= 0 && o.average < 1)) return error_at("--ema", "must be 0 to below 1, got {}", o.average);
-  MAKAR_TRY(const GanSpecs specs, specs_of(o, 64, 64));  // the lists of numbers
+  MAKAR_TRY(const GanSpecs specs, specs_of(o, 64, 64));  // parses the lists of widths
   (void)specs;
   return Done{};
 }
@@ -109,111 +113,150 @@ Status check(const GanOptions& o, const Numbers& data) {
 
 void Gan::build(const Numbers& data, const GanOptions& o) {
   const GanSpecs specs = specs_of(o, data.height, data.columns).value();
-  const auto use = [](auto net) { return [net](Context& ctx, const Tensor& x) { return (*net)(ctx, x); }; };
   if (o.kind == "conv") {
-    generator_ = use(std::make_shared<ConvGenerator>(generator_set_, "generator", specs.conv_generator));
-    discriminator_ = use(
+    generator_ =
+        shared_net(std::make_shared<ConvGenerator>(generator_set_, "generator", specs.conv_generator));
+    discriminator_ = shared_net(
         std::make_shared<ConvDiscriminator>(discriminator_set_, "discriminator", specs.conv_discriminator));
     generator_spec_ = to_json(specs.conv_generator);
   } else {
-    generator_ = use(std::make_shared<Mlp>(generator_set_, "generator", specs.generator));
-    discriminator_ = use(std::make_shared<Mlp>(discriminator_set_, "discriminator", specs.discriminator));
+    generator_ = shared_net(std::make_shared<Mlp>(generator_set_, "generator", specs.generator));
+    discriminator_ =
+        shared_net(std::make_shared<Mlp>(discriminator_set_, "discriminator", specs.discriminator));
     generator_spec_ = to_json(specs.generator);
   }
-  start_small(generator_set_, seed_);
-  start_small(discriminator_set_, seed_ + 1);
+  initialize_small(generator_set_, seed_);
+  initialize_small(discriminator_set_, seed_ + 1);
 }
 
-Tensor Gan::generate(Context& ctx, size_t rows, uint64_t draw) {
-  const Tensor code =
-      normals(ctx.device, {static_cast<int64_t>(rows), code_}, Rng(seed_, Purpose::kSample, draw), 1.0f);
+Tensor Gan::generate(Context& ctx, size_t rows, const Rng& rng) {
+  const Tensor code = normals(ctx.device, {static_cast<int64_t>(rows), code_}, rng, 1.0f);
   return ops::activate(ctx, generator_(ctx, code), Activation::kSigmoid);
 }
+
+// The state of train().
+struct Gan::Training {
+  Gan& gan;
+  const Numbers& data;
+  const GanOptions& o;
+  Device& device;
+  Optimizer generator_optimizer, discriminator_optimizer;
+  Schedule schedule;
+  size_t batch, steps;           // steps per epoch
+  std::vector<Tensor> averages;  // of the generator's weights
+  uint64_t step = 0;
+
+  // `draw`: which of the three inputs of a step. The noise fades to 0 at the last step.
+  Tensor noisy(Context& ctx, const Tensor& x, uint64_t draw) const {
+    const double total = static_cast<double>(steps) * static_cast<double>(o.training.epochs);
+    const auto deviation = static_cast<float>(o.noise * (1.0 - static_cast<double>(step) / total));
+    if (deviation <= 0) return x;
+    return ops::add(ctx, x,
+                    normals(device, x.shape(), Rng(gan.seed_, Purpose::kMask, 4 * step + draw), deviation));
+  }
+
+  Rng sample_rng(uint64_t draw) const { return Rng(gan.seed_, Purpose::kSample, draw); }
+  double share() const { return 1.0 / static_cast<double>(steps); }  // of a step in the means of an epoch
+  Tensor targets(float value) const { return filled(device, {static_cast<int64_t>(batch), 1}, value); }
+
+  Status update_discriminator(std::span<const size_t> examples, double lr, GanEpoch& result) {
+    Context plain{device};
+    plain.training = true;  // batch norm uses the statistics of the batch, as in the generator's update
+    const Tensor fake = gan.generate(plain, batch, sample_rng(2 * step));
+    Tensor on_real, on_fake;
+    MAKAR_TRY(const double loss, step_on(gan.discriminator_set_, discriminator_optimizer,
+                                         Context{device, nullptr, true, gan.seed_, 2 * step}, lr,
+                                         o.training.max_grad_norm, [&](Context& ctx) {
+                                           on_real = gan.discriminator_(
+                                               ctx, noisy(ctx, data.rows(device, examples), 0));
+                                           on_fake = gan.discriminator_(ctx, noisy(ctx, fake, 1));
+                                           const auto smooth = static_cast<float>(1.0 - o.smoothing);
+                                           return ops::add(ctx, ops::bce_loss(ctx, on_real, targets(smooth)),
+                                                           ops::bce_loss(ctx, on_fake, targets(0.0f)));
+                                         }));
+    result.discriminator_loss += loss * share();
+    result.real += mean_probability(on_real) * share();
+    result.generated += mean_probability(on_fake) * share();
+    return Done{};
+  }
+
+  Status update_generator(double lr, GanEpoch& result) {
+    MAKAR_TRY(const double loss,
+              step_on(gan.generator_set_, generator_optimizer,
+                      Context{device, nullptr, true, gan.seed_, 2 * step + 1}, lr, o.training.max_grad_norm,
+                      [&](Context& ctx) {
+                        const Tensor images = gan.generate(ctx, batch, sample_rng(2 * step + 1));
+                        return ops::bce_loss(ctx, gan.discriminator_(ctx, noisy(ctx, images, 2)),
+                                             targets(1.0f));
+                      }));
+    result.generator_loss += loss * share();
+    return Done{};
+  }
+
+  // The decay is smaller in the first steps, so that the average leaves the random initial weights soon.
+  void update_averages() {
+    const double past = static_cast<double>(step), decay = std::min(o.average, (1 + past) / (10 + past));
+    for (size_t i = 0; i < averages.size(); ++i) {
+      const Parameter& p = *gan.generator_set_.all()[i];
+      device.blend({f32_on(device, p.value), f32_on(device, averages[i]), p.value.count(),
+                    static_cast<float>(1.0 - decay)});
+    }
+  }
+
+  Result<GanEpoch> run_epoch(int64_t epoch) {
+    const Permutation order(data.count, gan.seed_, static_cast<uint64_t>(epoch));
+    const double discriminator_share = o.discriminator_rate > 0 ? o.discriminator_rate / schedule.peak : 1.0;
+    GanEpoch result{epoch + 1};
+    for (size_t i = 0; i < steps; ++i, ++step) {
+      std::vector<size_t> examples;
+      for (size_t k = i * batch; k < (i + 1) * batch; ++k) examples.push_back(order(k));
+      const double lr = schedule.at(static_cast<int64_t>(step));
+      MAKAR_CHECK_OK(update_discriminator(examples, discriminator_share * lr, result));
+      MAKAR_CHECK_OK(update_generator(lr, result));
+      update_averages();
+      o.progress(epoch + 1, i + 1, steps);
+    }
+    return result;
+  }
+
+  void use_averages() {
+    for (size_t i = 0; i < averages.size(); ++i)
+      if (Parameter& p = *gan.generator_set_.all()[i]; !p.buffer) p.value = averages[i];
+    // The running statistics of batch norm are those of the last weights: measure them again with the
+    // averaged ones.
+    Context ctx{device};
+    ctx.training = true;
+    for (uint64_t i = 0; i < 50; ++i) (void)gan.generate(ctx, batch, sample_rng(2 * step + i));
+  }
+};
 
 Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
                        const std::function<void(const GanEpoch&, const Preview&)>& each) {
   MAKAR_CHECK_OK(check(o, data));
-  const auto batch = static_cast<size_t>(o.training.batch);
   Gan gan;
   gan.code_ = o.code, gan.seed_ = static_cast<uint64_t>(o.training.seed);
   gan.height_ = data.height, gan.columns_ = data.columns;
   gan.build(data, o);
   gan.generator_set_.to(device.memory()), gan.discriminator_set_.to(device.memory());
-  OptimizerOptions named;
-  named.name = o.training.optimizer, named.weight_decay = o.training.weight_decay;
-  named.beta1 = o.training.beta1 >= 0 ? o.training.beta1 : 0.5;
-  MAKAR_TRY(Optimizer for_generator, Optimizer::make(gan.generator_set_, named));
-  MAKAR_TRY(Optimizer for_discriminator, Optimizer::make(gan.discriminator_set_, named));
-  std::vector<Tensor> averages;
-  for (const auto& p : gan.generator_set_.all()) averages.push_back(p->value.clone());
-
-  const size_t steps = data.count / batch;
-  const double total = static_cast<double>(steps) * static_cast<double>(o.training.epochs);
-  const double norm = o.training.max_grad_norm;
+  OptimizerOptions options;
+  options.name = o.training.optimizer, options.weight_decay = o.training.weight_decay;
+  options.beta1 = o.training.beta1 >= 0 ? o.training.beta1 : 0.5;
+  MAKAR_TRY(Optimizer generator_optimizer, Optimizer::make(gan.generator_set_, options));
+  MAKAR_TRY(Optimizer discriminator_optimizer, Optimizer::make(gan.discriminator_set_, options));
+  const auto batch = static_cast<size_t>(o.training.batch), steps = data.count / batch;
   Schedule schedule;
   MAKAR_TRY(schedule.kind, schedule_kind(o.training.lr_scheduler));
   schedule.peak = o.training.learning_rate, schedule.total = o.training.epochs * static_cast<int64_t>(steps);
-  const double share_of_d = o.discriminator_rate > 0 ? o.discriminator_rate / schedule.peak : 1.0;
-  const auto rows = static_cast<int64_t>(batch);
-  uint64_t step = 0;
+  Training training{
+      gan,      data,  o,     device, std::move(generator_optimizer), std::move(discriminator_optimizer),
+      schedule, batch, steps, {}};
+  for (const auto& p : gan.generator_set_.all()) training.averages.push_back(p->value.clone());
   for (int64_t epoch = 0; epoch < o.training.epochs; ++epoch) {
-    const Permutation order(data.count, gan.seed_, static_cast<uint64_t>(epoch));
-    GanEpoch result{epoch + 1};
-    for (size_t first = 0; first + batch <= steps * batch; first += batch, ++step) {
-      std::vector<size_t> which;
-      for (size_t i = first; i < first + batch; ++i) which.push_back(order(i));
-      const double lr = schedule.at(static_cast<int64_t>(step));
-      const auto fade = static_cast<float>(o.noise * (1.0 - static_cast<double>(step) / total));
-      const auto noisy = [&](Context& ctx, const Tensor& x, uint64_t draw) {
-        if (fade <= 0) return x;
-        return ops::add(ctx, x,
-                        normals(device, x.shape(), Rng(gan.seed_, Purpose::kMask, 4 * step + draw), fade));
-      };
-      Context plain{device};
-      plain.training = true;  // batch norm by the batch, as in the generator's step
-      const Tensor fake = gan.generate(plain, batch, 2 * step);
-      Tensor on_real, on_fake;
-      Context ctx{device, nullptr, true, gan.seed_, 2 * step};
-      MAKAR_TRY(
-          const double of_d,
-          step_on(gan.discriminator_set_, for_discriminator, ctx, share_of_d * lr, norm, [&](Context& c) {
-            on_real = gan.discriminator_(c, noisy(c, data.rows(device, which), 0));
-            on_fake = gan.discriminator_(c, noisy(c, fake, 1));
-            const auto smooth = static_cast<float>(1.0 - o.smoothing);
-            return ops::add(c, ops::bce_loss(c, on_real, filled(device, {rows, 1}, smooth)),
-                            ops::bce_loss(c, on_fake, filled(device, {rows, 1}, 0.0f)));
-          }));
-      Context next{device, nullptr, true, gan.seed_, 2 * step + 1};
-      MAKAR_TRY(const double of_g,
-                step_on(gan.generator_set_, for_generator, next, lr, norm, [&](Context& c) {
-                  const Tensor images = gan.generate(c, batch, 2 * step + 1);
-                  return ops::bce_loss(c, gan.discriminator_(c, noisy(c, images, 2)),
-                                       filled(device, {rows, 1}, 1.0f));
-                }));
-      // The first steps weigh less: an average of few steps would be that of the random start.
-      const double seen = static_cast<double>(step), decay = std::min(o.average, (1 + seen) / (10 + seen));
-      for (size_t i = 0; i < averages.size(); ++i) {
-        const Parameter& p = *gan.generator_set_.all()[i];
-        device.blend({f32_on(device, p.value), f32_on(device, averages[i]), p.value.count(),
-                      static_cast<float>(1.0 - decay)});
-      }
-      const double share = 1.0 / static_cast<double>(steps);
-      result.discriminator_loss += of_d * share, result.generator_loss += of_g * share;
-      o.progress(epoch + 1, first / batch + 1, steps);
-      result.real += mean_probability(on_real) * share, result.made += mean_probability(on_fake) * share;
-    }
+    MAKAR_TRY(const GanEpoch result, training.run_epoch(epoch));
     gan.epochs_.push_back(result);
-    each(result, [&](size_t count) { return gan.preview(count, averages, device); });
+    each(result, [&](size_t count) { return gan.preview(count, training.averages, device); });
   }
-  if (o.average > 0) {
-    for (size_t i = 0; i < averages.size(); ++i)
-      if (Parameter& p = *gan.generator_set_.all()[i]; !p.buffer) p.value = averages[i];
-    // The running statistics of batch norm belong to the last weights: measure them again with the averaged
-    // ones.
-    Context ctx{device};
-    ctx.training = true;
-    for (uint64_t i = 0; i < 50; ++i) (void)gan.generate(ctx, batch, 2 * step + i);
-  }
+  if (o.average > 0) training.use_averages();
   return gan;
 }
 
@@ -225,19 +268,15 @@ std::vector<float> Gan::preview(size_t count, const std::vector<Tensor>& weights
     p.value = p.buffer ? p.value.clone() : weights[i];  // batch norm writes its statistics
   }
   Context ctx{device};
-  ctx.training = true;  // by the statistics of this batch
-  const Tensor code =
-      normals(device, {static_cast<int64_t>(count), code_}, Rng(seed_, Purpose::kSynthetic, 0), 1.0f);
-  const Tensor images = ops::activate(ctx, generator_(ctx, code), Activation::kSigmoid).host();
+  ctx.training = true;  // batch norm uses the statistics of these images
+  const Tensor images = generate(ctx, count, Rng(seed_, Purpose::kSynthetic, 0)).host();
   for (size_t i = 0; i < last.size(); ++i) generator_set_.all()[i]->value = last[i];
   return {images.f32(), images.f32() + images.count()};
 }
 
 std::vector<float> Gan::sample(size_t count, uint64_t seed, Device& device) {
   Context ctx{device};
-  const Tensor code =
-      normals(device, {static_cast<int64_t>(count), code_}, Rng(seed, Purpose::kSynthetic, 0), 1.0f);
-  const Tensor images = ops::activate(ctx, generator_(ctx, code), Activation::kSigmoid).host();
+  const Tensor images = generate(ctx, count, Rng(seed, Purpose::kSynthetic, 0)).host();
   return {images.f32(), images.f32() + images.count()};
 }
 
@@ -255,16 +294,15 @@ Result<Gan> Gan::load(const std::string& folder) {
   MAKAR_TRY(gan.height_, integer_in(json, "height", 1, 1024, place));
   MAKAR_TRY(gan.columns_, integer_in(json, "width", 1, 1024, place));
   gan.generator_spec_ = json.value("generator", Json());
-  const auto use = [](auto net) { return [net](Context& ctx, const Tensor& x) { return (*net)(ctx, x); }; };
   int64_t pixels = 0;
   if (gan.generator_spec_.is_object() && gan.generator_spec_.contains("channels")) {
     MAKAR_TRY(const ConvSpec spec, conv_from_json(gan.generator_spec_, place));
     gan.code_ = spec.code, pixels = spec.height * spec.width;
-    gan.generator_ = use(std::make_shared<ConvGenerator>(gan.generator_set_, "generator", spec));
+    gan.generator_ = shared_net(std::make_shared<ConvGenerator>(gan.generator_set_, "generator", spec));
   } else {
     MAKAR_TRY(const MlpSpec spec, mlp_from_json(gan.generator_spec_, place));
     gan.code_ = spec.widths.front(), pixels = spec.widths.back();
-    gan.generator_ = use(std::make_shared<Mlp>(gan.generator_set_, "generator", spec));
+    gan.generator_ = shared_net(std::make_shared<Mlp>(gan.generator_set_, "generator", spec));
   }
   if (pixels != gan.height_ * gan.columns_)
     return error_at(place, "the generator makes {} pixels, the images have {}", pixels,

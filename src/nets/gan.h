@@ -1,11 +1,12 @@
 // A generative adversarial network (Goodfellow et al., 2014), convolutional (Radford et al., 2016) or of two
 // multi-layer perceptrons, with the usual stabilisers: the non-saturating loss, one-sided label smoothing,
-// dropout and leaky units in the discriminator, batch norm in the generator, a small beta1, a rate of its own
-// for the discriminator, noise on the inputs that fades, and an average of the generator's weights.
+// dropout and leaky units in the discriminator, batch norm in the generator, a small beta1, a separate
+// learning rate for the discriminator, fading noise on its inputs, and an average of the generator's weights.
 #pragma once
 #include <functional>
 
 #include "base/json.h"
+#include "base/rng.h"
 #include "nets/batches.h"
 #include "nets/numbers.h"
 
@@ -30,13 +31,13 @@ Status check(const GanOptions& options, const Numbers& data);
 struct GanEpoch {
   int64_t epoch = 0;
   double discriminator_loss = 0, generator_loss = 0;
-  double real = 0, made = 0;  // mean probability of being real that the discriminator gives to each
+  double real = 0, generated = 0;  // mean probability of "real" that the discriminator assigns to each
 };
 
 class Gan {
  public:
   Gan() = default;
-  // Images of random codes by the averaged generator so far, as sample() gives at the end.
+  // Images of random codes by the average of the generator so far; sample() uses the final average.
   using Preview = std::function<std::vector<float>(size_t count)>;
   static Result<Gan> train(const Numbers& data, const GanOptions& options, Device& device,
                            const std::function<void(const GanEpoch&, const Preview&)>& each);
@@ -51,7 +52,8 @@ class Gan {
 
  private:
   void build(const Numbers& data, const GanOptions& options);
-  Tensor generate(Context& ctx, size_t rows, uint64_t draw);
+  struct Training;
+  Tensor generate(Context& ctx, size_t rows, const Rng& rng);
   // Images by the generator with these weights; nothing of the network changes.
   std::vector<float> preview(size_t count, const std::vector<Tensor>& weights, Device& device);
   int64_t code_ = 0, height_ = 0, columns_ = 0;

@@ -1,4 +1,4 @@
-// Examples as rows of numbers: images of IDX files, bags of words of texts.
+// Examples as rows of numbers: images of IDX files, or texts as bags of words.
 #pragma once
 #include <span>
 #include <string>
@@ -15,15 +15,15 @@ struct Numbers {
   int64_t height = 0, columns = 0;  // of images; 0 for others
   std::vector<float> values;        // [count, width], from 0 to 1
   std::vector<std::string> labels;  // one per example, or none
-  std::vector<std::string> words;   // of a bag of words: one per number
+  std::vector<std::string> words;   // of bags of words: the word of each column
   // Rows of these examples on the device. [which, width]
   Tensor rows(Device& device, std::span<const size_t> which) const;
 };
 
 // Images from 0 (black) to 1; at most `limit` of them, 0 for all.
 Result<Numbers> read_images(const std::string& path, size_t limit);
-// Whether each of the `max` most frequent words (in lower case) occurs in a text; ties in alphabetical
-// order. With `words`, these words instead.
+// One column for each of the `max` most frequent words, in lower case, ties in alphabetical order; or for
+// each of `words`. A value is 1 if the word occurs in the text, else 0.
 Result<Numbers> read_bags(const std::vector<DataPath>& paths, size_t max, size_t limit,
                           const std::vector<std::string>& words = {});
 

@@ -1,5 +1,4 @@
-// A ragged batch: tokens of all sequences laid end to end. A training batch, a prefill chunk and a decode
-// step are all this.
+// A ragged batch: the tokens of all sequences, concatenated. Training, prefill and decoding all use it.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +14,7 @@ struct Sequence {
   int64_t start = 0, length = 0;
   int64_t past = 0;    // tokens already in the cache
   size_t slot = 0;     // cache slot
-  int64_t unseen = 0;  // trailing rows that attend but are not attended to: padding of another framework
+  int64_t unseen = 0;  // trailing rows that attend but are not attended to (padding, targets of XLNet)
   int64_t total = 0;   // tokens of the whole text if known: rotary scaling may depend on them
 };
 
@@ -24,10 +23,10 @@ struct Batch {
   std::vector<int64_t> positions;  // [N]
   std::vector<int64_t> types;      // [N] or empty
   Tensor pixels;                   // [images, channels, height, width] instead of tokens
-  // Rows in the place of token embeddings, e.g. parts of images: row i of `features` at feature_rows[i].
+  // Rows that replace token embeddings, e.g. of image patches: row i of `features` is row feature_rows[i].
   Tensor features;
   std::vector<int64_t> feature_rows;
-  // Permuted order (XLNet, Yang et al., 2019), [N] or empty: 0 for context, else the place of a target in the
+  // Permuted order (XLNet, Yang et al., 2019), [N] or empty: 0 for context, else the index of a target in the
   // order. A row attends to context, to targets before it and, unless it is one of the last `unseen` rows of
   // its sequence, to itself. Relative attention only.
   std::vector<int64_t> order;

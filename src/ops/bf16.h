@@ -23,7 +23,6 @@ Tensor narrowed(Context& ctx, const Tensor& x);
 
 // The bf16 cases of the ops with these names.
 Tensor linear_bf16(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b);
-std::vector<Tensor> linears_bf16(Context& ctx, const Tensor& x, std::span<const PackedLayer> layers);
 Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
                                  std::span<const int64_t> targets, const CrossEntropyOptions& options);
 Tensor attend_bf16(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,

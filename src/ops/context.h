@@ -19,7 +19,7 @@ struct LinearObserver {
 struct Context {
   Device& device;
   Tape* tape = nullptr;
-  bool training = false;  // dropout is on
+  bool training = false;  // dropout is on, and batch norm uses the statistics of the batch
   uint64_t seed = 0, step = 0;
   uint64_t stream = 0;  // one per dropout site, in call order; reset for each forward pass
   LinearObserver* observer = nullptr;

@@ -9,7 +9,8 @@ namespace {
 
 using kernels::Operand;
 
-constexpr int64_t kDecoded = int64_t{4} << 20;  // block-type weights decoded at once in the backward pass
+constexpr int64_t kDecodedWeights = int64_t{4}
+                                    << 20;  // block-type weights decoded at once in the backward pass
 
 // x [rows, k] row-major, reduced along its columns or along its rows.
 Operand along_columns(Device& device, const Tensor& x, int64_t cols) {
@@ -25,10 +26,10 @@ Tensor decoded(Device& device, const Tensor& x) {
   if (x.dtype() == DType::kF32) return x;
   if (!is_block(x.dtype()) && x.dtype() != DType::kF16 && x.dtype() != DType::kBF16)
     return x.host().to(DType::kF32).to(device.memory());
-  const Tensor wide = Tensor::empty(x.shape(), DType::kF32, device.memory());
+  const Tensor as_f32 = Tensor::empty(x.shape(), DType::kF32, device.memory());
   const int64_t cols = x.rank() ? x.dim(-1) : 1, rows = cols ? x.count() / cols : 0;
-  device.decode({address_on(device, x), x.dtype(), wide.f32_address(), rows, cols});
-  return wide;
+  device.decode({address_on(device, x), x.dtype(), as_f32.f32_address(), rows, cols});
+  return as_f32;
 }
 
 // Decodes a block-type W one block of rows at a time; blocks accumulate in order, so the bits equal those of
@@ -37,14 +38,47 @@ void input_gradient(Device& device, int64_t m, const float* dy, const Tensor& w,
   const int64_t out = w.dim(0), in = w.dim(1);
   const Operand a{dy, DType::kF32, out, 1};
   if (!is_block(w.dtype())) return device.gemm({m, in, out, a, along_rows(device, w, in), to});
-  const int64_t max = std::max<int64_t>(1, kDecoded / std::max<int64_t>(in, 1));
+  const int64_t max = std::max<int64_t>(1, kDecodedWeights / std::max<int64_t>(in, 1));
   for (int64_t j = 0; j < out; j += max) {
     const int64_t rows = std::min(max, out - j);
-    const Tensor wide = decoded(device, w.slice(j, j + rows));
-    device.gemm({m, in, rows, {dy + j, DType::kF32, out, 1}, along_rows(device, wide, in), to});
+    const Tensor as_f32 = decoded(device, w.slice(j, j + rows));
+    device.gemm({m, in, rows, {dy + j, DType::kF32, out, 1}, along_rows(device, as_f32, in), to});
     to.accumulate = true;
   }
 }
+
+namespace {
+
+void record_gradient(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y) {
+  const int64_t in = x.dim(-1), m = in ? x.count() / in : 0, out = y.dim(-1);
+  const bool need_x = ctx.needs(x), need_w = ctx.needs(w), need_b = ctx.needs(b);
+  check(!need_w || w.dtype() == DType::kF32, "only f32 weights can be trained");
+  // Keep the input only if dW needs it.
+  const Tensor kept = need_w ? x : Tensor();
+  ctx.tape->record(
+      y, [ctx, to_x = Key(x), to_b = Key(b), kept, w, m, in, out, need_x, need_w, need_b](const Tensor& dy) {
+        Device& on = ctx.device;
+        if (need_w) {  // dW[out, in] = dY^T X, tokens in sequence
+          const auto t = ctx.tape->target(w);
+          on.gemm({out,
+                   in,
+                   m,
+                   along_rows(on, dy, out),
+                   along_rows(on, kept, in),
+                   {ctx.f32(t.buffer), in, t.accumulate}});
+        }
+        if (need_b) {
+          const auto t = ctx.tape->target(to_b);
+          on.column_sums({ctx.f32(dy), ctx.f32(t.buffer), m, out, t.accumulate});
+        }
+        if (need_x) {  // dX[m, in] = dY W
+          const auto t = ctx.tape->target(to_x);
+          input_gradient(on, m, ctx.f32(dy), w, {ctx.f32(t.buffer), in, t.accumulate});
+        }
+      });
+}
+
+}  // namespace
 
 Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
               const kernels::PackedWeight* packed) {
@@ -79,54 +113,36 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
   } else {
     device.gemm({m, out, in, a, along_columns(device, w, in), to});
   }
-  if (!ctx.any_needs(x, w, b)) return y;
-  const bool need_x = ctx.needs(x), need_w = ctx.needs(w), need_b = ctx.needs(b);
-  check(!need_w || w.dtype() == DType::kF32, "only f32 weights can be trained");
-  // Keep the input only if dW needs it.
-  const Tensor kept = need_w ? x : Tensor();
-  ctx.tape->record(
-      y, [ctx, to_x = Key(x), to_b = Key(b), kept, w, m, in, out, need_x, need_w, need_b](const Tensor& dy) {
-        Device& on = ctx.device;
-        if (need_w) {  // dW[out, in] = dY^T X, tokens in sequence
-          const auto t = ctx.tape->target(w);
-          on.gemm({out,
-                   in,
-                   m,
-                   along_rows(on, dy, out),
-                   along_rows(on, kept, in),
-                   {ctx.f32(t.buffer), in, t.accumulate}});
-        }
-        if (need_b) {
-          const auto t = ctx.tape->target(to_b);
-          on.column_sums({ctx.f32(dy), ctx.f32(t.buffer), m, out, t.accumulate});
-        }
-        if (need_x) {  // dX[m, in] = dY W
-          const auto t = ctx.tape->target(to_x);
-          input_gradient(on, m, ctx.f32(dy), w, {ctx.f32(t.buffer), in, t.accumulate});
-        }
-      });
+  if (ctx.any_needs(x, w, b)) record_gradient(ctx, x, w, b, y);
   return y;
 }
 
-std::vector<Tensor> linears(Context& ctx, const Tensor& x, std::span<const PackedLayer> layers) {
-  const auto is_bf16 = [](const PackedLayer& layer) { return layer.packed->type() == DType::kBF16; };
-  if (computes_bf16(ctx) && std::all_of(layers.begin(), layers.end(), is_bf16))
-    return linears_bf16(ctx, x, layers);
-  if (any_bf16(ctx, x)) return linears(ctx, widened(ctx, x), layers);
+std::vector<Tensor> linears(Context& ctx, const Tensor& input, std::span<const PackedLayer> layers) {
+  const bool bf16 = computes_bf16(ctx) && std::all_of(layers.begin(), layers.end(), [](const auto& layer) {
+                      return layer.packed->type() == DType::kBF16;
+                    });
+  const Tensor x = bf16 ? narrowed(ctx, input) : any_bf16(ctx, input) ? widened(ctx, input) : input;
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
   std::vector<Tensor> out;
   std::vector<kernels::PackedProduct> products;
+  std::vector<kernels::PackedProductBf16> products_bf16;
   for (const PackedLayer& layer : layers) {
     const int64_t width = layer.packed->n();
     check(layer.packed->k() == in, "linear: x and w disagree");
     check(!layer.bias.defined() || layer.bias.count() == width, "linear: the bias has another width");
     Shape shape = x.shape();
     shape[-1] = width;
-    out.push_back(ctx.empty(shape));
-    products.push_back({layer.packed, {ctx.f32(out.back()), width, false, ctx.f32(layer.bias)}});
+    out.push_back(ctx.empty(shape, bf16 ? DType::kBF16 : DType::kF32));
+    if (bf16)
+      products_bf16.push_back({layer.packed, ctx.bf16(out.back()), ctx.f32(layer.bias)});
+    else
+      products.push_back({layer.packed, {ctx.f32(out.back()), width, false, ctx.f32(layer.bias)}});
   }
-  ctx.device.gemm_packed(
-      {m, along_columns(ctx.device, x, in), products.data(), static_cast<int64_t>(products.size())});
+  const auto count = static_cast<int64_t>(layers.size());
+  if (bf16)
+    ctx.device.gemm_packed_bf16({m, ctx.bf16(x), products_bf16.data(), count});
+  else
+    ctx.device.gemm_packed({m, along_columns(ctx.device, x, in), products.data(), count});
   return out;
 }
 

@@ -57,24 +57,6 @@ Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Ten
   return y;
 }
 
-std::vector<Tensor> linears_bf16(Context& ctx, const Tensor& input, std::span<const PackedLayer> layers) {
-  const Tensor x = narrowed(ctx, input);
-  const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
-  std::vector<Tensor> out;
-  std::vector<kernels::PackedProductBf16> products;
-  for (const PackedLayer& layer : layers) {
-    const int64_t width = layer.packed->n();
-    check(layer.packed->k() == in, "linear: x and w disagree");
-    check(!layer.bias.defined() || layer.bias.count() == width, "linear: the bias has another width");
-    Shape shape = x.shape();
-    shape[-1] = width;
-    out.push_back(ctx.empty(shape, DType::kBF16));
-    products.push_back({layer.packed, ctx.bf16(out.back()), ctx.f32(layer.bias)});
-  }
-  ctx.device.gemm_packed_bf16({m, ctx.bf16(x), products.data(), static_cast<int64_t>(products.size())});
-  return out;
-}
-
 Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Tensor& b,
                                  std::span<const int64_t> targets, const CrossEntropyOptions& options) {
   const Tensor x = narrowed(ctx, input);
@@ -88,7 +70,8 @@ Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor
   const bool need_x = ctx.needs(x), need_w = ctx.needs(w), need_b = ctx.needs(b);
   const Tensor dx = need_x ? ctx.empty(x.shape(), DType::kBF16) : Tensor(),
                db = need_b ? ctx.empty(b.shape()) : Tensor();
-  // Rows of logits are padded for the products; larger blocks of rows than in f32 keep them long.
+  // Rows of logits are padded to multiples of 64. A block has 32 times as many logits as in f32, so that the
+  // products have enough rows.
   constexpr int64_t kPadding = 64, kMaxRows = 8192, kLarger = 32;
   const int64_t stride = (classes + kPadding - 1) / kPadding * kPadding;
   const int64_t step =

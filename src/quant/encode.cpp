@@ -58,19 +58,18 @@ void encode_plain(const float* x, int64_t count, std::byte* out, To&& to) {
   for (int64_t i = 0; i < count; ++i) values[i] = to(x[i]);
 }
 
-// The values of Q8_0 that are not zero, and their places.
+// As Q8_0, but stores only two of each four values, with their positions; the others must be zero.
 void encode_sparse(const float* x, int64_t count, const float* w, std::byte* out) {
-  constexpr int64_t kBlock = 32;
-  for (int64_t at = 0; at < count; at += kBlock, out += sizeof(BlockQ8_24)) {
+  for (int64_t at = 0; at < count; at += kSmall, out += sizeof(BlockQ8_24)) {
     BlockQ8_0 full;
-    encode_small<BlockQ8_0>(x + at, kBlock, w ? w + at : nullptr, reinterpret_cast<std::byte*>(&full));
+    encode_small<BlockQ8_0>(x + at, kSmall, w ? w + at : nullptr, reinterpret_cast<std::byte*>(&full));
     BlockQ8_24 sparse{full.d, {}, {}};
     for (int group = 0; group < 8; ++group) {
       const int8_t* q = full.qs + group * 4;
       int taken = 0, order[4];
       for (int j = 0; j < 4; ++j)
         if (q[j] != 0) order[taken++] = j;
-      check(taken <= 2, "encode: at most 2 of 4 weights are not zero");
+      check(taken <= 2, "encode: more than 2 of 4 weights are not zero");
       for (int j = 0; j < 4 && taken < 2; ++j)
         if (q[j] == 0) order[taken++] = j;
       for (int i = 0; i < 2; ++i) {

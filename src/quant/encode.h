@@ -17,7 +17,7 @@ bool can_encode(DType type);
 // is empty. A row must be a whole number of blocks. The bits do not depend on the number of threads.
 Tensor encode(ThreadPool& pool, const Tensor& x, DType type, std::span<const float> importance = {});
 
-// Encodes one row; `weights` is as long as the row, or null.
-void encode_row(DType type, const float* x, int64_t count, const float* weights, std::byte* out);
+// Encodes one row; `importance` has one error weight per value, or is null.
+void encode_row(DType type, const float* x, int64_t count, const float* importance, std::byte* out);
 
 }  // namespace makar

@@ -20,12 +20,12 @@ double dot(const double* a, const double* b, int64_t n) {
 }
 
 // Rounds one row; errors are passed to the columns on the right.
-void round_row(DType type, int64_t n, const float* w, const float* weights, const Tensor& feedback,
+void round_row(DType type, int64_t n, const float* w, const float* importance, const Tensor& feedback,
                float* target, std::byte* out) {
   const int64_t block = layout_of(type).elements;
   int8_t q[256];
   for (int64_t at = 0; at < n; at += block, out += layout_of(type).bytes) {
-    encode_row(type, target + at, block, weights + at, out);
+    encode_row(type, target + at, block, importance + at, out);
     const Grid grid = read_grid(type, out);
     for (int i = 0; i < grid.n; ++i) {
       const int64_t k = at + i;
@@ -75,8 +75,8 @@ Tensor encode_gptq(ThreadPool& pool, const Tensor& w, DType type, const Tensor& 
   const int64_t n = w.dim(-1), rows = w.count() / n;
   check(h.dim(0) == n && h.dim(1) == n, "encode_gptq: x^T x must have the width of w");
   const Tensor feedback = feedback_of(pool, h);
-  std::vector<float> weights;
-  for (int64_t i = 0; i < n; ++i) weights.push_back(h.f32()[i * n + i] + 1e-12f);
+  std::vector<float> importance;
+  for (int64_t i = 0; i < n; ++i) importance.push_back(h.f32()[i * n + i] + 1e-12f);
   Tensor out = Tensor::empty(w.shape(), type);
   const size_t row_bytes = bytes_of(type, n);
   pool.for_ranges(rows, 1, [&](int64_t begin, int64_t end) {
@@ -84,7 +84,7 @@ Tensor encode_gptq(ThreadPool& pool, const Tensor& w, DType type, const Tensor& 
     for (int64_t r = begin; r < end; ++r) {
       const float* row = w.f32() + r * n;
       std::copy_n(row, n, target.data());
-      round_row(type, n, row, weights.data(), feedback, target.data(),
+      round_row(type, n, row, importance.data(), feedback, target.data(),
                 out.raw() + static_cast<size_t>(r) * row_bytes);
     }
   });

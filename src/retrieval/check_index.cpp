@@ -5,84 +5,111 @@
 namespace makar {
 namespace {
 
-Status check_collection(const IndexStore& store, const CollectionInfo& c, CheckedIndex& out) {
-  const std::string place = store.path() + ": collection '" + c.name + "'";
-  MAKAR_TRY(const Analyzer analyzer, Analyzer::open(c.settings.analyzer));
-  std::optional<Tokenizer> tokenizer;
-  if (c.settings.chunk.kind == ChunkKind::kTokens) {
-    MAKAR_TRY(tokenizer, Tokenizer::load(c.settings.tokenizer));
+// Compares a collection with what its texts give.
+class CollectionCheck {
+ public:
+  CollectionCheck(const IndexStore& store, const CollectionInfo& c)
+      : store_(store), c_(c), place_(store.path() + ": collection '" + c.name + "'") {}
+
+  Status run(CheckedIndex& out) {
+    MAKAR_TRY(analyzer_, Analyzer::open(c_.settings.analyzer));
+    if (c_.settings.chunk.kind == ChunkKind::kTokens) {
+      MAKAR_TRY(tokenizer_, Tokenizer::load(c_.settings.tokenizer));
+    }
+    MAKAR_TRY(vectors_, store_.chunks_with_vectors(c_));
+    MAKAR_TRY(const auto documents,
+              store_.database().rows("SELECT id, name, title, index_title, hash, metadata FROM documents "
+                                     "WHERE collection = ? ORDER BY id",
+                                     {c_.id}));
+    for (const SqlRow& row : documents) MAKAR_CHECK_OK(check_document(row));
+    MAKAR_CHECK_OK(check_postings());
+    const auto count = static_cast<int64_t>(documents.size());
+    if (count != c_.documents || chunks_ != c_.chunks || terms_ != c_.terms)
+      return error_at(place_, "the totals are {} documents, {} chunks, {} terms; expected {}, {}, {}",
+                      c_.documents, c_.chunks, c_.terms, count, chunks_, terms_);
+    out.documents += count, out.chunks += chunks_, ++out.collections;
+    return Done{};
   }
-  // Of all chunks: a sum of hashes of (term, chunk, count, length), compared with that of the stored lists.
-  const auto mix = [](const std::string& term, const Posting& p) {
+
+ private:
+  static size_t hash_of(const std::string& term, const Posting& p) {
     return std::hash<std::string>{}(fmt::format("{} {} {} {}", term, p.chunk, p.count, p.length));
-  };
-  MAKAR_TRY(const auto vectors, store.chunks_with_vectors(c));
-  size_t expected = 0, stored = 0;
-  int64_t chunks = 0, terms = 0, documents = 0;
-  MAKAR_TRY(const auto all,
-            store.database().rows("SELECT id, name, title, index_title, hash, metadata FROM documents WHERE "
-                                  "collection = ? ORDER BY id",
-                                  {c.id}));
-  for (const SqlRow& row : all) {
-    ++documents;
+  }
+
+  Status check_document(const SqlRow& row) {
     SourceDocument d;
     d.name = sql_text(row[1]), d.title = sql_text(row[2]), d.index_title = sql_number(row[3]) != 0;
-    MAKAR_TRY(d.text, store.document_text(sql_number(row[0])));
-    MAKAR_TRY(d.metadata, parse_json(sql_text(row[5]), place));
-    const auto wrong = [&](const char* what) { return error_at(place, "document '{}': {}", d.name, what); };
+    MAKAR_TRY(d.text, store_.document_text(sql_number(row[0])));
+    MAKAR_TRY(d.metadata, parse_json(sql_text(row[5]), place_));
+    const auto wrong = [&](const char* what) {
+      return error_at(place_, "document '{}': {}; remove it and add it again", d.name, what);
+    };
     if (document_hash(d) != sql_text(row[4])) return wrong("the hash is not that of the text");
-    MAKAR_TRY(const auto places, split_chunks(d.text, c.settings.chunk, tokenizer ? &*tokenizer : nullptr));
+    MAKAR_TRY(const auto expected,
+              split_chunks(d.text, c_.settings.chunk, tokenizer_ ? &*tokenizer_ : nullptr));
     MAKAR_TRY(
-        const auto kept,
-        store.database().rows(
+        const auto stored,
+        store_.database().rows(
             "SELECT k.id, k.key, k.begin, k.end, k.length FROM chunks k WHERE k.document = ? ORDER BY k.id",
             {row[0]}));
-    if (kept.size() != places.size()) return wrong("chunks are missing");
-    for (size_t i = 0; i < places.size(); ++i) {
-      const std::string_view text =
-          std::string_view(d.text).substr(places[i].begin, places[i].end - places[i].begin);
-      if (sql_text(kept[i][1]) != chunk_key(d.name, places[i].begin, text) ||
-          sql_number(kept[i][2]) != static_cast<int64_t>(places[i].begin) ||
-          sql_number(kept[i][3]) != static_cast<int64_t>(places[i].end))
+    if (stored.size() != expected.size()) return wrong("chunks are missing");
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const TextChunk& chunk = expected[i];
+      const std::string_view text = std::string_view(d.text).substr(chunk.begin, chunk.end - chunk.begin);
+      if (sql_text(stored[i][1]) != chunk_key(d.name, chunk.begin, text) ||
+          sql_number(stored[i][2]) != static_cast<int64_t>(chunk.begin) ||
+          sql_number(stored[i][3]) != static_cast<int64_t>(chunk.end))
         return wrong("a chunk is not that of the text");
-      if (vectors.contains(sql_number(kept[i][0])) == c.settings.model.empty())
+      const int64_t id = sql_number(stored[i][0]);
+      if (vectors_.contains(id) == c_.settings.model.empty())
         return wrong("a vector is missing or not expected");
-      std::map<std::string, uint32_t> counts;
-      const auto words = analyzer(indexed_text(d.title, d.index_title, places[i].heading, text));
-      for (const std::string& word : words) ++counts[word];
-      if (sql_number(kept[i][4]) != static_cast<int64_t>(words.size()))
+      const auto words = (*analyzer_)(indexed_text(d.title, d.index_title, chunk.heading, text));
+      if (sql_number(stored[i][4]) != static_cast<int64_t>(words.size()))
         return wrong("the length of a chunk is wrong");
+      std::map<std::string, uint32_t> counts;
+      for (const std::string& word : words) ++counts[word];
       for (const auto& [term, count] : counts)
-        expected += mix(term, {sql_number(kept[i][0]), count, static_cast<uint32_t>(words.size())});
-      terms += static_cast<int64_t>(words.size()), ++chunks;
+        expected_hash_ += hash_of(term, {id, count, static_cast<uint32_t>(words.size())});
+      terms_ += static_cast<int64_t>(words.size()), ++chunks_;
     }
+    return Done{};
   }
-  std::vector<std::string> known;
-  MAKAR_CHECK_OK(store.each_term(c, [&](const std::string& term) { known.push_back(term); }));
-  for (const std::string& term : known) {
-    MAKAR_TRY(const auto postings, store.postings(c, term));
-    for (const Posting& p : postings) stored += mix(term, p);
+
+  Status check_postings() const {
+    std::vector<std::string> terms;
+    MAKAR_CHECK_OK(store_.each_term(c_, [&](const std::string& term) { terms.push_back(term); }));
+    size_t stored_hash = 0;
+    for (const std::string& term : terms) {
+      MAKAR_TRY(const auto postings, store_.postings(c_, term));
+      for (const Posting& p : postings) stored_hash += hash_of(term, p);
+    }
+    if (expected_hash_ != stored_hash)
+      return error_at(place_, "the posting lists are not those of the texts; make the index again");
+    return Done{};
   }
-  if (expected != stored) return error_at(place, "the posting lists are not those of the texts");
-  if (documents != c.documents || chunks != c.chunks || terms != c.terms)
-    return error_at(place, "the totals are {} documents, {} chunks, {} terms; expected {}, {}, {}",
-                    c.documents, c.chunks, c.terms, documents, chunks, terms);
-  out.documents += documents, out.chunks += chunks, ++out.collections;
-  return Done{};
-}
+
+  const IndexStore& store_;
+  const CollectionInfo& c_;
+  const std::string place_;
+  std::optional<Analyzer> analyzer_;
+  std::optional<Tokenizer> tokenizer_;
+  std::set<int64_t> vectors_;  // chunks with a vector
+  size_t expected_hash_ = 0;   // the sum of the hashes of all postings
+  int64_t chunks_ = 0, terms_ = 0;
+};
 
 }  // namespace
 
 Result<CheckedIndex> check_index(const IndexStore& store) {
   if (!store.in_postgres()) {
-    MAKAR_TRY(const auto sound, store.database().rows("PRAGMA integrity_check(1)"));
-    if (sound.empty() || sql_text(sound[0][0]) != "ok")
+    MAKAR_TRY(const auto integrity, store.database().rows("PRAGMA integrity_check(1)"));
+    if (integrity.empty() || sql_text(integrity[0][0]) != "ok")
       return error_at(store.path(), "the database is damaged: {}",
-                      sound.empty() ? "" : sql_text(sound[0][0]));
+                      integrity.empty() ? "" : sql_text(integrity[0][0]));
   }
   CheckedIndex out;
   MAKAR_TRY(const auto all, store.collections());
-  for (const CollectionInfo& c : all) MAKAR_CHECK_OK(check_collection(store, c, out));
+  for (const CollectionInfo& c : all) MAKAR_CHECK_OK(CollectionCheck(store, c).run(out));
   return out;
 }
 

@@ -12,8 +12,8 @@ class DenseIndex {
   // and the table must outlive it.
   static Result<DenseIndex> open(const IndexStore& store, const CollectionInfo& collection,
                                  const ChunkTable& table, bool exact);
-  // The nearest k chunks. With a graph, a search that only few chunks are allowed for compares with each of
-  // them. Scores: cosine, dot product, or the negative squared distance.
+  // The nearest k chunks. If only few chunks are allowed, compares all of them instead of searching the
+  // graph. Scores: cosine, dot product, or the negative squared distance.
   Result<std::vector<RankedChunk>> search(const std::vector<float>& query, size_t k,
                                           const std::vector<uint8_t>* allowed, int64_t ef) const;
 

@@ -3,6 +3,7 @@
 #include "retrieval/varint.h"
 
 namespace makar {
+
 void append_posting(std::string& bytes, int64_t last, const Posting& posting) {
   check(posting.chunk >= last, "postings ascend");
   put_varint(bytes, static_cast<uint64_t>(posting.chunk - last));

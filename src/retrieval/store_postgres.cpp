@@ -86,8 +86,10 @@ Result<IndexStore> IndexStore::open_postgres(const std::string& address, bool cr
   }
   MAKAR_TRY(const auto version, db.rows("SELECT version FROM makar_index.about"));
   if (version.size() != 1 || sql_number(version[0][0]) != kPostgresVersion)
-    return error_at(db.path(), "the schema makar_index is not of this version of makar (expected {})",
-                    kPostgresVersion);
+    return error_at(
+        db.path(),
+        "the schema makar_index does not have the version {} of this program; use another database",
+        kPostgresVersion);
   return out;
 }
 

@@ -68,7 +68,7 @@ class EngineLoop {
  private:
   void run();
   void take_new();
-  void sweep();  // removes tasks that are cancelled, late or done
+  void sweep();  // removes tasks that are cancelled, past their deadline or done
   static void end(EngineTask& task, const std::optional<Error>& why);
   void fail_all(const std::exception& e);
   void renew_engine();

@@ -115,10 +115,10 @@ void LoggedReply::end() {
   reply_->end();
 }
 
-void LoggedReply::on_disconnect(std::function<void()> call) {
-  reply_->on_disconnect([disconnected = disconnected_, call = std::move(call)] {
+void LoggedReply::on_disconnect(std::function<void()> callback) {
+  reply_->on_disconnect([disconnected = disconnected_, callback = std::move(callback)] {
     *disconnected = true;
-    call();
+    callback();
   });
 }
 

@@ -26,7 +26,7 @@ class LoggedReply : public HttpReply {
   void begin(HttpResponse head) override;
   void write(std::string piece) override { reply_->write(std::move(piece)); }
   void end() override;
-  void on_disconnect(std::function<void()> call) override;
+  void on_disconnect(std::function<void()> callback) override;
 
   const std::string& id() const { return id_; }
   // Sets the caller, the rate limits charged for its tokens, and headers added to the response.

@@ -53,8 +53,8 @@ Cost ServeMetrics::price(int64_t prompt, int64_t written) const {
 
 void ServeMetrics::charge(const std::string& caller, const Cost& cost) {
   const std::lock_guard lock(mutex_);
-  const bool room = costs_.contains(caller) || costs_.size() < kMaxCallers;
-  costs_[room ? caller : "other"] += cost;
+  const bool separate = costs_.contains(caller) || costs_.size() < kMaxCallers;
+  costs_[separate ? caller : "other"] += cost;
 }
 
 Cost ServeMetrics::charged(const std::optional<std::string>& caller) const {

@@ -19,12 +19,12 @@ class ServeMetrics {
   // Adds tokens as they are processed.
   void tokens(int64_t prompt, int64_t written) { prompt_tokens_ += prompt, written_tokens_ += written; }
 
-  // Prices of requests; `seconds` are those of all engines so far. Before any request.
+  // `seconds` returns the computing time of all engines so far. Call it before the first request.
   void set_prices(const PriceTable& prices, std::function<double()> seconds) {
     prices_ = prices, seconds_ = std::move(seconds);
   }
   const std::optional<PriceTable>& prices() const { return prices_; }
-  // What tokens cost: their prices, and their share of the engines' time at the mean so far.
+  // The cost of a request: the prices of its tokens, and the engines' mean time per token so far for each.
   Cost price(int64_t prompt, int64_t written) const;
   void charge(const std::string& caller, const Cost& cost);
   // Of one caller, or of all.

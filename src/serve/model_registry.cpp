@@ -20,16 +20,16 @@ void ModelRegistry::close() {
     if (state.active) state.active->loop.stop();
 }
 
-std::optional<ModelRegistry::Place> ModelRegistry::find(const std::string& name) const {
+std::optional<ModelRegistry::FoundModel> ModelRegistry::find(const std::string& name) const {
   const std::string tag = ":latest";
   const std::string plain = name.ends_with(tag) ? name.substr(0, name.size() - tag.size()) : name;
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < entries_.size(); ++i) {
     const ModelEntry& entry = entries_[i].entry;
-    if (name.empty() || entry.name == name || entry.name == plain) return Place{i, -1, entry.name};
+    if (name.empty() || entry.name == name || entry.name == plain) return FoundModel{i, -1, entry.name};
     for (size_t a = 0; a < entry.adapters.size(); ++a)
       if (entry.adapters[a] == name || entry.adapters[a] == plain)
-        return Place{i, static_cast<int32_t>(a), entry.adapters[a]};
+        return FoundModel{i, static_cast<int32_t>(a), entry.adapters[a]};
   }
   return std::nullopt;
 }
@@ -49,19 +49,19 @@ std::string ModelRegistry::classifier() const {
   return {};
 }
 
-std::optional<ModelLease> ModelRegistry::loaded(const Place& place) {
+std::optional<ModelLease> ModelRegistry::loaded(const FoundModel& found) {
   const std::lock_guard lock(mutex_);
-  Entry& entry = entries_[place.entry];
+  Entry& entry = entries_[found.entry];
   if (!entry.active) return std::nullopt;
   entry.used = ++clock_;
-  return ModelLease{entry.active, place.name, place.adapter};
+  return ModelLease{entry.active, found.name, found.adapter};
 }
 
 // Unloads a model whose files were truncated, once no request uses it; until then new requests fail.
-std::optional<Error> ModelRegistry::drop_lost(const Place& place) {
+std::optional<Error> ModelRegistry::drop_lost(const FoundModel& found) {
   std::shared_ptr<ActiveModel> lost;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
-  Entry& entry = entries_[place.entry];
+  Entry& entry = entries_[found.entry];
   if (!entry.active || !entry.active->files_lost()) return std::nullopt;
   if (entry.active.use_count() > 1) return entry.active->files_lost_error();
   lost = std::move(entry.active);
@@ -70,19 +70,19 @@ std::optional<Error> ModelRegistry::drop_lost(const Place& place) {
 }
 
 void ModelRegistry::acquire(const std::string& name, const Then& then) {
-  const auto place = find(name);
-  if (!place) {
+  const auto found = find(name);
+  if (!found) {
     std::string known;
     const auto all = list();
     for (const ModelState& state : all) known += (known.empty() ? "" : ", ") + quote(state.entry->name);
     return then(error_of(Error::Kind::kNotFound, "model", "{} is not served here; {} {}", quote(name), known,
                          all.size() == 1 ? "is" : "are"));
   }
-  if (const auto lost = drop_lost(*place)) return then(*lost);
-  if (auto lease = loaded(*place)) return then(std::move(*lease));
-  const bool posted = loader_.post([this, place = *place, then] {
-    if (auto lease = loaded(place)) return then(std::move(*lease));
-    then(load(place));
+  if (const auto lost = drop_lost(*found)) return then(*lost);
+  if (auto lease = loaded(*found)) return then(std::move(*lease));
+  const bool posted = loader_.post([this, found = *found, then] {
+    if (auto lease = loaded(found)) return then(std::move(*lease));
+    then(load(found));
   });
   if (!posted) then(error_of(Error::Kind::kLimit, "memory", "the server is stopping"));
 }
@@ -132,8 +132,8 @@ bool ModelRegistry::wait_and_unload_one() {
 }
 
 // Called on the loader thread, or before any request.
-Result<ModelLease> ModelRegistry::load(const Place& place) {
-  const ModelEntry& entry = *list()[place.entry].entry;
+Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
+  const ModelEntry& entry = *list()[found.entry].entry;
   const auto busy = [&] {
     return error_of(Error::Kind::kLimit, "memory",
                     "the models in use leave no room for {}; try again when they are free",
@@ -154,9 +154,9 @@ Result<ModelLease> ModelRegistry::load(const Place& place) {
       (*opened)->first_map = first_map, (*opened)->end_map = maps_made();
       if ((*opened)->files_lost()) return (*opened)->files_lost_error();
       const std::lock_guard lock(mutex_);
-      Entry& own = entries_[place.entry];
+      Entry& own = entries_[found.entry];
       own.active = std::move(*opened), own.used = ++clock_;
-      return ModelLease{own.active, place.name, place.adapter};
+      return ModelLease{own.active, found.name, found.adapter};
     }
     const Error& error = opened.error();
     if (error.kind != Error::Kind::kLimit || count_loaded() == 0) return error;

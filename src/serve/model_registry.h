@@ -57,15 +57,15 @@ class ModelRegistry {
     std::shared_ptr<ActiveModel> active;
     uint64_t used = 0;  // logical time of the last use
   };
-  struct Place {
+  struct FoundModel {
     size_t entry;
     int32_t adapter;
     std::string name;
   };
-  std::optional<Place> find(const std::string& name) const;
-  std::optional<ModelLease> loaded(const Place& place);
-  std::optional<Error> drop_lost(const Place& place);
-  Result<ModelLease> load(const Place& place);
+  std::optional<FoundModel> find(const std::string& name) const;
+  std::optional<ModelLease> loaded(const FoundModel& found);
+  std::optional<Error> drop_lost(const FoundModel& found);
+  Result<ModelLease> load(const FoundModel& found);
   // Unloads the least recently used idle model; false: all are in use.
   bool unload_one();
   bool wait_and_unload_one();

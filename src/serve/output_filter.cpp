@@ -1,13 +1,15 @@
 #include "serve/output_filter.h"
 
+#include "base/utf8.h"
+
 namespace makar {
 namespace {
 
 constexpr size_t kLongestSentence = 2000, kContext = 1000;  // bytes
 
-// Not inside a character of several bytes.
+// `at`, or the end of the character that `at` is inside of.
 size_t character_end(const std::string& text, size_t at) {
-  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
+  while (at < text.size() && is_utf8_continuation(text[at])) ++at;
   return at;
 }
 

@@ -87,7 +87,7 @@ Result<std::vector<int64_t>> fit_conversation(GenerationRequest& request, const 
                                               bool forced, WorkBudget& work) {
   MAKAR_TRY(const std::vector<Tensor> pixels, decode_images(request, model.language, work));
   MAKAR_TRY(std::vector<int64_t> ids, encode_conversation(request, model, forced, pixels));
-  const Status fits = check_room(ids, model, "messages", request.options.images.get());
+  const Status fits = check_fits_context(ids, model, "messages", request.options.images.get());
   if (fits.ok()) return ids;
   if (!request.drop_oldest || fits.error().kind != Error::Kind::kLimit) return fits.error();
   const Json all = request.chat->messages;
@@ -104,7 +104,7 @@ Result<std::vector<int64_t>> fit_conversation(GenerationRequest& request, const 
     for (size_t i = 0; i < all.size(); ++i)
       if (i < head || i >= turns[middle]) kept.push_back(all[i]);
     MAKAR_TRY(ids, encode_conversation(request, model, forced, pixels));
-    if (check_room(ids, model, "messages", request.options.images.get()).ok())
+    if (check_fits_context(ids, model, "messages", request.options.images.get()).ok())
       high = middle, best = std::move(ids), images = request.options.images;
     else
       low = middle + 1;
@@ -162,8 +162,8 @@ Result<ServedModel> ServedModel::of(LanguageModel language, const ContextOptions
   return ServedModel{std::move(language), std::move(constrainer), std::move(tokens), context, name, path};
 }
 
-Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place,
-                  const ImageInputs* images) {
+Status check_fits_context(const std::vector<int64_t>& prompt, const ServedModel& model,
+                          const std::string& place, const ImageInputs* images) {
   const int64_t limit = model.context_limit();
   if (limit > 0 && model.context.policy == ContextPolicy::kError &&
       static_cast<int64_t>(prompt.size()) >= limit + (model.language.spec().crosses() ? 1 : 0))
@@ -209,7 +209,7 @@ Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, co
     } else {
       prompts.push_back(std::get<std::vector<int64_t>>(request.prompts[i]));
     }
-    MAKAR_CHECK_OK(check_room(prompts.back(), model, place));
+    MAKAR_CHECK_OK(check_fits_context(prompts.back(), model, place));
   }
   for (const auto& [id, bias] : request.options.sampler.logit_bias)
     if (id >= language.spec().vocab)

@@ -28,7 +28,7 @@ Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, co
 size_t preparation_bytes(const GenerationRequest& request);
 
 // Checks that the prompt leaves room for at least one token. `place`: the field named in the error.
-Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place,
-                  const ImageInputs* images = nullptr);
+Status check_fits_context(const std::vector<int64_t>& prompt, const ServedModel& model,
+                          const std::string& place, const ImageInputs* images = nullptr);
 
 }  // namespace makar

@@ -125,9 +125,9 @@ void BlockPool::trim() {
   for (const auto& [size, block] : free_) std::free(block);
   free_.clear();
   free_bytes_ = 0;
-  for (auto& shelf : small_) {
-    for (std::byte* block : shelf) std::free(block);
-    shelf.clear();
+  for (auto& blocks : small_) {
+    for (std::byte* block : blocks) std::free(block);
+    blocks.clear();
   }
   small_bytes_ = 0;
 }

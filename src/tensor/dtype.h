@@ -7,10 +7,10 @@
 
 namespace makar {
 
-// The plain types are followed by GGUF's block types, with ggml's names: a run of elements in a row shares
-// scales. The last two are ours: kF16_64 stores the bytes of kF16 in blocks of 64 (f16 matrices of GGUF files
-// are computed in it, kernels/cpu/quant.h), kQ8_24 the weights of Q8_0 of which at least 2 of every 4 are
-// zero.
+// The plain types are followed by GGUF's block types, with ggml's names: consecutive elements of a row share
+// scales. The last two are makar's own: kF16_64 stores the bytes of kF16 in blocks of 64 (products with f16
+// matrices of GGUF files use it, kernels/cpu/quant.h), kQ8_24 stores Q8_0 weights with 2:4 sparsity: at least
+// 2 of every 4 are zero.
 enum class DType : uint8_t {
   kF32,
   kF16,

@@ -79,7 +79,7 @@ class Tensor {
   }
   template <class T>
   T* data() const {
-    check(sizeof(T) == size_of(dtype()), "data() of another element size");
+    check(sizeof(T) == size_of(dtype()), "data<T>(): T differs in size from the tensor's elements");
     return reinterpret_cast<T*>(raw());
   }
   float* f32() const {
@@ -100,7 +100,7 @@ class Tensor {
   Tensor clone() const;  // in the same memory
   // The same bytes as another type of equal size.
   Tensor viewed_as(DType type) const;
-  Tensor to(DType type) const;  // on the host: converts between float types (and i64/i32 to float)
+  Tensor to(DType type) const;  // on the host: f32, f64, f16, bf16, i64; also from i32
   // Whether this handle (and `handles` - 1 copies of it) holds the only references to the storage.
   bool exclusive(long handles = 1) const {
     return node_.use_count() == handles && node_->storage.use_count() == 1;

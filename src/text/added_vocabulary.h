@@ -56,7 +56,7 @@ class AddedVocabulary {
   std::vector<AddedToken> tokens_;
   StringFinder finders_[2][2];  // [normalized][specials]; values are indices into tokens_
   Vocabulary by_content_;
-  std::vector<uint32_t> by_id_;  // index + 1
+  std::vector<uint32_t> by_id_;  // index into tokens_ + 1; 0: no added token
   std::vector<bool> special_;
 };
 

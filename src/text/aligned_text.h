@@ -1,6 +1,6 @@
 // Text in which every byte has an offset into the original. Normalisers rewrite the text; offsets stay
-// correct, with the conventions of the Hugging Face library (a changed character keeps the span of the one it
-// replaces, an inserted one gets that of its left neighbour).
+// correct, with the conventions of the Hugging Face library: a changed character keeps the span of the
+// character it replaces, an inserted character gets the span of its left neighbour.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 #include "text/bpe.h"
 
 #include <algorithm>
-#include <queue>
+#include <functional>
 
 #include "base/rng.h"
 #include "text/unicode.h"
@@ -96,7 +96,7 @@ Status Bpe::merge_long(const Banned* banned, std::vector<ModelToken>& out, size_
   std::vector<Merge> pairs(count);  // of each live symbol with its right neighbour
   std::vector<uint64_t> heap;       // rank << 32 | position, smallest first
   heap.reserve(count);
-  const auto look = [&](uint32_t at) {
+  const auto update_pair = [&](uint32_t at) {
     pairs[at] = next[at] == kNone ? Merge{} : merge_of(tokens[at].id, tokens[next[at]].id, banned);
     return pairs[at].rank != UINT32_MAX;
   };
@@ -106,10 +106,10 @@ Status Bpe::merge_long(const Banned* banned, std::vector<ModelToken>& out, size_
   }
   const auto key = [&](uint32_t at) { return uint64_t{pairs[at].rank} << 32 | at; };
   for (uint32_t i = 0; i < count; ++i)
-    if (look(i)) heap.push_back(key(i));
+    if (update_pair(i)) heap.push_back(key(i));
   std::make_heap(heap.begin(), heap.end(), std::greater<>());
   const auto push = [&](uint32_t at) {
-    if (!look(at)) return;
+    if (!update_pair(at)) return;
     heap.push_back(key(at));
     std::push_heap(heap.begin(), heap.end(), std::greater<>());
   };

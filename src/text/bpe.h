@@ -41,8 +41,10 @@ class Bpe : public TokenModel {
 
  private:
   Bpe() = default;
+  // Appends the symbols of a word, before any merge.
   void symbols(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const;
   Merge merge_of(uint32_t left, uint32_t right, const Banned* banned) const;
+  // Merge the symbols from out[first] on; both give the same result.
   void merge_short(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
   Status merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t first, WorkBudget* work) const;
   Status read_merges(const Json& json);

@@ -55,7 +55,7 @@ Status Bpe::read_merges(const Json& json) {
     }
     vocabulary_.find_all({texts, 3 * count}, ids);
     for (size_t i = 0; i < count; ++i)
-      if (ids[3 * i] != kNoId && ids[3 * i + 1] != kNoId) merges_.fetch(ids[3 * i], ids[3 * i + 1]);
+      if (ids[3 * i] != kNoId && ids[3 * i + 1] != kNoId) merges_.prefetch(ids[3 * i], ids[3 * i + 1]);
     for (size_t i = 0; i < count; ++i) {
       for (size_t k = 3 * i; k < 3 * i + 3; ++k)
         if (ids[k] == kNoId)

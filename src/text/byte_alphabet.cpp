@@ -1,6 +1,7 @@
 #include "text/byte_alphabet.h"
 
 #include <array>
+#include <charconv>
 
 namespace makar {
 namespace {
@@ -65,6 +66,14 @@ void to_byte_alphabet(AlignedText& text) {
     for (size_t i = from; i < at; ++i) out.put(byte_to_letter(static_cast<unsigned char>(s[i])), i > from);
   }
   out.finish();
+}
+
+std::optional<unsigned char> fallback_byte(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+  unsigned value = 0;
+  const auto [end, code] = std::from_chars(token.data() + 3, token.data() + 5, value, 16);
+  if (code != std::errc() || end != token.data() + 5) return std::nullopt;
+  return static_cast<unsigned char>(value);
 }
 
 }  // namespace makar

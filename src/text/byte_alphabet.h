@@ -1,5 +1,5 @@
 // GPT-2's byte alphabet: one printable character for each of the 256 bytes, so that byte-level vocabularies
-// can be stored as text.
+// can be stored as text. Also the byte-fallback tokens of other vocabularies.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,5 +17,7 @@ std::string bytes_to_letters(std::string_view bytes);
 // Replaces each byte of the text by its letter; escaped bytes (unicode.h) become the letter of the original
 // byte.
 void to_byte_alphabet(AlignedText& text);
+// The byte of a byte-fallback token such as "<0x0A>"; nullopt for other tokens.
+std::optional<unsigned char> fallback_byte(std::string_view token);
 
 }  // namespace makar

@@ -96,9 +96,8 @@ class ByteFallback : public Decoder {
       bytes.clear();
     };
     for (std::string& token : tokens) {
-      const int byte = byte_of(token);
-      if (byte >= 0) {
-        bytes.push_back(static_cast<char>(byte));
+      if (const auto byte = fallback_byte(token)) {
+        bytes.push_back(static_cast<char>(*byte));
       } else {
         flush();
         out.push_back(std::move(token));
@@ -106,21 +105,6 @@ class ByteFallback : public Decoder {
     }
     flush();
     tokens = std::move(out);
-  }
-
- private:
-  static int byte_of(const std::string& token) {
-    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
-    int value = 0;
-    for (const char c : {token[3], token[4]}) {
-      const int digit = c >= '0' && c <= '9'   ? c - '0'
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                               : -1;
-      if (digit < 0) return -1;
-      value = value * 16 + digit;
-    }
-    return value;
   }
 };
 

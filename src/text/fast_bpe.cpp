@@ -7,11 +7,9 @@
 namespace makar {
 namespace {
 
-bool inside(char c) { return is_utf8_continuation(c); }
-
 template <Scanner::Kind kKind, bool kOffsets>
-Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, const EncodeOptions& options,
-            Workspace& work, TokenSink& sink) {
+Status encode_words(const Tokenizer::Impl& impl, std::string_view text, uint32_t base,
+                    const EncodeOptions& options, Workspace& work, TokenSink& sink) {
   const char* const begin = text.data();
   const char* const end = begin + text.size();
   const Scanner scanner(end);
@@ -22,8 +20,8 @@ Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, c
   ids.resize(count + kBlock);
   uint32_t* out = ids.data();
   const auto span = [&](const char* from, const char* to) {
-    while (from > begin && inside(*from)) --from;
-    while (to < end && inside(*to)) ++to;
+    while (from > begin && is_utf8_continuation(*from)) --from;
+    while (to < end && is_utf8_continuation(*to)) ++to;
     sink.offsets->push_back(
         {base + static_cast<uint32_t>(from - begin), base + static_cast<uint32_t>(to - begin)});
   };
@@ -62,7 +60,7 @@ Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, c
       if (one.size > 15) continue;
       one.key = WordCache::short_key(one.word, one.size, end);
       one.slot = WordCache::slot(one.key);
-      cache.fetch(one.slot);
+      cache.prefetch(one.slot);
     }
     reserve(kAhead * 6);
     for (int w = 0; w < words; ++w) {
@@ -104,10 +102,10 @@ Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, c
 }
 
 template <Scanner::Kind kKind>
-Status either(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, const EncodeOptions& options,
-              Workspace& work, TokenSink& sink) {
-  return sink.offsets ? loop<kKind, true>(impl, text, base, options, work, sink)
-                      : loop<kKind, false>(impl, text, base, options, work, sink);
+Status encode_with(const Tokenizer::Impl& impl, std::string_view text, uint32_t base,
+                   const EncodeOptions& options, Workspace& work, TokenSink& sink) {
+  return sink.offsets ? encode_words<kKind, true>(impl, text, base, options, work, sink)
+                      : encode_words<kKind, false>(impl, text, base, options, work, sink);
 }
 
 }  // namespace
@@ -143,13 +141,13 @@ Status run_fast_bpe(const Tokenizer::Impl& impl, Scanner::Kind kind, std::string
                     const EncodeOptions& options, Workspace& work, TokenSink& sink) {
   switch (kind) {
     case Scanner::Kind::kGpt2:
-      return either<Scanner::Kind::kGpt2>(impl, text, base, options, work, sink);
+      return encode_with<Scanner::Kind::kGpt2>(impl, text, base, options, work, sink);
     case Scanner::Kind::kCl100k:
-      return either<Scanner::Kind::kCl100k>(impl, text, base, options, work, sink);
+      return encode_with<Scanner::Kind::kCl100k>(impl, text, base, options, work, sink);
     case Scanner::Kind::kQwen2:
-      return either<Scanner::Kind::kQwen2>(impl, text, base, options, work, sink);
+      return encode_with<Scanner::Kind::kQwen2>(impl, text, base, options, work, sink);
     case Scanner::Kind::kO200k:
-      return either<Scanner::Kind::kO200k>(impl, text, base, options, work, sink);
+      return encode_with<Scanner::Kind::kO200k>(impl, text, base, options, work, sink);
     case Scanner::Kind::kNone:
       break;
   }

@@ -1,4 +1,4 @@
-// The fast path for byte-level BPE: scan a word, look it up, append its ids. No normalised copy, no spans, no
+// The fast path for byte-level BPE: scan a word, look it up, append its ids. No normalised copy and no
 // list of words; tests check that the result equals the pipeline's.
 #pragma once
 #include "text/pipeline.h"

@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-// The stages after the character map, in the order in which the reader writes them.
+// The normaliser stages in the order in which the SentencePiece reader writes them.
 enum Stage : uint8_t { kMap, kTrim, kCollapse, kPrepend, kMarks, kTrimMarks, kUnknownStage };
 
 Stage stage_of(const Json& json) {
@@ -139,21 +139,21 @@ Status run_sentencepiece(const Tokenizer::Impl& impl, std::string_view text, uin
       return options.work->error("text");
     const std::string_view word = std::string_view(normal).substr(at, end - at);
     at = end;
-    bool seen = word.size() > 31 || !model.score_allows_caching(score);
-    if (!seen && word.size() <= 15)
+    bool skip_cache = word.size() > 31 || !model.score_allows_caching(score);
+    if (!skip_cache && word.size() <= 15)
       if (const auto* entry = cache.find_short(WordCache::short_key(word.data(), word.size(), limit))) {
         if (from_entry(*entry)) continue;
-        seen = true;
+        skip_cache = true;
       }
-    if (!seen)
+    if (!skip_cache)
       if (const auto* entry = cache.find_long(WordCache::long_key(word.data(), word.size()))) {
         if (from_entry(*entry)) continue;
-        seen = true;
+        skip_cache = true;
       }
     work.tokens.clear();
     MAKAR_CHECK_OK(model.tokenize_after(word, banned, score, work.tokens));
     for (const ModelToken& token : work.tokens) sink.ids.push_back(token.id);
-    if (seen) continue;
+    if (skip_cache) continue;
     if (!model.segmentation_is_stable(word, banned)) work.tokens.clear();
     cache.put(word, work.tokens);
   }

@@ -17,7 +17,7 @@ struct FastSentencePiece {
   bool trims = false;             // removes blanks at the ends and collapses runs of blanks
   bool prepend = false, first_only = false;
 
-  // nullopt when the sections are different ones.
+  // nullopt when the sections describe another pipeline.
   static std::optional<FastSentencePiece> find(const Json& normalizer, const Json& pre_tokenizer,
                                                const TokenModel& model);
   // Normalises valid text: equals the result of the normaliser's stages.

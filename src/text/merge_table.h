@@ -21,22 +21,17 @@ class MergeTable {
   }
   // A pair added twice keeps the later rank.
   void add(uint32_t left, uint32_t right, Merge merge) {
-    Slot& slot = slots_[place(left, right)];
+    Slot& slot = slots_[slot_of(left, right)];
     slot = {left, right, merge};
   }
   // Prefetches the slot of a pair.
-  void fetch(uint32_t left, uint32_t right) const {
+  void prefetch(uint32_t left, uint32_t right) const {
     __builtin_prefetch(&slots_[(hash_pair(left, right) >> 32) & (slots_.size() - 1)]);
   }
   // Returns rank UINT32_MAX when the pair does not merge.
   Merge find(uint32_t left, uint32_t right) const {
     if (slots_.empty()) return {};
-    return slots_[place(left, right)].merge;
-  }
-  template <class F>
-  void each(F f) const {
-    for (const Slot& s : slots_)
-      if (s.merge.rank != UINT32_MAX) f(s.left, s.right, s.merge);
+    return slots_[slot_of(left, right)].merge;
   }
 
  private:
@@ -44,7 +39,7 @@ class MergeTable {
     uint32_t left = 0, right = 0;
     Merge merge;
   };
-  size_t place(uint32_t left, uint32_t right) const {
+  size_t slot_of(uint32_t left, uint32_t right) const {
     const size_t mask = slots_.size() - 1;
     size_t at = (hash_pair(left, right) >> 32) & mask;
     while (slots_[at].merge.rank != UINT32_MAX && (slots_[at].left != left || slots_[at].right != right))

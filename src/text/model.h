@@ -36,7 +36,7 @@ class TokenModel {
     return tokenize(word, nullptr, out, work);
   }
   // Whether the tokens of a word may be cached.
-  virtual bool keeps_words() const { return deterministic(); }
+  virtual bool can_cache_words() const { return deterministic(); }
   // Whether text can be split before every `mark` that follows another character without changing the tokens.
   virtual bool splits_before(std::string_view mark) const { return false; }
   // Which adjacent characters a merge can join: [left][right] of ASCII characters, and kMarkColumn for

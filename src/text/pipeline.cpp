@@ -104,7 +104,7 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
   if (text.size() >= kTextLimit)
     return error_of(Error::Kind::kLimit, "text",
                     "has {} bytes; at most {} can be encoded at once: split it into lines", text.size(),
-                    kTextLimit);
+                    kTextLimit - 1);
   const bool valid = is_valid_utf8(text);
   if (!valid && text.size() > kRepairLimit)
     return error_of(
@@ -200,7 +200,7 @@ Status Tokenizer::Impl::run_parts(std::string_view text,
 
 Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work,
                                      TokenSink& sink, const IsText& is_text) const {
-  // A stage reads the whole text without counting.
+  // The stages do not count their work, so the text is charged before they run.
   const auto bytes = static_cast<int64_t>(text.text().size());
   if (options.work && (!options.work->spend(bytes / 16) || !options.work->check()))
     return options.work->error("text");
@@ -266,7 +266,7 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
   const std::string& text = words.text.text();
   const char* limit = text.data() + text.size();
   WordCache* cache = &cache_for(options, work);
-  const bool cached = model->keeps_words();
+  const bool cached = model->can_cache_words();
   const auto emit = [&](const auto& entry, uint32_t base) {
     uint32_t at = 0;
     for (int i = 0; i < entry.count; ++i) {

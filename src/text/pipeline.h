@@ -22,7 +22,6 @@ struct Workspace {
   WordCache cache;                         // for calls where every id is allowed
   std::unique_ptr<WordCache> plain_cache;  // created when a plain word would give a banned id
   std::vector<ModelToken> tokens;
-  std::vector<AddedVocabulary::TextOrToken> parts;
 };
 
 struct FastWords;

@@ -89,21 +89,21 @@ class Template : public PostProcessor {
       : single_(std::move(single)), pair_(std::move(pair)) {}
   size_t added(bool pair) const override {
     size_t count = 0;
-    for (const Item& piece : pair ? pair_ : single_) count += piece.sequence < 0 ? piece.ids.size() : 0;
+    for (const Item& item : pair ? pair_ : single_) count += item.sequence < 0 ? item.ids.size() : 0;
     return count;
   }
   void apply(std::vector<Encoding>& parts, const Texts&, bool add_special) const override {
     const bool offsets = std::any_of(parts.begin(), parts.end(),
                                      [](const Encoding& e) { return e.offsets.size() == e.ids.size(); });
     std::vector<Encoding> out;
-    for (const Item& piece : parts.size() == 2 ? pair_ : single_) {
-      if (piece.sequence >= 0) {
-        if (static_cast<size_t>(piece.sequence) >= parts.size()) continue;
-        Encoding part = parts[piece.sequence];
-        part.type_ids.assign(part.ids.size(), piece.type);
+    for (const Item& item : parts.size() == 2 ? pair_ : single_) {
+      if (item.sequence >= 0) {
+        if (static_cast<size_t>(item.sequence) >= parts.size()) continue;
+        Encoding part = parts[item.sequence];
+        part.type_ids.assign(part.ids.size(), item.type);
         out.push_back(std::move(part));
       } else if (add_special) {
-        out.push_back(special_tokens(piece.ids, piece.type, offsets));
+        out.push_back(special_tokens(item.ids, item.type, offsets));
       }
     }
     parts = std::move(out);
@@ -192,13 +192,13 @@ PostProcessorResult make_roberta(const Json& json, const PostProcessor::TokenOf&
   return make<Bert>(cls, sep, true, std::move(trimmer));
 }
 
-Result<std::vector<Template::Item>> template_pieces(const Json& json, const char* key) {
-  std::vector<Template::Item> pieces;
-  if (!find_field(json, key)) return pieces;
+Result<std::vector<Template::Item>> template_items(const Json& json, const char* key) {
+  std::vector<Template::Item> items;
+  if (!find_field(json, key)) return items;
   MAKAR_TRY(const Json* list, list_field(json, key));
   const Json* specials = find_field(json, "special_tokens");
   for (const Json& one : *list) {
-    Template::Item piece;
+    Template::Item item;
     const Json* sequence = find_field(one, "Sequence");
     const Json* special = find_field(one, "SpecialToken");
     if (!sequence && !special)
@@ -207,10 +207,10 @@ Result<std::vector<Template::Item>> template_pieces(const Json& json, const char
     MAKAR_TRY(const std::string id, string_field(body, "id"));
     MAKAR_TRY(const uint64_t type, count_field(body, "type_id", 0));
     if (type > 255) return error_at(key, "type_id is {}; the maximum is 255", type);
-    piece.type = static_cast<uint8_t>(type);
+    item.type = static_cast<uint8_t>(type);
     if (sequence) {
       if (id != "A" && id != "B") return error_at(key, "expected sequence A or B, found {}", quote(id));
-      piece.sequence = id == "B";
+      item.sequence = id == "B";
     } else {
       const Json* entry = specials ? find_field(*specials, id.c_str()) : nullptr;
       const Json* ids = entry ? find_field(*entry, "ids") : nullptr;
@@ -218,17 +218,17 @@ Result<std::vector<Template::Item>> template_pieces(const Json& json, const char
       for (const Json& value : *ids) {
         if (!value.is_number_unsigned() || value.get<uint64_t>() >= UINT32_MAX)
           return error_at(key, "special_tokens: {} has an id that is not a number", quote(id));
-        piece.ids.push_back(value.get<uint32_t>());
+        item.ids.push_back(value.get<uint32_t>());
       }
     }
-    pieces.push_back(std::move(piece));
+    items.push_back(std::move(item));
   }
-  return pieces;
+  return items;
 }
 
 PostProcessorResult make_template(const Json& json, const PostProcessor::TokenOf&) {
-  MAKAR_TRY(auto single, template_pieces(json, "single"));
-  MAKAR_TRY(auto pair, template_pieces(json, "pair"));
+  MAKAR_TRY(auto single, template_items(json, "single"));
+  MAKAR_TRY(auto pair, template_items(json, "pair"));
   return make<Template>(std::move(single), std::move(pair));
 }
 

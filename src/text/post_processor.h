@@ -21,7 +21,7 @@ class PostProcessor {
   using Texts = std::array<std::string_view, 2>;
   virtual void apply(std::vector<Encoding>& parts, const Texts& texts, bool add_special) const = 0;
 
-  // The text of a token for the original text `original`, for trimming.
+  // The text of a token, for trimming; `original` is the part of the input that the token covers.
   using TokenOf = std::function<std::string_view(uint32_t id, std::string_view original)>;
   static Result<std::unique_ptr<const PostProcessor>> from_json(const Json& json, const TokenOf& token_of);
 };

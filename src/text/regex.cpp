@@ -72,8 +72,8 @@ Result<Regex> Regex::compile(const std::string& pattern, bool literal) {
   compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &code,
                                  &where, nullptr);
   if (!compiled->code)
-    return error_at("pattern", "{} does not compile: {} (at byte {})", quote(pattern), pcre_message(code),
-                    where);
+    return error_at("pattern", "{} does not compile: {} (at byte {} of the pattern translated to PCRE2)",
+                    quote(pattern), pcre_message(code), where);
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // optional: the interpreter runs without it
   if (!literal) compiled->scanner = Scanner::kind_of(pattern);
   Regex regex;

@@ -21,7 +21,7 @@ class Regex {
   Status find_all(std::string_view text, std::vector<Span>& matches) const;
   // The same with PCRE2 even where a hand-written scanner exists.
   Status match_all(std::string_view text, std::vector<Span>& matches) const;
-  // Every match with its groups: [match][0] is the whole, [match][k] group k, empty where it took no part.
+  // Every match with its groups: [match][0] is the whole, [match][k] group k, empty if it did not match.
   // Stops after `limit` matches.
   Status find_groups(std::string_view text, std::vector<std::vector<Span>>& matches, size_t limit) const;
   const std::string& pattern() const { return pattern_; }

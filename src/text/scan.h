@@ -85,6 +85,7 @@ class Scanner {
     }
     return run(p, kIsLetter);
   }
+  // Skips characters that are neither white space nor letters nor numbers.
   const char* run_other(const char* p) const {
     constexpr uint8_t kMask = kIsSpace | kIsLetter | kIsNumber;
     while (p < end_) {

@@ -46,7 +46,7 @@ std::string StreamDecoder::push(uint32_t id) {
   std::string out = now.starts_with(before) ? now.substr(before.size()) : "";
   if (ids_.size() > 2 * kContext + 8) {
     const size_t drop = ids_.size() - kContext;
-    // The window moves only when the decoder gives the same text without the dropped ids.
+    // Only the last kContext ids stay, unless they decode to nothing.
     const std::string tail = tokenizer_.decode({ids_.data() + drop, kContext}, skip_special_);
     if (!tail.empty()) ids_.erase(ids_.begin(), ids_.begin() + static_cast<ptrdiff_t>(drop));
   }

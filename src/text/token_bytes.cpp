@@ -1,18 +1,9 @@
 #include "text/token_bytes.h"
 
-#include <charconv>
+#include "text/byte_alphabet.h"
 
 namespace makar {
 namespace {
-
-// "<0x0A>"
-std::optional<char> fallback_byte(const std::string& token) {
-  unsigned value = 0;
-  if (token.size() != 6 || token.rfind("<0x", 0) != 0 || token[5] != '>') return {};
-  const auto [end, code] = std::from_chars(token.data() + 3, token.data() + 5, value, 16);
-  if (code != std::errc() || end != token.data() + 5) return {};
-  return static_cast<char>(value);
-}
 
 // A token to put before others, because decoders treat the first token differently.
 std::vector<uint32_t> any_leading_token(const Tokenizer& tokenizer) {
@@ -32,7 +23,7 @@ std::vector<std::string> token_bytes(const Tokenizer& tokenizer) {
     const auto token = tokenizer.token(id);
     if (!token || tokenizer.is_special(id)) continue;
     if (const auto byte = tokenizer.byte_level() ? std::nullopt : fallback_byte(*token)) {
-      out[id] = std::string(1, *byte);
+      out[id] = std::string(1, static_cast<char>(*byte));
       continue;
     }
     ids.back() = id;

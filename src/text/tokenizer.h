@@ -45,7 +45,7 @@ enum class SpecialText {
 struct Truncation {
   enum class Strategy { kLongestFirst, kOnlyFirst, kOnlySecond };
   size_t max_length = 512;
-  size_t stride = 0;
+  size_t stride = 0;  // tokens that neighbouring windows of the overflow share
   Strategy strategy = Strategy::kLongestFirst;
   bool left = false;
 };
@@ -94,7 +94,8 @@ class Tokenizer {
   Result<Encoding> encode_part(std::string_view text, const EncodeOptions& options, uint8_t sequence) const;
   Result<Encoding> encode_pair(std::string_view first, const Encoding& encoded, std::string_view second,
                                const EncodeOptions& options) const;
-  // One result per text, in order, the same for any number of threads. Pads to the longest text here.
+  // One result per text, in order, the same for any number of threads. Padding to the longest is over this
+  // batch.
   std::vector<Result<Encoding>> encode_batch(std::span<const std::string_view> texts,
                                              const EncodeOptions& options, ThreadPool& pool) const;
   // Appends only the ids: the fast way for training data and servers.

@@ -79,7 +79,8 @@ Result<std::optional<Truncation>> read_truncation(const Json& json) {
   else if (strategy == "OnlySecond")
     t.strategy = Truncation::Strategy::kOnlySecond;
   else if (strategy != "LongestFirst")
-    return error_of(Error::Kind::kUnsupported, "truncation", "unknown strategy {}", quote(strategy));
+    return error_of(Error::Kind::kUnsupported, "truncation",
+                    "unknown strategy {}; expected LongestFirst, OnlyFirst or OnlySecond", quote(strategy));
   t.left = direction == "Left";
   return std::optional<Truncation>(t);
 }

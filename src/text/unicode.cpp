@@ -35,21 +35,6 @@ const CategoryPages& category_pages() {
 
 }  // namespace
 
-std::string escape_bytes(std::string_view text) {
-  std::string out;
-  out.reserve(text.size() + 16);
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = decode_utf8(text, at);
-    if (c.ok)
-      out.append(text, at, c.size);
-    else
-      for (uint32_t i = 0; i < c.size; ++i)
-        append_utf8(out, 0xDC00 + static_cast<unsigned char>(text[at + i]));
-    at += c.size;
-  }
-  return out;
-}
-
 Category category(char32_t code) {
   static const CategoryPages& pages = category_pages();
   if (code > 0x10FFFF) return Category::kCn;

@@ -13,7 +13,6 @@ constexpr std::string_view kBlankMark = "\u2581";
 
 // Invalid bytes pass through a byte-level pipeline as U+DC00 + byte, encoded in three bytes: such surrogates
 // do not occur in valid text, so the conversion is reversible.
-std::string escape_bytes(std::string_view text);
 inline bool is_escaped_byte(char32_t code) { return code >= 0xDC80 && code <= 0xDCFF; }
 
 // General categories in utf8proc's order.
@@ -67,6 +66,7 @@ constexpr CategoryMask kPunctuation =
     detail::mask({Category::kPc, Category::kPd, Category::kPs, Category::kPe, Category::kPi, Category::kPf,
                   Category::kPo});
 constexpr CategoryMask kSymbol = detail::mask({Category::kSm, Category::kSc, Category::kSk, Category::kSo});
+// Whether the category of a code point is in the mask.
 inline bool in(char32_t code, CategoryMask m) { return m >> static_cast<int>(category(code)) & 1; }
 
 bool is_space(char32_t code);  // White_Space

@@ -14,7 +14,7 @@ class Unigram : public TokenModel {
   const Vocabulary& vocabulary() const override { return vocabulary_; }
   uint32_t unknown_id() const override { return unknown_; }
   bool splits_before(std::string_view mark) const override;
-  bool keeps_words() const override { return !sentencepiece_; }
+  bool can_cache_words() const override { return !sentencepiece_; }
   void write(Json& model) const override;
 
   // SentencePiece adds scores in single precision over the whole text, so the text before a word can decide

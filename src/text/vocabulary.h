@@ -25,7 +25,6 @@ class Vocabulary {
   void find_all(std::span<const std::string_view> tokens, uint32_t* ids) const;
   std::optional<std::string_view> token(uint32_t id) const;
   uint32_t size() const { return static_cast<uint32_t>(by_id_.size()); }  // one more than the largest id
-  size_t count() const { return entries_.size(); }
 
   // {"token": id, ...}
   static Result<Vocabulary> from_json(const Json& json);
@@ -45,7 +44,7 @@ class Vocabulary {
     uint32_t hash = 0;
   };
   // The slot of the token, or the free slot for it.
-  size_t place(std::string_view token, uint64_t hash) const;
+  size_t slot_of(std::string_view token, uint64_t hash) const;
 
   std::vector<Slot> slots_;      // size is a power of two
   std::vector<uint32_t> by_id_;  // index into entries_ + 1

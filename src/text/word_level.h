@@ -1,3 +1,4 @@
+// The WordLevel model: a word is one token, or unknown.
 #pragma once
 #include "text/model.h"
 

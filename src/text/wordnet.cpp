@@ -121,7 +121,7 @@ Result<std::shared_ptr<const WordNet>> WordNet::open(const std::string& folder) 
     auto file = MappedFile::open(folder + "/" + name);
     if (!file.ok())
       return error_of(Error::Kind::kNotFound, folder + "/" + name,
-                      "no WordNet database; install Debian's package wordnet-base, or name its folder");
+                      "no WordNet database; install Debian's package wordnet-base, or pass its folder");
     out->mapped_.push_back(*file);
     const auto bytes = (*file)->bytes();
     return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());

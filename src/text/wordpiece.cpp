@@ -38,7 +38,7 @@ class WordPiece : public TokenModel {
       size_t end = begin;
       (begin == 0 ? starting_ : continuing_).prefixes(word.substr(begin), [&](size_t length, uint32_t found) {
         if (banned && found < banned->size() && (*banned)[found]) return true;
-        if (begin + length < word.size() && inside(word[begin + length])) return true;
+        if (begin + length < word.size() && is_utf8_continuation(word[begin + length])) return true;
         id = found;
         end = begin + length;
         return true;
@@ -57,7 +57,6 @@ class WordPiece : public TokenModel {
   uint32_t unknown_id() const override { return unknown_; }
 
  private:
-  static bool inside(char c) { return is_utf8_continuation(c); }
   Status unknown(std::string_view word, std::vector<ModelToken>& out) const {
     if (unknown_ == kNoId)
       return error_at("unk_token",

@@ -1,3 +1,4 @@
+// The WordPiece model: a word is split into the longest known tokens, from left to right (BERT).
 #pragma once
 #include "text/model.h"
 

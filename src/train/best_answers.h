@@ -24,8 +24,8 @@ std::vector<std::string> best_form_names();
 struct BestOptions {
   BestForm form = BestForm::kBest;
   int64_t keep = 1;  // kBest: answers per prompt
-  std::optional<double>
-      min_reward;  // drops worse answers (kBest), or pairs whose best answer is worse (kPairs)
+  // Drops worse answers (kBest), or all answers if the best one is worse (kPairs, kRanked).
+  std::optional<double> min_reward;
 };
 
 // The records of one prompt, in the forms that sft, dpo and reward read; equal texts count once. No record if

@@ -77,7 +77,7 @@ Mixture mixture_of(const std::vector<TokenSource>& sources, uint64_t seed) {
   return Mixture(weights_of(sources), seed);
 }
 
-WindowPlace window_at(const std::vector<TokenSource>& sources, const Mixture& mixture, int64_t context,
+WindowStart window_at(const std::vector<TokenSource>& sources, const Mixture& mixture, int64_t context,
                       uint64_t seed, uint64_t i) {
   const auto draw = mixture(i);
   const TokenStore& store = sources[draw.source].store;
@@ -85,8 +85,9 @@ WindowPlace window_at(const std::vector<TokenSource>& sources, const Mixture& mi
   const uint64_t own = seed * 1000003 + draw.source;
   const auto window = static_cast<int64_t>(Permutation(windows, own, epoch)(draw.rank % windows));
   // Each epoch shifts the window boundaries.
-  const auto room = static_cast<uint64_t>(std::min(context, std::max<int64_t>(1, store.tokens() - context)));
-  const auto offset = static_cast<int64_t>(Rng(own, Purpose::kShuffle, epoch).bits(~uint64_t{0})[0] % room);
+  const auto shifts =
+      static_cast<uint64_t>(std::min(context, std::max<int64_t>(1, store.tokens() - context)));
+  const auto offset = static_cast<int64_t>(Rng(own, Purpose::kShuffle, epoch).bits(~uint64_t{0})[0] % shifts);
   return {&store, offset + window * context};
 }
 
@@ -94,9 +95,9 @@ Result<MicroBatch> CausalTask::train_batch(uint64_t index) {
   Batch batch;
   std::vector<int64_t> targets;
   for (int64_t i = 0; i < o_.batch; ++i) {
-    const auto place = window_at(sources_, mixture_, o_.context, o_.seed,
-                                 index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
-    add_window(*place.store, place.begin, place.begin + o_.context, batch, targets);
+    const auto window = window_at(sources_, mixture_, o_.context, o_.seed,
+                                  index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
+    add_window(*window.store, window.begin, window.begin + o_.context, batch, targets);
   }
   return next_token_batch(model_, std::move(batch), std::move(targets), o_.smoothing);
 }
@@ -108,26 +109,27 @@ uint64_t CausalTask::batches_per_epoch() const {
 }
 
 uint64_t CausalTask::validation_batches() const {
-  const int64_t a_batch = o_.context * o_.batch;
+  const int64_t batch_tokens = o_.context * o_.batch;
   uint64_t n = 0;
   for (const TokenStore& v : validation_)
-    n += static_cast<uint64_t>((std::min(v.tokens(), o_.validation_tokens) + a_batch - 1) / a_batch);
+    n +=
+        static_cast<uint64_t>((std::min(v.tokens(), o_.validation_tokens) + batch_tokens - 1) / batch_tokens);
   return n;
 }
 
 Result<MicroBatch> CausalTask::validation_batch(uint64_t index) {
-  const int64_t a_batch = o_.context * o_.batch;
+  const int64_t batch_tokens = o_.context * o_.batch;
   Batch batch;
   std::vector<int64_t> targets;
   for (const TokenStore& v : validation_) {
     const int64_t all = std::min(v.tokens(), o_.validation_tokens);
-    const auto mine = static_cast<uint64_t>((all + a_batch - 1) / a_batch);
-    if (index >= mine) {
-      index -= mine;
+    const auto batches = static_cast<uint64_t>((all + batch_tokens - 1) / batch_tokens);
+    if (index >= batches) {
+      index -= batches;
       continue;
     }
     for (int64_t w = 0; w < o_.batch; ++w) {
-      const int64_t begin = static_cast<int64_t>(index) * a_batch + w * o_.context;
+      const int64_t begin = static_cast<int64_t>(index) * batch_tokens + w * o_.context;
       if (begin < all) add_window(v, begin, std::min(begin + o_.context, all), batch, targets);
     }
     break;

@@ -47,11 +47,11 @@ class CausalTask : public Task {
 
 // The start of the i-th window of a run. Order and window boundaries change each epoch; computed directly
 // from i.
-struct WindowPlace {
+struct WindowStart {
   const TokenStore* store;
   int64_t begin;
 };
-WindowPlace window_at(const std::vector<TokenSource>& sources, const Mixture& mixture, int64_t context,
+WindowStart window_at(const std::vector<TokenSource>& sources, const Mixture& mixture, int64_t context,
                       uint64_t seed, uint64_t i);
 // The mixture of the sources by weight.
 Mixture mixture_of(const std::vector<TokenSource>& sources, uint64_t seed);

@@ -16,7 +16,7 @@ struct DebiasOptions {
 
 // For each (group, label): examples of the group times examples of the label, divided by all examples times
 // those of both. The weighted counts are then independent; the weights of all examples sum to their number.
-// Empty if an example has no group.
+// Every example must have a group.
 class GroupWeights {
  public:
   static Result<GroupWeights> of(const LabelledTexts& texts, size_t groups, size_t labels);
@@ -38,7 +38,7 @@ class GroupAdversary {
  public:
   GroupAdversary(Model& model, int64_t labels, int64_t groups, const DebiasOptions& options, uint64_t seed);
   // The cross-entropy of the predicted groups. Its gradient trains the adversary as it is, and the classifier
-  // reversed and times `strength`. logits [texts, labels].
+  // reversed and times DebiasOptions::adversary. logits [texts, labels].
   Tensor loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& labels,
               const std::vector<int64_t>& groups) const;
 

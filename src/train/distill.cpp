@@ -76,8 +76,9 @@ Result<LayerMap> parse_layer_map(const std::string& text, int64_t student, int64
 Status DistillTask::check(const Model& student, const Model& teacher, const DistillOptions& o) {
   const ModelSpec &s = student.spec(), &t = teacher.spec();
   if (s.head.kind != t.head.kind || is_single_stack(s) != is_single_stack(t))
-    return error_of(Error::Kind::kUnsupported, "teacher", "a {} cannot teach a {}", t.architecture,
-                    s.architecture);
+    return error_of(Error::Kind::kUnsupported, "teacher",
+                    "a {} cannot be the teacher of a {}; use a teacher with the same kind of head",
+                    t.architecture, s.architecture);
   if (s.head.kind != HeadKind::kCausalLm && s.head.kind != HeadKind::kMaskedLm)
     return error_of(Error::Kind::kUnsupported, "teacher",
                     "a {} does not predict tokens, which distillation needs", t.architecture);
@@ -152,11 +153,12 @@ Result<Tensor> DistillTask::loss(ForwardContext& f, const LanguageBatch& batch) 
   Context& ctx = f.ops;
   const bool states = o_.hidden_weight > 0, scores = o_.attention_weight > 0;
   const bool balanced = student_.spec().router_loss > 0 && student_.spec().main().routed() && ctx.tape;
-  Record ours, theirs;
-  ours.hidden = theirs.hidden = states, ours.attention_inputs = theirs.attention_inputs = scores;
-  ForwardContext inner{ctx, nullptr, states || scores || balanced ? &ours : nullptr, f.checkpoint};
+  Record student_record, teacher_record;
+  student_record.hidden = teacher_record.hidden = states,
+  student_record.attention_inputs = teacher_record.attention_inputs = scores;
+  ForwardContext inner{ctx, nullptr, states || scores || balanced ? &student_record : nullptr, f.checkpoint};
   Context plain{ctx.device};
-  ForwardContext frozen{plain, nullptr, states || scores ? &theirs : nullptr};
+  ForwardContext frozen{plain, nullptr, states || scores ? &teacher_record : nullptr};
   const TargetRows counted(batch.targets);
   const Tensor student = ops::gather_rows(ctx, student_.hidden(inner, batch.inputs), counted.rows);
   const Tensor teacher = ops::gather_rows(plain, teacher_.hidden(frozen, batch.inputs), counted.rows);
@@ -173,10 +175,11 @@ Result<Tensor> DistillTask::loss(ForwardContext& f, const LanguageBatch& batch) 
         sums_.teacher);
   if (o_.alpha < 1)
     add(student_.lm_loss(ctx, student, counted.targets, o_.smoothing), 1.0f - o_.alpha, sums_.hard);
-  if (states) add(hidden_loss(ctx, ours, theirs), o_.hidden_weight, sums_.hidden);
+  if (states) add(hidden_loss(ctx, student_record, teacher_record), o_.hidden_weight, sums_.hidden);
   if (scores)
-    add(attention_loss(ctx, ours, theirs, batch.inputs.source), o_.attention_weight, sums_.attention);
-  return balanced ? with_balance(ctx, student_.spec(), ours, total) : total;
+    add(attention_loss(ctx, student_record, teacher_record, batch.inputs.source), o_.attention_weight,
+        sums_.attention);
+  return balanced ? with_balance(ctx, student_.spec(), student_record, total) : total;
 }
 
 Result<MicroBatch> DistillTask::train_batch(uint64_t index) {

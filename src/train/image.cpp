@@ -51,7 +51,7 @@ Batch image_batch(const Model& model, const LabelledImages& images, std::span<co
 
 namespace {
 
-std::vector<int64_t> answers(const Model& model, Device& device, Batch batch) {
+std::vector<int64_t> predicted_classes(const Model& model, Device& device, Batch batch) {
   lay_out(batch, patches_of(model));  // the teacher may have different special tokens than the student
   Context ctx{device};
   ForwardContext f{ctx};
@@ -146,7 +146,8 @@ Result<MicroBatch> ImageTask::make(std::span<const size_t> which, bool validatio
     o.smoothing = ctx.tape ? smoothing_ : 0.0f;
     if (!outputs.contains("distillation_logits"))
       return ops::cross_entropy(ctx, outputs.at("logits"), targets, o);
-    const auto teacher_labels = teacher_ && ctx.tape ? answers(*teacher_, ctx.device, batch) : targets;
+    const auto teacher_labels =
+        teacher_ && ctx.tape ? predicted_classes(*teacher_, ctx.device, batch) : targets;
     return ops::scale(ctx,
                       ops::add(ctx, ops::cross_entropy(ctx, outputs.at("cls_logits"), targets, o),
                                ops::cross_entropy(ctx, outputs.at("distillation_logits"), teacher_labels, o)),
@@ -161,7 +162,7 @@ Result<Metrics> ImageTask::metrics(Device& device) {
   for (size_t at = 0; at < held_out_; at += step) {
     std::vector<size_t> which;
     for (size_t i = at; i < std::min(at + step, held_out_); ++i) which.push_back(i);
-    const auto predicted = answers(model_, device, image_batch(model_, validation_, which));
+    const auto predicted = predicted_classes(model_, device, image_batch(model_, validation_, which));
     for (size_t i = 0; i < which.size(); ++i) right += predicted[i] == validation_.labels[which[i]];
   }
   return Metrics{{"accuracy", held_out_ > 0 ? right / static_cast<double>(held_out_) : 0}};

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr const char* kPlace = "<image>";
+constexpr const char* kImagePlaceholder = "<image>";
 constexpr size_t kMaxImages = 64;  // of a record
 
 std::string hash_of_pixels(const Tensor& pixels) {
@@ -48,19 +48,19 @@ std::string text_in(const Json& object, const char* name) {
 
 Json text_part(std::string text) { return {{"type", "text"}, {"text", std::move(text)}}; }
 
-// Splits a text at its places of images. Line breaks next to a place are dropped, because the
-// chat template adds them.
-void add_parts(const std::string& text, Json& parts, size_t& places) {
+// Splits a text at its image placeholders. A line break next to a placeholder is dropped, because the chat
+// template adds it.
+void add_parts(const std::string& text, Json& parts, size_t& placeholders) {
   size_t from = 0;
-  const auto put = [&](std::string piece, bool before_place, bool after_place) {
-    if (after_place && piece.starts_with('\n')) piece.erase(0, 1);
-    if (before_place && piece.ends_with('\n')) piece.pop_back();
+  const auto put = [&](std::string piece, bool before_image, bool after_image) {
+    if (after_image && piece.starts_with('\n')) piece.erase(0, 1);
+    if (before_image && piece.ends_with('\n')) piece.pop_back();
     if (!piece.empty()) parts.push_back(text_part(std::move(piece)));
   };
-  for (size_t at; (at = text.find(kPlace, from)) != std::string::npos;) {
+  for (size_t at; (at = text.find(kImagePlaceholder, from)) != std::string::npos;) {
     put(text.substr(from, at - from), true, from > 0);
     parts.push_back({{"type", "image"}});
-    ++places, from = at + std::string_view(kPlace).size();
+    ++placeholders, from = at + std::string_view(kImagePlaceholder).size();
   }
   put(text.substr(from), false, from > 0);
 }
@@ -172,12 +172,12 @@ Tensor joined(const std::vector<Tensor>& pixels) {
 
 Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& images) {
   Json out = messages;
-  size_t places = 0;
+  size_t placeholders = 0;
   std::vector<std::string> named;
   for (Json& message : out) {
     Json parts = Json::array();
     const Json& content = message["content"];
-    if (content.is_string()) add_parts(content.get_ref<const std::string&>(), parts, places);
+    if (content.is_string()) add_parts(content.get_ref<const std::string&>(), parts, placeholders);
     if (content.is_array())
       for (const Json& part : content) {
         const std::string type = text_in(part, "type");
@@ -186,7 +186,7 @@ Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& i
         if (const Json* file = type == "image" ? field(part, {"image", "path", "url"}) : nullptr;
             file && file->is_string())
           named.push_back(file->get<std::string>());
-        if (type == "image") ++places;
+        if (type == "image") ++placeholders;
         parts.push_back(type == "image" ? Json{{"type", "image"}} : part);
       }
     message["content"] = std::move(parts);
@@ -194,7 +194,7 @@ Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& i
   if (!named.empty() && !images.empty())
     return error_at("", "has image files both in its messages and in 'images'; use one of them");
   if (!named.empty()) images = std::move(named);
-  if (places == 0 && !images.empty()) {
+  if (placeholders == 0 && !images.empty()) {
     const auto user =
         std::find_if(out.begin(), out.end(), [](const Json& m) { return text_in(m, "role") == "user"; });
     if (user == out.end()) return error_at("", "has images, but no turn of the user");
@@ -202,8 +202,8 @@ Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& i
     for (size_t i = 0; i < images.size(); ++i) parts.push_back({{"type", "image"}});
     parts.insert(parts.end(), (*user)["content"].begin(), (*user)["content"].end());
     (*user)["content"] = std::move(parts);
-  } else if (places != images.size()) {
-    return error_at("", "has {} places for images and {} images", places, images.size());
+  } else if (placeholders != images.size()) {
+    return error_at("", "has {} image placeholders (<image>) for {} images", placeholders, images.size());
   }
   return out;
 }

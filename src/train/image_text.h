@@ -34,9 +34,9 @@ struct ImageTextEncoding {
   int64_t max_length = 1024;                                      // in tokens, those of images included
 };
 
-// Contents as lists of parts {"type": "text" or "image"}. "<image>" in a text is the place of an image;
-// without any place the images come before the first text of the user. Files named by parts are added to
-// `images`.
+// Contents as lists of parts {"type": "text" or "image"}. "<image>" in a text is a placeholder of an
+// image; without placeholders the images come before the first text of the user. Files named by parts are
+// added to `images`.
 Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& images);
 
 // The same with texts as contents, for templates that do not support images; fails if there is one.

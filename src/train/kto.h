@@ -1,6 +1,6 @@
-// Preference optimisation on single answers with a verdict (KTO; Ethayarajh et al., 2024). The divergence
-// from the reference is estimated on mismatched answers: every example carries the answer of the example
-// before it. As in dpo.h, the reference's log-probabilities are computed once, before the first step.
+// Preference optimisation on single answers that are rated good or bad (KTO; Ethayarajh et al., 2024). The
+// divergence from the reference is estimated on mismatched answers: every example carries the answer of the
+// example before it. As in dpo.h, the reference's log-probabilities are computed once, before the first step.
 #pragma once
 #include "data/ranked_record.h"
 #include "train/answer_pairs.h"

@@ -112,6 +112,73 @@ Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs
   return balanced ? with_balance(ctx, model.spec(), *inner.record, loss) : loss;
 }
 
+namespace {
+
+// What the loss of a head needs.
+struct HeadInputs {
+  Context& ctx;
+  const Model& model;
+  const Tensor& hidden;
+  const Batch& batch;
+  const Labels& labels;
+  float smoothing;
+  const ModelSpec& spec() const { return model.spec(); }
+  ops::CrossEntropyOptions entropy() const {
+    ops::CrossEntropyOptions out;
+    out.smoothing = smoothing;
+    return out;
+  }
+};
+
+// The labels of tokens, at least one of which counts.
+Result<std::vector<int64_t>> labelled_tokens(const HeadInputs& in, int64_t classes, bool shift) {
+  MAKAR_TRY(const Tensor* given, find_labels(in.labels, "labels"));
+  MAKAR_TRY(auto targets, token_targets(*given, in.batch, classes, shift));
+  if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
+  return targets;
+}
+
+Result<Tensor> language_head_loss(const HeadInputs& in, bool shift, const Record* routing) {
+  MAKAR_TRY(const auto targets, labelled_tokens(in, in.spec().vocab, shift));
+  Tensor loss = in.model.lm_loss(in.ctx, in.hidden, targets, in.smoothing);
+  if (in.spec().router_loss > 0) loss = with_balance(in.ctx, in.spec(), *routing, loss);
+  if (in.spec().head.kind != HeadKind::kPretraining || !in.labels.contains("next_sentence_label"))
+    return loss;
+  MAKAR_TRY(const Tensor* next, find_labels(in.labels, "next_sentence_label"));
+  MAKAR_TRY(const auto classes, sequence_targets(*next, "next_sentence_label", in.batch, 2));
+  const Tensor logits = in.model.next_sentence_logits(in.ctx, in.hidden, in.batch);
+  return ops::add(in.ctx, loss, ops::cross_entropy(in.ctx, logits, classes));
+}
+
+// Classes, or with float labels regression.
+Result<Tensor> sequence_head_loss(const HeadInputs& in) {
+  const Tensor logits = in.model.outputs(in.ctx, in.hidden, in.batch).at("logits");
+  const auto it = in.labels.find("labels");
+  if (it != in.labels.end() && is_float(it->second.dtype())) {
+    if (it->second.count() != logits.count()) return bad_labels("labels", "must hold one number per output");
+    return ops::mse_loss(in.ctx, logits, it->second.to(DType::kF32).reshape(logits.shape()));
+  }
+  MAKAR_TRY(const Tensor* given, find_labels(in.labels, "labels"));
+  MAKAR_TRY(const auto targets, sequence_targets(*given, "labels", in.batch, in.spec().head.labels));
+  if (!has_label(targets)) return bad_labels("labels", "has no labelled sequence");
+  return ops::cross_entropy(in.ctx, logits, targets, in.entropy());
+}
+
+Result<Tensor> question_head_loss(const HeadInputs& in) {
+  MAKAR_TRY(const Tensor* start, find_labels(in.labels, "start_positions"));
+  MAKAR_TRY(const Tensor* end, find_labels(in.labels, "end_positions"));
+  for (const auto& [name, positions] : {std::pair("start_positions", start), {"end_positions", end}})
+    if (positions->count() != static_cast<int64_t>(in.batch.sequences.size()))
+      return bad_labels(name, "must hold one position per sequence");
+  const auto logits = in.model.outputs(in.ctx, in.hidden, in.batch);
+  MAKAR_TRY(const Tensor a,
+            position_loss(in.ctx, logits.at("start_logits"), *start, "start_positions", in.batch));
+  MAKAR_TRY(const Tensor b, position_loss(in.ctx, logits.at("end_logits"), *end, "end_positions", in.batch));
+  return ops::scale(in.ctx, ops::add(in.ctx, a, b), 0.5f);
+}
+
+}  // namespace
+
 Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& inputs, const Labels& labels,
                          const ObjectiveOptions& options) {
   const ModelSpec& spec = model.spec();
@@ -121,73 +188,35 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
                        f.checkpoint};
   const Tensor hidden = model.hidden(inner, inputs);
   const bool both = spec.encoder && spec.decoder && !(spec.image_input && inputs.target.tokens.empty());
-  const Batch& batch = both ? inputs.target : inputs.source;
-  ops::CrossEntropyOptions entropy;
-  entropy.smoothing = options.smoothing;
+  const HeadInputs in{ctx, model, hidden, both ? inputs.target : inputs.source, labels, options.smoothing};
   switch (spec.head.kind) {
     case HeadKind::kCausalLm:
     case HeadKind::kMaskedLm:
-    case HeadKind::kPretraining: {
-      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
-      const bool shift = spec.head.kind == HeadKind::kCausalLm && !(both && spec.decoder->first().cross);
-      MAKAR_TRY(const auto targets, token_targets(*given, batch, spec.vocab, shift));
-      if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
-      Tensor loss = model.lm_loss(ctx, hidden, targets, options.smoothing);
-      if (spec.router_loss > 0) loss = with_balance(ctx, spec, *inner.record, loss);
-      if (spec.head.kind == HeadKind::kPretraining && labels.contains("next_sentence_label")) {
-        MAKAR_TRY(const Tensor* next, find_labels(labels, "next_sentence_label"));
-        MAKAR_TRY(const auto classes, sequence_targets(*next, "next_sentence_label", batch, 2));
-        const Tensor logits = model.next_sentence_logits(ctx, hidden, batch);
-        loss = ops::add(ctx, loss, ops::cross_entropy(ctx, logits, classes));
-      }
-      return loss;
-    }
+    case HeadKind::kPretraining:
+      return language_head_loss(
+          in, spec.head.kind == HeadKind::kCausalLm && !(both && spec.decoder->first().cross), inner.record);
     case HeadKind::kBidirectionalLm: {
       MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
-      MAKAR_TRY(const auto next, token_targets(*given, batch, spec.vocab, true));
-      const std::vector<int64_t> targets = both_ways(batch, next);
+      MAKAR_TRY(const auto next, token_targets(*given, in.batch, spec.vocab, true));
+      const std::vector<int64_t> targets = both_ways(in.batch, next);
       if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
       return model.lm_loss(ctx, hidden, targets, options.smoothing);
     }
     case HeadKind::kTokenClass: {
-      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
-      MAKAR_TRY(const auto targets, token_targets(*given, batch, spec.head.labels, false));
-      if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
-      return ops::cross_entropy(ctx, model.outputs(ctx, hidden, batch).at("logits"), targets, entropy);
+      MAKAR_TRY(const auto targets, labelled_tokens(in, spec.head.labels, false));
+      return ops::cross_entropy(ctx, model.outputs(ctx, hidden, in.batch).at("logits"), targets,
+                                in.entropy());
     }
     case HeadKind::kReplacedToken: {
-      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
-      MAKAR_TRY(const auto targets, token_targets(*given, batch, 2, false));
-      if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
-      return replaced_loss(ctx, model.outputs(ctx, hidden, batch).at("logits"), targets);
+      MAKAR_TRY(const auto targets, labelled_tokens(in, 2, false));
+      return replaced_loss(ctx, model.outputs(ctx, hidden, in.batch).at("logits"), targets);
     }
     case HeadKind::kSequenceClass:
     case HeadKind::kImageClass:
-    case HeadKind::kImageClassTeacher: {
-      const Tensor logits = model.outputs(ctx, hidden, batch).at("logits");
-      const auto it = labels.find("labels");
-      if (it != labels.end() && is_float(it->second.dtype())) {  // regression
-        if (it->second.count() != logits.count())
-          return bad_labels("labels", "must hold one number per output");
-        return ops::mse_loss(ctx, logits, it->second.to(DType::kF32).reshape(logits.shape()));
-      }
-      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
-      MAKAR_TRY(const auto targets, sequence_targets(*given, "labels", batch, spec.head.labels));
-      if (!has_label(targets)) return bad_labels("labels", "has no labelled sequence");
-      return ops::cross_entropy(ctx, logits, targets, entropy);
-    }
-    case HeadKind::kQuestion: {
-      MAKAR_TRY(const Tensor* start, find_labels(labels, "start_positions"));
-      MAKAR_TRY(const Tensor* end, find_labels(labels, "end_positions"));
-      for (const Tensor* t : {start, end})
-        if (t->count() != static_cast<int64_t>(batch.sequences.size()))
-          return bad_labels("start_positions", "must hold one position per sequence");
-      auto logits = model.outputs(ctx, hidden, batch);
-      MAKAR_TRY(const Tensor a,
-                position_loss(ctx, logits.at("start_logits"), *start, "start_positions", batch));
-      MAKAR_TRY(const Tensor b, position_loss(ctx, logits.at("end_logits"), *end, "end_positions", batch));
-      return ops::scale(ctx, ops::add(ctx, a, b), 0.5f);
-    }
+    case HeadKind::kImageClassTeacher:
+      return sequence_head_loss(in);
+    case HeadKind::kQuestion:
+      return question_head_loss(in);
     case HeadKind::kContrastive:
     case HeadKind::kNone:
       break;

@@ -43,24 +43,25 @@ Result<std::string> substituted(const std::string& word, const std::map<std::str
                       quote(name.substr(0, 80)), did_you_mean(name, known));
     }
     out += value->second, at = end + 1;
-    if (out.size() > kMaxBytes) return error_of(Error::Kind::kLimit, place, "a word is too long");
+    if (out.size() > kMaxBytes)
+      return error_of(Error::Kind::kLimit, place, "a word has more than {} bytes", kMaxBytes);
   }
   return out;
 }
 
 Status read_variables(const YAML::Node& node, const std::string& place,
                       const std::map<std::string, std::string>& given, Pipeline& out) {
-  if (!node || !node.IsMap()) return error_at(place, "expected 'variables', a list of NAME: VALUE");
+  if (!node || !node.IsMap()) return error_at(place, "expected 'variables', a mapping of NAME: VALUE");
   for (const auto& entry : node) {
     const std::string where = yaml_place(entry.first, place);
     if (!entry.first.IsScalar() || !is_name(entry.first.Scalar()))
-      return error_at(where, "a name has letters, digits, '-' and '_'");
+      return error_at(where, "the name of a variable must consist of 1 to 64 letters, digits, '-' and '_'");
     if (!entry.second.IsScalar() && !entry.second.IsNull())
-      return error_at(where, "the value of a variable is a text");
+      return error_at(where, "the value of a variable must be a string");
     const std::string& name = entry.first.Scalar();
     const auto own = given.find(name);
     if (own == given.end() && entry.second.IsNull())
-      return error_at(where, "{0} has no value: give it, {0}=VALUE", name);
+      return error_at(where, "{0} has no value; set it with {0}=VALUE", name);
     if (!out.variables.emplace(name, own != given.end() ? own->second : entry.second.Scalar()).second)
       return error_at(where, "{} is given twice", quote(name));
   }
@@ -70,13 +71,13 @@ Status read_variables(const YAML::Node& node, const std::string& place,
     if (!out.variables.contains(one.first))
       return error_at(one.first, "is not a variable of {}{}", place, did_you_mean(one.first, known));
   if (!out.variables.contains("folder") || out.folder().empty())
-    return error_at(place, "expected the variable 'folder', where the results and the state are");
+    return error_at(place, "expected the variable 'folder': the folder of the results and the state");
   return Done{};
 }
 
 Result<PipelineStage> read_stage(const YAML::Node& node, const std::string& file, const Pipeline& pipeline) {
   const std::string place = yaml_place(node, file);
-  if (!node.IsMap()) return error_at(place, "a stage is {{name, command}}");
+  if (!node.IsMap()) return error_at(place, "expected a stage: a mapping with 'name' and 'command'");
   for (const auto& entry : node)
     if (!entry.first.IsScalar() || (entry.first.Scalar() != "name" && entry.first.Scalar() != "command"))
       return error_at(yaml_place(entry.first, file), "a stage has 'name' and 'command' only");
@@ -89,7 +90,7 @@ Result<PipelineStage> read_stage(const YAML::Node& node, const std::string& file
     return error_at(place, "'command': expected a list of words, such as [reward, -m, DIR]");
   for (const auto& word : words) {
     const std::string where = yaml_place(word, file);
-    if (!word.IsScalar()) return error_at(where, "a word of a command is a text");
+    if (!word.IsScalar()) return error_at(where, "each word of a command must be a string");
     MAKAR_TRY(out.words.emplace_back(), substituted(word.Scalar(), pipeline.variables, where));
   }
   return out;
@@ -136,7 +137,7 @@ Result<PipelineState> PipelineState::open(const Pipeline& pipeline) {
                         "stage '{}' has finished with another command; use another folder (folder=DIR), or "
                         "remove this file to run all stages again",
                         stage.name);
-    out.finished_[name.get<std::string>()] = true;
+    out.finished_.insert(name.get<std::string>());
     out.stages_.push_back(one);
   }
   return out;
@@ -144,7 +145,7 @@ Result<PipelineState> PipelineState::open(const Pipeline& pipeline) {
 
 Status PipelineState::add(const PipelineStage& stage, double seconds) {
   stages_.push_back({{"name", stage.name}, {"command", stage.words}, {"seconds", seconds}});
-  finished_[stage.name] = true;
+  finished_.insert(stage.name);
   return write_file(path_, Json{{"finished", stages_}}.dump(2) + "\n");
 }
 

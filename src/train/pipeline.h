@@ -3,6 +3,7 @@
 // themselves.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ Result<Pipeline> parse_pipeline(const std::string& text, const std::string& plac
 // What has finished, in FOLDER/pipeline.json.
 class PipelineState {
  public:
-  // Errors: a finished stage has other words than in `pipeline`.
+  // Fails if a finished stage has another command than in `pipeline`.
   static Result<PipelineState> open(const Pipeline& pipeline);
   bool finished(const std::string& stage) const { return finished_.contains(stage); }
   // Written to a temporary file, synced and renamed.
@@ -39,7 +40,7 @@ class PipelineState {
  private:
   std::string path_;
   Json stages_ = Json::array();
-  std::map<std::string, bool> finished_;
+  std::set<std::string> finished_;
 };
 
 }  // namespace makar

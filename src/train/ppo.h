@@ -11,10 +11,11 @@ namespace makar {
 struct PpoOptions {
   float clip = 0.2f, value_clip = 0.2f, value_weight = 0.1f;
   double gamma = 1, lambda = 0.95;
-  double kl_weight = 0.05;  // of the penalty; the first one if it adapts
-  double kl_target = 0,
-         kl_horizon = 10000;  // > 0: the weight follows this divergence per answer, over so many answers
-  double stop_kl = 0;  // > 0: a step that moved the policy further than this per token ends its rollout
+  double kl_weight = 0.05;  // of the penalty; its initial value if kl_target is set
+  // If kl_target > 0, the weight is adapted so that the divergence per answer approaches kl_target, over
+  // about kl_horizon answers.
+  double kl_target = 0, kl_horizon = 10000;
+  double stop_kl = 0;  // > 0: no more updates on a rollout once the divergence per token exceeds this
   bool whiten_rewards = false;  // without shifting their mean
 };
 

@@ -143,7 +143,7 @@ Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std
   std::vector<RecipeEntry> out;
   try {
     if (root.IsNull()) return out;
-    if (!root.IsMap()) return error_at(place, "a recipe is a map of settings");
+    if (!root.IsMap()) return error_at(place, "expected a map of settings, KEY: VALUE");
     for (const auto& pair : root) {
       RecipeEntry entry;
       entry.line = pair.first.Mark().line + 1;
@@ -154,7 +154,8 @@ Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std
       };
       if (pair.second.IsSequence()) {
         if (pair.second.size() > kEntries)
-          return error_of(Error::Kind::kLimit, place, "'{}' has too many values", entry.key);
+          return error_of(Error::Kind::kLimit, place, "'{}' has {} values; the limit is {}", entry.key,
+                          pair.second.size(), kEntries);
         for (const YAML::Node& n : pair.second) {
           MAKAR_TRY(std::string value, one(n));
           entry.values.push_back(std::move(value));

@@ -96,14 +96,14 @@ Result<LoadedModel> with_reward_head(const Model& base, const std::string& place
 Result<LoadedModel> with_answer_head(const Model& base, const std::string& place,
                                      const std::vector<std::string>& labels, uint64_t seed) {
   const ModelSpec& spec = base.spec();
-  const bool several = labels != std::vector<std::string>{"reward"};
-  const bool scores =
+  const bool quality = labels != std::vector<std::string>{"reward"};
+  const bool has_head =
       spec.head.kind == HeadKind::kSequenceClass && spec.head.labels == static_cast<int64_t>(labels.size());
-  if (!spec.decoder || spec.encoder || !(spec.head.kind == HeadKind::kCausalLm || scores))
+  if (!spec.decoder || spec.encoder || !(spec.head.kind == HeadKind::kCausalLm || has_head))
     return error_of(Error::Kind::kUnsupported, place,
                     "a {} cannot become a {}; use a causal language model or a {}", spec.architecture,
-                    several ? "quality model" : "reward model",
-                    several ? "quality model with the same qualities" : "reward model");
+                    quality ? "quality model" : "reward model",
+                    quality ? "quality model with the same qualities" : "reward model");
   Json config = spec.config;
   const auto ends = [&](int64_t id) {
     return std::find(spec.eos.begin(), spec.eos.end(), id) != spec.eos.end();
@@ -112,7 +112,7 @@ Result<LoadedModel> with_answer_head(const Model& base, const std::string& place
     config.erase("pad_token_id");
     if (spec.bos >= 0 && !ends(spec.bos)) config["pad_token_id"] = spec.bos;
   }
-  return with_head(base, config, place, "ForSequenceClassification", labels, false, seed, several);
+  return with_head(base, config, place, "ForSequenceClassification", labels, false, seed, quality);
 }
 
 Status check_reward_model(const ModelSpec& spec, const std::string& place) {

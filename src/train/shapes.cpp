@@ -150,8 +150,12 @@ Result<Json> shape_config(const ShapeOptions& o) {
   constexpr Entry kTypes[] = {{"gpt2", gpt2},      {"llama", llama},   {"bert", bert},
                               {"t5", t5},          {"bart", bart},     {"rnn", recurrent},
                               {"lstm", recurrent}, {"gru", recurrent}, {"elmo", elmo}};
-  if (o.layers < 1 || o.width < 1 || o.heads < 1 || o.context < 1 || o.vocab < 1)
-    return error_at("model", "layers, width, heads, context and vocabulary must be at least 1");
+  for (const auto& [name, value] : {std::pair("layers", o.layers),
+                                    {"width", o.width},
+                                    {"heads", o.heads},
+                                    {"context", o.context},
+                                    {"vocab", o.vocab}})
+    if (value < 1) return error_at("model", "{} must be at least 1, got {}", name, value);
   if (o.width % o.heads != 0)
     return error_at("model", "the width ({}) must be a multiple of the heads ({})", o.width, o.heads);
   std::vector<std::string> known;

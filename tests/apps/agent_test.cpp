@@ -84,7 +84,6 @@ TEST(Calculator, RefusesBeforeWorking) {
     EXPECT_FALSE(calculate(text).ok()) << text.substr(0, 20);
 }
 
-// WORKED 27: two hops and an addition.
 TEST(Agent, TwoHopsAndAnAddition) {
   Tool search = echo_tool("search", "");
   search.untrusted = true;

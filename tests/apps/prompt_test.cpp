@@ -6,8 +6,8 @@
 namespace makar {
 namespace {
 
-// Replies by the first rule whose key is in the text; the context is `room` characters.
-PromptModel scripted(std::vector<std::pair<std::string, std::string>> rules, size_t room = 100000) {
+// Replies by the first rule whose key is in the text; the context has `context` characters.
+PromptModel scripted(std::vector<std::pair<std::string, std::string>> rules, size_t context = 100000) {
   PromptModel out;
   out.write = [rules = std::move(rules)](const std::string& text, const std::string&,
                                          const std::vector<std::string>& stop, int64_t,
@@ -22,7 +22,7 @@ PromptModel scripted(std::vector<std::pair<std::string, std::string>> rules, siz
     }
     return error_at("script", "no rule for: {}", text);
   };
-  out.fits = [room](const std::string& text, int64_t) { return Result<bool>(text.size() <= room); };
+  out.fits = [context](const std::string& text, int64_t) { return Result<bool>(text.size() <= context); };
   return out;
 }
 
@@ -32,7 +32,6 @@ PromptProgram program(const std::string& yaml) {
   return *out;
 }
 
-// WORKED 16.
 TEST(Prompt, FewShotTranslations) {
   const PromptProgram p = program(
       "example: '{{word}} in English is {{english}}.'\ninput: '{{word}} in English is'\nindicator: "
@@ -60,11 +59,11 @@ TEST(Prompt, PartsAndShots) {
   // As many as fit: exactly, by the size of the text.
   const auto whole = build_prompt(program(yaml).prompts[0], fields, scripted({}));
   EXPECT_EQ(whole->shots, 9);
-  for (const size_t room : {whole->text.size(), whole->text.size() - 1, size_t{100}, size_t{60}}) {
-    const auto built = build_prompt(program(yaml).prompts[0], fields, scripted({}, room));
+  for (const size_t context : {whole->text.size(), whole->text.size() - 1, size_t{100}, size_t{60}}) {
+    const auto built = build_prompt(program(yaml).prompts[0], fields, scripted({}, context));
     ASSERT_TRUE(built.ok());
-    EXPECT_LE(built->text.size(), room);
-    EXPECT_GT(built->text.size() + 27 * (built->shots < 9 ? 1 : 0), room - 1) << "one more would not fit";
+    EXPECT_LE(built->text.size(), context);
+    EXPECT_GT(built->text.size() + 27 * (built->shots < 9 ? 1 : 0), context - 1) << "one more would not fit";
   }
   EXPECT_FALSE(build_prompt(program(yaml).prompts[0], fields, scripted({}, 20)).ok());
   // The most similar example is next to the input.
@@ -81,7 +80,6 @@ TEST(Prompt, PartsAndShots) {
   EXPECT_FALSE(build_prompt(program(yaml).prompts[0], {{"q", "x"}}, scripted({})).ok()) << "a missing field";
 }
 
-// WORKED 22.
 TEST(Prompt, ChainOfThought) {
   const PromptProgram p = program("input: 'Q: {{q}}'\nindicator: \"\\nA:\"\ntechnique: chain-of-thought\n");
   const auto run = run_prompt(p, {{"q", "23 x 47?"}},

@@ -23,7 +23,7 @@ import time
 from checks import check, failures
 
 MODEL = pathlib.Path(__file__).resolve().parents[1] / "golden/models/gpt2"
-WAYS = {
+STOPS = {
     "SIGINT": [signal.SIGINT],
     "SIGTERM": [signal.SIGTERM],
     "SIGKILL": [signal.SIGKILL],
@@ -42,7 +42,7 @@ def complete(run):
             continue
         sums = json.loads(marker.read_text())
         good = all((folder / name).is_file() and hashlib.sha256((folder / name).read_bytes()).hexdigest() == wanted for name, wanted in sums.items())
-        check(good and len(sums) == 2, f"{folder} has a marker and not the state that it names")
+        check(good and len(sums) == 2, f"{folder} has a marker, but not the state that it names")
         if good:
             steps.append(int(folder.name.split("-")[1]))
     return sorted(steps)
@@ -70,11 +70,11 @@ def trials(makar, scratch, count, rng):
     words = [makar, "sft", "-m", MODEL, "-d", MODEL / "golden.safetensors", "learning_rate=1e-3", "max_steps=1000000", "save_steps=1", "-t", "1", "-q"]
     lost = inside = 0
     for trial in range(count):
-        limit, behind = 1 + trial % 3, trial // 3 % 2 == 1
-        way = list(WAYS)[trial * 5 // 6 % len(WAYS)]
-        run = scratch / f"run-{limit}-{behind}"
+        limit, background = 1 + trial % 3, trial // 3 % 2 == 1
+        kind = list(STOPS)[trial * 5 // 6 % len(STOPS)]
+        run = scratch / f"run-{limit}-{background}"
         before = complete(run)
-        process = subprocess.Popen([*map(str, words), f"save_total_limit={limit}", *(["--save-in-background"] if behind else []), "-o", str(run)],
+        process = subprocess.Popen([*map(str, words), f"save_total_limit={limit}", *(["--save-in-background"] if background else []), "-o", str(run)],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         end = time.monotonic() + 600  # until the run has written its first checkpoint
         while process.poll() is None and time.monotonic() < end:
@@ -84,19 +84,19 @@ def trials(makar, scratch, count, rng):
             time.sleep(0.001)
         time.sleep(rng.uniform(0, 0.05))
         check(process.poll() is None, f"trial {trial}: the run ended by itself: {process.stderr.read() if process.poll() is not None else ''}")
-        stop(process, run, WAYS[way], rng)
+        stop(process, run, STOPS[kind], rng)
         inside += bool(list(run.glob("*.tmp")))
         after = complete(run)
         fewer = len(after) < min(limit, max(len(before), 1)) or max(after, default=0) < max(before, default=0)
         lost += fewer
-        check(not fewer, f"trial {trial} ({way}, limit {limit}, {'background' if behind else 'foreground'}): {before} before, {after} after")
+        check(not fewer, f"trial {trial} ({kind}, limit {limit}, {'background' if background else 'foreground'}): {before} before, {after} after")
         check(len(after) <= limit + 1, f"trial {trial}: {len(after)} checkpoints where {limit} are kept")
         process.stderr.close()
     print(f"checkpoints: {count} stops, {inside} inside a save, {lost} lost a checkpoint")
 
 
 def same_step_again(makar, scratch):
-    """A run that is stopped where it was saved does not write that step again, and its end is the same."""
+    """A run that is stopped where it was saved does not write that step again, writes the model and removes files of interrupted saves."""
     words = ["sft", "-m", MODEL, "-d", MODEL / "golden.safetensors", "learning_rate=1e-3", "max_steps=6", "save_steps=1", "-t", "1", "-q"]
     run = scratch / "same"
 

@@ -40,7 +40,7 @@ def lines(done):
 
 
 def check_words(folder):
-    """A classifier without a language model, against counts made here."""
+    """A classifier without a language model, compared with counts computed here."""
     train, test = texts(60, 0.1), texts(41, 0.4)
     model = folder / "words.json"
     good("classify", "train", "--method", "logistic", "-d", write(folder / "train.jsonl", train), "-o", model)
@@ -131,8 +131,8 @@ def check_pairs(folder):
         check(scores.get("texts") == 6, f"{name}: {scores}")
 
 
-def check_several(folder):
-    """Labels that are not exclusive: each from its threshold on."""
+def check_multi_label(folder):
+    """Labels that are not exclusive: an answer has each label whose score reaches the threshold."""
     model = make_bert(folder, problem_type="multi_label_classification")
     answer = lines(good("classify", "run", "-m", model, "--text", "the red fish"))[0]
     single = lines(good("classify", "run", "-m", make_bert(folder), "--scores", "--text", "the red fish"))[0]["scores"]
@@ -153,7 +153,7 @@ def check_numbers(folder):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    for one in (check_words, check_pairs, check_several, check_numbers):
+    for one in (check_words, check_pairs, check_multi_label, check_numbers):
         part = pathlib.Path(scratch) / one.__name__
         part.mkdir()
         one(part)

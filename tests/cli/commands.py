@@ -125,7 +125,7 @@ def check_memory_budget():
     _, free, _, most = with_memory(*ask)
     _, _, err, _ = with_memory(*ask, "--mem-budget", "1")
     least = re.search(r"give at least (\d+)", err)
-    expect("a budget that is too small says what is enough", least, err[:300])
+    expect("the error of a small budget says how much is enough", least, err[:300])
     if not least:
         return
     budget = int(least.group(1)) + 1
@@ -134,7 +134,7 @@ def check_memory_budget():
     expect("--mem-budget changes no answer", held == free, held[:200])
     # A sanitizer needs memory itself.
     slack = 1.25 if os.environ.get("MAKAR_SANITIZE") else 1
-    expect("--mem-budget is held", peak <= budget * 1e6 * slack < most, (peak, budget, most))
+    expect("--mem-budget is not exceeded", peak <= budget * 1e6 * slack < most, (peak, budget, most))
 
 
 def check_messages():

@@ -68,7 +68,7 @@ def vectors(folder):
     ok("vectors", "analogy", binary, "cat", "dog", "red")
     ok("vectors", "map", binary, "-o", folder / "map.svg", "--iterations", 50)
     expect("a picture", (folder / "map.svg").read_text().count("<circle") == len(outputs[0].splitlines()) - 1)
-    # WORKED 13: count vectors over ten words; tf .0025 and idf ln 20 give .00749.
+    # Count vectors over ten words; tf 0.0025 and idf ln 20 give 0.00749.
     two = folder / "two.txt"
     two.write_text("a the the cat sat on on mat red\nthe cat sat mat dog lay rug\n")
     lines = [json.loads(line) for line in ok("vectors", "count", two).splitlines()]
@@ -110,7 +110,7 @@ def vectors(folder):
 
 
 def worked_tokens(folder):
-    """WORKED 12: hug, pug, pun, bun, hugs with counts 10, 5, 12, 4, 5."""
+    """The usual example of BPE: hug, pug, pun, bun, hugs with counts 10, 5, 12, 4, 5."""
     words = folder / "words.txt"
     words.write_text("".join(f"{word}\n" * count for word, count in (("hug", 10), ("pug", 5), ("pun", 12), ("bun", 4), ("hugs", 5))))
     ok("tokenizer", "train", words, "--model-type", "bpe", "--pipeline", "whitespace", "--vocab-size", 11, "-o", folder / "bpe", "-q")

@@ -13,7 +13,7 @@ from checks import check, failures
 from program import good, kill_after, refused, steps
 
 
-def mean(folder, name, part):
+def mean(name, part):
     return sum(s["metrics"][name] for s in part) / len(part)
 
 
@@ -27,12 +27,12 @@ def rises(folder, base, prompts, common):
         if done.returncode != 0:
             continue
         log = steps(out)
-        first, last = mean(out, "reward", log[:4]), mean(out, "reward", log[-4:])
+        first, last = mean("reward", log[:4]), mean("reward", log[-4:])
         check(last > first + 0.1, f"{command} {words}: the reward rises: {first} {last}")
         check(all(s["metrics"]["logp diff"] == 0 for s in log), f"{command}: sampler and trainer agree")
         check("logp diff 0.0" in done.stderr and "| reward " in done.stderr and "| kl " in done.stderr, f"{command}: the step line: {done.stderr[-500:]}")
         check({"reward", "reward std", "kl", "clip", "length", "cut"} <= set(log[0]["metrics"]), f"{command}: {log[0]}")
-        check(mean(out, "kl", log[-4:]) > mean(out, "kl", log[:1]), f"{command}: the divergence is measured")
+        check(mean("kl", log[-4:]) > mean("kl", log[:1]), f"{command}: the divergence is measured")
 
 
 def resumes(folder, base, prompts, common):
@@ -58,7 +58,7 @@ def rewards(folder, base, prompts, pairs, common):
     judge = folder / "judge"
     good("reward", "-m", base, "-d", pairs, "--val-set-size", 0, "--micro-batch-size", 8, "--lr", 3e-3, "--max-steps", 5, "-t", 2, "-o", judge)
     program = folder / "program.py"
-    program.write_text("import json, sys\nrecord = json.load(sys.stdin)\nprint(len(record['answer']) % 3, 'x' if False else '')\n")
+    program.write_text("import json, sys\nrecord = json.load(sys.stdin)\nprint(len(record['answer']) % 3)\n")
     out = folder / "mixed"
     done = good("grpo", "-m", base, "-d", prompts, *common, "--num-generations", 4, "--max-steps", 2, "--reward", f"model={judge},weight=0.5",
                 "--reward", "exact", "--reward", "world", "--reward", f"program={sys.executable} {program}", "--allow-programs", "--adapter", "lora", "-o", out)

@@ -32,7 +32,7 @@ def check_formats(folder):
     index = folder / "i.db"
     code, out, err = run("index", "add", index, docs, "--chunk", "headings")
     check(code == 0 and "6 added" in out and "2 skipped" in out, f"add: {out} {err[-500:]}")
-    check("rows.jsonl#2" in err and "picture.png" in err, f"skipped by name: {err}")
+    check("rows.jsonl#2" in err and "picture.png" in err, f"skipped files are named: {err}")
     hits = search(index, "diesel engine")
     check(hits and hits[0]["heading"] == "Boats > Engines", f"headings: {hits}")
     text = (docs / "b.md").read_text()
@@ -59,7 +59,7 @@ def check_formats(folder):
 
 
 def check_hostile_files(folder):
-    """A folder with files that cannot be read: the others are added, each of these is reported, nothing waits."""
+    """A folder with files that cannot be read: the others are added, each of these is reported, and nothing blocks."""
     docs = folder / "docs"
     (docs / "sub").mkdir(parents=True)
     with gzip.open(docs / "bomb.txt.gz", "wb", 1) as out:
@@ -86,7 +86,7 @@ def check_hostile_files(folder):
 
 
 def check_bm25(folder):
-    """Scores by the formula, from counts made here."""
+    """Scores equal the formula, computed here from the counts of terms."""
     random.seed(5)
     words = [f"w{min(random.randrange(60), random.randrange(60))}" for _ in range(4000)]
     texts, at = {}, 0
@@ -213,7 +213,7 @@ def check_usage(folder):
     code, _, err = run("search", index, "x", "--where", "novalue")
     check(code == 2 and "KEY=VALUE" in err, f"--where: {err}")
     code, out, _ = run("ask", index, "-m", folder / "no-model", "Where is the zeppelin?", "--json")
-    check(code == 0 and json.loads(out)["answered"] is False, "nothing relevant: no model is needed to say so")
+    check(code == 0 and json.loads(out)["answered"] is False, "without relevant passages the model is not loaded")
 
 
 run_all(check_formats, check_hostile_files, check_bm25, check_kills, check_dense, check_usage)

@@ -159,7 +159,7 @@ def check_training(folder):
         scores.append(json.loads(out)["mrr@10"] if code == 0 else 0)
     check(scores[1] > scores[0] + 0.2, f"training helps: {scores}")
     print("DPR, mrr@10 before and after:", scores)
-    # WORKED 36: one dollar for ten thousand articles. 10,000 articles of 12 tokens at 1 / 0.12 dollars per million.
+    # One dollar: 10,000 articles of 12 tokens at 1 / 0.12 dollars per million.
     (folder / "prices.json").write_text(json.dumps({"input": 1e6 / (10000 * 12)}))
     article = " ".join(["the"] * 10)
     code, _, err = run("embed", "-m", model, "--prices", folder / "prices.json", text=(article + "\n") * 10000)
@@ -171,7 +171,7 @@ def check_training(folder):
 
 
 def check_programs(folder):
-    """Semantic search over the rows of a CSV, and questions about a given text (WORKED 26, 30)."""
+    """Semantic search over the rows of a CSV, and questions about a given text."""
     model = make_model(folder)
     (folder / "posts.csv").write_text("id,text\n" + "".join(f"{i},borderlands is quite a game {i * 7919 % 101}\n" for i in range(20)))
     code, _, err = run("index", "add", folder / "posts.db", folder / "posts.csv", "-m", model)

@@ -48,7 +48,7 @@ def check_command(folder):
     out = json.loads(good(*start, "--text", "The Bank of the river", "--word", "bank").stdout)
     check(out["sense"] == "river" and out["word"] == "bank" and abs(out["senses"][0]["cosine"] - 1) < 1e-5 and out["begin"] == 4 and out["end"] == 8, f"{out}")
     check(out["senses"][1]["sense"] == "money" and out["senses"][1]["cosine"] < out["senses"][0]["cosine"], f"{out}")
-    # Records: by place, with a lemma, bad ones answered in their line.
+    # Records: with a byte range, with a lemma; a bad record gets an error on its line.
     text = "the bank of the bank"
     records = [{"text": text, "begin": 16, "end": 20}, {"text": "the banks of a river", "word": "banks", "lemma": "bank"}, {"text": "no such word", "word": "bank"},
                {"text": text, "begin": 5, "end": 500}, {"text": "the river", "word": "river"}, [1], {"text": 3, "word": "x"}]

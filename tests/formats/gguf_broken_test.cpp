@@ -26,7 +26,7 @@ Broken info(const std::string& name, const std::string& bytes, std::vector<std::
 }
 
 std::vector<Broken> headers() {
-  const std::string sound = GgufParts().join();
+  const std::string valid = GgufParts().join();
   std::vector<Broken> out = {
       {"nothing", "", {"byte 0", "not a GGUF file"}},
       {"one byte", "G", {"byte 0", "not a GGUF file"}},
@@ -44,19 +44,19 @@ std::vector<Broken> headers() {
       with("2^62 tensors", {"byte 8", "the limit is"},
            [](GgufParts& p) { p.tensor_count = int64_t{1} << 62; }),
       with("2^40 keys", {"byte 16", "the limit is"}, [](GgufParts& p) { p.pair_count = int64_t{1} << 40; }),
-      with("a count of a million tensors", {"x.gguf"}, [](GgufParts& p) { p.tensor_count = 1 << 20; }),
-      with("three keys of two", {"x.gguf"}, [](GgufParts& p) { p.pair_count = 3; }),
-      with("one key of two", {"x.gguf"}, [](GgufParts& p) { p.pair_count = 1; }),
-      with("three tensors of two", {"x.gguf"}, [](GgufParts& p) { p.tensor_count = 3; }),
+      with("a million tensors declared", {"x.gguf"}, [](GgufParts& p) { p.tensor_count = 1 << 20; }),
+      with("three keys declared, two present", {"x.gguf"}, [](GgufParts& p) { p.pair_count = 3; }),
+      with("one key declared, two present", {"x.gguf"}, [](GgufParts& p) { p.pair_count = 1; }),
+      with("three tensors declared, two present", {"x.gguf"}, [](GgufParts& p) { p.tensor_count = 3; }),
   };
   // Truncated at every byte of the header, and inside the tables and the data.
   for (size_t at = 5; at < 24; ++at)
-    out.push_back({fmt::format("cut off at byte {}", at), sound.substr(0, at), {"truncated"}});
+    out.push_back({fmt::format("cut off at byte {}", at), valid.substr(0, at), {"truncated"}});
   for (const size_t at : {30, 50, 60, 80, 100, 120, 140, 160})
-    out.push_back({fmt::format("cut off at byte {}", at), sound.substr(0, at), {"x.gguf"}});
+    out.push_back({fmt::format("cut off at byte {}", at), valid.substr(0, at), {"x.gguf"}});
   out.push_back(
-      {"the last byte is missing", sound.substr(0, sound.size() - 1), {"tensor 'b'", "incomplete"}});
-  out.push_back({"no data", sound.substr(0, sound.size() - 108), {"tensor 'a'", "incomplete"}});
+      {"the last byte is missing", valid.substr(0, valid.size() - 1), {"tensor 'b'", "incomplete"}});
+  out.push_back({"no data", valid.substr(0, valid.size() - 108), {"tensor 'a'", "incomplete"}});
   return out;
 }
 
@@ -127,7 +127,7 @@ std::vector<Broken> tensors() {
       info("an offset beyond the file", gguf_info("b", {3}, 0, 1 << 20), {"tensor 'b'", "incomplete"}),
       info("an offset of 2^64 - 32", gguf_info("b", {3}, 0, UINT64_MAX - 31), {"tensor 'b'"}),
       info("an overlap", gguf_info("b", {3}, 0, 64), {"overlaps", "'a'"}),
-      info("the same place", gguf_info("b", {3}, 0, 0), {"overlaps"}),
+      info("the same offset", gguf_info("b", {3}, 0, 0), {"overlaps"}),
       info("half a block", gguf_info("b", {16}, 8, 96), {"tensor 'b'", "rows of 16", "q8_0"}),
       info("rows of half a super-block", gguf_info("b", {128, 2}, 12, 96),
            {"tensor 'b'", "rows of 128", "q4_k"}),

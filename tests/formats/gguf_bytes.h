@@ -47,8 +47,8 @@ struct GgufParts {
 };
 
 inline Result<Gguf::File> parse_gguf(const std::string& bytes) {
-  auto keeper = std::make_shared<std::string>(bytes);
-  return Gguf::parse(std::as_bytes(std::span(keeper->data(), keeper->size())), keeper, "x.gguf");
+  auto owner = std::make_shared<std::string>(bytes);
+  return Gguf::parse(std::as_bytes(std::span(owner->data(), owner->size())), owner, "x.gguf");
 }
 
 }  // namespace makar

@@ -16,12 +16,12 @@ class Parts : public testing::Test {
   std::string path(int i, const std::string& stem = "m") const {
     return folder_ / fmt::format("{}-{:05}-of-00003.gguf", stem, i + 1);
   }
-  void write(int i, int number, int count, const std::string& tensor, int promised = 3) {
+  void write(int i, int number, int count, const std::string& tensor, int declared = 3) {
     GgufFields fields;
     if (i == 0) fields.set("general.architecture", GgufValue::text("llama"));
     fields.set("split.no", GgufValue::u32(static_cast<uint32_t>(number)));
     fields.set("split.count", GgufValue::u32(static_cast<uint32_t>(count)));
-    fields.set("split.tensors.count", GgufValue::u32(static_cast<uint32_t>(promised)));
+    fields.set("split.tensors.count", GgufValue::u32(static_cast<uint32_t>(declared)));
     const Tensor t = Tensor::from({2}, std::vector<float>{static_cast<float>(i), 7.0f});
     ASSERT_TRUE(
         write_gguf(path(i), fields, {{tensor, t.dtype(), t.shape(), [t]() -> Result<Tensor> { return t; }}})
@@ -75,7 +75,7 @@ TEST_F(Parts, FilesThatDisagreeAreErrors) {
   write(0, 0, 100000000, "t0");
   expect_error(path(0), {"at most 4096"});
 }
-TEST_F(Parts, ABrokenFileIsATypedError) {
+TEST_F(Parts, ABrokenFileIsNamed) {
   folder_.write("m-00002-of-00003.gguf", "GGUF");
   expect_error(path(0), {"m-00002-of-00003.gguf", "truncated"});
 }

@@ -104,7 +104,7 @@ std::vector<Broken> broken_files() {
   };
 }
 
-TEST(Safetensors, EveryBrokenRuleIsALocatedError) {
+TEST(Safetensors, EveryBrokenRuleIsAnErrorWithAPlace) {
   for (const auto& broken : broken_files()) {
     const auto result = parse_bytes(broken.bytes);
     ASSERT_FALSE(result.ok()) << broken.what;
@@ -197,7 +197,7 @@ TEST(Safetensors, OpensTenThousandTensorsQuickly) {
     header += (i ? "," : "") + tensor_json(fmt::format("model.layers.{}.self_attn.q_proj.weight", i), "F32",
                                            "[1,1]", 4 * i, 4 * i + 4);
   const std::string bytes = safetensors_bytes(header + "}", 40000);
-  double best = 1e9;  // of a few: other work on the machine must not fail the test
+  double best = 1e9;  // the best of five, so that other load does not fail the test
   for (int i = 0; i < 5; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     const auto file = parse_bytes(bytes);
@@ -208,7 +208,7 @@ TEST(Safetensors, OpensTenThousandTensorsQuickly) {
   }
   RecordProperty("milliseconds", std::to_string(best));
 #ifdef NDEBUG               // 13 ms in a release build; sanitizers take six times as long
-  EXPECT_LT(best, 1000.0);  // 100 ms is the aim; a busy machine gets more
+  EXPECT_LT(best, 1000.0);  // the target is 100 ms; a busy machine may take longer
 #endif
 }
 

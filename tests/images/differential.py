@@ -57,7 +57,7 @@ def settings():
     return config
 
 
-def single(value):
+def to_f32(value):
     return array.array("f", [value])[0]
 
 
@@ -96,9 +96,9 @@ def reference(path, config):
     for band in range(3):
         table = []
         for v in range(256):
-            x = single(v * (1 / 255))
+            x = to_f32(v * (1 / 255))
             if config["do_normalize"]:
-                x = single(single(x - single(config["image_mean"][band])) / single(config["image_std"][band]))
+                x = to_f32(to_f32(x - to_f32(config["image_mean"][band])) / to_f32(config["image_std"][band]))
             table.append(x)
         values.extend(table[v] for v in image.getdata(band))
     return f"{image.width}x{image.height} {hashlib.sha256(values.tobytes()).hexdigest()}"

@@ -61,8 +61,8 @@ class EngineTrials : public testing::TestWithParam<const char*> {
   // Prompts have common prefixes to share. In an encoder-decoder, the encoder reads them.
   std::shared_ptr<Job> random_request(Dice& dice, bool drafts) {
     const ModelSpec& spec = model_.spec();
-    const int64_t room = longest(spec), kind = dice.roll(0, 8);
-    const int64_t length = dice.chance(0.3) ? dice.roll(1, 30) : dice.roll(90, room - 20);
+    const int64_t max = longest(spec), kind = dice.roll(0, 8);
+    const int64_t length = dice.chance(0.3) ? dice.roll(1, 30) : dice.roll(90, max - 20);
     std::vector<int64_t> prompt = random_ids(spec, length, static_cast<uint64_t>(dice.roll(0, 1)));
     const int64_t own = dice.roll(0, std::min<int64_t>(length, 8));
     const auto tail = random_ids(spec, own, static_cast<uint64_t>(dice.roll(10, 1000)));
@@ -81,7 +81,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     return job;
   }
 
-  // One of three images, or two of them; the decoder that reads them gets places in the prompt.
+  // One of three images, or two of them; a decoder that reads them has image tokens in the prompt.
   std::shared_ptr<ImageInputs> random_images(Dice& dice, std::vector<int64_t>& prompt) {
     const ModelSpec& spec = model_.spec();
     const PatchSpec& patches = *spec.encoder->embedding.patches;
@@ -98,7 +98,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     prompt.resize(std::max<size_t>(std::min<size_t>(prompt.size(), 115), 3), 4);
     prompt[1] = spec.image_input->token;
     if (count == 2) prompt[prompt.size() - 1] = spec.image_input->token;
-    check(images->place(spec, prompt).ok(), "a place for each image");
+    check(images->place(spec, prompt).ok(), "one image token per image");
     return images;
   }
 
@@ -277,7 +277,7 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
   const auto job = request(0, kAnswers);
   engine.submit(job);
   engine.run();
-  ASSERT_TRUE(job->error.has_value()) << "not even one answer has room";
+  ASSERT_TRUE(job->error.has_value()) << "not even one answer fits";
 }
 
 // Rotary positions, experts, sliding windows, recurrent states, disentangled attention, relative position

@@ -20,7 +20,7 @@ std::string listed(int count, const char* separator, const Item& item) {
   return out;
 }
 
-std::string falling_class(int count) {
+std::string descending_class(int count) {
   return listed(count, "", [](int i) { return utf8(static_cast<uint32_t>(0x100000 - 2 * i)); });
 }
 
@@ -42,17 +42,17 @@ const std::vector<Hostile>& hostile() {
            "r40000 ::= \"a\"\n";
   };
   static const std::vector<Hostile> all = {
-      {"a class of falling characters", gbnf, "root ::= [" + falling_class(250000) + "]"},
-      {"a regular expression with such a class", regex, "[" + falling_class(250000) + "]"},
+      {"a class of characters in descending order", gbnf, "root ::= [" + descending_class(250000) + "]"},
+      {"a regular expression with such a class", regex, "[" + descending_class(250000) + "]"},
       {"a pattern with such a class", schema,
-       R"({"type":"string","pattern":"[)" + falling_class(200000) + R"(]"})"},
+       R"({"type":"string","pattern":"[)" + descending_class(200000) + R"(]"})"},
       {"chained rules", gbnf, chain("r{}")},
-      {"chained rules that read", gbnf, chain("\"a\" r{}")},
+      {"chained rules, each with a character", gbnf, chain("\"a\" r{}")},
       {"chained choices", gbnf, chain("r{} | \"b\"")},
       {"many properties", schema,
        R"({"type":"object","properties":{)" +
            listed(80000, ",", [](int i) { return fmt::format(R"("p{}":{{}})", i); }) + "}}"},
-      {"many properties of any kind", schema,
+      {"many properties and any other", schema,
        R"({"type":"object","additionalProperties":true,"properties":{)" +
            listed(60000, ",",
                   [](int i) { return "\"" + utf8(static_cast<uint32_t>(0x10000 + i)) + "\":{}"; }) +
@@ -125,10 +125,10 @@ TEST(GrammarWork, HostileGrammarsStayWithinTheirBudget) {
     ASSERT_FALSE(stopped.ok()) << h.name;
     EXPECT_EQ(stopped.error().kind, Error::Kind::kLimit) << h.name;
     EXPECT_LT(part.spent(), whole.spent()) << h.name;
-    WorkBudget left(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(),
-                    std::make_shared<std::atomic<bool>>(true));
-    ASSERT_FALSE(h.compile(h.text, {}, &left).ok()) << h.name;
-    EXPECT_LT(left.spent(), whole.spent()) << h.name;
+    WorkBudget cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(),
+                         std::make_shared<std::atomic<bool>>(true));
+    ASSERT_FALSE(h.compile(h.text, {}, &cancelled).ok()) << h.name;
+    EXPECT_LT(cancelled.spent(), whole.spent()) << h.name;
   }
 }
 

@@ -49,11 +49,11 @@ TEST_P(RankingTest, CountAndMassAgreeWithASort) {
     const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
     for (const double share : {0.0, 0.1, 0.5, 0.9, 0.999, 1.0}) {
       const size_t count = std::max<size_t>(1, static_cast<size_t>(share * static_cast<double>(n)));
-      EXPECT_EQ(place_of_count(keys, extremes(keys), count).index, order[count - 1]);
+      EXPECT_EQ(rank_of_count(keys, extremes(keys), count).index, order[count - 1]);
       double sum = 0;
       size_t at = 0;
       while ((sum += weights[order[at]]) < share * total && at + 1 < n) ++at;
-      EXPECT_EQ(place_of_mass(keys, extremes(keys), weights, share * total).index, order[at])
+      EXPECT_EQ(rank_of_mass(keys, extremes(keys), weights, share * total).index, order[at])
           << n << " " << share;
     }
     for (const double share : {0.0, 0.3, 0.99, 0.9999999}) {

@@ -1,4 +1,4 @@
-// Files written here, opened by llama.cpp: the same greedy tokens, the same perplexity to 3 digits.
+// GGUF files written by makar give the same greedy tokens and the same perplexity (to 3 digits) in llama.cpp.
 //
 //   node tests/llama.cpp/check.mjs MAKAR MODEL.gguf IDS.txt [PROMPT_TOKENS]
 //
@@ -26,7 +26,7 @@ if (!fs.existsSync(entry)) {
 const {getLlama} = await import(pathToFileURL(entry));
 const ids = fs.readFileSync(idsFile, "utf8").trim().split(/[\s,]+/).map(Number);
 const kNew = 24;
-// Perplexity over windows of 256 tokens, 32 of them at most: with int8 activations one window alone moves by 0.2 %.
+// Perplexity over up to 32 windows of 256 tokens: with int8 activations, that of a single window differs by 0.2 %.
 const windows = [];
 for (let i = 0; i < ids.length && windows.length < 32; i += 256)
   if (i === 0 || ids.length - i >= 256) windows.push(ids.slice(i, i + 256));
@@ -56,7 +56,7 @@ async function theirs() {
   return {perplexity: Math.exp(nll / scored), greedy, margins};
 }
 
-// Logits of ours for one row of ids, through files.
+// makar's logits for one row of ids.
 function logits(row) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "makar-check-"));
   const data = Buffer.alloc(row.length * 8);
@@ -90,7 +90,7 @@ function ours() {
 }
 
 const a = await theirs(), b = ours();
-// Where llama.cpp itself hardly prefers its choice, rounding may choose the other: the comparison ends there.
+// The comparison ends at a near-tie of llama.cpp's two best tokens, where rounding decides.
 let same = 0;
 while (same < b.greedy.length && a.greedy[same] === b.greedy[same]) ++same;
 const tie = same < b.greedy.length && a.margins[same] < 0.02;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Models written here, opened by llama.cpp: the same greedy text in F32 for every architecture of the table. And the other way:
-a file quantised by llama.cpp opens here, and scores texts like the file it was made from.
+"""F32 models written by makar give the same greedy text in llama.cpp, for every architecture in MODELS. Conversely, makar opens
+a file quantised by llama.cpp, with nearly the perplexity of the original.
 
 usage: greedy.py MAKAR LLAMA_CPP_FOLDER [--only NAME] [--keep FOLDER]
 
 LLAMA_CPP_FOLDER has llama.cpp's programs llama-simple and llama-quantize (cmake -B build && cmake --build build --target
 llama-simple llama-quantize). Each model has a few thousand weights and is trained for a few steps on recipes/data/fables.txt, so that
-its choices are clear; llama.cpp stores keys and values in f16. Exits with 77 when a program is not there.
+the best token leads clearly: llama.cpp stores keys and values in f16. Exits with 77 when a program is not there.
 """
 import argparse
 import json

@@ -1,4 +1,4 @@
-// A small random model in a folder, with a tokenizer of bytes and a chat template.
+// A small random model in a folder, with a byte-level tokenizer and a chat template.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -7,18 +7,15 @@
 #include "llm/language_model.h"
 #include "models/small_models.h"
 #include "scratch_folder.h"
+#include "text/byte_alphabet.h"
 #include "text/unicode.h"
 
 namespace makar {
 
-// A byte is a token; three control tokens follow.
+// Each byte is a token; three control tokens follow.
 inline Json byte_tokenizer() {
   Json vocab = Json::object();
-  char32_t next = 256;
-  for (int b = 0; b < 256; ++b) {
-    const bool printable = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
-    vocab[utf8(printable ? static_cast<char32_t>(b) : next++)] = b;
-  }
+  for (int b = 0; b < 256; ++b) vocab[utf8(byte_to_letter(static_cast<unsigned char>(b)))] = b;
   Json added = Json::array();
   int id = 256;
   for (const char* content : {"<|end|>", "<|user|>", "<|assistant|>"})

@@ -1,4 +1,4 @@
-// The learned metric: damaged copies, the ridge solver, a head that finds a known function.
+// The learned metric: damaged copies, the ridge solver, a head that recovers a known function.
 #include "metrics/learned_head.h"
 
 #include <gtest/gtest.h>
@@ -25,18 +25,18 @@ TEST(LearnedHead, DamagedCopies) {
   ASSERT_EQ(pairs->size(), 40u);
   const auto again = synthetic_pairs(sentences, 20, 7), other = synthetic_pairs(sentences, 20, 8);
   bool differs = false;
-  double least = 1;
+  double lowest = 1;
   for (size_t i = 0; i < 40; ++i) {
     EXPECT_EQ((*pairs)[i].hypothesis, (*again)[i].hypothesis);
     differs = differs || (*pairs)[i].hypothesis != (*other)[i].hypothesis;
     for (const double signal : (*pairs)[i].signals) {
       EXPECT_GE(signal, 0);
       EXPECT_LE(signal, 1 + 1e-9);
-      least = std::min(least, signal);
+      lowest = std::min(lowest, signal);
     }
   }
   EXPECT_TRUE(differs);
-  EXPECT_LT(least, 0.8);
+  EXPECT_LT(lowest, 0.8);
 }
 
 TEST(LearnedHead, FeaturesByHand) {
@@ -51,7 +51,7 @@ TEST(LearnedHead, FeaturesByHand) {
   EXPECT_NEAR(f[7], 0.5, 1e-6);
 }
 
-TEST(LearnedHead, FindsRatings) {
+TEST(LearnedHead, RecoversKnownRatings) {
   const Rng rng(3, Purpose::kSynthetic, 0);
   FeatureRows rows;
   std::vector<std::vector<double>> signals;

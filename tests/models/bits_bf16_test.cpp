@@ -1,7 +1,7 @@
-// Inference in bf16, on the CPU, behind the fence and on a GPU where there is one: the logits of a token are
-// the same bits with the weights of training (rounded at each use) without a cache, and packed with a cache,
-// whole, in chunks, token by token and in a batch. The trainer's and the sampler's probabilities therefore
-// agree exactly.
+// Inference in bf16 on the CPU, the fence device and a GPU if there is one. The logits of a token are the
+// same bits in training (weights rounded at each use, no cache) and in inference (weights packed, with a
+// cache): whole, in chunks, token by token and in a batch. So the probabilities of trainer and sampler agree
+// exactly.
 #include "kernels/device.h"
 #include "models/subjects.h"
 #include "ops/bf16.h"

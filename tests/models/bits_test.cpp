@@ -146,18 +146,18 @@ TEST_P(Bits, HalfWeightsEqualTheirF32) {
 
 // --- encoders and encoder-decoders ---
 
-const std::vector<std::string> kBoth = {"golden/t5-relu-tied",
-                                        "golden/t5-gated-gelu-untied",
-                                        "golden/bart",
-                                        "golden/marian-sinusoidal",
-                                        "small/t5",
-                                        "small/bart",
-                                        "small/rnn-none",
-                                        "small/lstm-general",
-                                        "small/gru-dot-monotonic",
-                                        "small/lstm-concat-predictive",
-                                        "small/gru-location",
-                                        "small/lstm-additive"};
+const std::vector<std::string> kEncoderDecoders = {"golden/t5-relu-tied",
+                                                   "golden/t5-gated-gelu-untied",
+                                                   "golden/bart",
+                                                   "golden/marian-sinusoidal",
+                                                   "small/t5",
+                                                   "small/bart",
+                                                   "small/rnn-none",
+                                                   "small/lstm-general",
+                                                   "small/gru-dot-monotonic",
+                                                   "small/lstm-concat-predictive",
+                                                   "small/gru-location",
+                                                   "small/lstm-additive"};
 
 class EncoderBits : public testing::TestWithParam<std::string> {
  protected:
@@ -168,8 +168,8 @@ INSTANTIATE_TEST_SUITE_P(Encoders, EncoderBits,
                          testing::Values("golden/bert-pretraining", "golden/roberta-mlm",
                                          "golden/distilbert-mlm", "golden/albert-mlm", "small/bert"),
                          test_name);
-INSTANTIATE_TEST_SUITE_P(Both, EncoderBits, testing::ValuesIn(kBoth), test_name);
-INSTANTIATE_TEST_SUITE_P(Both, CachedBits, testing::ValuesIn(kBoth), test_name);
+INSTANTIATE_TEST_SUITE_P(EncoderDecoders, EncoderBits, testing::ValuesIn(kEncoderDecoders), test_name);
+INSTANTIATE_TEST_SUITE_P(EncoderDecoders, CachedBits, testing::ValuesIn(kEncoderDecoders), test_name);
 
 TEST_P(EncoderBits, AloneEqualsAmong32Others) {
   const LoadedModel loaded = subject(GetParam());

@@ -169,7 +169,7 @@ TEST(SourceAttention, GradientsEqualDifferences) {
   CpuDevice device(1);
   for (const Score score : kScores)
     for (const Range range : {Range::kGlobal, Range::kMonotonic, Range::kPredictive}) {
-      // The border of a window is not differentiable: a predicted one covers the source here.
+      // The border of a window is not differentiable, so a predicted window covers the whole source here.
       const Aligned a(score, range, range == Range::kPredictive ? 4 : 2);
       std::vector<std::pair<std::string, Tensor>> leaves = {{"x", a.x}, {"encoded", a.encoded}};
       for (const auto& p : a.set.all()) leaves.emplace_back(p->name, p->value);

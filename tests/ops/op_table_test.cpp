@@ -15,7 +15,7 @@
 namespace makar::test {
 namespace {
 
-// Draws around `index` blocks of a million, so that different inputs never share a draw.
+// Draw i of a block. Blocks do not overlap, so that different inputs never share a draw.
 double normal(int64_t block, int64_t i) {
   return Rng(11, Purpose::kSynthetic).normal(static_cast<uint64_t>(block << 24 | i));
 }
@@ -161,8 +161,7 @@ TEST_P(OpTable, GradientEqualsDifferences) {
   }
 }
 
-// Gradients gathered into a buffer that already holds something: the branch every op takes for a reused
-// tensor.
+// Gradients are added to a buffer that already holds values, as for a tensor that several ops use.
 TEST_P(OpTable, GradientsAccumulate) {
   const OpRow& row = *GetParam();
   const Tensors inputs = make_inputs(row);
@@ -223,7 +222,8 @@ TEST_P(OpTable, SameBitsOnCuda) {
   expect_same_bits_on(**cuda, *GetParam());
 }
 
-// Mixed precision: near the f32 results, bit for bit the same again; `want` also bit for bit where given.
+// Mixed precision: close to the f32 results; a second run has the same bits, which are those of `want` if
+// given.
 Outcome expect_close_in_bf16(Device& device, const OpRow& row, const Outcome* want = nullptr) {
   const Tensors inputs = make_inputs(row);
   const Outcome exact = run(row, inputs, 1, true);

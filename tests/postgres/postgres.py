@@ -2,7 +2,7 @@
 """An index in PostgreSQL and makar sql on it: Debian's PostgreSQL for terms, transactions and hostile statements, PGlite with the real
 pgvector for vectors. Each is compared with an index file.
 
-usage: postgres.py MAKAR TEST_APPS [--kills N]   (parts whose server is not installed are skipped by name)
+usage: postgres.py MAKAR TEST_APPS [--kills N]   (a part whose server is not installed is skipped with a message)
 """
 import glob
 import hashlib
@@ -28,7 +28,7 @@ random.seed(3)
 
 
 class Server:
-    """Debian's PostgreSQL in a folder, on a socket there. The superuser is postgres; everyone is trusted."""
+    """Debian's PostgreSQL in a folder, on a socket there. The superuser is postgres; no connection needs a password."""
 
     def __init__(self, folder):
         self.programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]
@@ -62,7 +62,7 @@ class Server:
 
 
 def found(index, query, *flags):
-    """The hits. PostgreSQL's texts have no zero bytes: b.txt has a blank there, and another id."""
+    """The hits. PostgreSQL's texts cannot hold zero bytes: b.txt has a blank instead, and its chunks have other ids."""
     done = good("search", index, query, "--json", *flags)
     hits = json.loads(done.stdout)["hits"] if done.returncode == 0 else []
     return [(h["document"], h["begin"], h["end"], h["text"].replace("\0", " "), "" if "b.txt" in h["document"] else h["id"], h["score"]) for h in hits]
@@ -107,7 +107,7 @@ def check_store(server, folder):
     check(good("index", "show", address, "r5").stdout == good("index", "show", file, "r5").stdout, "show")
     refused("has no document", "index", "rm", address, "r1", "r5")
     check("r5" in good("index", "ls", address, "--documents").stdout, "a refused removal removes nothing")
-    # Another collection, and its end.
+    # Another collection, then removed.
     good("index", "add", address, docs / "b.txt", "--collection", "other")
     check(len(found(address, "ship", "--collection", "other")) == 1, "a collection")
     good("index", "rm", address, "--collection", "other", "--all")
@@ -118,13 +118,13 @@ def check_store(server, folder):
         check(done.returncode == 1 and "secret" not in done.stderr and "sec%ret" not in done.stderr and "postgres" in done.stderr.lower(), f"{bad}: {done.stderr}")
     server.sql("CREATE DATABASE taken"), server.sql("CREATE SCHEMA makar_index", "taken")
     done = run("search", server.address(database="taken"), "x")
-    check(done.returncode == 1 and "makar_index" in done.stderr, f"a schema of someone else: {done.stderr}")
+    check(done.returncode == 1 and "makar_index" in done.stderr, f"a schema that makar did not create: {done.stderr}")
     if not server.sql("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").strip():
         refused("pgvector", "index", "add", address, docs / "b.txt", "--collection", "dense", "-m", make_encoder(folder))
 
 
 def check_writers(server, folder):
-    """Two at a time, and kill -9: exactly the committed documents, complete."""
+    """Two concurrent writers, and writers killed by SIGKILL: exactly the committed documents are in the index, complete."""
     server.sql("CREATE DATABASE many")
     address = server.address(database="many")
     for part in range(2):

@@ -210,7 +210,7 @@ TEST(Store, HostileFiles) {
 }
 
 TEST(Sparse, Weights) {
-  // WORKED 13: tf .0025 and idf ln 20 give .00749.
+  // tf 0.0025 and idf ln 20 give 0.00749.
   EXPECT_NEAR(sparse_weight({SparseForm::kTfIdf}, 20, 400, 1, 1, 400), 0.00749, 5e-6);
   EXPECT_NEAR(sparse_weight({SparseForm::kTfIdf}, 100, 7, 5, 2, 800), 0.0025 * std::log(20), 1e-15);
   EXPECT_EQ(sparse_weight({SparseForm::kCount}, 20, 400, 1, 3, 400), 3);

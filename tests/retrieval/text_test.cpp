@@ -34,7 +34,7 @@ TEST(Analyzer, WordsStopWordsStems) {
 }
 
 TEST(Analyzer, BagOfWordsOfTheLiterature) {
-  // WORKED 13: two sentences over ten words.
+  // Two sentences over ten words.
   const std::vector<std::string> vocabulary = {"review", "the", "movie", "is",  "very",
                                                "scary",  "and", "long",  "not", "slow"};
   const auto analyze = [&](const std::string& text) {
@@ -63,7 +63,7 @@ TEST(Chunker, Characters) {
   EXPECT_EQ(pieces("äöüäöü", {ChunkKind::kCharacters, 4, 0}), (std::vector<std::string>{"äöüä", "öü"}));
 }
 
-TEST(Chunker, ThousandCharacters) {  // WORKED 30
+TEST(Chunker, ThousandCharacters) {
   std::string text;
   for (int i = 0; i < 700; ++i) text += "word" + std::to_string(i) + " ";
   const auto all = pieces(text, {ChunkKind::kCharacters, 1000, 0});

@@ -61,7 +61,7 @@ def beside(s, what, attack):
     for trial in range(5):
         shares, rates = [], [attacks.good_rate(s, seconds)]
         for i in range(windows):
-            with attacks.elsewhere(attacks.again, attack, seconds + 0.5, 100 * (windows * trial + i)) as process:
+            with attacks.in_background(attacks.repeat, attack, seconds + 0.5, 100 * (windows * trial + i)) as process:
                 time.sleep(0.5)
                 during = attacks.good_rate(s, seconds)
                 process.join(300 * PATIENCE)
@@ -91,29 +91,29 @@ def slow(makar):
         beside(s, "slow", lambda seed: attacks.slow(s, 1))
 
 
-def deaf(makar):
-    with Server(makar, "-t", "1", "--client-time", "2") as s, Watched(s, "deaf", 128) as before:
-        links = attacks.deaf(s, 32 if SLOW else 8)
+def unread(makar):
+    with Server(makar, "-t", "1", "--client-time", "2") as s, Watched(s, "unread", 128) as before:
+        links = attacks.unread(s, 32 if SLOW else 8)
         check(quiet(s, 300 * PATIENCE), "clients that never read are disconnected")
         wait_until(lambda: s.descriptors() <= before.files + 2)
         for link in links:
             link.close()
 
 
-def leaving(makar):
-    with Server(makar, "-t", "1", "-np", "4", "--queue", "200") as s, Watched(s, "leaving"):
-        attacks.leaving(s, 1000 if SLOW else 100, 1)
+def disconnects(makar):
+    with Server(makar, "-t", "1", "-np", "4", "--queue", "200") as s, Watched(s, "disconnects"):
+        attacks.disconnects(s, 1000 if SLOW else 100, 1)
         before = processor_seconds(s.process.pid)
         check(quiet(s), "requests of clients that disconnected end")
         used = processor_seconds(s.process.pid) - before
-        print(f"leaving: {used:.2f} s of processor time after the last client disconnected", flush=True)
+        print(f"disconnects: {used:.2f} s of processor time after the last client disconnected", flush=True)
         check(used < 5 * PATIENCE, f"requests of clients that disconnected took {used:.1f} s of processor time")
-        beside(s, "leaving", lambda seed: attacks.leaving(s, 10, seed, 0.02 * PATIENCE))
+        beside(s, "disconnects", lambda seed: attacks.disconnects(s, 10, seed, 0.02 * PATIENCE))
 
 
-def crowd(makar):
+def too_many(makar):
     """Ten times as many requests as places."""
-    with Server(makar, "-t", "1", "-np", "4", "--queue", "12") as s, Watched(s, "crowd"):
+    with Server(makar, "-t", "1", "-np", "4", "--queue", "12") as s, Watched(s, "too_many"):
         ask = {"prompt": "a" * 50, "max_tokens": 200, "temperature": 0, **NO_END}
         with concurrent.futures.ThreadPoolExecutor(176) as many:
             held = [many.submit(s.stream, TEXT, dict(ask, max_tokens=1500, n=3, temperature=1)) for _ in range(16)]
@@ -204,7 +204,7 @@ def injection(makar):
                 check(spelt == plain, f"field {i} of {route}: {special} is {spelt} tokens, other text {plain}")
 
 
-CASES = {f.__name__: f for f in (malformed, slow, deaf, leaving, crowd, drain, names, injection)}
+CASES = {f.__name__: f for f in (malformed, slow, unread, disconnects, too_many, drain, names, injection)}
 
 
 if __name__ == "__main__":

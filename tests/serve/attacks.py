@@ -156,7 +156,7 @@ def slow(s, seconds, headers=540, bodies=40):
     return dropped
 
 
-def deaf(s, count):
+def unread(s, count):
     """Streams that are never read; returns their connections, still open."""
     body = json.dumps({"prompt": "a", "max_tokens": 1500, "stream": True, "logprobs": 5, **NO_END}).encode()
     links = []
@@ -169,7 +169,7 @@ def deaf(s, count):
     return links
 
 
-def leaving(s, count, seed, pause=0.0):
+def disconnects(s, count, seed, pause=0.0):
     """Clients that disconnect: during their headers, their body, in the queue, during prefill, during the answer."""
     chance = random.Random(seed)
     for i in range(count):
@@ -191,7 +191,7 @@ def leaving(s, count, seed, pause=0.0):
 
 
 @contextlib.contextmanager
-def elsewhere(attack, *args):
+def in_background(attack, *args):
     """Runs an attack in another process at a lower priority; ends it with the block."""
     def run():
         os.nice(10)
@@ -207,7 +207,7 @@ def elsewhere(attack, *args):
         process.join()
 
 
-def again(attack, seconds, seed):
+def repeat(attack, seconds, seed):
     """Repeats an attack for some seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

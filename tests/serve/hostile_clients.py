@@ -58,7 +58,7 @@ def framing():
 
 
 def bad_bodies():
-    """(route, body): each is a 400 that says so in JSON."""
+    """Yields (route, body, field): most are refused with 400 and a JSON error, which names the field if it is not None."""
     wrong = [None, True, "x", -1, 0.5, HUGE, [], {}, [[]], 1e308, -1e308, "9" * 100]
     base = {CHAT: {"messages": USER, "max_tokens": 1}, TEXT: {"prompt": "a", "max_tokens": 1}}
     fields = ["temperature", "top_p", "top_k", "min_p", "max_tokens", "max_completion_tokens", "n", "best_of",
@@ -111,7 +111,7 @@ def check_bodies(s):
     check(counts.get(400, 0) > 300, f"most are refused: {counts}")
 
 
-def check_leaving(s, rounds):
+def check_disconnects(s, rounds):
     """Clients that disconnect at every stage: everything they used is released."""
     body = json.dumps({"prompt": "x" * 300, "max_tokens": 1500, "stream": True, "ignore": 1, "logit_bias": {"256": -1000}})
     request = ("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)).encode()
@@ -132,8 +132,8 @@ def check_leaving(s, rounds):
     check(s.post(TEXT, {"prompt": "a", "max_tokens": 2})[0] == 200, "other clients are answered")
 
 
-def check_crowd(makar):
-    """More requests than places: 429 with Retry-After; the admitted requests are answered."""
+def check_overload(makar):
+    """More requests than the server admits: 429 with Retry-After; the admitted ones are answered."""
     with Server(makar, "-t", "1", "-np", "2", "--queue", "6") as s:
         ask = {"prompt": "a" * 50, "max_tokens": 400, "temperature": 0, "logit_bias": {"256": -1000}}
         def one(_):
@@ -142,7 +142,7 @@ def check_crowd(makar):
         with concurrent.futures.ThreadPoolExecutor(40) as many:
             got = list(many.map(one, range(80)))
         codes = {code for code, _, _ in got}
-        check(codes == {200, 429}, f"a crowd gets {codes}")
+        check(codes == {200, 429}, f"an overloaded server answers {codes}")
         check(all(retry for code, retry, _ in got if code == 429), "Retry-After")
         check(len({json.loads(t)["choices"][0]["text"] for code, _, t in got if code == 200}) == 1, "all get the same text")
 
@@ -193,10 +193,10 @@ def main():
     with Server(makar, "-t", "1") as s:
         check_framing(s)
         check_bodies(s)
-        check_leaving(s, rounds)
+        check_disconnects(s, rounds)
         check_start(makar, str(s.model))
         check(s.stop() == 0, "SIGTERM ends it with 0")
-    check_crowd(makar)
+    check_overload(makar)
     check_drain(makar)
     check_keys(makar)
     print("FAILED" if failures else "ok", len(failures))

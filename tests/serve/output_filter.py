@@ -17,7 +17,7 @@ MESSAGES = {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 200,
 
 
 def classifier(folder, texts):
-    """Knows the given texts as toxic."""
+    """A classifier that labels the given texts as toxic."""
     lines = [{"text": t, "label": "toxic"} for t in texts] + [{"text": "plain words of a page", "label": "neutral"}] * len(texts)
     (folder / "t.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     subprocess.run([MAKAR, "classify", "train", "--method", "logistic", "-d", folder / "t.jsonl", "-o", folder / "tox.json", "-C", "100"],

@@ -148,7 +148,7 @@ def survives(s, what, attack, stream=True):
     worst = []
     for trial in range(TRIALS):
         with Others(s, stream) as others:
-            with attacks.elsewhere(attack) as process:
+            with attacks.in_background(attack) as process:
                 process.join(600 * PATIENCE)
             time.sleep(0.2)
         worst.append(others.excess())
@@ -207,14 +207,14 @@ def texts(makar):
         survives(s, "100,000 messages", lambda: post_all(s, [request_bytes(CHAT, messages)] * COPIES))
 
 
-def deaf(makar):
+def unread(makar):
     """120 clients that request long answers and do not read them."""
     data = request_bytes("/tokenize", {"content": "a b c " * 50000})
     with Server(makar, "-t", "2", "--client-time", "2") as s:
         survives(s, "120 clients that do not read", lambda: post_all(s, [data] * 120, read=False, hold=2.0))
 
 
-def leaving(makar):
+def disconnects(makar):
     """Work ends when its client disconnects: the server spends little processor time on it afterwards."""
     blanks = request_bytes("/tokenize", {"content": "é " * 2_000_000})
     schema = request_bytes(CHAT, {"messages": USER, "response_format": {"type": "json_schema", "json_schema": {
@@ -231,7 +231,7 @@ def leaving(makar):
         before = processor_seconds(s.process.pid)
         check(quiet(s), "the requests of clients that disconnected end")
         used = processor_seconds(s.process.pid) - before
-        print(f"leaving: {used:.2f} s of processor time after 40 clients disconnected", flush=True)
+        print(f"disconnects: {used:.2f} s of processor time after 40 clients disconnected", flush=True)
         check(used < 5 * PATIENCE, f"work for clients that disconnected took {used:.1f} s more of processor time")
 
 
@@ -269,7 +269,7 @@ def templates(makar):
             check(s.post(TEXT, {"prompt": "a", "max_tokens": 1})[0] == 200, "other requests are answered")
 
 
-CASES = {f.__name__: f for f in (grammars, patterns, texts, deaf, leaving, engine, templates)}
+CASES = {f.__name__: f for f in (grammars, patterns, texts, unread, disconnects, engine, templates)}
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def main(makar):
             usage = events[-2]["usage"]
             check(abs(usage["cost"] - (3 * usage["prompt_tokens"] + 15 * usage["completion_tokens"]) / 1e6) < 1e-12, f"stream: {usage}")
             sums["ann"] += usage["cost"]
-            # WORKED 36: embeddings of articles, one dollar for ten thousand of them at the right price.
+            # Embeddings have a price too.
             _, embedded = s.post("/v1/embeddings", {"input": ["an article"] * 4}, **as_key("key-of-bob"))
             tokens = embedded["usage"]["prompt_tokens"]
             sums["bob"] += 3 * tokens / 1e6

@@ -72,9 +72,9 @@ def check_texts(s):
     logprobs = known["output"][0]["content"][0]["logprobs"]
     check(bytes(b for t in logprobs for b in t["bytes"]).decode(errors="replace") == text_of(whole) and
           all(len(t["top_logprobs"]) == 2 for t in logprobs), "log-probabilities")
-    instructed = [t for e in stream(s, dict(ASK, include=["message.output_text.logprobs"], top_logprobs=2))
-            if e["type"] == "response.output_text.delta" for t in e["logprobs"]]
-    check(instructed == logprobs, "streamed log-probabilities")
+    streamed = [t for e in stream(s, dict(ASK, include=["message.output_text.logprobs"], top_logprobs=2))
+                if e["type"] == "response.output_text.delta" for t in e["logprobs"]]
+    check(streamed == logprobs, "streamed log-probabilities")
 
 
 def check_formats(s):
@@ -134,7 +134,7 @@ def check_truncation(s):
     _, same = s.post(PATH, dict(ASK, input=long[2:]))
     check(text_of(cut) == text_of(same) and same_answer(cut["usage"], same["usage"]), "only as many of the oldest turns as necessary are dropped")
     used = same["usage"]
-    check(0 <= used["input_tokens"] - used["input_tokens_details"]["cached_tokens"] <= 2 * 96, f"the prompt is known: {used}")
+    check(0 <= used["input_tokens"] - used["input_tokens_details"]["cached_tokens"] <= 2 * 96, f"the prompt is cached: {used}")
     status, error = s.post(PATH, dict(ASK, input="x" * 4000, truncation="auto"))
     check(status == 400, "a single message that does not fit is an error")
 

@@ -146,7 +146,7 @@ def wait_until(what, seconds=120 * PATIENCE, pause=0.01):
 
 
 def quiet(server, seconds=120 * PATIENCE):
-    """Waits until no request is in the server: an answer may be read before its place is free."""
+    """Waits until no request is in the server: a client may have read an answer before the server has released the request."""
     return wait_until(lambda: metric(server, "num_requests_inside") == 0, seconds)
 
 

@@ -44,18 +44,18 @@ def make_adapter(folder, seed, modules, rank=3):
     return folder
 
 
-ASKED = {"messages": [{"role": "user", "content": "a long enough beginning " * 9}], "max_tokens": 12,
+REQUEST = {"messages": [{"role": "user", "content": "a long enough beginning " * 9}], "max_tokens": 12,
          "temperature": 0.8, "seed": 7, "logprobs": True}
 
 
-def told(answer):
+def content_of(answer):
     choice = answer["choices"][0]
     return choice["message"]["content"], [(t["bytes"], t["logprob"]) for t in choice["logprobs"]["content"]]
 
 
 def ask(s, **more):
-    status, answer = s.post("/v1/chat/completions", dict(ASKED, **more))
-    return (status, told(answer)) if status == 200 else (status, answer)
+    status, answer = s.post("/v1/chat/completions", dict(REQUEST, **more))
+    return (status, content_of(answer)) if status == 200 else (status, answer)
 
 
 def check_adapters(makar, root):
@@ -96,19 +96,19 @@ def check_adapters(makar, root):
         check(status == 200 and listed["first"]["parent"] == "base" and listed["base"]["parent"] is None,
               "adapters are listed below their model")
         status, answer = ask(s, model="third")
-        check(status == 404 and answer["error"]["code"] == "model_not_found", "an unknown adapter is no model")
+        check(status == 404 and answer["error"]["code"] == "model_not_found", "an unknown adapter is an unknown model")
         check(s.stop() == 0, "SIGTERM ends it with 0")
 
 
 def check_models(makar, root):
-    shelf = root / "shelf"
-    shelf.mkdir()
+    models_folder = root / "models"
+    models_folder.mkdir()
     for name in ("one", "two", "three"):
-        make_model(shelf / name)
-    (shelf / "no-model").mkdir()
-    (shelf / "broken").mkdir()
-    (shelf / "broken/config.json").write_text("{")
-    with Server(makar, "-t", "1", "--models-dir", str(shelf), "--models-max", "2", model=make_model(root / "main")) as s:
+        make_model(models_folder / name)
+    (models_folder / "no-model").mkdir()
+    (models_folder / "broken").mkdir()
+    (models_folder / "broken/config.json").write_text("{")
+    with Server(makar, "-t", "1", "--models-dir", str(models_folder), "--models-max", "2", model=make_model(root / "main")) as s:
 
         def loaded():
             models = json.loads(s.request("GET", "/v1/models")[2])["data"]
@@ -142,7 +142,7 @@ def check_models(makar, root):
         quiet(s)
         check(len(loaded()) <= 2, "no more than --models-max")
         check(s.stop() == 0, "SIGTERM ends it with 0")
-    for flags, word in ((["--add-model", "main=" + str(shelf / "one")], "twice"), (["--models-dir", "/nowhere"], "nowhere"),
+    for flags, word in ((["--add-model", "main=" + str(models_folder / "one")], "twice"), (["--models-dir", "/nowhere"], "nowhere"),
                         (["--lora-modules", "x"], "NAME=FOLDER"), (["--models-max", "0"], "--models-max"),
                         (["--add-model", "x=/nowhere"], "nowhere")):
         try:
@@ -155,13 +155,13 @@ def check_models(makar, root):
 def check_memory(makar, root):
     if os.environ.get("MAKAR_SANITIZE"):
         return print("skipped under a sanitizer, which uses memory itself: the budget")
-    shelf = root / "shelf"
-    shelf.mkdir()
+    models_folder = root / "models"
+    models_folder.mkdir()
     names = [f"m{i}" for i in range(6)]
     for name in names:
-        make_model(shelf / name)
+        make_model(models_folder / name)
     budget = 80
-    with Server(makar, "-t", "1", "--models-dir", str(shelf), "--models-max", "50", "--mem-budget", str(budget),
+    with Server(makar, "-t", "1", "--models-dir", str(models_folder), "--models-max", "50", "--mem-budget", str(budget),
                 model=make_model(root / "main")) as s:
         main = ask(s)
         for name in names * 2:

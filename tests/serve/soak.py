@@ -24,9 +24,9 @@ def hostile(s, end):
         elif kind == 1:
             attacks.slow(s, 5, headers=200, bodies=20)
         elif kind == 2:
-            attacks.leaving(s, 100, seed, 0.01)
+            attacks.disconnects(s, 100, seed, 0.01)
         else:
-            for link in attacks.deaf(s, 8):
+            for link in attacks.unread(s, 8):
                 time.sleep(0.3)
                 link.close()
 
@@ -58,7 +58,7 @@ def main():
     with Server(a.makar, "--client-time", "4", "--queue", "400", "--mem-budget", "64", *options) as s:
         begin, end, texts, count = time.time(), time.time() + a.minutes * 60, {}, 0
         files, base, next_line = s.descriptors(), None, 0.0
-        with attacks.elsewhere(hostile, s, end) as one, attacks.elsewhere(hostile, s, end - 0.5) as two:
+        with attacks.in_background(hostile, s, end) as one, attacks.in_background(hostile, s, end - 0.5) as two:
             while time.time() < end and s.process.poll() is None:
                 good(s, count, texts)
                 count += 1

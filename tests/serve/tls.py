@@ -39,7 +39,7 @@ def context(cert, version=None, alpn=None):
     return out
 
 
-def shake(s, client):
+def handshake(s, client):
     """-> (version, protocol) or the error's name"""
     try:
         with socket.create_connection((s.host, s.port), timeout=TIMEOUT) as link:
@@ -71,19 +71,19 @@ def good_clients(s, cert):
 
 def versions(s, cert):
     new = ssl.TLSVersion
-    check(shake(s, context(cert, new.TLSv1_3, ["http/1.1"])) == ("TLSv1.3", "http/1.1"), "TLS 1.3")
-    check(shake(s, context(cert, new.TLSv1_2, ["h2", "http/1.1"])) == ("TLSv1.2", "http/1.1"), "TLS 1.2")
-    check(shake(s, context(cert))[1] is None, "without protocols")
-    check(shake(s, context(cert, None, ["h2"]))[1] is None, "another protocol alone is refused")
+    check(handshake(s, context(cert, new.TLSv1_3, ["http/1.1"])) == ("TLSv1.3", "http/1.1"), "TLS 1.3")
+    check(handshake(s, context(cert, new.TLSv1_2, ["h2", "http/1.1"])) == ("TLSv1.2", "http/1.1"), "TLS 1.2")
+    check(handshake(s, context(cert))[1] is None, "without protocols")
+    check(handshake(s, context(cert, None, ["h2"]))[1] is None, "another protocol alone is refused")
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
     old.set_ciphers("ALL:@SECLEVEL=0")
     warnings.simplefilter("ignore", DeprecationWarning)
     old.minimum_version, old.maximum_version = new.TLSv1, new.TLSv1_1
-    check(shake(s, old)[0].endswith("Error"), "TLS 1.1 is refused")
+    check(handshake(s, old)[0].endswith("Error"), "TLS 1.1 is refused")
     weak = context(cert, new.TLSv1_2)
     weak.set_ciphers("AES128-SHA:AES256-SHA:@SECLEVEL=0")
-    check(shake(s, weak)[0].endswith("Error"), "ciphers without forward secrecy are refused")
+    check(handshake(s, weak)[0].endswith("Error"), "ciphers without forward secrecy are refused")
 
 
 def wrong_clients(s, cert):

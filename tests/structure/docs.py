@@ -173,14 +173,11 @@ class Checker:
     def check_document(self, document):
         text, name = document.read_text(errors="replace"), document.relative_to(self.root)
 
-        def place_of(at):
-            return f"{name}:{text.count(chr(10), 0, at) + 1}"
-
         fence = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
         prose = fence.sub(lambda m: "\n" * m.group().count("\n"), text)  # keeps line numbers
         plain = re.sub(r"`[^`\n]*`", lambda m: " " * len(m.group()), prose)
-        line_of = lambda source: (lambda at: f"{name}:{source.count(chr(10), 0, at) + 1}")
-        self.check_links(plain, document, line_of(plain))
+        place_in = lambda source: (lambda at: f"{name}:{source.count(chr(10), 0, at) + 1}")
+        self.check_links(plain, document, place_in(plain))
         if name.as_posix() == "docs/design.md":
             return
         for block in fence.finditer(text):
@@ -188,9 +185,9 @@ class Checker:
                 continue
             lines = block.group(2).replace("\\\n", " ").splitlines()
             for line in lines:
-                self.check_code(line, document, place_of(block.start()))
+                self.check_code(line, document, place_in(text)(block.start()))
         for code in re.finditer(r"`([^`\n]+)`", prose):
-            self.check_code(code.group(1), document, line_of(prose)(code.start()))
+            self.check_code(code.group(1), document, place_in(prose)(code.start()))
 
     def check_decisions(self):
         names = sorted(p.name for p in (self.root / "docs/decisions").glob("*.md"))

@@ -1,4 +1,4 @@
-// Conversations about images: the places of images in messages, and records that do not fit.
+// Conversations about images: image placeholders in messages, and records that do not fit.
 #include "train/image_text.h"
 
 #include <gtest/gtest.h>
@@ -25,14 +25,14 @@ TEST(ImageText, PlacesOfImages) {
   EXPECT_EQ(kinds({{{"type", "image"}, {"image", "c"}}, {{"type", "text"}, {"text", "y"}}}, {}),
             "[image](y) c");
   EXPECT_EQ(kinds(Json(), {}), "");
-  EXPECT_EQ(kinds("<image>", {}), "error: has 1 places for images and 0 images");
-  EXPECT_EQ(kinds("<image>", {"a", "b"}), "error: has 1 places for images and 2 images");
+  EXPECT_EQ(kinds("<image>", {}), "error: has 1 image placeholders (<image>) for 0 images");
+  EXPECT_EQ(kinds("<image>", {"a", "b"}), "error: has 1 image placeholders (<image>) for 2 images");
   for (const char* hostile :
        {R"([{"type": 3}])", R"([{"type": "text"}])", R"([{"type": "text", "text": 5}])", R"([7])", R"([[]])",
         R"([{"type": "video"}])", R"([{"type": "image_url", "image_url": "x"}])", R"([null])"})
     EXPECT_TRUE(kinds(Json::parse(hostile), {}).starts_with("error: a part of a message must")) << hostile;
   EXPECT_EQ(kinds(Json::parse(R"([{"type": "image", "image": 4}])"), {}),
-            "error: has 1 places for images and 0 images");
+            "error: has 1 image placeholders (<image>) for 0 images");
 }
 
 TEST(ImageText, TemplatesWithoutImagesGetTexts) {

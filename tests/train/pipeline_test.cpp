@@ -20,7 +20,7 @@ stages:
                                    "p.yaml", {{"model", "a{steps}"}, {"folder", "runs/y"}});
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_EQ(read->folder(), "runs/y");
-  // A value is not read again.
+  // Variables in a value are not replaced.
   EXPECT_EQ(read->stages[0].words,
             (std::vector<std::string>{"reward", "-m", "a{steps}", "steps=3", "{brace}"}));
 }
@@ -36,7 +36,7 @@ TEST(Pipeline, ErrorsHaveTheirLine) {
       {head + "  - {name: a b, command: [x]}\n", "'name'"},
       {head + "  - {name: a, command: x}\n", "expected a list of words"},
       {head + "  - {name: a, comand: [x]}\n", "'name' and 'command' only"},
-      {head + "  - {name: a, command: [[x]]}\n", "is a text"},
+      {head + "  - {name: a, command: [[x]]}\n", "must be a string"},
       {"variables: {folder: f}\nstages: []\n", "1 to 256 stages"},
       {"variables: {folder: f}\nsteps: []\n", "only"}};
   for (const auto& [text, part] : cases) {

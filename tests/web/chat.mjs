@@ -26,14 +26,14 @@ async function writes(open) {
   check((await page.textContent(".sidebar li a")) === "Tell me of the sea", "the title");
   const id = Number((await page.evaluate(() => location.hash)).split("/")[2]);
   const kept = await api(`/makar/conversations/${id}`);
-  check(kept.messages.length === 2 && kept.system === "Be brief." && kept.messages[1].meta.tokens.length > 0, "the server keeps it");
+  check(kept.messages.length === 2 && kept.system === "Be brief." && kept.messages[1].meta.tokens.length > 0, "the server stores it");
   await page.reload();
   await done(page);
   check((await page.locator(answer).count()) === 1, "it is there again after a reload");
   return page;
 }
 
-// Answers take many seconds, more tokens than the settings offer.
+// Long answers: more tokens than the settings allow.
 const writeLong = (page) =>
   page.route("**/v1/chat/completions", (route) => route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), max_tokens: 30000 }) }));
 
@@ -170,7 +170,7 @@ async function copies(open) {
   await page.click(".code .icon-button");
   await page.waitForSelector('.code [aria-label="Copied"]');
   check((await page.evaluate(() => navigator.clipboard.readText())) === text, "code is copied");
-  // Deleted with a question first.
+  // Renamed, then deleted after a confirmation.
   const row = page.locator(".sidebar li", { hasText: "code" });
   await row.hover();
   await row.locator('[aria-label^="Rename"]').click();
@@ -200,7 +200,7 @@ async function keyboard(open) {
       const style = getComputedStyle(document.activeElement), around = getComputedStyle(document.activeElement.closest(".composer") ?? document.activeElement);
       return document.activeElement === document.body || style.outlineStyle !== "none" || around.borderColor !== "rgb(0, 0, 0)";
     });
-    check(outline, `focus of ${await focused()} is seen`);
+    check(outline, `the focus on ${await focused()} is visible`);
   }
   for (const name of ["Skip to content", "Chat", "Look inside", "Train", "Engine", "Theme: system", "New chat", "Search conversations", "Import and export", "Settings", "Attach files (text, PDF or images)", "Write a message"])
     check(seen.has(name), `Tab reaches ${name}`);
@@ -233,7 +233,7 @@ async function small(open) {
   check(box.x >= 0 && box.x + box.width <= 360, "the settings are on the screen");
 }
 
-// A tab closed in the middle of an answer leaves what is there of it.
+// Closing the tab during an answer keeps the text so far.
 async function leaves(open) {
   const page = await open();
   await page.goto(base);

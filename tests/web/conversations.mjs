@@ -1,4 +1,4 @@
-// What a conversation offers in addition to sending: reasoning and tool calls, search, import, editing, settings of its own, presets,
+// Conversations: reasoning and tool calls, search, import, editing, settings per conversation, presets,
 // models, the context meter, shortcuts, text from right to left.
 import { readFileSync } from "node:fs";
 import { answer, answered, api, base, check, composer, conversation, fits, say, setting, shot, test } from "./browser.mjs";
@@ -13,7 +13,7 @@ async function folds(page, server) {
   server.writes(`<think>\nFirst I *consider* it.\n</think>\n\nThe answer is **42**.\n\n${call}`, { hold: half.closed, calls: [{ name: "lookup", arguments: '{"id":7}' }] });
   await say(page, "Think first");
   await page.waitForSelector(".writing .reasoning");
-  check(!(await page.textContent(".writing")).includes("<think"), "no mark is shown while it is written");
+  check(!(await page.textContent(".writing")).includes("<think"), "tags are not shown while the answer is streamed");
   half.open();
   await answered(page);
   const reasoning = last(page).locator(".reasoning");
@@ -53,11 +53,11 @@ async function searches(page) {
   await page.waitForSelector(".sidebar li");
   await page.click(composer);
   await page.keyboard.press("Control+k");
-  await page.waitForFunction(() => document.activeElement.type === "search"); // Ctrl+K leads to the search
+  await page.waitForFunction(() => document.activeElement.type === "search"); // Ctrl+K focuses the search
   await page.keyboard.type("ZANZIBAR");
   await page.waitForFunction(() => document.querySelectorAll(".sidebar li").length === 1);
   check((await page.textContent(".sidebar li a")).startsWith("Alpha"), "a text in a message is found");
-  check((await page.textContent(".sidebar li small")).includes("zanzibar"), "with what surrounds it");
+  check((await page.textContent(".sidebar li small")).includes("zanzibar"), "with the text around it");
   await page.fill(".sidebar input[type=search]", "beta");
   await page.waitForFunction(() => document.querySelector(".sidebar li a")?.textContent === "Beta");
   await page.fill(".sidebar input[type=search]", "nowhere to be found");
@@ -161,7 +161,7 @@ async function loads(page, server) {
 async function models(page) {
   const options = () => page.locator(".top select:not(.language) option").evaluateAll((all) => all.map((o) => `${o.value}:${o.dataset.loaded}`));
   check((await options()).join() === "tiny:true,second:false", `models that chat, with their state: ${await options()}`);
-  check((await page.locator('option[value="second"]').textContent()).includes("not loaded"), "the state is written");
+  check((await page.locator('option[value="second"]').textContent()).includes("not loaded"), "the state is shown as text");
   await page.selectOption(".top select:not(.language)", "second");
   await page.click(".sidebar .fresh");
   await page.waitForSelector(".welcome");

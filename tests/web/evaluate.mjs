@@ -60,7 +60,7 @@ await test(async (open) => {
   await page.waitForSelector("text=1 of 3 rated");
   check(JSON.stringify(stored()[0].ranks) === "[1,2]", `the ranks of the file's order: ${JSON.stringify(stored()[0])}`);
   check(stored()[0].correction === "blue" && stored()[0].critique === "loud is no colour", "correction and critique");
-  // A ranking by keyboard: answers get their place.
+  // A ranking by keyboard: each answer gets its rank.
   const shown = await page.locator(".answers .text").allTextContents();
   const wanted = { two: 1, one: 2, four: 3, three: 4 };
   for (const [i, answer] of shown.entries()) {

@@ -18,7 +18,7 @@ await test(async (open) => {
   await page.selectOption("select.language", "de");
   await say(page, "Sag etwas");
   await answered(page);
-  // Texts and labels of both languages, page by page: what is the same in both is a name or a number.
+  // Texts and labels of both languages, page by page: only names and numbers may be the same in both.
   const words = () =>
     page.evaluate(() => {
       const out = [];

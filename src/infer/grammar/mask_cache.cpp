@@ -28,8 +28,8 @@ void walk(Machine& m, const TokenTrie::Data& t, uint32_t root, int32_t state, si
   path[t.depth[root]] = state;
   size_t visited = 0;
   for (uint32_t n = root + 1; n < t.after[root] && !m.over();) {
-    constexpr size_t kNodesOfAStep = 8;  // cached moves that cost one step
-    if (++visited % kNodesOfAStep == 0) m.count(1);
+    constexpr size_t kNodesPerStep = 8;  // cached moves that cost one step
+    if (++visited % kNodesPerStep == 0) m.count(1);
     const size_t depth = t.depth[n];
     const int32_t next = t.reach[n] > from ? m.step(path[depth - 1], t.byte[n]) : Machine::kDead;
     if (next == Machine::kDead) {
@@ -56,9 +56,9 @@ Result<std::shared_ptr<const LocalMask>> MaskCache::local(const Automaton& autom
     if (const auto found = locals_.find(key); found != locals_.end()) return found->second;
   }
   auto out = std::make_shared<LocalMask>();
-  constexpr size_t kStepsOfAMachine = 64;  // cost of allocating the machine's tables
+  constexpr size_t kMachineSteps = 64;  // cost of allocating the machine's tables
   Machine m(automaton, steps);
-  m.count(kStepsOfAMachine);
+  m.count(kMachineSteps);
   walk(m, t, 0, m.at_node(node), from, to, [&](uint32_t n, int32_t state) {
     for (uint32_t i = t.tokens_begin[n]; i < t.tokens_begin[n + 1]; ++i) out->tokens.push_back(t.tokens[i]);
     if (m.bottom(state) && t.after[n] > n + 1) out->exits.push_back(n);
@@ -94,11 +94,11 @@ Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::compute(const Automato
       });
   };
   for (const Parse& w : state.parses) {
-    const int32_t kin = automaton.alike[static_cast<size_t>(w.node)];
+    const int32_t alike = automaton.alike[static_cast<size_t>(w.node)];
     MAKAR_TRY(const auto own,
-              local(automaton, trie, kin < 0 ? w.node : kin, 0, kin < 0 ? kAll : kAlikeBytes, steps));
+              local(automaton, trie, alike < 0 ? w.node : alike, 0, alike < 0 ? kAll : kAlikeBytes, steps));
     take(*own, w.frame);
-    if (kin < 0 || t.deepest <= kAlikeBytes) continue;
+    if (alike < 0 || t.deepest <= kAlikeBytes) continue;
     MAKAR_TRY(const auto longer, local(automaton, trie, w.node, kAlikeBytes, kAll, steps));
     take(*longer, w.frame);
   }

@@ -1,6 +1,6 @@
-// Mirostat (Basu et al., 2021): keeps the surprise of the tokens near tau bits by moving a bound mu. Version
-// 1 estimates the exponent of Zipf's law from the 100 best tokens and derives a top-k; version 2 removes
-// every token whose surprise exceeds mu.
+// Mirostat (Basu et al., 2021): keeps the surprisal of the tokens near tau bits by adjusting a bound mu.
+// Version 1 estimates the exponent of Zipf's law from the 100 best tokens and derives a top-k; version 2
+// removes every token whose surprisal exceeds mu.
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +33,7 @@ void mirostat(Candidates& c, const DrawContext& draw) {
     const size_t k = zipf_k(c, draw.mu);
     if (k >= c.size()) return;
     const auto x = c.logits();
-    const Place last = place_of_count(x, c.extremes(), k);
+    const Rank last = rank_of_count(x, c.extremes(), k);
     return c.keep([&](size_t i) { return last.covers(x[i], i); });
   }
   const auto w = c.weights();

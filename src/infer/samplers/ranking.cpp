@@ -30,7 +30,7 @@ struct Search {
   double weight(size_t index) const { return weights.empty() ? 1.0 : static_cast<double>(weights[index]); }
 };
 
-Place walk(Search& s) {
+Rank walk(Search& s) {
   std::sort(s.in.begin(), s.in.end(),
             [&](uint32_t a, uint32_t b) { return s.keys[a] != s.keys[b] ? s.keys[a] > s.keys[b] : a < b; });
   double sum = 0;
@@ -99,7 +99,7 @@ bool narrow(Search& s, const Buckets& buckets) {
   return s.in.size() < before;
 }
 
-Place find(Search s, const Extremes& e) {
+Rank find(Search s, const Extremes& e) {
   const Buckets first(e.low, e.high);
   bool smaller = s.keys.size() > kSmall && first.useful() && narrow_all(s, first);
   if (!smaller) {
@@ -117,7 +117,7 @@ Place find(Search s, const Extremes& e) {
 
 // For a small count among many keys: at least `count` keys are >= the count-th largest block maximum, so the
 // position is in one of the few blocks that reach it.
-Place find_few(std::span<const float> keys, size_t count) {
+Rank find_few(std::span<const float> keys, size_t count) {
   std::vector<float> maxima(keys.size() / kBlock);
   for (size_t b = 0; b < maxima.size(); ++b) maxima[b] = block_max(keys.data() + b * kBlock);
   std::vector<float> order = maxima;
@@ -137,7 +137,7 @@ Place find_few(std::span<const float> keys, size_t count) {
 
 }  // namespace
 
-Place place_of_count(std::span<const float> keys, const Extremes& e, size_t count) {
+Rank rank_of_count(std::span<const float> keys, const Extremes& e, size_t count) {
   count = std::min(std::max<size_t>(count, 1), keys.size());
   if (count * kBlock * 8 <= keys.size()) return find_few(keys, count);
   return find({keys, {}, {}, static_cast<double>(count)}, e);
@@ -174,15 +174,15 @@ size_t index_of_share(std::span<const float> weights, double share) {
   return last;
 }
 
-Place place_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,
-                    double mass) {
+Rank rank_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,
+                  double mass) {
   return find({keys, weights, {}, mass}, e);
 }
 
 std::vector<size_t> largest(std::span<const float> keys, size_t count) {
   std::vector<size_t> out;
   if (keys.empty() || count == 0) return out;
-  const Place last = place_of_count(keys, extremes(keys), count);
+  const Rank last = rank_of_count(keys, extremes(keys), count);
   for_blocks(
       keys.size(), [&](size_t i) { return keys[i] >= last.key; },
       [&](size_t i, bool) {

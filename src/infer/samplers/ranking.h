@@ -9,7 +9,7 @@
 namespace makar {
 
 // A position in the order (key descending, index ascending).
-struct Place {
+struct Rank {
   float key;
   uint32_t index;
   bool covers(float other, size_t at) const {  // branch-free, so that blocks vectorise
@@ -26,11 +26,11 @@ struct Extremes {
 Extremes extremes(std::span<const float> values);
 
 // The first position at which the running count reaches `count` (>= 1).
-Place place_of_count(std::span<const float> keys, const Extremes& e, size_t count);
+Rank rank_of_count(std::span<const float> keys, const Extremes& e, size_t count);
 // The first position at which the running sum of weights reaches `mass`. Requires finite keys with extremes
 // `e` and non-negative weights; neither may be empty.
-Place place_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,
-                    double mass);
+Rank rank_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,
+                  double mass);
 // Indices of the `count` largest keys, in descending order.
 std::vector<size_t> largest(std::span<const float> keys, size_t count);
 

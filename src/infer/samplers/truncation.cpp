@@ -20,7 +20,7 @@ void top_k(Candidates& c, const DrawContext& draw) {
   const size_t k = static_cast<size_t>(draw.options.top_k);
   if (k >= c.size()) return;
   const auto x = c.logits();
-  const float last = place_of_count(x, c.extremes(), k).key;
+  const float last = rank_of_count(x, c.extremes(), k).key;
   c.keep([&](size_t i) { return x[i] >= last; });
 }
 
@@ -35,20 +35,20 @@ void top_p(Candidates& c, const DrawContext& draw) {
   const auto w = c.weights();
   c.keep([&](size_t i) { return w[i] >= light; });
   const auto x = c.logits();
-  const Place last = place_of_mass(x, c.extremes(), c.weights(), mass);
+  const Rank last = rank_of_mass(x, c.extremes(), c.weights(), mass);
   c.keep([&](size_t i) { return last.covers(x[i], i); });
 }
 
 void min_p(Candidates& c, const DrawContext& draw) { keep_probable(c, draw.options.min_p / c.total()); }
 
 void typical(Candidates& c, const DrawContext& draw) {
-  // The surprise of a token is log_total - x nats.
+  // The surprisal of a token is log_total - x nats.
   const float middle = static_cast<float>(c.log_total() - c.entropy());
   const auto x = c.logits();
-  std::vector<float> nearness(c.size());  // distance between its surprise and the entropy
+  std::vector<float> nearness(c.size());  // minus the distance of the surprisal from the entropy
   for (size_t i = 0; i < c.size(); ++i) nearness[i] = -std::fabs(middle - x[i]);
   const float last =
-      place_of_mass(nearness, extremes(nearness), c.weights(), draw.options.typical_p * c.total()).key;
+      rank_of_mass(nearness, extremes(nearness), c.weights(), draw.options.typical_p * c.total()).key;
   c.keep([&](size_t i) { return nearness[i] >= last; });
 }
 

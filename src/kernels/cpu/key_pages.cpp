@@ -33,15 +33,15 @@ uint16_t quantize(const float* x, int64_t n, Put&& put) {
 }  // namespace
 
 void store_key(DType type, const float* k, int64_t dim, int64_t at, std::byte* tile, const Table& t) {
-  const int64_t panel = at / t.nr, lane = at % t.nr, place = panel * dim * t.nr + lane;
+  const int64_t panel = at / t.nr, lane = at % t.nr, offset = panel * dim * t.nr + lane;
   if (type == DType::kF32) {
-    float* to = reinterpret_cast<float*>(tile) + place;
+    float* to = reinterpret_cast<float*>(tile) + offset;
     for (int64_t d = 0; d < dim; ++d) to[d * t.nr] = k[d];
   } else if (type == DType::kF16) {
-    uint16_t* to = reinterpret_cast<uint16_t*>(tile) + place;
+    uint16_t* to = reinterpret_cast<uint16_t*>(tile) + offset;
     for (int64_t d = 0; d < dim; ++d) to[d * t.nr] = half(k[d]);
   } else {
-    int8_t* to = reinterpret_cast<int8_t*>(tile) + place;
+    int8_t* to = reinterpret_cast<int8_t*>(tile) + offset;
     uint16_t* scales =
         reinterpret_cast<uint16_t*>(tile + kKeyTile * dim) + panel * key_blocks(dim) * t.nr + lane;
     for (int64_t d = 0; d < dim; d += kQuantKeyBlock)

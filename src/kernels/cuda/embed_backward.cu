@@ -1,5 +1,5 @@
 // The gradient of a table lookup: the rows of each id are added in their order, as on the CPU. A stable sort of the
-// ids brings the rows of one id together; a block takes one id.
+// ids brings the rows of one id together; a block handles one id.
 #include <cub/device/device_radix_sort.cuh>
 
 #include <bit>
@@ -40,8 +40,8 @@ void CudaDevice::embed_backward(const EmbedBackward& a) {
   if (!a.accumulate) memory_.zero(reinterpret_cast<std::byte*>(a.dtable), sizeof(float) * a.table_rows * a.width);
   if (a.count <= 0 || a.width <= 0) return;
   const CudaScratch<int64_t> sorted(memory_, a.count);
-  const CudaScratch<int32_t> places(memory_, 2 * a.count);
-  int32_t *in_order = places.data(), *rows = in_order + a.count;
+  const CudaScratch<int32_t> indices(memory_, 2 * a.count);
+  int32_t *in_order = indices.data(), *rows = in_order + a.count;
   cuda::each(stream_, a.count, [=] __device__(int64_t i) { in_order[i] = static_cast<int32_t>(i); });
   const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(a.table_rows))));
   const auto count = static_cast<int>(a.count);

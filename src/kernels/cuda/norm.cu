@@ -69,7 +69,7 @@ void CudaDevice::norm_backward(const NormBackward& a) {
       });
     });
   if (!a.dw && !a.db) return;
-  // Chunks of 64 rows from zero, then the chunks in order.
+  // Sums chunks of 64 rows, then the sums of the chunks in order.
   each(stream_, n, [=] __device__(int64_t i) {
     constexpr int64_t kChunk = 64;
     float dw = a.dw && a.accumulate_w ? a.dw[i] : 0.0f, db = a.db && a.accumulate_b ? a.db[i] : 0.0f;

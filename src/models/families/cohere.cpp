@@ -60,13 +60,14 @@ std::string cohere_unsupported(const ModelSpec& m) {
   return normed == (m.main().layers() >= 64) ? "" : fmt::format("use_qk_norm = {}", normed);
 }
 
-const GgufSection kCohereGguf = {.architecture = "command-r",
-                                 .model = "CohereForCausalLM",
-                                 .keys = cohere_keys(),
-                                 .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
-                                 .names = gguf::plain_names,
-                                 .marks = {{"use_qk_norm", "blk.0.attn_q_norm.weight", true, false}},
-                                 .unsupported = cohere_unsupported};
+const GgufSection kCohereGguf = {
+    .architecture = "command-r",
+    .model = "CohereForCausalLM",
+    .keys = cohere_keys(),
+    .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
+    .names = gguf::plain_names,
+    .fields_by_tensor = {{"use_qk_norm", "blk.0.attn_q_norm.weight", true, false}},
+    .unsupported = cohere_unsupported};
 const GgufSection kCohere2Gguf = {.architecture = "cohere2",
                                   .model = "Cohere2ForCausalLM",
                                   .keys = cohere_keys() + gguf::window_key(),

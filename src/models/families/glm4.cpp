@@ -36,7 +36,7 @@ const GgufSection kGlm4Gguf = {.architecture = "glm4",
                                .keys = gguf::llama_keys(),
                                .implied = {{"hidden_act", "silu"}},
                                .names = glm4_gguf_names,
-                               .marks = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
+                               .fields_by_tensor = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
                                .rotary_share = "partial_rotary_factor"};
 
 }  // namespace

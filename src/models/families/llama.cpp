@@ -76,7 +76,7 @@ const GgufSection kLlamaGguf = {.architecture = "llama",
                                 .keys = gguf::llama_keys(),
                                 .implied = {{"hidden_act", "silu"}, {"mlp_bias", false}},
                                 .names = gguf::paired_names,
-                                .marks = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
+                                .fields_by_tensor = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
                                 // Files with a window or experts are Mistral's and Mixtral's.
                                 .matches = [](const GgufFields& f) {
                                   return f.integer("llama.attention.sliding_window").value_or(0) <= 0 &&

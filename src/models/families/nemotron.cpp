@@ -27,17 +27,18 @@ std::vector<NameRule> nemotron_gguf_names(const ModelSpec& m) {
   return gguf::decoder_names(m, {false, false, 1});
 }
 
-const GgufSection kNemotronGguf = {.architecture = "nemotron",
-                                   .model = "NemotronForCausalLM",
-                                   .keys = gguf::hf_sizes() +
-                                           GgufKeys{{"attention.head_count_kv", "num_key_value_heads",
-                                                     GgufKey::kInteger, false, gguf::kv_heads}} +
-                                           gguf::norm_key("norm_eps") + gguf::rope_keys(),
-                                   .implied = {{"hidden_act", "relu2"}},
-                                   .names = nemotron_gguf_names,
-                                   .marks = {{"attention_bias", "blk.0.attn_output.bias", true, false},
-                                             {"mlp_bias", "blk.0.ffn_up.bias", true, false}},
-                                   .rotary_share = "partial_rotary_factor"};
+const GgufSection kNemotronGguf = {
+    .architecture = "nemotron",
+    .model = "NemotronForCausalLM",
+    .keys = gguf::hf_sizes() +
+            GgufKeys{{"attention.head_count_kv", "num_key_value_heads", GgufKey::kInteger, false,
+                      gguf::kv_heads}} +
+            gguf::norm_key("norm_eps") + gguf::rope_keys(),
+    .implied = {{"hidden_act", "relu2"}},
+    .names = nemotron_gguf_names,
+    .fields_by_tensor = {{"attention_bias", "blk.0.attn_output.bias", true, false},
+                         {"mlp_bias", "blk.0.ffn_up.bias", true, false}},
+    .rotary_share = "partial_rotary_factor"};
 
 }  // namespace
 

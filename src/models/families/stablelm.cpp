@@ -51,8 +51,8 @@ const GgufSection kStablelmGguf = {
         gguf::norm_key("layer_norm_eps") + gguf::rope_keys(),
     .implied = {{"hidden_act", "silu"}},
     .names = stablelm_gguf_names,
-    .marks = {{"use_qkv_bias", "blk.0.attn_q.bias", true, false},
-              {"qk_layernorm", "blk.0.attn_q_norm.weight", true, false}},
+    .fields_by_tensor = {{"use_qkv_bias", "blk.0.attn_q.bias", true, false},
+                         {"qk_layernorm", "blk.0.attn_q_norm.weight", true, false}},
     .rotary_share = "partial_rotary_factor"};
 
 }  // namespace

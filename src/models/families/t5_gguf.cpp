@@ -53,7 +53,7 @@ GgufSection t5_gguf(bool (*matches)(const GgufFields&)) {
           .keys = t5_gguf_keys(),
           .implied = {{"relative_attention_max_distance", 128}},
           .names = t5_gguf_names,
-          .marks = {{"feed_forward_proj", "enc.blk.0.ffn_gate.weight", "gated-gelu", "relu"}},
+          .fields_by_tensor = {{"feed_forward_proj", "enc.blk.0.ffn_gate.weight", "gated-gelu", "relu"}},
           .matches = matches,
           .unsupported = t5_unsupported};
 }

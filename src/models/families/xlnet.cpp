@@ -53,7 +53,7 @@ Result<ModelSpec> read_xlnet(const Config& config) {
   h.pool = PoolKind::kLast;
   h.classifier_dense = h.kind == HeadKind::kSequenceClass;
   r.unsupported(r.text_or("summary_type", "last") != "last", "summary_type", "other than last");
-  r.unsupported(h.kind == HeadKind::kQuestion, "architectures", "with XLNet's own search for answers");
+  r.unsupported(h.kind == HeadKind::kQuestion, "architectures", "for question answering with beam search");
   r.special_tokens(m, 1, 2, 5);
   m.encoder = s;
   return r.finish(m);

@@ -10,7 +10,7 @@ Result<Json> read_image_part(const Json& part, const std::string& place, std::ve
 
 bool is_image_part(const Json& part);
 
-// OpenAI parts for the other APIs.
+// Convert images of the other APIs to OpenAI parts.
 Result<Json> anthropic_image(const Json& block, const std::string& place);  // {"type": "image", "source"}
 Status add_ollama_images(Json& message, const std::string& place);          // "images" of a message
 

@@ -194,7 +194,7 @@ Status BatchRunner::take_answers(Work& work) {
 
 void BatchRunner::cancel_lines(Work& work) {
   for (const auto& [line, held] : work.in_flight) {
-    if (const auto reply = held.lock()) reply->leave();
+    if (const auto reply = held.lock()) reply->disconnect();
     work.todo.push_back(line);
   }
   work.in_flight.clear();

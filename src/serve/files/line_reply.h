@@ -5,6 +5,7 @@
 #include <deque>
 #include <mutex>
 
+#include "serve/http/disconnect_callback.h"
 #include "serve/http/http.h"
 
 namespace makar {
@@ -47,25 +48,8 @@ class LineReply : public HttpReply {
   void begin(HttpResponse) override {}  // streaming is rejected earlier
   void write(std::string) override {}
   void end() override {}
-  void on_disconnect(std::function<void()> call) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!disconnected_) {
-        call_ = std::move(call);
-        return;
-      }
-    }
-    call();
-  }
-  void leave() {
-    std::function<void()> call;
-    {
-      const std::lock_guard lock(mutex_);
-      disconnected_ = true;
-      call = std::move(call_);
-    }
-    if (call) call();
-  }
+  void on_disconnect(std::function<void()> callback) override { disconnect_.set(std::move(callback)); }
+  void disconnect() { disconnect_.disconnect(); }  // the batch no longer needs the answer
 
  private:
   void answer(int status, std::string body) {
@@ -75,9 +59,7 @@ class LineReply : public HttpReply {
   const uint64_t round_;
   const size_t line_;
   std::atomic<bool> answered_{false};
-  std::mutex mutex_;
-  std::function<void()> call_;
-  bool disconnected_ = false;
+  DisconnectCallback disconnect_;
 };
 
 }  // namespace makar

@@ -44,25 +44,4 @@ void HttpExchange::end() {
   post([](HttpConnection& c) { c.push({}, true); });
 }
 
-void HttpExchange::on_disconnect(std::function<void()> call) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!disconnected_) {
-      call_ = std::move(call);
-      return;
-    }
-  }
-  call();
-}
-
-void HttpExchange::disconnected() {
-  std::function<void()> call;
-  {
-    const std::lock_guard lock(mutex_);
-    disconnected_ = true;
-    call = std::move(call_);
-  }
-  if (call) call();
-}
-
 }  // namespace makar

@@ -1,9 +1,9 @@
 // The reply to one request, callable from any thread; all work is done on the connection's thread.
 #pragma once
 #include <atomic>
-#include <mutex>
 
 #include "serve/http/connection.h"
+#include "serve/http/disconnect_callback.h"
 
 namespace makar {
 
@@ -15,17 +15,15 @@ class HttpExchange : public HttpReply {
   void begin(HttpResponse head) override;
   void write(std::string piece) override;
   void end() override;
-  void on_disconnect(std::function<void()> call) override;
-  void disconnected();  // called by the connection when the client disconnects
+  void on_disconnect(std::function<void()> callback) override { disconnect_.set(std::move(callback)); }
+  void disconnected() { disconnect_.disconnect(); }  // called by the connection when the client disconnects
 
  private:
   template <class Action>
   void post(Action action);
 
   std::shared_ptr<HttpConnection> connection_;
-  std::mutex mutex_;
-  std::function<void()> call_;
-  bool disconnected_ = false;
+  DisconnectCallback disconnect_;
   std::atomic<bool> ended_{false};
 };
 

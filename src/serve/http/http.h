@@ -51,8 +51,8 @@ class HttpReply {
   virtual void begin(HttpResponse head) = 0;  // its body is the first piece
   virtual void write(std::string piece) = 0;
   virtual void end() = 0;
-  // `call` runs once if the client leaves before the response is complete.
-  virtual void on_disconnect(std::function<void()> call) = 0;
+  // `callback` runs once if the client disconnects before the response is complete.
+  virtual void on_disconnect(std::function<void()> callback) = 0;
 };
 
 class HttpHandler {

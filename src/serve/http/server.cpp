@@ -92,7 +92,7 @@ class BeastServer : public HttpServer {
   void await_signal() {
     signals_.async_wait([this](Code code, int) {
       if (code) return;
-      if (shared_->draining) return cut();
+      if (shared_->draining) return close_all();
       await_signal();
       drain();
     });
@@ -106,7 +106,7 @@ class BeastServer : public HttpServer {
     acceptor_.close(ignored);
     timer_.expires_after(shared_->options.drain_time);
     timer_.async_wait([this](Code code) {
-      if (!code) cut();
+      if (!code) close_all();
     });
     std::vector<std::shared_ptr<HttpConnection>> all;
     for (const auto& [key, c] : connections_) all.push_back(c);
@@ -114,7 +114,7 @@ class BeastServer : public HttpServer {
     if (connections_.empty()) end();
   }
 
-  void cut() {
+  void close_all() {
     std::vector<std::shared_ptr<HttpConnection>> all;
     for (const auto& [key, c] : connections_) all.push_back(c);
     for (const auto& c : all) c->close();

@@ -1,5 +1,5 @@
-// Studies in which people rate answers, for the page: items without the names of systems, in an order of
-// their own for every rater; ratings are appended to a file next to the study.
+// Studies in which people rate answers, for the page: items without the names of systems, the answers
+// shuffled differently for each rater; ratings are appended to a file next to the study.
 #pragma once
 #include <mutex>
 #include <string>

@@ -32,7 +32,7 @@ void send_nothing_found(Call& call, GenerationRequest& request) {
   call.reply->end();
 }
 
-Status add_passages(ServeContext& server, Call& call, GenerationRequest& request, bool& found) {
+Status add_passages(Call& call, GenerationRequest& request, bool& found) {
   Json& messages = request.chat->messages;
   size_t at = messages.size();
   while (at > 0 && messages[at - 1]["role"] != "user") --at;
@@ -54,9 +54,9 @@ Status add_passages(ServeContext& server, Call& call, GenerationRequest& request
     return error_of(
         Error::Kind::kUnsupported, "messages",
         "the model of this collection has no chat template; start the server with --chat-template");
-  const int64_t room = call.model.served().context_limit();
-  const int64_t wanted =
-      request.max_given ? request.options.max_new_tokens : std::min(request.options.max_new_tokens, room / 4);
+  const int64_t context = call.model.served().context_limit();
+  const int64_t wanted = request.max_given ? request.options.max_new_tokens
+                                           : std::min(request.options.max_new_tokens, context / 4);
   ChatInput input = *request.chat;
   input.work = &call.work;
   const auto fitted = fit_sources(
@@ -64,7 +64,7 @@ Status add_passages(ServeContext& server, Call& call, GenerationRequest& request
         input.messages = ask_messages(messages, at, some);
         return language.encode_chat(input);
       },
-      room, wanted, sources);
+      context, wanted, sources);
   if (!fitted.ok()) return Error{fitted.error().kind, "messages", fitted.error().message};
   messages = ask_messages(messages, at, sources);
   Json list = sources_json(sources);
@@ -81,15 +81,15 @@ void answer_from_collection(ServeContext& server, Call& call) {
   auto request = read_chat_completion(call.body, request_context(server, call));
   if (!request.ok()) return send_error(call, request.error());
   if (request->chat->tools.is_array() && !request->chat->tools.empty())
-    return send_error(call,
-                      error_of(Error::Kind::kUnsupported, "tools", "a collection has no use for tools"));
+    return send_error(call, error_of(Error::Kind::kUnsupported, "tools",
+                                     "tools cannot be used with a collection; remove them"));
   call.body = {};
   const auto moved = std::make_shared<Call>(std::move(call));
   // Embedding a query takes longer than the short lane allows.
   post_step(server, moved, kShortBytes + 1,
             [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& own) {
               bool found = false;
-              if (const Status added = add_passages(server, own, *kept, found); !added.ok())
+              if (const Status added = add_passages(own, *kept, found); !added.ok())
                 return send_error(own, added.error());
               if (!found) return send_nothing_found(own, *kept);
               begin_generation(server, own, *kept);

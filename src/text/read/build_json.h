@@ -11,7 +11,7 @@ namespace makar {
 
 Json empty_tokenizer();  // version 1.0 and null sections
 Json added_token(uint32_t id, std::string_view content, bool special);
-// `single`: tokens with ids before and after the text.
+// A TemplateProcessing section: the tokens, with their ids, before and after each text.
 Json template_processor(const std::vector<std::pair<std::string, uint32_t>>& before,
                         const std::vector<std::pair<std::string, uint32_t>>& after);
 Json byte_level_stage(bool prefix_space, bool use_regex);

@@ -83,6 +83,7 @@ Result<GgufMetadata::Value> scalar(Reader& reader, uint32_t type) {
   }
 }
 
+// The least number of bytes that a value of this type takes.
 size_t smallest(uint32_t type) {
   constexpr size_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
   return type < 13 ? kSizes[type] : 1;
@@ -122,15 +123,16 @@ Result<GgufMetadata::Value> array(Reader& reader) {
 
 Result<GgufMetadata> GgufMetadata::parse(std::string_view bytes, std::string_view prefix) {
   if (!bytes.starts_with("GGUF")) return error_at("byte 0", "not a GGUF file: it does not start with GGUF");
-  Reader reader(bytes.substr(4));
+  Reader reader(bytes);
+  MAKAR_TRY([[maybe_unused]] const uint32_t magic, reader.get<uint32_t>());
   MAKAR_TRY(const uint32_t version, reader.get<uint32_t>());
   if (version != 2 && version != 3)
     return error_of(Error::Kind::kUnsupported, "byte 4",
-                    "GGUF version {} is not supported; supported are versions 2 and 3", version);
+                    "GGUF version {} is not supported; versions 2 and 3 are", version);
   MAKAR_TRY([[maybe_unused]] const uint64_t tensors, reader.get<uint64_t>());
   MAKAR_TRY(const uint64_t count, reader.get<uint64_t>());
   if (count > kMaxKeys)
-    return error_of(Error::Kind::kLimit, "byte 16", "{} keys; the limit is {}", count, kMaxKeys);
+    return error_of(Error::Kind::kLimit, "byte 16", "has {} keys; the limit is {}", count, kMaxKeys);
   GgufMetadata metadata;
   for (uint64_t i = 0; i < count; ++i) {
     MAKAR_TRY(const std::string_view key, reader.text());

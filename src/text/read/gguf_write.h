@@ -18,7 +18,7 @@ struct GgufVocabulary {
   std::optional<bool> add_space_prefix, remove_extra_whitespaces;
   std::string character_map;
 
-  // Adds empty tokens up to `size`; false when there are more tokens already.
+  // Names ids without a token [PADn] and adds such tokens up to `size`; false when there are more already.
   bool pad_to(size_t size);
 };
 

@@ -8,7 +8,6 @@
 namespace makar {
 namespace {
 
-bool ends_with(const std::string& path, const char* suffix) { return path.ends_with(suffix); }
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
@@ -66,18 +65,18 @@ Result<Json> read_folder(const std::string& path) {
 
 Result<Json> read_tokenizer(const std::string& path) {
   if (is_folder(path)) return read_folder(path);
-  if (ends_with(path, ".json")) return read_json_file(path);
+  if (path.ends_with(".json")) return read_json_file(path);
   MAKAR_TRY(const auto file, MappedFile::open(path));
   const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   if (bytes.starts_with("GGUF")) return gguf_to_json(bytes, path);
-  if (ends_with(path, ".txt")) {
-    if (is_file(folder_of(path) + "/vocab.json") && ends_with(path, "merges.txt"))
+  if (path.ends_with(".txt")) {
+    if (is_file(folder_of(path) + "/vocab.json") && path.ends_with("merges.txt"))
       return read_json_file(folder_of(path) + "/vocab.json");
     return bert_vocab_to_json(bytes, lowercases(folder_of(path)), path);
   }
   if (bytes.starts_with("{")) return read_json_file(path);
   // Llama 3 names a rank file tokenizer.model: base64 text, while SentencePiece starts with a field tag.
-  if (ends_with(path, ".tiktoken") || bytes.starts_with("IQ== 0\n"))
+  if (path.ends_with(".tiktoken") || bytes.starts_with("IQ== 0\n"))
     return tiktoken_to_json(bytes, known_ranks(name_of(path)) ? name_of(path) : "", path);
   return sentencepiece_to_json(bytes, path);
 }

@@ -35,7 +35,7 @@ Json normalizer(const SentencePieceModel& model, bool first_only) {
     parts.push_back(std::move(prepend));
   }
   if (model.escape_whitespaces) parts.push_back(replace({{"String", " "}}, kBlankMark));
-  // Also remove marks at the end of the text itself.
+  // Marks at the end that were in the text itself are removed too.
   if (model.escape_whitespaces && model.remove_extra_whitespaces)
     parts.push_back(replace({{"Regex", std::string(kBlankMark) + "+\\z"}}, ""));
   return sequence_stage("normalizers", std::move(parts));
@@ -107,7 +107,7 @@ Status check_pieces(const SentencePieceModel& model) {
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     const Piece& piece = model.pieces[i];
     if (!std::isfinite(piece.score))
-      return error_at(fmt::format("piece {}", i), "has a score that is not a number");
+      return error_at(fmt::format("piece {}", i), "has a score that is not finite");
     if (piece.text.empty()) return error_at(fmt::format("piece {}", i), "is empty");
     if (seen.find(piece.text) != kNoId)
       return error_at(fmt::format("piece {}", i), "'{}' already exists as piece {}", piece.text.substr(0, 80),
@@ -124,7 +124,7 @@ Result<Json> sentencepiece_to_json(const SentencePieceModel& model, const std::s
   if (model.kind != SentencePieceModel::kUnigram && model.kind != SentencePieceModel::kBpe)
     return error_of(
         Error::Kind::kUnsupported, place,
-        "SentencePiece models of type {} are not supported; supported are unigram (1) and bpe (2)",
+        "SentencePiece models of type {} are not supported; unigram (1) and bpe (2) are",
         model.kind);
   if (model.whitespace_as_suffix)
     return error_of(Error::Kind::kUnsupported, place, "treat_whitespace_as_suffix is not supported");
@@ -142,6 +142,7 @@ Result<Json> sentencepiece_to_json(const SentencePieceModel& model, const std::s
     user_defined = user_defined || user;
   }
   const std::string unknown_text = unknown >= 0 ? model.pieces[unknown].text : "";
+  // User-defined pieces split the text into parts; only the first part gets the dummy prefix.
   json["normalizer"] = normalizer(model, user_defined);
   json["decoder"] = decoder(model, unknown_text);
   json["model"] =

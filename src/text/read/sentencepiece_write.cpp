@@ -73,8 +73,8 @@ Status read_bpe(const Json& json, SentencePieceModel& model) {
     if (!vocabulary.token(id)) return cannot("ids without a token");
     const std::string text(*vocabulary.token(id));
     const auto it = rank.find(text);
-    const size_t place = it != rank.end() ? it->second : rank.size() + id;
-    model.pieces.push_back({text, -static_cast<float>(place), SentencePieceModel::kNormal});
+    const size_t position = it != rank.end() ? it->second : rank.size() + id;
+    model.pieces.push_back({text, -static_cast<float>(position), SentencePieceModel::kNormal});
   }
   const Json* unknown = find_field(json, "unk_token");
   model.unk_id =

@@ -13,15 +13,15 @@
 namespace makar {
 namespace {
 
-struct Known {
+struct KnownEncoding {
   const char* name;
   size_t ranks;
   const char* pattern;
   std::vector<std::pair<const char*, uint32_t>> specials;
 };
 
-const std::vector<Known>& known() {
-  static const std::vector<Known> table = {
+const std::vector<KnownEncoding>& known_encodings() {
+  static const std::vector<KnownEncoding> table = {
       {"gpt2", 50256, kGpt2Pattern, {{"<|endoftext|>", 50256}}},
       {"r50k_base", 50256, kGpt2Pattern, {{"<|endoftext|>", 50256}}},
       {"p50k_base", 50280, kGpt2Pattern, {{"<|endoftext|>", 50256}}},
@@ -103,7 +103,7 @@ Result<Ranks> read_packed(const Json& json) {
   if (const Json* specials = find_field(json, "special_tokens"); specials && specials->is_object())
     for (const auto& [token, id] : specials->items()) {
       if (!id.is_number_unsigned() || id.get<uint64_t>() > Vocabulary::kMaxId)
-        return error_at("special_tokens", "'{}' has no id", token.substr(0, 80));
+        return error_at("special_tokens", "'{}' has no valid id", token.substr(0, 80));
       ranks.specials.emplace_back(token, id.get<uint32_t>());
     }
   for (size_t at = 0; at < packed.size();) {
@@ -181,15 +181,17 @@ Result<Json> tiktoken_to_json(std::string_view text, const std::string& name, co
     ranks = read_lines(text);
   }
   if (!ranks.ok()) return ranks.error().in(place);
-  if (ranks->tokens.empty()) return error_at(place, "has no ranks");
+  if (ranks->tokens.empty())
+    return error_at(place, "has no ranks; expected a token in base64 and its rank per line");
   if (ranks->pattern.empty()) {
-    const Known* chosen = nullptr;
-    for (const Known& one : known())
+    const KnownEncoding* chosen = nullptr;
+    for (const KnownEncoding& one : known_encodings())
       if (!chosen && (name.empty() ? one.ranks == ranks->tokens.size() : name == one.name)) chosen = &one;
     if (!chosen)
       return error_of(Error::Kind::kUnsupported, place,
                       "{} ranks do not match a known encoding (gpt2, p50k_base, cl100k_base, "
-                      "o200k_base, qwen, llama3); pass its name",
+                      "o200k_base, qwen, llama3); name the file after its encoding, such as "
+                      "cl100k_base.tiktoken",
                       ranks->tokens.size());
     ranks->pattern = chosen->pattern;
     for (const auto& [token, id] : chosen->specials) ranks->specials.emplace_back(token, id);

@@ -55,7 +55,7 @@ Result<Json> bert_vocab_to_json(std::string_view text, bool lowercase, const std
   each_line(text, [&](std::string_view line, size_t number) {
     if (!bad.empty()) return;
     if (id > Vocabulary::kMaxId)
-      bad = "too many tokens";
+      bad = fmt::format("has more than {} tokens", Vocabulary::kMaxId);
     else if (!is_valid_utf8(line))
       bad = fmt::format("line {} is not UTF-8", number);
     else if (seen.find(line) == kNoId)

@@ -52,28 +52,29 @@ class Budget {
   void spend(int64_t work = 1) {
     work_ -= work;
     if (work_ < 0)
-      fail_limit("the template did not finish within its limit of work; is a loop endless or very long?");
+      fail_limit("the template exceeded its work limit; is a loop endless or very long?");
     if ((since_clock_ += work) > 4096) {
       const int64_t counted = std::exchange(since_clock_, 0);
       if (request_ && !request_->spend(counted)) fail_limit(request_->error("").message);
-      if (now_ms() - start_ > cpu_ms_) fail_limit("the template did not finish within its limit of time");
+      if (now_ms() - start_ > cpu_ms_) fail_limit("the template exceeded its limit of CPU time");
     }
   }
   // Charges the work of processing `bytes` of text.
   void touch(size_t bytes) { spend(1 + static_cast<int64_t>(bytes >> 6)); }
 
+  // Counts bytes that are allocated, and bytes that are freed.
   void take(size_t bytes) {
     held_ += static_cast<int64_t>(bytes);
     if (held_ > memory_) {
       held_ -= static_cast<int64_t>(bytes);
-      fail_limit("the template holds more memory than its limit");
+      fail_limit("the template uses more memory than its limit");
     }
   }
   void give(size_t bytes) { held_ -= static_cast<int64_t>(bytes); }
   // Fails before an allocation of `bytes` that would exceed the budget.
   void check_allocation(size_t bytes) const {
     if (bytes > static_cast<size_t>(memory_) || held_ + static_cast<int64_t>(bytes) > memory_)
-      fail_limit("the template holds more memory than its limit");
+      fail_limit("the template uses more memory than its limit");
   }
   void check_output(size_t bytes) const {
     if (static_cast<int64_t>(bytes) > output_) fail_limit("the rendering is longer than its limit");

@@ -9,14 +9,14 @@
 namespace makar {
 namespace {
 
-// Whether an added token is a structural mark of this template: it has the form "<|...|>", or it occurs in
+// Whether an added token marks roles or turns in this template: it has the form "<|...|>", or it occurs in
 // the template's source and is neither a word nor whitespace (some vocabularies have whitespace runs or HTML
 // tags as added tokens for ordinary text).
-bool is_mark(const AddedToken& token, const std::string& source) {
+bool is_role_marker(const AddedToken& token, const std::string& source) {
   const std::string& text = token.content;
   const bool pipes = text.size() > 4 && text.starts_with("<|") && text.ends_with("|>");
-  const bool wide = text.starts_with("<\uFF5C") && text.ends_with("\uFF5C>");
-  if (pipes || wide) return true;
+  const bool fullwidth_pipes = text.starts_with("<\uFF5C") && text.ends_with("\uFF5C>");
+  if (pipes || fullwidth_pipes) return true;
   const auto punctuation = [](unsigned char c) { return c > ' ' && c < 0x7f && !std::isalnum(c); };
   return text.size() >= 3 && std::any_of(text.begin(), text.end(), punctuation) &&
          source.find(text) != std::string::npos;
@@ -35,7 +35,7 @@ ChatEncoder::ChatEncoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer))
 Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBudget* work) const {
   const std::string text = rendering.text();
   if (text.size() >= (size_t{1} << 31))
-    return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; at most 2^31 are encoded", text.size());
+    return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; the limit is 2^31 - 1", text.size());
   using TextOrToken = AddedVocabulary::TextOrToken;
   // Find control tokens in each run of template text.
   std::vector<TextOrToken> control;
@@ -64,7 +64,7 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
     }
     begin = at;
   }
-  // Byte ranges from messages other than the assistant's: marks in them are plain text.
+  // Byte ranges from messages other than the assistant's: role markers in them are plain text.
   std::vector<Span> from_messages;
   at = 0;
   for (const ChatSegment& s : rendering.segments) {
@@ -72,11 +72,11 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
       from_messages.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(at + s.text.size())});
     at += s.text.size();
   }
-  std::set<uint32_t> marks;
+  std::set<uint32_t> role_markers;
   for (const AddedToken& token : tokenizer_.added_tokens())
-    if (!token.special && is_mark(token, rendering.source)) marks.insert(token.id);
+    if (!token.special && is_role_marker(token, rendering.source)) role_markers.insert(token.id);
   const auto is_text = [&](const AddedToken& token, Span bytes) {
-    if (!marks.contains(token.id)) return false;
+    if (!role_markers.contains(token.id)) return false;
     const auto first = std::partition_point(from_messages.begin(), from_messages.end(),
                                             [&](Span span) { return span.end <= bytes.begin; });
     return first != from_messages.end() && first->begin < bytes.end;

@@ -1,4 +1,4 @@
-// Expressions.
+// The interpreter: expressions.
 #include <algorithm>
 
 #include "base/nearest.h"
@@ -31,27 +31,10 @@ Value Interpreter::evaluate_node(const Expression& e) {
     case Type::kName:
       return lookup(e);
     case Type::kList:
-    case Type::kTuple: {
-      std::vector<Value> items;
-      items.reserve(e.children.size());
-      for (const Expression* c : e.children) items.push_back(evaluate(*c));
-      return heap.list(std::move(items), e.type == Type::kList ? Kind::kList : Kind::kTuple);
-    }
-    case Type::kDict: {
-      std::vector<std::pair<Value, Value>> items;
-      for (size_t i = 0; i + 1 < e.children.size(); i += 2) {
-        Value key = child(i), value = child(i + 1);
-        if (key.is(Kind::kList) || key.is_dict())
-          fail(fmt::format("a value of type {} cannot be a key", type_name(key)));
-        const auto same = [&](const auto& item) { return equal(item.first, key, budget); };
-        const auto old = std::find_if(items.begin(), items.end(), same);
-        if (old != items.end())
-          old->second = std::move(value);
-        else
-          items.emplace_back(std::move(key), std::move(value));
-      }
-      return heap.dict(std::move(items));
-    }
+    case Type::kTuple:
+      return evaluate_list(e);
+    case Type::kDict:
+      return evaluate_dict(e);
     case Type::kAttribute:
       return attribute(child(0), e.name);
     case Type::kItem:
@@ -91,20 +74,46 @@ Value Interpreter::evaluate_node(const Expression& e) {
       const Value left = child(0);
       return arithmetic(e.name, left, child(1), *this);
     }
-    case Type::kConcat: {
-      Traced out;
-      for (const Expression* c : e.children) {
-        const Traced part = print(evaluate(*c), heap);
-        budget.check_allocation(out.size() + part.size());
-        out.append(part);
-      }
-      return heap.string(std::move(out));
-    }
+    case Type::kConcat:
+      return evaluate_concat(e);
     case Type::kIf:
       if (truthy(child(1))) return child(0);
       return e.children[2] ? child(2) : undefined("the inline if without else was false");
   }
   fail("unknown expression");
+}
+
+Value Interpreter::evaluate_list(const Expression& e) {
+  std::vector<Value> items;
+  items.reserve(e.children.size());
+  for (const Expression* c : e.children) items.push_back(evaluate(*c));
+  return heap.list(std::move(items), e.type == Type::kList ? Kind::kList : Kind::kTuple);
+}
+
+Value Interpreter::evaluate_dict(const Expression& e) {
+  std::vector<std::pair<Value, Value>> items;
+  for (size_t i = 0; i + 1 < e.children.size(); i += 2) {
+    Value key = evaluate(*e.children[i]), value = evaluate(*e.children[i + 1]);
+    if (key.is(Kind::kList) || key.is_dict())
+      fail(fmt::format("a value of type {} cannot be a key", type_name(key)));
+    const auto same = [&](const auto& item) { return equal(item.first, key, budget); };
+    const auto old = std::find_if(items.begin(), items.end(), same);
+    if (old != items.end())
+      old->second = std::move(value);
+    else
+      items.emplace_back(std::move(key), std::move(value));
+  }
+  return heap.dict(std::move(items));
+}
+
+Value Interpreter::evaluate_concat(const Expression& e) {
+  Traced out;
+  for (const Expression* c : e.children) {
+    const Traced part = print(evaluate(*c), heap);
+    budget.check_allocation(out.size() + part.size());
+    out.append(part);
+  }
+  return heap.string(std::move(out));
 }
 
 Value Interpreter::undefined(std::string why) const {
@@ -236,12 +245,12 @@ Value Interpreter::item(const Value& object, const Value& key) {
     const auto n = static_cast<int64_t>(object.items().size());
     const int64_t i = key.integer() < 0 ? key.integer() + n : key.integer();
     return i >= 0 && i < n ? object.items()[i]
-                           : undefined(fmt::format("the list of {} has no item {}", n, key.integer()));
+                           : undefined(fmt::format("the list of {} items has no item {}", n, key.integer()));
   }
   if (object.is_string() && key.is_whole()) {
     const int64_t n = length(object), i = key.integer() < 0 ? key.integer() + n : key.integer();
     if (i < 0 || i >= n)
-      return undefined(fmt::format("the string of {} has no character {}", n, key.integer()));
+      return undefined(fmt::format("the string of {} characters has no character {}", n, key.integer()));
     const Value from = Value::integer(i), to = Value::integer(i + 1);
     return slice(object, &from, &to, nullptr, *this);
   }

@@ -1,4 +1,4 @@
-// Statements.
+// The interpreter: statements.
 #include "text/template/interpreter.h"
 
 namespace makar::jinja {
@@ -98,51 +98,51 @@ Interpreter::Flow Interpreter::execute(const Statement& s) {
     case Type::kSet:
       assign(s.targets, evaluate(*s.expression));
       break;
-    case Type::kSetBlock: {
-      Traced text;
-      {
-        const Enter enter(*this);
-        text = capture(s.body);
-      }
-      assign(s.targets, filtered(s, heap.string(std::move(text))));
+    case Type::kSetBlock:
+      assign(s.targets, filtered(s, capture_block(s)));
       break;
-    }
-    case Type::kFilterBlock: {
-      Value text;
-      {
-        const Enter enter(*this);
-        text = heap.string(capture(s.body));
-      }
-      emit(print(filtered(s, std::move(text)), heap));
+    case Type::kFilterBlock:
+      emit(print(filtered(s, capture_block(s)), heap));
       break;
-    }
     case Type::kMacro:
       scope_->set(s.text, define(s));
       break;
     case Type::kCallBlock:
       execute_call_block(s);
       break;
-    case Type::kWith: {
-      std::vector<Value> values;
-      for (const Expression* e : s.values) values.push_back(evaluate(*e));
-      const Enter enter(*this);
-      for (size_t i = 0; i < values.size(); ++i) scope_->set(s.targets[i], std::move(values[i]));
-      return execute(s.body);
-    }
-    case Type::kGeneration: {
-      const Enter enter(*this);
-      const Origin before = inside_;
-      inside_ = kFromAssistant;
-      const Flow flow = execute(s.body);
-      inside_ = before;
-      return flow;
-    }
+    case Type::kWith:
+      return execute_with(s);
+    case Type::kGeneration:
+      return execute_generation(s);
     case Type::kBreak:
       return Flow::kBreak;
     case Type::kContinue:
       return Flow::kContinue;
   }
   return Flow::kNext;
+}
+
+// The output of a block, executed in a new scope.
+Value Interpreter::capture_block(const Statement& s) {
+  const Enter enter(*this);
+  return heap.string(capture(s.body));
+}
+
+Interpreter::Flow Interpreter::execute_with(const Statement& s) {
+  std::vector<Value> values;
+  for (const Expression* e : s.values) values.push_back(evaluate(*e));
+  const Enter enter(*this);
+  for (size_t i = 0; i < values.size(); ++i) scope_->set(s.targets[i], std::move(values[i]));
+  return execute(s.body);
+}
+
+Interpreter::Flow Interpreter::execute_generation(const Statement& s) {
+  const Enter enter(*this);
+  const Origin before = inside_;
+  inside_ = kFromAssistant;
+  const Flow flow = execute(s.body);
+  inside_ = before;
+  return flow;
 }
 
 Interpreter::Flow Interpreter::execute_for(const Statement& s) {

@@ -8,6 +8,7 @@
 namespace makar::jinja {
 namespace {
 
+// A string in lower case for comparison, unless `case_sensitive`; other values as they are.
 Value folded(const Value& v, bool case_sensitive, Interpreter& in) {
   return v.is_string() && !case_sensitive ? in.heap.string(change_case(v.traced(), Case::kLower, in.budget))
                                           : v;
@@ -144,7 +145,7 @@ Value batch_filter(Interpreter& in, const Value& v, const Arguments& a) {
     row.push_back(item);
   }
   if (const Value* fill = a.get(1, "fill_with"); fill && !fill->is_none() && !row.empty()) {
-    if (size > 10'000) fail_limit("batch: too large a size");
+    if (size > 10'000) fail_limit("batch: the size exceeds 10000");
     while (static_cast<int64_t>(row.size()) < size) row.push_back(*fill);
   }
   if (!row.empty()) flush();

@@ -22,7 +22,7 @@ Value to_json_filter(Interpreter& in, const Value& v, const Arguments& a) {
       indent || (!a.positional.empty() && (indent = &a.positional[0]))) {
     if (!indent->is_none()) {
       const int64_t n = whole(*indent, "indent");
-      if (n > 64) fail_limit("tojson: an indent of more than 64");
+      if (n > 64) fail_limit("tojson: the indent exceeds 64");
       style.indent = static_cast<int>(std::max<int64_t>(n, 0));
       style.item_separator = ",";
     }
@@ -30,7 +30,7 @@ Value to_json_filter(Interpreter& in, const Value& v, const Arguments& a) {
   if (const Value* separators = a.get(SIZE_MAX, "separators"); separators && !separators->is_none()) {
     const auto parts = iterate(*separators, in.heap);
     if (parts.size() != 2 || !parts[0].is_string() || !parts[1].is_string())
-      fail("tojson: separators are two strings");
+      fail("tojson: separators must be two strings");
     style.item_separator = parts[0].text(), style.key_separator = parts[1].text();
   }
   if (const Value* sort = a.get(SIZE_MAX, "sort_keys")) style.sort_keys = truthy(*sort);
@@ -120,7 +120,7 @@ Value indent_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const Value width = a.get(0, "width", Value::integer(4));
   const bool first = truthy(a.get(1, "first", Value::boolean(false))),
              blank = truthy(a.get(2, "blank", Value::boolean(false)));
-  if (width.is_whole() && width.integer() > 1024) fail_limit("indent: a width of more than 1024");
+  if (width.is_whole() && width.integer() > 1024) fail_limit("indent: the width exceeds 1024");
   const Traced by =
       width.is_string()
           ? width.traced()

@@ -55,7 +55,7 @@ Value format_percent(const Traced& format, const Arguments& arguments, Interpret
       int n = otherwise;
       for (; p < s.size() && std::isdigit(static_cast<unsigned char>(s[p])); ++p) {
         n = std::max(n, 0) * 10 + (s[p] - '0');
-        if (n > kMaxWidth) fail_limit("a field of the format is too wide");
+        if (n > kMaxWidth) fail_limit(fmt::format("a field of the format is wider than {}", kMaxWidth));
       }
       return n;
     };

@@ -26,7 +26,7 @@ Value Interpreter::call_function(const std::string& name, const Arguments& a) {
     if (v[2] == 0) fail("range needs a step other than zero");
     const __int128 span = static_cast<__int128>(v[1]) - v[0], step = v[2];
     const __int128 count = step > 0 ? (span + step - 1) / step : (-span - step - 1) / -step;
-    if (count > 100'000) fail_limit("range is longer than 100000");
+    if (count > 100'000) fail_limit("range has more than 100000 items");
     std::vector<Value> items;
     if (count > 0) budget.check_allocation(static_cast<size_t>(count) * sizeof(Value));
     for (int64_t i = 0; i < static_cast<int64_t>(count); ++i)
@@ -41,7 +41,7 @@ Value Interpreter::call_function(const std::string& name, const Arguments& a) {
   } else if (!a.positional.empty()) {
     for (const Value& pair : iterate(a.positional[0], heap)) {
       const auto parts = iterate(pair, heap);
-      if (parts.size() != 2) fail(name + " needs pairs");
+      if (parts.size() != 2) fail(name + " needs a mapping or pairs");
       items.emplace_back(parts[0], parts[1]);
     }
   }
@@ -74,11 +74,6 @@ const Value& Arguments::need(size_t index, std::string_view name) const {
   const Value* v = get(index, name);
   if (!v) fail(fmt::format("the argument '{}' is missing", name));
   return *v;
-}
-
-void Arguments::at_most(size_t max) const {
-  if (positional.size() > max)
-    fail(fmt::format("takes at most {} arguments, {} are given", max, positional.size()));
 }
 
 std::string format_time(const std::string& format, std::time_t now) {

@@ -41,9 +41,8 @@ struct Arguments {
     const Value* v = get(index, name);
     return v ? *v : otherwise;
   }
+  // The same; fails if the argument is not given.
   const Value& need(size_t index, std::string_view name) const;
-  // Fails when more than `max` positional arguments are given.
-  void at_most(size_t max) const;
 };
 
 class Interpreter {
@@ -66,7 +65,6 @@ class Interpreter {
   Value item(const Value& object, const Value& key);
   Value undefined(std::string why) const;
   Value call(const Value& function, const Arguments& arguments);
-  std::time_t now() const { return now_; }
 
   // An undefined value is an error, except as the input of `default` and of the tests `defined` and
   // `undefined`.
@@ -87,6 +85,9 @@ class Interpreter {
   // evaluate.cpp
   Value evaluate(const Expression& e);
   Value evaluate_node(const Expression& e);
+  Value evaluate_list(const Expression& e);
+  Value evaluate_dict(const Expression& e);
+  Value evaluate_concat(const Expression& e);
   Value evaluate_compare(const Expression& e);
   Value evaluate_slice(const Expression& e);
   Value evaluate_call(const Expression& e);
@@ -98,6 +99,9 @@ class Interpreter {
   Flow execute(const Statement& s);
   Flow execute_for(const Statement& s);
   void execute_call_block(const Statement& s);
+  Value capture_block(const Statement& s);
+  Flow execute_with(const Statement& s);
+  Flow execute_generation(const Statement& s);
   void assign(const std::vector<std::string>& targets, Value value);
   Value filtered(const Statement& s, Value value);
   Traced capture(const Body& body);
@@ -127,7 +131,7 @@ class Interpreter {
   void check_stack() const {
     if (stack_.exceeded())
       fail_limit(
-          fmt::format("macros, blocks and expressions nest deeper than {} bytes of stack", limits_.stack));
+          fmt::format("macros, blocks and expressions need more than {} bytes of stack", limits_.stack));
   }
 
   const Limits& limits_;

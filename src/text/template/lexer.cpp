@@ -232,7 +232,7 @@ class Lexer {
     int64_t value = 0;
     const auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
     if (code != std::errc() || stop != digits.data() + digits.size())
-      fail_here("a whole number must be within 64 bits");
+      fail_here("an integer must fit in 64 bits");
     push(Token::Type::kInt, "").integer = value;
     at_ = end;
   }

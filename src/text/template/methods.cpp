@@ -71,16 +71,16 @@ Value find_text(const std::string& s, const Arguments& a, const std::string& nam
 }
 
 Value partition(const Traced& t, const Arguments& a, bool right, Heap& heap) {
-  const Traced& mark = text_argument(a, 0, "sep");
-  if (mark.empty()) fail("partition needs a separator that is not empty");
-  const size_t at = right ? t.text().rfind(mark.text()) : t.text().find(mark.text());
+  const Traced& separator = text_argument(a, 0, "sep");
+  if (separator.empty()) fail("partition needs a separator that is not empty");
+  const size_t at = right ? t.text().rfind(separator.text()) : t.text().find(separator.text());
   std::vector<Value> out;
   if (at == std::string::npos) {
     out = right ? std::vector<Value>{heap.string(""), heap.string(""), heap.string(t)}
                 : std::vector<Value>{heap.string(t), heap.string(""), heap.string("")};
   } else {
-    out = {heap.string(t.slice(0, at)), heap.string(t.slice(at, at + mark.size())),
-           heap.string(t.slice(at + mark.size(), t.size()))};
+    out = {heap.string(t.slice(0, at)), heap.string(t.slice(at, at + separator.size())),
+           heap.string(t.slice(at + separator.size(), t.size()))};
   }
   return heap.list(std::move(out), Kind::kTuple);
 }
@@ -223,7 +223,7 @@ bool has_method(const Value& object, const std::string& name) {
 Value call_method(const Value& self, const std::string& name, const Arguments& a, Interpreter& in) {
   if (self.is(Kind::kLoop)) return loop_method(self, name, a, in);
   if (!self.is_string() && listed(kChanging, name))
-    fail(fmt::format("'{}' would change a {}; chat templates may not, write {} instead", name,
+    fail(fmt::format("'{}' would change a {}; chat templates cannot change values, write {} instead", name,
                      type_name(self), self.is_dict() ? "dict(old, key=value)" : "list + [value]"));
   if (self.is_string()) return string_method(self, name, a, in);
   return self.is_dict() ? dict_method(self, name, a, in) : list_method(self, name, a, in);

@@ -13,7 +13,7 @@ namespace {
       fail(fmt::format("'{}' cannot be used: {}", op,
                        static_cast<const StringObject&>(*v->object()).traced.text()));
   fail(fmt::format(
-      "'{}' cannot join {} and {}{}", op, type_name(a), type_name(b),
+      "'{}' cannot combine {} and {}{}", op, type_name(a), type_name(b),
       op == "+" && (a.is_string() || b.is_string()) ? "; write ~ to join any values as text" : ""));
 }
 

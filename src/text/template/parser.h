@@ -56,7 +56,7 @@ class Parser {
   Statement* parse_filter_block();
   void parse_parameters(Statement* s);
   std::vector<std::string> parse_targets(bool attributes);
-  void end_block();  // the closing word and its %}
+  void end_block();  // skips the name of the end tag and %}
 
   const Token& peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
   const Token& next() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }

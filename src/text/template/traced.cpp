@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-
 namespace makar::jinja {
 
 Origin Traced::origin_at(size_t byte) const {
@@ -56,13 +54,6 @@ void Traced::append(const Traced& other, size_t begin, size_t end, Origin extra)
 Traced Traced::slice(size_t begin, size_t end) const {
   Traced out;
   out.append(*this, begin, end);
-  return out;
-}
-
-Traced Traced::with_text(std::string text) const {
-  check(text.size() == text_.size(), "with_text needs text of equal length");
-  Traced out = *this;
-  out.text_ = std::move(text);
   return out;
 }
 

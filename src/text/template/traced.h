@@ -48,9 +48,6 @@ class Traced {
   void append(const Traced& other, size_t begin, size_t end, Origin extra = 0);
   Traced slice(size_t begin, size_t end) const;
 
-  // Replaces the text by one of equal length and keeps the origins (e.g. ASCII case mapping).
-  Traced with_text(std::string text) const;
-
  private:
   std::string text_;
   Origin origin_ = kFromTemplate;    // of all bytes while ranges_ is empty

@@ -16,7 +16,6 @@ class PairIndex {
   static uint64_t key(uint32_t left, uint32_t right) { return static_cast<uint64_t>(left) << 32 | right; }
 
   PairIndex() : slots_(1 << 12) {}
-  size_t size() const { return pairs_.size(); }
   Pair& operator[](uint32_t index) { return pairs_[index]; }
 
   // The index of the pair; adds unknown pairs.

@@ -1,21 +1,12 @@
 // Named pipelines for training.
 #include "base/nearest.h"
 #include "text/byte_alphabet.h"
+#include "text/read/build_json.h"
+#include "text/read/patterns.h"
 #include "text/train/train.h"
 
 namespace makar {
 namespace {
-
-// The pattern of Llama 3 (a published constant of its tokenizer).
-constexpr const char* kLlama3Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-
-Json byte_level_stage(bool prefix_space, bool pattern) {
-  return {{"type", "ByteLevel"},
-          {"add_prefix_space", prefix_space},
-          {"trim_offsets", true},
-          {"use_regex", pattern}};
-}
 
 Json metaspace() {
   return {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}, {"split", true}};
@@ -54,12 +45,9 @@ Result<TrainPipeline> TrainPipeline::named(const std::string& name,
     p.pre_tokenizer = byte_level_stage(false, true);
     p.decoder = byte_level_stage(true, true);
   } else if (name == "llama3") {
-    const Json split = {{"type", "Split"},
-                        {"pattern", {{"Regex", kLlama3Pattern}}},
-                        {"behavior", "Isolated"},
-                        {"invert", false}};
-    p.pre_tokenizer = {{"type", "Sequence"},
-                       {"pretokenizers", Json::array({split, byte_level_stage(false, false)})}};
+    // Llama 3 has the pattern of cl100k.
+    p.pre_tokenizer = sequence_stage(
+        "pretokenizers", Json::array({split_stage(kCl100kPattern), byte_level_stage(false, false)}));
     p.decoder = byte_level_stage(true, true);
   } else if (name == "whitespace") {
     p.pre_tokenizer = {{"type", "Whitespace"}};

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "text/byte_alphabet.h"
+#include "text/read/build_json.h"
 
 namespace makar {
 namespace {
@@ -21,11 +22,8 @@ bool has_stage(const Json& stage, const char* type) {
 }
 
 Json vocabulary(const std::vector<std::string>& tokens) {
-  // Appended without the key search of ordered_json: tokens are unique.
   Json out = Json::object();
-  auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(out.get_ref<Json::object_t&>());
-  fields.reserve(tokens.size());
-  for (size_t i = 0; i < tokens.size(); ++i) fields.emplace_back(tokens[i], i);
+  for (size_t i = 0; i < tokens.size(); ++i) put_token(out, tokens[i], static_cast<uint32_t>(i));
   return out;
 }
 
@@ -82,13 +80,7 @@ Json unigram_json(const UnigramTrained& trained) {
 Json added_tokens(const TrainSettings& settings, const Json& model) {
   Json out = Json::array();
   const auto add = [&](size_t id, const std::string& content) {
-    out.push_back({{"id", id},
-                   {"content", content},
-                   {"single_word", false},
-                   {"lstrip", false},
-                   {"rstrip", false},
-                   {"normalized", false},
-                   {"special", true}});
+    out.push_back(added_token(static_cast<uint32_t>(id), content, true));
   };
   const std::set<std::string> special(settings.special_tokens.begin(), settings.special_tokens.end());
   size_t id = 0;

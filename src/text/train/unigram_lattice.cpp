@@ -14,7 +14,7 @@ double log_add(double a, double b) {
   return b == kLowest ? a : a + std::log1p(std::exp(b - a));
 }
 
-// The edges of one word, including unknown characters.
+// Visits the edges that start at character `at`: its pieces, and piece 0 (unknown) if none has one character.
 template <class Visit>
 void each_edge(const UnigramLattice& l, size_t at, Visit visit) {
   const uint64_t begin = l.edge_starts[at], end = l.edge_starts[at + 1];
@@ -27,7 +27,7 @@ struct Scratch {
   std::vector<uint32_t> from, piece;
 };
 
-// Sums of products of probabilities; false when they exceed the range of a double (very long words).
+// The E step of one word with sums of products of probabilities; false when they underflow (very long words).
 bool expect_plain(const UnigramLattice& l, size_t w, const std::vector<double>& p, Scratch& s,
                   std::vector<double>& expected, double* log_z) {
   const size_t begin = l.starts[w], n = l.starts[w + 1] - 1 - begin;
@@ -49,6 +49,7 @@ bool expect_plain(const UnigramLattice& l, size_t w, const std::vector<double>& 
   return true;
 }
 
+// The same with logarithms, for words on which expect_plain() underflows.
 void expect_logs(const UnigramLattice& l, size_t w, const std::vector<double>& log_p, Scratch& s,
                  std::vector<double>& expected, double* log_z) {
   const size_t begin = l.starts[w], n = l.starts[w + 1] - 1 - begin;
@@ -88,7 +89,7 @@ std::vector<double> UnigramLattice::sum_over_chunks(size_t pieces, ThreadPool& p
   const size_t words = counts.size(), chunks = pieces > 200'000 ? 4 : 16;
   std::vector<std::vector<double>> sums(chunks);
   std::vector<double> extras(chunks, 0.0);
-  // Chunks of about as many characters.
+  // Chunks have about the same number of characters.
   const size_t characters = starts.back();
   std::vector<size_t> bounds(chunks + 1, words);
   for (size_t c = 0; c < chunks; ++c)

@@ -36,7 +36,7 @@ class UnigramTrainer {
     }
     if (required_.size() + special.size() > t_.vocab_size)
       return error_of(Error::Kind::kLimit, "vocab_size",
-                      "{} is too small: there are {} characters and {} special tokens", t_.vocab_size,
+                      "is {}, but there are {} characters and {} special tokens; raise it", t_.vocab_size,
                       required_.size(), special.size());
     make_seed();
     const size_t desired = t_.vocab_size * 11 / 10;
@@ -103,14 +103,14 @@ class UnigramTrainer {
     std::sort(characters.begin(), characters.end(), [&](uint32_t a, uint32_t b) {
       return letter_counts_[a] != letter_counts_[b] ? letter_counts_[a] > letter_counts_[b] : a > b;
     });
-    std::vector<uint32_t> place(letters_.size(), 0);  // one position of each character in the text
-    for (uint32_t i = 0; i < text_.size(); ++i) place[text_[i]] = i;
+    std::vector<uint32_t> position(letters_.size(), 0);  // one position of each character in the text
+    for (uint32_t i = 0; i < text_.size(); ++i) position[text_[i]] = i;
     std::vector<uint32_t> piece_of(letters_.size(), 0);
     pieces_ = {{0, 0}};
     std::vector<double> scores = {0};
     for (const uint32_t c : characters) {
       piece_of[c] = static_cast<uint32_t>(pieces_.size());
-      pieces_.push_back({place[c], 1});
+      pieces_.push_back({position[c], 1});
       scores.push_back(static_cast<double>(letter_counts_[c]));
     }
     const size_t slots = t_.seed_size > characters.size() ? t_.seed_size - characters.size() : 0;
@@ -186,8 +186,8 @@ class UnigramTrainer {
     if (!same) lattice_.renumber(to);
   }
 
-  // The best segmentation of a piece without itself; empty when there is none. Sets whether it beats the
-  // piece.
+  // The best segmentation of a piece without itself; empty when there is none. `better`: whether it is more
+  // probable than the piece.
   std::vector<uint32_t> alternative(uint32_t id, double unknown, bool* better) const {
     const CandidatePiece piece = pieces_[id];
     double best[65];
@@ -222,7 +222,7 @@ class UnigramTrainer {
     const double log_sum = std::log(sum), unknown = unknown_log_p(log_p_);
     const size_t n = pieces_.size();
     // 0: removed, 1: kept, 2: a candidate with its loss.
-    std::vector<uint8_t> fate(n, 0);
+    std::vector<uint8_t> decision(n, 0);
     std::vector<double> loss(n, 0);
     pool_.for_ranges(static_cast<int64_t>(n), 4096, [&](int64_t begin, int64_t end) {
       for (auto id = static_cast<uint32_t>(std::max<int64_t>(begin, 1)); id < end; ++id) {
@@ -233,21 +233,21 @@ class UnigramTrainer {
         const double f = frequency[id];
         if (f == 0 && !always) continue;
         if (other.empty()) {
-          fate[id] = 1;
+          decision[id] = 1;
           continue;
         }
         if (f == 0) continue;
         const double log_alternative_sum = std::log(sum + f * static_cast<double>(other.size() - 1));
         double log_alternative = 0;
         for (const uint32_t o : other) log_alternative += std::log(frequency[o] + f) - log_alternative_sum;
-        fate[id] = 2;
+        decision[id] = 2;
         loss[id] = f / total * (std::log(f) - log_sum - log_alternative);
       }
     });
     std::vector<uint32_t> order = {0}, candidates;
     for (uint32_t id = 1; id < n; ++id) {
-      if (fate[id] == 1) order.push_back(id);
-      if (fate[id] == 2) candidates.push_back(id);
+      if (decision[id] == 1) order.push_back(id);
+      if (decision[id] == 2) candidates.push_back(id);
     }
     std::stable_sort(candidates.begin(), candidates.end(),
                      [&](uint32_t a, uint32_t b) { return loss[a] > loss[b]; });

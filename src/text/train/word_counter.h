@@ -19,7 +19,7 @@ struct WordCounts {
   size_t runs = 0;  // runs written to disk
 };
 
-// An unnamed temporary file, deleted with the object.
+// One sorted run of words in an unnamed temporary file, deleted with the object.
 class SpilledWords {
  public:
   static Result<std::unique_ptr<SpilledWords>> write(const WordTable& table, const std::string& folder);

@@ -65,10 +65,10 @@ async function readImage(file: File): Promise<AttachedFile> {
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.round(image.width * scale));
   canvas.height = Math.max(1, Math.round(image.height * scale));
-  const paper = canvas.getContext("2d")!;
-  paper.fillStyle = "#fff"; // JPEG has no transparency
-  paper.fillRect(0, 0, canvas.width, canvas.height);
-  paper.drawImage(image, 0, 0, canvas.width, canvas.height);
+  const context = canvas.getContext("2d")!;
+  context.fillStyle = "#fff"; // JPEG has no transparency
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(image, 0, 0, canvas.width, canvas.height);
   return { name, text: "", image: canvas.toDataURL("image/jpeg", 0.85) };
 }
 

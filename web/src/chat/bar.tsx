@@ -13,7 +13,7 @@ interface Props {
   settingsOpen: boolean;
 }
 export function ChatBar({ onList, onSettings, settingsOpen }: Props) {
-  const { open, lasting } = useWatched(session);
+  const { open, persistent } = useWatched(session);
   const picker = useRef<HTMLInputElement>(null);
   const item = (text: string, action: () => void) => (
     <li>
@@ -60,7 +60,7 @@ export function ChatBar({ onList, onSettings, settingsOpen }: Props) {
           {item(words.chat.importFile, () => picker.current?.click())}
           {open && item(words.chat.exportMarkdown, () => void exportAs("markdown"))}
           {open && item(words.chat.exportJson, () => void exportAs("json"))}
-          {lasting && item(words.chat.exportPreferences, () => void exportAs("preferences"))}
+          {persistent && item(words.chat.exportPreferences, () => void exportAs("preferences"))}
         </ul>
       </details>
       <IconButton icon="knobs" label={words.chat.settings} pressed={settingsOpen} onClick={onSettings} />

@@ -2,7 +2,7 @@
 import { ApiError, call } from "../api";
 import { Watched } from "../state";
 import type { Conversation, Finish, Message, Meta, Model } from "../types";
-import { keeper } from "./keeper";
+import { conversationStore } from "./store";
 import { guarded, isWanted, load, refresh, sampling, session } from "./session";
 import { type Answer, streamAnswers } from "./stream";
 import { branch } from "./tree";
@@ -15,7 +15,7 @@ export interface Generation {
   key: string; // of the element that shows the answer
   model: Model;
   answers: Watched<Answer[]>;
-  stopper: AbortController;
+  abort: AbortController;
   plain: boolean;
 }
 
@@ -29,14 +29,14 @@ function setGeneration(conversation: number, generation: Generation | null): voi
 }
 
 export function stop(conversation: number): void {
-  generations.value.get(conversation)?.stopper.abort();
+  generations.value.get(conversation)?.abort.abort();
 }
 
-const mostAtEnd = 60_000; // bytes; browsers send at most 64 kB of a page that is closed
+const maxBytesAtClose = 60_000; // browsers send at most 64 kB of a page that is closed
 
-function cutToBytes(text: string, most: number): string {
+function cutToBytes(text: string, max: number): string {
   const bytes = new TextEncoder().encode(JSON.stringify(text));
-  return bytes.length <= most ? text : text.slice(0, Math.floor((text.length * most) / bytes.length) - 100);
+  return bytes.length <= max ? text : text.slice(0, Math.floor((text.length * max) / bytes.length) - 100);
 }
 
 // A tab that is closed during an answer stores what has arrived, as far as the browser sends it.
@@ -45,10 +45,10 @@ addEventListener("pagehide", () => {
   leaving = true;
   for (const g of generations.value.values())
     for (const { content } of g.answers.value) {
-      if (!content || !session.value.lasting) continue;
+      if (!content || !session.value.persistent) continue;
       const meta: Meta = { model: g.model.id, finish: "stopped" };
       const path = g.continues ? `/makar/messages/${g.continues.id}` : `/makar/conversations/${g.conversation}/messages`;
-      const kept = cutToBytes((g.continues?.content ?? "") + content, mostAtEnd);
+      const kept = cutToBytes((g.continues?.content ?? "") + content, maxBytesAtClose);
       if (g.continues && kept.length < g.continues.content.length) continue; // what is stored already is longer
       const body = g.continues ? { content: kept, meta } : { parent: g.parent, role: "assistant", content: kept, meta };
       void call(path, { method: "POST", keepalive: true, body: JSON.stringify(body) });
@@ -73,13 +73,13 @@ export async function generate(to: Conversation, model: Model, parent: number, c
     key: continues?.key ?? (continues ? String(continues.id) : `answer-${++started}`),
     model,
     answers: new Watched<Answer[]>([]),
-    stopper: new AbortController(),
+    abort: new AbortController(),
     plain: false,
   };
   setGeneration(to.id, g);
   const { open } = session.value;
   if (open?.id === to.id) session.change({ open: { ...open, leaf: continues?.id ?? parent }, choosing: null });
-  // As often as the screen is drawn, not as often as tokens arrive.
+  // Once per frame of the screen, not once per token.
   let frame = 0;
   let latest: Answer[] = [];
   const onProgress = (answers: Answer[]) => {
@@ -96,13 +96,13 @@ export async function generate(to: Conversation, model: Model, parent: number, c
       system: to.system,
       branch: branch(to.messages, continues?.id ?? parent),
       sampling: sampling(to),
-      signal: g.stopper.signal,
+      signal: g.abort.signal,
       onProgress,
       onPlain: () => setGeneration(to.id, Object.assign(g, { plain: true })),
     });
   } catch (error) {
     if (leaving) return;
-    end = ending(error, g.stopper.signal);
+    end = ending(error, g.abort.signal);
     // Without a text there is nothing to store: the error is shown, and the message can be answered again.
     if (end.finish !== "stopped" && !latest.some((a) => a.content)) {
       setGeneration(to.id, null);
@@ -149,15 +149,15 @@ async function storeAnswers(g: Generation, end: { finish: Finish; error?: string
       key: i ? undefined : g.key,
     }));
   const store = async () => {
-    const k = await keeper();
+    const k = await conversationStore();
     for (const m of added) {
       if (g.continues) await k.edit(m.id, m.content, m.meta);
       else if (m.id < 0) m.id = await k.add(id, g.parent, "assistant", m.content, m.meta);
     }
     if (added.length > 1) await k.change(id, { leaf: added[0]!.id });
   };
-  const again = () => void guarded(async () => (await store(), await load(id)), id, again);
-  await guarded(store, id, again);
+  const retry = () => void guarded(async () => (await store(), await load(id)), id, retry);
+  await guarded(store, id, retry);
   setGeneration(id, null);
   const { open } = session.value;
   if (open?.id === id && added.length) {
@@ -176,7 +176,7 @@ export async function answerAgain(model: Model, user: number): Promise<void> {
   if (open) await guarded(() => generate(session.value.open ?? open, model, user), open.id);
 }
 
-// More of an answer that was cut.
+// Continues a truncated answer.
 export async function continueAnswer(model: Model, message: Message): Promise<void> {
   const { open } = session.value;
   if (open) await guarded(() => generate(session.value.open ?? open, model, message.parent, message), open.id);

@@ -6,9 +6,9 @@ export type Part =
   | { kind: "reasoning"; text: string; open: boolean }
   | { kind: "tool"; call: ToolCall; open: boolean };
 
-const marks = /<(think|thinking|tool_call)>/g;
-// A mark that is cut at the end of a growing text is not shown yet.
-const cutMark = /<\/?(?:t(?:h(?:i(?:n(?:k(?:i(?:ng?)?)?)?)?)?|o(?:o(?:l(?:_(?:c(?:a(?:ll?)?)?)?)?)?)?)?)?$/;
+const tags = /<(think|thinking|tool_call)>/g;
+// An incomplete tag at the end of a streamed text is not shown yet.
+const incompleteTag = /<\/?(?:t(?:h(?:i(?:n(?:k(?:i(?:ng?)?)?)?)?)?|o(?:o(?:l(?:_(?:c(?:a(?:ll?)?)?)?)?)?)?)?)?$/;
 
 // {"name": ..., "arguments": ...} as models write it; anything else is shown as it is.
 export function toolCall(text: string): ToolCall {
@@ -22,11 +22,11 @@ export function toolCall(text: string): ToolCall {
   return { name: "", arguments: text };
 }
 
-export function parts(content: string, growing: boolean): Part[] {
-  const text = growing ? content.replace(cutMark, "") : content;
+export function parts(content: string, streaming: boolean): Part[] {
+  const text = streaming ? content.replace(incompleteTag, "") : content;
   const out: Part[] = [];
   const push = (piece: string) => piece.trim() && out.push({ kind: "text", text: piece });
-  // Some templates put the opening mark into the prompt: then the answer starts inside the reasoning.
+  // Some templates put the opening tag into the prompt: then the answer starts inside the reasoning.
   let at = 0;
   const closing = text.indexOf("</think>");
   const opening = text.indexOf("<think>");
@@ -34,8 +34,8 @@ export function parts(content: string, growing: boolean): Part[] {
     out.push({ kind: "reasoning", text: text.slice(0, closing).trim(), open: false });
     at = closing + "</think>".length;
   }
-  marks.lastIndex = at;
-  for (let found = marks.exec(text); found; found = marks.exec(text)) {
+  tags.lastIndex = at;
+  for (let found = tags.exec(text); found; found = tags.exec(text)) {
     const name = found[1]!;
     const from = found.index + found[0].length;
     const end = text.indexOf(`</${name}>`, from);
@@ -44,7 +44,7 @@ export function parts(content: string, growing: boolean): Part[] {
     if (name === "tool_call") out.push({ kind: "tool", call: toolCall(inner), open: end < 0 });
     else if (inner || end < 0) out.push({ kind: "reasoning", text: inner, open: end < 0 });
     at = end < 0 ? text.length : end + name.length + 3;
-    marks.lastIndex = at;
+    tags.lastIndex = at;
   }
   push(text.slice(at));
   return out;

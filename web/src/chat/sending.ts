@@ -4,7 +4,7 @@ import { words } from "../strings";
 import type { AttachedFile, Conversation, Message, Model } from "../types";
 import { compose } from "./attachments";
 import { generate } from "./generation";
-import { keeper } from "./keeper";
+import { conversationStore } from "./store";
 import { guarded, put, refresh, session, show } from "./session";
 
 export function titleOf(text: string): string {
@@ -14,7 +14,7 @@ export function titleOf(text: string): string {
 
 async function startConversation(title: string): Promise<Conversation> {
   const { system, sampling } = session.value;
-  return (await keeper()).create({ title: title || words.chat.untitled, system, settings: sampling });
+  return (await conversationStore()).create({ title: title || words.chat.untitled, system, settings: sampling });
 }
 
 // Stores a message under `parent`, calls `onAccepted`, and generates its answer. False: it was not accepted.
@@ -29,7 +29,7 @@ export async function send(
   const before = session.value.open;
   let to: Conversation | null = null;
   const store = async () => {
-    const k = await keeper();
+    const k = await conversationStore();
     const open = before ?? (await startConversation(titleOf(text || (files[0]?.name ?? ""))));
     let id: number;
     try {
@@ -63,7 +63,7 @@ export function choose(chosen: number): Promise<boolean> {
   return guarded(async () => {
     const { choosing, open } = session.value;
     if (!choosing || !open) return;
-    const k = await keeper();
+    const k = await conversationStore();
     await k.prefer(chosen, choosing.filter((id) => id !== chosen));
     put(open, { leaf: chosen });
     session.change({ choosing: null });

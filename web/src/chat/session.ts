@@ -1,7 +1,7 @@
 // The conversations and the one that is open, with what can be done to them except generating (generation.ts).
 import { Watched, keep, kept } from "../state";
 import type { Conversation, Listed, Message, Sampling } from "../types";
-import { keeper } from "./keeper";
+import { conversationStore } from "./store";
 import { children, lastBelow, without } from "./tree";
 
 export const defaults: Sampling = {
@@ -23,7 +23,7 @@ export interface Failure {
 
 interface Session {
   list: Listed[];
-  lasting: boolean; // the server stores conversations
+  persistent: boolean; // the server stores conversations
   open: Conversation | null;
   choosing: number[] | null; // messages to choose from
   sampling: Sampling; // of new conversations
@@ -33,7 +33,7 @@ interface Session {
 
 export const session = new Watched<Session>({
   list: [],
-  lasting: true,
+  persistent: true,
   open: null,
   choosing: null,
   sampling: { ...defaults, ...kept<Partial<Sampling>>("sampling", {}) },
@@ -59,8 +59,8 @@ export async function guarded(
 
 export async function refresh(): Promise<void> {
   try {
-    const k = await keeper();
-    session.change({ list: await k.list(), lasting: k.lasting });
+    const k = await conversationStore();
+    session.change({ list: await k.list(), persistent: k.persistent });
   } catch (error) {
     session.change({ failure: { conversation: session.value.open?.id ?? 0, error, retry: () => void refresh() } });
   }
@@ -72,7 +72,7 @@ let opening = 0;
 // Reads a conversation and shows it, unless another one was asked for in the meantime.
 export async function load(id: number): Promise<void> {
   const mine = ++opening;
-  const open = await (await keeper()).open(id);
+  const open = await (await conversationStore()).open(id);
   if (mine === opening && wanted === id) session.change({ open, choosing: null });
 }
 
@@ -109,7 +109,7 @@ export function turn(message: Message, by: number): Promise<boolean> {
     const leaf = lastBelow(open.messages, to.id);
     put(open, { leaf });
     session.change({ choosing: null });
-    await (await keeper()).change(open.id, { leaf });
+    await (await conversationStore()).change(open.id, { leaf });
   });
 }
 
@@ -120,7 +120,7 @@ export function replaceMessage(id: number, part: Partial<Message>): void {
 
 export function rate(message: Message, rating: number): Promise<boolean> {
   return guarded(async () => {
-    await (await keeper()).rate(message.id, rating);
+    await (await conversationStore()).rate(message.id, rating);
     replaceMessage(message.id, { rating });
   });
 }
@@ -129,14 +129,14 @@ export function editAnswer(message: Message, content: string): Promise<boolean> 
   return guarded(async () => {
     // The probabilities were those of the old text.
     const meta = { ...message.meta, edited: true, tokens: undefined };
-    await (await keeper()).edit(message.id, content, meta);
+    await (await conversationStore()).edit(message.id, content, meta);
     replaceMessage(message.id, { content, meta });
   });
 }
 
 export function removeMessage(message: Message): Promise<boolean> {
   return guarded(async () => {
-    await (await keeper()).removeMessage(message.id);
+    await (await conversationStore()).removeMessage(message.id);
     const open = session.value.open;
     if (open) put(open, without(open.messages, open.leaf, message));
     session.change({ choosing: null });
@@ -146,7 +146,7 @@ export function removeMessage(message: Message): Promise<boolean> {
 
 export function removeConversation(id: number): Promise<boolean> {
   return guarded(async () => {
-    await (await keeper()).remove(id);
+    await (await conversationStore()).remove(id);
     if (session.value.open?.id === id) {
       session.change({ open: null });
       location.hash = "#/chat";
@@ -157,7 +157,7 @@ export function removeConversation(id: number): Promise<boolean> {
 
 export function rename(id: number, title: string): Promise<boolean> {
   return guarded(async () => {
-    await (await keeper()).change(id, { title });
+    await (await conversationStore()).change(id, { title });
     const { open } = session.value;
     if (open?.id === id) put(open, { title });
     await refresh();
@@ -181,7 +181,7 @@ export function setSystem(system: string): Promise<boolean> {
       return session.change({ system });
     }
     put(open, { system });
-    await (await keeper()).change(open.id, { system });
+    await (await conversationStore()).change(open.id, { system });
   });
 }
 
@@ -197,5 +197,5 @@ export function setSampling(part: Partial<Sampling>): void {
   put(open, { settings });
   // A slider moves in many small steps.
   clearTimeout(saving);
-  saving = setTimeout(() => void guarded(async () => (await keeper()).change(open.id, { settings }), open.id), 300);
+  saving = setTimeout(() => void guarded(async () => (await conversationStore()).change(open.id, { settings }), open.id), 300);
 }

@@ -6,7 +6,7 @@ import type { Listed } from "../types";
 import { Confirm, Dialog, IconButton } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { generations } from "./generation";
-import { keeper } from "./keeper";
+import { conversationStore } from "./store";
 import { removeConversation, rename, session } from "./session";
 
 function Rename({ item, onClose }: { item: Listed; onClose: () => void }) {
@@ -37,7 +37,7 @@ function useSearch(list: Listed[], text: string): { shown: Listed[]; excerpts: M
     if (!wanted) return;
     let late = false;
     const timer = setTimeout(async () => {
-      const found = await (await keeper()).search(wanted).catch(() => []);
+      const found = await (await conversationStore()).search(wanted).catch(() => []);
       if (!late) setExcerpts(new Map(found.map((f) => [f.id, f.excerpt])));
     }, 200);
     return () => ((late = true), clearTimeout(timer));
@@ -104,7 +104,7 @@ export function Sidebar({ open, searching, onClose }: Props) {
           ))}
         </ul>
         {shown.length === 0 && <p class="hint">{search.trim() ? words.chat.notFound : words.chat.none}</p>}
-        {!s.lasting && <p class="hint">{words.chat.notKept}</p>}
+        {!s.persistent && <p class="hint">{words.chat.notKept}</p>}
       </aside>
       {renaming && <Rename item={renaming} onClose={() => setRenaming(null)} />}
       {removing && (

@@ -2,7 +2,7 @@
 import { call, download } from "../api";
 import { words } from "../strings";
 import type { Conversation, Message, Sampling } from "../types";
-import { keeper } from "./keeper";
+import { conversationStore } from "./store";
 import { guarded, refresh, session } from "./session";
 import { titleOf } from "./sending";
 import { branch } from "./tree";
@@ -15,13 +15,13 @@ function fileName(title: string): string {
 
 export function exportAs(kind: ExportKind): Promise<boolean> {
   return guarded(async () => {
-    const { open, lasting } = session.value;
+    const { open, persistent } = session.value;
     if (kind === "preferences")
       return download("preferences.jsonl", await (await call("/makar/preferences.jsonl")).text(), "application/jsonl");
     if (!open) return;
     const name = fileName(open.title);
     if (kind === "json") return download(`${name}.json`, JSON.stringify(open, null, 1), "application/json");
-    const text = lasting
+    const text = persistent
       ? await (await call(`/makar/conversations/${open.id}/markdown`)).text()
       : branch(open.messages, open.leaf)
           .map((m) => `**${m.role === "user" ? words.chat.you : words.chat.assistant}**\n\n${m.content}\n`)
@@ -52,7 +52,7 @@ export function importFile(file: File): Promise<boolean> {
     const system = given.messages.find((m) => (m.role as string) === "system")?.content ?? given.system ?? "";
     const messages = given.messages.filter((m) => (m.role as string) !== "system");
     const title = given.title || titleOf(messages[0]?.content ?? "") || words.chat.untitled;
-    const k = await keeper();
+    const k = await conversationStore();
     const settings = (typeof given.settings === "object" && given.settings ? given.settings : {}) as Partial<Sampling>;
     const made = await k.create({ title: String(title).slice(0, 120), system: String(system), settings });
     try {

@@ -31,17 +31,17 @@ export function Pages({ view }: { view: EngineView }) {
   const height = Math.ceil(total / columns) * (side + gap);
   useEffect(() => {
     const el = canvas.current;
-    const brush = el?.getContext("2d");
-    if (!el || !brush || !width) return;
+    const context = el?.getContext("2d");
+    if (!el || !context || !width) return;
     const ratio = devicePixelRatio || 1;
     el.width = width * ratio;
     el.height = height * ratio;
     el.style.height = `${height}px`;
-    brush.scale(ratio, ratio);
+    context.scale(ratio, ratio);
     const colours = [colour("--series-1"), colour("--series-2"), colour("--line")];
     for (let i = 0; i < total; ++i) {
-      brush.fillStyle = colours[i < busy ? 0 : i < busy + shared ? 1 : 2]!;
-      brush.fillRect((i % columns) * (side + gap), Math.floor(i / columns) * (side + gap), side, side);
+      context.fillStyle = colours[i < busy ? 0 : i < busy + shared ? 1 : 2]!;
+      context.fillRect((i % columns) * (side + gap), Math.floor(i / columns) * (side + gap), side, side);
     }
   }, [width, height, total, busy, shared, theme]);
   const t = words.engine;

@@ -32,20 +32,20 @@ export function paint(canvas: HTMLCanvasElement, cells: Cells): void {
   const { rows, columns } = cells;
   canvas.width = columns;
   canvas.height = rows;
-  const brush = canvas.getContext("2d");
-  if (!brush || rows * columns === 0) return;
-  const paper = rgb("--sunk");
+  const context = canvas.getContext("2d");
+  if (!context || rows * columns === 0) return;
+  const background = rgb("--sunk");
   const [more, less] = [rgb("--series-1"), rgb("--series-2")];
-  const image = brush.createImageData(columns, rows);
+  const image = context.createImageData(columns, rows);
   for (let r = 0, o = 0; r < rows; ++r)
     for (let c = 0; c < columns; ++c, o += 4) {
       const value = cells.at(r, c);
-      const ink = value < 0 ? less : more;
+      const foreground = value < 0 ? less : more;
       const share = Math.min(1, Math.abs(value));
-      for (let i = 0; i < 3; ++i) image.data[o + i] = paper[i]! + (ink[i]! - paper[i]!) * share;
+      for (let i = 0; i < 3; ++i) image.data[o + i] = background[i]! + (foreground[i]! - background[i]!) * share;
       image.data[o + 3] = 255;
     }
-  brush.putImageData(image, 0, 0);
+  context.putImageData(image, 0, 0);
 }
 
 interface Props {

@@ -24,7 +24,7 @@ function partition(d: Distribution, t: number, kept: number, tail: boolean): num
   return sum;
 }
 
-// In the engine's order: top-k, temperature, top-p, min-p; each sees what the one before it left.
+// In the engine's order: top-k, temperature, top-p, min-p; each works on the tokens that the previous one kept.
 // `bits` is the entropy of the result.
 export function shaped(d: Distribution, k: Knobs): { bars: Bar[]; left: number; bits: number } {
   const max = d.logits[0]!;

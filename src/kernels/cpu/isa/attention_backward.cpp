@@ -10,7 +10,8 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-struct Pieces {
+// Scratch memory.
+struct Buffers {
   float *q_a, *q_b, *do_a, *do_b;  // all rows: panels for scores, for dk, for dp, for dv
   float *k_b, *v_b, *k_rows;       // one tile: panels for scores, for dp, for dq
   float *p, *dp, *panels, *delta;  // one block; one value per row
@@ -28,8 +29,8 @@ struct Sizes : Layout {
   }
 };
 
-Pieces lay_out(const Sizes& z, float* at) {
-  Pieces p;
+Buffers lay_out(const Sizes& z, float* at) {
+  Buffers p;
   const auto take = [&at](int64_t n) { return std::exchange(at, at + n); };
   p.q_a = take(z.q_panels), p.do_a = take(z.q_panels);
   p.q_b = take(z.blocks * z.b_rows), p.do_b = take(z.blocks * z.b_rows);
@@ -86,7 +87,7 @@ int64_t attention_backward_scratch(const AttentionHead& a) { return Sizes(a, tab
 void attention_backward(const AttentionHead& a, const AttentionHeadBackward& g, float* scratch) {
   const Table& t = table();
   const Sizes z(a, t);
-  const Pieces x = lay_out(z, scratch);
+  const Buffers x = lay_out(z, scratch);
   t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, x.q_a);
   t.pack_a(g.dout, a.out_stride, 1, a.rows, a.dim, x.do_a);
   for (int64_t b = 0; b < z.blocks; ++b) {

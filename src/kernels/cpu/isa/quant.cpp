@@ -91,10 +91,12 @@ inline void one_wide_block(const RowsBlock<R>& a, const std::byte* values, Float
     acc[i] = fma(mul(rounded(sum(times_256(x[i]), y[i])), scale), *a.template number<float>(F, 0, i), acc[i]);
 }
 
-// Vector N (0..3) of a part of 32 k with 2 of 4 values: x += its products with the activations at its places.
+// Vector N (0..3) of a part of 32 k with 2 of 4 values: x += its products with the activations at its
+// positions.
 template <int N, int R>
-inline void dot_sparse(Ints (&x)[R], const RowsBlock<R>& a, const std::byte* values, Bytes places, int part) {
-  const Bytes w = load_bytes(values + (part * 4 + N) * kStepBytes), at = places_of<N>(places);
+inline void dot_sparse(Ints (&x)[R], const RowsBlock<R>& a, const std::byte* values, Bytes positions,
+                       int part) {
+  const Bytes w = load_bytes(values + (part * 4 + N) * kStepBytes), at = places_of<N>(positions);
   MAKAR_UNROLLED
   for (int i = 0; i < R; ++i) x[i] = dot_at(x[i], w, at, load_row(a.row(i) + (part * 2 + N / 2) * kQuantRun));
 }
@@ -116,9 +118,9 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
     MAKAR_UNROLLED
     for (int i = 0; i < R; ++i) x[i] = first_ints<S>(a.template number<int32_t>(F, 1 + p, i));
     if constexpr (kSparse) {
-      const Bytes places = load_bytes(values + (8 + p) * kStepBytes);
-      dot_sparse<0, R>(x, a, values, places, p), dot_sparse<1, R>(x, a, values, places, p);
-      dot_sparse<2, R>(x, a, values, places, p), dot_sparse<3, R>(x, a, values, places, p);
+      const Bytes positions = load_bytes(values + (8 + p) * kStepBytes);
+      dot_sparse<0, R>(x, a, values, positions, p), dot_sparse<1, R>(x, a, values, positions, p);
+      dot_sparse<2, R>(x, a, values, positions, p), dot_sparse<3, R>(x, a, values, positions, p);
     }
     MAKAR_UNROLLED
     for (int run = p * kRuns; run < (kSparse ? 0 : (p + 1) * kRuns); ++run) {
@@ -140,7 +142,7 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
 // memory. On x86, one row of Q8_0 by one thread read 16.7 GB/s with 16 KB ahead to the L2 cache, 12.3 with 4
 // KB ahead to the L1 cache (Xeon with AMX); Q4_K showed no clear difference.
 template <int Form, int R>
-constexpr int64_t soon() {
+constexpr int64_t prefetch_distance() {
 #if defined(MAKAR_ISA_neon) || defined(MAKAR_ISA_portable)
   return R == 1 && (Form == kFormInt8 || Form == kFormSparse8) ? 512 : 0;
 #else
@@ -148,9 +150,9 @@ constexpr int64_t soon() {
 #endif
 }
 #if defined(MAKAR_ISA_neon) || defined(MAKAR_ISA_portable)
-constexpr int kSoonLevel = 3;  // the L1 cache
+constexpr int kPrefetchLevel = 3;  // the L1 cache
 #else
-constexpr int kSoonLevel = 2;
+constexpr int kPrefetchLevel = 2;
 #endif
 
 // R rows by one panel.
@@ -170,9 +172,9 @@ inline void one_panel(int64_t blocks, RowsBlock<R> a, const std::byte* b, Bytes 
 #endif
   for (int64_t g = 0; g < blocks; g += kBlocks, b += group_bytes(F)) {
     const Scales<Form> scales(b);
-    if constexpr (soon<Form, R>() > 0)
+    if constexpr (prefetch_distance<Form, R>() > 0)
       for (int64_t at = 0; at < group_bytes(F); at += 64)
-        __builtin_prefetch(b + soon<Form, R>() + at, 0, kSoonLevel);
+        __builtin_prefetch(b + prefetch_distance<Form, R>() + at, 0, kPrefetchLevel);
     for (int block = 0; block < kBlocks; ++block, a.next(F)) {
       if constexpr (R > kQuantRows) {
         for (int64_t at = 0; at < ahead.step; at += 64) __builtin_prefetch(ahead.at + at, 0, 2);

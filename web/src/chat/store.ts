@@ -1,10 +1,10 @@
-// Where conversations are stored: on the server, or in this tab where the server stores none.
+// The store of conversations: on the server, or in this tab if the server stores none.
 import { ApiError, get, post, remove } from "../api";
 import type { Conversation, Listed, Message, Meta, TokenMark } from "../types";
 import { without } from "./tree";
 
-export interface Keeper {
-  readonly lasting: boolean;
+export interface ConversationStore {
+  readonly persistent: boolean;
   list(): Promise<Listed[]>;
   open(id: number): Promise<Conversation>;
   create(start: Pick<Conversation, "title" | "system" | "settings">): Promise<Conversation>;
@@ -12,7 +12,7 @@ export interface Keeper {
   remove(id: number): Promise<void>;
   add(id: number, parent: number, role: Message["role"], content: string, meta: Meta): Promise<number>;
   edit(message: number, content: string, meta: Meta): Promise<void>;
-  // Removes everything below the message too. The leaf of the branch that is shown now.
+  // Removes the message and everything below it. Returns the leaf of the branch to show.
   removeMessage(message: number): Promise<number>;
   rate(message: number, rating: number): Promise<void>;
   // Conversations that contain the text, with an excerpt.
@@ -44,8 +44,8 @@ function withImages(conversation: Conversation): Conversation {
   return conversation;
 }
 
-const onServer: Keeper = {
-  lasting: true,
+const onServer: ConversationStore = {
+  persistent: true,
   list: async () => (await get<{ conversations: Listed[] }>(root)).conversations,
   open: async (id) => withImages(await get<Conversation>(`${root}/${id}`)),
   create: (start) => post(root, start),
@@ -60,30 +60,30 @@ const onServer: Keeper = {
   prefer: async (chosen, rejected) => void (await post("/makar/preferences", { chosen, rejected })),
 };
 
-class InTab implements Keeper {
-  readonly lasting = false;
-  private held: Conversation[] = [];
+class InTab implements ConversationStore {
+  readonly persistent = false;
+  private conversations: Conversation[] = [];
   private next = 1;
   private find(id: number): Conversation {
-    const found = this.held.find((c) => c.id === id);
+    const found = this.conversations.find((c) => c.id === id);
     if (!found) throw new ApiError(`conversation ${id} not found`, 404, "not_found", "");
     return found;
   }
   async list(): Promise<Listed[]> {
-    return this.held.map((c) => ({ id: c.id, title: c.title, updated: 0, messages: c.messages.length }));
+    return this.conversations.map((c) => ({ id: c.id, title: c.title, updated: 0, messages: c.messages.length }));
   }
   async open(id: number): Promise<Conversation> {
     return structuredClone(this.find(id));
   }
   async create(start: Pick<Conversation, "title" | "system" | "settings">): Promise<Conversation> {
-    this.held.unshift({ id: this.next++, ...start, leaf: 0, messages: [] });
-    return structuredClone(this.held[0]!);
+    this.conversations.unshift({ id: this.next++, ...start, leaf: 0, messages: [] });
+    return structuredClone(this.conversations[0]!);
   }
   async change(id: number, change: Partial<Conversation>): Promise<void> {
     Object.assign(this.find(id), change);
   }
   async remove(id: number): Promise<void> {
-    this.held = this.held.filter((c) => c.id !== id);
+    this.conversations = this.conversations.filter((c) => c.id !== id);
   }
   async add(id: number, parent: number, role: Message["role"], content: string, meta: Meta): Promise<number> {
     const to = this.find(id);
@@ -91,25 +91,25 @@ class InTab implements Keeper {
     to.messages.push({ id: to.leaf, parent, role, content, meta, rating: 0, created: 0 });
     return to.leaf;
   }
-  private holding(message: number): [Conversation, Message] {
-    for (const c of this.held) for (const m of c.messages) if (m.id === message) return [c, m];
+  private messageOf(message: number): [Conversation, Message] {
+    for (const c of this.conversations) for (const m of c.messages) if (m.id === message) return [c, m];
     throw new ApiError(`message ${message} not found`, 404, "not_found", "");
   }
   async edit(message: number, content: string, meta: Meta): Promise<void> {
-    Object.assign(this.holding(message)[1], { content, meta });
+    Object.assign(this.messageOf(message)[1], { content, meta });
   }
   async removeMessage(message: number): Promise<number> {
-    const [from, first] = this.holding(message);
+    const [from, first] = this.messageOf(message);
     const { messages, leaf } = without(from.messages, from.leaf, first);
     Object.assign(from, { messages, leaf });
     return leaf;
   }
   async rate(message: number, rating: number): Promise<void> {
-    this.holding(message)[1].rating = rating;
+    this.messageOf(message)[1].rating = rating;
   }
   async search(text: string): Promise<{ id: number; excerpt: string }[]> {
     const wanted = text.toLowerCase();
-    return this.held.flatMap((c) => {
+    return this.conversations.flatMap((c) => {
       const found = c.messages.find((m) => m.content.toLowerCase().includes(wanted));
       if (!found) return [];
       const at = Math.max(0, found.content.toLowerCase().indexOf(wanted) - 30);
@@ -119,8 +119,8 @@ class InTab implements Keeper {
   async prefer(): Promise<void> {}
 }
 
-let found: Promise<Keeper> | null = null;
-export function keeper(): Promise<Keeper> {
+let found: Promise<ConversationStore> | null = null;
+export function conversationStore(): Promise<ConversationStore> {
   found ??= onServer.list().then(
     () => onServer,
     (error: unknown) => {
