@@ -75,7 +75,7 @@ Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
   return ops::add(ctx, y, z);
 }
 
-// The k indices of the largest values, largest first; the lower index of equal ones first.
+// The indices of the k largest values, largest first; ties by index.
 static std::vector<int64_t> largest(const std::vector<float>& values, int64_t k) {
   std::vector<int64_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
@@ -88,8 +88,8 @@ static std::vector<int64_t> largest(const std::vector<float>& values, int64_t k)
   return order;
 }
 
-// A group's score is its best expert, or the sum of its best two with a sigmoid router. Experts of the other
-// groups count as 0.
+// Keeps the scores of the best groups of experts and sets the others to 0. A group's score is that of its
+// best expert; with a sigmoid router, the sum of its best two.
 static void keep_best_groups(std::vector<float>& scores, const FeedForwardSpec& spec) {
   const auto size = static_cast<int64_t>(scores.size()) / spec.expert_groups;
   std::vector<float> groups;

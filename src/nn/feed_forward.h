@@ -29,7 +29,7 @@ class FeedForward {
   // The experts of each row, best first: [rows, experts_per_token].
   std::vector<int64_t> choose(const Tensor& probabilities) const;
   FeedForwardSpec spec_;
-  Parameter* correction_ = nullptr;  // [experts]: added to the probabilities for the choice
+  Parameter* correction_ = nullptr;  // [experts]: added to the probabilities to choose experts
 };
 
 // E * sum over experts of (fraction of tokens routed there) * (mean probability), over all layers together; 1

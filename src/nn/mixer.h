@@ -13,7 +13,7 @@ class Mixer {
   Mixer(ParameterSet& set, const std::string& name, int64_t width, const MixerSpec& spec);
   Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
-  // Computes what depends on weights only. Like a packed weight, it does not follow later updates.
+  // Precomputes what depends on weights only. Like a packed weight, it does not follow later updates.
   void pack(Device& device);
 
   Linear in, out;

@@ -58,7 +58,7 @@ void record_gradient(Context& ctx, const Tensor& x, const Tensor& w, const Tenso
   ctx.tape->record(
       y, [ctx, to_x = Key(x), to_b = Key(b), kept, w, m, in, out, need_x, need_w, need_b](const Tensor& dy) {
         Device& on = ctx.device;
-        if (need_w) {  // dW[out, in] = dY^T X, tokens in sequence
+        if (need_w) {  // dW[out, in] = dY^T X, tokens in order
           const auto t = ctx.tape->target(w);
           on.gemm({out,
                    in,
