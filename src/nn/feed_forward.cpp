@@ -176,7 +176,7 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   return ops::scatter_rows(ctx, parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, 0), home, rows);
 }
 
-Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts, int64_t experts_per_token) {
+Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts) {
   const Tensor probabilities =
       ops::concat(ctx, record.router_probabilities, 0);  // [layers * tokens, experts]
   const int64_t rows = probabilities.dim(0);

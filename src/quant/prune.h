@@ -1,4 +1,4 @@
-// Pruning of single weights: zeros in the matrices of a model's blocks, chosen by the size of the weights, by
+// Pruning of single weights: zeros in the matrices of a model's blocks, chosen by magnitude, by
 // their effect on sample text (Wanda), or with compensation by the other weights (SparseGPT).
 #pragma once
 #include <functional>

@@ -42,7 +42,7 @@ uint64_t number_of(const char* name, uint64_t otherwise) {
 FenceMemory::FenceMemory()
     : Memory(false), limit_(std::min<size_t>(number_of("MAKAR_FENCE_MB", kArena >> 20) << 20, kArena)) {
   void* base = mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) throw OutOfMemory("the fence device has no address range");
+  if (base == MAP_FAILED) throw OutOfMemory("the fence device could not reserve 64 GB of address space");
   base_ = static_cast<std::byte*>(base);
 }
 
