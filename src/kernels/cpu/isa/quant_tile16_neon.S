@@ -1,5 +1,5 @@
 // Four rows of 16-bit activations by one panel of four columns of 16-bit weights, for NEON with dot products.
-// quant_tile16_neon.h declares the function and its arguments; quant.cpp has the formula, whose bits it gives.
+// quant_tile16_neon.h declares the function and its arguments; the result is bit-identical to the formula of quant.cpp.
 //
 // Both sides are split into a high and a low byte. Per block of 64 k: four runs of high by high, the sums times 256, then four
 // runs of high by low and low by high. A run is four steps of 4 k; a step is one sdot per row.
@@ -13,8 +13,8 @@
 //   x0 groups left   x1 activations   x2 weights   x3 next activations   x4 row scales of the block before
 //   x5 prefetch      x6 prefetch step   x7 y [4][4]
 //
-// How it was tuned (Neoverse-N1): two blocks have sums of their own, so that the float work of one (12 of 208 instructions
-// that need a pipe) stands together between the dot products of the other; weights and rows of the next run are loaded as
+// How it was tuned (Neoverse-N1): two blocks have separate sums, so that the float work of one (12 of 208 instructions
+// that need a SIMD pipe) is grouped between the dot products of the other; weights and rows of the next run are loaded as
 // soon as those of this run are used, one load after each instruction.
 // Measure a change with ./dev bench quant; test_kernels compares the bits with portable code.
 
