@@ -131,8 +131,8 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
   if (f.cache) {
     check(!ctx.tape, "a cache is for inference: no tape");
     ops::AttentionOptions cached_options = options();
-    if (f.stream.sinks > 0 && spec_.window == 0)
-      cached_options.sinks = f.stream.sinks, cached_options.window = f.stream.window;
+    if (f.sink_window.sinks > 0 && spec_.window == 0)
+      cached_options.sinks = f.sink_window.sinks, cached_options.window = f.sink_window.window;
     const ops::CachedKeys keys = f.cache->keys(layer);
     ops::store_keys(ctx, key, value, keys, in.self, spec_.kv_heads);
     mixed = ops::attend_cached(ctx, query, keys, in.self, cached_options, sink_query, sinks);

@@ -41,7 +41,7 @@ namespace {
 
 constexpr float kGateSlope = 1.702f;
 
-// gpt-oss: (up + 1) * gate * sigmoid(1.702 gate), with gate at most the limit and up within it.
+// gpt-oss: (up + 1) * gate * sigmoid(1.702 gate), with gate <= limit and |up| <= limit (clamped).
 Tensor clamped_gate(Context& ctx, const Tensor& gate, const Tensor& up, float limit) {
   const Tensor g = ops::clamp(ctx, gate, -std::numeric_limits<float>::max(), limit);
   const Tensor swish =

@@ -1,4 +1,4 @@
-// A recurrent layer in the place of attention: a gated short convolution, or Mamba's selective scan. Its
+// A recurrent layer instead of attention: a gated short convolution, or Mamba's selective scan. Its
 // state is in the pages of the cache.
 #pragma once
 #include <string>

@@ -127,7 +127,7 @@ struct AlignmentSpec {
   int64_t positions = 0;  // location: longest source
 };
 
-// A layer that carries a state from token to token, in the place of attention.
+// A layer that carries a state from token to token, instead of attention.
 struct MixerSpec {
   enum class Kind {
     kShortConv,  // a gated convolution over the last tokens (LFM2)

@@ -131,7 +131,8 @@ ops::AttentionBatch Stack::self_batch(ForwardContext& f, const Batch& batch) con
         {s.start, s.length, 0, s.past + s.length, s.past, append(table, f.cache->page_addresses(s.slot))});
   }
   // With sinks, no key is further away than sinks + window.
-  const int64_t furthest = f.stream.sinks > 0 && !spec_.has_window() ? f.stream.sinks + f.stream.window : 0;
+  const SinkWindow& visible = f.sink_window;
+  const int64_t furthest = visible.sinks > 0 && !spec_.has_window() ? visible.sinks + visible.window : 0;
   ops::AttentionBatch made = ops::attention_batch(f.ops, std::move(rows), furthest);
   made.pages = f.ops.upload(table);
   return made;
@@ -198,11 +199,11 @@ std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch
           "a permuted order needs XLNet's attention");
     shared.order = batch.order, shared.positions = batch.positions;
   }
-  // Positions that rotate queries for attention to sinks: at most one window after the sinks.
+  // Positions that rotate queries for attention to sinks: at most sinks + window - 1.
   std::vector<int64_t> sink_positions = batch.positions;
-  const bool sinks = f.stream.sinks > 0;
+  const bool sinks = f.sink_window.sinks > 0;
   if (sinks)
-    for (int64_t& at : sink_positions) at = std::min(at, f.stream.sinks + f.stream.window - 1);
+    for (int64_t& at : sink_positions) at = std::min(at, f.sink_window.sinks + f.sink_window.window - 1);
   std::vector<AttentionInputs> out;
   for (const Positions& positions : positions_) {
     AttentionInputs& in = out.emplace_back(shared);

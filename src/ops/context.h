@@ -14,8 +14,8 @@ struct LinearObserver {
   virtual void observe(const Tensor& w, const Tensor& x) = 0;
 };
 
-// Recorded gradients hold a copy of the context, so it may end before the backward pass. The device and the
-// parameters must outlive the tape.
+// Recorded gradients hold a copy of the context, which may be destroyed before the backward pass. The device
+// and the parameters must outlive the tape.
 struct Context {
   Device& device;
   Tape* tape = nullptr;

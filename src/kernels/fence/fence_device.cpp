@@ -31,10 +31,10 @@ class Opened {
   FenceMemory& memory_;
 };
 
-// A number in the environment.
-uint64_t number_of(const char* name, uint64_t otherwise) {
+// The number in an environment variable, or a default.
+uint64_t number_of(const char* name, uint64_t fallback) {
   const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+  return text ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
 }  // namespace
