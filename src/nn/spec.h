@@ -35,7 +35,7 @@ enum class BiasKind { kNone, kAlibi, kT5 };
 enum class QkNorm {
   kNone,
   kHead,      // over each head, with the same weights for all heads (Qwen 3)
-  kEachHead,  // over each head, with weights of its own (Cohere)
+  kEachHead,  // over each head, with separate weights per head (Cohere)
   kSeparate,  // as kEachHead, with one parameter per head (StableLM)
   kWhole,     // over all heads together (OLMo 2)
 };

@@ -53,7 +53,7 @@ struct Context {
   float* f32(const Tensor& t) const { return f32_on(device, t); }
   kernels::Bf16* bf16(const Tensor& t) const {
     if (!t.defined()) return nullptr;
-    check(t.dtype() == DType::kBF16, "a bf16 tensor is expected");
+    check(t.dtype() == DType::kBF16, "expected a bf16 tensor");
     return reinterpret_cast<kernels::Bf16*>(address(t));
   }
   const int64_t* i64(const Tensor& t) const { return address(t), t.i64_address(); }

@@ -86,8 +86,7 @@ Tensor subtract(Context& ctx, const Tensor& a, const Tensor& b) { return sum_of_
 
 Tensor multiply(Context& ctx, const Tensor& a, const Tensor& b) {
   if (any_bf16(ctx, a, b)) return multiply(ctx, widened(ctx, a), widened(ctx, b));
-  check(is_suffix(a.shape(), b.shape()),
-        "multiply: shape " + b.shape().text() + " is not a suffix of " + a.shape().text());
+  check(is_suffix(a.shape(), b.shape()), "multiply: the shape of b is not a suffix of that of a");
   Tensor y = ctx.empty(a.shape());
   const int64_t n = b.count(), rows = n ? a.count() / n : 0;
   ctx.device.multiply({ctx.f32(a), ctx.f32(b), ctx.f32(y), rows, n, false});

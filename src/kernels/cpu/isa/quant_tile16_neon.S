@@ -41,7 +41,7 @@
     ldr q7, [\base, #(\offset + 448)]
   .endif
 .endm
-// `after` is none, high or low: which rows the loads bring, from `base` at `offset`.
+// `after` is none, high or low: the rows that are loaded, from `base` at `offset`.
 .macro load_row after, base, offset, i
   .ifc \after, high
     high_rows \base, (\offset), \i
@@ -147,8 +147,8 @@
   run_mixed \x0, \x1, \x2, \x3, \next, \w, none, \base, \at
 .endm
 
-// void makar_tile_int16(const FourRows*). The last loads of a group are of its own weights again, so that nothing beyond the
-// panel is read; the group after begins with loads of its own.
+// void makar_tile_int16(const FourRows*). The last loads of a group repeat its own weights, so that nothing beyond the
+// panel is read; the next group begins with its own loads.
   .text
   .p2align 4
   .global makar_tile_int16

@@ -72,10 +72,10 @@ qT7 .req q23
 .macro seed_S i
   ldr qS\i, [x10]
 .endm
-.macro base_T_32 i  // where t starts: behind two scales
+.macro base_T_32 i  // initial t: after two scales
   ldr qT\i, [x4, #32]
 .endm
-.macro base_T_64 i  // behind two scales and two mins, or four scales
+.macro base_T_64 i  // initial t: after two scales and two mins, or four scales
   ldr qT\i, [x4, #64]
 .endm
 .macro base_S_64 i
