@@ -152,7 +152,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
   if (!images.empty()) batch.features = ops::concat(ctx, images, 0);
   if (adapted) ctx.row_adapters = adapters;
   ForwardContext f{ctx, whole_ ? nullptr : &cache_};
-  f.stream = stream_;
+  f.sink_window = stream_;
   const Tensor hidden = whole_ ? model_.encode(f, batch) : model_.decode(f, batch, {}, nullptr);
   const size_t width = static_cast<size_t>(hidden.dim(1));
   const auto wants_states = [](const Wanted& w) { return w.job->wants_states(); };

@@ -47,8 +47,8 @@ struct BlockF16_64 {
   Half values[64];
 };
 
-// 32 weights, at most 2 of every 4 not zero: two values per group of 4, and two bits per value for its place
-// in the group, lowest bits first. Of two values with one place, the second counts.
+// 32 weights, at most 2 of every 4 not zero: two values per group of 4, and two bits per value for its
+// position in the group, lowest bits first. If both values have the same position, the second one is used.
 struct BlockQ8_24 {
   Half d;
   int8_t qs[16];

@@ -1,7 +1,7 @@
 // A device: its memory and the one list of whole-op kernels it provides. Kernels run in the order of the
 // calls and may still be running when a call returns; finish() waits for all of them, and so does copying
-// memory to the host. One thread at a time drives a device. Shapes are checked in ops/; kernels trust their
-// arguments.
+// memory to the host. A device must be used by one thread at a time. Shapes are checked in ops/; kernels do
+// not check their arguments.
 #pragma once
 #include <memory>
 #include <string>

@@ -118,10 +118,10 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
   Context& ctx = f.ops;
   if (spec_.relative) return o(ctx, relative_mix(f, plain_rows(ctx, x), in, layer));
   auto [query, key, value] = spec_.latent ? latent_rows(ctx, x, in) : plain_rows(ctx, x);
-  Tensor to_sinks;
+  Tensor sink_query;
   if (spec_.rope && !spec_.latent) {
     if (in.sink_rope.cos.defined() && spec_.window == 0)
-      to_sinks = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.sink_rope);
+      sink_query = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.sink_rope);
     query = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.rope);
     key = ops::rope(ctx, key, spec_.kv_heads, *spec_.rope, in.rope);
     if (spec_.rope_values) value = ops::rope(ctx, value, spec_.kv_heads, *spec_.rope, in.rope);
@@ -130,11 +130,12 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
   Tensor mixed;
   if (f.cache) {
     check(!ctx.tape, "a cache is for inference: no tape");
-    ops::AttentionOptions how = options();
-    if (f.stream.sinks > 0 && spec_.window == 0) how.sinks = f.stream.sinks, how.window = f.stream.window;
+    ops::AttentionOptions cached_options = options();
+    if (f.sink_window.sinks > 0 && spec_.window == 0)
+      cached_options.sinks = f.sink_window.sinks, cached_options.window = f.sink_window.window;
     const ops::CachedKeys keys = f.cache->keys(layer);
     ops::store_keys(ctx, key, value, keys, in.self, spec_.kv_heads);
-    mixed = ops::attend_cached(ctx, query, keys, in.self, how, to_sinks, sinks);
+    mixed = ops::attend_cached(ctx, query, keys, in.self, cached_options, sink_query, sinks);
   } else {
     std::vector<Tensor>* weights = nullptr;
     if (f.record && f.record->attention) {

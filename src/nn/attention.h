@@ -37,7 +37,7 @@ class Attention {
   // LatentSpec: the projections to low rank; k and v project from there to the heads.
   Linear q_latent, kv_latent;
   Linear distance;                      // RelativeSpec::kXl: the keys of distances
-  Linear distance_key, distance_query;  // kDisentangled with projections of its own
+  Linear distance_key, distance_query;  // kDisentangled with own_projections
 
  private:
   struct Rows {

@@ -23,7 +23,7 @@ struct Batch {
   std::vector<int64_t> positions;  // [N]
   std::vector<int64_t> types;      // [N] or empty
   Tensor pixels;                   // [images, channels, height, width] instead of tokens
-  // Rows that replace token embeddings, e.g. of image patches: row i of `features` is row feature_rows[i].
+  // Rows that replace token embeddings, e.g. image patches: row i of `features` replaces row feature_rows[i].
   Tensor features;
   std::vector<int64_t> feature_rows;
   // Permuted order (XLNet, Yang et al., 2019), [N] or empty: 0 for context, else the index of a target in the
@@ -59,8 +59,8 @@ struct Record {
 };
 
 // Unbounded context with attention sinks (Xiao et al., 2023): a token attends to the first `sinks` tokens and
-// the last `window`, with positions counted among those. Off if sinks is 0. Layers with their own window keep
-// it.
+// the last `window`, and positions are counted among these tokens only. Off if sinks is 0. Layers with their
+// own window keep it.
 struct SinkWindow {
   int64_t sinks = 0, window = 0;
 };
@@ -69,8 +69,8 @@ struct ForwardContext {
   Context& ops;
   KvCache* cache = nullptr;
   Record* record = nullptr;
-  bool checkpoint = false;  // recompute blocks in the backward pass
-  SinkWindow stream = {};   // used with a cache only
+  bool checkpoint = false;      // recompute blocks in the backward pass
+  SinkWindow sink_window = {};  // used with a cache only
 };
 
 }  // namespace makar

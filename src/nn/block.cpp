@@ -25,9 +25,9 @@ Block::Block(ParameterSet& set, const std::string& name, int64_t width, const Bl
     cross = Attention(set, name + ".cross", width, *spec.cross, norm);
     norm_cross_ = Norm(set, name + ".norm_cross", width, norm);
   }
-  const bool feeds = spec.feed_forward.width > 0;
-  if (feeds) feed_forward = FeedForward(set, name + ".ffn", width, spec.feed_forward);
-  if (before && feeds && !spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
+  const bool has_feed_forward = spec.feed_forward.width > 0;
+  if (has_feed_forward) feed_forward = FeedForward(set, name + ".ffn", width, spec.feed_forward);
+  if (before && has_feed_forward && !spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
   if (spec.place == NormPlace::kSandwich || !before) {
     norm1_after_ = Norm(set, name + ".norm1_after", width, norm);
     norm2_after_ = Norm(set, name + ".norm2_after", width, norm);

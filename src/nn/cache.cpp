@@ -69,7 +69,7 @@ size_t KvCache::add() {
 
 void KvCache::release(size_t slot) {
   Slot& s = slots_.at(slot);
-  check(s.used, "a sequence is released once");
+  check(s.used, "release: the slot is not in use");
   for (const PagedTokens* tokens : {&s.own, &s.cross})
     for (const Page page : tokens->pages)
       if (page >= 0) drop(page);
@@ -90,9 +90,9 @@ KvCache::PagedTokens KvCache::shared(const PagedTokens& from, int64_t rows) {
 size_t KvCache::fork(size_t slot, int64_t rows) {
   const size_t made = add();
   const Slot& from = slots_.at(slot);
-  check(from.used && rows <= from.own.rows, "a fork is not longer than its source");
+  check(from.used && rows <= from.own.rows, "fork: longer than its source");
   check(!has_states_ || rows == from.own.rows || rows % kPageRows == 0,
-        "a fork with states is as long as its source or ends with a page");
+        "fork: with recurrent states, it must be as long as its source or end at a page boundary");
   slots_.at(made).own = shared(from.own, rows);
   share_cross(slot, made);
   return made;
@@ -107,7 +107,7 @@ size_t KvCache::adopt(const std::vector<Page>& pages) {
 
 bool KvCache::grow(size_t slot, int64_t rows) {
   Slot& s = slots_.at(slot);
-  check(s.used, "a released sequence does not grow");
+  check(s.used, "grow: the slot is not in use");
   return extend(s.own, rows);
 }
 
@@ -166,7 +166,7 @@ KvCache::Page KvCache::take() {
 
 void KvCache::drop(Page page) {
   StoredPage& stored = pages_[index(page)];
-  check(stored.users > 0, "a page is dropped once by each user");
+  check(stored.users > 0, "drop: the page has no users");
   if (--stored.users > 0) return;
   --used_;
   free_.push_back(page);
@@ -187,7 +187,7 @@ std::vector<int64_t> KvCache::addresses(const PagedTokens& tokens) const {
 
 bool KvCache::grow_cross(size_t slot, int64_t rows) {
   Slot& s = slots_.at(slot);
-  check(s.cross_layers == 0, "the cross-attention cache is written once");
+  check(s.cross_layers == 0, "grow_cross: the cross-attention keys are already written");
   return extend(s.cross, rows);
 }
 

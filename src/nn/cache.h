@@ -34,7 +34,7 @@ class KvCache {
   void release(size_t slot);
   // Creates a sequence that shares the first `rows` tokens and the cross-attention cache of another.
   size_t fork(size_t slot, int64_t rows);
-  // Creates a sequence that starts with whole existing pages.
+  // Creates a sequence that starts with existing pages, all of them full.
   size_t adopt(const std::vector<Page>& pages);
   // Extends the sequence to `rows` tokens in writable pages. If no pages are left, returns false and changes
   // nothing.
@@ -49,7 +49,7 @@ class KvCache {
   const std::vector<Page>& pages(size_t slot) const { return slots_.at(slot).own.pages; }
   const std::vector<Page>& cross_pages(size_t slot) const { return slots_.at(slot).cross.pages; }
 
-  // --- pages ---
+  // --- pages, with reference counts: a page is free when its last user drops it ---
   void keep(Page page) { ++pages_[index(page)].users; }
   void drop(Page page);
   int64_t users(Page page) const { return pages_[index(page)].users; }

@@ -1,5 +1,5 @@
-// Rows in the pages of the KV cache: the states of recurrent layers and the outputs of an encoder. Attention
-// to a single key returns its value exactly, so that rows are read by the attention kernel.
+// Rows in the pages of the KV cache: the states of recurrent layers and the outputs of an encoder.
+// read_rows() runs the attention kernel with a window of one key, which returns that key's value exactly.
 #pragma once
 #include <vector>
 

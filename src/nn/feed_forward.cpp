@@ -41,7 +41,7 @@ namespace {
 
 constexpr float kGateSlope = 1.702f;
 
-// gpt-oss: (up + 1) * gate * sigmoid(1.702 gate), with gate at most the limit and up within it.
+// gpt-oss: (up + 1) * gate * sigmoid(1.702 gate), with gate <= limit and |up| <= limit (clamped).
 Tensor clamped_gate(Context& ctx, const Tensor& gate, const Tensor& up, float limit) {
   const Tensor g = ops::clamp(ctx, gate, -std::numeric_limits<float>::max(), limit);
   const Tensor swish =
@@ -75,7 +75,7 @@ Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
   return ops::add(ctx, y, z);
 }
 
-// The k indices of the largest values, largest first; the lower index of equal ones first.
+// The indices of the k largest values, largest first; ties by index.
 static std::vector<int64_t> largest(const std::vector<float>& values, int64_t k) {
   std::vector<int64_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
@@ -88,8 +88,8 @@ static std::vector<int64_t> largest(const std::vector<float>& values, int64_t k)
   return order;
 }
 
-// A group's score is its best expert, or the sum of its best two with a sigmoid router. Experts of the other
-// groups count as 0.
+// Keeps the scores of the best groups of experts and sets the others to 0. A group's score is that of its
+// best expert; with a sigmoid router, the sum of its best two.
 static void keep_best_groups(std::vector<float>& scores, const FeedForwardSpec& spec) {
   const auto size = static_cast<int64_t>(scores.size()) / spec.expert_groups;
   std::vector<float> groups;
@@ -176,7 +176,7 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   return ops::scatter_rows(ctx, parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, 0), home, rows);
 }
 
-Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts, int64_t experts_per_token) {
+Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts) {
   const Tensor probabilities =
       ops::concat(ctx, record.router_probabilities, 0);  // [layers * tokens, experts]
   const int64_t rows = probabilities.dim(0);

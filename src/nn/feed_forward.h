@@ -29,11 +29,11 @@ class FeedForward {
   // The experts of each row, best first: [rows, experts_per_token].
   std::vector<int64_t> choose(const Tensor& probabilities) const;
   FeedForwardSpec spec_;
-  Parameter* correction_ = nullptr;  // [experts]: added to the probabilities for the choice
+  Parameter* correction_ = nullptr;  // [experts]: added to the probabilities to choose experts
 };
 
-// E * sum over experts of (fraction of tokens routed there) * (mean probability), over all layers together; 1
-// for a perfectly even router with top-1 (Fedus et al., 2021).
-Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts, int64_t experts_per_token);
+// E * sum over experts of (fraction of tokens routed there) * (mean probability), over all layers together
+// (Fedus et al., 2021). A perfectly even router gives experts_per_token.
+Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts);
 
 }  // namespace makar

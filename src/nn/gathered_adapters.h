@@ -1,5 +1,5 @@
-// Adapters of rows that are not those of the batch: the steps of a recurrent layer, the rows of one sequence,
-// the rows of a source. All rows of a sequence have one adapter.
+// Adapters for rows that are not rows of the batch: the steps of a recurrent layer, the rows of one sequence,
+// the rows of a source. All rows of a sequence have the same adapter.
 #pragma once
 #include <span>
 #include <vector>

@@ -11,7 +11,7 @@ Linear::Linear(ParameterSet& set, const std::string& name, int64_t in, int64_t o
     : weight_(set.add(name + ".weight", {out, in})), bias_(bias ? set.add(name + ".bias", {out}) : nullptr) {}
 
 void Linear::offer(size_t number, std::shared_ptr<const Adapter> adapter) {
-  check(!adapter->magnitude, "DoRA changes the whole layer; it is attached, not offered");
+  check(!adapter->magnitude, "a DoRA adapter cannot be selected per row: attach it instead");
   if (offered_.size() <= number) offered_.resize(number + 1);
   offered_[number] = std::move(adapter);
 }
@@ -64,15 +64,18 @@ Tensor Linear::with_attached(Context& ctx, const Tensor& x) const {
   return ops::add(ctx, base, ops::scale(ctx, ops::linear(ctx, low, adapter_->b->value), adapter_->scale));
 }
 
+// W + scale B A in f32, without a gradient.
+static Tensor with_low_rank(Context& plain, const Tensor& w, const Adapter& adapter) {
+  return ops::add(plain, ops::decoded(plain.device, w),
+                  ops::scale(plain, ops::matmul(plain, adapter.b->value, adapter.a->value), adapter.scale));
+}
+
 // DoRA: rows of V = W + scale B A are rescaled to length m; like peft, the gradient treats the norm of V as
 // constant.
 //   y = (m / |V|) * x V^T + b
 Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
   Context plain{ctx.device};
-  Tensor v = ops::add(
-      plain, ops::decoded(ctx.device, weight_->value),
-      ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
-  const Tensor inverse = ops::row_lengths(plain, v, true);
+  const Tensor inverse = ops::row_lengths(plain, with_low_rank(plain, weight_->value, *adapter_), true);
   const Tensor factor = ops::multiply(ctx, adapter_->magnitude->value, inverse);  // [out]
   const Tensor dropped = ops::dropout(ctx, x, adapter_->dropout);
   const Tensor low = ops::linear(ctx, dropped, adapter_->a->value);
@@ -85,11 +88,8 @@ Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
 
 Tensor Linear::merged(Context& ctx) const {
   Context plain{ctx.device};
-  Tensor w = ops::decoded(ctx.device, weight_->value);
-  if (!adapter_) return w;
-  Tensor v = ops::add(
-      plain, w,
-      ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
+  if (!adapter_) return ops::decoded(ctx.device, weight_->value);
+  const Tensor v = with_low_rank(plain, weight_->value, *adapter_);
   if (!adapter_->magnitude) return v;
   return ops::scale_rows(plain, v,
                          ops::divide(plain, adapter_->magnitude->value, ops::row_lengths(plain, v)));

@@ -43,11 +43,12 @@ class Linear {
   // W with the adapter merged: W + scale B A, rows rescaled for DoRA.
   Tensor merged(Context& ctx) const;
 
-  // Packs the weight for the device's kernels. The copy does not follow later updates of the weight: unpack()
-  // before one. With activations in bf16, floats are rounded to bf16.
+  // Packs the weight for the device's kernels. The copy does not follow later updates of the weight: call
+  // unpack() before an update. With activations in bf16, floats are rounded to bf16.
   void pack(Device& device, DType activations = DType::kF32);
   bool packed() const { return packed_ != nullptr; }
-  // Frees a packed weight that has no other user, unless it is a view of a mapped file, which costs nothing.
+  // Frees the unpacked weight after pack(), unless an adapter needs it or it is a view of a mapped file,
+  // whose pages pack() has released.
   void release();
   void unpack() { packed_ = nullptr; }
 

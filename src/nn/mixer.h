@@ -1,4 +1,4 @@
-// A recurrent layer in the place of attention: a gated short convolution, or Mamba's selective scan. Its
+// A recurrent layer instead of attention: a gated short convolution, or Mamba's selective scan. Its
 // state is in the pages of the cache.
 #pragma once
 #include <string>
@@ -13,7 +13,7 @@ class Mixer {
   Mixer(ParameterSet& set, const std::string& name, int64_t width, const MixerSpec& spec);
   Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
-  // Computes what depends on weights only. Like a packed weight, it does not follow later updates.
+  // Precomputes what depends on weights only. Like a packed weight, it does not follow later updates.
   void pack(Device& device);
 
   Linear in, out;

@@ -1,4 +1,4 @@
-// A norm layer of either kind.
+// A norm layer: LayerNorm or RMSNorm.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// Parameters by name. A model's modules hold pointers into one ParameterSet; loaders, optimisers and adapters
+// Parameters by name. A model's layers hold pointers into one ParameterSet; loaders, optimisers and adapters
 // iterate over it.
 #pragma once
 #include <memory>
@@ -17,9 +17,9 @@ struct Parameter {
   Tensor grad;   // gradient accumulator; undefined until requested
   bool trainable = true;
   bool buffer = false;     // saved and loaded, never trained
-  bool optional = false;   // a buffer with a default value: files may omit it, and ours do
+  bool optional = false;   // a buffer with a default value: files may omit it, and makar's do
   bool auxiliary = false;  // trained with the model but not part of it: neither saved nor counted
-  bool routed = false;     // of an expert: if no token reaches it, its gradient is zero, not missing
+  bool routed = false;     // of an expert: if no token is routed to it, its gradient is zero, not missing
 };
 
 class ParameterSet {

@@ -76,9 +76,9 @@ RecurrentLayer::RecurrentLayer(ParameterSet& set, const std::string& name, int64
     : spec_(*spec.recurrent), stored_(spec.attention), has_source_(spec.cross.has_value()), width_(width) {
   const int64_t rows = gates_of(spec_.cell) * spec_.hidden;
   const int64_t in = spec_.separate ? width / 2 : width;
-  for (const char* way : {"forward", "backward"}) {
+  for (const char* direction : {"forward", "backward"}) {
     if (directions_.size() == 1 && !spec_.bidirectional) break;
-    const std::string prefix = name + "." + way;
+    const std::string prefix = name + "." + direction;
     Direction& d = directions_.emplace_back();
     d.ih = Linear(set, prefix + ".ih", in, rows, true);
     d.hh = Linear(set, prefix + ".hh", spec_.hidden, rows, true);
@@ -126,7 +126,7 @@ Tensor RecurrentLayer::first_state(ForwardContext& f, const AttentionInputs& in,
   }
   std::vector<Tensor> parts;
   if (starts && source) {
-    const GatheredAdapters mine(ctx, sequence_adapters(ctx, in.self));
+    const GatheredAdapters scope(ctx, sequence_adapters(ctx, in.self));
     parts.push_back(bridged(ctx, *source));
   }
   const int64_t bridged_rows = parts.empty() ? 0 : parts[0].dim(0);
@@ -174,7 +174,7 @@ RecurrentLayer::Outputs RecurrentLayer::run(ForwardContext& f, const Direction& 
   for (size_t t = 0; t < inputs.size(); ++t) {
     state = {first_rows(ctx, state.h, steps.sizes[t]), first_rows(ctx, state.c, steps.sizes[t])};
     const auto size = static_cast<std::ptrdiff_t>(adapters.empty() ? 0 : steps.sizes[t]);
-    const GatheredAdapters mine(ctx, {adapters.begin(), adapters.begin() + size});
+    const GatheredAdapters scope(ctx, {adapters.begin(), adapters.begin() + size});
     Tensor input = inputs[t];
     if (spec_.reads_source) {
       const std::span<const int64_t> active(steps.sequences.data(), static_cast<size_t>(steps.sizes[t]));
@@ -201,7 +201,7 @@ Tensor RecurrentLayer::operator()(ForwardContext& f, const Tensor& x, const Atte
   std::optional<Source> source;
   if (has_source_) source = source_of(f, in, stored_, width_, layer);
   if (spec_.reads_source) {
-    const GatheredAdapters mine(ctx, source_adapters(ctx, in.self, source->lengths));
+    const GatheredAdapters scope(ctx, source_adapters(ctx, in.self, source->lengths));
     attention_.prepare(ctx, *source);
   }
   const Source* from = source ? &*source : nullptr;
@@ -217,9 +217,9 @@ Tensor RecurrentLayer::operator()(ForwardContext& f, const Tensor& x, const Atte
   }
   std::vector<Tensor> halves = {rows, rows};
   if (spec_.separate) halves = ops::split(ctx, rows, {width_ / 2, width_ / 2}, -1);
-  const Tensor there = run(f, directions_[0], halves[0], in, false, {}, nullptr).h;
-  const Tensor back = run(f, directions_[1], halves[1], in, true, {}, nullptr).h;
-  return ops::concat(ctx, {there, back}, -1);
+  const Tensor forward_h = run(f, directions_[0], halves[0], in, false, {}, nullptr).h;
+  const Tensor backward_h = run(f, directions_[1], halves[1], in, true, {}, nullptr).h;
+  return ops::concat(ctx, {forward_h, backward_h}, -1);
 }
 
 }  // namespace makar

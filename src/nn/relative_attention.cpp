@@ -1,5 +1,5 @@
 // Attention whose scores depend on content and distance together: DeBERTa and XLNet. Scores are computed
-// explicitly, one sequence and head at a time; whole texts only, without a cache.
+// explicitly, one sequence and head at a time; whole sequences only, without a cache.
 #include <algorithm>
 #include <cmath>
 
@@ -52,8 +52,7 @@ Tensor chosen(Context& ctx, const Tensor& x, int64_t keys, F&& column) {
                       {rows, keys});
 }
 
-// Sines and cosines of the distances length - 1 down to 1 - length, in the order of distance_rows: from the
-// most negative one on.
+// Sines and cosines of the distances 1 - length to length - 1, in the order of distance_rows.
 Tensor xl_positions(Context& ctx, int64_t length, int64_t width) {
   Tensor out = Tensor::empty({2 * length - 1, width});
   const int64_t half = width / 2;
@@ -93,7 +92,7 @@ Tensor Attention::relative_mix(ForwardContext& f, const Rows& given, const Atten
       segments = of_heads(segments_->value);
     }
   }
-  // A layer on the table of distances, with the adapter of the sequence that starts at a row.
+  // Applies a layer to the table of distances, with the adapter of the sequence that starts at row `start`.
   const auto on_table = [&](const Linear& linear, const Tensor& table, int64_t start) {
     if (ctx.row_adapters.empty()) return of_heads(linear(ctx, table));
     const std::vector<int32_t> adapters(static_cast<size_t>(table.dim(0)),
@@ -135,7 +134,7 @@ Tensor Attention::relative_mix(ForwardContext& f, const Rows& given, const Atten
       if (r.content_to_position)
         position_keys = on_table(r.own_projections ? distance_key : k, in.relative, start);
     }
-    Tensor hidden;  // keys that are not attended to
+    Tensor mask;  // -1e30 for keys that are not attended to
     if (seen < length || !in.order.empty()) {
       const auto sees = [&](int64_t i, int64_t j) {
         if (in.order.empty()) return j < seen || (xl && i == j);
@@ -143,11 +142,11 @@ Tensor Attention::relative_mix(ForwardContext& f, const Rows& given, const Atten
         return j < seen &&
                (in.order[static_cast<size_t>(start + j)] < std::max<int64_t>(1, own) || (i < seen && i == j));
       };
-      Tensor mask = Tensor::zeros({length, length});
+      Tensor on_host = Tensor::zeros({length, length});
       for (int64_t i = 0; i < length; ++i)
         for (int64_t j = 0; j < length; ++j)
-          if (!sees(i, j)) mask.f32()[i * length + j] = -1e30f;
-      hidden = mask.to(ctx.device.memory());
+          if (!sees(i, j)) on_host.f32()[i * length + j] = -1e30f;
+      mask = on_host.to(ctx.device.memory());
     }
     std::vector<Tensor> out, maps;
     for (size_t h = 0; h < static_cast<size_t>(heads); ++h) {
@@ -163,7 +162,7 @@ Tensor Attention::relative_mix(ForwardContext& f, const Rows& given, const Atten
           return in.types[static_cast<size_t>(start + i)] != in.types[static_cast<size_t>(start + j)] ? 1 : 0;
         }));
       scores = ops::scale(ctx, scores, spec_.scale);
-      if (hidden.defined()) scores = ops::add(ctx, scores, hidden);
+      if (mask.defined()) scores = ops::add(ctx, scores, mask);
       const Tensor p = ops::softmax(ctx, scores);
       if (weights) maps.push_back(p);
       out.push_back(ops::linear(ctx, ops::dropout(ctx, p, spec_.dropout), ops::transpose(ctx, v_rows[h][s])));

@@ -15,9 +15,9 @@ using ops::Activation;
 using Score = AlignmentSpec::Score;
 using Range = AlignmentSpec::Range;
 
-constexpr float kHidden = -1e30f;  // added to the scores of positions outside of the window
+constexpr float kMasked = -1e30f;  // added to the scores of positions outside of the window
 
-// Row i repeated `times` times, or all rows repeated `times` times.
+// Each row repeated `times` times in place (each_row), or the whole matrix repeated `times` times.
 Tensor repeated(Context& ctx, const Tensor& x, int64_t times, bool each_row) {
   std::vector<int64_t> index;
   const int64_t rows = x.dim(0);
@@ -113,12 +113,12 @@ Tensor SourceAttention::local_weights(Context& ctx, const Tensor& queries, const
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t s = 0; s < length; ++s) {
       const float middle = at.defined() ? at.f32()[i] : static_cast<float>(std::min(past + i, length - 1));
-      mask.push_back(std::fabs(static_cast<float>(s) - middle) <= reach ? 0.0f : kHidden);
+      mask.push_back(std::fabs(static_cast<float>(s) - middle) <= reach ? 0.0f : kMasked);
       places.push_back(static_cast<float>(s));
     }
   const Tensor weights = ops::softmax(ctx, ops::add(ctx, scores, constant(ctx, {rows, length}, mask)));
   if (!centre.defined()) return weights;
-  // A normal curve around the predicted position, with a deviation of half the reach.
+  // A Gaussian around the predicted position, with a standard deviation of half the reach.
   const Tensor ones = constant(ctx, {1, length}, std::vector<float>(static_cast<size_t>(length), 1.0f));
   const Tensor away =
       ops::subtract(ctx, ops::matmul(ctx, centre, ones), constant(ctx, {rows, length}, places));
@@ -141,7 +141,7 @@ Tensor SourceAttention::step(Context& ctx, const Tensor& queries, const Source& 
   for (size_t i = 0; i < active.size(); ++i) {
     const auto s = static_cast<size_t>(active[i]);
     // The adapters of a step are those of its rows.
-    const GatheredAdapters mine(
+    const GatheredAdapters scope(
         ctx, ctx.row_adapters.empty() ? std::vector<int32_t>() : std::vector<int32_t>{ctx.row_adapters[i]});
     const Tensor w = weights(ctx, each[i], source.each[s], source.keys[s], 0);
     record.add(s, w);
@@ -157,7 +157,7 @@ Tensor SourceAttention::operator()(ForwardContext& f, const Tensor& x, const Att
   Source source = source_of(f, in, stored_, width_, layer);
   const std::vector<int32_t> adapters = sequence_adapters(ctx, in.self);
   {
-    const GatheredAdapters mine(ctx, source_adapters(ctx, in.self, source.lengths));
+    const GatheredAdapters scope(ctx, source_adapters(ctx, in.self, source.lengths));
     prepare(ctx, source);
   }
   std::vector<int64_t> lengths;
@@ -166,7 +166,7 @@ Tensor SourceAttention::operator()(ForwardContext& f, const Tensor& x, const Att
   AlignmentRecord record(f);
   std::vector<Tensor> contexts;
   for (size_t i = 0; i < queries.size(); ++i) {
-    const GatheredAdapters mine(
+    const GatheredAdapters scope(
         ctx, adapters.empty() ? std::vector<int32_t>() : std::vector<int32_t>{adapters[i]});
     const Tensor w = weights(ctx, queries[i], source.each[i], source.keys[i], in.self.rows[i].past);
     record.add(i, w);

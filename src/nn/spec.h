@@ -35,7 +35,7 @@ enum class BiasKind { kNone, kAlibi, kT5 };
 enum class QkNorm {
   kNone,
   kHead,      // over each head, with the same weights for all heads (Qwen 3)
-  kEachHead,  // over each head, with weights of its own (Cohere)
+  kEachHead,  // over each head, with separate weights per head (Cohere)
   kSeparate,  // as kEachHead, with one parameter per head (StableLM)
   kWhole,     // over all heads together (OLMo 2)
 };
@@ -46,7 +46,7 @@ struct LatentSpec {
   int64_t query_rank = 0;  // 0: queries are computed from the input
   int64_t rank = 0;        // of keys and values
   int64_t value_dim = 0;   // per head, at most head_dim
-  float norm_eps = 1e-6f;  // of the norms of low rank, whatever the stack's is
+  float norm_eps = 1e-6f;  // of the norms after the low-rank projections; independent of the stack's
 };
 
 // Scores that depend on the content and the distance together, from one table of distances.
@@ -97,12 +97,12 @@ struct FeedForwardSpec {
   int64_t experts = 0, experts_per_token = 0;  // 0: dense
   bool router_bias = false;
   bool sigmoid_router =
-      false;  // a probability per expert; a buffer corrects them for the choice (DeepSeek V3)
+      false;  // sigmoids instead of a softmax; a bias buffer affects only the choice (DeepSeek V3)
   int64_t expert_groups = 1, groups_per_token = 1;  // experts are chosen from the best groups
   float routed_scale = 1.0f;                        // on the weights of the chosen experts
   bool normalized = true;                           // the weights of the chosen experts sum to 1
   int64_t shared_width = 0;                         // > 0: one more expert for all tokens
-  bool shared_gate = false;                         // times a sigmoid of the input (Qwen 2)
+  bool shared_gate = false;                         // its output is scaled by a sigmoid gate (Qwen 2)
 };
 
 enum class CellKind { kRnn, kLstm, kGru };
@@ -127,7 +127,7 @@ struct AlignmentSpec {
   int64_t positions = 0;  // location: longest source
 };
 
-// A layer that carries a state from token to token, in the place of attention.
+// A layer that carries a state from token to token, instead of attention.
 struct MixerSpec {
   enum class Kind {
     kShortConv,  // a gated convolution over the last tokens (LFM2)
@@ -187,7 +187,7 @@ struct EmbeddingSpec {
   PositionKind positions = PositionKind::kNone;
   int64_t max_positions = 0;     // rows of the table
   int64_t position_offset = 0;   // added to every position before lookup
-  bool count_positions = false;  // positions count real tokens, not columns (RoBERTa, OPT)
+  bool count_positions = false;  // positions count tokens without padding, not columns (RoBERTa, OPT)
   bool norm = false;
   bool doubled = false;              // each row twice, side by side: one for each direction (ELMo)
   std::optional<PatchSpec> patches;  // images instead of tokens
@@ -210,7 +210,7 @@ struct StackSpec {
   NormSpec norm;                  // of the embedding, the blocks and the end of the stack
   std::vector<BlockSpec> blocks;  // one per layer
   int64_t rotary_rows = 0;  // > 0: the file has a table of sines and cosines, a row per position (RoFormer)
-  // ALBERT: steps of `inner` layers; `groups` sets of weights for the steps. 0: each layer has its own.
+  // ALBERT: the layers form steps of `inner`, which share `groups` sets of weights. groups = 0: no sharing.
   int64_t groups = 0, inner = 1;
   std::optional<ConvolutionSpec> convolution;
   EmbeddingSpec embedding;

@@ -131,7 +131,8 @@ ops::AttentionBatch Stack::self_batch(ForwardContext& f, const Batch& batch) con
         {s.start, s.length, 0, s.past + s.length, s.past, append(table, f.cache->page_addresses(s.slot))});
   }
   // With sinks, no key is further away than sinks + window.
-  const int64_t furthest = f.stream.sinks > 0 && !spec_.has_window() ? f.stream.sinks + f.stream.window : 0;
+  const SinkWindow& visible = f.sink_window;
+  const int64_t furthest = visible.sinks > 0 && !spec_.has_window() ? visible.sinks + visible.window : 0;
   ops::AttentionBatch made = ops::attention_batch(f.ops, std::move(rows), furthest);
   made.pages = f.ops.upload(table);
   return made;
@@ -198,10 +199,11 @@ std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch
           "a permuted order needs XLNet's attention");
     shared.order = batch.order, shared.positions = batch.positions;
   }
-  std::vector<int64_t> near = batch.positions;
-  const bool sinks = f.stream.sinks > 0;
+  // Positions that rotate queries for attention to sinks: at most sinks + window - 1.
+  std::vector<int64_t> sink_positions = batch.positions;
+  const bool sinks = f.sink_window.sinks > 0;
   if (sinks)
-    for (int64_t& at : near) at = std::min(at, f.stream.sinks + f.stream.window - 1);
+    for (int64_t& at : sink_positions) at = std::min(at, f.sink_window.sinks + f.sink_window.window - 1);
   std::vector<AttentionInputs> out;
   for (const Positions& positions : positions_) {
     AttentionInputs& in = out.emplace_back(shared);
@@ -210,14 +212,14 @@ std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch
     const auto& rope = positions.attention.rope;
     if (!rope) continue;
     in.rope = rope_of(f, positions, batch);
-    if (sinks && near != batch.positions)
-      in.sink_rope = ops::rope_table(ctx, near, ops::rope_angles(*rope, 0));
+    if (sinks && sink_positions != batch.positions)
+      in.sink_rope = ops::rope_table(ctx, sink_positions, ops::rope_angles(*rope, 0));
   }
   return out;
 }
 
-// Keeps only the block's input; the backward pass runs the block again. The router probabilities return from
-// it as additional columns, so that the load-balancing loss has a gradient.
+// Keeps only the block's input; the backward pass runs the block again. The block returns the router
+// probabilities as additional columns, so that the load-balancing loss has a gradient.
 Tensor Stack::checkpointed(ForwardContext& f, const Tensor& x, const AttentionInputs& in,
                            int64_t layer) const {
   const Block& block = this->block(layer);
@@ -229,10 +231,10 @@ Tensor Stack::checkpointed(ForwardContext& f, const Tensor& x, const AttentionIn
                       [&block, in, layer, routed, routing](Context& c, const std::vector<Tensor>& t) {
                         *routing = {};
                         ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
-                        AttentionInputs mine = in;
-                        mine.encoded = t[1];
-                        mine.relative = t[2];
-                        const Tensor out = block(inner, t[0], mine, layer);
+                        AttentionInputs own = in;
+                        own.encoded = t[1];
+                        own.relative = t[2];
+                        const Tensor out = block(inner, t[0], own, layer);
                         return routed ? ops::concat(c, {out, routing->router_probabilities[0]}, -1) : out;
                       });
   if (!routed) return y;

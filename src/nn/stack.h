@@ -71,7 +71,7 @@ class Stack {
   LayerMix mix_;
 };
 
-// ALiBi slopes for any number of heads; the paper's extension beyond powers of two.
+// ALiBi slopes for any number of heads, with the authors' extension to numbers that are not powers of two.
 std::vector<float> alibi_slopes(int64_t heads);
 
 }  // namespace makar

@@ -52,13 +52,13 @@ kernels::CacheLayer layer_of(Context& ctx, const CachedKeys& cache, const Attent
           cache.v_type};
 }
 
-// Attention with a sink per head, from attention without: the sink's share of the denominator scales the row.
-// The gradients of q, k and v then follow from `out` and `lse` as without sinks.
-struct Sunk {
+struct AttentionResult {
   Tensor out, lse;
-  Tensor kept;  // [tokens, heads]: the keys' share of the denominator
+  Tensor kept;  // with sinks: [tokens, heads], the keys' share of the softmax denominator
 };
-Sunk apply_sinks(Context& ctx, const Tensor& out, const Tensor& lse, const Tensor& sinks) {
+// Adds one sink logit per head to the softmax denominator of results without sinks, which scales each row.
+// The gradients of q, k and v follow from the new `out` and `lse` as without sinks.
+AttentionResult apply_sinks(Context& ctx, const Tensor& out, const Tensor& lse, const Tensor& sinks) {
   Context plain{ctx.device};
   const int64_t rows = lse.dim(0), heads = lse.dim(1), dim = out.dim(1) / heads;
   const Tensor log_kept = activate(plain, subtract(plain, lse, sinks), Activation::kLogSigmoid);
@@ -68,12 +68,13 @@ Sunk apply_sinks(Context& ctx, const Tensor& out, const Tensor& lse, const Tenso
 }
 
 // d sink = -(its weight) * (dy . out), summed over rows.
-void sinks_backward(const Context& ctx, const Tensor& sinks, const Sunk& sunk, const Tensor& dy) {
+void sinks_backward(const Context& ctx, const Tensor& sinks, const AttentionResult& result,
+                    const Tensor& dy) {
   Context plain{ctx.device};
-  const int64_t rows = sunk.kept.dim(0), heads = sunk.kept.dim(1), dim = dy.dim(1) / heads;
+  const int64_t rows = result.kept.dim(0), heads = result.kept.dim(1), dim = dy.dim(1) / heads;
   const Tensor dots = ctx.empty({rows, heads}), dsinks = ctx.empty({heads});
-  ctx.device.row_dots({ctx.f32(dy), ctx.f32(sunk.out), ctx.f32(dots), rows * heads, dim, false});
-  const Tensor weight = shift(plain, sunk.kept, -1.0f);  // minus the sink's weight
+  ctx.device.row_dots({ctx.f32(dy), ctx.f32(result.out), ctx.f32(dots), rows * heads, dim, false});
+  const Tensor weight = shift(plain, result.kept, -1.0f);  // minus the sink's weight
   ctx.device.multiply_sum({ctx.f32(weight), ctx.f32(dots), ctx.f32(dsinks), rows, heads, false});
   ctx.tape->pass(sinks, dsinks);
 }
@@ -168,7 +169,7 @@ Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, c
   if (any_bf16(ctx, q, k, v))
     return attend(ctx, widened(ctx, q), widened(ctx, k), widened(ctx, v), batch, o, weights, sinks);
   const kernels::AttentionShape shape = attention_shape(ctx, batch, o);
-  Sunk result{ctx.empty(q.shape()), ctx.empty({q.dim(0), o.heads}), {}};
+  AttentionResult result{ctx.empty(q.shape()), ctx.empty({q.dim(0), o.heads}), {}};
   ctx.device.attention({shape, ctx.f32(q), ctx.f32(k), ctx.f32(v), ctx.f32(result.out), ctx.f32(result.lse)});
   if (sinks.defined()) result = apply_sinks(ctx, result.out, result.lse, sinks);
   if (weights)

@@ -16,7 +16,7 @@ struct AttentionOptions {
   float scale = 1.0f;
   float soft_cap = 0.0f;
   float dropout = 0.0f;
-  int64_t sinks = 0;  // with a window: the first keys stay visible, see kernels::AttentionCached
+  int64_t sinks = 0;  // with a window: number of first keys that stay visible (kernels::AttentionCached)
 };
 
 // A bias that depends on the head and on the distance key - query.
@@ -59,7 +59,7 @@ kernels::AttentionShape attention_shape(Context& ctx, const AttentionBatch& batc
 Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const AttentionBatch& batch,
               const AttentionOptions& options, std::vector<Tensor>* weights = nullptr,
               const Tensor& sinks = {});
-// The same for a single layer.
+// attend() on a batch that is built for this call; for code with a single layer.
 Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                  const std::vector<SequenceRows>& sequences, const AttentionOptions& options,
                  const DistanceBias& bias = {}, std::vector<Tensor>* weights = nullptr);

@@ -5,7 +5,7 @@ namespace {
 
 Tensor cast(Context& ctx, const Tensor& x, DType type) {
   if (x.dtype() == type) return x;
-  check(x.dtype() == DType::kF32 || x.dtype() == DType::kBF16, "an f32 or bf16 tensor is expected");
+  check(x.dtype() == DType::kF32 || x.dtype() == DType::kBF16, "expected an f32 or bf16 tensor");
   const Tensor y = ctx.empty(x.shape(), type);
   ctx.device.convert({ctx.address(x), x.dtype(), ctx.address(y), type, x.count(), nullptr, false});
   if (ctx.needs(x))

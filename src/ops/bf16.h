@@ -1,5 +1,5 @@
 // Mixed precision: conversions between f32 and bf16 activations, and the ops that compute in bf16. Other ops
-// take any activation through widened() and return f32.
+// convert bf16 inputs with widened() and return f32.
 #pragma once
 #include <span>
 

@@ -14,8 +14,8 @@ struct LinearObserver {
   virtual void observe(const Tensor& w, const Tensor& x) = 0;
 };
 
-// Recorded gradients hold a copy of the context, so it may end before the backward pass. The device and the
-// parameters must outlive the tape.
+// Recorded gradients hold a copy of the context, which may be destroyed before the backward pass. The device
+// and the parameters must outlive the tape.
 struct Context {
   Device& device;
   Tape* tape = nullptr;
@@ -53,7 +53,7 @@ struct Context {
   float* f32(const Tensor& t) const { return f32_on(device, t); }
   kernels::Bf16* bf16(const Tensor& t) const {
     if (!t.defined()) return nullptr;
-    check(t.dtype() == DType::kBF16, "a bf16 tensor is expected");
+    check(t.dtype() == DType::kBF16, "expected a bf16 tensor");
     return reinterpret_cast<kernels::Bf16*>(address(t));
   }
   const int64_t* i64(const Tensor& t) const { return address(t), t.i64_address(); }

@@ -8,7 +8,7 @@ namespace makar::ops {
 
 namespace {
 
-// The shape of an unfolding of images: what both kernels take after the addresses.
+// Sizes of an unfold of images: the arguments of both kernels after the addresses.
 struct Patches {
   int64_t batch, channels, height, width, kernel, stride, padding, out_h, out_w;
 
@@ -58,9 +58,9 @@ Tensor unfold(Context& ctx, const Tensor& x, int64_t kernel, int64_t stride, int
 Tensor fold(Context& ctx, const Tensor& patches, const Shape& shape, int64_t kernel, int64_t stride,
             int64_t padding) {
   if (any_bf16(ctx, patches)) return fold(ctx, widened(ctx, patches), shape, kernel, stride, padding);
-  check(shape.rank() == 4 && kernel > 0 && stride > 0, "fold gives [batch, channels, height, width]");
+  check(shape.rank() == 4 && kernel > 0 && stride > 0, "fold returns [batch, channels, height, width]");
   const Patches p(shape, kernel, stride, padding);
-  check(patches.shape() == p.rows(), "fold: the patches do not belong to this shape");
+  check(patches.shape() == p.rows(), "fold: the patches do not match the shape of the images");
   const Tensor y = ctx.zeros(shape);
   fold_into(ctx, patches, y, p);
   if (ctx.needs(patches))

@@ -1,4 +1,4 @@
-// 2-D convolution as unfolding followed by a matrix product; patch embedding is the case stride = kernel.
+// 2-D convolution as unfolding (im2col) and a matrix product; patch embedding is the case stride = kernel.
 #pragma once
 #include "ops/context.h"
 

@@ -46,7 +46,7 @@ Tensor sum_of_terms(Context& ctx, const Tensor& a, const Tensor& b, bool subtrac
     return sum_of_terms(ctx, widened(ctx, a), widened(ctx, b), subtract);
   }
   check(is_suffix(a.shape(), b.shape()),
-        "add: " + a.shape().text() + " and " + b.shape().text() + " do not fit");
+        "add: shape " + b.shape().text() + " is not a suffix of " + a.shape().text());
   Tensor y = ctx.empty(a.shape());
   const int64_t n = b.count(), rows = n ? a.count() / n : 0;
   ctx.device.add({ctx.f32(a), ctx.f32(b), ctx.f32(y), rows, n, subtract});
@@ -86,7 +86,7 @@ Tensor subtract(Context& ctx, const Tensor& a, const Tensor& b) { return sum_of_
 
 Tensor multiply(Context& ctx, const Tensor& a, const Tensor& b) {
   if (any_bf16(ctx, a, b)) return multiply(ctx, widened(ctx, a), widened(ctx, b));
-  check(is_suffix(a.shape(), b.shape()), "multiply: the shapes do not fit");
+  check(is_suffix(a.shape(), b.shape()), "multiply: the shape of b is not a suffix of that of a");
   Tensor y = ctx.empty(a.shape());
   const int64_t n = b.count(), rows = n ? a.count() / n : 0;
   ctx.device.multiply({ctx.f32(a), ctx.f32(b), ctx.f32(y), rows, n, false});

@@ -10,8 +10,8 @@ namespace makar::ops {
 // no gradient.
 Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids, int64_t padding = -1);
 
-// The table of the original Transformer: [positions, width]; sines in the first half and cosines in the
-// second (Marian's layout), or interleaved as in the paper.
+// Sinusoidal positions [positions, width]: sines in the first half of a row, cosines in the second (Marian's
+// layout). `fairseq`: frequencies from 1 to exactly 1 / 10000, computed in f32.
 Tensor sinusoidal_positions(int64_t positions, int64_t width, bool fairseq = false);
 
 }  // namespace makar::ops

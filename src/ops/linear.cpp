@@ -58,7 +58,7 @@ void record_gradient(Context& ctx, const Tensor& x, const Tensor& w, const Tenso
   ctx.tape->record(
       y, [ctx, to_x = Key(x), to_b = Key(b), kept, w, m, in, out, need_x, need_w, need_b](const Tensor& dy) {
         Device& on = ctx.device;
-        if (need_w) {  // dW[out, in] = dY^T X, tokens in sequence
+        if (need_w) {  // dW[out, in] = dY^T X, tokens in order
           const auto t = ctx.tape->target(w);
           on.gemm({out,
                    in,
@@ -84,21 +84,21 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
               const kernels::PackedWeight* packed) {
   if (ctx.observer) ctx.observer->observe(w, x);
   if (computes_bf16(ctx)) {
-    check(!b.defined() || !w.defined() || b.count() == w.dim(0), "linear: the bias has another width");
+    check(!b.defined() || !w.defined() || b.count() == w.dim(0), "linear: bias and output differ in width");
     if (packed && packed->type() == DType::kBF16 && !ctx.any_needs(x, w, b)) {
       const PackedLayer one{b, packed};
       return linears(ctx, x, {&one, 1})[0];
     }
     if (!packed && (w.dtype() == DType::kF32 || w.dtype() == DType::kBF16)) {
-      check(w.rank() == 2 && w.dim(1) == x.dim(-1), "linear: x and w disagree");
+      check(w.rank() == 2 && w.dim(1) == x.dim(-1), "linear: x and w differ in inner size");
       return linear_bf16(ctx, x, w, b);
     }
     if (any_bf16(ctx, x)) return linear(ctx, widened(ctx, x), w, b, packed);
   }
   Device& device = ctx.device;
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0, out = packed ? packed->n() : w.dim(0);
-  check(packed ? packed->k() == in : w.rank() == 2 && w.dim(1) == in, "linear: x and w disagree");
-  check(!b.defined() || b.count() == out, "linear: the bias has another width");
+  check(packed ? packed->k() == in : w.rank() == 2 && w.dim(1) == in, "linear: x and w differ in inner size");
+  check(!b.defined() || b.count() == out, "linear: bias and output differ in width");
   Shape shape = x.shape();
   shape[-1] = out;
   Tensor y = ctx.empty(shape);
@@ -128,8 +128,8 @@ std::vector<Tensor> linears(Context& ctx, const Tensor& input, std::span<const P
   std::vector<kernels::PackedProductBf16> products_bf16;
   for (const PackedLayer& layer : layers) {
     const int64_t width = layer.packed->n();
-    check(layer.packed->k() == in, "linear: x and w disagree");
-    check(!layer.bias.defined() || layer.bias.count() == width, "linear: the bias has another width");
+    check(layer.packed->k() == in, "linear: x and w differ in inner size");
+    check(!layer.bias.defined() || layer.bias.count() == width, "linear: bias and output differ in width");
     Shape shape = x.shape();
     shape[-1] = width;
     out.push_back(ctx.empty(shape, bf16 ? DType::kBF16 : DType::kF32));
@@ -150,7 +150,7 @@ Tensor matmul(Context& ctx, const Tensor& a, const Tensor& b, bool transpose_b) 
   if (any_bf16(ctx, a)) return matmul(ctx, widened(ctx, a), b, transpose_b);
   check(a.rank() == 2 && b.rank() == 2, "matmul takes matrices");
   const int64_t m = a.dim(0), k = a.dim(1), n = transpose_b ? b.dim(0) : b.dim(1);
-  check((transpose_b ? b.dim(1) : b.dim(0)) == k, "matmul: inner sizes disagree");
+  check((transpose_b ? b.dim(1) : b.dim(0)) == k, "matmul: the inner sizes differ");
   Tensor y = ctx.empty({m, n});
   Device& device = ctx.device;
   device.gemm({m,

@@ -29,7 +29,7 @@ Tensor norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, flo
             bool rms) {
   const int64_t cols = x.dim(-1), rows = cols ? x.count() / cols : 0;
   check((!w.defined() || w.count() == cols) && (!b.defined() || b.count() == cols),
-        "norm: the weights have another width");
+        "norm: the weights do not have the width of x");
   if (computes_bf16(ctx)) return norm_bf16(ctx, x, w, b, eps, offset, rms);
   Tensor y = ctx.empty(x.shape()), stats = ctx.empty({rows, rms ? 1 : 2});
   ctx.device.norm(
@@ -53,7 +53,7 @@ Tensor layer_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& 
   return norm(ctx, x, w, b, eps, 0.0f, false);
 }
 Tensor rms_norm(Context& ctx, const Tensor& x, const Tensor& w, float eps, float offset) {
-  check(w.defined(), "rms_norm needs its weight");
+  check(w.defined(), "rms_norm: the weight is missing");
   return norm(ctx, x, w, {}, eps, offset, true);
 }
 
@@ -61,7 +61,7 @@ Tensor batch_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& 
                   BatchNormState& state) {
   if (any_bf16(ctx, x)) return batch_norm(ctx, widened(ctx, x), w, b, eps, state);
   const int64_t cols = x.dim(-1), rows = x.count() / cols;
-  check(w.count() == cols && b.count() == cols, "batch_norm: weights have another width");
+  check(w.count() == cols && b.count() == cols, "batch_norm: the weights do not have the width of x");
   const bool batch = ctx.training || !state.running_mean.defined();
   check(!batch || rows > 1, "batch_norm needs more than one row for its statistics");
   const Tensor mean = ctx.empty({cols}), rstd = ctx.empty({cols}), y = ctx.empty(x.shape());

@@ -25,8 +25,7 @@ Cut cut_of(const std::vector<Shape>& parts, int axis) {
   return cut;
 }
 
-// Copies between columns [at, at + width) of `whole` [outer, total] and `part` [outer, width], in either
-// direction.
+// Copies (or adds) `width` columns of each outer row: from column from_at of `from` to column to_at of `to`.
 void copy_part(const Context& ctx, const Cut& cut, const Tensor& from, int64_t from_at, int64_t from_stride,
                const Tensor& to, int64_t to_at, int64_t to_stride, int64_t width, bool accumulate) {
   ctx.device.copy_columns(
@@ -47,7 +46,7 @@ Tensor reshape(Context& ctx, const Tensor& x, const Shape& shape) {
 Tensor concat(Context& ctx, const std::vector<Tensor>& given, int axis) {
   std::vector<Tensor> parts;
   for (const Tensor& p : given) parts.push_back(widened(ctx, p));
-  check(!parts.empty(), "concat of nothing");
+  check(!parts.empty(), "concat: no tensors");
   std::vector<Shape> shapes;
   for (const Tensor& p : parts) shapes.push_back(p.shape());
   const Cut cut = cut_of(shapes, axis);
@@ -235,7 +234,7 @@ Tensor mean(Context& ctx, const Tensor& x) { return total(ctx, x, 1.0 / static_c
 Tensor segment_sum(Context& ctx, const Tensor& x, const std::vector<int64_t>& starts) {
   check(!starts.empty() && starts.front() >= 0 && starts.back() <= x.dim(0) &&
             std::is_sorted(starts.begin(), starts.end()),
-        "segment_sum: starts are rows in rising order");
+        "segment_sum: starts are rows in ascending order");
   std::vector<int64_t> index(static_cast<size_t>(x.dim(0)), -1);
   for (size_t g = 0; g + 1 < starts.size(); ++g)
     for (int64_t i = starts[g]; i < starts[g + 1]; ++i)

@@ -1,5 +1,6 @@
-// The tape records ops and runs them backwards. If needs(input) is true, an op records how gradients of its
-// outputs become gradients of its inputs. Without a tape, ops get a null pointer and record nothing.
+// The tape records ops and runs their gradients in reverse order. If needs(input) is true, an op records how
+// to compute the gradients of its inputs from those of its outputs. Without a tape (a null pointer), ops
+// record nothing.
 #pragma once
 #include <functional>
 #include <span>

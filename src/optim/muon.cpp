@@ -37,7 +37,7 @@ void newton_schulz(Device& device, const Tensor& x) {
   }
 }
 
-// `all` have the same smaller and larger side.
+// Steps matrices of one shape, up to transposition.
 void step_together(std::span<const Update* const> all) {
   Device& device = all[0]->device;
   const int64_t rows = all[0]->p.dim(0), cols = all[0]->p.dim(1), size = rows * cols;

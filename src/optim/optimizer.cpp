@@ -52,11 +52,11 @@ void Optimizer::step(Device& device, double lr, double gradient_factor) {
     const Tensor &value = e.parameter->value, &grad = e.parameter->grad;
     if (!grad.defined()) continue;
     check(value.dtype() == DType::kF32 && grad.shape() == value.shape(),
-          "an optimiser updates f32 parameters only");
+          "optimizer: a parameter must be f32, and its gradient must have its shape");
     if (e.steps == 0 && e.slots.empty())
       for (const Slot& slot : e.rule->slots(value.shape()))
         e.slots.push_back(Tensor::zeros(slot.shape, DType::kF32, device.memory()));
-    for (Tensor& slot : e.slots) slot = slot.to(device.memory());  // restored ones come from the host
+    for (Tensor& slot : e.slots) slot = slot.to(device.memory());  // restored slots are on the host
     ++e.steps;
     by_rule[e.rule].push_back({device, value, grad, e.slots, e.steps, lr * e.lr_scale, e.weight_decay,
                                gradient_factor, options_.beta1.value_or(e.rule->beta1),
@@ -86,7 +86,7 @@ Status Optimizer::restore(const std::map<std::string, Tensor>& state) {
     e.steps = 0, e.slots.clear();
     const std::string& name = e.parameter->name;
     const auto step = state.find(name + ".step");
-    if (step == state.end()) continue;  // it was never updated
+    if (step == state.end()) continue;  // the parameter was never updated
     if (step->second.dtype() != DType::kI64 || step->second.count() != 1 || step->second.i64()[0] < 1)
       return error_at(name + ".step", "expected one positive i64 as step count");
     e.steps = step->second.i64()[0];
@@ -106,7 +106,9 @@ Status Optimizer::restore(const std::map<std::string, Tensor>& state) {
     }
   }
   if (used != state.size())
-    return error_at("optimizer", "{} tensors of the checkpoint do not belong to any parameter of this model",
+    return error_at("optimizer",
+                    "{} tensors of the checkpoint do not belong to any parameter of this model; was it "
+                    "written by a different optimizer or for another model?",
                     state.size() - used);
   entries_ = std::move(restored);
   return Done{};

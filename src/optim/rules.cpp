@@ -42,6 +42,7 @@ void simple(std::span<const Update> all) {
 
 kernels::AdamW adam_of(const Update& u, bool decoupled) {
   const double steps = static_cast<double>(u.step);
+  // Bias corrections of the first and the second moment.
   const double first = 1.0 - std::pow(u.beta1, steps), second = 1.0 - std::pow(u.beta2, steps);
   kernels::AdamStep s{};
   s.beta2 = static_cast<float>(u.beta2);

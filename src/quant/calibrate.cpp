@@ -13,7 +13,7 @@ struct InputStats {
   int64_t rows = 0;
 };
 
-// The mean of several, on the host.
+// The mean over several InputStats, on the host.
 struct Mean {
   std::vector<double> squares;
   Tensor gram;

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-// The indices of the `count` largest scores, in order; of equal ones, the first.
+// The indices of the `count` largest scores, ascending; of equal scores, the lower index is taken.
 std::vector<int64_t> largest(const std::vector<double>& scores, int64_t count) {
   std::vector<int64_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
@@ -44,14 +44,15 @@ std::vector<double> column_squares(const Parameter& p, const Calibration* inputs
   return out;
 }
 
+// Sums of groups of `size` consecutive values.
 std::vector<double> summed(const std::vector<double>& x, int64_t size) {
   std::vector<double> out(x.size() / static_cast<size_t>(size));
   for (size_t i = 0; i < x.size(); ++i) out[i / static_cast<size_t>(size)] += x[i];
   return out;
 }
 
-// 1 - mean cosine of a layer's input and output, per layer; the last is infinite: the recorded output of the
-// last layer has passed the final norm.
+// 1 - cosine of a layer's input and output, summed over tokens, per layer. The last layer gets infinity,
+// because its recorded output is taken after the final norm.
 std::vector<double> direction_changes(const Model& model, const PartsWanted& wanted, Device& device) {
   const int64_t layers = model.spec().main().layers();
   std::vector<double> out(static_cast<size_t>(layers), 0.0);

@@ -12,10 +12,10 @@ struct PartsWanted {
   int64_t window = 512;
 };
 
-// Channels and groups of heads by the output that they contribute on the sample text, |x_c|^2 |w_c|^2 summed
-// over their columns of the output matrix; without text by the squares of all their weights. Layers by how
-// much they change the direction of the residual stream on the text (Men et al., 2024), always with the last
-// one; without text evenly spread.
+// Keeps the channels and groups of heads that contribute most to the output on the sample text: |x_c|^2
+// |w_c|^2, summed over their columns of the output matrix; without text, those with the largest sum of
+// squared weights. Keeps the layers that change the direction of the residual stream most on the text (Men et
+// al., 2024), and always the last one; without text, evenly spread layers.
 Result<Reduction> choose_parts(const LoadedModel& model, const PartsWanted& wanted, Device& device,
                                const std::string& place);
 

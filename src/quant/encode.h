@@ -10,7 +10,7 @@ namespace makar {
 
 // Whether at least 2 of every 4 weights of each row are zero, and rows are whole blocks of 32.
 bool is_two_of_four(const Tensor& x);
-// Whether encode() supports the type; kQ8_24 takes such weights only.
+// Whether encode() supports the type; kQ8_24 requires weights for which is_two_of_four() is true.
 bool can_encode(DType type);
 
 // `x`: f32 [rows, columns] (or more dimensions, rows first). `importance` has one error weight per column, or

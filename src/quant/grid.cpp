@@ -26,6 +26,7 @@ void fill_affine(Grid& g, const Block& b, int hi) {
   }
 }
 
+// Blocks of 32: the low four bits of q - lo in qs, the fifth in qh (null for four-bit types).
 void put_small(const int8_t* q, int lo, uint8_t* qs, uint8_t* qh) {
   uint32_t bits = 0;
   for (int j = 0; j < 32; ++j) {

@@ -9,14 +9,14 @@
 namespace makar {
 
 // "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m",
-// "q6_k"
+// "q6_k", "q8_24"
 const std::vector<std::string>& mix_names();
 
 // Whether a tensor may be stored in fewer than 32 bits: matrices, except routers, positions and token types.
 bool may_be_quantized(const GgufSource& tensor);
 
-// The type for rows of `columns` values: where the super-blocks of `type` do not fit, the nearest type of
-// 32-value blocks; where those do not fit either, f16.
+// The type for rows of `columns` values: if that is not a multiple of the block size of `type`, the nearest
+// type with blocks of 32; if it is not a multiple of 32 either, f16.
 DType type_that_fits(DType type, int64_t columns);
 
 class Mix {

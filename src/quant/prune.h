@@ -1,4 +1,4 @@
-// Pruning of single weights: zeros in the matrices of a model's blocks, chosen by the size of the weights, by
+// Pruning of single weights: zeros in the matrices of a model's blocks, chosen by magnitude, by
 // their effect on sample text (Wanda), or with compensation by the other weights (SparseGPT).
 #pragma once
 #include <functional>
@@ -45,7 +45,7 @@ struct PruneOptions {
   std::function<void(int64_t done, int64_t all)> progress = [](int64_t, int64_t) {};  // layers
 };
 // Prunes all matrices of the blocks of a model whose weights are f32 copies (LoadOptions::trainable).
-// kSparseGpt goes layer by layer: the inputs of a layer come from the pruned layers before it.
+// kSparseGpt processes layers in order: the inputs of a layer come from the pruned layers before it.
 Status prune_model(const LoadedModel& model, const PruneOptions& options, Device& device, ThreadPool& pool);
 
 // The share of zeros in the matrices of the blocks.

@@ -59,13 +59,13 @@ Status check_heads(const AttentionSpec& a, const std::string& place) {
   if (a.latent || a.sinks || a.bias != BiasKind::kNone || a.qk_norm == QkNorm::kWhole ||
       a.qk_norm == QkNorm::kEachHead || a.qk_norm == QkNorm::kSeparate)
     return error_of(Error::Kind::kUnsupported, place,
-                    "heads of this attention (latent keys, sinks, position bias or norms over heads) are not "
-                    "removed; remove channels or layers");
+                    "removing heads is not supported for this attention (latent keys, sinks, position bias "
+                    "or norms over heads); remove channels or layers");
   return Done{};
 }
 
-// Ranges of `size` consecutive indices.
-std::vector<int64_t> widened(const std::vector<int64_t>& kept, int64_t size) {
+// The indices of all elements of the kept groups, where a group is `size` consecutive elements.
+std::vector<int64_t> elements_of(const std::vector<int64_t>& kept, int64_t size) {
   std::vector<int64_t> out;
   for (const int64_t k : kept)
     for (int64_t i = 0; i < size; ++i) out.push_back(k * size + i);
@@ -96,9 +96,10 @@ Tensor kept_part(const std::string& name, const Tensor& x, const AttentionSpec& 
                  const std::vector<int64_t>* groups, const std::vector<int64_t>* channels) {
   const auto starts = [&](const char* prefix) { return name.starts_with(prefix); };
   if (groups) {
-    if (starts("attn.q.")) return kept_rows(x, widened(*groups, a.heads / a.kv_heads * a.head_dim));
-    if (starts("attn.k.") || starts("attn.v.")) return kept_rows(x, widened(*groups, a.head_dim));
-    if (name == "attn.o.weight") return kept_columns(x, widened(*groups, a.heads / a.kv_heads * a.head_dim));
+    const int64_t query = a.heads / a.kv_heads * a.head_dim;
+    if (starts("attn.q.")) return kept_rows(x, elements_of(*groups, query));
+    if (starts("attn.k.") || starts("attn.v.")) return kept_rows(x, elements_of(*groups, a.head_dim));
+    if (name == "attn.o.weight") return kept_columns(x, elements_of(*groups, query));
   }
   if (channels) {
     if (starts("ffn.up.") || starts("ffn.gate.")) return kept_rows(x, *channels);
@@ -117,7 +118,7 @@ Status check_kept(const StackSpec& s, const Reduction& kept, const std::string& 
             "all layers keep the same number");
   if (s.groups > 0)
     return error_of(Error::Kind::kUnsupported, place,
-                    "its layers share their weights; nothing can be removed");
+                    "the layers share their weights; no part of them can be removed");
   for (const BlockSpec& b : s.blocks) {
     if (!kept.groups.empty()) MAKAR_CHECK_OK(check_heads(b.attention, place));
     if (!kept.channels.empty() && b.feed_forward.experts > 0)
@@ -126,8 +127,8 @@ Status check_kept(const StackSpec& s, const Reduction& kept, const std::string& 
   return Done{};
 }
 
-// Whether the spec read back from the new config has the reduced sizes.
-bool expressed(const StackSpec& made, const StackSpec& before, const Reduction& kept) {
+// Whether `made`, the spec read back from the new config, has the reduced sizes.
+bool config_expresses(const StackSpec& made, const StackSpec& before, const Reduction& kept) {
   if (made.layers() != static_cast<int64_t>(kept.layers.size()) || made.width != before.width) return false;
   for (size_t i = 0; i < kept.layers.size(); ++i) {
     const BlockSpec &a = made.blocks[i], &b = before.blocks[static_cast<size_t>(kept.layers[i])];
@@ -156,11 +157,11 @@ std::vector<int64_t> spread_layers(int64_t layers, int64_t count) {
 Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& kept, const std::string& place) {
   const ModelSpec& spec = from.model->spec();
   if (spec.encoder && spec.decoder)
-    return error_of(Error::Kind::kUnsupported, place, "an encoder-decoder is not reduced");
+    return error_of(Error::Kind::kUnsupported, place, "reducing an encoder-decoder is not supported");
   const StackSpec& s = spec.main();
   MAKAR_CHECK_OK(check_kept(s, kept, place));
   auto made = make_model(Config(reduced_config(spec, kept), place));
-  if (!made.ok() || !expressed(made->model->spec().main(), s, kept))
+  if (!made.ok() || !config_expresses(made->model->spec().main(), s, kept))
     return error_of(Error::Kind::kUnsupported, place,
                     "the config of a {} cannot express this reduction{}; choose other parts",
                     spec.architecture, made.ok() ? "" : " (" + made.error().message + ")");
@@ -176,7 +177,8 @@ Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& kept,
     }
     const Parameter* source = from.model->parameters().find(name);
     if (!source || (!source->value.defined() && !p->optional))
-      return error_of(Error::Kind::kUnsupported, place, "'{}' has no counterpart '{}'", p->name, name);
+      return error_of(Error::Kind::kUnsupported, place,
+                      "the original model has no weight '{}' for '{}' of the reduced model", name, p->name);
     if (!source->value.defined()) continue;
     p->value = rest.empty() ? source->value
                             : kept_part(rest, source->value, s.first().attention,

@@ -1,5 +1,5 @@
-// A smaller model from some of the layers, attention heads and feed-forward channels of another: the config
-// says so, and the result is a dense model that loads everywhere.
+// A smaller model from some of the layers, attention heads and feed-forward channels of another. Its config
+// has the new sizes: it is an ordinary dense model that other programs can load.
 #pragma once
 #include <vector>
 

@@ -12,9 +12,9 @@ namespace makar {
 // the layers. The error names the nearest.
 Result<DType> rounding_type(const std::string& name);
 
-// A function of a parameter's current value: it is encoded as `type` and decoded. The output matrix gets Q6_K
-// instead of a smaller type, as in the mix. Undefined for parameters that are stored exactly: vectors,
-// routers, positions. `model` and `pool` must outlive it.
+// A function that encodes the current value of a parameter as `type` and decodes it. The output matrix gets
+// Q6_K instead of a smaller type, as in the mix. Returns an undefined tensor for parameters that are stored
+// exactly: vectors, routers, positions. `model` and `pool` must outlive the function.
 std::function<Tensor(const Parameter&)> rounding_of(Model& model, DType type, ThreadPool& pool);
 
 }  // namespace makar

@@ -98,7 +98,7 @@ Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64
 
 Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, const Tensor& loss) {
   const FeedForwardSpec& experts = *spec.decoder->routed();
-  const Tensor balance = load_balancing_loss(ctx, record, experts.experts, experts.experts_per_token);
+  const Tensor balance = load_balancing_loss(ctx, record, experts.experts);
   return ops::add(ctx, loss, ops::scale(ctx, balance, spec.router_loss));
 }
 

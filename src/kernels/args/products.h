@@ -11,7 +11,7 @@ namespace makar::kernels {
 // the strides is 1.
 struct Operand {
   const void* data = nullptr;
-  DType type = DType::kF32;  // A is f32; B may be f32, f16 or bf16, and for packing a block type
+  DType type = DType::kF32;  // Gemm: A is f32, B f32, f16 or bf16; pack(): a block type too
   int64_t row_stride = 0;
   int64_t k_stride = 1;
 };

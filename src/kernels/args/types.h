@@ -20,7 +20,7 @@ enum class Activation {
 };
 constexpr int kActivations = 10;
 
-// An activation of mixed precision.
+// A bf16 value, the type of tensors between layers in mixed precision.
 struct Bf16 {
   uint16_t bits;
 };

@@ -89,7 +89,7 @@ void CpuDevice::attention_weights(const AttentionWeights& args) {
 // Each key/value head is one task, which adds its query heads in order.
 void CpuDevice::attention_backward(const AttentionBackward& args) {
   const AttentionShape& shape = args.shape;
-  const int64_t groups = shape.heads / shape.kv_heads, width = 2 * shape.bias_span + 1;
+  const int64_t group = shape.heads / shape.kv_heads, width = 2 * shape.bias_span + 1;
   const Table& t = cpu();
   pool_->run(shape.count * shape.kv_heads, [&](int64_t i) {
     const int64_t s = i / shape.kv_heads, kv_head = i % shape.kv_heads,
@@ -101,8 +101,8 @@ void CpuDevice::attention_backward(const AttentionBackward& args) {
       a.lse = const_cast<float*>(args.lse) + rows.q_start * shape.heads + h, a.lse_stride = shape.heads;
       return a;
     };
-    const Scratch scratch = Scratch::of_floats(t.attention_backward_scratch(head(kv_head * groups)));
-    for (int64_t h = kv_head * groups; h < (kv_head + 1) * groups; ++h) {
+    const Scratch scratch = Scratch::of_floats(t.attention_backward_scratch(head(kv_head * group)));
+    for (int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
       const AttentionHead a = head(h);
       const int64_t at = rows.q_start * a.q_stride + h * shape.head_dim,
                     kv_at = rows.kv_start * kv_width + kv_head * shape.head_dim;

@@ -14,7 +14,7 @@ namespace {
 float wide(Bf16 x) { return from_bf16(x.bits); }
 Bf16 rounded(float x) { return {to_bf16(x)}; }
 
-// f32 values: a copy of bf16 values, or room for results that are rounded to bf16.
+// Scratch buffer of f32 values: a copy of bf16 values, or results that are rounded to bf16 later.
 class Wide {
  public:
   Wide(ThreadPool& pool, int64_t n)
@@ -159,7 +159,7 @@ void CpuDevice::cross_entropy_bf16(const CrossEntropyBf16& a) {
 
 namespace {
 
-// The first rows of q and of k that no sequence reaches: 1 + the largest row.
+// The number of values of q, and of k, up to the last row of any sequence.
 int64_t q_extent(const AttentionShape& s) {
   int64_t rows = 0;
   for (int64_t i = 0; i < s.count; ++i) rows = std::max(rows, s.sequences[i].q_start + s.sequences[i].q_rows);

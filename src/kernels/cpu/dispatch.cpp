@@ -28,7 +28,7 @@ const Table& table();
 namespace avx512 {
 const Table& table();
 }
-// Tables that replace the products of another one.
+// Tables that replace the quantized products of another table.
 namespace avxvnni {
 const Table& table(const Table& base);
 }
@@ -50,7 +50,7 @@ CpuidWords cpuid(unsigned leaf, unsigned sub) {
   return w;
 }
 
-// AMX needs permission of the kernel, which then saves the tile state (Linux 5.16).
+// AMX needs permission of the operating system, which then saves the tile state (Linux 5.16).
 bool may_use_tiles() {
   constexpr int kArchReqXcompPerm = 0x1023, kXtileData = 18;
   return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXtileData) == 0;

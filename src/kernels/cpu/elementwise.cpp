@@ -69,7 +69,7 @@ void CpuDevice::shift(const Shift& a) {
 
 namespace {
 
-// y = value(a, b) and (da, db) = gradient(a, b) of one kind of pair.
+// Calls body(value, gradient) with the functions of `kind`: y = value(a, b), (dy/da, dy/db) = gradient(a, b).
 template <class F>
 void with_pair(PairKind kind, float low, float high, F&& body) {
   using Two = std::pair<float, float>;

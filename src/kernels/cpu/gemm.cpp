@@ -23,8 +23,8 @@ constexpr int64_t kScratch = int64_t{8} << 20;  // maximum bytes of packed A, an
 constexpr int64_t kLongestK = 8192;             // longer products are split and accumulated
 constexpr int64_t kSerialPack = 16384;          // up to this many elements of A, the caller packs alone
 constexpr int64_t kDeep = 200000;               // elements of A that stay in the L2 cache
-constexpr int64_t kShortK = 256;
-constexpr int64_t kWidenInTile = 1;  // panels of A up to which the tiles widen 16-bit weights
+constexpr int64_t kShortK = 256;                // up to this k, rows are the outer loop in packed_blocks()
+constexpr int64_t kWidenInTile = 1;             // panels of A up to which the tiles widen 16-bit weights
 
 const std::byte* at(const Operand& x, int64_t row, int64_t k) {
   return static_cast<const std::byte*>(x.data) +
@@ -168,15 +168,16 @@ struct Grid {
 
 // True if no f16 has all exponent bits set. Padding is zero.
 bool all_finite(const uint16_t* x, int64_t count) {
-  bool odd = false;
-  for (int64_t i = 0; i < count; ++i) odd |= (x[i] & 0x7c00u) == 0x7c00u;
-  return !odd;
+  bool found = false;
+  for (int64_t i = 0; i < count; ++i) found |= (x[i] & 0x7c00u) == 0x7c00u;
+  return !found;
 }
 
+// True if all |x| are below the limit.
 bool below(const float* x, int64_t count, float limit) {
-  bool odd = false;
-  for (int64_t i = 0; i < count; ++i) odd |= !(std::fabs(x[i]) < limit);
-  return !odd;
+  bool found = false;
+  for (int64_t i = 0; i < count; ++i) found |= !(std::fabs(x[i]) < limit);
+  return !found;
 }
 
 void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {

@@ -1,5 +1,5 @@
 // Matrix products in f32 with one fixed order along k for every output: k in sequence, fused multiply-add
-// (quant.h has the order for quantised weights).
+// (quant.h has the order for quantized weights).
 // The bits of an output do not depend on the other rows and columns, on blocking, or on threads.
 #pragma once
 #include <memory>

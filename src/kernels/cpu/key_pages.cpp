@@ -11,7 +11,7 @@ uint16_t half(float x) {
   return to_f16(x > kMax ? kMax : x < -kMax ? -kMax : x);
 }
 
-// Quantises one block: calls put(i, q) for each of `n` values and returns the scale. NaN is preserved.
+// Quantizes one block: calls put(i, q) for each of `n` values and returns the scale. NaN is preserved.
 template <class Put>
 uint16_t quantize(const float* x, int64_t n, Put&& put) {
   float max = 0;

@@ -1,4 +1,4 @@
-// The driver of products on quantised weights. With few rows, panels are read in place, as one stream per
+// The driver of products on quantized weights. With few rows, panels are read in place, as one stream per
 // thread; with many rows, each panel (or only its scales) is expanded once per block of rows. All paths give
 // the same bits.
 #include "kernels/cpu/quant.h"
@@ -13,7 +13,7 @@
 namespace makar::kernels {
 namespace {
 
-constexpr int64_t kSerial = 16384;                 // up to this many activations, the caller quantises alone
+constexpr int64_t kSerial = 16384;                 // up to this many activations, the caller quantizes alone
 constexpr int64_t kRowBytes = int64_t{640} << 10;  // bytes of activations that stay in the L2 cache
 constexpr int64_t kMaxRows = 256;
 constexpr int64_t kAsIs = 32;     // rows up to which directly usable forms are not expanded
@@ -21,7 +21,7 @@ constexpr int64_t kChunk = 32;    // maximum blocks of 64 k per pass,
 constexpr int64_t kCols = 16;     // and columns: both fit the L1 cache
 constexpr int64_t kTileFrom = 9;  // rows from which a tile of 16 rows is faster than one of 8
 
-// Quantised rows in panels of `each` rows; few rows are distributed evenly.
+// Quantized rows in panels of `each` rows; few rows are distributed evenly.
 struct Activations {
   const QuantForm& form;
   const Table& table;
@@ -39,15 +39,15 @@ struct Activations {
         each(rows >= 8 && !tile ? kQuantRows : ceil_div(rows, panels)),  // panels of 4 allow 8 rows at a time
         blocks(b.blocks()),
         data((panels = ceil_div(rows, each)) * panel_bytes(static_cast<int>(each))) {
-    const auto quantise = [&](int64_t begin, int64_t end) {
+    const auto quantize = [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
         b.table().quant_rows(b.form(), b.unit(), static_cast<const float*>(a.data) + p * each * a.row_stride,
                              a.row_stride, count(p), b.k(), blocks, panel(p));
     };
     if (m * b.k() <= kSerial)
-      quantise(0, panels);
+      quantize(0, panels);
     else
-      pool.for_ranges(panels, 1, quantise);
+      pool.for_ranges(panels, 1, quantize);
   }
   int count(int64_t p) const { return static_cast<int>(std::min(each, m - p * each)); }
   int64_t block_bytes(int rows) const { return activation_bytes(form, rows, table.quant_starts); }
@@ -156,36 +156,37 @@ struct GroupedMatrix {
   GemmOutput out;
   int64_t panels() const { return ceil_div(b->n(), b->table().quant_cols); }
 };
-using Parts = std::vector<GroupedMatrix>;
+using Matrices = std::vector<GroupedMatrix>;
 
-// Visits panels [begin, end) over all parts; each part counts `unit` panels as one.
+// Visits panels [begin, end) over all matrices, numbered in units of `unit` panels.
 template <class Body>
-void each_part(const Parts& parts, int64_t unit, int64_t begin, int64_t end, const Body& body) {
-  for (const GroupedMatrix& part : parts) {
-    const int64_t count = ceil_div(part.panels(), unit);
+void each_matrix(const Matrices& matrices, int64_t unit, int64_t begin, int64_t end, const Body& body) {
+  for (const GroupedMatrix& matrix : matrices) {
+    const int64_t count = ceil_div(matrix.panels(), unit);
     if (begin < count && end > 0)
-      body(part, std::max<int64_t>(begin, 0) * unit, std::min(part.panels(), std::min(end, count) * unit));
+      body(matrix, std::max<int64_t>(begin, 0) * unit,
+           std::min(matrix.panels(), std::min(end, count) * unit));
     begin -= count, end -= count;
   }
 }
 
-void few_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
+void few_rows(ThreadPool& pool, const Activations& a, const Matrices& matrices) {
   int64_t panels = 0, bytes = 0;
-  for (const GroupedMatrix& part : parts)
-    panels += part.panels(), bytes += static_cast<int64_t>(part.b->bytes());
+  for (const GroupedMatrix& matrix : matrices)
+    panels += matrix.panels(), bytes += static_cast<int64_t>(matrix.b->bytes());
   const int64_t tasks = std::min(panels, stream_tasks(pool, bytes));
   pool.run(tasks, [&](int64_t i) {
-    each_part(
-        parts, 1, panels * i / tasks, panels * (i + 1) / tasks,
-        [&](const GroupedMatrix& part, int64_t j0, int64_t j1) { direct(a, *part.b, j0, j1, part.out); });
+    each_matrix(
+        matrices, 1, panels * i / tasks, panels * (i + 1) / tasks,
+        [&](const GroupedMatrix& one, int64_t j0, int64_t j1) { direct(a, *one.b, j0, j1, one.out); });
   });
 }
 
-void many_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
-  const ProductPlan plan(a, *parts[0].b);
+void many_rows(ThreadPool& pool, const Activations& a, const Matrices& matrices) {
+  const ProductPlan plan(a, *matrices[0].b);
   const int64_t pass = plan.panels();
   int64_t groups = 0;
-  for (const GroupedMatrix& part : parts) groups += ceil_div(part.panels(), pass);
+  for (const GroupedMatrix& matrix : matrices) groups += ceil_div(matrix.panels(), pass);
   const int64_t row_bytes = std::max<int64_t>(a.blocks * activation_values(a.form), 1);
   const int64_t max = std::clamp<int64_t>(kRowBytes / row_bytes, 32, kMaxRows);
   const int64_t row_tasks = ceil_div(a.m, max), rows = ceil_div(ceil_div(a.panels, row_tasks), 2) * 2;
@@ -196,14 +197,14 @@ void many_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
     if (p0 >= p1) return;
     const Scratch scratch(pass * kChunk * plan.scratch_bytes());
     const int64_t first = task % col_tasks * cols;
-    each_part(parts, pass, first, first + cols, [&](const GroupedMatrix& part, int64_t j0, int64_t j1) {
-      blocked(a, *part.b, plan, p0, p1, j0, j1, part.out, scratch.get());
+    each_matrix(matrices, pass, first, first + cols, [&](const GroupedMatrix& one, int64_t j0, int64_t j1) {
+      blocked(a, *one.b, plan, p0, p1, j0, j1, one.out, scratch.get());
     });
   });
 }
 
-void products(ThreadPool& pool, int64_t m, const Operand& a, const Parts& parts) {
-  const QuantMatrix& b = *parts[0].b;
+void products(ThreadPool& pool, int64_t m, const Operand& a, const Matrices& matrices) {
+  const QuantMatrix& b = *matrices[0].b;
   Operand rows = a;
   const Scratch copy(a.k_stride == 1 ? 0 : m * b.k() * 4);
   if (a.k_stride != 1) {
@@ -213,11 +214,11 @@ void products(ThreadPool& pool, int64_t m, const Operand& a, const Parts& parts)
       for (int64_t k = 0; k < b.k(); ++k) to[i * b.k() + k] = from[i * a.row_stride + k * a.k_stride];
     rows.data = to, rows.row_stride = b.k(), rows.k_stride = 1;
   }
-  const Activations quantised(pool, m, rows, b);
+  const Activations quantized(pool, m, rows, b);
   if (m <= kQuantRows)
-    few_rows(pool, quantised, parts);
+    few_rows(pool, quantized, matrices);
   else
-    many_rows(pool, quantised, parts);
+    many_rows(pool, quantized, matrices);
 }
 
 }  // namespace
@@ -229,7 +230,7 @@ void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix
 
 void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> all) {
   check(a.type == DType::kF32, "the left side of a matrix product is f32");
-  Parts left, now;
+  Matrices left, now;
   for (const PackedProduct& p : all)
     if (m > 0 && p.b->n() > 0) left.push_back({&static_cast<const PackedMatrix&>(*p.b).quant(), p.out});
   while (!left.empty()) {

@@ -1,4 +1,4 @@
-// Matrix products on quantised weights: int8 activations (16 bits for f16 weights), exact integer dot
+// Matrix products on quantized weights: int8 activations (16 bits for f16 weights), exact integer dot
 // products within a part of 16, 32 or 64 k, f32 sums across parts in a fixed order. The bits of an output
 // depend only on its row and column, not on the batch, the threads or the instruction set. quant_form.h
 // defines the layouts, cpu/isa/quant.cpp the order.
@@ -45,7 +45,7 @@ class QuantMatrix {
   int64_t n_ = 0, k_ = 0, blocks_ = 0, panel_bytes_ = 0;
 };
 
-// The products of gemm.h. The rows of A are quantised first, once per form: see cpu/isa/quant_rows.cpp.
+// The products of gemm.h. The rows of A are quantized first, once per form: see cpu/isa/quant_rows.cpp.
 void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix& b, const GemmOutput& out);
 void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> products);
 

@@ -1,4 +1,4 @@
-// Memory layouts of quantised weights: panels of 4, 8 or 16 columns (Table::quant_cols: as many as an
+// Memory layouts of quantized weights: panels of 4, 8 or 16 columns (Table::quant_cols: as many as an
 // instruction set has 32-bit lanes), traversed along k in blocks of 64. Every GGUF block type is packed
 // without loss into one of these forms; a form defines how values and scales are stored. Panels are expanded
 // to a kFormWide form when many rows use them.
@@ -87,7 +87,7 @@ constexpr int unit_of(const QuantForm& f) {
   return f.values == QuantValues::kSigned4     ? 16
          : f.values == QuantValues::kUnsigned2 ? 16  // keeps the rounding errors of sums relatively small
          : f.values == QuantValues::kInt6      ? 4
-         : f.values == QuantValues::kInt16     ? 16  // scales 4096 times, for f16 to hold; sums a 256th
+         : f.values == QuantValues::kInt16     ? 16  // stored scales: times 4096, to fit f16; sums: 1/256
                                                : 1;
 }
 constexpr int parts_of(const QuantForm& f) { return kQuantBlock / f.part; }

@@ -1,4 +1,4 @@
-// Short convolutions and selective scans: how they are divided, and their states in cache pages.
+// Short convolutions and selective scans: division into tasks, and states in cache pages.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -47,7 +47,7 @@ std::vector<float> transposed(const float* w, int64_t channels, int64_t taps) {
   return out;
 }
 
-// One row of a sequence in decoding: the state is shifted where it is.
+// One row of a sequence in decoding: the state is shifted in place.
 void conv_token(const ShortConv& a, const SequenceRows& q, const float* zeros) {
   const int64_t n = a.channels, kept = a.taps - 1;
   const float* x = a.x + q.q_start * n;
@@ -98,7 +98,7 @@ void CpuDevice::short_conv(const ShortConv& a) {
 }
 
 void CpuDevice::short_conv_backward(const ShortConvBackward& a) {
-  // Each channel by itself, its rows in order.
+  // Channels are independent; the rows of a channel are summed in order.
   each_rows(*pool_, a.channels, a.taps * 64, [&](int64_t c0, int64_t c1) {
     for (int64_t c = c0; c < c1; ++c) {
       std::fill_n(a.dw + c * a.taps, a.taps, 0.0f);

@@ -15,8 +15,8 @@ constexpr int64_t kRopeCost = 8;  // cost of a sine and a cosine, in elements of
 void CpuDevice::rope_table(const RopeTableRows& a) {
   each_rows(*pool_, a.rows, a.half * kRopeCost, [&](int64_t r0, int64_t r1) {
     for (int64_t r = r0; r < r1; ++r)
-      cpu().rope_turns(static_cast<float>(a.positions[r]), a.frequencies, a.half, a.factor,
-                       a.cos + r * a.half, a.sin + r * a.half);
+      cpu().rope_cos_sin(static_cast<float>(a.positions[r]), a.frequencies, a.half, a.factor,
+                         a.cos + r * a.half, a.sin + r * a.half);
   });
 }
 

@@ -86,7 +86,7 @@ struct AttentionHeadBackward {
   float* dbias = nullptr;  // by distance, added to
 };
 
-// Up to 4 rows of quantised activations, or 8, by panels of quantised weights (quant_form.h has the layouts):
+// Up to 4 rows of quantized activations, or 8, by panels of quantized weights (quant_form.h has the layouts):
 // c[i*ldc + j] = (accumulate ? c : 0) + the product, i < rows, j < cols.
 struct QuantProduct {
   int form = 0, rows = 0;
@@ -160,7 +160,7 @@ struct Table {
                        int64_t k, float* out) = nullptr;
   void (*widen)(DType type, const uint16_t* x, int64_t count, float* out) = nullptr;  // f16 or bf16 to f32
 
-  // --- matrix product on quantised weights (quant.h drives these) ---
+  // --- matrix product on quantized weights (quant.h drives these) ---
   int quant_cols = 4;            // columns of a panel: 4, 8 or 16
   bool quant_starts = false;     // activations carry the starts of the sums (quant_form.h)
   bool int16_is_faster = false;  // than converting f16 weights to f32
@@ -176,7 +176,7 @@ struct Table {
   // Products of any number of rows by wide forms and forms of int8 values; panels of activations have up to
   // 16 rows. Null without matrix instructions.
   void (*quant_tile)(const QuantProduct&) = nullptr;
-  // Quantises x[rows, k], rows row_stride apart, into one panel of activations for `form`, zero-padded to
+  // Quantizes x[rows, k], rows row_stride apart, into one panel of activations for `form`, zero-padded to
   // `blocks` blocks; weights are read as `unit` times their value.
   void (*quant_rows)(int form, int unit, const float* x, int64_t row_stride, int rows, int64_t k,
                      int64_t blocks, void* out) = nullptr;
@@ -205,8 +205,8 @@ struct Table {
                          float weight) = nullptr;
   void (*rope)(const float* x, float* y, const RopeRow& row) = nullptr;
   // cos and sin of position * frequencies[i], times factor.
-  void (*rope_turns)(float position, const float* frequencies, int64_t n, double factor, float* cos,
-                     float* sin) = nullptr;
+  void (*rope_cos_sin)(float position, const float* frequencies, int64_t n, double factor, float* cos,
+                       float* sin) = nullptr;
 
   // --- recurrent layers ---
   // y[c] = bias[c] + sum_k w[k * n + c] * rows[k][c]; bias may be null.
@@ -236,7 +236,7 @@ struct Table {
 };
 
 // The table for this machine. MAKAR_ISA=portable|neon|avx2|avxvnni|avx512|avx512vnni|amx in the environment
-// forces one.
+// forces one; it is ignored if this machine cannot run it.
 const Table& cpu();
 // Every table this machine can run, for tests that compare their bits.
 std::vector<const Table*> available();

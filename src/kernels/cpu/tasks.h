@@ -1,4 +1,4 @@
-// Shared by the matrix products: scratch memory per call, division into tasks, the final bias.
+// Shared by kernels, mostly matrix products: scratch buffers, division into tasks, the final bias.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -12,7 +12,7 @@ using namespace kernels::cuda;
 namespace {
 
 constexpr int kManyRows = 128, kFewRows = 16;  // queries per block
-// Blocks of 16 rows per warp: two share the loads of keys and values; wide heads have no registers for two.
+// Blocks of 16 rows per warp: two share the loads of keys and values; wide heads do not have enough registers for two.
 template <int kDim, int kRows>
 constexpr int kM = kDim <= 64 && kRows > kFewRows ? 2 : 1;
 // With few rows, one warp computes and all of them copy.
@@ -43,7 +43,7 @@ struct PageKeys {
   __device__ void fetch(const AttentionShape& shape, const SequenceRows& s, int head, int j0, Tile<kDim> keys,
                         Tile<kDim> values) const {
     const int dim = static_cast<int>(shape.head_dim), rows = static_cast<int>(s.kv_rows);
-    const auto* nowhere = reinterpret_cast<const Bf16*>(cache.pages);  // a valid address
+    const auto* nowhere = reinterpret_cast<const Bf16*>(cache.pages);  // a valid address from which nothing is copied
     for (int part = 0; part < kKeys; part += kPart) {
       const int j = j0 + part;
       const std::byte* page = j < rows ? cache.pages[s.first_page + j / kKeyTile] : nullptr;
@@ -67,9 +67,9 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
   let_next_kernel_start();
   extern __shared__ __align__(128) std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
-  const VisibleKeys sight(a.shape, s);
+  const VisibleKeys visible(a.shape, s);
   const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;  // long rows first
-  if (i0 >= sight.rows) return;
+  if (i0 >= visible.rows) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y, dim = static_cast<int>(a.shape.head_dim);
   const int kv_head = head / static_cast<int>(a.shape.heads / a.shape.kv_heads);
   const int64_t q_stride = a.shape.heads * dim;
@@ -79,12 +79,12 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
   const uint32_t tiles = queries.base + kRows * kDim * 2;
   const auto keys_in = [&](int t) { return Tile<kDim>{tiles + (t & 1) * 2 * kTileBytes}; };
   const auto values_in = [&](int t) { return Tile<kDim>{tiles + ((t & 1) * 2 + 1) * kTileBytes}; };
-  const int last_row = min(i0 + kRows, sight.rows) - 1;
-  const int begin = sight.first(i0) / kKeys, end = (sight.last(last_row) + kKeys - 1) / kKeys;
+  const int last_row = min(i0 + kRows, visible.rows) - 1;
+  const int begin = visible.first(i0) / kKeys, end = (visible.last(last_row) + kKeys - 1) / kKeys;
   const auto fetch = [&](int t) {
     source.template fetch<kDim, kCopiers>(a.shape, s, kv_head, t * kKeys, keys_in(t), values_in(t));
   };
-  queries.template copy<kRows, kCopiers>(q, q_stride, i0, sight.rows, dim);
+  queries.template copy<kRows, kCopiers>(q, q_stride, i0, visible.rows, dim);
   if (begin < end) fetch(begin);
   copies_commit();
 
@@ -99,17 +99,17 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
     copies_wait<1>();
     __syncthreads();
     const int j0 = t * kKeys;
-    if (own < kRows && !sight.none_sees(i0 + own, 16 * kBlocks, j0, kKeys)) {
+    if (own < kRows && !visible.contains_none(i0 + own, 16 * kBlocks, j0, kKeys)) {
       float w[kBlocks][kKeys / 8][4] = {};
       multiply_rows<kDim>(w, queries, own, keys_in(t), 0, lane);
-      if (!sight.all_see(i0 + own, 16 * kBlocks, j0, kKeys)) {
+      if (!visible.contains_all(i0 + own, 16 * kBlocks, j0, kKeys)) {
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
           for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll
             for (int e = 0; e < 4; ++e)
-              if (!sight.sees(row + 16 * i + e / 2 * 8, j0 + n * 8 + lane % 4 * 2 + e % 2)) w[i][n][e] = -INFINITY;
+              if (!visible.contains(row + 16 * i + e / 2 * 8, j0 + n * 8 + lane % 4 * 2 + e % 2)) w[i][n][e] = -INFINITY;
       }
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i)
@@ -148,10 +148,10 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
       total += __shfl_xor_sync(0xFFFFFFFFu, total, 2);
       inverse[half] = total > 0.0f ? 1.0f / total : 0.0f;
       const int r = row + 16 * i + half * 8;
-      if (a.lse && lane % 4 == 0 && r < sight.rows)
+      if (a.lse && lane % 4 == 0 && r < visible.rows)
         a.lse[(s.q_start + r) * a.shape.heads + head] = total > 0.0f ? (top[i][half] + log2f(total)) * kLn2 : 0.0f;
     }
-    store_rows<kDim>(out[i], inverse, a.out + s.q_start * q_stride + head * dim, q_stride, i0 + own + 16 * i, sight.rows, dim,
+    store_rows<kDim>(out[i], inverse, a.out + s.q_start * q_stride + head * dim, q_stride, i0 + own + 16 * i, visible.rows, dim,
                      lane);
   }
 }

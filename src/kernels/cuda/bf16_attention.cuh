@@ -4,9 +4,9 @@
 
 namespace makar::kernels::cuda {
 
-constexpr int kKeys = 64;  // keys per tile, at fixed places from the start of the sequence
+constexpr int kKeys = 64;  // keys per tile, at fixed positions from the start of the sequence
 
-// The keys [first, last) that row i of a sequence sees; both rise with i.
+// Row i of a sequence attends to keys [first(i), last(i)); both bounds increase with i.
 struct VisibleKeys {
   int rows, keys, past, window;
   bool causal;
@@ -18,12 +18,12 @@ struct VisibleKeys {
         causal(shape.causal) {}
   __device__ int first(int i) const { return window > 0 ? max(0, past + i - window + 1) : 0; }
   __device__ int last(int i) const { return min(keys, causal ? past + i + 1 : window > 0 ? past + i + window : keys); }
-  __device__ bool sees(int i, int j) const { return i < rows && j >= first(i) && j < last(i); }
-  // Whether every row of [i0, i0 + n) sees all keys of [j0, j0 + m), or none of them sees any.
-  __device__ bool all_see(int i0, int n, int j0, int m) const {
+  __device__ bool contains(int i, int j) const { return i < rows && j >= first(i) && j < last(i); }
+  // Whether every row of [i0, i0 + n) attends to all keys of [j0, j0 + m), or no row to any of them.
+  __device__ bool contains_all(int i0, int n, int j0, int m) const {
     return i0 + n <= rows && j0 + m <= last(i0) && j0 >= first(i0 + n - 1);
   }
-  __device__ bool none_sees(int i0, int n, int j0, int m) const {
+  __device__ bool contains_none(int i0, int n, int j0, int m) const {
     return i0 >= rows || j0 >= last(i0 + n - 1) || j0 + m <= first(i0);
   }
 };

@@ -52,9 +52,9 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
   extern __shared__ __align__(128) std::byte shared[];
   constexpr int kBlocks = kM<kDim>, kOwn = 16 * kBlocks, kQueries = kRows<kDim>;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
-  const VisibleKeys sight(a.shape, s);
+  const VisibleKeys visible(a.shape, s);
   const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;  // long rows first
-  if (i0 >= sight.rows) return;
+  if (i0 >= visible.rows) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y, dim = static_cast<int>(a.shape.head_dim);
   const HeadRows at(a.shape, s, head, head / (a.shape.heads / a.shape.kv_heads));
   constexpr int kTileBytes = kKeys * kDim * 2, kQueryBytes = kQueries * kDim * 2;
@@ -62,14 +62,14 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
   const uint32_t tiles = queries.base + 2 * kQueryBytes;
   const auto keys_in = [&](int t) { return Tile<kDim>{tiles + (t & 1) * 2 * kTileBytes}; };
   const auto values_in = [&](int t) { return Tile<kDim>{tiles + ((t & 1) * 2 + 1) * kTileBytes}; };
-  const int last_row = min(i0 + kQueries, sight.rows) - 1;
-  const int begin = sight.first(i0) / kKeys, end = (sight.last(last_row) + kKeys - 1) / kKeys;
+  const int last_row = min(i0 + kQueries, visible.rows) - 1;
+  const int begin = visible.first(i0) / kKeys, end = (visible.last(last_row) + kKeys - 1) / kKeys;
   const auto fetch = [&](int t) {
-    keys_in(t).template copy<kKeys, kThreads>(a.k + at.kv_at, at.kv_stride, t * kKeys, sight.keys, dim);
-    values_in(t).template copy<kKeys, kThreads>(a.v + at.kv_at, at.kv_stride, t * kKeys, sight.keys, dim);
+    keys_in(t).template copy<kKeys, kThreads>(a.k + at.kv_at, at.kv_stride, t * kKeys, visible.keys, dim);
+    values_in(t).template copy<kKeys, kThreads>(a.v + at.kv_at, at.kv_stride, t * kKeys, visible.keys, dim);
   };
-  queries.template copy<kQueries, kThreads>(a.q + at.q_at, at.q_stride, i0, sight.rows, dim);
-  gradients.template copy<kQueries, kThreads>(a.dy + at.q_at, at.q_stride, i0, sight.rows, dim);
+  queries.template copy<kQueries, kThreads>(a.q + at.q_at, at.q_stride, i0, visible.rows, dim);
+  gradients.template copy<kQueries, kThreads>(a.dy + at.q_at, at.q_stride, i0, visible.rows, dim);
   if (begin < end) fetch(begin);
   copies_commit();
 
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
   float lse[kBlocks][2], of_row[kBlocks][2];
   for (int i = 0; i < kBlocks; ++i)
     for (int half = 0; half < 2; ++half) {
-      const int64_t r = at.row_at + min(row + 16 * i + half * 8, sight.rows - 1) * a.shape.heads;
+      const int64_t r = at.row_at + min(row + 16 * i + half * 8, visible.rows - 1) * a.shape.heads;
       lse[i][half] = a.lse[r] * kLog2e, of_row[i][half] = delta[r];
     }
   float dq[kBlocks][kDim / 8][4] = {};
@@ -90,18 +90,18 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
 #pragma unroll 1
     for (int part = 0; part < kKeys; part += kPart) {
       const int j0 = t * kKeys + part;
-      if (sight.none_sees(i0 + own, kOwn, j0, kPart)) continue;
+      if (visible.contains_none(i0 + own, kOwn, j0, kPart)) continue;
       float w[kBlocks][kPart / 8][4] = {}, d[kBlocks][kPart / 8][4] = {};
       multiply_rows<kDim>(w, queries, own, keys_in(t), part, lane);
       multiply_rows<kDim>(d, gradients, own, values_in(t), part, lane);
-      if (!sight.all_see(i0 + own, kOwn, j0, kPart)) {
+      if (!visible.contains_all(i0 + own, kOwn, j0, kPart)) {
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
           for (int n = 0; n < kPart / 8; ++n)
 #pragma unroll
             for (int e = 0; e < 4; ++e)
-              if (!sight.sees(row + 16 * i + e / 2 * 8, j0 + n * 8 + lane % 4 * 2 + e % 2)) w[i][n][e] = -INFINITY;
+              if (!visible.contains(row + 16 * i + e / 2 * 8, j0 + n * 8 + lane % 4 * 2 + e % 2)) w[i][n][e] = -INFINITY;
       }
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i)
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
   }
   const float factor[2] = {a.shape.scale, a.shape.scale};
   for (int i = 0; i < kBlocks; ++i)
-    store_rows<kDim>(dq[i], factor, a.dq + at.q_at, at.q_stride, i0 + own + 16 * i, sight.rows, dim, lane);
+    store_rows<kDim>(dq[i], factor, a.dq + at.q_at, at.q_stride, i0 + own + 16 * i, visible.rows, dim, lane);
 }
 
 constexpr int kQueryTile = 64;
@@ -132,9 +132,9 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   constexpr int kBlocks = kM<kDim>, kOwn = 16 * kBlocks, kOwnKeys = kRows<kDim>;
   constexpr int kKeyBytes = kOwnKeys * kDim * 2, kQueryBytes = kQueryTile * kDim * 2;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
-  const VisibleKeys sight(a.shape, s);
+  const VisibleKeys visible(a.shape, s);
   const int j0 = static_cast<int>(blockIdx.x) * kOwnKeys;
-  if (j0 >= sight.keys) return;
+  if (j0 >= visible.keys) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, dim = static_cast<int>(a.shape.head_dim);
   const int group = static_cast<int>(a.shape.heads / a.shape.kv_heads), kv_head = blockIdx.y;
   const Tile<kDim> keys{shared_address(shared)}, values{keys.base + kKeyBytes};
@@ -142,27 +142,27 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   const auto queries_in = [&](int t) { return Tile<kDim>{tiles + (t & 1) * 2 * kQueryBytes}; };
   const auto gradients_in = [&](int t) { return Tile<kDim>{tiles + ((t & 1) * 2 + 1) * kQueryBytes}; };
   auto* row_values = reinterpret_cast<float*>(shared + 2 * kKeyBytes + 4 * kQueryBytes);  // [2][lse, delta][kQueryTile]
-  // The rows that see a key of this block.
-  const int first_row = sight.causal ? max(0, j0 - sight.past)
-                        : sight.window > 0 ? max(0, j0 - sight.window + 1 - sight.past)
+  // The rows that attend to a key of this block.
+  const int first_row = visible.causal ? max(0, j0 - visible.past)
+                        : visible.window > 0 ? max(0, j0 - visible.window + 1 - visible.past)
                                            : 0;
-  const int end_row = sight.window > 0 ? min(sight.rows, j0 + kOwnKeys - 1 + sight.window - sight.past) : sight.rows;
+  const int end_row = visible.window > 0 ? min(visible.rows, j0 + kOwnKeys - 1 + visible.window - visible.past) : visible.rows;
   const int begin = first_row / kQueryTile, per_head = max(0, (end_row + kQueryTile - 1) / kQueryTile - begin);
   const int steps = per_head * group;
   const auto fetch = [&](int t) {  // step t: query tile begin + t % per_head of head t / per_head
     const HeadRows at(a.shape, s, kv_head * group + t / per_head, kv_head);
     const int i0 = (begin + t % per_head) * kQueryTile;
-    queries_in(t).template copy<kQueryTile, kThreads>(a.q + at.q_at, at.q_stride, i0, sight.rows, dim);
-    gradients_in(t).template copy<kQueryTile, kThreads>(a.dy + at.q_at, at.q_stride, i0, sight.rows, dim);
+    queries_in(t).template copy<kQueryTile, kThreads>(a.q + at.q_at, at.q_stride, i0, visible.rows, dim);
+    gradients_in(t).template copy<kQueryTile, kThreads>(a.dy + at.q_at, at.q_stride, i0, visible.rows, dim);
     for (int c = threadIdx.x; c < kQueryTile; c += kThreads) {
-      const int64_t r = at.row_at + min(i0 + c, sight.rows - 1) * a.shape.heads;
+      const int64_t r = at.row_at + min(i0 + c, visible.rows - 1) * a.shape.heads;
       row_values[(t & 1) * 2 * kQueryTile + c] = a.lse[r] * kLog2e;
       row_values[((t & 1) * 2 + 1) * kQueryTile + c] = delta[r];
     }
   };
   const HeadRows own(a.shape, s, 0, kv_head);
-  keys.template copy<kOwnKeys, kThreads>(a.k + own.kv_at, own.kv_stride, j0, sight.keys, dim);
-  values.template copy<kOwnKeys, kThreads>(a.v + own.kv_at, own.kv_stride, j0, sight.keys, dim);
+  keys.template copy<kOwnKeys, kThreads>(a.k + own.kv_at, own.kv_stride, j0, visible.keys, dim);
+  values.template copy<kOwnKeys, kThreads>(a.v + own.kv_at, own.kv_stride, j0, visible.keys, dim);
   if (steps > 0) fetch(0);
   copies_commit();
 
@@ -177,18 +177,18 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
 #pragma unroll 1
     for (int part = 0; part < kQueryTile; part += kPart) {
       const int i0 = (begin + t % per_head) * kQueryTile + part;
-      if (sight.none_sees(i0, kPart, j0 + mine, kOwn)) continue;
+      if (visible.contains_none(i0, kPart, j0 + mine, kOwn)) continue;
       const float *lse = row_values + (t & 1) * 2 * kQueryTile + part, *of_row = lse + kQueryTile;
       float w[kBlocks][kPart / 8][4] = {}, d[kBlocks][kPart / 8][4] = {};
       multiply_rows<kDim>(w, keys, mine, queries_in(t), part, lane);
-      if (!sight.all_see(i0, kPart, j0 + mine, kOwn)) {
+      if (!visible.contains_all(i0, kPart, j0 + mine, kOwn)) {
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
           for (int n = 0; n < kPart / 8; ++n)
 #pragma unroll
             for (int e = 0; e < 4; ++e)
-              if (!sight.sees(i0 + n * 8 + lane % 4 * 2 + e % 2, key + 16 * i + e / 2 * 8)) w[i][n][e] = -INFINITY;
+              if (!visible.contains(i0 + n * 8 + lane % 4 * 2 + e % 2, key + 16 * i + e / 2 * 8)) w[i][n][e] = -INFINITY;
       }
 #pragma unroll
       for (int n = 0; n < kPart / 8; ++n) {
@@ -214,8 +214,8 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   }
   const float factor[2] = {a.shape.scale, a.shape.scale}, one[2] = {1.0f, 1.0f};
   for (int i = 0; i < kBlocks; ++i) {
-    store_rows<kDim>(dk[i], factor, a.dk + own.kv_at, own.kv_stride, j0 + mine + 16 * i, sight.keys, dim, lane);
-    store_rows<kDim>(dv[i], one, a.dv + own.kv_at, own.kv_stride, j0 + mine + 16 * i, sight.keys, dim, lane);
+    store_rows<kDim>(dk[i], factor, a.dk + own.kv_at, own.kv_stride, j0 + mine + 16 * i, visible.keys, dim, lane);
+    store_rows<kDim>(dv[i], one, a.dv + own.kv_at, own.kv_stride, j0 + mine + 16 * i, visible.keys, dim, lane);
   }
 }
 

@@ -1,3 +1,4 @@
+// Cross-entropy on bf16 logits.
 #include "kernels/cuda/bf16.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 

@@ -1,4 +1,4 @@
-// Matrix products of bf16 operands: cuBLASLt where it has a kernel, else an own kernel. Both add k in steps of 16
+// Matrix products of bf16 operands: cuBLASLt where it has a kernel, else the kernel below. Both add k in steps of 16
 // from zero and agree in every bit (docs/decisions/0010-cuda-products.md).
 #include "kernels/cuda/bf16.cuh"
 #include "kernels/cuda/cublas.h"
@@ -24,7 +24,7 @@ __device__ inline void load_tile(Bf16 (&to)[kTile][kPitch], const Operand& x, in
   }
 }
 
-// Block z computes k from z * chunk on, into matrix z of consecutive ones.
+// Blocks with blockIdx.z = z sum k in [z * chunk, (z + 1) * chunk) into the z-th of consecutive matrices at c.
 __global__ void __launch_bounds__(128) product_kernel(ProductBf16 p, int64_t chunk) {
   __shared__ __align__(16) Bf16 as[kTile][kPitch], bs[kTile][kPitch];
   const int64_t row0 = static_cast<int64_t>(blockIdx.y) * kTile, col0 = static_cast<int64_t>(blockIdx.x) * kTile;

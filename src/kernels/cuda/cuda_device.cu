@@ -39,7 +39,7 @@ void CudaMemory::trim() {
 
 std::byte* CudaMemory::allocate(size_t bytes) {
   std::byte* block = take_block(bytes);
-  if (poison_) cuda_check(cudaMemsetAsync(block, 0xFF, bytes, stream_), "poison on the GPU");
+  if (poison_) cuda_check(cudaMemsetAsync(block, 0xFF, bytes, stream_), "filling GPU memory with NaN");
   return block;
 }
 
@@ -74,7 +74,7 @@ std::byte* CudaMemory::take_block(size_t bytes) {
 void CudaMemory::deallocate(std::byte* block, size_t) {
   const std::lock_guard lock(mutex_);
   const auto known = sizes_.find(block);
-  check(known != sizes_.end(), "a block that this memory did not allocate");
+  check(known != sizes_.end(), "deallocate: the block is not from this memory");
   free_.emplace(known->second, block);
   sizes_.erase(known);
 }
@@ -90,18 +90,18 @@ void CudaMemory::copy(std::byte* to, const std::byte* from, size_t bytes) {
   cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copy on the GPU");
 }
 void CudaMemory::zero(std::byte* block, size_t bytes) {
-  cuda_check(cudaMemsetAsync(block, 0, bytes, stream_), "zeros on the GPU");
+  cuda_check(cudaMemsetAsync(block, 0, bytes, stream_), "zeroing GPU memory");
 }
 int64_t CudaMemory::capacity() const {
   size_t free = 0, total = 0;
-  cuda_check(cudaMemGetInfo(&free, &total), "the GPU's memory");
+  cuda_check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   return static_cast<int64_t>(total);
 }
 
 CudaDevice::CudaDevice(cudaStream_t stream) : stream_(stream), memory_(stream) {}
 CudaDevice::~CudaDevice() { cudaStreamSynchronize(stream_); }
 
-void CudaDevice::finish() { cuda_check(cudaStreamSynchronize(stream_), "the GPU"); }
+void CudaDevice::finish() { cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
 MachineLimits CudaDevice::measure_limits() {
   constexpr size_t kBytes = size_t{1} << 30;

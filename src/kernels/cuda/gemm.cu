@@ -19,7 +19,7 @@ namespace {
 constexpr int kThreadsPerBlock = 256, kLoads = 4;  // loads of each operand per thread and step
 
 // A block of 16 x 16 threads computes 16 * each rows and columns, `each` x `each` outputs per thread. Small
-// outputs take a small tile, so that there are blocks for all multiprocessors; the tile does not change the
+// outputs use a small tile, so that there are blocks for all multiprocessors; the tile does not change the
 // order of a sum.
 template <int each>
 struct Tile {

@@ -12,7 +12,7 @@
 
 namespace makar {
 
-// For CUDA calls that must succeed: the device is lost, or a kernel is wrong.
+// Throws DeviceFailure if a CUDA call failed: the device is lost, or a kernel has a bug.
 inline void cuda_check(cudaError_t status, const char* what) {
   if (status != cudaSuccess)
     throw DeviceFailure(std::string("the GPU failed: ") + what + ": " + cudaGetErrorString(status));
@@ -31,7 +31,8 @@ inline int blocks_for(int64_t items, int64_t per_block) {
 
 // --- programmatic dependent launch ---
 // A kernel launched with launch_early() may start when all blocks of the one before it have called
-// let_next_kernel_start() or ended. It calls wait_for_previous_kernel() before it reads its results or writes.
+// let_next_kernel_start() or ended. It must call wait_for_previous_kernel() before it reads results of that kernel or
+// writes anything.
 __device__ inline void let_next_kernel_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
@@ -85,7 +86,7 @@ void in_parts(const T* list, int64_t count, F run) {
     if (largest > 0) run(part, static_cast<unsigned>(n), largest);
   }
 }
-// Runs body(one, i) for every one of the list and i < one.n, in any order.
+// Runs body(one, i) for every entry `one` of the list and every i < one.n, in any order.
 template <class T, class F>
 void each_of(cudaStream_t stream, const T* list, int64_t count, F body) {
   in_parts(list, count, [&](const Several<T>& part, unsigned n, int64_t largest) {

@@ -54,7 +54,7 @@ void CudaDevice::adamw(const AdamWList& all) {
 
 namespace {
 
-// Calls then(sum of squares of x, i) on one thread, for each of the consecutive x number i.
+// For each of the consecutive arrays of n values, calls then(sum of squares, index of the array) on one thread.
 template <class F>
 __global__ void sum_of_squares_kernel(const float* all, int64_t n, F then) {
   __shared__ double lanes[kSquareLanes];
@@ -126,11 +126,12 @@ void CudaDevice::adafactor(const Adafactor& a) {
   }
   const float min = static_cast<float>(eps * eps);
   each(stream_, a.n, [=] __device__(int64_t i) { e[i] = a.g[i] * a.factor / sqrtf(e[i] > min ? e[i] : min); });
+  double* step = row_mean;  // reuses the scalar
   with_sum_of_squares(stream_, e, a.n, [=] __device__(double sum, unsigned) {
     const double rms = sqrt(sum / count);
-    *row_mean = *alpha / (rms > 1.0 ? rms : 1.0);
+    *step = *alpha / (rms > 1.0 ? rms : 1.0);
   });
-  each(stream_, a.n, [=] __device__(int64_t i) { a.p[i] = a.p[i] * a.decay - static_cast<float>(*row_mean) * e[i]; });
+  each(stream_, a.n, [=] __device__(int64_t i) { a.p[i] = a.p[i] * a.decay - static_cast<float>(*step) * e[i]; });
 }
 
 namespace {

@@ -10,9 +10,9 @@ using cuda::madd;
 void CudaDevice::rope_table(const RopeTableRows& a) {
   each(stream_, a.rows * a.half, [=] __device__(int64_t i) {
     const float angle = static_cast<float>(a.positions[i / a.half]) * a.frequencies[i % a.half];
-    const cuda::Turn turn = cuda::turn_of(angle);
-    a.cos[i] = static_cast<float>(turn.cos * a.factor);
-    a.sin[i] = static_cast<float>(turn.sin * a.factor);
+    const cuda::CosSin at = cuda::cos_sin_of(angle);
+    a.cos[i] = static_cast<float>(at.cos * a.factor);
+    a.sin[i] = static_cast<float>(at.sin * a.factor);
   });
 }
 

@@ -31,10 +31,10 @@ class Opened {
   FenceMemory& memory_;
 };
 
-// A number in the environment.
-uint64_t number_of(const char* name, uint64_t otherwise) {
+// The number in an environment variable, or a default.
+uint64_t number_of(const char* name, uint64_t fallback) {
   const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+  return text ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ uint64_t number_of(const char* name, uint64_t otherwise) {
 FenceMemory::FenceMemory()
     : Memory(false), limit_(std::min<size_t>(number_of("MAKAR_FENCE_MB", kArena >> 20) << 20, kArena)) {
   void* base = mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) throw OutOfMemory("the fence device has no address range");
+  if (base == MAP_FAILED) throw OutOfMemory("the fence device could not reserve 64 GB of address space");
   base_ = static_cast<std::byte*>(base);
 }
 

@@ -1,4 +1,4 @@
-// Activations: the value and the slope at one point.
+// Activations: the value and the derivative (slope) at one point.
 #pragma once
 #include "kernels/cpu/isa/math.h"
 

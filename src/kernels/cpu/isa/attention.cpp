@@ -41,7 +41,7 @@ void scale_row(float* row, int64_t n, float factor) {
 }  // namespace
 
 int64_t attention_scratch(const AttentionHead& a) {
-  if (nothing_is_copied(a)) return 0;
+  if (reads_in_place(a)) return 0;
   const Layout layout(a, table());
   return layout.forward_floats();
 }
@@ -49,8 +49,8 @@ int64_t attention_scratch(const AttentionHead& a) {
 void attention_forward(const AttentionHead& a, float* scratch) {
   const Table& t = table();
   const Layout layout(a, t);
-  alignas(64) float own[Layout::kLittle];
-  if (nothing_is_copied(a)) scratch = own;
+  alignas(64) float own[Layout::kInPlaceFloats];
+  if (reads_in_place(a)) scratch = own;
   float* q_panels = scratch;
   float* k_panels = q_panels + layout.q_panels;
   float* v_panels = k_panels + layout.k_panels;

@@ -16,15 +16,15 @@ inline int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
 constexpr int64_t kFewRows = 16;  // e.g. the query heads of one token that share a key head
 
-// Few rows on a float cache: scores are the only scratch data.
-inline bool nothing_is_copied(const AttentionHead& a) {
+// Few rows on a cache of f32 or f16: keys and values are read in place, and only scores need scratch memory.
+inline bool reads_in_place(const AttentionHead& a) {
   const auto floats = [](DType type) { return type == DType::kF32 || type == DType::kF16; };
   return a.rows <= kFewRows && a.cache.pages && floats(a.cache.k_type) && floats(a.cache.v_type);
 }
 
-// Sizes of the scratch pieces, in floats.
+// Sizes of the parts of the scratch buffer, in floats.
 struct Layout {
-  static constexpr int64_t kLittle = kFewRows * (kKeyTile + 2);  // if nothing is copied
+  static constexpr int64_t kInPlaceFloats = kFewRows * (kKeyTile + 2);  // if reads_in_place()
   int64_t block;  // q rows per block: a multiple of mr near 32, or kFewRows
   int64_t q_panels, k_panels, v_panels, v_rows, p_panels, rows, sinks;
   Layout(const AttentionHead& a, const Table& t)
@@ -36,7 +36,7 @@ struct Layout {
         p_panels(block * kKeyTile),
         rows(a.rows),
         sinks(a.q_sinks ? q_panels : 0) {
-    if (nothing_is_copied(a))
+    if (reads_in_place(a))
       block = kFewRows, q_panels = k_panels = v_panels = v_rows = p_panels = sinks = 0;
   }
   int64_t forward_floats() const {

@@ -11,11 +11,11 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-// A vector of floats, and one whose value is opaque to the compiler.
+// A vector of floats; opaque() returns one whose value the compiler does not know.
 #if defined(MAKAR_ISA_neon)
 using Lanes = float32x4_t;
 inline Lanes fused(Lanes a, Lanes b, Lanes c) { return vfmaq_f32(c, a, b); }
-inline Lanes hidden(float x) {
+inline Lanes opaque(float x) {
   Lanes v = vdupq_n_f32(x);
   asm volatile("" : "+w"(v));
   return v;
@@ -23,7 +23,7 @@ inline Lanes hidden(float x) {
 #elif defined(MAKAR_ISA_avx2) || defined(MAKAR_ISA_avx512)
 using Lanes = Vec;
 inline Lanes fused(Lanes a, Lanes b, Lanes c) { return fma(a, b, c); }
-inline Lanes hidden(float x) {
+inline Lanes opaque(float x) {
   Lanes v = broadcast(&x);
   asm volatile("" : "+x"(v));
   return v;
@@ -31,7 +31,7 @@ inline Lanes hidden(float x) {
 #else
 using Lanes = float;
 inline Lanes fused(Lanes a, Lanes b, Lanes c) { return std::fma(a, b, c); }
-inline Lanes hidden(float x) {
+inline Lanes opaque(float x) {
   volatile float v = x;
   return v;
 }
@@ -42,8 +42,8 @@ constexpr int kSums = 12;
 
 double peak_f32(int64_t loops) {
   Lanes sums[kSums];
-  for (Lanes& s : sums) s = hidden(0.0f);
-  const Lanes a = hidden(0.5f), b = hidden(0.25f);
+  for (Lanes& s : sums) s = opaque(0.0f);
+  const Lanes a = opaque(0.5f), b = opaque(0.25f);
   for (int64_t i = 0; i < loops; ++i) {
 #pragma clang loop unroll(full)
     for (int j = 0; j < kSums; ++j) sums[j] = fused(a, b, sums[j]);

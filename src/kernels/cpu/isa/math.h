@@ -142,10 +142,10 @@ MAKAR_INLINE float softplus_of(float x) {
 
 // Sine and cosine in double, within 1 ulp of double for angles up to 2^30: three-part reduction by multiples
 // of pi / 2, then the Taylor series.
-struct Turn {
+struct CosSin {
   double cos, sin;
 };
-MAKAR_INLINE Turn turn_of(float angle) {
+MAKAR_INLINE CosSin cos_sin_of(float angle) {
   const double x = static_cast<double>(angle), magic = 6755399441055744.0;  // 1.5 * 2^52
   const double shifted = std::fma(x, 0.6366197723675814, magic), n = shifted - magic;
   double r = std::fma(n, -1.5707963267948966, x);

@@ -96,7 +96,7 @@ void pack(const T* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_
 
 #if defined(MAKAR_ISA_neon)
 // Transposes twelve rows by eight k: pairs of rows, then pairs of pairs, then fours.
-inline void turn_12x8(const uint16_t* x, int64_t row_stride, uint16_t* out) {
+inline void transpose_12x8(const uint16_t* x, int64_t row_stride, uint16_t* out) {
   uint16x8_t a[12];
   uint32x4_t b[12];
   for (int i = 0; i < 12; ++i) a[i] = vld1q_u16(x + i * row_stride);
@@ -122,13 +122,13 @@ inline void turn_12x8(const uint16_t* x, int64_t row_stride, uint16_t* out) {
 }
 static_assert(kNr == 12);
 // Packs whole panels in steps of eight k; returns the number of k done.
-int64_t turn_rows(const uint16_t* x, int64_t row_stride, int64_t k, uint16_t* out) {
+int64_t transpose_rows(const uint16_t* x, int64_t row_stride, int64_t k, uint16_t* out) {
   int64_t p = 0;
-  for (; p + 8 <= k; p += 8) turn_12x8(x + p, row_stride, out + p * kNr);
+  for (; p + 8 <= k; p += 8) transpose_12x8(x + p, row_stride, out + p * kNr);
   return p;
 }
 #else
-int64_t turn_rows(const uint16_t*, int64_t, int64_t, uint16_t*) { return 0; }
+int64_t transpose_rows(const uint16_t*, int64_t, int64_t, uint16_t*) { return 0; }
 #endif
 
 void pack_b16(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
@@ -136,7 +136,8 @@ void pack_b16(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t r
   constexpr int64_t kStrip = 32;  // k per strip: one cache line per row
   for (int64_t r = 0; r < rows; r += kNr, out += k * kNr) {
     const int have = static_cast<int>(std::min<int64_t>(kNr, rows - r));
-    const int64_t done = have == kNr && k_stride == 1 ? turn_rows(x + r * row_stride, row_stride, k, out) : 0;
+    const int64_t done =
+        have == kNr && k_stride == 1 ? transpose_rows(x + r * row_stride, row_stride, k, out) : 0;
     for (int64_t p0 = done; p0 < k; p0 += kStrip)
       for (int i = 0; i < kNr; ++i)
         for (int64_t p = p0; p < std::min(k, p0 + kStrip); ++p)

@@ -1,5 +1,5 @@
-// The parts of one instruction set's table. Every file in this folder is compiled once per instruction set
-// with MAKAR_ISA naming it; each part fills its section of the table.
+// The sections of one instruction set's table. Every file in this folder is compiled once per instruction
+// set, in the namespace MAKAR_ISA, and fills its section of the table.
 #pragma once
 #include "kernels/cpu/table.h"
 

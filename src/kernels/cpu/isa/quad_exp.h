@@ -9,7 +9,7 @@ namespace makar::kernels::MAKAR_ISA {
 inline Quad quad_of(float x) { return vdupq_n_f32(x); }
 inline Quad quad_add(Quad a, Quad b) { return vaddq_f32(a, b); }
 inline Quad quad_multiply(Quad a, Quad b) { return vmulq_f32(a, b); }
-// x, but `low` where it is lower, or 0 where `test` is lower; NaN stays.
+// quad_at_least: max(x, low). quad_zero_below: x, but 0 where test < low. NaN stays NaN in both.
 inline Quad quad_at_least(Quad x, Quad low) { return vmaxq_f32(x, low); }
 inline Quad quad_zero_below(Quad x, Quad test, Quad low) {
   return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(x), vcltq_f32(test, low)));
@@ -62,8 +62,8 @@ inline Quad quad_power(Quad shifted) {
 inline float quad_sum(Quad x) { return (x.v[0] + x.v[2]) + (x.v[1] + x.v[3]); }
 #endif
 
-// Each operation for all quads before the next one: a processor does not look far enough ahead to find the
-// independent operations of the next quad behind those of this one.
+// Runs each operation for all quads before the next one: in the other order, the out-of-order window is too
+// short to overlap the operations of two quads.
 template <int kCount>
 inline void quads_exp_down(Quad (&x)[kCount]) {
   const Quad low = quad_of(-87.33f), magic = quad_of(12582912.0f);

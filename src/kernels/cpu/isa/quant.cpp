@@ -1,4 +1,4 @@
-// Products of quantised weights. Within a part (16 or 32 k) the dot product is exact in integers; across
+// Products of quantized weights. Within a part (16, 32 or 64 k) the dot product is exact in integers; across
 // parts and blocks of 64 k, sums are f32 in a fixed order for every form, row count and instruction set. With
 // x_p the integer dot product of part p, s_p the weight scale, d the activation scale, S = 1.5 * 2^23 and
 // base = -S (s_0 + s_1 + ...):
@@ -28,7 +28,7 @@ struct RowsBlock {
 
   const std::byte* row(int i) const { return panel[i / kEach] + i % kEach * kQuantBlock; }
   const std::byte* low_row(int i) const { return row(i) + kEach * kQuantBlock; }  // of 16-bit values
-  // Number `n` of row i, behind the values.
+  // The n-th number of row i after the values: the scale, then sums or starts (quant_form.h).
   template <class T>
   const T* number(const QuantForm& f, int n, int i) const {
     return reinterpret_cast<const T*>(panel[i / kEach] + kEach * activation_values(f)) + n * kEach +

@@ -1,4 +1,4 @@
-// Products of eight rows and quantised weights, for instruction sets with such a tile.
+// Products of eight rows and quantized weights, for instruction sets with such a tile.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -11,8 +11,9 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
+// The scales of a panel as floats, for QuantProduct::scales.
 template <int Form>
-void scales_apart(int64_t blocks, const std::byte* b, float* out) {
+void unpack_scales(int64_t blocks, const std::byte* b, float* out) {
   constexpr QuantForm F = kQuantForms[Form];
   for (int64_t g = 0; g < blocks; g += blocks_of(F), b += group_bytes(F)) {
     const Scales<Form> scales(b);
@@ -68,7 +69,7 @@ constexpr std::array<PanelsFn, sizeof...(F)> eight_table(std::integer_sequence<i
 }
 template <int... F>
 constexpr std::array<ScalesFn, sizeof...(F)> scales_table(std::integer_sequence<int, F...>) {
-  return {scales_apart<F>...};
+  return {unpack_scales<F>...};
 }
 constexpr auto kEight = eight_table(std::make_integer_sequence<int, kQuantFormCount>());
 constexpr auto kScales = scales_table(std::make_integer_sequence<int, kFormWide>());

@@ -1,8 +1,8 @@
-// The columns of the instruction set being compiled.
+// Vector operations for quantized products in the instruction set being compiled; columns are lanes.
 #pragma once
 namespace makar::kernels::MAKAR_ISA {
 
-// What the bytes of a dot product may be.
+// Ranges of the bytes in a dot product.
 enum class Signs {
   kUnsigned,  // weights of 0 to 127, activations of -127 to 127
   kSigned,    // weights of -128 to 127, activations of -127 to 127

@@ -1,4 +1,4 @@
-// Four columns in NEON registers: building blocks for products of quantised weights.
+// Four columns in NEON registers: building blocks for products of quantized weights.
 #pragma once
 #include <arm_neon.h>
 

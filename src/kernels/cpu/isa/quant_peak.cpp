@@ -1,4 +1,4 @@
-// A loop of 8-bit dot products alone: an upper bound for products of quantised weights.
+// A loop of 8-bit dot products alone: an upper bound for products of quantized weights.
 #include "kernels/cpu/isa/parts.h"
 #if defined(MAKAR_ISA_neon) || defined(MAKAR_ISA_avxvnni) || defined(MAKAR_ISA_avx512vnni)
 #include "kernels/cpu/isa/quant_parts.h"
@@ -9,7 +9,7 @@ namespace {
 // Enough independent sums to hide the latency of all known cores, few enough for their registers.
 constexpr int kSums = 12;
 
-// A value that the compiler cannot constant-fold.
+// Makes a value unknown to the compiler, so that it is not constant-folded.
 template <class T>
 inline void hide(T& x) {
 #if defined(MAKAR_ISA_neon)

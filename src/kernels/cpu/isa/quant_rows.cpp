@@ -1,4 +1,4 @@
-// Quantises activations to int8 in blocks of 64 k: scale d = absmax / 127, value = x * (127 / absmax),
+// Quantizes activations to int8 in blocks of 64 k: scale d = absmax / 127, value = x * (127 / absmax),
 // rounded once to nearest, ties to even. For 16-bit weights, 32512 replaces 127, and a value is 256 high +
 // low, one byte each. A row's values depend on that row only. A block with an infinity or a NaN gets the
 // scale NaN, which propagates to the result; a block with all magnitudes below 2^-100 becomes zero.
@@ -61,7 +61,7 @@ inline void sixteen_wide(const float* x, float inverse, int8_t* high, int8_t* lo
 #endif
 }
 
-// Quantises 16 values.
+// Quantizes 16 values.
 inline void sixteen(const float* x, float inverse, int8_t* q) {
 #if defined(MAKAR_ISA_neon)
   uint16x8_t half[2];
@@ -125,8 +125,8 @@ void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, in
     const bool plain = max < kInfinity && max >= kTiny;
     const float size = plain ? std::bit_cast<float>(max) : 1.0f;
     inverse[i] = plain ? levels / size : 0.0f;
-    const float odd = max >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
-    *blocks[i].d = plain ? size / levels / static_cast<float>(unit) : odd;  // unit is a power of two
+    const float special = max >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+    *blocks[i].d = plain ? size / levels / static_cast<float>(unit) : special;  // unit is a power of two
   }
   for (int i = 0; i < count; ++i) {
     if (wide) {

@@ -1,5 +1,5 @@
 // Four rows of 16-bit activations by one panel of four columns of 16-bit weights, for NEON with dot products.
-// quant_tile16_neon.h declares the function and its arguments; quant.cpp has the formula, whose bits it gives.
+// quant_tile16_neon.h declares the function and its arguments; the result is bit-identical to the formula of quant.cpp.
 //
 // Both sides are split into a high and a low byte. Per block of 64 k: four runs of high by high, the sums times 256, then four
 // runs of high by low and low by high. A run is four steps of 4 k; a step is one sdot per row.
@@ -13,8 +13,8 @@
 //   x0 groups left   x1 activations   x2 weights   x3 next activations   x4 row scales of the block before
 //   x5 prefetch      x6 prefetch step   x7 y [4][4]
 //
-// How it was tuned (Neoverse-N1): two blocks have sums of their own, so that the float work of one (12 of 208 instructions
-// that need a pipe) stands together between the dot products of the other; weights and rows of the next run are loaded as
+// How it was tuned (Neoverse-N1): two blocks have separate sums, so that the float work of one (12 of 208 instructions
+// that need a SIMD pipe) is grouped between the dot products of the other; weights and rows of the next run are loaded as
 // soon as those of this run are used, one load after each instruction.
 // Measure a change with ./dev bench quant; test_kernels compares the bits with portable code.
 
@@ -41,7 +41,7 @@
     ldr q7, [\base, #(\offset + 448)]
   .endif
 .endm
-// `after` is none, high or low: which rows the loads bring, from `base` at `offset`.
+// `after` is none, high or low: the rows that are loaded, from `base` at `offset`.
 .macro load_row after, base, offset, i
   .ifc \after, high
     high_rows \base, (\offset), \i
@@ -147,8 +147,8 @@
   run_mixed \x0, \x1, \x2, \x3, \next, \w, none, \base, \at
 .endm
 
-// void makar_tile_int16(const FourRows*). The last loads of a group are of its own weights again, so that nothing beyond the
-// panel is read; the group after begins with loads of its own.
+// void makar_tile_int16(const FourRows*). The last loads of a group repeat its own weights, so that nothing beyond the
+// panel is read; the next group begins with its own loads.
   .text
   .p2align 4
   .global makar_tile_int16

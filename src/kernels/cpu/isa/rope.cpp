@@ -33,11 +33,12 @@ void rope(const float* x, float* y, const RopeRow& r) {
 }
 
 // The angle is rounded to f32 as in the reference implementation.
-void rope_turns(float position, const float* frequencies, int64_t n, double factor, float* cos, float* sin) {
+void rope_cos_sin(float position, const float* frequencies, int64_t n, double factor, float* cos,
+                  float* sin) {
   for (int64_t i = 0; i < n; ++i) {
-    const Turn turn = turn_of(position * frequencies[i]);
-    cos[i] = static_cast<float>(turn.cos * factor);
-    sin[i] = static_cast<float>(turn.sin * factor);
+    const CosSin at = cos_sin_of(position * frequencies[i]);
+    cos[i] = static_cast<float>(at.cos * factor);
+    sin[i] = static_cast<float>(at.sin * factor);
   }
 }
 
@@ -45,7 +46,7 @@ void rope_turns(float position, const float* frequencies, int64_t n, double fact
 
 void fill_rope(Table& t) {
   t.rope = rope;
-  t.rope_turns = rope_turns;
+  t.rope_cos_sin = rope_cos_sin;
 }
 
 }  // namespace makar::kernels::MAKAR_ISA

@@ -61,7 +61,7 @@ void advance(const ScanHeads& s, const float* a, float dt, float input, const fl
 }
 
 // Advances the states of one channel and returns their product with c. kStates: the number of states if it is
-// known when compiling, else 0; if known, in one pass, with the bits of advance() and dot_of().
+// known at compile time, else 0; if known, in one pass, with the bits of advance() and dot_of().
 template <int64_t kStates, bool kShared>
 float advance_and_read(const ScanHeads& s, const float* a, float dt, float input, const float* b,
                        const float* c, float* h) {
@@ -91,7 +91,7 @@ float advance_and_read(const ScanHeads& s, const float* a, float dt, float input
   }
 }
 
-// Hardware does not follow the states and their rates in time: they come from memory for every token.
+// The hardware prefetcher is too late for the states and their rates, which are read from memory per token.
 void prefetch(const float* from, int64_t floats, bool write) {
   for (int64_t i = 0; i < floats; i += 16)
     write ? __builtin_prefetch(from + i, 1) : __builtin_prefetch(from + i, 0);

@@ -1,4 +1,4 @@
-// Products of quantised weights with AMX: 16 rows by 16 columns. One instruction multiplies the bytes of a
+// Products of quantized weights with AMX: 16 rows by 16 columns. One instruction multiplies the bytes of a
 // part (16 or 32 k) and leaves its exact integer sums in a tile; the f32 work is the formula of quant.cpp,
 // bit for bit. The tiles of a block are computed while the sums of the block before are scaled.
 #include <array>
