@@ -35,8 +35,11 @@ std::optional<ApiError> Access::forbidden(const HttpRequest& head, bool open) co
     return ApiError{403, "without an API key the server accepts only local host names, got " + quote(host),
                     "permission_error", std::nullopt, "forbidden_host"};
   if (!origin.empty() && !origin.ends_with("://" + host) && !origin_allowed(origin))
-    return ApiError{403, "pages of other origins are not served without an API key", "permission_error",
-                    std::nullopt, "forbidden_origin"};
+    return ApiError{403,
+                    fmt::format("requests of the origin {} are not allowed without an API key; start the "
+                                "server with --cors to allow them",
+                                quote(origin)),
+                    "permission_error", std::nullopt, "forbidden_origin"};
   return std::nullopt;
 }
 

@@ -60,7 +60,8 @@ class EngineLoop {
   EngineState state() const;
   int64_t waiting() const;                    // tasks submitted but not yet begun
   int64_t free_page_bytes() const;            // bytes of cache pages not yet in use
-  Device& device() const { return device_; }  // one with its own memory: use only during a turn
+  // A device with its own memory may be used only during a turn.
+  Device& device() const { return device_; }
   Turns& turns() const { return turns_; }
   // Elapsed time of the current step; 0 between steps.
   double seconds_in_step() const;

@@ -18,7 +18,7 @@ Dialect dialect_of(std::string_view path) {
 
 ApiError queue_full(const Gate& gate, const std::string& caller) {
   ApiError error{429,
-                 fmt::format("{} requests are waiting, {} of them yours; try again later", gate.inside(),
+                 fmt::format("{} requests are in flight, {} of them yours; try again later", gate.inside(),
                              gate.inside(caller)),
                  "rate_limit_error", std::nullopt, "queue_full"};
   error.retry_after = 1;

@@ -26,7 +26,7 @@ Result<int64_t> number_of(const std::string& text, const char* place) {
 }
 
 // "/makar/a/b%20c" -> {"a", "b c"}
-std::vector<std::string> steps_of(const std::string& path) {
+std::vector<std::string> segments_of(const std::string& path) {
   std::vector<std::string> out(1);
   const auto digit = [](char c) {
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
@@ -126,7 +126,8 @@ HttpResponse text_response(std::string text, const char* type) {
 
 Result<Store*> Page::store() {
   if (options_.store == "none" || options_.store.empty())
-    return error_of(Error::Kind::kUnsupported, "store", "this server keeps no conversations (--store)");
+    return error_of(Error::Kind::kUnsupported, "store",
+                    "this server stores no conversations; start it with --store FILE");
   const std::lock_guard lock(mutex_);
   if (!store_) {
     MAKAR_TRY(store_, Store::open(options_.store));
@@ -175,7 +176,7 @@ Result<Json> Page::conversations(const HttpRequest& request, const std::string& 
 
 // A conversation is held as rows, JSON and text; an escaped byte takes six in JSON.
 Result<int64_t> Page::memory_of(const HttpRequest& request, const std::string& owner) {
-  const std::vector<std::string> path = steps_of(request.path);
+  const std::vector<std::string> path = segments_of(request.path);
   const bool get = request.method == "GET" || request.method == "HEAD";
   if (!get || path[0] != "conversations" || path.size() < 2) return 0;
   MAKAR_TRY(const int64_t id, number_of(path[1], "conversation"));
@@ -235,7 +236,7 @@ Result<HttpResponse> Page::agents(const HttpRequest& request, const std::vector<
 }
 
 Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string& owner) {
-  const std::vector<std::string> path = steps_of(request.path);
+  const std::vector<std::string> path = segments_of(request.path);
   const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
   const auto json = [](const Json& value) { return text_response(dump(value) + "\n", "application/json"); };
   if (path[0] == "conversations" && path.size() == 3 && path[2] == "markdown" && get) {
