@@ -39,7 +39,7 @@ class PartWriter {
     input.add_generation_prompt = true;
     return language_.encode_chat(input);
   }
-  int64_t room() const { return context_size(language_.spec(), engine_.options().context); }
+  int64_t context_length() const { return context_size(language_.spec(), engine_.options().context); }
   int64_t tokens() const { return options_.max_new_tokens; }
 
   Result<std::string> write(std::vector<int64_t> prompt,
@@ -103,7 +103,7 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
                                      reduce || i == 0 ? kFromOne : kImprove,
                                      before + numbered(i + 1, some.front().chunk.text) + asked);
                                },
-                               writer.room(), writer.tokens(), one));
+                               writer.context_length(), writer.tokens(), one));
     const bool last = !reduce && i + 1 == out.sources.size();
     MAKAR_TRY(out.text, writer.write(std::move(prompt),
                                      last ? on_text : std::function<bool(const std::string&)>(), out));
@@ -119,7 +119,7 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
                                  text += numbered(i + 1, some[i].chunk.text);
                                return writer.encode(kFromAnswers, text + asked);
                              },
-                             writer.room(), writer.tokens(), parts));
+                             writer.context_length(), writer.tokens(), parts));
   MAKAR_TRY(out.text, writer.write(std::move(prompt), on_text, out));
   return Done{};
 }
