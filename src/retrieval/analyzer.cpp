@@ -50,8 +50,8 @@ std::vector<std::string> Analyzer::operator()(std::string_view text) const {
       word.resize(kLongestTerm);
       word.resize(complete_utf8_prefix(word));
     }
-    const std::string& stem = term(word);
-    if (!stem.empty()) out.push_back(stem);
+    const std::string& indexed = term(word);
+    if (!indexed.empty()) out.push_back(indexed);
     word.clear();
   };
   for (size_t at = 0; at < text.size();) {

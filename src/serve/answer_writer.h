@@ -30,8 +30,8 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
     std::optional<StreamDecoder> decoder;
     size_t text_bytes = 0;                   // bytes of text sent
     size_t token_bytes = 0, characters = 0;  // bytes and characters of the reported tokens
-    int64_t counted = 0;  // tokens already added to the metrics
-    bool cut = false;     // ended at the length limit
+    int64_t counted = 0;                     // tokens already added to the metrics
+    bool cut = false;                        // ended at the length limit
   };
 
   AnswerWriter(GenerationRequest request, ModelLease model, std::shared_ptr<LoggedReply> reply,

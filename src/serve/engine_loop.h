@@ -58,8 +58,8 @@ class EngineLoop {
   void submit(std::shared_ptr<EngineTask> task);
   void wake();  // after a cancellation
   EngineState state() const;
-  int64_t waiting() const;                    // tasks submitted but not yet begun
-  int64_t free_page_bytes() const;            // bytes of cache pages not yet in use
+  int64_t waiting() const;          // tasks submitted but not yet begun
+  int64_t free_page_bytes() const;  // bytes of cache pages not yet in use
   // A device with its own memory may be used only during a turn.
   Device& device() const { return device_; }
   Turns& turns() const { return turns_; }
