@@ -64,8 +64,9 @@ Result<std::vector<RankedChunk>> DenseIndex::search(const std::vector<float>& qu
   std::vector<RankedChunk> best;
   if (table_->ids.empty() || k == 0) return best;
   if (static_cast<int64_t>(query.size()) != rows_.width())
-    return error_at("query", "the model has vectors of {} values, the index has vectors of {}", query.size(),
-                    rows_.width());
+    return error_at("query",
+                    "the model has vectors of {} values, the index has vectors of {}; use the index's model",
+                    query.size(), rows_.width());
   if (postgres_) return search_postgres(query, k, allowed, ef);
   if (graph_.graph()) {
     std::function<bool(int64_t)> accepts;

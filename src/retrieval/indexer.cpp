@@ -104,7 +104,9 @@ Status Indexer::embed_waiting() {
       if (width_ == 0) width_ = width;
       if (width != width_)
         return error_at(collection_.settings.model,
-                        "has vectors of {} values, the collection has vectors of {}", width, width_);
+                        "has vectors of {} values, the collection has vectors of {}; use the model that "
+                        "built the collection",
+                        width, width_);
     }
   return Done{};
 }

@@ -145,7 +145,8 @@ void EngineLoop::sweep() {
     } catch (const std::exception& e) {
       return end(*task, internal_error(e)), true;
     }
-    end(*task, error_of(Error::Kind::kLimit, "time", "the server is busy: the request waited too long"));
+    end(*task, error_of(Error::Kind::kLimit, "time",
+                        "the server is busy: the request waited too long; try again later"));
     return true;
   };
   std::erase_if(tasks_, leaves);

@@ -27,8 +27,8 @@ ApiError queue_full(const Gate& gate, const std::string& caller) {
 
 ApiError no_route(const HttpRequest& head, bool path_known) {
   if (path_known)
-    return {405, fmt::format("{} is not allowed here", quote(head.method, 20)), "invalid_request_error",
-            std::nullopt, "method_not_allowed"};
+    return {405, fmt::format("{} is not allowed for {}", quote(head.method, 20), quote(head.path)),
+            "invalid_request_error", std::nullopt, "method_not_allowed"};
   return {404, fmt::format("no route for {}", quote(head.path)), "invalid_request_error", std::nullopt,
           "unknown_url"};
 }

@@ -88,10 +88,10 @@ Result<Json> prefer(Store& store, const std::string& owner, const Json& body) {
   MAKAR_TRY(const int64_t chosen, whole_field(body, "chosen", 1, kMaxId, 0));
   if (!body.contains("rejected") || !body["rejected"].is_array() || body["rejected"].empty() ||
       body["rejected"].size() > 128)
-    return error_at("rejected", "expected a list of 1 to 128 messages");
+    return error_at("rejected", "expected a list of 1 to 128 message ids");
   std::vector<int64_t> rejected;
   for (const Json& id : body["rejected"]) {
-    if (!id.is_number_integer()) return error_at("rejected", "expected numbers of messages");
+    if (!id.is_number_integer()) return error_at("rejected", "expected message ids");
     rejected.push_back(id.get<int64_t>());
   }
   MAKAR_CHECK_OK(store.prefer(owner, chosen, rejected));
@@ -110,7 +110,7 @@ Status change_message(Store& store, const std::string& owner, int64_t id, const 
   if (change.content || change.meta) MAKAR_CHECK_OK(store.edit(owner, id, change));
   if (!body.contains("rating")) {
     if (change.content || change.meta) return Done{};
-    return error_at("rating", "expected rating, content or meta");
+    return error_at("rating", "is missing: set rating, content or meta");
   }
   MAKAR_TRY(const int64_t rating, whole_field(body, "rating", -1, 1, 0));
   return store.rate(owner, id, rating);
