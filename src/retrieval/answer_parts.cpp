@@ -92,7 +92,7 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
                        Answered& out) {
   PartWriter writer(engine, language, options.generation);
   const bool reduce = options.style == AnswerStyle::kMapReduce;
-  const std::string asked = "Question: " + question;
+  const std::string question_line = "Question: " + question;
   std::vector<SearchHit> parts;  // with the answers from single passages as texts
   for (size_t i = 0; i < out.sources.size(); ++i) {
     std::vector<SearchHit> one = {out.sources[i]};
@@ -101,7 +101,7 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
                                [&](const std::vector<SearchHit>& some) {
                                  return writer.encode(
                                      reduce || i == 0 ? kFromOne : kImprove,
-                                     before + numbered(i + 1, some.front().chunk.text) + asked);
+                                     before + numbered(i + 1, some.front().chunk.text) + question_line);
                                },
                                writer.context_length(), writer.tokens(), one));
     const bool last = !reduce && i + 1 == out.sources.size();
@@ -117,7 +117,7 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
                                std::string text;
                                for (size_t i = 0; i < some.size(); ++i)
                                  text += numbered(i + 1, some[i].chunk.text);
-                               return writer.encode(kFromAnswers, text + asked);
+                               return writer.encode(kFromAnswers, text + question_line);
                              },
                              writer.context_length(), writer.tokens(), parts));
   MAKAR_TRY(out.text, writer.write(std::move(prompt), on_text, out));

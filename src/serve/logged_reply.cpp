@@ -33,12 +33,12 @@ std::string random_id() {
 
 std::string request_id(const HttpRequest& request) {
   const std::string given = request.header("x-request-id");
-  const bool sane =
+  const bool valid =
       !given.empty() && given.size() <= kLongestId && std::all_of(given.begin(), given.end(), [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
                c == '_' || c == '.';
       });
-  return sane ? given : "req-" + random_id();
+  return valid ? given : "req-" + random_id();
 }
 
 LoggedReply::LoggedReply(std::shared_ptr<HttpReply> reply, const HttpRequest& request, std::string route,

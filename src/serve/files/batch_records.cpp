@@ -123,9 +123,9 @@ void BatchRecords::load() {
     };
     if (!json.ok() || !json->is_object() || !json->contains("batch")) continue;
     const BatchRecord record{(*json)["batch"], text("owner"), text("output_id"), text("error_id")};
-    const bool sane = is_batch(record.batch) && record.batch["id"] == Json(id) &&
-                      record.output_id.starts_with("file-") && record.error_id.starts_with("file-");
-    if (sane) records_[id] = record;
+    const bool valid = is_batch(record.batch) && record.batch["id"] == Json(id) &&
+                       record.output_id.starts_with("file-") && record.error_id.starts_with("file-");
+    if (valid) records_[id] = record;
   }
 }
 

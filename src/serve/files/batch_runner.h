@@ -1,6 +1,6 @@
 // The thread that runs batches: one batch at a time, a few lines in flight, each a request with a lower
-// priority than all interactive ones. Every answer is written to disk at once, so a new process resumes where
-// the previous one stopped.
+// priority than all interactive ones. Every answer is written to disk immediately, so a new process resumes
+// where the previous one stopped.
 #pragma once
 #include <atomic>
 #include <functional>

@@ -203,8 +203,8 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
   inputs.source.add(request.source);
   if (both) inputs.target.add(request.target);
   Record record, encoder_record;
-  Record& asked = both && request.of == "encoder" ? encoder_record : record;
-  asked.attention = request.attention, asked.attention_layers = request.layers;
+  Record& recorded = both && request.of == "encoder" ? encoder_record : record;
+  recorded.attention = request.attention, recorded.attention_layers = request.layers;
   ForwardContext f{ctx, nullptr, &record};
   // One adapter index per row, for as many rows as the largest product has.
   const std::vector<int32_t> adapters(
@@ -233,7 +233,7 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
   }
   if (request.attention)
     out["attention"] =
-        attention_json(request, request.of == "cross" ? asked.cross_attentions : asked.attentions);
+        attention_json(request, request.of == "cross" ? recorded.cross_attentions : recorded.attentions);
   if (const FeedForwardSpec* routed = spec.main().routed(); request.routing && routed)
     out["routing"] = routing_json(record, *routed);
   return out;
