@@ -38,7 +38,7 @@ bool is_metadata(const Json& metadata, const std::string& id) {
 }
 
 Json metadata_of(const std::string& owner, const std::string& id, const std::string& filename,
-              const std::string& purpose, size_t bytes) {
+                 const std::string& purpose, size_t bytes) {
   return {{"id", id},
           {"object", "file"},
           {"bytes", bytes},
