@@ -1,4 +1,4 @@
-// The C API of include/makar.h on top of llm. Exceptions and errors become texts here.
+// The C API of include/makar.h on top of llm. Errors and exceptions become texts of makar_last_error().
 #define MAKAR_BUILD
 #include <makar.h>
 
@@ -17,7 +17,7 @@
 
 struct makar_model {
   makar_model(int threads) : device(threads) {}
-  std::mutex one_call;
+  std::mutex one_call;  // held by each call that uses the model
   makar::CpuDevice device;
   std::optional<makar::LanguageModel> language;
   std::unique_ptr<makar::Engine> engine;
@@ -59,7 +59,7 @@ T with_model(makar_model* model, T failed, F&& f) noexcept {
   });
 }
 
-Result<char*> copied(const std::string& text) {
+Result<char*> c_string(const std::string& text) {
   char* out = static_cast<char*>(std::malloc(text.size() + 1));
   if (!out) throw std::bad_alloc();
   std::memcpy(out, text.data(), text.size());
@@ -87,9 +87,9 @@ Result<GenerateCall> read_options(const char* text) {
       out.chat = value.get<bool>();
     } else if (key == "stop") {
       const Json list = value.is_string() ? Json::array({value}) : value;
-      if (!list.is_array()) return error_at("options.stop", "expected texts");
+      if (!list.is_array()) return error_at("options.stop", "expected a string or a list of strings");
       for (const Json& one : list) {
-        if (!one.is_string()) return error_at("options.stop", "expected texts");
+        if (!one.is_string()) return error_at("options.stop", "expected a string or a list of strings");
         out.options.stop.push_back(one.get<std::string>());
       }
     } else {
@@ -168,7 +168,7 @@ char* makar_detokenize(makar_model* model, const int64_t* ids, int64_t count) {
         return error_at("ids", "{} is not in the vocabulary of {}", ids[i], m.language->spec().vocab);
       known.push_back(static_cast<uint32_t>(ids[i]));
     }
-    return copied(m.language->tokenizer().decode(known, false));
+    return c_string(m.language->tokenizer().decode(known, false));
   });
 }
 
@@ -185,7 +185,7 @@ char* makar_generate(makar_model* model, const char* prompt, const char* options
       };
     MAKAR_TRY(const TextGenerationResult result,
               generate_text(*m.engine, *m.language, std::move(ids), call.options));
-    return copied(result.answers.empty() ? "" : result.answers[0].text);
+    return c_string(result.answers.empty() ? "" : result.answers[0].text);
   });
 }
 

@@ -20,7 +20,7 @@ void convert(Parameter& p, DType type, ThreadPool& pool) {
   if (p.value.dtype() != type) p.value = encode(pool, dequantized(p.value), type);
 }
 
-Status copy_if_there(const std::string& from, const std::string& to, const std::string& name) {
+Status copy_if_present(const std::string& from, const std::string& to, const std::string& name) {
   if (!is_file(from + "/" + name)) return Done{};
   MAKAR_TRY(const std::string bytes, read_file(from + "/" + name));
   return write_file(to + "/" + name, bytes);
@@ -53,7 +53,7 @@ Result<std::vector<std::string>> write_folder(const ModelSource& source, const s
          {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.model",
           "vocab.txt", "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json",
           "preprocessor_config.json", "processor_config.json"})
-      MAKAR_CHECK_OK(copy_if_there(source.path, folder, name));
+      MAKAR_CHECK_OK(copy_if_present(source.path, folder, name));
   }
   MAKAR_CHECK_OK(add_hashes(folder));
   return warnings;

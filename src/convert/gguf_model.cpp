@@ -44,8 +44,8 @@ Result<GgufModel> from_folder(const ModelSource& source, const std::string& toke
   if (!found) out.warnings.push_back(tokenizer + ": has no tokenizer; the file will have none");
   if (out.fields.find("tokenizer.huggingface.json"))
     out.warnings.push_back(tokenizer +
-                           ": llama.cpp has no form for this tokenizer; makar reads it from the file "
-                           "(tokenizer.huggingface.json), other programs may not");
+                           ": llama.cpp does not support this tokenizer; the file stores it as "
+                           "tokenizer.huggingface.json, which makar reads and other programs may not");
   return out;
 }
 

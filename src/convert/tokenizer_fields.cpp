@@ -79,7 +79,7 @@ Result<bool> put_tokenizer(const std::string& folder, const ModelSpec& spec, Ggu
   if (!tokenizer.ok()) return tokenizer.error();
   auto vocabulary = gguf_vocabulary(*tokenizer);
   if (!vocabulary.ok() && vocabulary.error().kind == Error::Kind::kUnsupported) {
-    // llama.cpp has no form for it: the file holds the whole tokenizer.json, under GGUF's name for that.
+    // llama.cpp does not support it: the file stores the whole tokenizer.json, under GGUF's key for that.
     fields.set(kWholeTokenizer, GgufValue::text(tokenizer->to_json().dump()));
     vocabulary = gguf_tokens_only(*tokenizer);
   }
@@ -119,10 +119,10 @@ Result<bool> put_tokenizer(const std::string& folder, const ModelSpec& spec, Ggu
 Result<bool> write_tokenizer(const GgufFields& fields, const std::string& folder) {
   const GgufValue* tokens = fields.find(kStart + "tokens");
   if (!tokens) return false;
-  GgufFields own;  // the vocabulary reader takes the bytes of a file
+  GgufFields vocabulary;  // alone in a file, because the reader takes the bytes of one
   for (const auto& [key, value] : fields.list())
-    if (key.starts_with("tokenizer.")) own.set(key, value);
-  MAKAR_TRY(const Json json, gguf_to_json(gguf_bytes(own), "metadata"));
+    if (key.starts_with("tokenizer.")) vocabulary.set(key, value);
+  MAKAR_TRY(const Json json, gguf_to_json(gguf_bytes(vocabulary), "metadata"));
   MAKAR_CHECK_OK(write_file(folder + "/tokenizer.json", dump(json, 2) + "\n"));
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   const auto texts = tokens->texts().value_or(std::vector<std::string_view>());

@@ -11,7 +11,7 @@ namespace makar {
 // `spec.vocab`. False when the folder has no tokenizer.
 Result<bool> put_tokenizer(const std::string& folder, const ModelSpec& spec, GgufFields& fields);
 
-// Writes tokenizer.json, tokenizer_config.json and chat_template.jinja. False when the metadata has no
+// Writes tokenizer.json, and tokenizer_config.json with the chat template. False when the metadata has no
 // vocabulary.
 Result<bool> write_tokenizer(const GgufFields& fields, const std::string& folder);
 

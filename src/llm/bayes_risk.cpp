@@ -36,12 +36,12 @@ std::vector<double> expected_overlap(Overlap kind, const std::vector<std::string
 }
 
 Result<std::vector<double>> expected_cosine(Embedder& embedder, const std::vector<std::string>& texts) {
-  std::vector<std::string> written;
+  std::vector<std::string> nonempty;
   for (const std::string& text : texts)
-    if (!text.empty()) written.push_back(text);
+    if (!text.empty()) nonempty.push_back(text);
   std::vector<std::vector<float>> vectors(texts.size());
-  if (!written.empty()) {
-    MAKAR_TRY(const Tensor rows, embedder(written));
+  if (!nonempty.empty()) {
+    MAKAR_TRY(const Tensor rows, embedder(nonempty));
     const auto width = static_cast<size_t>(rows.dim(1));
     size_t row = 0;
     for (size_t i = 0; i < texts.size(); ++i) {

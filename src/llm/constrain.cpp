@@ -74,7 +74,8 @@ class GrammarConstraint : public Constraint {
 }  // namespace
 
 Result<Constrainer> Constrainer::of(const LanguageModel& language) {
-  if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, "tokenizer", "a grammar needs one");
+  if (!language.has_tokenizer())
+    return error_of(Error::Kind::kNotFound, "tokenizer", "the model has none, and a grammar needs one");
   auto bytes = std::make_shared<const std::vector<std::string>>(token_bytes(language.tokenizer()));
   TokenTrie trie(*bytes, language.stop_ids());
   return Constrainer(std::move(bytes), std::move(trie));

@@ -8,7 +8,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kMaxImages = 64;
-constexpr int64_t kImagesTogether = 8;  // images per forward pass
+constexpr int64_t kImagesPerPass = 8;  // images per forward pass
 
 // The text of the image token, such as <image>.
 Result<std::string> image_token(const LanguageModel& language) {
@@ -20,28 +20,28 @@ Result<std::string> image_token(const LanguageModel& language) {
 }
 
 bool has_text(const Json& messages) {
-  const auto written = [](const Json& text) {
+  const auto nonempty = [](const Json& text) {
     return text.is_string() &&
            text.get_ref<const std::string&>().find_first_not_of(" \t\r\n") != std::string::npos;
   };
   return std::any_of(messages.begin(), messages.end(), [&](const Json& message) {
     const auto content = message.find("content");
     if (content == message.end()) return false;
-    if (!content->is_array()) return written(*content);
+    if (!content->is_array()) return nonempty(*content);
     return std::any_of(content->begin(), content->end(),
-                       [&](const Json& part) { return part.contains("text") && written(part["text"]); });
+                       [&](const Json& part) { return part.contains("text") && nonempty(part["text"]); });
   });
 }
 
 Tensor slice_of(const Tensor& pixels, int64_t from) {
-  return pixels.slice(from, std::min(from + kImagesTogether, pixels.dim(0)));
+  return pixels.slice(from, std::min(from + kImagesPerPass, pixels.dim(0)));
 }
 
 // Rows of all images, computed in small groups.
 template <class Rows>
 Tensor in_groups(const Tensor& pixels, const Rows& rows) {
   std::vector<float> all;
-  for (int64_t i = 0; i < pixels.dim(0); i += kImagesTogether) {
+  for (int64_t i = 0; i < pixels.dim(0); i += kImagesPerPass) {
     const Tensor some = rows(slice_of(pixels, i)).host();
     all.insert(all.end(), some.span().begin(), some.span().end());
   }

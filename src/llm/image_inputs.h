@@ -19,8 +19,8 @@ Result<std::shared_ptr<ImageInputs>> read_image_inputs(const LanguageModel& lang
 // without places gets all images at its start. A model that only describes images has an empty prompt.
 Result<std::vector<int64_t>> encode_with_images(const LanguageModel& language, const std::string& text,
                                                 ImageInputs& images);
-// Encodes a conversation whose messages have parts {"type": "image"}, one per image; none of the others may
-// have text if the model only describes images.
+// Encodes a conversation whose messages have parts {"type": "image"}, one per image. For a model that only
+// describes images, the messages must not have text.
 Result<std::vector<int64_t>> encode_chat_with_images(const LanguageModel& language, const ChatInput& input,
                                                      ImageInputs& images);
 // A message of the user: images, then text.

@@ -47,7 +47,7 @@ Json in_parts(Json messages) {
 Result<ChatTemplate> template_of(const Gguf& file, const Tokenizer& tokenizer) {
   const auto text = file.fields().text("tokenizer.chat_template");
   if (!text) return error_of(Error::Kind::kNotFound, file.place(), "contains no tokenizer.chat_template");
-  MAKAR_TRY(ChatTemplate made, ChatTemplate::parse(*text, file.place() + ": tokenizer.chat_template"));
+  MAKAR_TRY(ChatTemplate parsed, ChatTemplate::parse(*text, file.place() + ": tokenizer.chat_template"));
   constexpr std::pair<const char*, const char*> kTokens[] = {
       {"bos_token", "tokenizer.ggml.bos_token_id"},
       {"eos_token", "tokenizer.ggml.eos_token_id"},
@@ -56,9 +56,9 @@ Result<ChatTemplate> template_of(const Gguf& file, const Tokenizer& tokenizer) {
   for (const auto& [name, key] : kTokens) {
     const auto id = file.fields().integer(key);
     if (!id || *id < 0 || *id >= static_cast<int64_t>(tokenizer.vocab_size())) continue;
-    if (const auto token = tokenizer.token(static_cast<uint32_t>(*id))) made.set_token(name, *token);
+    if (const auto token = tokenizer.token(static_cast<uint32_t>(*id))) parsed.set_token(name, *token);
   }
-  return made;
+  return parsed;
 }
 
 // The template of a folder or of a GGUF file; kNotFound if there is none.
@@ -126,16 +126,17 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, Device& devic
 }
 
 Status LanguageModel::use_template(const std::string& source, const std::string& place) {
-  if (!tokenizer_) return error_of(Error::Kind::kNotFound, "tokenizer", "a chat template needs one");
-  MAKAR_TRY(ChatTemplate made, ChatTemplate::parse(source, place));
+  if (!tokenizer_)
+    return error_of(Error::Kind::kNotFound, "tokenizer", "the model has none, and a chat template needs one");
+  MAKAR_TRY(ChatTemplate parsed, ChatTemplate::parse(source, place));
   const auto token = [&](const char* key, int64_t id) {
     if (id < 0 || id >= static_cast<int64_t>(tokenizer_->vocab_size())) return;
-    if (const auto text = tokenizer_->token(static_cast<uint32_t>(id))) made.set_token(key, *text);
+    if (const auto text = tokenizer_->token(static_cast<uint32_t>(id))) parsed.set_token(key, *text);
   };
   token("bos_token", spec().bos), token("eos_token", stop_.empty() ? -1 : stop_.front());
   if (template_)
-    for (const auto& [key, text] : template_->tokens()) made.set_token(key, text);
-  template_ = std::move(made);
+    for (const auto& [key, text] : template_->tokens()) parsed.set_token(key, text);
+  template_ = std::move(parsed);
   return Done{};
 }
 
@@ -165,7 +166,7 @@ Result<std::vector<int64_t>> LanguageModel::encode_chat(const ChatInput& input) 
 
 Result<std::vector<int64_t>> LanguageModel::encode_segments(const ChatRendering& rendering) const {
   if (!tokenizer_)
-    return error_of(Error::Kind::kNotFound, "tokenizer", "the model folder has none; give ids instead");
+    return error_of(Error::Kind::kNotFound, "tokenizer", "the model folder has none; pass token ids instead");
   MAKAR_TRY(const ChatEncoding encoding, chat_->encode(rendering));
   return to_ids(encoding.ids);
 }

@@ -48,7 +48,7 @@ class LanguageModel {
   // Whether the chat template writes the image token for parts {"type": "image"} of a message.
   bool places_images() const;
   const std::vector<int64_t>& stop_ids() const { return stop_; }
-  // Oddities in the model files, to be shown to the user.
+  // Warnings about the model files, for the user.
   const std::vector<std::string>& warnings() const { return loaded_.warnings; }
 
   // Encodes plain text and adds the tokenizer's special tokens around it.
@@ -56,7 +56,7 @@ class LanguageModel {
                                       WorkBudget* work = nullptr) const;
   // Encodes a conversation, ready for the assistant to answer (or to continue its last message).
   Result<std::vector<int64_t>> encode_chat(const ChatInput& input) const;
-  // Encodes texts of two kinds: control tokens are found only in segments that are not content.
+  // Encodes the segments of a rendered chat: control tokens are found only in those of the template.
   Result<std::vector<int64_t>> encode_segments(const ChatRendering& rendering) const;
 
  private:

@@ -163,7 +163,7 @@ class Scoring {
     }
   }
 
-  // The job is done: the next window of its text, and the units that waited for its pages.
+  // After a job: queues the units that waited for its pages, and the next windows of its texts.
   void finish(size_t at) {
     const Running done = std::move(running_[at]);
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(at));

@@ -6,13 +6,13 @@ namespace makar {
 
 Result<Json> read_session(const std::string& text, const std::string& place) {
   if (text.size() > kLargestSession)
-    return error_of(Error::Kind::kLimit, place, "{} bytes are more than the {} a session may have",
-                    text.size(), kLargestSession);
+    return error_of(Error::Kind::kLimit, place, "has {} bytes; the limit of a session is {}", text.size(),
+                    kLargestSession);
   MAKAR_TRY(const Json json, parse_json(text, place, {kLargestSession, 16}));
   if (!json.is_object() || !json.contains("messages") || !json["messages"].is_array())
     return error_at(place, "expected an object with a list \"messages\"");
   if (json["messages"].size() > kMaxMessages)
-    return error_of(Error::Kind::kLimit, place, "{} messages are more than the {} a session may have",
+    return error_of(Error::Kind::kLimit, place, "has {} messages; the limit of a session is {}",
                     json["messages"].size(), kMaxMessages);
   Json messages = Json::array();
   for (size_t i = 0; i < json["messages"].size(); ++i) {
@@ -24,7 +24,7 @@ Result<Json> read_session(const std::string& text, const std::string& place) {
       return error_at(place, "message {} needs a \"role\" and a \"content\", both text", i + 1);
     const std::string role = m["role"];
     if (role != "system" && role != "user" && role != "assistant")
-      return error_at(place, "message {} has the role {}; known are system, user and assistant", i + 1,
+      return error_at(place, "message {} has the role {}; expected system, user or assistant", i + 1,
                       quote(role));
     messages.push_back({{"role", role}, {"content", m["content"]}});
   }

@@ -28,12 +28,12 @@ Status check_generation(const TextGenerationOptions& o) {
   if (o.mbr != 0 && (o.mbr < 2 || o.mbr > 1024))
     return error_at("`mbr`", "must be 2 to 1024 answers, or 0 for off; got {}", o.mbr);
   if (o.mbr > 0 && (o.beams > 1 || o.penalty_alpha > 0 || o.best_of > 0))
-    return error_at("`mbr`", "compares sampled answers; it excludes `beams`, `penalty_alpha` and `best_of`");
+    return error_at("`mbr`", "cannot be combined with `beams`, `penalty_alpha` or `best_of`");
   if (o.mbr > 0 && o.mbr < o.answers)
     return error_at("`mbr`", "({}) is less than `n` ({})", o.mbr, o.answers);
   if (o.constraint && (o.ignore_eos || o.min_new_tokens > 0))
     return error_at(o.ignore_eos ? "`ignore_eos`" : "`min_tokens`",
-                    "excludes grammars: a constrained answer ends where it is complete");
+                    "cannot be combined with a grammar: a constrained answer ends where it is complete");
   if (o.constraint && (o.beams > 1 || o.penalty_alpha > 0))
     return error_at("options", "beam search and contrastive search support no grammar; sample instead");
   return Done{};
@@ -47,7 +47,7 @@ int64_t fitting_tokens(const ModelSpec& spec, const ContextOptions& context, siz
   return std::clamp<int64_t>(size - taken + 1, 1, max_new_tokens);
 }
 
-bool TextGeneration::hand_out(size_t answer, const std::string& text) {
+bool TextGeneration::deliver(size_t answer, const std::string& text) {
   texts_[answer] += text;
   return text.empty() || !streaming_ || options_.on_text(static_cast<int64_t>(answer), text);
 }
@@ -62,14 +62,14 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
   MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding, options.images.get()));
   if (options.mbr > 0) decoding.answers = options.mbr;
   if (options.mbr > 0 && options.mbr_embedding && !options.embedder)
-    return error_at("mbr_metric", "embedding needs a model that embeds; give it with `program.mbr_model`");
-  const int64_t drawn = std::max(decoding.answers, decoding.best_of);
+    return error_at("mbr_metric", "embedding needs an embedding model; set `program.mbr_model`");
+  const int64_t sampled = std::max(decoding.answers, decoding.best_of);
 
   std::unique_ptr<TextGeneration> w(new TextGeneration(engine, options));
-  w->streaming_ = options.on_text && drawn == options.answers;
-  w->texts_.resize(static_cast<size_t>(drawn)), w->pushed_.resize(static_cast<size_t>(drawn));
+  w->streaming_ = options.on_text && sampled == options.answers;
+  w->texts_.resize(static_cast<size_t>(sampled)), w->pushed_.resize(static_cast<size_t>(sampled));
   const std::vector<int64_t> before = decoder_prompt(language.model(), prompt);
-  for (int64_t i = 0; i < drawn; ++i)
+  for (int64_t i = 0; i < sampled; ++i)
     w->streams_.emplace_back(language.tokenizer(), options.stop, !options.keep_special, before);
   DecodingHooks hooks;
   hooks.constraint = options.constraint, hooks.images = options.images;
@@ -83,7 +83,7 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
     const auto at = static_cast<size_t>(answer);
     ++self->pushed_[at];
     if (self->streaming_ && self->options_.on_token) self->options_.on_token(answer, token);
-    return self->hand_out(at, self->streams_[at].push(token.id)) && !self->streams_[at].stopped();
+    return self->deliver(at, self->streams_[at].push(token.id)) && !self->streams_[at].stopped();
   };
   w->prompt_tokens_ = static_cast<int64_t>(prompt.size());
   w->steps_before_ = engine.stats().steps;
@@ -99,15 +99,15 @@ TextGeneration::~TextGeneration() {
 }
 
 Result<TextGenerationResult> TextGeneration::finish() {
-  check(done(), "a request is finished when it is done");
+  check(done(), "finish() requires done()");
   if (job_->error) return *job_->error;
   TextGenerationResult out;
   for (size_t i = 0; i < job_->answers().size(); ++i) {
     const Answer& answer = job_->answers()[i];
     // Beam and contrastive answers are converted to text only when finished.
     for (size_t t = pushed_[i]; t < answer.tokens.size(); ++t)
-      hand_out(i, streams_[i].push(answer.tokens[t].id));
-    hand_out(i, streams_[i].finish());
+      deliver(i, streams_[i].push(answer.tokens[t].id));
+    deliver(i, streams_[i].finish());
     GeneratedText& text = out.answers.emplace_back();
     static_cast<Answer&>(text) = answer;
     text.text = texts_[i];

@@ -72,7 +72,8 @@ class TextGeneration {
 
  private:
   TextGeneration(Engine& engine, const TextGenerationOptions& options) : engine_(engine), options_(options) {}
-  bool hand_out(size_t answer, const std::string& text);
+  // Appends to the answer and streams the text. False: the caller ended the answer.
+  bool deliver(size_t answer, const std::string& text);
 
   Engine& engine_;
   TextGenerationOptions options_;

@@ -10,8 +10,7 @@ struct TokenizedText {
   std::vector<int64_t> ids;
   std::vector<bool> special;  // added by the tokenizer: [CLS], [SEP]
 };
-// Truncated to the model's limit and to `max` tokens. Fails if the model reads no text or is an
-// encoder-decoder.
+// Truncated to the model's limit and to `max` tokens.
 Result<TokenizedText> tokenize_for_vectors(const LanguageModel& language, const std::string& text,
                                            size_t max = SIZE_MAX);
 
@@ -19,6 +18,7 @@ Result<TokenizedText> tokenize_for_vectors(const LanguageModel& language, const 
 // length 1; the weight is 1 for plain tokens and 0 for special ones.
 class TokenEncoder {
  public:
+  // Fails if the model reads no text or has no such layer.
   static Result<TokenEncoder> make(const LanguageModel& language, Device& device, int64_t layer);
   TokenVectors operator()(const TokenizedText& text) const;
   int64_t layer() const { return layer_; }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
 constexpr std::string_view kFunction = "<function=", kFunctionClose = "</function>";
-constexpr std::string_view kCallMarks[] = {"[TOOL_CALLS]", "<|python_tag|>"};
+constexpr std::string_view kCallMarkers[] = {"[TOOL_CALLS]", "<|python_tag|>"};
 constexpr std::string_view kBlanks = " \t\r\n";
 
 std::string trimmed(std::string_view text) {
@@ -18,10 +18,10 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(from, text.find_last_not_of(kBlanks) - from + 1));
 }
 
-// The length of the longest suffix of `text` that is a proper prefix of `mark`.
-size_t begins_at_end(std::string_view text, std::string_view mark) {
-  for (size_t n = std::min(mark.size() - 1, text.size()); n > 0; --n)
-    if (text.substr(text.size() - n) == mark.substr(0, n)) return n;
+// The length of the longest suffix of `text` that is a proper prefix of `marker`.
+size_t partial_marker(std::string_view text, std::string_view marker) {
+  for (size_t n = std::min(marker.size() - 1, text.size()); n > 0; --n)
+    if (text.substr(text.size() - n) == marker.substr(0, n)) return n;
   return 0;
 }
 
@@ -33,8 +33,8 @@ bool may_be_whole(const std::string& text) {
     const std::string inside = trimmed(head.substr(1));
     if (inside.empty() || inside[0] == '{') return true;
   }
-  for (const std::string_view mark : kCallMarks)
-    if (head.starts_with(mark) || mark.starts_with(head)) return true;
+  for (const std::string_view marker : kCallMarkers)
+    if (head.starts_with(marker) || marker.starts_with(head)) return true;
   return false;
 }
 
@@ -93,8 +93,8 @@ void ToolCallReader::read(bool all, TextWithCalls& out) {
     if (!begun_ && calls_ == 0 && may_be_whole(held_)) {
       if (!all) return;
       std::string json = trimmed(held_);
-      for (const std::string_view mark : kCallMarks)
-        if (json.starts_with(mark)) json.erase(0, mark.size());
+      for (const std::string_view marker : kCallMarkers)
+        if (json.starts_with(marker)) json.erase(0, marker.size());
       if (take_calls(json, out)) return held_.clear();
     }
     const size_t call = held_.find(kOpen), function = held_.find(kFunction);
@@ -121,7 +121,7 @@ void ToolCallReader::read(bool all, TextWithCalls& out) {
     held_.erase(0, taken);
   }
   size_t kept = 0;
-  if (!all) kept = std::max(begins_at_end(held_, kOpen), begins_at_end(held_, kFunction));
+  if (!all) kept = std::max(partial_marker(held_, kOpen), partial_marker(held_, kFunction));
   add_text(held_.substr(0, held_.size() - kept), out);
   held_.erase(0, held_.size() - kept);
 }

@@ -1,7 +1,7 @@
 // Parses tool calls in generated text, in the formats of chat templates:
 //   <tool_call>{"name": ..., "arguments": {...}}</tool_call>     Hermes, Qwen, MiniMind
 //   <function=NAME>{...}</function>                              Llama 3.1
-//   [TOOL_CALLS] [{"name": ..., "arguments": {...}}, ...]        Mistral, with or without its mark
+//   [TOOL_CALLS] [{"name": ..., "arguments": {...}}, ...]        Mistral, with or without its marker
 //   {"name": ..., "parameters": {...}}                           Llama 3, as the whole answer
 // Text that may be the start of a call is held back until that is decided; anything that is not a call of a
 // known tool stays text.

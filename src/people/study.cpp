@@ -18,7 +18,7 @@ constexpr size_t kStudyBytes = size_t{64} << 20, kLineBytes = size_t{4} << 20, k
                  kRaterBytes = 64, kNoteBytes = size_t{64} << 10, kRatings = 1'000'000, kScales = 16,
                  kScaleBytes = 64;
 
-// Calls `use` with each line that has its end and is not blank.
+// Calls `use` with each line that is not blank; `last_counts`: also with a last line without a line break.
 Status each_line(const std::string& text, const std::string& place, bool last_counts,
                  const std::function<Status(const std::string& line, const std::string& place)>& use) {
   size_t number = 0;

@@ -19,7 +19,7 @@ struct AnalyzerOptions {
 };
 
 // A word is a maximal run of letters, marks, digits and connectors; an apostrophe between letters belongs to
-// it, and a possessive 's at its end is dropped. Not for several threads at a time.
+// it, and a possessive 's at its end is dropped. Not thread-safe.
 class Analyzer {
  public:
   static constexpr size_t kLongestTerm = 200;  // bytes; longer words are cut
@@ -38,7 +38,7 @@ class Analyzer {
   AnalyzerOptions options_;
   std::optional<Stemmer> stemmer_;
   std::unordered_set<std::string> stop_;
-  mutable std::unordered_map<std::string, std::string> terms_;  // of words seen so far
+  mutable std::unordered_map<std::string, std::string> terms_;  // a cache, by word
 };
 
 // How often each word of the vocabulary occurs in the terms.

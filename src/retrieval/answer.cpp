@@ -96,14 +96,14 @@ Citation cite(const std::vector<SearchHit>& sources, size_t source, const Suppor
           c.text.substr(support.begin, support.end - support.begin)};
 }
 
-// The sources named in a text as [1] or [2, 3], from 0; the marks are removed from `plain`.
+// The indices of the sources that a text cites as [1] or [2, 3]; `plain` is the text without these citations.
 std::vector<size_t> named_sources(const std::string& text, size_t count, std::string& plain) {
   std::vector<size_t> out;
   for (size_t at = 0; at < text.size();) {
     const size_t close = text[at] == '[' ? text.find(']', at) : std::string::npos;
-    const bool mark = close != std::string::npos && close > at + 1 && close - at < 24 &&
-                      text.find_first_not_of("0123456789, ", at + 1) == close;
-    if (!mark) {
+    const bool citation = close != std::string::npos && close > at + 1 && close - at < 24 &&
+                          text.find_first_not_of("0123456789, ", at + 1) == close;
+    if (!citation) {
       plain += text[at++];
       continue;
     }
@@ -141,11 +141,11 @@ Json ask_messages(const Json& conversation, size_t at, const std::vector<SearchH
   return out;
 }
 
-Result<std::vector<int64_t>> fit_sources(const EncodeSources& encode, int64_t room, int64_t tokens,
+Result<std::vector<int64_t>> fit_sources(const EncodeSources& encode, int64_t context, int64_t answer_tokens,
                                          std::vector<SearchHit>& sources) {
   for (;;) {
     MAKAR_TRY(std::vector<int64_t> prompt, encode(sources));
-    if (room <= 0 || static_cast<int64_t>(prompt.size()) + tokens <= room) return prompt;
+    if (context <= 0 || static_cast<int64_t>(prompt.size()) + answer_tokens <= context) return prompt;
     if (sources.size() > 1) {
       sources.pop_back();
     } else if (!drop_half(sources[0])) {
@@ -153,7 +153,7 @@ Result<std::vector<int64_t>> fit_sources(const EncodeSources& encode, int64_t ro
           Error::Kind::kLimit, "question",
           "the question, a passage and an answer of {} tokens do not fit the context of {} tokens; use fewer "
           "tokens (-n) or smaller chunks",
-          tokens, room);
+          answer_tokens, context);
     }
   }
 }
@@ -211,7 +211,7 @@ std::vector<AnswerSentence> check_grounding(const std::string& answer, const std
     const auto named = named_sources(sentence.text, sources.size(), plain);
     const auto terms = analyzer(plain);
     if (terms.empty()) {
-      // Marks that follow a full stop belong to the sentence before.
+      // Citations after the full stop belong to the previous sentence.
       if (!out.empty()) {
         out.back().text += " " + sentence.text;
         for (const size_t source : named) {

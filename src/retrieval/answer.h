@@ -18,7 +18,7 @@ Result<AnswerStyle> parse_answer_style(const std::string& name, const std::strin
 
 struct AskOptions {
   AnswerStyle style = AnswerStyle::kStuff;
-  // Passages below it are not used; without any, the question is not answered.
+  // Passages with less relevance are not used; if none is left, the question is not answered.
   double min_relevance = 0.3;
   double grounded = 0.5;  // the share of a sentence's terms that a passage must have to support it
   TextGenerationOptions generation;
@@ -50,14 +50,14 @@ constexpr const char* kNothingFound = "The index has nothing relevant to this qu
 
 // The messages of a question with numbered passages.
 Json ask_messages(const std::string& question, const std::vector<SearchHit>& passages);
-// A conversation whose message `at`, a question, gets the passages; the instruction becomes its first
-// message.
+// The conversation with the passages before the question in message `at`, and with the instruction as its
+// first message.
 Json ask_messages(const Json& conversation, size_t at, const std::vector<SearchHit>& passages);
 
-// Drops the last sources, then shortens the only one, until `encode(sources)` and `tokens` more fit `room`
-// tokens (0: no limit). Returns the prompt.
+// Drops sources from the end, then shortens the only one left, until `encode(sources)` and an answer of
+// `answer_tokens` fit `context` tokens (0: no limit). Returns the prompt.
 using EncodeSources = std::function<Result<std::vector<int64_t>>(const std::vector<SearchHit>& sources)>;
-Result<std::vector<int64_t>> fit_sources(const EncodeSources& encode, int64_t room, int64_t tokens,
+Result<std::vector<int64_t>> fit_sources(const EncodeSources& encode, int64_t context, int64_t answer_tokens,
                                          std::vector<SearchHit>& sources);
 
 // The sentences of an answer with the passages that support them, by shared terms.
@@ -68,7 +68,7 @@ std::vector<AnswerSentence> check_grounding(const std::string& answer, const std
 Result<std::string> rewrite_question(Engine& engine, const LanguageModel& language,
                                      const std::string& question, const TextGenerationOptions& generation);
 
-// The text, tokens and prompt tokens of map-reduce and refine, from out.sources.
+// Answers by map-reduce or refine from out.sources; sets the text and the token counts of `out`.
 Status answer_in_parts(Engine& engine, const LanguageModel& language, const std::string& question,
                        const AskOptions& options, const std::function<bool(const std::string&)>& on_text,
                        Answered& out);

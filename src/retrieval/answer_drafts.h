@@ -23,7 +23,7 @@ struct AnswerDraft {
 struct DraftedAnswer {
   Answered answer;                  // answered is false, and the text says so, if no draft is safe
   std::vector<AnswerDraft> drafts;  // in the order of generation
-  int64_t chosen = -1;              // of the drafts; equal scores: the first
+  int64_t chosen = -1;              // index in `drafts`; -1: none is safe. Equal scores: the first
 };
 
 constexpr const char* kNothingSafe = "No safe answer was found.";
@@ -35,8 +35,8 @@ Result<DraftedAnswer> answer_with_drafts(Engine& engine, const LanguageModel& la
                                          const Analyzer& analyzer, const AskOptions& options,
                                          const DraftOptions& drafts);
 
-// The drafts of a question, scored; the place of the best safe one, or -1. What answer_with_drafts() does
-// after generation.
+// Scores the drafts and returns the index of the best safe one, or -1: the part of answer_with_drafts() after
+// generation.
 Result<int64_t> choose_draft(const std::string& question, const std::vector<SearchHit>& sources,
                              const Analyzer& analyzer, double grounded, const DraftOptions& options,
                              std::vector<AnswerDraft>& drafts);

@@ -8,7 +8,8 @@ namespace makar {
 
 // The probability of "yes", 0 to 1, for each prompt.
 using YesNoJudge = std::function<Result<std::vector<double>>(const std::vector<std::string>& prompts)>;
-// A language model as judge: the probability of " yes" against " no" after each prompt. Both must outlive it.
+// A language model as judge: the probability of " yes" against " no" after each prompt. The engine
+// and the model must outlive it.
 YesNoJudge likelihood_judge(Engine& engine, const LanguageModel& language);
 
 // Asks a judge whether an answer answers its question.

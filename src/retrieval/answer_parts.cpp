@@ -39,7 +39,7 @@ class PartWriter {
     input.add_generation_prompt = true;
     return language_.encode_chat(input);
   }
-  int64_t room() const { return context_size(language_.spec(), engine_.options().context); }
+  int64_t context_length() const { return context_size(language_.spec(), engine_.options().context); }
   int64_t tokens() const { return options_.max_new_tokens; }
 
   Result<std::string> write(std::vector<int64_t> prompt,
@@ -92,7 +92,7 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
                        Answered& out) {
   PartWriter writer(engine, language, options.generation);
   const bool reduce = options.style == AnswerStyle::kMapReduce;
-  const std::string asked = "Question: " + question;
+  const std::string question_line = "Question: " + question;
   std::vector<SearchHit> parts;  // with the answers from single passages as texts
   for (size_t i = 0; i < out.sources.size(); ++i) {
     std::vector<SearchHit> one = {out.sources[i]};
@@ -101,9 +101,9 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
                                [&](const std::vector<SearchHit>& some) {
                                  return writer.encode(
                                      reduce || i == 0 ? kFromOne : kImprove,
-                                     before + numbered(i + 1, some.front().chunk.text) + asked);
+                                     before + numbered(i + 1, some.front().chunk.text) + question_line);
                                },
-                               writer.room(), writer.tokens(), one));
+                               writer.context_length(), writer.tokens(), one));
     const bool last = !reduce && i + 1 == out.sources.size();
     MAKAR_TRY(out.text, writer.write(std::move(prompt),
                                      last ? on_text : std::function<bool(const std::string&)>(), out));
@@ -117,9 +117,9 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
                                std::string text;
                                for (size_t i = 0; i < some.size(); ++i)
                                  text += numbered(i + 1, some[i].chunk.text);
-                               return writer.encode(kFromAnswers, text + asked);
+                               return writer.encode(kFromAnswers, text + question_line);
                              },
-                             writer.room(), writer.tokens(), parts));
+                             writer.context_length(), writer.tokens(), parts));
   MAKAR_TRY(out.text, writer.write(std::move(prompt), on_text, out));
   return Done{};
 }

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-// Compares a collection with what its texts give.
+// Compares what is stored of a collection with what its texts give.
 class CollectionCheck {
  public:
   CollectionCheck(const IndexStore& store, const CollectionInfo& c)
@@ -84,7 +84,7 @@ class CollectionCheck {
       for (const Posting& p : postings) stored_hash += hash_of(term, p);
     }
     if (expected_hash_ != stored_hash)
-      return error_at(place_, "the posting lists are not those of the texts; make the index again");
+      return error_at(place_, "the posting lists are not those of the texts; build the index again");
     return Done{};
   }
 

@@ -1,4 +1,4 @@
-// Verifies an index: everything derived from the texts is what the texts give.
+// Verifies an index: computes chunks and terms from the stored texts again and compares.
 #pragma once
 #include "retrieval/store.h"
 

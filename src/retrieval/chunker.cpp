@@ -27,7 +27,7 @@ void add_trimmed(std::string_view text, size_t begin, size_t end, const std::str
   out.push_back({begin, end, heading});
 }
 
-// The place `count` characters after `at`, at most `end`.
+// The offset `count` characters after `at`, at most `end`.
 size_t forward(std::string_view text, size_t at, size_t end, int64_t count) {
   for (; count > 0 && at < end; --count) at += decode_utf8(text, at).size;
   return std::min(at, end);
@@ -58,7 +58,7 @@ void split_characters(std::string_view text, size_t begin, size_t end, const Chu
       size_t word = next;
       while (word < stop && word > begin && !is_blank_byte(text[word - 1])) ++word;
       if (word < stop || is_blank_byte(text[stop - 1]) || is_blank_byte(text[stop]))
-        next = word;  // no blanks: between any characters
+        next = word;  // otherwise there is no blank: the chunk may begin inside of a word
     }
     begin = next > begin ? next : stop;
   }
@@ -115,9 +115,9 @@ std::vector<Section> sections_of(std::string_view text) {
       std::string_view title = line.substr(level + 1);
       while (!title.empty() && (is_blank_byte(title.back()) || title.back() == '#')) title.remove_suffix(1);
       while (!title.empty() && is_blank_byte(title.front())) title.remove_prefix(1);
-      std::string shown(title.substr(0, 200));
-      shown.resize(complete_utf8_prefix(shown));
-      path[level - 1] = shown;
+      std::string shortened(title.substr(0, 200));
+      shortened.resize(complete_utf8_prefix(shortened));
+      path[level - 1] = shortened;
       std::fill(path.begin() + static_cast<std::ptrdiff_t>(level), path.end(), "");
       std::string heading;
       for (const std::string& part : path)

@@ -5,7 +5,8 @@
 namespace makar {
 namespace {
 
-// A search in the graph is worth it from this many allowed chunks, and from this share of all.
+// With fewer allowed chunks than kFew, or fewer than one in kFewShare of all, comparing each of them is
+// faster than a search in the graph.
 constexpr size_t kFew = 1000, kFewShare = 20;
 
 }  // namespace
@@ -63,8 +64,9 @@ Result<std::vector<RankedChunk>> DenseIndex::search(const std::vector<float>& qu
   std::vector<RankedChunk> best;
   if (table_->ids.empty() || k == 0) return best;
   if (static_cast<int64_t>(query.size()) != rows_.width())
-    return error_at("query", "the model has vectors of {} values, the index has vectors of {}", query.size(),
-                    rows_.width());
+    return error_at("query",
+                    "the model has vectors of {} values, the index has vectors of {}; use the index's model",
+                    query.size(), rows_.width());
   if (postgres_) return search_postgres(query, k, allowed, ef);
   if (graph_.graph()) {
     std::function<bool(int64_t)> accepts;
@@ -84,14 +86,7 @@ Result<std::vector<RankedChunk>> DenseIndex::search(const std::vector<float>& qu
   const auto prepared = rows_.query(query);
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (allowed && !(*allowed)[i]) continue;
-    const RankedChunk here{static_cast<uint32_t>(i), rows_.score(rows_.distance(prepared, i))};
-    if (best.size() == k) {
-      if (!ranks_before(here, best.front())) continue;
-      std::pop_heap(best.begin(), best.end(), ranks_before);
-      best.pop_back();
-    }
-    best.push_back(here);
-    std::push_heap(best.begin(), best.end(), ranks_before);
+    add_to_best(best, {static_cast<uint32_t>(i), rows_.score(rows_.distance(prepared, i))}, k);
   }
   std::sort(best.begin(), best.end(), ranks_before);
   return best;

@@ -1,5 +1,4 @@
-// Ranking by vectors: all of them compared (exact), or a search in the HNSW graph; in PostgreSQL, by
-// pgvector.
+// Ranking by vectors: compares all of them (exact), or searches the HNSW graph; in PostgreSQL, pgvector does.
 #pragma once
 #include "retrieval/sparse.h"
 #include "retrieval/vector_graph.h"

@@ -178,10 +178,10 @@ void Hnsw::choose_entry() {
     if (entry_ == kNone || level(node) > level(entry_)) entry_ = node;
 }
 
-// Replaces links to removed nodes by links to the nodes behind them. `orphans`: remaining nodes whose only
-// incoming links were from removed ones.
+// Replaces links to removed nodes by links to nodes that can be reached through them. `orphans`: remaining
+// nodes whose only incoming links were from removed ones.
 void Hnsw::repair(int at, const std::vector<uint8_t>& dead, std::vector<uint32_t>& orphans) {
-  constexpr size_t kReached = 256;  // nodes reached through dead ones
+  constexpr size_t kReached = 256;  // limit of nodes reached from one node
   std::vector<uint32_t> incoming(labels_.size(), 0);
   std::set<uint32_t> lost;
   for (const auto& [label, node] : nodes_) {

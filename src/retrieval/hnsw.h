@@ -40,12 +40,12 @@ class Hnsw {
     int64_t label = 0;
     float distance = 0;
   };
-  // The nearest k that `allowed` accepts (empty: all), best first. ef: candidates, at least k. Not for
-  // several threads at a time.
+  // The nearest k that `allowed` accepts (empty: all), best first. ef: candidates, at least k. Not
+  // thread-safe.
   std::vector<Neighbour> search(const std::vector<float>& query, size_t k, size_t ef,
                                 const std::function<bool(int64_t label)>& allowed = {}) const;
 
-  // The same by comparing with every node.
+  // The exact result, by comparing with every node.
   std::vector<Neighbour> scan(const std::vector<float>& query, size_t k,
                               const std::function<bool(int64_t label)>& allowed = {}) const;
   int64_t width() const { return rows_.width(); }
@@ -74,7 +74,7 @@ class Hnsw {
   std::span<const uint32_t> neighbours(uint32_t node, int level) const;
   void set_neighbours(uint32_t node, int level, const std::vector<uint32_t>& to);
   int level(uint32_t node) const { return static_cast<int>(upper_[node].size()); }
-  // The nearest node to the query, walking down to `level` from the entry.
+  // Greedy search from the entry on the levels above `to`: the nearest node that it finds.
   Candidate descend(const VectorRows::Query& query, int to) const;
   // The `ef` nearest candidates on a level, ascending.
   std::vector<Candidate> search_level(const VectorRows::Query& query, Candidate from, size_t ef, int level,
@@ -98,7 +98,7 @@ class Hnsw {
   uint32_t entry_ = kNone;
   std::vector<uint8_t> changed_;  // by node
   std::vector<std::pair<uint32_t, NodeLinks>> restored_;
-  mutable std::vector<uint32_t> visited_;  // the number of the search that saw the node
+  mutable std::vector<uint32_t> visited_;  // by node: the number of the last search that visited it
   mutable uint32_t search_number_ = 0;
 };
 

@@ -69,12 +69,12 @@ Status Hnsw::finish_restore(const std::string& place) {
         const auto found = nodes_.find(label);
         if (found == nodes_.end() || found->second == node ||
             level(found->second) < static_cast<int>(level_at))
-          return error_at(place, "the graph has a link to a node that is not there; build the index again");
+          return error_at(place, "the graph has a link to a node that does not exist; build the index again");
         to.push_back(found->second);
       }
       if (to.size() > max_links(static_cast<int>(level_at)))
-        return error_at(place, "a node of the graph has {} links, expected at most {}", to.size(),
-                        max_links(static_cast<int>(level_at)));
+        return error_at(place, "a node of the graph has {} links, expected at most {}; build the index again",
+                        to.size(), max_links(static_cast<int>(level_at)));
       set_neighbours(node, static_cast<int>(level_at), to);
     }
   restored_.clear();

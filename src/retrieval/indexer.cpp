@@ -59,7 +59,7 @@ Result<PreparedDocument> Indexer::prepare(SourceDocument document) const {
 Status Indexer::add(SourceDocument document) {
   if (document.name.empty()) return error_at(store_.path(), "a document needs a name");
   document.name = to_valid_utf8(document.name);
-  if (store_.in_postgres())  // its texts have no zero bytes; a blank keeps the offsets
+  if (store_.in_postgres())  // its texts cannot hold zero bytes; a blank keeps the offsets
     for (std::string* text : {&document.name, &document.title, &document.text})
       std::replace(text->begin(), text->end(), '\0', ' ');
   const bool twice = std::any_of(waiting_.begin(), waiting_.end(),
@@ -104,7 +104,9 @@ Status Indexer::embed_waiting() {
       if (width_ == 0) width_ = width;
       if (width != width_)
         return error_at(collection_.settings.model,
-                        "has vectors of {} values, the collection has vectors of {}", width, width_);
+                        "has vectors of {} values, the collection has vectors of {}; use the model that "
+                        "built the collection",
+                        width, width_);
     }
   return Done{};
 }

@@ -1,4 +1,4 @@
-// Documents into a collection: chunks, terms and vectors, in transactions of many documents.
+// Adds documents to a collection: chunks, terms and vectors, in transactions of many documents.
 #pragma once
 #include <functional>
 #include <memory>
@@ -32,8 +32,8 @@ class Indexer {
   Indexer(Indexer&&) noexcept;
   ~Indexer();
 
-  // Adds a document, or replaces the one with its name. A document that is stored already, unchanged, is
-  // skipped. Stored only after the next commit.
+  // Adds a document, or replaces the one with its name; an unchanged document is skipped. It is stored by the
+  // next commit.
   Status add(SourceDocument document);
   Status commit();
   // Removes documents by name, in a transaction. An unknown name is an error, and nothing is removed.
@@ -44,7 +44,8 @@ class Indexer {
   Indexer(IndexStore& store, CollectionInfo collection, IndexerOptions options, Analyzer analyzer);
   Result<PreparedDocument> prepare(SourceDocument document) const;
   Status embed_waiting();
-  // Reads the graph unless it is that of the file already; before a change, in its transaction.
+  // Reads the graph if it is not read yet or another process has changed the file. Called inside the
+  // transaction of a change.
   Status read_graph();
 
   IndexStore& store_;
@@ -53,7 +54,7 @@ class Indexer {
   Analyzer analyzer_;
   std::optional<Tokenizer> tokenizer_;
   std::unique_ptr<VectorGraph> graph_;
-  int64_t file_version_ = -1;  // of what graph_ was read from; changes when another process commits
+  int64_t file_version_ = -1;  // data_version when graph_ was read; changes when another process commits
   std::vector<PreparedDocument> waiting_;
   size_t waiting_bytes_ = 0;
   int64_t width_ = 0;

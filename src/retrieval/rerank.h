@@ -24,7 +24,8 @@ class Reranker {
   // One score per passage, larger is better. Cross-encoder: the logit (of two labels, second minus first).
   // Decoder: the mean log-probability of the query's tokens after the passage.
   Result<std::vector<double>> scores(const std::string& query, const std::vector<std::string>& passages);
-  // Reorders the hits by score; equal scores keep their order. Hits that are not scored get scores below.
+  // Reorders the hits by score; equal scores keep their order. Hits that are not scored follow, with lower
+  // scores.
   Status rerank(const std::string& query, std::vector<SearchHit>& hits, const RerankOptions& options = {});
 
  private:

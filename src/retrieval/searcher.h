@@ -69,7 +69,7 @@ class Searcher {
         options_(std::move(options)),
         analyzer_(std::move(analyzer)) {}
   Result<std::vector<RankedChunk>> dense_rank(const std::string& query, size_t k);
-  // The shares of the terms that the texts of the hits have.
+  // Raises the relevance of each hit to the share of the query's terms that it has, weighted by rarity.
   Status add_coverage(const std::string& query, std::vector<SearchHit>& hits) const;
 
   IndexStore store_;

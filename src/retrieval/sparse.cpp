@@ -37,7 +37,9 @@ Result<ChunkTable> ChunkTable::open(const IndexStore& store, const CollectionInf
     out.ids.push_back(chunk);
     out.documents.push_back(document);
   }));
-  if (out.ids.size() > UINT32_MAX) return error_of(Error::Kind::kLimit, store.path(), "has too many chunks");
+  if (out.ids.size() > UINT32_MAX)
+    return error_of(Error::Kind::kLimit, store.path(), "collection '{}' has {} chunks; the limit is {}",
+                    collection.name, out.ids.size(), UINT32_MAX);
   return out;
 }
 
@@ -51,15 +53,6 @@ std::vector<uint8_t> ChunkTable::chunks_of(const std::vector<int64_t>& wanted) c
   for (size_t i = 0; i < ids.size(); ++i)
     out[i] = std::binary_search(wanted.begin(), wanted.end(), documents[i]) ? 1 : 0;
   return out;
-}
-
-void keep_best(std::vector<RankedChunk>& ranked, size_t k) {
-  if (k < ranked.size()) {
-    std::nth_element(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(k), ranked.end(),
-                     ranks_before);
-    ranked.resize(k);
-  }
-  std::sort(ranked.begin(), ranked.end(), ranks_before);
 }
 
 double sparse_weight(const SparseOptions& o, double n, double mean, double df, double tf, double length) {
@@ -88,8 +81,8 @@ SparseIndex::SparseIndex(const IndexStore& store, const CollectionInfo& collecti
 Result<const SparseIndex::List*> SparseIndex::list(const std::string& term) {
   if (const auto found = lists_.find(term); found != lists_.end()) return &found->second;
   MAKAR_TRY(const auto postings, store_.postings(collection_, term));
-  List made;
-  made.slots.reserve(postings.size()), made.weights.reserve(postings.size());
+  List out;
+  out.slots.reserve(postings.size()), out.weights.reserve(postings.size());
   const auto n = static_cast<double>(collection_.chunks), df = static_cast<double>(postings.size());
   const double mean = n > 0 ? static_cast<double>(collection_.terms) / n : 1;
   for (const Posting& p : postings) {
@@ -97,10 +90,10 @@ Result<const SparseIndex::List*> SparseIndex::list(const std::string& term) {
     if (slot == table_.ids.size())
       return error_at(store_.path(),
                       "the postings of a term name a chunk that does not exist; build the index again");
-    made.slots.push_back(static_cast<uint32_t>(slot));
-    made.weights.push_back(sparse_weight(options_, n, mean, df, p.count, p.length));
+    out.slots.push_back(static_cast<uint32_t>(slot));
+    out.weights.push_back(sparse_weight(options_, n, mean, df, p.count, p.length));
   }
-  return &(lists_[term] = std::move(made));
+  return &(lists_[term] = std::move(out));
 }
 
 Result<std::vector<RankedChunk>> SparseIndex::search(const std::vector<std::string>& terms, size_t k,
@@ -129,20 +122,13 @@ Result<std::vector<RankedChunk>> SparseIndex::search(const std::vector<std::stri
       scores_[slot] += times * weights[i];
     }
   }
-  // A heap of the best k, the worst of them in front.
   std::vector<RankedChunk> best;
   best.reserve(std::min(k, matched.size()) + 1);
   for (const uint32_t slot : matched) {
     const RankedChunk here{slot, scores_[slot]};
     scores_[slot] = 0, touched_[slot] = 0;
     if (k == 0 || (allowed && !(*allowed)[slot])) continue;
-    if (best.size() == k) {
-      if (!ranks_before(here, best.front())) continue;
-      std::pop_heap(best.begin(), best.end(), ranks_before);
-      best.pop_back();
-    }
-    best.push_back(here);
-    std::push_heap(best.begin(), best.end(), ranks_before);
+    add_to_best(best, here, k);
   }
   std::sort(best.begin(), best.end(), ranks_before);
   return best;

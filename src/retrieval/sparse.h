@@ -8,6 +8,7 @@
 //   count           tf
 // summed over the terms of the query; a term that occurs twice in the query counts twice.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -32,7 +33,7 @@ struct ChunkTable {
   static Result<ChunkTable> open(const IndexStore& store, const CollectionInfo& collection);
   // ids.size() if there is no such chunk.
   size_t slot(int64_t id) const;
-  // 1 for chunks of the documents, which ascend.
+  // One value per slot: 1 for chunks of the documents, which must be sorted.
   std::vector<uint8_t> chunks_of(const std::vector<int64_t>& documents) const;
 };
 
@@ -45,10 +46,18 @@ struct RankedChunk {
 inline bool ranks_before(const RankedChunk& a, const RankedChunk& b) {
   return a.score > b.score || (a.score == b.score && a.slot < b.slot);
 }
-// The best k, sorted.
-void keep_best(std::vector<RankedChunk>& ranked, size_t k);
+// Adds a chunk to `best`, a heap of at most k > 0 chunks with the worst in front.
+inline void add_to_best(std::vector<RankedChunk>& best, const RankedChunk& chunk, size_t k) {
+  if (best.size() == k) {
+    if (!ranks_before(chunk, best.front())) return;
+    std::pop_heap(best.begin(), best.end(), ranks_before);
+    best.pop_back();
+  }
+  best.push_back(chunk);
+  std::push_heap(best.begin(), best.end(), ranks_before);
+}
 
-// Reads posting lists when a query first needs them. Not for several threads at a time.
+// Reads posting lists when a query first needs them. Not thread-safe.
 class SparseIndex {
  public:
   // The store and the table must outlive it.

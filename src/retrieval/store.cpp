@@ -170,7 +170,8 @@ Result<IndexStore> IndexStore::open(const std::string& path, bool create) {
     MAKAR_TRY(version, db.rows("PRAGMA user_version"));
   }
   if (sql_number(version[0][0]) != kVersion)
-    return error_of(Error::Kind::kUnsupported, path, "has version {} of the index format, expected {}",
+    return error_of(Error::Kind::kUnsupported, path,
+                    "has version {} of the index format, expected {}; build the index again",
                     sql_number(version[0][0]), kVersion);
   return out;
 }

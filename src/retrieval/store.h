@@ -25,8 +25,9 @@ struct CollectionSettings {
   AnalyzerOptions analyzer;
   ChunkOptions chunk;
   std::string tokenizer;  // for chunks of tokens
-  // Dense vectors; no model: none.
-  std::string model, query_model;  // query_model empty: the same
+  // The models that embed chunks and queries. Without `model` the collection has no vectors; an empty
+  // `query_model` is the same as `model`.
+  std::string model, query_model;
   std::string query_prefix, passage_prefix;
   VectorType vector = VectorType::kF32;
   Similarity similarity = Similarity::kCosine;
@@ -103,7 +104,7 @@ class IndexStore {
   Result<std::string> document_text(int64_t document) const;
   Result<StoredChunk> chunk(int64_t id) const;
   Result<std::optional<StoredChunk>> chunk_by_key(const CollectionInfo& c, const std::string& key) const;
-  // Ids of the chunks in ascending order with their documents.
+  // Calls `f` for each chunk in ascending order of ids; length: the number of its terms.
   Status each_chunk(const CollectionInfo& c,
                     const std::function<void(int64_t chunk, int64_t document, int64_t length)>& f) const;
   // Ids of the documents whose metadata match.

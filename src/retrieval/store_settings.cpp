@@ -26,7 +26,7 @@ Result<CollectionSettings> CollectionSettings::from_json(const Json& json, const
     const bool found = json.is_object() && json.contains(key);
     const bool same = found && (json[key].type() == value.type() ||
                                 (json[key].is_number_integer() && value.is_number_integer()));
-    if (!same) return error_at(place, "the setting '{}' of a collection is missing or damaged", key);
+    if (!same) return error_at(place, "the setting '{}' is missing or damaged; build the index again", key);
   }
   out.analyzer = {json["language"].get<std::string>(), json["stem"].get<bool>(),
                   json["stop_words"].get<bool>()};
@@ -46,9 +46,9 @@ Result<CollectionSettings> CollectionSettings::from_json(const Json& json, const
 }
 
 std::string CollectionSettings::difference(const CollectionSettings& other) const {
-  const Json mine = to_json(), theirs = other.to_json();
-  for (const auto& [key, value] : mine.items())
-    if (theirs[key] != value) return key;
+  const Json settings = to_json(), others = other.to_json();
+  for (const auto& [key, value] : settings.items())
+    if (others[key] != value) return key;
   return "";
 }
 

@@ -7,11 +7,12 @@
 namespace makar {
 namespace {
 
-// Compiled for the wider registers too; the loader chooses. Contraction is off, so the bits are equal.
+// Compiled for AVX2 too; the dynamic loader chooses. Floating-point contraction is off, so both give the same
+// bits.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-#define MAKAR_WIDE __attribute__((target_clones("avx2", "default")))
+#define MAKAR_TARGET_CLONES __attribute__((target_clones("avx2", "default")))
 #else
-#define MAKAR_WIDE
+#define MAKAR_TARGET_CLONES
 #endif
 
 constexpr int kLanes = 16;
@@ -22,7 +23,7 @@ float sum_lanes(const float (&lanes)[kLanes]) {
   return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-MAKAR_WIDE float dot_f32(const float* a, const float* b, int64_t width) {
+MAKAR_TARGET_CLONES float dot_f32(const float* a, const float* b, int64_t width) {
   float lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= width; i += kLanes)
@@ -31,7 +32,7 @@ MAKAR_WIDE float dot_f32(const float* a, const float* b, int64_t width) {
   return sum_lanes(lanes);
 }
 
-MAKAR_WIDE float distance_f32(const float* a, const float* b, int64_t width) {
+MAKAR_TARGET_CLONES float distance_f32(const float* a, const float* b, int64_t width) {
   float lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= width; i += kLanes)
@@ -43,7 +44,7 @@ MAKAR_WIDE float distance_f32(const float* a, const float* b, int64_t width) {
   return sum_lanes(lanes);
 }
 
-MAKAR_WIDE int32_t dot_int8(const int8_t* a, const int8_t* b, int64_t width) {
+MAKAR_TARGET_CLONES int32_t dot_int8(const int8_t* a, const int8_t* b, int64_t width) {
   int32_t sum = 0;
   for (int64_t i = 0; i < width; ++i) sum += static_cast<int32_t>(a[i]) * static_cast<int32_t>(b[i]);
   return sum;

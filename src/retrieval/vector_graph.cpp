@@ -17,7 +17,7 @@ Result<VectorGraph> VectorGraph::open(const IndexStore& store, const CollectionI
           if (!out.graph_)
             out.graph_ = std::make_unique<Hnsw>(width, c.settings.vector, c.settings.similarity);
           if (width != out.graph_->width())
-            return error_at(store.path(), "the vectors have different widths");
+            return error_at(store.path(), "the vectors have different widths; build the index again");
           MAKAR_TRY(auto links, read_links(sql_text(row[2]), store.path()));
           out.graph_->restore(sql_number(row[0]), vector.data(), std::move(links));
           return Done{};
@@ -37,7 +37,8 @@ Status VectorGraph::apply(const IndexStore& store, const CollectionInfo& c,
     MAKAR_TRY(const auto vector, decode_vector(sql_text(rows[0][0]), c.settings.vector, store.path()));
     const auto width = static_cast<int64_t>(vector.size());
     if (!graph_) graph_ = std::make_unique<Hnsw>(width, c.settings.vector, c.settings.similarity);
-    if (width != graph_->width()) return error_at(store.path(), "the vectors have different widths");
+    if (width != graph_->width())
+      return error_at(store.path(), "the vectors have different widths; build the index again");
     graph_->add(chunk, vector.data());
   }
   if (!graph_) return Done{};

@@ -11,7 +11,7 @@ class VectorGraph {
  public:
   // Labels are the ids of the chunks.
   static Result<VectorGraph> open(const IndexStore& store, const CollectionInfo& collection);
-  // Follows a change of the store, within its transaction.
+  // Applies a change of the store to the graph and stores it, within the transaction of the change.
   Status apply(const IndexStore& store, const CollectionInfo& collection, const IndexStore::Change& change);
   // Null if there are no vectors.
   const Hnsw* graph() const { return graph_.get(); }

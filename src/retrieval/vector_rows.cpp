@@ -17,8 +17,8 @@ VectorRows::Query VectorRows::query(const std::vector<float>& vector) const {
   Query out;
   out.values = vector;
   if (type_ == VectorType::kInt8) {
-    out.small = to_int8(vector.data(), width_);
-    out.norm = squared_length(out.small);
+    out.int8 = to_int8(vector.data(), width_);
+    out.norm = squared_length(out.int8);
   }
   return out;
 }
@@ -29,7 +29,7 @@ VectorRows::Query VectorRows::row_query(size_t row) const {
   if (type_ == VectorType::kF32) {
     out.values.assign(f32_.begin() + begin, f32_.begin() + begin + width_);
   } else {
-    out.small = {scales_[row], {int8_.begin() + begin, int8_.begin() + begin + width_}};
+    out.int8 = {scales_[row], {int8_.begin() + begin, int8_.begin() + begin + width_}};
     out.norm = norms_[row];
   }
   return out;

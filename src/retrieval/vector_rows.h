@@ -13,8 +13,8 @@ class VectorRows {
 
   struct Query {
     std::vector<float> values;
-    Int8Vector small;
-    float norm = 0;  // squared length
+    Int8Vector int8;  // the values, if the rows are int8
+    float norm = 0;   // squared length of `int8`
   };
   Query query(const std::vector<float>& vector) const;
   Query row_query(size_t row) const;
@@ -29,7 +29,7 @@ class VectorRows {
       return similarity_ == Similarity::kL2 ? squared_distance(query.values.data(), values, width_)
                                             : -dot_product(query.values.data(), values, width_);
     }
-    return int8_distance(query.small.values.data(), query.small.scale, query.norm, row);
+    return int8_distance(query.int8.values.data(), query.int8.scale, query.norm, row);
   }
   float between(size_t a, size_t b) const;
   void prefetch(size_t row) const {

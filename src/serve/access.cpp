@@ -25,18 +25,25 @@ std::string host_name(const std::string& host) {
 std::optional<ApiError> Access::forbidden(const HttpRequest& head, bool open) const {
   if (!keys_.empty()) {
     if (open || keys_.find(given_key(head))) return std::nullopt;
-    return ApiError{401, "a valid API key is needed: Authorization: Bearer KEY", "authentication_error",
-                    std::nullopt, "invalid_api_key"};
+    return ApiError{401,
+                    "a valid API key is required in the header Authorization: Bearer KEY, or x-api-key: KEY",
+                    "authentication_error", std::nullopt, "invalid_api_key"};
   }
   // Without keys only loopback clients are served. The Host and Origin checks keep foreign pages in a local
   // browser out.
   const std::string host = head.header("host"), origin = head.header("origin");
   if (!host.empty() && !is_loopback(host_name(host)))
-    return ApiError{403, "without an API key the server accepts only local host names, got " + quote(host),
+    return ApiError{403,
+                    fmt::format("without an API key the server accepts only local host names, got {}; start "
+                                "it with --api-key to accept others",
+                                quote(host)),
                     "permission_error", std::nullopt, "forbidden_host"};
   if (!origin.empty() && !origin.ends_with("://" + host) && !origin_allowed(origin))
-    return ApiError{403, "pages of other origins are not served without an API key", "permission_error",
-                    std::nullopt, "forbidden_origin"};
+    return ApiError{403,
+                    fmt::format("requests of the origin {} are not allowed without an API key; start the "
+                                "server with --cors to allow them",
+                                quote(origin)),
+                    "permission_error", std::nullopt, "forbidden_origin"};
   return std::nullopt;
 }
 

@@ -32,12 +32,12 @@ class AnswerWriter::PromptTask : public EngineTask {
       if (score_->error) return error_ = score_->error, true;
       if (const Status begun = write(); !begun.ok()) error_ = begun.error();
     }
-    return error_ || over_ || (generation_ && generation_->done());
+    return error_ || echoed_ || (generation_ && generation_->done());
   }
 
   void finish() override {
     if (error_) return owner_->failed(*error_);
-    if (over_) return owner_->scored(prompt_);
+    if (echoed_) return owner_->scored(prompt_);
     auto result = generation_->finish();
     if (!result.ok()) return owner_->failed(result.error());
     if (score_)
@@ -69,7 +69,7 @@ class AnswerWriter::PromptTask : public EngineTask {
       }
       owner.echo(prompt_, tokens);
     }
-    if (owner.request_.only_score) return over_ = true, Done{};
+    if (owner.request_.only_score) return echoed_ = true, Done{};
     TextGenerationOptions o = owner.request_.options;
     const size_t first = prompt_ * static_cast<size_t>(o.answers);
     o.on_token = [this, first](int64_t answer, const GeneratedToken& token) {
@@ -97,7 +97,8 @@ class AnswerWriter::PromptTask : public EngineTask {
   std::shared_ptr<ScoreJob> score_;
   std::unique_ptr<TextGeneration> generation_;
   std::optional<Error> error_;
-  bool over_ = false, started_ = false;
+  bool echoed_ = false;   // only the prompt was requested, and it is echoed
+  bool started_ = false;  // has generated a token
 };
 
 AnswerWriter::AnswerWriter(GenerationRequest request, ModelLease model, std::shared_ptr<LoggedReply> reply,

@@ -28,9 +28,10 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
     std::vector<GeneratedToken> pending;  // tokens not yet reported
     // With log-probabilities: decodes the reported tokens to compute their text offsets.
     std::optional<StreamDecoder> decoder;
-    size_t text_bytes = 0, token_bytes = 0, characters = 0;
-    int64_t counted = 0;  // tokens already added to the metrics
-    bool cut = false;     // ended at the length limit
+    size_t text_bytes = 0;                   // bytes of text sent
+    size_t token_bytes = 0, characters = 0;  // bytes and characters of the reported tokens
+    int64_t counted = 0;                     // tokens already added to the metrics
+    bool cut = false;                        // ended at the length limit
   };
 
   AnswerWriter(GenerationRequest request, ModelLease model, std::shared_ptr<LoggedReply> reply,
@@ -46,6 +47,7 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
   // Fails the request and returns false if a model file was truncated.
   bool files_intact();
 
+  // Streams the piece, or appends it to the whole answer.
   void deliver(AnswerState& state, size_t index, AnswerPiece piece);
   void report_covered(AnswerState& state, AnswerPiece& piece);
   void prompt_done();
@@ -63,9 +65,9 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
   std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<std::vector<int64_t>> prompts_;
   std::vector<AnswerState> answers_;
-  size_t left_ = 0;
+  size_t left_ = 0;  // prompts not yet finished
   Usage usage_;
-  bool over_ = false;
+  bool over_ = false;  // the response is complete or failed
 };
 
 }  // namespace makar

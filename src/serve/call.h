@@ -21,13 +21,13 @@ struct Call {
   WorkBudget work = {};      // cost limit and deadline of preparation
   std::shared_ptr<std::atomic<bool>> disconnected =
       std::make_shared<std::atomic<bool>>(false);     // client disconnected
-  Json body = {};                                     // parsed, after admission
+  Json body = {};                                     // parsed body, if the route runs a model
   ModelLease model = {};                              // named in the body
   std::shared_ptr<ServedCollection> collection = {};  // named in the body; `model` answers from it
 };
 
-// Send the response, errors in the format of the route's API. For a time limit, the error is that the time is
-// over, not the field in progress.
+// Send the response, errors in the format of the route's API. After the deadline of preparation, the error
+// sent is the time limit instead of `error`.
 void send_json(Call& call, const Json& body);
 void send_error(Call& call, const Error& error);
 

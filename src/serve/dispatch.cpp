@@ -71,7 +71,7 @@ void prepare_and_handle(ServeContext& server, const std::shared_ptr<Call>& call)
         call->model = std::move(*model);
         if (call->collection) call->model.name = call->collection->name();
         if (std::this_thread::get_id() == this_thread) return call->route->handler(server, *call);
-        post_step(server, call, 0, [&server](Call& own) { own.route->handler(server, own); });
+        post_step(server, call, 0, [&server](Call& posted) { posted.route->handler(server, posted); });
       });
 }
 

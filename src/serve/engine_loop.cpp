@@ -134,7 +134,7 @@ void EngineLoop::take_new() {
 
 void EngineLoop::sweep() {
   const auto now = EngineTask::Clock::now();
-  const auto leaves = [&](const std::shared_ptr<EngineTask>& task) {
+  const auto ended = [&](const std::shared_ptr<EngineTask>& task) {
     if (*task->cancelled) return end(*task, std::nullopt), true;
     try {
       if (task->done()) {
@@ -145,10 +145,11 @@ void EngineLoop::sweep() {
     } catch (const std::exception& e) {
       return end(*task, internal_error(e)), true;
     }
-    end(*task, error_of(Error::Kind::kLimit, "time", "the server is busy: the request waited too long"));
+    end(*task, error_of(Error::Kind::kLimit, "time",
+                        "the server is busy: the request waited too long; try again later"));
     return true;
   };
-  std::erase_if(tasks_, leaves);
+  std::erase_if(tasks_, ended);
 }
 
 // After an exception inside a step the engine's state is unknown: fail all tasks and create a new engine.

@@ -58,9 +58,10 @@ class EngineLoop {
   void submit(std::shared_ptr<EngineTask> task);
   void wake();  // after a cancellation
   EngineState state() const;
-  int64_t waiting() const;                    // tasks submitted but not yet begun
-  int64_t free_page_bytes() const;            // bytes of cache pages not yet in use
-  Device& device() const { return device_; }  // one with its own memory: use only during a turn
+  int64_t waiting() const;          // tasks submitted but not yet begun
+  int64_t free_page_bytes() const;  // bytes of cache pages not yet in use
+  // A device with its own memory may be used only during a turn.
+  Device& device() const { return device_; }
   Turns& turns() const { return turns_; }
   // Elapsed time of the current step; 0 between steps.
   double seconds_in_step() const;

@@ -11,7 +11,8 @@ namespace makar {
 
 class Gate {
  public:
-  // `places`: what one caller alone may occupy. A quarter more is kept for the others.
+  // `places`: the limit of a caller that is alone. The total is a quarter higher, so that other callers find
+  // a place.
   explicit Gate(int64_t places) : places_(places), all_((places * (kShare + 1) + kShare - 1) / kShare) {}
 
   // Occupies one place for the lifetime of a request.

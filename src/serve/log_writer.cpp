@@ -28,27 +28,27 @@ struct LogWriter::State {
 
 namespace {
 
-constexpr auto kLastWait = std::chrono::seconds(1);
+constexpr auto kShutdownTimeout = std::chrono::seconds(1);
 constexpr int kPollMilliseconds = 100;
 
-enum class LineFate { kWritten, kDropped, kStopped };
+enum class WriteResult { kWritten, kDropped, kStopped };
 
 // A pipe that polls writable accepts PIPE_BUF bytes without blocking.
-LineFate write_line(int descriptor, std::string_view line, const std::function<bool()>& give_up) {
+WriteResult write_line(int descriptor, std::string_view line, const std::function<bool()>& should_stop) {
   while (!line.empty()) {
     pollfd ready{descriptor, POLLOUT, 0};
     const int polled = ::poll(&ready, 1, kPollMilliseconds);
-    if (polled < 0 && errno != EINTR) return LineFate::kDropped;
+    if (polled < 0 && errno != EINTR) return WriteResult::kDropped;
     if (polled <= 0) {
-      if (give_up()) return LineFate::kStopped;
+      if (should_stop()) return WriteResult::kStopped;
       continue;
     }
     const ssize_t n = ::write(descriptor, line.data(), std::min<size_t>(line.size(), PIPE_BUF));
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (n <= 0) return LineFate::kDropped;  // closed, or the disk is full
+    if (n <= 0) return WriteResult::kDropped;  // closed, or the disk is full
     line.remove_prefix(static_cast<size_t>(n));
   }
-  return LineFate::kWritten;
+  return WriteResult::kWritten;
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ LogWriter::~LogWriter() {
   std::unique_lock lock(state_->mutex);
   state_->stopping = true;
   state_->changed.notify_all();
-  const bool done = state_->changed.wait_for(lock, kLastWait, [&] { return state_->done; });
+  const bool done = state_->changed.wait_for(lock, kShutdownTimeout, [&] { return state_->done; });
   lock.unlock();
   if (done)
     thread_.join();
@@ -100,13 +100,13 @@ void LogWriter::run(const std::shared_ptr<State>& state) {
     const int64_t dropped = state->dropped;
     if (dropped > 0) line = fmt::format("{{\"dropped_log_lines\":{}}}\n", dropped) + line;
     lock.unlock();
-    const LineFate written = write_line(state->descriptor, line, began_to_stop);
+    const WriteResult written = write_line(state->descriptor, line, began_to_stop);
     lock.lock();
-    if (written == LineFate::kWritten)
+    if (written == WriteResult::kWritten)
       state->dropped -= dropped;
     else
       ++state->dropped;
-    if (written == LineFate::kStopped) break;
+    if (written == WriteResult::kStopped) break;
   }
   state->done = true;
   state->changed.notify_all();

@@ -33,12 +33,12 @@ std::string random_id() {
 
 std::string request_id(const HttpRequest& request) {
   const std::string given = request.header("x-request-id");
-  const bool sane =
+  const bool valid =
       !given.empty() && given.size() <= kLongestId && std::all_of(given.begin(), given.end(), [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
                c == '_' || c == '.';
       });
-  return sane ? given : "req-" + random_id();
+  return valid ? given : "req-" + random_id();
 }
 
 LoggedReply::LoggedReply(std::shared_ptr<HttpReply> reply, const HttpRequest& request, std::string route,
@@ -69,9 +69,9 @@ void LoggedReply::log_request() {
   int status = status_;
   if (status == 0 || (*disconnected_ && !complete_)) status = *disconnected_ ? kClientClosed : 500;
   metrics_.request(route_, status, seconds);
-  if (limits_) limits_->charge(caller_, prompt_ + written_);
+  if (limits_) limits_->charge(caller_, prompt_ + generated_);
   const std::optional<Cost> money = cost();
-  if (money && prompt_ + written_ > 0) metrics_.charge(caller_.empty() ? remote_ : caller_, *money);
+  if (money && prompt_ + generated_ > 0) metrics_.charge(caller_.empty() ? remote_ : caller_, *money);
   if (!log_) return;
   Json line = {{"time", timestamp()},
                {"id", id_},
@@ -83,7 +83,7 @@ void LoggedReply::log_request() {
                {"bytes_in", bytes_},
                {"ms", static_cast<int64_t>(seconds * 1e3)},
                {"prompt_tokens", prompt_.load()},
-               {"completion_tokens", written_.load()}};
+               {"completion_tokens", generated_.load()}};
   if (money) line["cost"] = money->money, line["joules"] = money->joules;
   if (!why_.empty()) line["error"] = why_;
   log_(dump(line));
@@ -122,14 +122,14 @@ void LoggedReply::on_disconnect(std::function<void()> callback) {
   });
 }
 
-void LoggedReply::count(int64_t prompt, int64_t written) {
-  prompt_ += prompt, written_ += written;
-  metrics_.tokens(prompt, written);
+void LoggedReply::count(int64_t prompt, int64_t generated) {
+  prompt_ += prompt, generated_ += generated;
+  metrics_.tokens(prompt, generated);
 }
 
 std::optional<Cost> LoggedReply::cost() const {
   if (!metrics_.prices()) return std::nullopt;
-  return metrics_.price(prompt_, written_);
+  return metrics_.price(prompt_, generated_);
 }
 
 void LoggedReply::first_token() {

@@ -32,7 +32,7 @@ class LoggedReply : public HttpReply {
   // Sets the caller, the rate limits charged for its tokens, and headers added to the response.
   void set_caller(std::string caller, RateLimit& limits, HttpHeaders headers);
   // Adds prompt and generated tokens since the last call.
-  void count(int64_t prompt, int64_t written);
+  void count(int64_t prompt, int64_t generated);
   // What its tokens cost so far; none without prices.
   std::optional<Cost> cost() const;
   const std::string& currency() const { return metrics_.prices()->currency; }
@@ -59,7 +59,7 @@ class LoggedReply : public HttpReply {
   std::shared_ptr<std::atomic<bool>> disconnected_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<int> status_{0};
   std::atomic<bool> complete_{false}, first_{false};
-  std::atomic<int64_t> prompt_{0}, written_{0};
+  std::atomic<int64_t> prompt_{0}, generated_{0};
 };
 
 // The client's x-request-id if it is short and plain, or a new id.

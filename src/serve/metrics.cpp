@@ -3,7 +3,7 @@
 namespace makar {
 namespace {
 
-// A label's value: quotes, backslashes and line breaks are escaped.
+// A label's value: quotes and backslashes are escaped, line breaks become spaces.
 std::string label_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -44,11 +44,11 @@ void ServeMetrics::first_token(double seconds) {
   first_.add(seconds);
 }
 
-Cost ServeMetrics::price(int64_t prompt, int64_t written) const {
+Cost ServeMetrics::price(int64_t prompt, int64_t generated) const {
   if (!prices_) return {};
-  const auto all = static_cast<double>(prompt_tokens_ + written_tokens_);
-  const double share = all > 0 ? std::min(1.0, static_cast<double>(prompt + written) / all) : 0;
-  return cost_of(*prices_, prompt, written, seconds_() * share);
+  const auto all = static_cast<double>(prompt_tokens_ + generated_tokens_);
+  const double share = all > 0 ? std::min(1.0, static_cast<double>(prompt + generated) / all) : 0;
+  return cost_of(*prices_, prompt, generated, seconds_() * share);
 }
 
 void ServeMetrics::charge(const std::string& caller, const Cost& cost) {
@@ -78,7 +78,7 @@ std::string ServeMetrics::text(const EngineState& engine, int64_t inside,
   one("num_requests_inside", "gauge", "Requests admitted and not yet answered.", inside);
   one("num_requests_running", "gauge", "Requests in the engine.", engine.tasks);
   one("prompt_tokens_total", "counter", "Prompt tokens.", prompt_tokens_);
-  one("generation_tokens_total", "counter", "Generated tokens.", written_tokens_);
+  one("generation_tokens_total", "counter", "Generated tokens.", generated_tokens_);
   one("engine_steps_total", "counter", "Forward passes of the engine.", engine.steps);
   one("engine_rows_total", "counter", "Rows of all forward passes.", engine.rows);
   one("prefix_cache_tokens_total", "counter", "Prompt tokens found in the prefix cache.", engine.reused);

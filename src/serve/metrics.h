@@ -17,20 +17,20 @@ class ServeMetrics {
   void request(const std::string& route, int status, double seconds);
   void first_token(double seconds);
   // Adds tokens as they are processed.
-  void tokens(int64_t prompt, int64_t written) { prompt_tokens_ += prompt, written_tokens_ += written; }
+  void tokens(int64_t prompt, int64_t generated) { prompt_tokens_ += prompt, generated_tokens_ += generated; }
 
-  // `seconds` returns the computing time of all engines so far. Call it before the first request.
+  // `seconds` returns the computing time of all engines so far. Prices must be set before the first request.
   void set_prices(const PriceTable& prices, std::function<double()> seconds) {
     prices_ = prices, seconds_ = std::move(seconds);
   }
   const std::optional<PriceTable>& prices() const { return prices_; }
-  // The cost of a request: the prices of its tokens, and the engines' mean time per token so far for each.
-  Cost price(int64_t prompt, int64_t written) const;
+  // The cost of a request: the price of its tokens, plus that of the engines' mean time per token so far.
+  Cost price(int64_t prompt, int64_t generated) const;
   void charge(const std::string& caller, const Cost& cost);
-  // Of one caller, or of all.
+  // The costs so far, of one caller or of all.
   Cost charged(const std::optional<std::string>& caller) const;
 
-  std::pair<int64_t, int64_t> tokens_so_far() const { return {prompt_tokens_, written_tokens_}; }
+  std::pair<int64_t, int64_t> tokens_so_far() const { return {prompt_tokens_, generated_tokens_}; }
 
   // In the Prometheus text format. `inside`: admitted requests in flight. `caller`: whose costs are shown;
   // all if not set.
@@ -48,12 +48,12 @@ class ServeMetrics {
   };
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, int64_t> requests_;
-  static constexpr size_t kMaxCallers = 10000;  // with costs of their own; the others share one
+  static constexpr size_t kMaxCallers = 10000;  // listed separately; further ones are added up as "other"
   Histogram latency_, first_;
   std::optional<PriceTable> prices_;
   std::function<double()> seconds_;
   std::map<std::string, Cost> costs_;  // by caller
-  std::atomic<int64_t> prompt_tokens_{0}, written_tokens_{0};
+  std::atomic<int64_t> prompt_tokens_{0}, generated_tokens_{0};
 };
 
 }  // namespace makar

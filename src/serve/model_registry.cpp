@@ -73,10 +73,9 @@ void ModelRegistry::acquire(const std::string& name, const Then& then) {
   const auto found = find(name);
   if (!found) {
     std::string known;
-    const auto all = list();
-    for (const ModelState& state : all) known += (known.empty() ? "" : ", ") + quote(state.entry->name);
-    return then(error_of(Error::Kind::kNotFound, "model", "{} is not served here; {} {}", quote(name), known,
-                         all.size() == 1 ? "is" : "are"));
+    for (const ModelState& state : list()) known += (known.empty() ? "" : ", ") + quote(state.entry->name);
+    return then(error_of(Error::Kind::kNotFound, "model", "{} is not served here; choose from {}",
+                         quote(name), known));
   }
   if (const auto lost = drop_lost(*found)) return then(*lost);
   if (auto lease = loaded(*found)) return then(std::move(*lease));
@@ -106,7 +105,7 @@ int64_t ModelRegistry::reserved() const {
 }
 
 bool ModelRegistry::unload_one() {
-  std::shared_ptr<ActiveModel> away;
+  std::shared_ptr<ActiveModel> unloaded;
   {
     const std::lock_guard lock(mutex_);
     Entry* oldest = nullptr;
@@ -114,10 +113,10 @@ bool ModelRegistry::unload_one() {
       if (entry.active && entry.active.use_count() == 1 && (!oldest || entry.used < oldest->used))
         oldest = &entry;
     if (!oldest) return false;
-    away = std::move(oldest->active);
+    unloaded = std::move(oldest->active);
     oldest->active = nullptr;
   }
-  return true;  // `away` is destroyed outside the lock
+  return true;  // `unloaded` is destroyed outside the lock
 }
 
 // An answered request may hold its lease a moment longer, so retry.
@@ -136,7 +135,7 @@ Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
   const ModelEntry& entry = *list()[found.entry].entry;
   const auto busy = [&] {
     return error_of(Error::Kind::kLimit, "memory",
-                    "the models in use leave no room for {}; try again when they are free",
+                    "{} cannot be loaded beside the models in use; try again when they are idle",
                     quote(entry.name));
   };
   while (count_loaded() >= max_)

@@ -23,7 +23,7 @@ class FilteredText {
 
  private:
   std::string release(size_t bytes);
-  const OutputFilter* filter_;  // null: everything is released at once
+  const OutputFilter* filter_;  // null: everything is released immediately
   std::string before_, held_;   // the end of the released text; text not yet released
   size_t scanned_ = 0;          // bytes of held_ without the end of a sentence
   bool rejected_ = false;

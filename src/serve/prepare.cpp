@@ -182,7 +182,7 @@ Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, co
   using Kind = ToolChoice::Kind;
   const LanguageModel& language = model.language;
   if (language.spec().head.kind != HeadKind::kCausalLm)
-    return error_of(Error::Kind::kUnsupported, "model", "a {} does not write text; {}",
+    return error_of(Error::Kind::kUnsupported, "model", "a {} does not generate text; {}",
                     language.spec().architecture, uses_of(language.spec()));
   std::vector<std::vector<int64_t>> prompts;
   if (request.chat) {
@@ -205,7 +205,7 @@ Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, co
       if (ids->empty() && language.spec().bos >= 0) ids->push_back(language.spec().bos);
       prompts.push_back(std::move(*ids));
     } else if (request.suffix) {
-      return error_at("suffix", "follows a text; the prompt is a list of ids");
+      return error_at("suffix", "requires a prompt of text; this one is a list of ids");
     } else {
       prompts.push_back(std::get<std::vector<int64_t>>(request.prompts[i]));
     }

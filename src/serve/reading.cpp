@@ -10,7 +10,7 @@ Status ReadingTask::begin(Engine& engine) {
 
 void ReadingTask::submit_more() {
   int64_t tokens = 0;
-  while (more_ && tokens < kTogether) {
+  while (more_ && tokens < kMaxTokensInFlight) {
     auto next = job(next_);
     if (!next) {
       more_ = false;

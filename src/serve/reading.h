@@ -29,7 +29,7 @@ class ReadingTask : public EngineTask {
 
  private:
   void submit_more();
-  static constexpr int64_t kTogether = 8192;  // tokens in flight
+  static constexpr int64_t kMaxTokensInFlight = 8192;
   Engine* engine_ = nullptr;
   std::vector<std::pair<size_t, std::shared_ptr<Job>>> running_;
   size_t next_ = 0;

@@ -9,7 +9,7 @@ namespace {
 
 // Releasing at least this many bytes trims the heap; otherwise the process would stay at its peak size after
 // a burst of large requests.
-constexpr int64_t kReturned = int64_t{8} << 20;
+constexpr int64_t kTrimBytes = int64_t{8} << 20;
 
 double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
@@ -37,7 +37,7 @@ void RequestMemory::Share::shrink(int64_t bytes) {
     const std::lock_guard lock(memory_->mutex_);
     memory_->held_ -= freed, bytes_ = bytes;
   }
-  if (freed >= kReturned) ::malloc_trim(0);
+  if (freed >= kTrimBytes) ::malloc_trim(0);
 }
 
 Status RequestMemory::Share::add(int64_t bytes, const char* what) {

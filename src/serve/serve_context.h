@@ -51,7 +51,7 @@ struct ServeContext {
   std::shared_ptr<ResponseStore> responses;
   Gate gate;
   std::optional<BatchRecords> batches;
-  Workers workers;  // stopped first, after batches and looks
+  Workers workers;  // stopped by the destructor before any member is destroyed
   LookRunner looks;
   std::unique_ptr<BatchRunner> batch_runner;
   std::unique_ptr<TuningJobs> tuning;  // null: fine-tuning is disabled

@@ -18,7 +18,7 @@ Dialect dialect_of(std::string_view path) {
 
 ApiError queue_full(const Gate& gate, const std::string& caller) {
   ApiError error{429,
-                 fmt::format("{} requests are waiting, {} of them yours; try again later", gate.inside(),
+                 fmt::format("{} requests are in flight, {} of them yours; try again later", gate.inside(),
                              gate.inside(caller)),
                  "rate_limit_error", std::nullopt, "queue_full"};
   error.retry_after = 1;
@@ -27,8 +27,8 @@ ApiError queue_full(const Gate& gate, const std::string& caller) {
 
 ApiError no_route(const HttpRequest& head, bool path_known) {
   if (path_known)
-    return {405, fmt::format("{} is not allowed here", quote(head.method, 20)), "invalid_request_error",
-            std::nullopt, "method_not_allowed"};
+    return {405, fmt::format("{} is not allowed for {}", quote(head.method, 20), quote(head.path)),
+            "invalid_request_error", std::nullopt, "method_not_allowed"};
   return {404, fmt::format("no route for {}", quote(head.path)), "invalid_request_error", std::nullopt,
           "unknown_url"};
 }

@@ -1,5 +1,5 @@
-// Engines of several models take turns on all cores, in the order of their requests; none waits longer than
-// one step of each of the others.
+// Engines of several models take turns on all cores, first come, first served; none waits longer than one
+// step of each of the others.
 #pragma once
 #include <atomic>
 #include <condition_variable>

@@ -19,7 +19,7 @@ struct WorkItem {
   std::string caller = {};  // API key name or client address
   size_t bytes = 0;         // input size
   bool is_long = false;     // lane
-  // Set when the client has left: the item is dropped instead of run.
+  // Set when the client has disconnected: the item is dropped instead of run.
   std::shared_ptr<const std::atomic<bool>> cancelled = nullptr;
 };
 
@@ -41,7 +41,7 @@ class Workers {
     std::condition_variable wake;
   };
   void run(Lane& lane);
-  // One caller never occupies all threads of a lane with more than one.
+  // In a lane with several threads, one caller never occupies all of them.
   static bool may_run(const Lane& lane, const std::string& caller);
 
   std::mutex mutex_;

@@ -31,7 +31,7 @@ constexpr Named kNamed[] = {
     {"larr", 0x2190},  {"rarr", 0x2192},  {"minus", 0x2212},  {"laquo", 0xAB},   {"raquo", 0xBB},
     {"pound", 0xA3},   {"sect", 0xA7},    {"para", 0xB6},     {"yen", 0xA5},     {"cent", 0xA2}};
 
-// The character of the reference at `at` (the place of '&') and its length, or {0, 0}.
+// The character of the reference at `at` (the position of '&') and its length, or {0, 0}.
 std::pair<char32_t, size_t> reference(std::string_view text, size_t at) {
   size_t end = text.substr(at, 13).find(';');
   if (end == std::string_view::npos) return {0, 0};

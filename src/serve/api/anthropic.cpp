@@ -61,21 +61,21 @@ class MessageFormatter : public AnswerFormatter {
   std::string piece(size_t, const AnswerPiece& piece) override {
     std::string out;
     if (!piece.text.empty()) {
-      if (!in_text_) out += open({{"type", "text"}, {"text", ""}}), in_text_ = true;
+      if (!block_open_) out += open({{"type", "text"}, {"text", ""}}), block_open_ = true;
       out += delta({{"type", "text_delta"}, {"text", piece.text}});
     }
     for (const ToolCall& call : piece.calls) {
       out += close();
       out += open({{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", Json::object()}});
       out += delta({{"type", "input_json_delta"}, {"partial_json", call.arguments}});
-      in_text_ = true;
+      block_open_ = true;
       out += close();
     }
     return out;
   }
   std::string end(size_t, const AnswerEnd& end) override {
     std::string out;
-    if (blocks_ == 0 && !in_text_) out += open({{"type", "text"}, {"text", ""}}), in_text_ = true;
+    if (blocks_ == 0 && !block_open_) out += open({{"type", "text"}, {"text", ""}}), block_open_ = true;
     out += close();
     end_ = end;
     return out;
@@ -99,14 +99,14 @@ class MessageFormatter : public AnswerFormatter {
     return event({{"type", "content_block_delta"}, {"index", blocks_}, {"delta", std::move(change)}});
   }
   std::string close() {
-    if (!in_text_) return {};
-    in_text_ = false;
+    if (!block_open_) return {};
+    block_open_ = false;
     return event({{"type", "content_block_stop"}, {"index", blocks_++}});
   }
 
   Json head_;
   size_t blocks_ = 0;
-  bool in_text_ = false;  // a block is open
+  bool block_open_ = false;
   AnswerEnd end_;
 };
 

@@ -32,7 +32,7 @@ Result<Json> read_body(const std::string& body) {
   MAKAR_TRY(Json json, parse_json(body, "body", {kLargestBody, kDeepestBody}));
   if (!json.is_object()) return error_at("body", "expected a JSON object, found {}", kind_of(json));
   if (json.size() > kMaxFields)
-    return error_of(Error::Kind::kLimit, "body", "has {} keys; at most {} are read", json.size(), kMaxFields);
+    return error_of(Error::Kind::kLimit, "body", "has {} keys; the limit is {}", json.size(), kMaxFields);
   // Filter in one pass: removing or inserting keys one by one would be quadratic.
   auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(json.get_ref<Json::object_t&>());
   std::vector<Json::object_t::value_type> kept;
@@ -97,7 +97,7 @@ Result<Json> object_field(const Json& object, const std::string& key) {
   if (it == object.end() || it->is_null()) return Json();
   if (!it->is_object()) return error_at(key, "expected an object, found {}", kind_of(*it));
   if (it->size() > kMaxFields)
-    return error_of(Error::Kind::kLimit, key, "has {} keys; at most {} are read", it->size(), kMaxFields);
+    return error_of(Error::Kind::kLimit, key, "has {} keys; the limit is {}", it->size(), kMaxFields);
   return *it;
 }
 

@@ -98,13 +98,13 @@ Result<Json> read_messages(const Json& body, std::vector<RequestImage>* images) 
                       quote(role));
     const bool calls = given[i].contains("tool_calls") && !given[i]["tool_calls"].is_null();
     if (!given[i].contains("content") && !calls) return error_at(where + ".content", "is missing");
-    const Json written = given[i].value("content", Json());
+    const Json content = given[i].value("content", Json());
     Json message = {{"role", role}};
-    if (images && written.is_array() && std::any_of(written.begin(), written.end(), is_image_part)) {
+    if (images && content.is_array() && std::any_of(content.begin(), content.end(), is_image_part)) {
       if (role != "user") return error_at(where + ".content", "only user messages may have images");
-      MAKAR_TRY(message["content"], read_parts(written, where + ".content", *images));
+      MAKAR_TRY(message["content"], read_parts(content, where + ".content", *images));
     } else {
-      MAKAR_TRY(message["content"], read_content(written, where + ".content"));
+      MAKAR_TRY(message["content"], read_content(content, where + ".content"));
     }
     if (calls) {
       MAKAR_TRY(message["tool_calls"], read_calls(given[i]["tool_calls"], where + ".tool_calls"));

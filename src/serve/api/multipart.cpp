@@ -19,7 +19,7 @@ std::string_view without_blanks(std::string_view text) {
   return from == text.npos ? "" : text.substr(from, text.find_last_not_of(" \t") - from + 1);
 }
 
-// The value of `; name=value` or `; name="value"` in a header; none where it is absent.
+// The value of `; name=value` or `; name="value"` in a header; none if it is absent.
 std::optional<std::string> parameter(std::string_view header, std::string_view name) {
   size_t at = header.find(';');
   while (at != header.npos) {
@@ -58,7 +58,7 @@ Result<FormPart> read_head(std::string_view head) {
       return error_at("body", "each part of a form must have the disposition form-data");
     auto name = parameter(value, "name");
     if (!name || name->empty() || name->size() > kLongestPartName)
-      return error_at("body", "a part of a form has a name of 1 to {} bytes", kLongestPartName);
+      return error_at("body", "each part of a form must have a name of 1 to {} bytes", kLongestPartName);
     return FormPart{std::move(*name), parameter(value, "filename"), {}};
   }
   return error_at("body", "a part of the form has no content-disposition");
@@ -72,17 +72,19 @@ Result<std::string> form_boundary(const std::string& content_type) {
   if (kind != "multipart/form-data") return error_at("body", "expected a form (multipart/form-data)");
   auto boundary = parameter(content_type, "boundary");
   if (!boundary || boundary->empty() || boundary->size() > kLongestBoundary)
-    return error_at("body", "a form names its boundary, of 1 to {} bytes", kLongestBoundary);
+    return error_at("body", "the content-type of a form must have a boundary of 1 to {} bytes",
+                    kLongestBoundary);
   return std::move(*boundary);
 }
 
 Result<std::vector<FormPart>> read_form(std::string_view body, const std::string& boundary) {
-  const std::string mark = "\r\n--" + boundary;
+  const std::string delimiter = "\r\n--" + boundary;
   std::vector<FormPart> parts;
   // The first boundary has no preceding CRLF unless there is a preamble.
-  size_t at = body.starts_with(std::string_view(mark).substr(2)) ? mark.size() - 2 : body.find(mark);
-  if (at == body.npos) return error_at("body", "the form's boundary is not in it");
-  if (!body.starts_with(std::string_view(mark).substr(2))) at += mark.size();
+  size_t at = body.starts_with(std::string_view(delimiter).substr(2)) ? delimiter.size() - 2
+                                                                      : body.find(delimiter);
+  if (at == body.npos) return error_at("body", "does not contain the boundary of its content-type");
+  if (!body.starts_with(std::string_view(delimiter).substr(2))) at += delimiter.size();
   for (;;) {
     if (body.substr(at, 2) == "--") return parts;
     const size_t line = body.find("\r\n", at);
@@ -93,13 +95,13 @@ Result<std::vector<FormPart>> read_form(std::string_view body, const std::string
     if (head_end == body.npos)
       return error_at("body", "the headers of a part do not end within {} bytes", kLongestHead);
     MAKAR_TRY(FormPart part, read_head(body.substr(line + 2, head_end - line - 2)));
-    const size_t from = head_end + 4, end = body.find(mark, head_end + 2);
+    const size_t from = head_end + 4, end = body.find(delimiter, head_end + 2);
     if (end == body.npos) return error_at("body", "the form ends in the middle of part {}", parts.size() + 1);
     // For an empty part, the boundary may start at the CRLF that ends the headers.
     part.data = end < from ? std::string_view() : body.substr(from, end - from);
     parts.push_back(std::move(part));
-    if (parts.size() > kMaxParts) return error_at("body", "a form has {} parts at most", kMaxParts);
-    at = end + mark.size();
+    if (parts.size() > kMaxParts) return error_at("body", "the form has more than {} parts", kMaxParts);
+    at = end + delimiter.size();
   }
 }
 

@@ -1,5 +1,4 @@
-// Parses forms with files (multipart/form-data, RFC 7578), as browsers and clients send them. Nothing is
-// copied.
+// Parses forms with files (multipart/form-data, RFC 7578). The data of the parts is not copied.
 #pragma once
 #include <optional>
 #include <string>

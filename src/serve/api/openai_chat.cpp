@@ -108,7 +108,7 @@ Result<GenerationRequest> read_chat_completion(const Json& body, const RequestCo
   MAKAR_TRY(const bool include_usage, read_stream(body, request));
   MAKAR_TRY(const bool logprobs, flag_field(body, "logprobs"));
   MAKAR_TRY(const int64_t top, whole_field(body, "top_logprobs", 0, 20, 0));
-  if (top > 0 && !logprobs) return error_at("top_logprobs", "is for requests with logprobs: true");
+  if (top > 0 && !logprobs) return error_at("top_logprobs", "requires logprobs: true");
   request.options.logprobs = logprobs ? top : -1;
 
   ChatInput chat;
@@ -120,7 +120,7 @@ Result<GenerationRequest> read_chat_completion(const Json& body, const RequestCo
   MAKAR_TRY(chat.add_generation_prompt,
             flag_field(body, "add_generation_prompt", !chat.continue_final_message));
   if (chat.continue_final_message && chat.add_generation_prompt)
-    return error_at("continue_final_message", "excludes add_generation_prompt");
+    return error_at("continue_final_message", "cannot be combined with add_generation_prompt");
   if (chat.continue_final_message && chat.messages.back()["role"] != "assistant")
     return error_at("continue_final_message", "the last message must be the assistant's");
   request.chat = std::move(chat);

@@ -16,9 +16,9 @@ Json token_json(int64_t id, float logprob, const std::vector<std::string>& token
 
 }  // namespace
 
-Json logprobs_json(const std::vector<GeneratedToken>& written, const std::vector<std::string>& tokens) {
+Json logprobs_json(const std::vector<GeneratedToken>& generated, const std::vector<std::string>& tokens) {
   Json out = Json::array();
-  for (const GeneratedToken& token : written) {
+  for (const GeneratedToken& token : generated) {
     Json one = token_json(token.id, token.logprobs.chosen, tokens);
     Json top = Json::array();
     for (const TokenLogprob& t : token.logprobs.top) top.push_back(token_json(t.id, t.logprob, tokens));

@@ -1,4 +1,4 @@
-// The common part of OpenAI's two completion routes: the header fields of every answer, chunks, the end of a
+// What chat completions and completions share: the header fields of every answer, chunks, the end of a
 // stream.
 #pragma once
 #include "serve/api/generation_request.h"
@@ -22,9 +22,9 @@ class OpenAiFormatter : public AnswerFormatter {
 };
 
 // Tokens with log-probabilities and alternatives, in the format of chat completions and responses.
-Json logprobs_json(const std::vector<GeneratedToken>& written, const std::vector<std::string>& tokens);
+Json logprobs_json(const std::vector<GeneratedToken>& generated, const std::vector<std::string>& tokens);
 
-// Reads `model`, `stream` and `stream_options`. Returns whether the stream includes usage.
+// Reads `stream` and `stream_options`. Returns whether the stream includes usage.
 Result<bool> read_stream(const Json& body, GenerationRequest& request);
 
 }  // namespace makar

@@ -99,7 +99,7 @@ Status recover_answers(const std::string& path, std::set<std::string>& custom_id
       custom_ids.insert((*line)["custom_id"].get<std::string>());
     }
   }
-  if (::truncate(path.c_str(), static_cast<off_t>(whole)) != 0) return io_error(path, "cut");
+  if (::truncate(path.c_str(), static_cast<off_t>(whole)) != 0) return io_error(path, "truncate");
   return Done{};
 }
 

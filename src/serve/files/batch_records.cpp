@@ -30,11 +30,11 @@ bool is_batch(const Json& batch) {
 
 Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
   MAKAR_TRY(Json batch, new_batch(body));
-  const auto facts = files_.find(owner, batch["input_file_id"].get<std::string>());
-  if (!facts.ok()) return Error{facts.error().kind, "input_file_id", facts.error().message};
-  if ((*facts)["purpose"] != "batch")
+  const auto metadata = files_.find(owner, batch["input_file_id"].get<std::string>());
+  if (!metadata.ok()) return Error{metadata.error().kind, "input_file_id", metadata.error().message};
+  if ((*metadata)["purpose"] != "batch")
     return error_at("input_file_id", "is a file for {}; upload one with the purpose batch",
-                    quote((*facts)["purpose"].get<std::string>()));
+                    quote((*metadata)["purpose"].get<std::string>()));
   BatchRecord record{batch, owner, FileStore::new_id(), FileStore::new_id()};
   {
     const std::lock_guard lock(mutex_);
@@ -42,7 +42,7 @@ Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
       return one.second.owner == owner && !is_over(one.second.batch);
     });
     if (static_cast<size_t>(open) >= kMaxUnfinished)
-      return error_of(Error::Kind::kLimit, "memory", "{} batches are waiting; try again later", open);
+      return error_of(Error::Kind::kLimit, "memory", "{} batches are unfinished; try again later", open);
     MAKAR_CHECK_OK(save(record));
     records_[batch["id"].get<std::string>()] = std::move(record);
     drop_old(owner);
@@ -123,9 +123,9 @@ void BatchRecords::load() {
     };
     if (!json.ok() || !json->is_object() || !json->contains("batch")) continue;
     const BatchRecord record{(*json)["batch"], text("owner"), text("output_id"), text("error_id")};
-    const bool sane = is_batch(record.batch) && record.batch["id"] == Json(id) &&
-                      record.output_id.starts_with("file-") && record.error_id.starts_with("file-");
-    if (sane) records_[id] = record;
+    const bool valid = is_batch(record.batch) && record.batch["id"] == Json(id) &&
+                       record.output_id.starts_with("file-") && record.error_id.starts_with("file-");
+    if (valid) records_[id] = record;
   }
 }
 

@@ -1,6 +1,6 @@
 // The thread that runs batches: one batch at a time, a few lines in flight, each a request with a lower
-// priority than all interactive ones. Every answer is written to disk at once, so a new process resumes where
-// the previous one stopped.
+// priority than all interactive ones. Every answer is written to disk immediately, so a new process resumes
+// where the previous one stopped.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -18,8 +18,8 @@ class BatchRunner {
   // Starts one request of a batch. `reply` is answered later from any thread, or destroyed unanswered.
   using Send =
       std::function<void(const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply)>;
-  // `together`: maximum lines in flight. The stores must outlive the runner.
-  BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t together);
+  // Sends at most `max_in_flight` lines at a time. The stores must outlive the runner.
+  BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t max_in_flight);
   ~BatchRunner() { stop(); }
   // Cancels lines in flight; they run again when the batch resumes.
   void stop();
@@ -40,7 +40,7 @@ class BatchRunner {
   FileStore& files_;
   BatchRecords& records_;
   Send send_;
-  const size_t together_;
+  const size_t max_in_flight_;
   const std::shared_ptr<LineResults> results_;
   uint64_t round_ = 0;
   std::atomic<bool> stopping_{false};

@@ -24,20 +24,21 @@ Result<std::string> plain_name(const std::string& given) {
   const size_t slash = given.find_last_of("/\\");
   std::string name = slash == given.npos ? given : given.substr(slash + 1);
   if (name.empty() || name.size() > kLongestFilename)
-    return error_at("file", "has a name of 1 to {} bytes", kLongestFilename);
+    return error_at("file", "the file name must have 1 to {} bytes, got {}", kLongestFilename, name.size());
   if (std::any_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < 32) || c == 127; }))
-    return error_at("file", "has control characters in its name");
+    return error_at("file", "the file name contains control characters");
   return name;
 }
 
-bool is_fact(const Json& facts, const std::string& id) {
-  return facts.is_object() && facts.value("id", Json()) == Json(id) && facts.contains("bytes") &&
-         facts["bytes"].is_number_unsigned() && facts.contains("created_at") &&
-         facts["created_at"].is_number_integer() && facts.contains("purpose") && facts.contains("owner");
+bool is_metadata(const Json& metadata, const std::string& id) {
+  return metadata.is_object() && metadata.value("id", Json()) == Json(id) && metadata.contains("bytes") &&
+         metadata["bytes"].is_number_unsigned() && metadata.contains("created_at") &&
+         metadata["created_at"].is_number_integer() && metadata.contains("purpose") &&
+         metadata.contains("owner");
 }
 
-Json facts_of(const std::string& owner, const std::string& id, const std::string& filename,
-              const std::string& purpose, size_t bytes) {
+Json metadata_of(const std::string& owner, const std::string& id, const std::string& filename,
+                 const std::string& purpose, size_t bytes) {
   return {{"id", id},
           {"object", "file"},
           {"bytes", bytes},
@@ -49,9 +50,9 @@ Json facts_of(const std::string& owner, const std::string& id, const std::string
 }
 
 // The metadata as shown to clients.
-Json without_owner(Json facts) {
-  facts.erase("owner");
-  return facts;
+Json without_owner(Json metadata) {
+  metadata.erase("owner");
+  return metadata;
 }
 
 }  // namespace
@@ -84,12 +85,12 @@ Status FileStore::load() {
   for (fs::directory_iterator it(folder_, failed), end; !failed && it != end; it.increment(failed)) {
     const std::string path = it->path().string(), id = it->path().stem().string();
     if (!id.starts_with("file-") || it->path().extension() != ".json") continue;
-    const auto facts = read_json(path, {1 << 16, 8});
+    const auto metadata = read_json(path, {1 << 16, 8});
     if (!is_file(data_path(id))) {
       ::unlink(path.c_str());
-    } else if (facts.ok() && is_fact(*facts, id)) {
-      bytes_ += (*facts)["bytes"].get<size_t>();
-      files_[id] = *facts;
+    } else if (metadata.ok() && is_metadata(*metadata, id)) {
+      bytes_ += (*metadata)["bytes"].get<size_t>();
+      files_[id] = *metadata;
     }
   }
   if (failed) return error_of(Error::Kind::kIo, folder_, "{}", failed.message());
@@ -100,21 +101,21 @@ Status FileStore::prepare() {
   const std::lock_guard guard(mutex_);
   if (lock_ >= 0) return Done{};
   MAKAR_CHECK_OK(make_folder(folder_));
-  if (::chmod(folder_.c_str(), 0700) != 0) return io_error(folder_, "change");
+  if (::chmod(folder_.c_str(), 0700) != 0) return io_error(folder_, "set permissions");
   MAKAR_CHECK_OK(lock());
   return load();
 }
 
 // Adds a file; `put` writes the data.
-Status FileStore::enter(Json facts, const std::function<Status()>& put) {
-  const std::string id = facts["id"];
-  MAKAR_CHECK_OK(write_file(facts_path(id), dump(facts)));
+Status FileStore::enter(Json metadata, const std::function<Status()>& put) {
+  const std::string id = metadata["id"];
+  MAKAR_CHECK_OK(write_file(metadata_path(id), dump(metadata)));
   if (const Status done = put(); !done.ok()) {
-    ::unlink(facts_path(id).c_str());
+    ::unlink(metadata_path(id).c_str());
     return done.error();
   }
-  bytes_ += facts["bytes"].get<size_t>();
-  files_[id] = std::move(facts);
+  bytes_ += metadata["bytes"].get<size_t>();
+  files_[id] = std::move(metadata);
   return Done{};
 }
 
@@ -129,8 +130,8 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
   {
     const std::lock_guard guard(mutex_);
     size_t files = 0, held = 0;
-    for (const auto& [other, facts] : files_)
-      if (facts["owner"] == Json(owner)) ++files, held += facts["bytes"].get<size_t>();
+    for (const auto& [other, metadata] : files_)
+      if (metadata["owner"] == Json(owner)) ++files, held += metadata["bytes"].get<size_t>();
     const size_t share = limits_.share(owner);
     if (files >= limits_.files / share || held + bytes.size() > limits_.all / share)
       return error_of(Error::Kind::kLimit, "file",
@@ -139,7 +140,7 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
     if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
       return error_of(Error::Kind::kLimit, "file",
                       "the server stores {} files of {} bytes and accepts no more", files_.size(), bytes_);
-    MAKAR_CHECK_OK(enter(facts_of(owner, id, name, purpose, bytes.size()),
+    MAKAR_CHECK_OK(enter(metadata_of(owner, id, name, purpose, bytes.size()),
                          [&] { return write_file(data_path(id), bytes); }));
   }
   return find(owner, id);
@@ -164,7 +165,7 @@ Status FileStore::adopt(const std::string& owner, const std::string& id, const s
   std::error_code failed;
   const auto bytes = fs::file_size(part_path(id), failed);
   if (failed) return error_of(Error::Kind::kIo, part_path(id), "{}", failed.message());
-  return enter(facts_of(owner, id, filename, purpose, bytes), [&]() -> Status {
+  return enter(metadata_of(owner, id, filename, purpose, bytes), [&]() -> Status {
     if (::rename(part_path(id).c_str(), data_path(id).c_str()) != 0) return io_error(part_path(id), "move");
     return Done{};
   });
@@ -181,16 +182,16 @@ Result<Json> FileStore::find(const std::string& owner, const std::string& id) co
 }
 
 Result<std::string> FileStore::path(const std::string& owner, const std::string& id) const {
-  MAKAR_TRY(const Json facts, find(owner, id));
-  return data_path(facts["id"].get<std::string>());
+  MAKAR_TRY(const Json metadata, find(owner, id));
+  return data_path(metadata["id"].get<std::string>());
 }
 
 Status FileStore::remove(const std::string& owner, const std::string& id) {
-  MAKAR_TRY(const Json facts, find(owner, id));
+  MAKAR_TRY(const Json metadata, find(owner, id));
   const std::lock_guard guard(mutex_);
   if (files_.erase(id) == 0) return Done{};
-  bytes_ -= facts["bytes"].get<size_t>();
-  for (const std::string& path : {data_path(id), facts_path(id)})
+  bytes_ -= metadata["bytes"].get<size_t>();
+  for (const std::string& path : {data_path(id), metadata_path(id)})
     if (::unlink(path.c_str()) != 0) return io_error(path, "delete");
   return Done{};
 }
@@ -199,8 +200,8 @@ std::vector<Json> FileStore::list(const std::string& owner) const {
   std::vector<Json> out;
   {
     const std::lock_guard guard(mutex_);
-    for (const auto& [id, facts] : files_)
-      if (facts["owner"] == Json(owner)) out.push_back(without_owner(facts));
+    for (const auto& [id, metadata] : files_)
+      if (metadata["owner"] == Json(owner)) out.push_back(without_owner(metadata));
   }
   std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
     return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();

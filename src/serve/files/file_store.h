@@ -53,9 +53,9 @@ class FileStore {
   FileStore(std::string folder, FileLimits limits) : folder_(std::move(folder)), limits_(limits) {}
   Status load();
   Status lock();
-  Status enter(Json facts, const std::function<Status()>& put);
+  Status enter(Json metadata, const std::function<Status()>& put);
   std::string data_path(const std::string& id) const { return folder_ + "/" + id + ".data"; }
-  std::string facts_path(const std::string& id) const { return folder_ + "/" + id + ".json"; }
+  std::string metadata_path(const std::string& id) const { return folder_ + "/" + id + ".json"; }
 
   const std::string folder_;
   const FileLimits limits_;

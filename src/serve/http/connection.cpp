@@ -81,11 +81,11 @@ void HttpConnection::read() {
   reading_ = true;
   chunk_.resize(kChunk);
   transport_->read_some(boost::asio::buffer(chunk_), [self = shared_from_this()](Code code, size_t bytes) {
-    self->guarded([&] { self->was_read(code, bytes); });
+    self->guarded([&] { self->on_read(code, bytes); });
   });
 }
 
-void HttpConnection::was_read(Code code, size_t bytes) {
+void HttpConnection::on_read(Code code, size_t bytes) {
   reading_ = false;
   if (phase_ == Phase::kClosed) return;
   if (code) return close();
@@ -139,8 +139,8 @@ void HttpConnection::parse_body() {
     const size_t taken = parser_->put(boost::asio::buffer(input_), code);
     input_.erase(0, taken);
     if (code && code != http::error::need_more) return fail(code);
-    if (!hold(parser_->get().body().size()))
-      return refuse(shared_->handler.broken(503, "too many bodies at once; try again later"));
+    if (!reserve_body(parser_->get().body().size()))
+      return refuse(shared_->handler.broken(503, "the memory for request bodies is full; try again later"));
     if (taken == 0) {  // incomplete chunk header or trailer
       if (input_.size() >= shared_->options.max_headers) fail(http::error::bad_chunk_extension);
       return;
@@ -152,7 +152,8 @@ void HttpConnection::parse_body() {
 // Responds with an error to an unparsable request and closes the connection.
 void HttpConnection::fail(Code code) {
   if (code == http::error::header_limit)
-    return refuse(shared_->handler.broken(431, "the headers exceed the server's limit"));
+    return refuse(shared_->handler.broken(
+        431, fmt::format("the headers are longer than {} bytes", shared_->options.max_headers)));
   if (code == http::error::body_limit)
     return refuse(shared_->handler.broken(413, fmt::format("the body is longer than {} bytes", body_limit_)));
   refuse(shared_->handler.broken(400, "not a valid HTTP/1.1 request: " + code.message()));
@@ -167,7 +168,7 @@ void HttpConnection::refuse(HttpResponse response) {
 
 // Reserves memory for the body. If it does not fit, evicts the slowest upload: of the same caller if the
 // caller's share is used up, of any caller if the pool is full.
-bool HttpConnection::hold(size_t body_bytes) {
+bool HttpConnection::reserve_body(size_t body_bytes) {
   using Full = BodyPool::Share::Full;
   for (;;) {
     const Full full = body_share_.resize(caller_, body_bytes);
@@ -179,10 +180,10 @@ bool HttpConnection::hold(size_t body_bytes) {
 void HttpConnection::head_complete() {
   const auto& message = parser_->get();
   const std::string target(message.target());
-  const size_t mark = target.find('?');
+  const size_t question = target.find('?');
   request_.method = std::string(message.method_string());
-  request_.path = target.substr(0, mark);
-  request_.query = mark == std::string::npos ? "" : target.substr(mark + 1);
+  request_.path = target.substr(0, question);
+  request_.query = question == std::string::npos ? "" : target.substr(question + 1);
   request_.headers.clear();
   for (const auto& field : message) {
     std::string name(field.name_string());
@@ -190,11 +191,11 @@ void HttpConnection::head_complete() {
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
     request_.headers.emplace_back(std::move(name), std::string(field.value()));
   }
-  old_ = message.version() < 11;
+  http_1_0_ = message.version() < 11;
   keep_ = message.keep_alive() && !shared_->draining;
   head_only_ = message.method() == http::verb::head;
   const auto hosts = message.count(http::field::host);
-  if (hosts > 1 || (hosts == 0 && !old_))
+  if (hosts > 1 || (hosts == 0 && !http_1_0_))
     return refuse(shared_->handler.broken(
         400, fmt::format("expected one Host header, found {}: HTTP/1.1 requires exactly one", hosts)));
   if (auto refused = shared_->handler.refuse(request_)) {
@@ -203,13 +204,14 @@ void HttpConnection::head_complete() {
     phase_ = Phase::kAnswer;
     return send(std::move(*refused));
   }
-  const size_t own = shared_->handler.max_body(request_);
-  body_limit_ = std::min(own > 0 ? own : shared_->options.max_body, shared_->bodies.max_body());
+  const size_t of_route = shared_->handler.max_body(request_);
+  body_limit_ = std::min(of_route > 0 ? of_route : shared_->options.max_body, shared_->bodies.max_body());
   parser_->body_limit(body_limit_);
   if (parser_->content_length().value_or(0) > body_limit_) return fail(http::error::body_limit);
   caller_ = shared_->handler.caller(request_);
   enter(Phase::kBody, shared_->options.body_time);
-  if (!old_ && !parser_->is_done() && boost::beast::iequals(message[http::field::expect], "100-continue"))
+  if (!http_1_0_ && !parser_->is_done() &&
+      boost::beast::iequals(message[http::field::expect], "100-continue"))
     queue("HTTP/1.1 100 Continue\r\n\r\n");
 }
 

@@ -51,14 +51,14 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void enter(Phase phase, std::chrono::seconds time);
   void read();
-  void was_read(Code code, size_t bytes);
+  void on_read(Code code, size_t bytes);
   void next_request();
   void parse();
   void parse_head();
   void parse_body();
   void head_complete();
   void dispatch();
-  bool hold(size_t body_bytes);
+  bool reserve_body(size_t body_bytes);
   // Runs a handler; an exception closes only this connection.
   template <class Action>
   void guarded(Action action);
@@ -73,7 +73,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void write_next();
   void push_more();
   void take_piece(std::optional<std::string> piece);
-  void written(Code code);
+  void on_written(Code code);
   void finished();
   void linger();
   std::string head_text(const HttpResponse& response, bool whole) const;
@@ -93,13 +93,14 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   size_t head_bytes_ = 0, discarded_ = 0;
 
   std::weak_ptr<HttpExchange> exchange_;
-  bool keep_ = false, old_ = false, head_only_ = false;      // request state
-  bool answering_ = false, chunked_ = false, last_ = false;  // response state
+  bool keep_ = false, http_1_0_ = false, head_only_ = false;  // of the request: keep-alive, version, HEAD
+  bool answering_ = false, chunked_ = false;                  // of the response: begun, encoding
+  bool last_ = false;                                         // the end of the response is queued
   std::deque<std::string> unsent_;
   size_t unsent_bytes_ = 0, in_flight_ = 0;  // bytes queued; pieces being written
   std::shared_ptr<BodySource> more_;         // source of the body being sent
   std::optional<size_t> more_bytes_;
-  bool more_asked_ = false;
+  bool more_requested_ = false;
   std::shared_ptr<const void> answer_held_;
   size_t body_limit_ = 0;
 };

@@ -8,7 +8,7 @@ namespace makar {
 namespace http = boost::beast::http;
 
 namespace {
-constexpr size_t kTogether = size_t{64} << 10;  // short pieces are merged up to this size
+constexpr size_t kMergeBytes = size_t{64} << 10;  // short pieces are merged up to this size
 }
 
 std::string HttpConnection::head_text(const HttpResponse& response, bool whole) const {
@@ -33,7 +33,7 @@ void HttpConnection::send(HttpResponse response) {
   answer_held_ = std::move(response.held);
   std::string head = head_text(response, whole);
   if (head_only_) return push(std::move(head), true);
-  if (response.body.size() <= kTogether) head += std::exchange(response.body, {});
+  if (response.body.size() <= kMergeBytes) head += std::exchange(response.body, {});
   if (response.more) more_ = std::make_shared<BodySource>(std::move(response.more));
   more_bytes_ = response.more_bytes;
   const bool last = !more_;
@@ -43,7 +43,7 @@ void HttpConnection::send(HttpResponse response) {
 
 void HttpConnection::begin(HttpResponse head) {
   if (answering_) return;
-  answering_ = true, chunked_ = !old_;
+  answering_ = true, chunked_ = !http_1_0_;
   keep_ = keep_ && chunked_;  // without chunks, closing the connection ends the body
   answer_held_ = std::move(head.held);
   queue(head_text(head, false));
@@ -67,7 +67,7 @@ void HttpConnection::queue(std::string bytes) {
   if (phase_ == Phase::kClosed) return;
   if (unsent_bytes_ > shared_->options.max_unsent) return close();  // the client does not read
   unsent_bytes_ += bytes.size();
-  const bool joins = unsent_.size() > in_flight_ && unsent_.back().size() + bytes.size() <= kTogether;
+  const bool joins = unsent_.size() > in_flight_ && unsent_.back().size() + bytes.size() <= kMergeBytes;
   if (joins)
     unsent_.back() += bytes;
   else if (!bytes.empty())
@@ -87,25 +87,25 @@ void HttpConnection::write_next() {
   writing_ = true;
   if (phase_ == Phase::kAnswer) deadline_ = Clock::now() + shared_->options.write_time;
   transport_->write(std::move(buffers), [self = shared_from_this()](Code code, size_t) {
-    self->guarded([&] { self->written(code); });
+    self->guarded([&] { self->on_written(code); });
   });
 }
 
 // The source may call back on another thread; the piece is posted to this one.
 void HttpConnection::push_more() {
-  if (more_asked_) return;
-  more_asked_ = true;
+  if (more_requested_) return;
+  more_requested_ = true;
   const std::shared_ptr<BodySource> source = more_;  // keeps it alive: the call may run close()
   (*source)([weak = weak_from_this(), executor = transport_->executor()](std::optional<std::string> piece) {
     boost::asio::post(executor, [weak, piece = std::move(piece)]() mutable {
       const auto self = weak.lock();
-      if (self && self->more_asked_) self->guarded([&] { self->take_piece(std::move(piece)); });
+      if (self && self->more_requested_) self->guarded([&] { self->take_piece(std::move(piece)); });
     });
   });
 }
 
 void HttpConnection::take_piece(std::optional<std::string> piece) {
-  more_asked_ = false;
+  more_requested_ = false;
   if (phase_ != Phase::kAnswer || !more_) return;
   bool last = piece && piece->empty();
   if (more_bytes_) {
@@ -119,7 +119,7 @@ void HttpConnection::take_piece(std::optional<std::string> piece) {
   push(std::move(*piece), last);
 }
 
-void HttpConnection::written(Code code) {
+void HttpConnection::on_written(Code code) {
   writing_ = false;
   if (phase_ == Phase::kClosed) return;
   if (code) return close();
@@ -132,7 +132,7 @@ void HttpConnection::written(Code code) {
 }
 
 void HttpConnection::finished() {
-  answering_ = last_ = chunked_ = more_asked_ = false;
+  answering_ = last_ = chunked_ = more_requested_ = false;
   more_ = nullptr, answer_held_ = nullptr;
   exchange_.reset();
   body_share_.release();

@@ -1,4 +1,4 @@
-// The callback of a reply for when its client disconnects; runs once, at once if the client has already left.
+// A callback that runs once when the client disconnects; immediately if it has already disconnected.
 #pragma once
 #include <functional>
 #include <mutex>

@@ -39,11 +39,11 @@ struct HttpResponse {
   HttpHeaders headers = {};
   BodySource more = {};                        // the rest of the body, after `body`
   std::optional<size_t> more_bytes = {};       // its size; unknown: chunked encoding
-  std::shared_ptr<const void> held = nullptr;  // released when the response is sent or the client has left
+  std::shared_ptr<const void> held = nullptr;  // released after the response or a disconnect
 };
 
 // A response handle for any thread: call send() once, or begin(), any number of write(), and end().
-// Calls after the client has left do nothing. A reply that is destroyed unanswered sends an error.
+// Calls after a disconnect do nothing. A reply that is destroyed unanswered sends an error.
 class HttpReply {
  public:
   virtual ~HttpReply() = default;
@@ -66,7 +66,7 @@ class HttpHandler {
   virtual size_t max_body(const HttpRequest& head) { return 0; }
   // Called on the server thread; must not block.
   virtual void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) = 0;
-  // The error response to a malformed request.
+  // The error response to a request that is malformed, or that the server cannot complete.
   virtual HttpResponse broken(int status, const std::string& why) = 0;
 };
 
@@ -74,7 +74,7 @@ struct HttpOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;  // 0: any free port
   size_t max_body = size_t{8} << 20, max_headers = size_t{32} << 10;
-  size_t max_bodies = size_t{256} << 20;  // for all clients; at most half per caller
+  size_t max_bodies = size_t{256} << 20;  // in memory, of all clients; at most half per caller
   size_t max_unsent = size_t{4} << 20;    // bytes queued per connection
   size_t max_connections = 512;
   // Timeouts: handshake and headers, body, write progress, and requests in flight at shutdown.

@@ -179,7 +179,7 @@ class BeastServer : public HttpServer {
         }
       }
       if (!code) return accept();
-      // Out of descriptors, or the client has already gone: retry later.
+      // Out of descriptors, or the client has already disconnected: retry later.
       retry_.expires_after(std::chrono::milliseconds(50));
       retry_.async_wait([this](Code cancelled) {
         if (!cancelled) accept();

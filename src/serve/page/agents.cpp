@@ -47,12 +47,12 @@ Result<std::vector<Json>> read_trace(std::string_view text, const std::string& n
 }
 
 Json waiting_request(const std::vector<Json>& lines) {
-  Json asked;
+  Json waiting;
   for (const Json& line : lines) {
-    if (line.contains("ask") && line["ask"].is_object()) asked = line["ask"];
-    if (line.contains("said") || line.contains("end")) asked = nullptr;
+    if (line.contains("ask") && line["ask"].is_object()) waiting = line["ask"];
+    if (line.contains("said") || line.contains("end")) waiting = nullptr;
   }
-  return asked;
+  return waiting;
 }
 
 Result<Json> answer_to(const Json& waiting, int64_t number, const Json& answer) {

@@ -16,11 +16,13 @@ Result<Json> read_agent(const std::string& folder, const std::string& name);
 // waiting for it, or it has already been answered.
 Status answer_agent(const std::string& folder, const std::string& name, int64_t number, const Json& answer);
 
-// The parts of these. The first `max` complete lines of the file NAME.jsonl that are objects:
+// The steps of the functions above, declared for tests. The first `max` complete lines of NAME.jsonl that are
+// objects:
 Result<std::vector<Json>> read_trace(std::string_view text, const std::string& name, size_t max);
 // The last request to a person that has no answer yet; null if there is none.
 Json waiting_request(const std::vector<Json>& lines);
-// What the agent gets as the answer to request `number`, checked against the request that waits.
+// The answer to request `number` as the agent reads it. Errors: `waiting` is not this request, or the answer
+// has the wrong type.
 Result<Json> answer_to(const Json& waiting, int64_t number, const Json& answer);
 
 }  // namespace makar

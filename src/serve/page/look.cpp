@@ -65,13 +65,13 @@ struct LookContext {
   const LookRequest& request;
   const ServedModel& model;
   Context& ctx;
-  const std::vector<int64_t>& ids;    // token ids of the rows
-  const Tensor& hidden;               // [rows, width]
-  std::function<void(int64_t)> rows;  // sets the row count of the next product
+  const std::vector<int64_t>& ids;        // token ids of the rows
+  const Tensor& hidden;                   // [rows, width]
+  std::function<void(int64_t)> set_rows;  // the row count of the next product
   WorkBudget* work;
 
   Tensor logits(int64_t from, int64_t to) const {
-    rows(to - from);
+    set_rows(to - from);
     return model.language.model().lm_logits(ctx, hidden.slice(from, to)).host();
   }
 };
@@ -203,26 +203,27 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
   inputs.source.add(request.source);
   if (both) inputs.target.add(request.target);
   Record record, encoder_record;
-  Record& asked = both && request.of == "encoder" ? encoder_record : record;
-  asked.attention = request.attention, asked.attention_layers = request.layers;
+  Record& recorded = both && request.of == "encoder" ? encoder_record : record;
+  recorded.attention = request.attention, recorded.attention_layers = request.layers;
   ForwardContext f{ctx, nullptr, &record};
   // One adapter index per row, for as many rows as the largest product has.
   const std::vector<int32_t> adapters(
       adapter < 0 ? 0 : std::max(request.source.size(), request.target.size()), adapter);
-  const auto rows = [&](int64_t count) {
+  const auto set_rows = [&](int64_t count) {
     if (adapter >= 0) ctx.row_adapters = std::span(adapters).first(static_cast<size_t>(count));
   };
   Tensor hidden;
-  rows(inputs.source.rows());
+  set_rows(inputs.source.rows());
   if (both) {
     ForwardContext first{ctx, nullptr, &encoder_record};
     const Tensor encoded = model.encode(first, inputs.source);
-    rows(inputs.target.rows());
+    set_rows(inputs.target.rows());
     hidden = model.decode(f, inputs.target, encoded, &inputs.source);
   } else {
     hidden = model.hidden(f, inputs);
   }
-  const LookContext looked{request, served, ctx, both ? request.target : request.source, hidden, rows, work};
+  const std::vector<int64_t>& ids = both ? request.target : request.source;
+  const LookContext looked{request, served, ctx, ids, hidden, set_rows, work};
   const bool masked = spec.head.kind == HeadKind::kMaskedLm || spec.head.kind == HeadKind::kPretraining;
   if (request.next && (lm || masked)) {
     MAKAR_TRY(out["next"], next_tokens(looked));
@@ -232,7 +233,7 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
   }
   if (request.attention)
     out["attention"] =
-        attention_json(request, request.of == "cross" ? asked.cross_attentions : asked.attentions);
+        attention_json(request, request.of == "cross" ? recorded.cross_attentions : recorded.attentions);
   if (const FeedForwardSpec* routed = spec.main().routed(); request.routing && routed)
     out["routing"] = routing_json(record, *routed);
   return out;

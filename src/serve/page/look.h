@@ -11,7 +11,7 @@
 namespace makar {
 
 struct LookRequest {
-  std::optional<ChatInput> chat;  // or
+  std::optional<ChatInput> chat;  // a conversation; otherwise `prompt`
   std::string prompt;
   std::string completion;  // text after the prompt; for an encoder-decoder, the decoder's text
   bool special = false;    // parse control tokens in the texts

@@ -38,7 +38,7 @@ Result<std::string> bounded_text(const Json& body, const char* key) {
 Status check_ids(const std::vector<int64_t>& ids, const ServedModel& model, const char* place) {
   const int64_t count = static_cast<int64_t>(ids.size()), limit = model.language.spec().max_positions;
   if (count > kLookTokens || (limit > 0 && count > limit))
-    return error_of(Error::Kind::kLimit, place, "has {} tokens; Look inside takes at most {}", count,
+    return error_of(Error::Kind::kLimit, place, "has {} tokens; the limit of an inspection is {}", count,
                     limit > 0 ? std::min(limit, kLookTokens) : kLookTokens);
   return Done{};
 }
@@ -55,7 +55,7 @@ Status check_attention(LookRequest& request, const ModelSpec& spec) {
   const StackSpec& stack = request.of == "encoder" ? *spec.encoder : *spec.decoder;
   for (const int64_t layer : request.layers)
     if (layer < 0 || layer >= stack.layers())
-      return error_at("layers", "there is no layer {}; the model has {}", layer, stack.layers());
+      return error_at("layers", "expected layers from 0 to {}, got {}", stack.layers() - 1, layer);
   if (request.layers.empty())
     for (int64_t i = 0; i < stack.layers(); ++i) request.layers.push_back(i);
   const auto size = [](const std::vector<int64_t>& ids) { return static_cast<int64_t>(ids.size()); };

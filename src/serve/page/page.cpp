@@ -26,7 +26,7 @@ Result<int64_t> number_of(const std::string& text, const char* place) {
 }
 
 // "/makar/a/b%20c" -> {"a", "b c"}
-std::vector<std::string> steps_of(const std::string& path) {
+std::vector<std::string> segments_of(const std::string& path) {
   std::vector<std::string> out(1);
   const auto digit = [](char c) {
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
@@ -88,10 +88,10 @@ Result<Json> prefer(Store& store, const std::string& owner, const Json& body) {
   MAKAR_TRY(const int64_t chosen, whole_field(body, "chosen", 1, kMaxId, 0));
   if (!body.contains("rejected") || !body["rejected"].is_array() || body["rejected"].empty() ||
       body["rejected"].size() > 128)
-    return error_at("rejected", "expected a list of 1 to 128 messages");
+    return error_at("rejected", "expected a list of 1 to 128 message ids");
   std::vector<int64_t> rejected;
   for (const Json& id : body["rejected"]) {
-    if (!id.is_number_integer()) return error_at("rejected", "expected numbers of messages");
+    if (!id.is_number_integer()) return error_at("rejected", "expected message ids");
     rejected.push_back(id.get<int64_t>());
   }
   MAKAR_CHECK_OK(store.prefer(owner, chosen, rejected));
@@ -110,7 +110,7 @@ Status change_message(Store& store, const std::string& owner, int64_t id, const 
   if (change.content || change.meta) MAKAR_CHECK_OK(store.edit(owner, id, change));
   if (!body.contains("rating")) {
     if (change.content || change.meta) return Done{};
-    return error_at("rating", "expected rating, content or meta");
+    return error_at("rating", "is missing: set rating, content or meta");
   }
   MAKAR_TRY(const int64_t rating, whole_field(body, "rating", -1, 1, 0));
   return store.rate(owner, id, rating);
@@ -126,7 +126,8 @@ HttpResponse text_response(std::string text, const char* type) {
 
 Result<Store*> Page::store() {
   if (options_.store == "none" || options_.store.empty())
-    return error_of(Error::Kind::kUnsupported, "store", "this server keeps no conversations (--store)");
+    return error_of(Error::Kind::kUnsupported, "store",
+                    "this server stores no conversations; start it with --store FILE");
   const std::lock_guard lock(mutex_);
   if (!store_) {
     MAKAR_TRY(store_, Store::open(options_.store));
@@ -175,7 +176,7 @@ Result<Json> Page::conversations(const HttpRequest& request, const std::string& 
 
 // A conversation is held as rows, JSON and text; an escaped byte takes six in JSON.
 Result<int64_t> Page::memory_of(const HttpRequest& request, const std::string& owner) {
-  const std::vector<std::string> path = steps_of(request.path);
+  const std::vector<std::string> path = segments_of(request.path);
   const bool get = request.method == "GET" || request.method == "HEAD";
   if (!get || path[0] != "conversations" || path.size() < 2) return 0;
   MAKAR_TRY(const int64_t id, number_of(path[1], "conversation"));
@@ -235,7 +236,7 @@ Result<HttpResponse> Page::agents(const HttpRequest& request, const std::vector<
 }
 
 Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string& owner) {
-  const std::vector<std::string> path = steps_of(request.path);
+  const std::vector<std::string> path = segments_of(request.path);
   const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
   const auto json = [](const Json& value) { return text_response(dump(value) + "\n", "application/json"); };
   if (path[0] == "conversations" && path.size() == 3 && path[2] == "markdown" && get) {

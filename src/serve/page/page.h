@@ -1,5 +1,5 @@
-// The routes of the page under /makar/: conversations, preferences, runs. Looking inside and the state of the
-// engine need the engine and are part of the service.
+// The routes of the page below /makar/: conversations, preferences, ratings, runs, results, agents. Those
+// that need the engine (inspections and its state) are in routes/page.cpp.
 #pragma once
 #include <memory>
 #include <mutex>

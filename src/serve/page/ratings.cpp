@@ -30,7 +30,8 @@ Status append_line(const std::string& path, const std::string& line) {
   struct stat about = {};
   if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return io_error(path, "write");
   if (about.st_size > kMaxRatingBytes)
-    return error_of(Error::Kind::kLimit, "ratings", "the file of ratings is full");
+    return error_of(Error::Kind::kLimit, "ratings", "the file of ratings has reached the limit of {} bytes",
+                    kMaxRatingBytes);
   int64_t end = about.st_size;
   for (char last = 0; end > 0; --end) {
     if (::pread(file, &last, 1, end - 1) != 1) return io_error(path, "read");
@@ -56,7 +57,7 @@ Result<ReadStudy> read_both(const std::string& path) {
   return out;
 }
 
-// Values in the order of the answers from values in the order in which they were shown.
+// Reorders values from the order in which the rater saw the answers to that of the study.
 Json in_order(const Json& shown, const std::vector<size_t>& order) {
   if (!shown.is_array() || shown.size() != order.size()) return shown;
   Json out = shown;

@@ -14,8 +14,8 @@ class RatingStudies {
 
   // Studies: FOLDER/NAME.jsonl. name, items, ratings; or name and error of a study that cannot be read.
   Result<Json> list();
-  // The first item after `after` that the rater has not rated, else the first of all: item, kind, prompt,
-  // answers; "done" and "total". Without "item" if all are rated.
+  // The next item after `after`, wrapping around, that the rater has not rated: item, kind, prompt, answers,
+  // scales; "done" and "total". Without "item" if all are rated.
   Result<Json> next(const std::string& study, const std::string& rater, int64_t after);
   // A rating with ranks and scales in the order in which the rater saw the answers.
   Status add(const std::string& study, Json rating);

@@ -44,11 +44,6 @@ PRAGMA user_version=2;
 
 int64_t now() { return static_cast<int64_t>(std::time(nullptr)); }
 
-Status within(const char* field, size_t bytes, size_t max) {
-  if (bytes <= max) return Done{};
-  return error_of(Error::Kind::kLimit, field, "has {} bytes; the limit is {}", bytes, max);
-}
-
 Error missing(const char* what, int64_t id) {
   return error_of(Error::Kind::kNotFound, what, "{} {} not found", what, id);
 }
@@ -59,9 +54,10 @@ Json object_of(const std::string& text) {
 }
 
 Status check_change(const ConversationChange& c) {
-  if (c.title) MAKAR_CHECK_OK(within("title", c.title->size(), Store::kTitleBytes));
-  if (c.system) MAKAR_CHECK_OK(within("system", c.system->size(), Store::kSystemBytes));
-  if (c.settings) MAKAR_CHECK_OK(within("settings", dump(*c.settings).size(), Store::kSettingsBytes));
+  if (c.title) MAKAR_CHECK_OK(Store::check_size("title", c.title->size(), Store::kTitleBytes));
+  if (c.system) MAKAR_CHECK_OK(Store::check_size("system", c.system->size(), Store::kSystemBytes));
+  if (c.settings)
+    MAKAR_CHECK_OK(Store::check_size("settings", dump(*c.settings).size(), Store::kSettingsBytes));
   return Done{};
 }
 
@@ -71,6 +67,11 @@ std::string default_store_path() {
   const char *data = std::getenv("XDG_DATA_HOME"), *home = std::getenv("HOME");
   if (data && *data == '/') return std::string(data) + "/makar/makar.db";
   return home && *home == '/' ? std::string(home) + "/.local/share/makar/makar.db" : "";
+}
+
+Status Store::check_size(const char* field, size_t bytes, size_t max) {
+  if (bytes <= max) return Done{};
+  return error_of(Error::Kind::kLimit, field, "has {} bytes; the limit is {}", bytes, max);
 }
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
@@ -215,8 +216,8 @@ Status Store::remove(const std::string& owner, int64_t id) {
 
 Result<Json> Store::add(const std::string& owner, int64_t conversation, const NewMessage& m) {
   const std::string meta = dump(m.meta);
-  MAKAR_CHECK_OK(within("content", m.content.size(), kContentBytes));
-  MAKAR_CHECK_OK(within("meta", meta.size(), kMetaBytes));
+  MAKAR_CHECK_OK(check_size("content", m.content.size(), kContentBytes));
+  MAKAR_CHECK_OK(check_size("meta", meta.size(), kMetaBytes));
   if (m.role != "user" && m.role != "assistant")
     return error_at("role", "expected user or assistant, found {}", quote(m.role));
   const std::lock_guard lock(mutex_);
@@ -233,7 +234,7 @@ Result<Json> Store::add(const std::string& owner, int64_t conversation, const Ne
   const auto more = static_cast<int64_t>(m.content.size() + meta.size());
   if (count >= kMessages)
     return error_of(Error::Kind::kLimit, "conversation", "has {} messages; begin a new one", count);
-  MAKAR_CHECK_OK(within("conversation", static_cast<size_t>(bytes + more), kConversationBytes));
+  MAKAR_CHECK_OK(check_size("conversation", static_cast<size_t>(bytes + more), kConversationBytes));
   if (of_owner + more > kOwnerBytes)
     return error_of(Error::Kind::kLimit, "conversations", "have {} bytes; the limit is {}: delete some",
                     of_owner, kOwnerBytes);

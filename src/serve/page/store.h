@@ -40,6 +40,8 @@ class Store {
   // Per owner; the file is limited to 4 GiB.
   static constexpr int64_t kConversations = 20000, kOwnerBytes = int64_t{1} << 30;
 
+  // An error if a field has more than `max` bytes.
+  static Status check_size(const char* field, size_t bytes, size_t max);
   // Creates the file and its folder if absent.
   static Result<std::unique_ptr<Store>> open(const std::string& path);
 

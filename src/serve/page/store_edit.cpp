@@ -16,11 +16,6 @@ Error no_message(int64_t id) {
   return error_of(Error::Kind::kNotFound, "message", "message {} not found", id);
 }
 
-Status check_size(const char* field, size_t bytes, size_t max) {
-  if (bytes <= max) return Done{};
-  return error_of(Error::Kind::kLimit, field, "has {} bytes; at most {} are stored", bytes, max);
-}
-
 // Escapes % and _ for LIKE.
 std::string like_pattern(const std::string& text) {
   std::string out = "%";

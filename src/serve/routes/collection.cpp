@@ -87,12 +87,12 @@ void answer_from_collection(ServeContext& server, Call& call) {
   const auto moved = std::make_shared<Call>(std::move(call));
   // Embedding a query takes longer than the short lane allows.
   post_step(server, moved, kShortBytes + 1,
-            [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& own) {
+            [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& posted) {
               bool found = false;
-              if (const Status added = add_passages(own, *kept, found); !added.ok())
-                return send_error(own, added.error());
-              if (!found) return send_nothing_found(own, *kept);
-              begin_generation(server, own, *kept);
+              if (const Status added = add_passages(posted, *kept, found); !added.ok())
+                return send_error(posted, added.error());
+              if (!found) return send_nothing_found(posted, *kept);
+              begin_generation(server, posted, *kept);
             });
 }
 

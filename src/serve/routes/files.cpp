@@ -76,7 +76,7 @@ void files(ServeContext& server, Call& call) {
       const std::string purpose = query_value(call.request.query, "purpose");
       std::vector<Json> all = store.list(call.owner);
       if (!purpose.empty())
-        std::erase_if(all, [&](const Json& facts) { return facts["purpose"] != Json(purpose); });
+        std::erase_if(all, [&](const Json& metadata) { return metadata["purpose"] != Json(purpose); });
       MAKAR_TRY(out, page_of(std::move(all), call.request.query, kMaxListed));
     } else if (call.request.method == "DELETE") {
       if (!what.empty()) return no_subresource("a file");

@@ -90,8 +90,8 @@ void generate_answer(ServeContext& server, Call& call, RequestReader read) {
   if (call.is_long || bytes <= kShortBytes) return begin_generation(server, call, *request);
   const auto moved = std::make_shared<Call>(std::move(call));
   post_step(server, moved, bytes,
-            [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& own) {
-              begin_generation(server, own, *kept);
+            [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& posted) {
+              begin_generation(server, posted, *kept);
             });
 }
 

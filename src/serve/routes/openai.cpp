@@ -8,11 +8,11 @@ namespace makar::routes {
 void list_models(ServeContext& server, Call& call) {
   const std::string prefix = "/v1/models/";
   const bool one = call.request.path.starts_with(prefix);
-  const std::string asked = one ? call.request.path.substr(prefix.size()) : "";
+  const std::string requested = one ? call.request.path.substr(prefix.size()) : "";
   Json list = Json::array();
   for (const ModelState& state : server.registry.list()) {
     const auto add = [&](const std::string& name, const Json& parent) {
-      if (one && name != asked && name + ":latest" != asked) return;
+      if (one && name != requested && name + ":latest" != requested) return;
       Json model = {{"id", name},
                     {"object", "model"},
                     {"created", server.created},
@@ -35,7 +35,7 @@ void list_models(ServeContext& server, Call& call) {
   }
   if (!one) return send_json(call, {{"object", "list"}, {"data", std::move(list)}});
   if (!list.empty()) return send_json(call, list[0]);
-  send_error(call, error_of(Error::Kind::kNotFound, "model", "{} is not served here", quote(asked)));
+  send_error(call, error_of(Error::Kind::kNotFound, "model", "{} is not served here", quote(requested)));
 }
 
 void chat_completion(ServeContext& server, Call& call) {

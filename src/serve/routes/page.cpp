@@ -67,7 +67,7 @@ void look(ServeContext& server, Call& call) {
 
 void engine_state(ServeContext& server, Call& call) {
   const EngineState engine = server.registry.state();
-  const auto [prompt, written] = server.metrics.tokens_so_far();
+  const auto [prompt, generated] = server.metrics.tokens_so_far();
   const ResidentMemory memory = resident_memory();
   Json sequences = Json::array();
   if (server.access.sees_all(call.request))  // other callers' sequences are private
@@ -83,7 +83,7 @@ void engine_state(ServeContext& server, Call& call) {
             {{"seconds",
               std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()},
              {"prompt_tokens", prompt},
-             {"written_tokens", written},
+             {"written_tokens", generated},
              {"requests", {{"inside", server.gate.inside()}, {"places", server.gate.places()}}},
              {"engine",
               {{"tasks", engine.tasks},

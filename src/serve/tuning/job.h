@@ -1,4 +1,4 @@
-// Fine-tuning jobs in OpenAI's form: reading a request, the job's object, its events.
+// Fine-tuning jobs in OpenAI's format: reading a request, the job's object, its events.
 #pragma once
 #include <string>
 

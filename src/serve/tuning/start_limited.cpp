@@ -19,7 +19,7 @@ Result<int> start_limited(const std::vector<std::string>& command, const std::st
   words.push_back(nullptr);
   const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (out < 0) return io_error(log, "open");
-  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int dev_null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const pid_t server = getpid();
   const pid_t child = fork();
   if (child == 0) {  // only calls that are safe after fork
@@ -31,18 +31,18 @@ Result<int> start_limited(const std::vector<std::string>& command, const std::st
     setrlimit(RLIMIT_DATA, &max);
     const rlimit none{0, 0};
     setrlimit(RLIMIT_CORE, &none);
-    sigset_t all;
-    sigemptyset(&all);
-    sigprocmask(SIG_SETMASK, &all, nullptr);
+    sigset_t no_signals;
+    sigemptyset(&no_signals);
+    sigprocmask(SIG_SETMASK, &no_signals, nullptr);
     signal(SIGPIPE, SIG_DFL), signal(SIGTERM, SIG_DFL), signal(SIGINT, SIG_DFL);
-    dup2(nothing, 0), dup2(out, 1), dup2(out, 2);
+    dup2(dev_null, 0), dup2(out, 1), dup2(out, 2);
     close_range(3, ~0U, 0);
     execv(words[0], words.data());
     _exit(127);
   }
   const int why = errno;
   ::close(out);
-  if (nothing >= 0) ::close(nothing);
+  if (dev_null >= 0) ::close(dev_null);
   if (child < 0)
     return error_of(Error::Kind::kIo, "fine_tuning", "cannot start a process: {}", std::strerror(why));
   setpgid(child, child);

@@ -104,11 +104,11 @@ Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
   MAKAR_TRY(const Json job, new_tuning_job(body));
   for (const char* key : {"training_file", "validation_file"}) {
     if (job[key].is_null()) continue;
-    const auto facts = files_.find(owner, job[key].get<std::string>());
-    if (!facts.ok()) return Error{facts.error().kind, key, facts.error().message};
-    if ((*facts)["purpose"] != "fine-tune")
+    const auto metadata = files_.find(owner, job[key].get<std::string>());
+    if (!metadata.ok()) return Error{metadata.error().kind, key, metadata.error().message};
+    if ((*metadata)["purpose"] != "fine-tune")
       return error_at(key, "is a file for {}; upload one with the purpose fine-tune",
-                      quote((*facts)["purpose"].get<std::string>()));
+                      quote((*metadata)["purpose"].get<std::string>()));
   }
   const std::string id = job["id"].get<std::string>();
   MAKAR_CHECK_OK(make_folder(folder(id)));
@@ -266,7 +266,7 @@ void TuningJobs::work(const std::string& id) {
             {"error", why.empty() ? Json() : Json{{"code", status}, {"message", why}, {"param", nullptr}}}});
     add_event(id,
               tuning_event(why.empty() ? "info" : "error",
-                           why.empty() ? "The job has " + std::string(status) : "The job failed: " + why));
+                           why.empty() ? "The job ended: " + std::string(status) : "The job failed: " + why));
   };
   if (cancelled(id)) return end("cancelled", "");
   const auto command = prepare(job, owner);
@@ -295,7 +295,7 @@ void TuningJobs::work(const std::string& id) {
 
 // Reads what was added to the run's log: steps become events. A resumed run truncates its log to its
 // checkpoint; the log is then read from the start, and steps are reported only once.
-void TuningJobs::report_log(const std::string& id, LogPlace& at, bool report) {
+void TuningJobs::report_log(const std::string& id, LogPosition& at, bool report) {
   const std::string path = folder(id) + "/run/log.jsonl";
   std::error_code failed;
   const uint64_t size = fs::file_size(path, failed);
@@ -319,7 +319,7 @@ void TuningJobs::report_log(const std::string& id, LogPlace& at, bool report) {
 }
 
 bool TuningJobs::watch(const std::string& id, int process) {
-  LogPlace at;
+  LogPosition at;
   report_log(id, at, false);                                       // what an earlier server has reported
   std::optional<std::chrono::steady_clock::time_point> stop_sent;  // time of SIGTERM
   bool by_itself = true;
