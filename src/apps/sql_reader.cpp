@@ -43,7 +43,7 @@ int authorize(void*, int action, const char* first, const char* second, const ch
   }
 }
 
-// The same, and notes the columns in the set of strings `seen`.
+// The same, and adds the columns that are read to the set of strings `seen`.
 int authorize_and_note(void* seen, int action, const char* first, const char* second, const char* third,
                        const char* fourth) {
   if (action == SQLITE_READ && first) {
@@ -256,7 +256,7 @@ Result<SqlResult> SqlReader::run(const std::string& statement, const SqlLimits& 
 Result<std::set<std::string>> SqlReader::reads(const std::string& sql) const {
   if (postgres_)
     return error_of(Error::Kind::kUnsupported, path_,
-                    "PostgreSQL does not tell which columns a statement reads");
+                    "PostgreSQL does not report which columns a statement reads");
   sqlite3* c = connection_.get();
   std::set<std::string> out;
   sqlite3_set_authorizer(c, authorize_and_note, &out);

@@ -10,17 +10,18 @@ namespace makar {
 
 const std::vector<AugmentKind>& augment_kinds() {
   static const std::vector<AugmentKind> kKinds = {
-      {"synonyms", "words by their synonyms", "WordNet"},
-      {"back-translation", "into another language and back", "--translator and --back-translator"},
-      {"insertion", "synonyms of words at random places", ""},
-      {"deletion", "words left out", ""},
+      {"synonyms", "words replaced by synonyms", "WordNet"},
+      {"back-translation", "translation into another language and back",
+       "--translator and --back-translator"},
+      {"insertion", "synonyms inserted at random places", ""},
+      {"deletion", "words removed", ""},
       {"swap", "neighbouring words swapped", ""},
-      {"shuffle", "sentences in another order; the words of a single one", ""},
-      {"paraphrase", "the text written again by a language model", "--paraphraser"},
-      {"neighbors", "words by the nearest ones in a vector space", "--vectors"},
+      {"shuffle", "sentences reordered; in a single sentence, its words", ""},
+      {"paraphrase", "the text rewritten by a language model", "--paraphraser"},
+      {"neighbors", "words replaced by the nearest ones in a vector space", "--vectors"},
       {"noise", "misspellings", ""},
-      {"contextual", "words by those that a masked language model expects", "--masked-model"},
-      {"entities", "names and numbers by others of the same kind", ""},
+      {"contextual", "words replaced by predictions of a masked language model", "--masked-model"},
+      {"entities", "names and numbers replaced by others of the same kind", ""},
       {"split-merge", "a sentence split into two, or two merged", ""},
       {"adversarial", "small changes that fool a classifier", "--classifier"},
   };

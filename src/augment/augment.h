@@ -26,7 +26,7 @@ class TextDraws {
   uint64_t next_ = 0;
 };
 
-// What some kinds need; empty functions are not available.
+// What some kinds need; an empty function is a resource that is not available.
 struct AugmentResources {
   std::function<std::vector<std::string>(const std::string& word)> synonyms;   // of a lower-case word
   std::function<std::vector<std::string>(const std::string& word)> neighbors;  // by word vectors
