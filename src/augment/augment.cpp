@@ -10,20 +10,19 @@ namespace makar {
 
 const std::vector<AugmentKind>& augment_kinds() {
   static const std::vector<AugmentKind> kKinds = {
-      {"synonyms", "words replaced by synonyms", "WordNet"},
-      {"back-translation", "translation into another language and back",
-       "--translator and --back-translator"},
-      {"insertion", "synonyms inserted at random places", ""},
-      {"deletion", "words removed", ""},
-      {"swap", "neighbouring words swapped", ""},
-      {"shuffle", "sentences reordered; in a single sentence, its words", ""},
-      {"paraphrase", "the text rewritten by a language model", "--paraphraser"},
-      {"neighbors", "words replaced by the nearest ones in a vector space", "--vectors"},
-      {"noise", "misspellings", ""},
-      {"contextual", "words replaced by predictions of a masked language model", "--masked-model"},
-      {"entities", "names and numbers replaced by others of the same kind", ""},
-      {"split-merge", "a sentence split into two, or two merged", ""},
-      {"adversarial", "small changes that fool a classifier", "--classifier"},
+      {"synonyms", "WordNet"},
+      {"back-translation", "--translator and --back-translator"},
+      {"insertion", ""},
+      {"deletion", ""},
+      {"swap", ""},
+      {"shuffle", ""},
+      {"paraphrase", "--paraphraser"},
+      {"neighbors", "--vectors"},
+      {"noise", ""},
+      {"contextual", "--masked-model"},
+      {"entities", ""},
+      {"split-merge", ""},
+      {"adversarial", "--classifier"},
   };
   return kKinds;
 }
