@@ -197,15 +197,16 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
 Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& limits) const {
   sqlite3* c = connection_.get();
   work_->begin(limits.seconds);
-  const auto stop = [](void* work) -> int { return static_cast<SqlWork*>(work)->over(); };
+  const auto stop = [](void* work) -> int { return static_cast<SqlWork*>(work)->exceeded(); };
   sqlite3_progress_handler(c, kInstructionsPerCheck, stop, work_.get());
   struct Release {
     sqlite3* connection;
     ~Release() { sqlite3_progress_handler(connection, 0, nullptr, nullptr); }
   } release{c};
   const auto failed = [&]() -> Error {
-    if (work_->late()) return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
-    if (work_->large())
+    if (work_->timed_out())
+      return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
+    if (work_->out_of_memory())
       return error_of(Error::Kind::kLimit, "SQL", "took more than {} MiB of memory",
                       SqlWork::kMaxMemory >> 20);
     return error_at("SQL", "{}", quote(sqlite3_errmsg(c), 400));

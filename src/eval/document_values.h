@@ -17,9 +17,9 @@ std::vector<DocumentValue> document_values(const std::vector<TaskResult>& parts,
                                            const std::string& filter);
 
 // The most probable choice of each document of multiple_choice.
-std::map<std::string, size_t> chosen(const std::vector<TaskResult>& parts);
+std::map<std::string, size_t> chosen_choices(const std::vector<TaskResult>& parts);
 // The generated answers of each document, unfiltered.
-std::map<std::string, std::vector<std::string>> generated(const std::vector<TaskResult>& parts);
+std::map<std::string, std::vector<std::string>> generated_answers(const std::vector<TaskResult>& parts);
 // Among the documents that are in both runs, those with the same choice or the same first answer.
 struct SameShare {
   int64_t same = 0, all = 0;

@@ -47,7 +47,7 @@ class TaskRun {
     for (size_t f = 0; f < task_.filters.size(); ++f)
       for (size_t m = 0; m < task_.metrics.size(); ++m) {
         const TaskMetric& metric = task_metric(task_.output, task_.metrics[m].name);
-        out.scores.push_back({task_.metrics[m].shown(), task_.filters[f].name,
+        out.scores.push_back({task_.metrics[m].title(), task_.filters[f].name,
                               aggregate(metric, values_[f * task_.metrics.size() + m]),
                               metric.higher_is_better, metric.aggregation == Aggregation::kMean});
       }
@@ -237,7 +237,7 @@ class TaskRun {
         if (!ends.ok()) return ends.error().in(fmt::format("document {}", index));
         if (!*ends) continue;
         values_[slot].push_back(**value);
-        metrics[task_.metrics[m].shown()] = (*value)->json();
+        metrics[task_.metrics[m].title()] = (*value)->json();
       }
       if (o_.samples)
         out.samples.push_back(sample(index, document, question, responses, filtered, f, metrics));
