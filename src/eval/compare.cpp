@@ -17,7 +17,7 @@ std::optional<double> number(const Json& object, const std::string& key) {
   return object[key].get<double>();
 }
 
-// Values of one metric by document; empty if the samples are not there or have no numbers.
+// Values of one metric by document; empty if the samples are missing or have no numbers.
 using Values = std::map<std::string, double>;
 Result<Values> sample_values(const EvaluatedModel& model, const std::string& task, const std::string& metric,
                              const std::string& filter) {
