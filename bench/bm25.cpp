@@ -1,4 +1,4 @@
-// BM25: the best 10 of 20,000 texts, beside SQLite's FTS5 (and Xapian where it is installed), on one core,
+// BM25: the best 10 of 20,000 texts, against SQLite's FTS5 (and Xapian where it is installed), on one core,
 // with all data in memory. Words follow Zipf's law; queries have three words.
 #include <sqlite3.h>
 
@@ -43,7 +43,7 @@ std::vector<std::string> query(uint64_t index) {
 
 int main(int argc, char** argv) {
   RunOptions o;
-  if (const auto code = parse(o, "bench_bm25", "BM25 queries per second beside SQLite's FTS5.", argc, argv))
+  if (const auto code = parse(o, "bench_bm25", "BM25 queries per second against SQLite's FTS5.", argc, argv))
     return *code;
   const std::string folder =
       std::filesystem::temp_directory_path() / fmt::format("makar-bm25-{}", ::getpid());

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the GPU does, measured: bits of matrix products, latencies, memory, launches (bench/cuda/). Needs nvcc and a GPU.
+# Measures what kernels for the GPU rely on: bits of matrix products, latencies, memory, launches (bench/cuda/). Needs nvcc and a GPU.
 # builds: makar_base
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Decoding on a GPU in bf16: makar beside PyTorch compiled (CUDA graphs, static cache), in the same run.
+"""Decoding on a GPU in bf16: makar against PyTorch compiled (CUDA graphs, static cache), in the same run.
 
 usage: ./dev bench decode_gpu [--batches 1,8,64] [--tokens N] [--depth N] [--program FILE] [--no-peer]
 

@@ -58,7 +58,7 @@ with tempfile.TemporaryDirectory() as scratch:
     runs = {"shared prefix": [], "whole contexts": [], "one by one over HTTP": []}
     samples = set()
     try:
-        for turn in range(o.repeat):  # in turns, so that other load affects all of them equally
+        for turn in range(o.repeat):  # alternating, so that other load affects all of them equally
             for name, times in runs.items():
                 if "HTTP" in name and turn >= o.http_repeat:
                     continue
@@ -79,7 +79,7 @@ for peer in [name for name, times in runs.items() if times][1:]:
         row = {"bench": "eval", "case": f"mmlu_{o.subject} 5-shot, {o.limit} questions, {case}", "ours": round(ours, 2), "peer": peer,
                "theirs": round(theirs, 2), "unit": "s", "ratio": round(statistics.median(ratios), 2),
                "spread": [round(ratios[0], 2), round(ratios[-1], 2)]}
-        print(json.dumps(row) if o.json else f"{row['case']}: {row['ours']} s beside {row['theirs']} s ({peer}), "
+        print(json.dumps(row) if o.json else f"{row['case']}: {row['ours']} s against {row['theirs']} s ({peer}), "
               f"{row['ratio']} times ({row['spread'][0]} to {row['spread'][1]})")
-print("the same samples to the bit" if len(samples) == 1 else "SAMPLES DIFFER")
+print("the samples are bit-identical" if len(samples) == 1 else "SAMPLES DIFFER")
 raise SystemExit(0 if len(samples) == 1 else 1)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The steps of text classification in one table: SST-2 and TREC questions, from naive Bayes to a fine-tuned transformer.
+"""The methods of text classification in historical order: SST-2 and TREC questions, from naive Bayes to a fine-tuned transformer.
 
 usage: ./dev bench history [--only NAME,...] [--sets sst2,trec] [--transformer DIR] [--elmo DIR] [--vectors FILE] [--device cuda] [--threads N] [--json]
 
-Training data are the training parts, accuracy is that of the test parts, one seed. Word vectors (skip-gram, 100 wide) and the language model below
-ELMo (two layers, 512 wide) are trained here on the assets' books where --vectors and --elmo give none; --megabytes and --elmo-steps set how much. The
+Training data are the training parts, accuracy is that of the test parts, one seed. Word vectors (skip-gram, 100 dimensions) and the language model of
+ELMo (two layers of width 512) are trained on the assets' books unless --vectors and --elmo are given; --megabytes and --elmo-steps set how much. The
 transformer is all-MiniLM-L6-v2 of the assets; without it the row is left out.
 """
 # builds: makar

@@ -34,7 +34,7 @@ std::vector<float> point(uint64_t index, int64_t width) {
 
 int main(int argc, char** argv) {
   RunOptions o;
-  if (const auto code = parse(o, "bench_hnsw", "HNSW queries per second beside hnswlib.", argc, argv))
+  if (const auto code = parse(o, "bench_hnsw", "HNSW queries per second against hnswlib.", argc, argv))
     return *code;
   const int64_t count = 20000, width = 128, queries = 200;
   std::vector<std::vector<float>> points, asked;

@@ -36,7 +36,7 @@ def fail(message):
 def peer():
     folder = os.environ.get("LLAMA_CPP", "")
     if not folder:
-        fail("LLAMA_CPP is not set; it names the folder with llama.cpp's programs (--help has how to build them)")
+        fail("LLAMA_CPP is not set; it names the folder with llama.cpp's programs (--help explains how to build them)")
     missing = [p for p in THEIRS if not os.access(os.path.join(folder, p), os.X_OK)]
     if missing:
         fail(f"LLAMA_CPP={folder} has no {', '.join(missing)}; build them with cmake --build build --target {' '.join(missing)}")

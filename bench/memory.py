@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The largest batch that trains inside a memory budget: `makar pretrain` with checkpointed blocks against PyTorch (Debian's
-python3-torch) as its users write a GPT. 6 layers, width 384, 6 heads, context 512, the vocabulary of GPT-2. Sequences are
-doubled until the peak resident size of the process passes the budget, ours up to `--most` times theirs.
+"""The largest batch that trains within a memory budget: `makar pretrain` with checkpointed blocks against a plain GPT in PyTorch
+(Debian's python3-torch). 6 layers, width 384, 6 heads, context 512, the vocabulary of GPT-2. The number of sequences is
+doubled until the peak resident size of the process exceeds the budget, ours up to `--most` times theirs.
 
 usage: ./dev bench memory [--json] [--threads N] [--budget MB] [--most N] [--data FILE] [--tokenizer FILE]
 """
@@ -76,7 +76,7 @@ def main():
             "unit": "sequences", "ratio": ours[0] / max(1, theirs[0]), "ours_peak_mb": ours[1], "theirs_peak_mb": theirs[1],
             "theirs_next_mb": theirs[2]}
     print(json.dumps(line) if a.json else
-          f"inside {a.budget} MB: ours {ours[0]} sequences of {context} ({ours[1]} MB{'' if ours[2] else ', more was not tried'}), "
+          f"within {a.budget} MB: ours {ours[0]} sequences of {context} ({ours[1]} MB{'' if ours[2] else ', more was not tried'}), "
           f"PyTorch {theirs[0]} ({theirs[1]} MB; {2 * theirs[0]} take {theirs[2]} MB)")
 
 

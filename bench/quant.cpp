@@ -14,7 +14,7 @@ using namespace makar::kernels;
 
 namespace {
 
-struct Run {
+struct QuantBench {
   const bench::RunOptions& options;
   ThreadPool& pool;
   const MemoryStream& stream;
@@ -53,7 +53,7 @@ Tensor weights(DType type, int64_t n, int64_t k, uint64_t seed) {
   return w;
 }
 
-void one_case(const Run& run, DType type, int64_t m, int64_t n, int64_t k) {
+void one_case(const QuantBench& run, DType type, int64_t m, int64_t n, int64_t k) {
   const std::string name = fmt::format("{} {}x{}x{}", makar::name(type), m, n, k);
   if (!run.options.wants(name)) return;
   const int64_t bytes = static_cast<int64_t>(bytes_of(type, n * k));
@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
     return *code;
   ThreadPool pool(static_cast<int>(options.threads));
   const MemoryStream stream(pool, int64_t{256} << 20);
-  const Run run{options, pool, stream};
+  const QuantBench run{options, pool, stream};
   if (!options.json) fmt::print("{}, {} threads\n", cpu().isa, pool.threads());
   const std::vector<std::pair<int64_t, int64_t>> shapes = {
       {2048, 2048}, {5632, 2048}, {768, 768}, {3072, 768}, {32000, 768}};

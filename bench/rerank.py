@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Cranfield reranked: a cross-encoder trained on SQuAD (nothing of Cranfield), and a language model by likelihood, beside the search alone.
+"""Cranfield reranked: a cross-encoder trained on SQuAD (nothing of Cranfield), and a language model by likelihood, compared with the search alone.
 
 usage: rerank.py MAKAR ENCODER [LLM] [--top N] [--threads N] [--device NAME] [--work DIR]   (data: MAKAR_ASSETS, default ../shared/assets)
 ENCODER: all-MiniLM-L6-v2, for the vectors and as the start of the cross-encoder. Weights other than 1 are computed from the scores of one run; nDCG is computed here.

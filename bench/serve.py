@@ -142,17 +142,17 @@ def together(server, bodies):
     return streams, seconds
 
 
-def body_of(chance, **more):
+def body_of(rng, **more):
     """A unique prompt. The end token and single-byte tokens are excluded: llama-server fails on invalid text."""
-    ids = [chance.randrange(WORDS, VOCABULARY) for _ in range(PROMPT)]
+    ids = [rng.randrange(WORDS, VOCABULARY) for _ in range(PROMPT)]
     return {"prompt": ids, "max_tokens": WRITE, "temperature": 0, "logit_bias": NO_BYTES, "stream_options": {"include_usage": True}, **more}
 
 
-def measure(server, streams, chance, seconds):
+def measure(server, streams, rng, seconds):
     """One round: as many waves of streams as fit into the time, at least one."""
     rates, whole, first, end = [], [], [], time.perf_counter() + seconds
     while not rates or time.perf_counter() < end:
-        done, took = together(server, [body_of(chance) for _ in range(streams)])
+        done, took = together(server, [body_of(rng) for _ in range(streams)])
         rates.append(streams * WRITE / took)
         whole += [s.end - s.begin for s in done]
         first += [s.first - s.begin for s in done]
@@ -169,14 +169,14 @@ def lines(case, threads, got):
                "spread": round(spread(values["ours"]) + spread(values["theirs"]), 3)}
 
 
-def equal_requests(server, count, chance):
+def equal_requests(server, count, rng):
     """Equal requests under other load: the texts of each kind."""
     kinds = [body_of(random.Random(7), max_tokens=WRITE),
              body_of(random.Random(7), temperature=0.9, top_k=50, top_p=0.95, seed=11)]
     texts = [set(), set()]
     for wave in range(0, count, 50):
         bodies = [kinds[(wave + i) % 2] for i in range(min(50, count - wave))]
-        bodies += [body_of(chance, temperature=1) for _ in range(chance.randrange(0, 15))]
+        bodies += [body_of(rng, temperature=1) for _ in range(rng.randrange(0, 15))]
         done, _ = together(server, bodies)
         for i in range(min(50, count - wave)):
             texts[(wave + i) % 2].add(done[i].text())
@@ -196,7 +196,7 @@ def main():
     llama.peer()
     counts = [int(n) for n in a.streams.split(",")]
     paths = make_models(a.models, [("110m", "q8_0"), ("1.1b", "q8_0")])
-    chance = random.Random(1)
+    rng = random.Random(1)
 
     def tell(line):
         if a.json:
@@ -208,21 +208,21 @@ def main():
     sides = {"ours": ours(paths["110m", "q8_0"], a.threads, max(counts)), "theirs": theirs(paths["110m", "q8_0"], a.threads, max(counts))}
     try:
         for side in sides.values():
-            measure(side, min(counts), chance, 0)  # warm-up
+            measure(side, min(counts), rng, 0)  # warm-up
         for count in counts:
             got = {}
             for _ in range(a.rounds):
                 for who, side in sides.items():
-                    for what, value in measure(side, count, chance, 0 if a.quick else 3).items():
+                    for what, value in measure(side, count, rng, 0 if a.quick else 3).items():
                         got.setdefault(what, {}).setdefault(who, []).append(value)
             for line in lines(f"110m q8_0 {count} streams", a.threads, got):
                 tell(line)
         peak = {"memory": {who: [side.resident()] for who, side in sides.items()}}
         for line in lines(f"110m q8_0 {max(counts)} streams", a.threads, peak):
             tell(line)
-        same = equal_requests(sides["ours"], 100 if a.quick else 1000, chance)
+        same = equal_requests(sides["ours"], 100 if a.quick else 1000, rng)
         if same != [1, 1]:
-            fail(f"equal requests gave {same[0]} greedy and {same[1]} drawn texts")
+            fail(f"equal requests gave {same[0]} different greedy and {same[1]} different sampled texts; expected one of each")
         print("equal requests: one greedy and one sampled text", file=sys.stderr)
     finally:
         for side in sides.values():
@@ -231,7 +231,7 @@ def main():
     for _ in range(a.rounds):
         for who, begin in (("ours", ours), ("theirs", theirs)):
             side = begin(paths["1.1b", "q8_0"], a.threads, 4)
-            together(side, [body_of(chance)])
+            together(side, [body_of(rng)])
             got["start"].setdefault(who, []).append(side.start)
             got["memory"].setdefault(who, []).append(side.resident())
             side.stop()

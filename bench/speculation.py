@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Speculative decoding: tokens per second of `makar generate` with a draft model beside the same run without one, one request at a time,
+"""Speculative decoding: tokens per second of `makar generate` with a draft model against the same run without one, one request at a time,
 greedy. The time of the prompts (a second run with one token per answer) is subtracted. The answers must be equal.
 
 usage: ./dev bench speculation --model TARGET --draft DRAFT --requests FILE.jsonl [--draft-max N ...] [--threads N] [--max-tokens N]

@@ -89,7 +89,7 @@ inline std::vector<Times> interleave(const std::vector<std::function<void()>>& c
        ++round) {  // round -1 is the warm-up and sizes the batches
     wait_for_quiet(patience);
     for (size_t i = 0; i < calls.size(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));  // let the threads of the others fall asleep
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));  // until idle threads of the others sleep
       for (const double end = clock() + batch_s / 4; clock() < end;) calls[i]();
       const double waited = waited_for_cores(), begin = clock();
       long done = 0;

@@ -21,7 +21,7 @@ def python_with_torch(script):
     for python in (sys.executable, "/usr/bin/python3"):
         if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
             return python
-    sys.exit(f"{script}: no Python here has torch; install python3-torch")
+    sys.exit(f"{script}: neither this Python nor /usr/bin/python3 has torch; install python3-torch")
 
 
 def pytorch(case, threads, steps):

@@ -5,8 +5,8 @@ usage: ./dev bench vectors [--data FILE] [--megabytes N] [--threads N] [--epochs
 
 FILE has words separated by blanks; without it, the text is that of the assets' books in lower case without punctuation. Quality is Spearman's
 correlation with the ratings of WordSim-353, MEN, SimLex-999 and the rare words of Stanford, with the number of pairs that are known, and the
-share of Google's analogies that are right. Time is that of the processors (user and system), because other programs may use the machine too;
-wall time is printed beside it.
+share of Google's analogies that are right. Time is CPU time (user and system), because other programs may use the machine too;
+wall time is printed next to it.
 """
 # builds: makar
 import json

@@ -1,5 +1,5 @@
-// What the GPU does, measured before kernels are built on it: whether all forms of a matrix product give the
-// same bits, how long a dependent step takes, how fast memory is read, what a launch costs.
+// Measures what kernels for the GPU rely on: whether all forms of a matrix product give the same bits, how
+// long a dependent step takes, how fast memory is read, what a launch costs.
 // bench/cuda_probe.sh builds and runs it.
 #include <cooperative_groups.h>
 #include <cublasLt.h>
@@ -251,7 +251,7 @@ void speed() {
     const double theirs = median_ms([&] { library.run(x.data, w.data, c.data, m, n, k); });
     const double flops = 2.0 * m * n * k / 1e9;
     std::printf(
-        "product m %d n %d k %d: wgmma %.0f TFLOP/s, in turns %.0f, cuBLASLt without split-K %.0f, ratio "
+        "product m %d n %d k %d: wgmma %.0f TFLOP/s, alternating %.0f, cuBLASLt without split-K %.0f, ratio "
         "%.2f\n",
         m, n, k, flops / ours, flops / turns, flops / theirs, theirs / std::min(ours, turns));
   }

@@ -63,7 +63,7 @@ void put_vocabulary(GgufFields& f) {
   f.set("tokenizer.ggml.add_bos_token", GgufValue::flag(true));
 }
 
-// Uniform in (-0.035, 0.035), a deviation of 0.02: eight values a draw.
+// Uniform in (-0.035, 0.035), a deviation of 0.02: eight values per draw.
 Tensor random_matrix(const Shape& shape, uint64_t seed) {
   Tensor t = Tensor::empty(shape, DType::kF16);
   std::vector<uint16_t> halves(1 << 16);

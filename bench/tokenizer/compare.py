@@ -109,7 +109,7 @@ def compare(args, case, text, threads, npm):
     sides = [Side(name, command, threads) for name, command in commands.items() if shutil.which(command[0])]
     for name, command in commands.items():
         if not shutil.which(command[0]):
-            print(f"tokenize: {name} is not installed and left out of {case}", file=sys.stderr)
+            print(f"tokenize: {name} is not installed: skipped for {case}", file=sys.stderr)
     for i, side in enumerate(sides):
         if side.name == "hf" and side.load is None:  # no binary for this machine: the one in JavaScript
             side.close()
@@ -131,7 +131,7 @@ def compare(args, case, text, threads, npm):
 
 
 def compare_repeats(args, case):
-    """One character over and over, as one text: 512 KiB beside half a second, 4 MiB beside eight times 512 KiB."""
+    """One repeated character as one text: 512 KiB compared with half a second, 4 MiB with eight times the time of 512 KiB."""
     source, made = prepare(case)
     seconds = {}
     for name, character in (("letter", "a"), ("blank", " "), ("sign", "\u4e2d")):
@@ -163,7 +163,7 @@ def main():
         p.error(f"no case '{unknown[0]}'; there are {', '.join([*CASES, *OTHERS])}")
     npm = install_npm()
     if not npm:
-        print("tokenize: no npm here; its peers are left out", file=sys.stderr)
+        print("tokenize: npm is not installed: its peers are skipped", file=sys.stderr)
     for threads in (int(t) for t in args.threads.split(",")):
         for case in args.cases.split(","):
             if case == "train":

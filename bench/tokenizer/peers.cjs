@@ -1,8 +1,8 @@
-// The sides of the tokenizer benchmark that npm has; answers as in ours.cpp.
+// The npm peers of the tokenizer benchmark; the protocol is that of ours.cpp.
 //   node peers.cjs PEER TOKENIZER TEXT THREADS   PEER: tiktoken, gpt-tokenizer, hf, hf-js
 //   node peers.cjs train FOLDER TEXT             the Hugging Face trainer, 30,000 tokens, the only size it offers
-// TOKENIZER is an encoding's name for the first two, a tokenizer.json for the others. Two threads are two
-// workers with half of the documents each, or the library's own threads where it has them.
+// TOKENIZER is an encoding's name for the first two, a tokenizer.json for the others. Each thread is a worker
+// with its share of the documents, or one of the library's own threads where it has them.
 const fs = require('fs')
 const path = require('path')
 const readline = require('readline')
@@ -83,8 +83,8 @@ async function serve(peer, name, file, threads) {
     encode = makers[peer](name)
   } else {
     for (let t = 0; t < threads; ++t) {
-      const half = texts.slice((texts.length * t) / threads, (texts.length * (t + 1)) / threads)
-      workers.push(new Worker(__filename, { workerData: { peer, name, texts: half } }))
+      const share = texts.slice((texts.length * t) / threads, (texts.length * (t + 1)) / threads)
+      workers.push(new Worker(__filename, { workerData: { peer, name, texts: share } }))
     }
     texts = null
     const answers = () => Promise.all(workers.map((w) => new Promise((done) => w.once('message', done))))

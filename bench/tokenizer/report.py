@@ -1,4 +1,4 @@
-"""One line of results: our figures beside those of a peer."""
+"""One line of results: our figures and those of a peer."""
 import json
 import statistics
 

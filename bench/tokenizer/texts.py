@@ -16,7 +16,7 @@ def english(folder):
     assets = os.environ.get("MAKAR_ASSETS", "../shared/assets")
     books = os.path.join(assets, "train", "classic_books_125.tgz")
     if not os.path.exists(books):
-        sys.exit(f"tokenize: {books} is not here; MAKAR_ASSETS names the folder with the books")
+        sys.exit(f"tokenize: {books} is missing; set MAKAR_ASSETS to the folder that has train/classic_books_125.tgz")
     with tarfile.open(books) as archive:
         members = sorted((m for m in archive.getmembers() if m.isfile()), key=lambda m: m.name)
         return [archive.extractfile(m).read().decode("utf-8", "replace") for m in members]

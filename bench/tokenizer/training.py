@@ -3,7 +3,7 @@
 The npm package of the Hugging Face library trains 30,000 tokens and no other number. The time for 8,000
 tokens is that of the last report of its progress bar below 8,000, a little less than it needs.
 
-A program of its own, because the peak of a process begins with the memory of the one that started it.
+A separate program, because the measured peak of a process includes the memory that its parent had when it forked.
 """
 import argparse
 import fcntl
@@ -36,7 +36,7 @@ def environment(threads):
 
 
 def timed(command, threads):
-    """Seconds and peak megabytes of a whole program: processor time with one thread, the clock with more."""
+    """Seconds and peak megabytes of a whole program: CPU time with one thread, wall time with more."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(threads))
     _, status, usage = os.wait4(process.pid, 0)
@@ -88,7 +88,7 @@ def compare(args, threads, npm):
                 ("train unigram 8k", "spm_train", ("unigram", 8000, "metaspace", 512), spm_train("unigram", text, f"{folder}/spm", threads), lambda c: timed(c, threads))]
         for case, peer, mine, theirs, clock in rows:
             if not theirs or not shutil.which(theirs[0]):
-                print(f"tokenize: {peer} is not installed; {case} left out", file=sys.stderr)
+                print(f"tokenize: {peer} is not installed: {case} is skipped", file=sys.stderr)
                 continue
             rounds = [(timed(ours(*mine), threads), clock(theirs)) for _ in range(args.rounds)]
             if any(a is None or b is None for a, b in rounds):

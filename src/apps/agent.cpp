@@ -173,7 +173,7 @@ class AgentRun {
     return Done{};
   }
 
-  // Thought, action, observation, until `answer` is there or the run has ended.
+  // Thought, action, observation, until there is an answer or the run has ended.
   Status loop(const std::string& prompt, int64_t task, std::string& answer) {
     const std::string schema = reply_schema(tools_, options_.may_ask);
     Json messages = Json::array(
@@ -223,7 +223,8 @@ class AgentRun {
     }
     count_call(step);
     if (ended_ || !allowed(*tool, step)) return;
-    if (seconds_left() <= 0) return end(AgentEnd::kTime, "the time is over");
+    if (seconds_left() <= 0)
+      return end(AgentEnd::kTime, fmt::format("no answer after {} seconds", options_.limits.seconds));
     const auto result = tool->run(step.input, seconds_left());
     if (tool->untrusted) untrusted_ = true;
     if (!result.ok())
@@ -232,7 +233,7 @@ class AgentRun {
       step.observation = *result;
   }
 
-  // The same call again and again gives the same result: a loop.
+  // Ends a run in which the model repeats the same call.
   void count_call(const AgentStep& step) {
     if (++calls_[{step.tool, dump(step.input)}] > options_.limits.repeats)
       end(AgentEnd::kRepeats, fmt::format("the model called {} with the same input {} times",

@@ -14,7 +14,7 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(blanks) - begin + 1));
 }
 
-// Models like to put JSON into a code block.
+// Models often put JSON into a code block.
 std::string_view without_fence(std::string_view text) {
   const size_t open = text.find("```");
   if (open == text.npos || text.find('{') < open) return text;
@@ -84,7 +84,7 @@ std::pair<size_t, size_t> find_label(const std::string& text, std::string_view l
 }
 
 Result<AgentStep> read_text_reply(std::string text) {
-  // What follows an observation that the model made up is not read.
+  // An observation in a reply is invented by the model: it is ignored, and so is the text after it.
   if (const auto [at, after] = find_label(text, "Observation:"); at != text.npos) text.resize(at);
   const auto [action, action_text] = find_label(text, "Action:");
   const auto [final, final_text] = find_label(text, "Final Answer:");
@@ -118,7 +118,8 @@ Result<AgentStep> read_text_reply(std::string text) {
 }  // namespace
 
 Result<AgentStep> read_reply(const std::string& text, AgentFormat format) {
-  if (text.size() > kLongestReply) return error_of(Error::Kind::kLimit, "reply", "is too long");
+  if (text.size() > kLongestReply)
+    return error_of(Error::Kind::kLimit, "reply", "has {} bytes, at most {}", text.size(), kLongestReply);
   return format == AgentFormat::kJson ? read_json_reply(text) : read_text_reply(text);
 }
 

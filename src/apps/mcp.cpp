@@ -1,4 +1,4 @@
-// Messages of both sides, and the server.
+// Messages of client and server, and the server itself.
 #include "apps/mcp.h"
 
 #include <set>

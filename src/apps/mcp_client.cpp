@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMaxSkipped = 1000;  // messages between a request and its answer
 constexpr int kMaxPages = 20;      // of tools/list
 
-// Waits until the descriptor is ready. False: the time is over.
+// Waits until the descriptor is ready. False: timeout.
 bool wait_for(int file, short what, Clock::time_point end) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
@@ -48,7 +48,7 @@ Result<std::shared_ptr<McpClient>> McpClient::start(const std::string& command, 
   }
   const std::array<const char*, 4> words = {"sh", "-c", command.c_str(), nullptr};
   const pid_t child = ::fork();
-  if (child == 0) {  // only calls that are safe after fork
+  if (child == 0) {  // only async-signal-safe calls
     ::setpgid(0, 0);
     ::dup2(to[0], 0), ::dup2(from[1], 1);
     ::execv("/bin/sh", const_cast<char* const*>(words.data()));
@@ -95,7 +95,7 @@ Status McpClient::send(const Json& message, double seconds) {
       at += static_cast<size_t>(n);
     } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
       if (!wait_for(input_, POLLOUT, end))
-        return error_of(Error::Kind::kIo, command_, "does not read its input");
+        return error_of(Error::Kind::kIo, command_, "did not read its input in {:.1f} seconds", seconds);
     } else {
       return io_error(command_, "write to the program, which may have ended");
     }
@@ -106,20 +106,20 @@ Status McpClient::send(const Json& message, double seconds) {
 Result<std::string> McpClient::read_line(double seconds) {
   const auto end = after(seconds);
   for (size_t searched = 0;;) {
-    if (const size_t line = held_.find('\n', searched); line != std::string::npos) {
-      std::string out = held_.substr(0, line);
-      held_.erase(0, line + 1);
+    if (const size_t line = received_.find('\n', searched); line != std::string::npos) {
+      std::string out = received_.substr(0, line);
+      received_.erase(0, line + 1);
       return out;
     }
-    searched = held_.size();
-    if (held_.size() > kLongestMcpLine)
+    searched = received_.size();
+    if (received_.size() > kLongestMcpLine)
       return error_of(Error::Kind::kLimit, command_, "a line has more than {} bytes", kLongestMcpLine);
     if (!wait_for(output_, POLLIN, end))
       return error_of(Error::Kind::kIo, command_, "did not answer in {:.1f} seconds", seconds);
     std::array<char, 1 << 14> buffer;
     const ssize_t n = ::read(output_, buffer.data(), buffer.size());
     if (n > 0)
-      held_.append(buffer.data(), static_cast<size_t>(n));
+      received_.append(buffer.data(), static_cast<size_t>(n));
     else if (n == 0)
       return error_of(Error::Kind::kIo, command_, "the program ended");
     else if (errno != EAGAIN && errno != EINTR)

@@ -87,7 +87,7 @@ Result<TuneResult> tune_prompt(const PromptProgram& program, const std::vector<J
   MAKAR_TRY(out.before, tuner.score());
   out.after = out.before;
   out.instruction = tuner.prompt().instruction.source(), out.examples = tuner.prompt().examples;
-  out.tried.emplace_back("as it is", out.before);
+  out.tried.emplace_back("unchanged", out.before);
   const auto progress = [&] {
     if (options.on_progress) options.on_progress(out.tried.size(), all, out.after);
   };

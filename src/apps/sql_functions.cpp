@@ -44,7 +44,7 @@ struct SqlFunctions {
   template <int kName>
   static void call(sqlite3_context* context, int count, sqlite3_value** values) {
     const char* name = kNames[kName];
-    if (work(context).over()) return fail(context, "interrupted");
+    if (work(context).exceeded()) return fail(context, "interrupted");
     if (kName >= 6) {
       const auto* text = count > 0 ? sqlite3_value_text(values[0]) : nullptr;
       if (text && !is_bounded_format(reinterpret_cast<const char*>(text)))
@@ -73,7 +73,7 @@ struct SqlFunctions {
 
   template <bool kLike>
   static void match(sqlite3_context* context, int count, sqlite3_value** values) {
-    if (work(context).over()) return fail(context, "interrupted");
+    if (work(context).exceeded()) return fail(context, "interrupted");
     const int64_t length = sqlite3_value_bytes(values[0]);
     if (length > kLongestPattern) return fail(context, "LIKE or GLOB pattern too complex");
     if ((length + 1) * (sqlite3_value_bytes(values[1]) + 1) > kMaxSteps)
@@ -97,13 +97,13 @@ void SqlWork::begin(double seconds) {
   deadline_ =
       std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
   memory_ = sqlite3_memory_used();
-  late_ = large_ = false;
+  timed_out_ = out_of_memory_ = false;
 }
 
-bool SqlWork::over() {
-  late_ = late_ || std::chrono::steady_clock::now() > deadline_;
-  large_ = large_ || sqlite3_memory_used() - memory_ > kMaxMemory;
-  return late_ || large_;
+bool SqlWork::exceeded() {
+  timed_out_ = timed_out_ || std::chrono::steady_clock::now() > deadline_;
+  out_of_memory_ = out_of_memory_ || sqlite3_memory_used() - memory_ > kMaxMemory;
+  return timed_out_ || out_of_memory_;
 }
 
 sqlite3_stmt* SqlWork::builtin(const std::string& name, int arguments) {

@@ -21,9 +21,9 @@ class SqlWork {
   SqlWork(const SqlWork&) = delete;
   void begin(double seconds);
   // Whether the time or the memory is used up; stays true until begin().
-  bool over();
-  bool late() const { return late_; }
-  bool large() const { return large_; }
+  bool exceeded();
+  bool timed_out() const { return timed_out_; }
+  bool out_of_memory() const { return out_of_memory_; }
 
   // Replaces the functions of a connection whose time is not linear in the size of their arguments (instr,
   // replace, trim, LIKE, GLOB, json_patch), or which take a length as a number (printf, format): an error
@@ -36,7 +36,7 @@ class SqlWork {
 
   std::chrono::steady_clock::time_point deadline_;
   int64_t memory_ = 0;
-  bool late_ = false, large_ = false;
+  bool timed_out_ = false, out_of_memory_ = false;
   sqlite3* builtins_ = nullptr;  // a connection with SQLite's built-in functions
   std::map<std::pair<std::string, int>, sqlite3_stmt*> statements_;
 };

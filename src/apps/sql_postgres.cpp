@@ -34,7 +34,7 @@ Status check_role(const Postgres& connection) {
 
 Error in_sql(const Error& error) { return error_of(error.kind, "SQL", "{}", error.message); }
 
-// Ends a run: whatever it did is undone, and locks and settings of the session are dropped.
+// Ends a run: rolls back everything that it did, and drops locks and settings of the session.
 struct RunEnd {
   const Postgres& connection;
   ~RunEnd() {

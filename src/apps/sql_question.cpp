@@ -54,7 +54,7 @@ Result<std::vector<int64_t>> encode_question(const Engine& engine, const Languag
   std::string text = "Question: " + question;
   for (const SqlAttempt& attempt : failed)
     text += "\nThis query failed: " + attempt.sql + "\nError: " + attempt.error;
-  const int64_t room = context_size(language.spec(), engine.options().context);
+  const int64_t context = context_size(language.spec(), engine.options().context);
   for (;; examples.erase(examples.begin())) {
     std::vector<int64_t> out;
     if (!language.chat_template()) {
@@ -75,7 +75,8 @@ Result<std::vector<int64_t>> encode_question(const Engine& engine, const Languag
       input.add_generation_prompt = true;
       MAKAR_TRY(out, language.encode_chat(input));
     }
-    if (examples.empty() || room <= 0 || static_cast<int64_t>(out.size()) + answer_tokens <= room) return out;
+    if (examples.empty() || context <= 0 || static_cast<int64_t>(out.size()) + answer_tokens <= context)
+      return out;
   }
 }
 

@@ -43,7 +43,7 @@ int authorize(void*, int action, const char* first, const char* second, const ch
   }
 }
 
-// The same, and notes the columns in the set of strings `seen`.
+// The same, and adds the columns that are read to the set of strings `seen`.
 int authorize_and_note(void* seen, int action, const char* first, const char* second, const char* third,
                        const char* fourth) {
   if (action == SQLITE_READ && first) {
@@ -197,15 +197,16 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
 Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& limits) const {
   sqlite3* c = connection_.get();
   work_->begin(limits.seconds);
-  const auto stop = [](void* work) -> int { return static_cast<SqlWork*>(work)->over(); };
+  const auto stop = [](void* work) -> int { return static_cast<SqlWork*>(work)->exceeded(); };
   sqlite3_progress_handler(c, kInstructionsPerCheck, stop, work_.get());
   struct Release {
     sqlite3* connection;
     ~Release() { sqlite3_progress_handler(connection, 0, nullptr, nullptr); }
   } release{c};
   const auto failed = [&]() -> Error {
-    if (work_->late()) return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
-    if (work_->large())
+    if (work_->timed_out())
+      return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
+    if (work_->out_of_memory())
       return error_of(Error::Kind::kLimit, "SQL", "took more than {} MiB of memory",
                       SqlWork::kMaxMemory >> 20);
     return error_at("SQL", "{}", quote(sqlite3_errmsg(c), 400));
@@ -256,7 +257,7 @@ Result<SqlResult> SqlReader::run(const std::string& statement, const SqlLimits& 
 Result<std::set<std::string>> SqlReader::reads(const std::string& sql) const {
   if (postgres_)
     return error_of(Error::Kind::kUnsupported, path_,
-                    "PostgreSQL does not tell which columns a statement reads");
+                    "PostgreSQL does not report which columns a statement reads");
   sqlite3* c = connection_.get();
   std::set<std::string> out;
   sqlite3_set_authorizer(c, authorize_and_note, &out);

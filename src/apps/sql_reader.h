@@ -51,7 +51,7 @@ class SqlReader {
   // that was reached.
   Result<SqlResult> run(const std::string& statement, const SqlLimits& limits = {}) const;
   // The columns that a statement reads, as "table.column" in lower case ("table." for count(*)), as SQLite
-  // resolves them. Nothing is run. Not in PostgreSQL, which does not tell.
+  // resolves them. Nothing is run. Not supported in PostgreSQL, which does not report them.
   Result<std::set<std::string>> reads(const std::string& statement) const;
   // What the statements are written in.
   const char* dialect() const { return postgres_ ? "PostgreSQL" : "SQLite"; }

@@ -7,7 +7,7 @@ namespace makar {
 struct SqlScore {
   bool runs = false;       // the predicted statement runs
   bool execution = false;  // its rows are those of the reference
-  bool schema = false;     // it reads the same tables and columns; false in PostgreSQL, which does not tell
+  bool schema = false;     // it reads the same tables and columns; always false in PostgreSQL
 };
 // Rows are compared without column names, numbers by value, in any order unless the reference has ORDER BY at
 // its end. Errors: the reference itself does not run.

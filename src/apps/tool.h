@@ -29,7 +29,7 @@ struct Tool {
 // numbers, whole numbers and booleans. Errors name the field.
 Status check_input(const Json& schema, const Json& input);
 
-// One text property that is required.
+// The schema of an object with one required text property.
 Json text_parameters(const std::string& name, const std::string& description);
 
 }  // namespace makar

@@ -10,19 +10,19 @@ namespace makar {
 
 const std::vector<AugmentKind>& augment_kinds() {
   static const std::vector<AugmentKind> kKinds = {
-      {"synonyms", "words by their synonyms", "WordNet"},
-      {"back-translation", "into another language and back", "--translator and --back-translator"},
-      {"insertion", "synonyms of words at random places", ""},
-      {"deletion", "words left out", ""},
-      {"swap", "neighbouring words swapped", ""},
-      {"shuffle", "sentences in another order; the words of a single one", ""},
-      {"paraphrase", "the text written again by a language model", "--paraphraser"},
-      {"neighbors", "words by the nearest ones in a vector space", "--vectors"},
-      {"noise", "misspellings", ""},
-      {"contextual", "words by those that a masked language model expects", "--masked-model"},
-      {"entities", "names and numbers by others of the same kind", ""},
-      {"split-merge", "a sentence split into two, or two merged", ""},
-      {"adversarial", "small changes that fool a classifier", "--classifier"},
+      {"synonyms", "WordNet"},
+      {"back-translation", "--translator and --back-translator"},
+      {"insertion", ""},
+      {"deletion", ""},
+      {"swap", ""},
+      {"shuffle", ""},
+      {"paraphrase", "--paraphraser"},
+      {"neighbors", "--vectors"},
+      {"noise", ""},
+      {"contextual", "--masked-model"},
+      {"entities", ""},
+      {"split-merge", ""},
+      {"adversarial", "--classifier"},
   };
   return kKinds;
 }

@@ -26,7 +26,7 @@ class TextDraws {
   uint64_t next_ = 0;
 };
 
-// What some kinds need; empty functions are not available.
+// What some kinds need; an empty function is a resource that is not available.
 struct AugmentResources {
   std::function<std::vector<std::string>(const std::string& word)> synonyms;   // of a lower-case word
   std::function<std::vector<std::string>(const std::string& word)> neighbors;  // by word vectors
@@ -44,10 +44,9 @@ struct AugmentStep {
 // "swap" or "swap:0.2". Errors name the known kinds.
 Result<AugmentStep> parse_step(const std::string& text);
 
-// One row per kind: its name, what it does, and what it needs.
+// One row per kind: its name and what it needs; docs/data.md describes the changes.
 struct AugmentKind {
   const char* name;
-  const char* help;
   const char* needs;  // the resource, or ""
 };
 const std::vector<AugmentKind>& augment_kinds();

@@ -16,7 +16,6 @@ struct InstructionTemplate {
 };
 struct InstructionTask {
   const char* name;
-  const char* help;
   std::vector<InstructionTemplate> templates;
 };
 const std::vector<InstructionTask>& instruction_tasks();

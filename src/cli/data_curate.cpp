@@ -131,7 +131,7 @@ Result<CurateReport> run_pipeline(CurateCommand& c) {
   Representation groups;
   if (c.representation) {
     if (c.groups.empty()) {
-      groups = Representation::usual();
+      groups = Representation::built_in();
     } else {
       MAKAR_TRY(groups, Representation::read(c.groups));
     }

@@ -100,12 +100,12 @@ std::string clean_blanks(std::string_view text) {
 
 const std::vector<Cleaner>& cleaners() {
   static const std::vector<Cleaner> kCleaners = {
-      {"html", clean_html, "tags, scripts, entities"},
-      {"wiki", clean_wiki, "wiki markup"},
-      {"latex", clean_latex, "LaTeX commands and formulas"},
-      {"licence", clean_licence, "licence headers of source files"},
-      {"boilerplate", clean_boilerplate, "lines of navigation and repeated lines"},
-      {"blanks", clean_blanks, "superfluous blanks and empty lines"},
+      {"html", clean_html},
+      {"wiki", clean_wiki},
+      {"latex", clean_latex},
+      {"licence", clean_licence},
+      {"boilerplate", clean_boilerplate},
+      {"blanks", clean_blanks},
   };
   return kCleaners;
 }

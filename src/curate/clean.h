@@ -22,7 +22,6 @@ std::string clean_blanks(std::string_view text);
 struct Cleaner {
   const char* name;
   std::string (*clean)(std::string_view);
-  const char* summary;
 };
 const std::vector<Cleaner>& cleaners();
 

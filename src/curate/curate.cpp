@@ -18,6 +18,7 @@
 namespace makar {
 namespace {
 
+// A document that passed all filters but the search for near-duplicates.
 struct Stored {
   std::string text, place, rest;
   uint64_t bytes = 0;
@@ -61,7 +62,7 @@ class Curation {
       report_.sources.push_back({paths[i].path, o_.weights.empty() ? 1.0 : o_.weights[i]});
     if (o_.groups)
       for (const std::string& name : o_.groups->groups()) report_.groups.push_back({name, {}});
-    for (const DataPath& path : paths)  // a path that is not there fails before any work
+    for (const DataPath& path : paths)  // a missing path fails before any work
       if (path.path != "-") MAKAR_CHECK_OK(RecordReader::open({path}));
     for (uint32_t i = 0; i < paths.size(); ++i) MAKAR_CHECK_OK(read_source(paths[i], i, writer));
     return Done{};
@@ -151,9 +152,9 @@ class Curation {
     out["text"] = d.text;
     const std::string line = out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
     const Rng rng(static_cast<uint64_t>(o_.seed), Purpose::kShuffle);
-    const double more = source.weight - std::floor(source.weight);
+    const double fraction = source.weight - std::floor(source.weight);
     const uint64_t copies =
-        static_cast<uint64_t>(source.weight) + (static_cast<double>(rng.uniform(report_.kept)) < more);
+        static_cast<uint64_t>(source.weight) + (static_cast<double>(rng.uniform(report_.kept)) < fraction);
     for (uint64_t i = 0; i < copies; ++i) MAKAR_CHECK_OK(writer.write(line));
     source.written += copies, source.bytes += copies * d.text.size();
     return Done{};

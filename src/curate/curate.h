@@ -35,7 +35,7 @@ struct CurateOptions {
   int64_t min_words = 0;
   int64_t min_tokens = 0;  // needs `count_tokens`
   std::function<size_t(const std::string&)> count_tokens;
-  // Least values of number fields such as votes or stars; records without the field stay.
+  // Minimum values of numeric fields such as votes or stars; records without the field are kept.
   std::vector<std::pair<std::string, double>> min_fields;
   bool keep_fields = false;  // write the other fields of a record too
   const Representation* groups = nullptr;
@@ -72,9 +72,9 @@ struct CurateReport {
   std::vector<std::pair<std::string, Group>> groups;
   std::map<std::string, uint64_t> changed;  // documents that a cleaner changed
   std::array<uint64_t, kPiiKinds> pii = {};
-  std::map<std::string, uint64_t> languages;      // of documents, with a language model
+  std::map<std::string, uint64_t> languages;      // of documents; needs `language_id`
   std::map<int, uint64_t> lengths, kept_lengths;  // by power of two of bytes
-  std::map<int, uint64_t> perplexities;           // by power of two; of documents that came to this step
+  std::map<int, uint64_t> perplexities;           // by power of two; of documents that reach this filter
   std::map<int, uint64_t> toxicities;             // by tenth of the score
   Json json() const;
   std::string text() const;  // Markdown

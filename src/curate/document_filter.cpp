@@ -91,7 +91,7 @@ bool DocumentFilter::quality(FilteredDocument& d) const {
   if (d.text.find_first_not_of(" \t\r\n") == std::string::npos)
     return d.drop("empty", "nothing is left after cleaning");
   if (o_.c4)
-    if (const Verdict v = c4(d.text); !v.rule.empty()) return d.drop(v.rule, v.detail);
+    if (const RuleResult v = c4(d.text); !v.rule.empty()) return d.drop(v.rule, v.detail);
   if (o_.min_words > 0) {
     WordSplitter splitter({});
     const size_t words = splitter.split(d.text).size();
@@ -104,7 +104,7 @@ bool DocumentFilter::quality(FilteredDocument& d) const {
       return d.drop("few-tokens", fmt::format("{} tokens, at least {}", tokens, o_.min_tokens));
   }
   if (o_.gopher)
-    if (const Verdict v = gopher(d.text, {}); !v.rule.empty()) return d.drop(v.rule, v.detail);
+    if (const RuleResult v = gopher(d.text, {}); !v.rule.empty()) return d.drop(v.rule, v.detail);
   return false;
 }
 

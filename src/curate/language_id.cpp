@@ -63,7 +63,7 @@ LanguageId::Answer LanguageId::detect(std::string_view text) const {
     for (size_t i = 0; i < scores.size(); ++i) scores[i] += static_cast<double>(log_prob_[i][bucket]);
   });
   const size_t best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-  // N-grams overlap, so their evidence is not independent: a tenth of it counts, at least one n-gram's.
+  // N-grams overlap, so their evidence is not independent: a tenth of it counts, at least that of one n-gram.
   const double scale = count > 0 ? std::max(0.1, 1 / count) : 1;
   double sum = 0;
   for (const double s : scores) sum += std::exp((s - scores[best]) * scale);
@@ -78,7 +78,7 @@ Result<LanguageId> LanguageId::from_json(const Json& json, const std::string& pl
   LanguageId out;
   if (!json.is_object() || !json.contains("languages") || !json["languages"].is_array() ||
       !json.contains("log_prob") || !json["log_prob"].is_array())
-    return error_at(place, "expected a language model: languages and log_prob");
+    return error_at(place, "expected a model of makar data language train: 'languages' and 'log_prob'");
   for (const Json& l : json["languages"]) {
     if (!l.is_string()) return error_at(place + ": languages", "expected strings");
     out.languages_.push_back(l.get<std::string>());

@@ -15,7 +15,7 @@ class LanguageId {
   static constexpr size_t kBuckets = 1 << 14;
   struct Answer {
     std::string language;
-    double probability;  // per n-gram average, so that it decreases slowly with the length
+    double probability;  // from a tenth of the log-likelihoods, because n-grams overlap
   };
   // Texts by language; at least two languages.
   static Result<LanguageId> train(const std::map<std::string, std::string>& samples);

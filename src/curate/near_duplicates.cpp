@@ -128,7 +128,7 @@ Result<std::vector<uint32_t>> NearDuplicates::groups(double threshold, const Exa
     std::sort(keys.begin(), keys.end(), [](const BandKey& a, const BandKey& b) {
       return a.key != b.key ? a.key < b.key : a.document < b.document;
     });
-    // Each is compared with the first of its key and with the one before: linear in the number of documents.
+    // Each document is compared with the first and with the previous one of the same key: linear time.
     for (size_t i = 1, from = 0; i < keys.size(); ++i) {
       if (keys[i].key != keys[from].key) {
         from = i;

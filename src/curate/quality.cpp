@@ -31,10 +31,10 @@ size_t count_of(std::string_view text, std::string_view what) {
   return out;
 }
 
-Verdict fails(const char* rule, const std::string& detail) { return {rule, detail}; }
+RuleResult fails(const char* rule, const std::string& detail) { return {rule, detail}; }
 
 // Shares of duplicate lines (by number and by characters).
-Verdict repeated_lines(std::string_view text) {
+RuleResult repeated_lines(std::string_view text) {
   const auto lines = split_at(text, '\n');
   if (lines.size() < 2) return {};
   std::unordered_set<std::string_view> seen;
@@ -54,7 +54,7 @@ Verdict repeated_lines(std::string_view text) {
 // The most frequent n-gram (2 to 4), and all n-grams that occur again (5 to 10), as shares of the characters.
 // An n-gram can occur again only where its first n - 1 words do, so that few occurrences remain after the
 // first rounds. Sorted, not hashed: the work does not depend on what the text's words hash to.
-Verdict repeated_ngrams(const std::vector<std::string_view>& words) {
+RuleResult repeated_ngrams(const std::vector<std::string_view>& words) {
   static constexpr double kTop[] = {0.20, 0.18, 0.16}, kAll[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
   struct Occurrence {
     uint64_t key;  // of the n-gram that begins here
@@ -110,7 +110,7 @@ Verdict repeated_ngrams(const std::vector<std::string_view>& words) {
 
 }  // namespace
 
-Verdict gopher(std::string_view text, const GopherRules& r) {
+RuleResult gopher(std::string_view text, const GopherRules& r) {
   WordSplitter splitter({});
   const auto words = splitter.split(text);
   const auto n = static_cast<double>(words.size());
@@ -164,11 +164,11 @@ Verdict gopher(std::string_view text, const GopherRules& r) {
     return fails("gopher-stop-words",
                  fmt::format("{} of the English stop words, at least {}", stop.size(), r.min_stop_words));
   if (!r.repetition) return {};
-  if (Verdict v = repeated_lines(text); !v.rule.empty()) return v;
+  if (RuleResult v = repeated_lines(text); !v.rule.empty()) return v;
   return repeated_ngrams(words);
 }
 
-Verdict c4(std::string& text, double min_sentences) {
+RuleResult c4(std::string& text, double min_sentences) {
   std::string small = text;
   for (char& c : small)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);

@@ -7,9 +7,8 @@
 
 namespace makar {
 
-// "" if the document passes, else the rule: "gopher: 12 words (50 to 100000)".  The part up to the first ':'
-// and the word after it identify the rule in counts.
-struct Verdict {
+// The first rule that a document fails.
+struct RuleResult {
   std::string rule;    // "gopher-words"; empty: passed
   std::string detail;  // "12 words, expected 50 to 100000"
 };
@@ -19,10 +18,10 @@ struct GopherRules {
          max_bullets = 0.9, max_ellipses = 0.3, min_alphabetic = 0.8, min_stop_words = 2;
   bool repetition = true;  // of lines and n-grams, with the paper's limits
 };
-Verdict gopher(std::string_view text, const GopherRules& rules);
+RuleResult gopher(std::string_view text, const GopherRules& rules);
 
 // Keeps lines that end in punctuation and have at least five words; drops documents with placeholder text,
 // code braces or fewer than `min_sentences` sentences. `text` becomes the kept lines.
-Verdict c4(std::string& text, double min_sentences = 3);
+RuleResult c4(std::string& text, double min_sentences = 3);
 
 }  // namespace makar

@@ -14,7 +14,7 @@ constexpr size_t kMaxGroups = 1000;
 
 constexpr struct {
   const char *group, *words;
-} kUsual[] = {
+} kBuiltIn[] = {
     {"gender: women", "she her hers herself woman women girl girls mother daughter sister wife female lady"},
     {"gender: men", "he him his himself man men boy boys father son brother husband male gentleman"},
     {"gender: nonbinary", "nonbinary transgender trans genderqueer intersex"},
@@ -48,10 +48,10 @@ void Representation::add(const std::string& group, const std::string& word) {
   if (std::find(of.begin(), of.end(), number) == of.end()) of.push_back(number);
 }
 
-Representation Representation::usual() {
+Representation Representation::built_in() {
   Representation out;
   WordSplitter splitter({});
-  for (const auto& [group, words] : kUsual)
+  for (const auto& [group, words] : kBuiltIn)
     for (const std::string_view word : splitter.split(words)) out.add(group, std::string(word));
   return out;
 }

@@ -13,7 +13,7 @@ namespace makar {
 class Representation {
  public:
   // English words for genders, ages, religions, origins, orientations and disabilities.
-  static Representation usual();
+  static Representation built_in();
   // Lines of a group, a tab and a word.
   static Result<Representation> read(const std::string& path);
   static Result<Representation> parse(std::string_view text, const std::string& place);

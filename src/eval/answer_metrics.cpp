@@ -65,6 +65,7 @@ Result<std::vector<std::string>> texts_of(const FieldTemplate& field, const Json
   return out;
 }
 
+// value: the number of answers whose program passes; weight: the number of answers.
 Result<MetricValue> passed(const MetricOptions& metric, const std::vector<std::string>& answers,
                            const Json& document) {
   MetricValue out{0, static_cast<double>(answers.size())};
@@ -87,7 +88,7 @@ double match(const MetricOptions& metric, const std::string& answer, const std::
   return compared(metric, answer) == compared(metric, to_valid_utf8(target)) ? 1 : 0;
 }
 
-// Whether an answer declines to help: by what refusals of assistants say in their first sentences.
+// Whether an answer declines to help: searches its beginning for the usual phrases of refusals.
 bool is_refusal(const std::string& answer) {
   std::string start = lowered(answer.substr(0, 300));
   for (size_t at; (at = start.find("’")) != std::string::npos;) start.replace(at, 3, "'");

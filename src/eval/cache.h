@@ -1,4 +1,4 @@
-// Responses of finished documents, by hash: a file of JSON lines that only grows, so a killed run
+// Responses of finished documents, by hash: an append-only file of JSON lines, from which a killed run
 // resumes.
 #pragma once
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace makar {
 
 class EvalCache {
  public:
-  // Reads the file if there is one; a last line that a kill cut off is removed. An empty path: memory only.
+  // Reads the file if there is one and removes an incomplete last line. An empty path: memory only.
   static Result<EvalCache> open(const std::string& path);
   const Json* find(const std::string& key) const;
   // Appends to the file; flush() makes a batch durable.

@@ -36,7 +36,7 @@ Json to_json(const std::string& text) {
 }
 Json to_json(const UntilAnswer& one) { return Json::array({to_json(one.text), one.ended}); }
 
-// The cache is a file that anything may change: a response of another form is requested again.
+// The cache file may have been edited: a response of another form is requested again.
 bool read(const Json& json, Loglikelihood& out) {
   if (json.size() != 4 || !json[0].is_number() || !json[1].is_boolean() || !json[2].is_number_integer() ||
       !json[3].is_number_integer())
@@ -59,9 +59,10 @@ bool read(const Json& json, UntilAnswer& out) {
   return true;
 }
 
+// Results from the cache; `ask` computes the missing ones, which are added to it.
 template <class Value, class Request, class Ask, class... Call>
-std::vector<Result<Value>> through(EvalCache& cache, const Json& identity, std::span<const Request> requests,
-                                   const Ask& ask, Call... call) {
+std::vector<Result<Value>> cached(EvalCache& cache, const Json& identity, std::span<const Request> requests,
+                                  const Ask& ask, Call... call) {
   std::vector<Result<Value>> out(requests.size(), Result<Value>(Value()));
   std::vector<Request> open;
   std::vector<size_t> owner;
@@ -91,19 +92,19 @@ std::vector<Result<Value>> through(EvalCache& cache, const Json& identity, std::
 }  // namespace
 
 std::vector<Result<Loglikelihood>> CachedModel::loglikelihood(std::span<const LikelihoodRequest> requests) {
-  return through<Loglikelihood>(cache_, model_.identity(), requests,
-                                [&](const auto& open) { return model_.loglikelihood(open); });
+  return cached<Loglikelihood>(cache_, model_.identity(), requests,
+                               [&](const auto& open) { return model_.loglikelihood(open); });
 }
 std::vector<Result<Loglikelihood>> CachedModel::loglikelihood_rolling(std::span<const std::string> texts) {
-  return through<Loglikelihood>(cache_, model_.identity(), texts,
-                                [&](const auto& open) { return model_.loglikelihood_rolling(open); });
+  return cached<Loglikelihood>(cache_, model_.identity(), texts,
+                               [&](const auto& open) { return model_.loglikelihood_rolling(open); });
 }
 std::vector<Result<std::string>> CachedModel::generate_until(std::span<const UntilRequest> requests) {
-  return through<std::string>(cache_, model_.identity(), requests,
-                              [&](const auto& open) { return model_.generate_until(open); });
+  return cached<std::string>(cache_, model_.identity(), requests,
+                             [&](const auto& open) { return model_.generate_until(open); });
 }
 std::vector<Result<UntilAnswer>> CachedModel::generate_part(std::span<const UntilRequest> requests) {
-  return through<UntilAnswer>(
+  return cached<UntilAnswer>(
       cache_, model_.identity(), requests, [&](const auto& open) { return model_.generate_part(open); },
       "part");
 }

@@ -1,5 +1,5 @@
-// A model whose responses are kept in a cache, so that a stopped run resumes: for judges, whose requests are
-// not those of a task.
+// Wraps a model and caches its responses, so that a stopped run resumes. For judges, whose requests do not
+// come from a task.
 #pragma once
 #include "eval/cache.h"
 #include "eval/model.h"

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Fields of config.json shown on the card, with their names there.
+// Fields of config.json and their labels on the card.
 constexpr std::pair<const char*, const char*> kFacts[] = {
     {"model_type", "family"},          {"hidden_size", "width"},
     {"num_hidden_layers", "layers"},   {"num_attention_heads", "attention heads"},
@@ -102,8 +102,8 @@ std::string manifest_text(const Json& manifest) {
   return out;
 }
 
-// What the card says about a point of the rubric: facts of the manifest whose names begin with one of these
-// words, or scores.
+// Where the card documents a point of the rubric: in facts of the manifest with a part of their name that
+// begins with one of these words, or in scores.
 struct PointEvidence {
   const char* point;
   std::vector<const char*> words;
@@ -131,6 +131,7 @@ size_t score_count(const std::vector<EvaluatedModel>& results, bool risks) {
   return lines > 2 ? static_cast<size_t>(lines - 2) : 0;
 }
 
+// The facts and the number of scores on the card that document a point.
 std::string stated(const std::string& point, const CardInput& input) {
   std::vector<std::pair<std::string, Json>> known;
   if (input.manifest.is_object()) add_facts(input.manifest, "", known);
@@ -138,7 +139,7 @@ std::string stated(const std::string& point, const CardInput& input) {
   for (const PointEvidence& one : evidence())
     if (point == one.point)
       for (const auto& fact : known) {
-        const std::string name = "." + fact.first;  // any part of it
+        const std::string name = "." + fact.first;  // so that a word may begin any part of OBJECT.NAME
         if (std::any_of(one.words.begin(), one.words.end(),
                         [&](const char* word) { return name.find(std::string(".") + word) != name.npos; }))
           out.push_back(cell(fact.first));
@@ -179,7 +180,7 @@ Result<std::string> model_card(const CardInput& input) {
       "\n## Limits\n\nScores hold for the tasks, prompts and settings of the results files. What is not in "
       "the tables was not measured: "
       "do not rely on it.\n";
-  return out + "\n## Points of regulation\n\n" + rubric_text(input);
+  return out + "\n## Regulatory criteria\n\n" + rubric_text(input);
 }
 
 }  // namespace makar

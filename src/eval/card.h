@@ -1,5 +1,5 @@
 // A model card (Mitchell et al., 2019) from the files of a model and the results of its evaluations, with a
-// rubric of twelve criteria of regulation (Bommasani et al., 2023): 0 to 4 points each.
+// rubric of twelve regulatory criteria, called points (Bommasani et al., 2023), each with a score of 0 to 4.
 #pragma once
 #include <map>
 
@@ -9,7 +9,7 @@ namespace makar {
 
 const std::vector<std::string>& rubric_points();  // twelve names
 
-// One rating: the points that a rater gives to a system for one criterion.
+// One rating: the score that a rater gives to a system for one point.
 struct RubricRating {
   std::string rater, system, point;
   int64_t score = 0;  // 0 to 4

@@ -17,7 +17,7 @@ std::optional<double> number(const Json& object, const std::string& key) {
   return object[key].get<double>();
 }
 
-// Values of one metric by document; empty if the samples are not there or have no numbers.
+// Values of one metric by document; empty if the samples are missing or have no numbers.
 using Values = std::map<std::string, double>;
 Result<Values> sample_values(const EvaluatedModel& model, const std::string& task, const std::string& metric,
                              const std::string& filter) {
@@ -39,26 +39,28 @@ Result<Values> sample_values(const EvaluatedModel& model, const std::string& tas
   }
 }
 
-void test_pairs(const Values& first, const Values& second, const ResampleOptions& options,
-                ComparedScore::Side& side) {
-  std::vector<double> both, other;
+// Tests the difference on the same documents; leaves `side` unchanged if the documents differ.
+void add_paired_test(const Values& first, const Values& second, const ResampleOptions& options,
+                     ComparedScore::Side& side) {
+  std::vector<double> values, other;
   std::vector<bool> right_first, right_second;
   bool binary = true;
   for (const auto& [document, value] : first) {
     const auto at = second.find(document);
     if (at == second.end()) return;
-    both.push_back(value), other.push_back(at->second);
+    values.push_back(value), other.push_back(at->second);
     binary = binary && (value == 0 || value == 1) && (at->second == 0 || at->second == 1);
     right_first.push_back(value == 1), right_second.push_back(at->second == 1);
   }
-  if (both.size() < 2 || both.size() != second.size()) return;
-  both.insert(both.end(), other.begin(), other.end());
-  const PairedTest test = paired_bootstrap(evaluation_of_mean("", "", std::move(both)), options);
+  if (values.size() < 2 || values.size() != second.size()) return;
+  values.insert(values.end(), other.begin(), other.end());
+  const PairedTest test = paired_bootstrap(evaluation_of_mean("", "", std::move(values)), options);
   side.low = test.interval.low, side.high = test.interval.high, side.p = test.p, side.test = "bootstrap";
   if (binary) side.mcnemar = mcnemar(right_first, right_second).exact_p;
 }
 
-void test_errors(const ComparedScore::Side& first, ComparedScore::Side& side) {
+// Tests the difference by the standard errors alone, as if the documents were independent.
+void add_normal_test(const ComparedScore::Side& first, ComparedScore::Side& side) {
   if (!first.error || !side.error) return;
   const double error = std::hypot(*first.error, *side.error);
   if (error == 0) return;
@@ -118,8 +120,8 @@ Result<std::vector<ComparedScore>> compare_models(const std::vector<EvaluatedMod
           first = std::move(values);
         } else {
           side.difference = side.value - score.sides[0].value;
-          test_pairs(first, values, options, side);
-          if (!side.p) test_errors(score.sides[0], side);
+          add_paired_test(first, values, options, side);
+          if (!side.p) add_normal_test(score.sides[0], side);
         }
         score.sides.push_back(side);
       }
@@ -177,7 +179,7 @@ std::string comparison_table(const std::vector<EvaluatedModel>& models,
     width = std::max(width, score.task.size() + score.metric.size() + 1);
   for (const EvaluatedModel& model : models) name = std::max(name, model.name.size());
   std::string out = fmt::format(
-      "| {:<{}} | {:<{}} |    value |   stderr | difference |      interval of 95 % |       p |\n", "score",
+      "| {:<{}} | {:<{}} |    value |   stderr | difference |         95 % interval |       p |\n", "score",
       width, "model", name);
   out +=
       fmt::format("|{:-<{}}|{:-<{}}|----------|----------|------------|-----------------------|---------|\n",

@@ -24,7 +24,7 @@ struct ComparedScore {
   struct Side {
     double value = 0;
     std::optional<double> error;
-    // From the second on.
+    // Compared with the first model; not set for the first.
     double difference = 0;
     std::optional<double> low, high, p;  // interval of the difference, two-sided p
     std::optional<double> mcnemar;       // p, where documents are right or wrong
@@ -33,14 +33,14 @@ struct ComparedScore {
   std::vector<Side> sides;
 };
 
-// Scores that all have. Samples of the same documents are compared in pairs; without them the interval
+// Scores that all models have. Samples of the same documents are compared in pairs; without them the interval
 // follows from the standard errors, as if the documents were independent.
 Result<std::vector<ComparedScore>> compare_models(const std::vector<EvaluatedModel>& models,
                                                   const ResampleOptions& options);
 Json comparison_json(const std::vector<EvaluatedModel>& models, const std::vector<ComparedScore>& scores);
 std::string comparison_table(const std::vector<EvaluatedModel>& models,
                              const std::vector<ComparedScore>& scores);
-// Points with intervals of 95 %, a row per score.
+// A chart of scores with 95 % intervals, one row per score.
 std::string comparison_svg(const std::vector<EvaluatedModel>& models,
                            const std::vector<ComparedScore>& scores);
 // For each model the share of (score, other model) pairs that it wins, ties counting half: HELM's win rate.

@@ -60,7 +60,7 @@ class Chart {
   }
 
   std::string draw(const std::vector<ComparedScore>& scores) {
-    text(10, y_ += 18, "Scores and intervals of 95 %; ↑ higher is better, ↓ lower is better", "start", 14);
+    text(10, y_ += 18, "Scores with 95 % intervals; ↑ higher is better, ↓ lower is better", "start", 14);
     for (size_t i = 0; i < models_.size(); ++i) {
       y_ += 18;
       circle(16, y_ - 4, i);

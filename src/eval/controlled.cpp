@@ -11,8 +11,8 @@
 namespace makar {
 namespace {
 
-// Seeds of further attempts are far from those of the repeats of a task.
-constexpr uint64_t kNextAttempt = 1'000'003;
+// Between the seeds of two attempts; larger than the number of repeats of a task, whose seeds are consecutive.
+constexpr uint64_t kAttemptSeedStep = 1'000'003;
 
 Result<std::vector<std::string>> texts_for(EvalModel& model, const std::vector<UntilRequest>& requests) {
   std::vector<std::string> out;
@@ -70,7 +70,7 @@ class Controller {
           open,
           [&](size_t i) {
             UntilRequest next = o_.mode == "rewrite" ? rewriting(i) : requests_[i];
-            next.seed += kNextAttempt * static_cast<uint64_t>(attempt);
+            next.seed += kAttemptSeedStep * static_cast<uint64_t>(attempt);
             if (next.temperature == 0) next.temperature = 1;
             return next;
           },
@@ -94,7 +94,8 @@ class Controller {
     return out;
   }
 
-  // Requests whose prompt is a text grow block by block; a conversation has no place for a part of an answer.
+  // Extends the answers block by block. Only for text prompts: a chat template cannot continue a partial
+  // answer.
   Status steer() {
     std::vector<size_t> open;
     std::vector<int64_t> left(requests_.size());
@@ -115,20 +116,20 @@ class Controller {
           part.prompt += answers_[i].text;
           part.max_tokens = std::min(o_.block, left[i]);
           part.seed +=
-              kNextAttempt * (round * static_cast<uint64_t>(o_.candidates) + static_cast<uint64_t>(c));
+              kAttemptSeedStep * (round * static_cast<uint64_t>(o_.candidates) + static_cast<uint64_t>(c));
           if (part.temperature == 0 && c > 0) part.temperature = 1;
           batch.push_back(std::move(part));
         }
       const auto parts = model_.generate_part(batch);
-      std::vector<size_t> going;
+      std::vector<size_t> unfinished;
       for (size_t n = 0; n < open.size(); ++n) {
         MAKAR_TRY(const bool more,
                   grow(open[n], std::span(parts).subspan(n * static_cast<size_t>(o_.candidates),
                                                          static_cast<size_t>(o_.candidates))));
         left[open[n]] -= o_.block;
-        if (more && left[open[n]] > 0) going.push_back(open[n]);
+        if (more && left[open[n]] > 0) unfinished.push_back(open[n]);
       }
-      open = std::move(going);
+      open = std::move(unfinished);
     }
     for (ControlledAnswer& one : answers_) one.text = to_valid_utf8(one.text);
     for (const size_t i : toxic())

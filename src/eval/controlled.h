@@ -1,4 +1,4 @@
-// Answers kept below a threshold of toxicity, and the loss of quality.
+// Keeps answers below a toxicity threshold, and measures the loss of quality.
 #pragma once
 #include "eval/model.h"
 #include "lexical/toxicity.h"
@@ -8,7 +8,7 @@ namespace makar {
 struct ControlOptions {
   // reject: draw again up to `attempts` times, then give no answer. rewrite: the model rewrites a toxic
   // answer. steer: the answer grows by blocks of `block` tokens; of `candidates` blocks the least toxic one
-  // is kept (blockwise decoding, Mudgal et al., 2023). none: as it is.
+  // is kept (blockwise decoding, Mudgal et al., 2023). none: the answer as generated.
   std::string mode = "none";
   double threshold = 0.5;
   int64_t attempts = 4, block = 8, candidates = 4;

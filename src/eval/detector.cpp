@@ -9,7 +9,7 @@ namespace {
 struct Moments {
   double mean = 0, variance = 0;
 };
-// Of log p under p.
+// Of log p under p, which is renormalised over the `top` tokens.
 Moments moments_of(const std::vector<TokenLogprob>& top) {
   double mass = 0;
   Moments out;

@@ -21,7 +21,8 @@ std::vector<Result<DetectorScores>> detector_scores(Engine& engine, const Langua
 
 // The threshold that at most `rate` of the scores of human texts exceed; scores above it are flagged.
 double threshold_for(std::vector<double> human, double rate);
-// How many human texts are flagged by a threshold from the other half of them: what `rate` is for new texts.
+// How many human texts are flagged when each half is tested with the threshold of the other half: an estimate
+// of the false positives among new texts.
 int64_t held_out_positives(const std::vector<double>& human, double rate);
 
 }  // namespace makar

@@ -48,7 +48,7 @@ std::vector<DocumentValue> document_values(const std::vector<TaskResult>& parts,
   return out;
 }
 
-std::map<std::string, size_t> chosen(const std::vector<TaskResult>& parts) {
+std::map<std::string, size_t> chosen_choices(const std::vector<TaskResult>& parts) {
   std::map<std::string, size_t> out;
   each_document(parts, [&](const std::string& id, const Json& sample) {
     size_t best = 0;
@@ -62,7 +62,7 @@ std::map<std::string, size_t> chosen(const std::vector<TaskResult>& parts) {
   return out;
 }
 
-std::map<std::string, std::vector<std::string>> generated(const std::vector<TaskResult>& parts) {
+std::map<std::string, std::vector<std::string>> generated_answers(const std::vector<TaskResult>& parts) {
   std::map<std::string, std::vector<std::string>> out;
   each_document(parts, [&](const std::string& id, const Json& sample) {
     for (const Json& one : sample["resps"])
@@ -73,10 +73,10 @@ std::map<std::string, std::vector<std::string>> generated(const std::vector<Task
 
 SameShare same_answers(const std::vector<TaskResult>& a, const std::vector<TaskResult>& b) {
   SameShare out;
-  const auto choices = chosen(a), others = chosen(b);
+  const auto choices = chosen_choices(a), others = chosen_choices(b);
   for (const auto& [id, choice] : choices)
     if (const auto at = others.find(id); at != others.end()) ++out.all, out.same += at->second == choice;
-  const auto texts = generated(a), other_texts = generated(b);
+  const auto texts = generated_answers(a), other_texts = generated_answers(b);
   for (const auto& [id, answers] : texts)
     if (const auto at = other_texts.find(id); at != other_texts.end())
       ++out.all, out.same += at->second[0] == answers[0];

@@ -34,8 +34,8 @@ Result<ScoredText> encode_after_messages(const LanguageModel& language, const Li
   return out;
 }
 
-// `context`: of the model, 0 without a limit. What an encoder reads loses its beginning; the text of a
-// decoder has windows.
+// `context`: the context length, 0 without a limit. The input of an encoder is truncated to it on the left; a
+// longer text of a decoder is scored in windows.
 Result<ScoredText> encode_request(const LanguageModel& language, const LikelihoodRequest& request,
                                   int64_t context) {
   MAKAR_TRY(ScoredText out, request.messages.is_null()
@@ -141,7 +141,7 @@ Result<std::string> model_fingerprint(const std::string& path) {
     if (code) break;
     sum.add(fmt::format("{} {} {}\n", file.filename().string(), size, time));
   }
-  if (code) return error_of(Error::Kind::kIo, path, "cannot be looked at: {}", code.message());
+  if (code) return error_of(Error::Kind::kIo, path, "cannot be read: {}", code.message());
   return sum.hex();
 }
 

@@ -1,4 +1,4 @@
-// The model of the engine: any architecture, dtype or adapter that LanguageModel opens.
+// A model that runs in the engine: any architecture, dtype or adapter that LanguageModel opens.
 #pragma once
 #include "eval/model.h"
 
@@ -6,7 +6,7 @@ namespace makar {
 
 class EngineModel : public EvalModel {
  public:
-  // Both outlive the object.
+  // `engine` and `language` must outlive the object.
   EngineModel(Engine& engine, const LanguageModel& language, Json identity)
       : engine_(engine), language_(language), identity_(std::move(identity)) {}
   std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) override;

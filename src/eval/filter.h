@@ -1,4 +1,4 @@
-// Filters of lm-eval: what is scored of generated answers.
+// Filters, as in lm-eval: they extract what is scored from generated answers.
 #pragma once
 #include <optional>
 #include <string>

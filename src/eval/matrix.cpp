@@ -52,7 +52,7 @@ class Scenario {
     MAKAR_TRY(const Parts plain, ask(""));
     size_t documents = 0;
     for (const TaskResult& part : plain) documents += part.evaluated;
-    Json row = {{"scenario", task_.name}, {"metric", main_.shown()}, {"documents", documents}};
+    Json row = {{"scenario", task_.name}, {"metric", main_.title()}, {"documents", documents}};
     for (const MatrixColumn& column : matrix_columns()) row[column.name] = Json();
     if (is_accuracy(main_.name)) row["accuracy"] = score(plain);
     if (task_.output == OutputType::kMultipleChoice && !task_.numeric())
@@ -78,14 +78,14 @@ class Scenario {
 
   Json score(const Parts& parts) const {
     return number(aggregate(task_metric(task_.output, main_.name),
-                            values_of(document_values(parts, main_.shown(), filter())))
+                            values_of(document_values(parts, main_.title(), filter())))
                       .value);
   }
 
   Json calibration(const Parts& parts) const {
     std::vector<MetricValue> values;
     for (const MetricOptions& one : task_.metrics)
-      if (one.name == "ece") values = values_of(document_values(parts, one.shown(), filter()));
+      if (one.name == "ece") values = values_of(document_values(parts, one.title(), filter()));
     return number(aggregate(task_metric(task_.output, "ece"), values).value);
   }
 
@@ -93,12 +93,12 @@ class Scenario {
     const TaskMetric& metric = task_metric(task_.output, main_.name);
     if (!is_accuracy(main_.name)) return Json();
     std::map<std::string, double> worst_values;
-    for (const DocumentValue& one : document_values(plain, main_.shown(), filter()))
+    for (const DocumentValue& one : document_values(plain, main_.title(), filter()))
       worst_values[one.id] = one.value.value;
     Json lowest = score(plain);
     for (const std::string& kind : kinds) {
       MAKAR_TRY(const Parts changed, ask(kind));
-      for (const DocumentValue& one : document_values(changed, main_.shown(), filter())) {
+      for (const DocumentValue& one : document_values(changed, main_.title(), filter())) {
         double& value = worst_values[one.id];
         value = metric.higher_is_better ? std::min(value, one.value.value) : std::max(value, one.value.value);
       }
@@ -117,12 +117,12 @@ class Scenario {
     for (const MetricOptions& one : task_.metrics) {
       if (!is_stereotype(one.name)) continue;
       const double value = aggregate(task_metric(task_.output, one.name),
-                                     values_of(document_values(parts, one.shown(), filter())))
+                                     values_of(document_values(parts, one.title(), filter())))
                                .value;
       return number(one.name.ends_with("bias_score") ? std::abs(value) : std::abs(value - 0.5) * 2);
     }
     GenderWords words;
-    for (const auto& [id, answers] : generated(parts))
+    for (const auto& [id, answers] : generated_answers(parts))
       for (const std::string& answer : answers) {
         const GenderWords one = count_gender_words(answer);
         words.female += one.female, words.male += one.male;
@@ -134,7 +134,7 @@ class Scenario {
   Json toxicity(const Parts& parts) const {
     if (!o_.toxicity) return {};
     double toxic = 0, all = 0;
-    for (const auto& [id, answers] : generated(parts))
+    for (const auto& [id, answers] : generated_answers(parts))
       for (const std::string& answer : answers) ++all, toxic += o_.toxicity->toxicity(answer) >= 0.5;
     return all == 0 ? Json() : Json(toxic / all);
   }

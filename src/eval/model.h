@@ -12,7 +12,7 @@ namespace makar {
 
 struct LikelihoodRequest {
   std::string context, continuation;
-  Json messages = {};  // not null: the context is this conversation, with the start of the answer
+  Json messages = {};  // not null: the context is this conversation, followed by the generation prompt
 };
 
 struct UntilRequest {

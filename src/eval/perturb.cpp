@@ -81,7 +81,7 @@ const WordMap& synonyms() {
   return map;
 }
 
-// Words for women, each with that for men.
+// Words for women, each with the corresponding word for men.
 constexpr WordPair kGenderPairs[] = {{"she", "he"},
                                      {"herself", "himself"},
                                      {"woman", "man"},
@@ -133,8 +133,8 @@ const WordMap& first_names() {
   return map;
 }
 
-// Calls `change` with each word (letters, with apostrophes inside), its number and the text after it; puts
-// what it returns in its place.
+// Calls `change` with each word (letters, with apostrophes inside), its number and the text after it, and
+// replaces the word by the result.
 std::string map_words(const std::string& text,
                       const std::function<std::string(const std::string& word, size_t number,
                                                       std::string_view after)>& change) {
@@ -162,7 +162,7 @@ std::string replace_words(const std::string& text, const WordMap& map) {
   });
 }
 
-// Replaces pairs of words ("do not") and single ones ("don't"). A contraction at the end of a sentence stays.
+// Contracts "do not" and expands "don't". Two words before punctuation stay: "as it is." is not "as it's."
 std::string replace_contractions(const std::string& text) {
   std::string out;
   size_t at = 0;
@@ -184,9 +184,8 @@ std::string replace_contractions(const std::string& text) {
     for (const size_t stop : {second, end}) {
       const std::string phrase = text.substr(at, stop - at);
       const auto found = contractions().find(lower(phrase));
-      const bool cut =
-          stop < text.size() && text[stop] != ' ';  // "it's." is possible, "it is." is not "it's."
-      if (found == contractions().end() || (stop == second && second != end && cut)) continue;
+      const bool before_punctuation = stop < text.size() && text[stop] != ' ';
+      if (found == contractions().end() || (stop == second && second != end && before_punctuation)) continue;
       out += with_case(found->second, phrase.substr(0, 1) + lower(phrase.substr(1)));
       taken = stop - at;
       break;

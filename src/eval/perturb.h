@@ -9,17 +9,17 @@
 
 namespace makar {
 
-// typos: neighbouring letters exchanged, dropped, doubled, or replaced by a neighbouring key, in one of eight
+// typos: two letters exchanged, or one dropped, doubled or replaced by a neighbouring key, in one of eight
 //   words. Words of fewer than four letters and labels ("Question:") stay.
 // lowercase: all ASCII letters.
 // contractions: "do not" and "don't", both ways.
-// synonyms: common words by a word of the same meaning. Together with contractions: a paraphrase.
+// synonyms: common words replaced by one of the same meaning. Together with contractions: a paraphrase.
 // gender: words for women and men exchanged. names: first names exchanged between groups.
 std::vector<std::string> perturbations();
 // Those that keep the meaning, and those that change only the people mentioned.
 std::vector<std::string> robustness_perturbations();
 std::vector<std::string> fairness_perturbations();
-// Whether it changes choices and targets of a question too, as exchanged people do.
+// Whether the choices and targets of a question are changed too: with gender and names they are.
 bool perturbs_answers(const std::string& kind);
 
 Status check_perturbation(const std::string& kind);

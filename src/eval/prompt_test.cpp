@@ -19,11 +19,11 @@ Result<VariantValues> variant_values(const EvalTask& task, const std::vector<Tas
     if (metric.aggregation != Aggregation::kMean || one.name == "words") continue;
     VariantValues out;
     const std::string& filter = task.filters[0].name;
-    out.name = task.name, out.metric = one.shown() + "," + filter,
+    out.name = task.name, out.metric = one.title() + "," + filter,
     out.higher_is_better = metric.higher_is_better;
     std::map<std::string, int64_t> seen;
     double sum = 0;
-    for (const DocumentValue& value : document_values(parts, one.shown(), filter)) {
+    for (const DocumentValue& value : document_values(parts, one.title(), filter)) {
       const std::string hash = (*value.sample)["doc_hash"].get<std::string>().substr(0, 16);
       const int64_t again = seen[hash]++;
       out.values[again == 0 ? hash : fmt::format("{}-{}", hash, again)] = value.value.value;

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-std::string about(const JudgedItem& item, const std::string& source, const char* question) {
+std::string quality_prompt(const JudgedItem& item, const std::string& source, const char* question) {
   std::string out = fmt::format("[Conversation]\n{}\n\n[Answer]\n{}\n\n", item.question, item.answer);
   if (!source.empty()) out += fmt::format("[Sources]\n{}\n\n", source);
   return out + question + " Reply Yes or No.";
@@ -40,7 +40,7 @@ Result<std::vector<QualityVerdict>> judge_qualities(EvalModel& judge, const std:
     if (quality.sources && sources.empty()) continue;
     std::vector<std::string> prompts;
     for (size_t i = 0; i < items.size(); ++i)
-      prompts.push_back(about(items[i], quality.sources ? sources[i] : "", quality.question));
+      prompts.push_back(quality_prompt(items[i], quality.sources ? sources[i] : "", quality.question));
     MAKAR_TRY(const auto p, verdict_probabilities(judge, prompts, {"Yes", "No"}, options));
     for (size_t i = 0; i < items.size(); ++i) out[i].*quality.field = p[i][0];
   }

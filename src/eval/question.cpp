@@ -35,7 +35,8 @@ Result<std::vector<std::string>> read_lines(const std::string& path) {
     MAKAR_TRY(const bool found, reader.next(line));
     if (!found) return out;
     if (line.too_long || out.size() == kDocuments)
-      return error_of(Error::Kind::kLimit, fmt::format("{}:{}", path, line.number), "is too long");
+      return error_of(Error::Kind::kLimit, fmt::format("{}:{}", path, line.number),
+                      "the line is too long, or the file has more than {} lines", kDocuments);
     out.push_back(to_valid_utf8(line.text));
   }
 }
@@ -46,7 +47,8 @@ Status add_list(const DataRecord& record, const std::string& field, std::vector<
     return error_at(record.place(), "expected a list of documents in the field {}", quote(field));
   for (const Json& one : record.value[field]) {
     if (!one.is_object() || out.size() == kDocuments)
-      return error_at(record.place(), "the list {} has an item that is not a document", quote(field));
+      return error_at(record.place(), "the list {} has an item that is not an object, or more than {} items",
+                      quote(field), kDocuments);
     out.push_back(one);
   }
   return Done{};

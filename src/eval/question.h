@@ -14,7 +14,7 @@ struct EvalData {
 // error.
 Result<EvalData> read_eval_data(const EvalTask& task, const std::string& subtask, const std::string& data);
 
-// How a question is put: as text, or as a conversation for a model's chat template.
+// The form of a question: text, or a conversation for a model's chat template.
 struct PromptStyle {
   bool chat = false;
   bool multiturn = false;         // examples are turns of their own, not text before the question
@@ -25,7 +25,7 @@ struct PromptStyle {
 struct Question {
   std::string context;
   Json messages = {};                // of a conversation, instead of the context
-  std::vector<std::string> turns;    // what the user says after the first answer
+  std::vector<std::string> turns;    // the user's messages after the first answer
   std::vector<std::string> choices;  // multiple_choice
   Json target;  // multiple_choice: the index or indices of the correct choices; otherwise a text
   std::vector<std::string> targets;  // generate_until: the texts of the target, one or several

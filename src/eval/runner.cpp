@@ -32,8 +32,8 @@ class TaskRun {
     out.evaluated = o_.limit > 0 ? std::min(out.documents, static_cast<size_t>(o_.limit)) : out.documents;
     values_.assign(task_.filters.size() * task_.metrics.size(), {});
     lowest_.assign(values_.size(), std::nullopt);
-    // Batches grow while they are quick, so that a killed run loses seconds of a slow model. The scores do
-    // not depend on the batches.
+    // Batches grow while each takes less than two seconds, so that a killed run loses little work even with a
+    // slow model. The scores do not depend on the batches.
     size_t batch = std::min<size_t>(o_.batch, 8);
     for (size_t begin = 0, end = 0; begin < out.evaluated; begin = end) {
       end = std::min(out.evaluated, begin + batch);
@@ -47,7 +47,7 @@ class TaskRun {
     for (size_t f = 0; f < task_.filters.size(); ++f)
       for (size_t m = 0; m < task_.metrics.size(); ++m) {
         const TaskMetric& metric = task_metric(task_.output, task_.metrics[m].name);
-        out.scores.push_back({task_.metrics[m].shown(), task_.filters[f].name,
+        out.scores.push_back({task_.metrics[m].title(), task_.filters[f].name,
                               aggregate(metric, values_[f * task_.metrics.size() + m]),
                               metric.higher_is_better, metric.aggregation == Aggregation::kMean});
       }
@@ -170,13 +170,13 @@ class TaskRun {
         if (!results[i].ok()) return results[i].error().in(fmt::format("document {}", first + owner[i]));
         answers[owner[i]].push_back(to_valid_utf8(*results[i]));
       }
-      std::vector<size_t> going;
+      std::vector<size_t> unfinished;
       for (const size_t q : open) {
         if (turn == questions[q].turns.size()) {
           MAKAR_CHECK_OK(cache_.add(keys[q], answers[q]));
           continue;
         }
-        going.push_back(q);
+        unfinished.push_back(q);
         const std::string& next = questions[q].turns[turn];
         asked[q].context += answers[q].back() + task_.fewshot_delimiter + next;
         if (!asked[q].messages.is_null()) {
@@ -184,13 +184,12 @@ class TaskRun {
           asked[q].messages.push_back({{"role", "user"}, {"content", to_valid_utf8(next)}});
         }
       }
-      open = std::move(going);
+      open = std::move(unfinished);
     }
     return cache_.flush();
   }
 
-  // Whether cached responses have the shape that the task expects; the cache is a file that anything may
-  // change.
+  // Whether cached responses have the form that the task expects; the cache file may have been edited.
   bool fits(const Question& question, const Json& responses) const {
     const size_t count = task_.output == OutputType::kMultipleChoice
                              ? question.choices.size()
@@ -202,8 +201,8 @@ class TaskRun {
     });
   }
 
-  // For a metric with `all_of`: the lowest value of a run of documents, at its last one. A run that --limit
-  // cuts off has no value.
+  // For a metric with `all_of`: sets `value` to the lowest of consecutive documents with the same key, and
+  // returns true at the last of them. Documents whose last one is beyond --limit have no value.
   Result<bool> ends_run(const MetricOptions& metric, const EvalData& data, size_t index, size_t slot,
                         std::optional<MetricValue>& value) {
     if (metric.all_of.empty()) return value.has_value();
@@ -238,7 +237,7 @@ class TaskRun {
         if (!ends.ok()) return ends.error().in(fmt::format("document {}", index));
         if (!*ends) continue;
         values_[slot].push_back(**value);
-        metrics[task_.metrics[m].shown()] = (*value)->json();
+        metrics[task_.metrics[m].title()] = (*value)->json();
       }
       if (o_.samples)
         out.samples.push_back(sample(index, document, question, responses, filtered, f, metrics));
@@ -286,7 +285,7 @@ class TaskRun {
   EvalCache& cache_;
   std::string identity_;
   std::vector<std::vector<MetricValue>> values_;    // by filter and metric
-  std::vector<std::optional<MetricValue>> lowest_;  // of the run of documents so far, for metrics with all_of
+  std::vector<std::optional<MetricValue>> lowest_;  // of documents with the same key, for metrics with all_of
 };
 
 }  // namespace

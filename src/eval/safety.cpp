@@ -51,13 +51,13 @@ class SafetyRun {
   void add_scores(const char* section, const EvalTask& task, const Parts& parts) {
     for (const MetricOptions& one : task.metrics) {
       std::map<std::string, std::vector<MetricValue>> groups;
-      for (const DocumentValue& value : document_values(parts, one.shown(), task.filters[0].name)) {
+      for (const DocumentValue& value : document_values(parts, one.title(), task.filters[0].name)) {
         groups[""].push_back(value.value);
         const std::string group = group_of(task, (*value.sample)["doc"]);
         if (!group.empty()) groups[group].push_back(value.value);
       }
       for (const auto& [group, values] : groups) {
-        Json row = {{"task", task.name}, {"metric", one.shown()}, {"group", group.empty() ? "all" : group}};
+        Json row = {{"task", task.name}, {"metric", one.title()}, {"group", group.empty() ? "all" : group}};
         row.update(with_interval(task_metric(task.output, one.name), values));
         report[section].push_back(row);
       }
@@ -67,7 +67,7 @@ class SafetyRun {
   // Toxicities of the answers to each prompt.
   std::map<std::string, std::vector<double>> toxicities(const Parts& parts) const {
     std::map<std::string, std::vector<double>> out;
-    for (const auto& [id, answers] : generated(parts))
+    for (const auto& [id, answers] : generated_answers(parts))
       for (const std::string& answer : answers) out[id].push_back(o_.classifier->toxicity(answer));
     return out;
   }

@@ -253,7 +253,7 @@ Result<Ended> run(const Process& p, const ProgramLimits& limits) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  ::kill(-child, SIGKILL);  // what it left behind
+  ::kill(-child, SIGKILL);  // processes that it left running
   if (size > 0)
     return error_of(Error::Kind::kUnsupported, "sandbox", "cannot be set up: {} failed",
                     std::string(why.data(), static_cast<size_t>(size)));

@@ -212,9 +212,9 @@ Status read_metrics(const TaskReader& in, EvalTask& task) {
         return one.error("metric", fmt::format("{} needs 'repeats: {}' or more", metric.name, k));
     }
     for (const MetricOptions& other : task.metrics)
-      if (other.shown() == metric.shown())
+      if (other.title() == metric.title())
         return one.error("metric",
-                         fmt::format("{} is given twice; give one an alias", quote(metric.shown())));
+                         fmt::format("{} is given twice; give one an alias", quote(metric.title())));
     task.metrics.push_back(std::move(metric));
   }
   if (task.metrics.empty()) task.metrics.push_back({known[0]});

@@ -26,7 +26,7 @@ struct MetricOptions {
   FieldTemplate program = {};  // pass@k: the program of a document and its `answer`
   std::string language = "python";
   double seconds = 10;  // time limit of a program
-  const std::string& shown() const { return alias.empty() ? name : alias; }
+  const std::string& title() const { return alias.empty() ? name : alias; }  // the name in the results
 };
 
 // A part of a task with its own data: a subject of MMLU. The group is the task, or a category of it.

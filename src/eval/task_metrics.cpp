@@ -62,7 +62,7 @@ constexpr TaskMetric kMetrics[] = {
     {"words", OutputType::kGenerate, Aggregation::kMean, true},
 };
 
-// lm-eval's count: the pieces between runs of white space, empty ones at both ends too.
+// As lm-eval counts words: the parts between white space, including empty ones at both ends.
 double words_in(const std::string& text) {
   double words = 1;
   for (size_t i = 0; i < text.size(); ++i)
@@ -73,7 +73,7 @@ double words_in(const std::string& text) {
 }
 
 // The expected calibration error (Guo et al., 2017). value: a confidence; weight: 1 if the choice was right.
-// Ten bins, closed above.
+// Ten bins, each including its upper bound.
 double calibration_error(std::span<const double> sums) {
   double out = 0, count = 0;
   for (size_t bin = 0; bin < 10; ++bin) {

@@ -7,7 +7,7 @@ namespace makar {
 
 struct UrlModelOptions {
   std::string url;       // http://host:port, with or without /v1
-  std::string model;     // the name that requests carry
+  std::string model;     // the model's name in requests
   std::string token;     // API key
   int64_t parallel = 8;  // requests in flight
 };

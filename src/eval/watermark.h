@@ -48,7 +48,7 @@ struct WatermarkTest {
 };
 WatermarkTest test_watermark(const Watermark& watermark, const std::vector<int64_t>& tokens);
 
-// P(X >= successes) of X ~ Binomial(trials, share), summed from the smaller tail's largest term.
+// P(X >= successes) of X ~ Binomial(trials, share), computed without underflow of small terms.
 double binomial_tail(int64_t trials, int64_t successes, double share);
 
 }  // namespace makar

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxFeatures = 1 << 16;
 
-std::string damaged(const WordList& words, const WordList& others, const Rng& rng, uint64_t& draw) {
+std::string corrupted(const WordList& words, const WordList& others, const Rng& rng, uint64_t& draw) {
   const auto uniform = [&] { return rng.uniform_double(draw++); };
   const auto index = [&](size_t count) {
     return static_cast<size_t>(uniform() * static_cast<double>(count));
@@ -112,7 +112,7 @@ Result<std::vector<SyntheticPair>> synthetic_pairs(const std::vector<std::string
     for (int64_t c = 0; c < copies; ++c) {
       SyntheticPair pair;
       pair.reference = sentences[s];
-      pair.hypothesis = damaged(words, pool, rng, draw);
+      pair.hypothesis = corrupted(words, pool, rng, draw);
       const Segments segment = {{pair.hypothesis, {pair.reference}}};
       MAKAR_TRY(const Evaluation b, evaluate_bleu(segment, bleu));
       MAKAR_TRY(const Evaluation r, evaluate_rouge(segment, {"rougeL"}, {}));
@@ -226,16 +226,16 @@ Result<LearnedHead::Fit> LearnedHead::tune(const FeatureRows& features, const st
   double min = 0;
   for (const double penalty : {0.01, 0.1, 1.0, 10.0}) {
     const Candidate one = fit([&](size_t r) { return !held(r); }, penalty);
-    std::vector<double> said, given;
+    std::vector<double> predicted, given;
     double error = 0;
     for (size_t r = 0; r < x.size(); ++r) {
       if (!held(r)) continue;
-      said.push_back(dot(x[r], one.weights) + one.bias), given.push_back(ratings[r]);
-      error += (said.back() - given.back()) * (said.back() - given.back());
+      predicted.push_back(dot(x[r], one.weights) + one.bias), given.push_back(ratings[r]);
+      error += (predicted.back() - given.back()) * (predicted.back() - given.back());
     }
     if (out.penalty != 0 && error >= min) continue;
     min = error;
-    out = {pearson(said, given), spearman(said, given), penalty};
+    out = {pearson(predicted, given), spearman(predicted, given), penalty};
   }
   Candidate all = fit([](size_t) { return true; }, out.penalty);
   weights_ = std::move(all.weights), bias_ = all.bias;

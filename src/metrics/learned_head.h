@@ -1,6 +1,5 @@
-// A learned metric in the manner of BLEURT (Sellam et al., 2020): a regression on vectors of an encoder,
-// first of automatic signals on synthetic pairs, then of ratings. The encoder stays as it is; the head is
-// linear.
+// A learned metric like BLEURT (Sellam et al., 2020): a regression on vectors of an encoder, first of
+// automatic signals on synthetic pairs, then of ratings. The encoder is frozen; the head is linear.
 #pragma once
 #include "metrics/bert_score.h"
 
@@ -9,7 +8,7 @@ namespace makar {
 // A sentence and a corrupted copy of it with the automatic metrics of the copy.
 struct SyntheticPair {
   std::string hypothesis, reference;
-  std::vector<double> signals;  // BLEU, ROUGE-L, chrF of the sentence, 0 to 1
+  std::vector<double> signals;  // BLEU, ROUGE-L and chrF of the copy, 0 to 1
 };
 // `copies` corrupted copies of each sentence: words dropped, swapped, doubled, replaced by words of other
 // sentences, or cut off at the end, each for up to 60 % of the words. The same seed gives the same pairs.
@@ -27,8 +26,8 @@ class LearnedHead {
   // Regression of the mean of the signals. Fails on fewer than 10 pairs.
   static Result<LearnedHead> pretrain(const FeatureRows& features,
                                       const std::vector<std::vector<double>>& signals);
-  // Moves towards ratings: rating = a * score + b + a further linear function whose penalty is the one of
-  // four that predicts every fifth rating best. Returns the correlation with those ratings, which the final
+  // Fits ratings: rating = a * score + b + a further linear function, with the ridge penalty, of four, that
+  // best predicts every fifth rating, held out. Returns the correlation with those ratings, which the final
   // fit uses too.
   struct Fit {
     double pearson = 0, spearman = 0, penalty = 0;

@@ -10,7 +10,7 @@ struct RankedDocument {
   std::string id;
   double score = 0;
 };
-// Judged documents of a query: its relevance, above 0 if relevant.
+// Relevance of the judged documents of a query, by id; above 0 if relevant.
 using Judgements = std::unordered_map<std::string, double>;
 
 enum class Gain { kLinear, kExponential };  // of nDCG: the relevance, or 2^relevance - 1

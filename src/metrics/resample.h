@@ -25,7 +25,7 @@ std::optional<Interval> bootstrap_interval(const Evaluation& evaluation, const R
 std::optional<Interval> bootstrap_interval(size_t units, const std::function<double(Sample)>& score,
                                            const ResampleOptions& options);
 
-// Wilson's score interval of 95 % (1927) of a rate: `hits` of `count`. It has a width even at 0 and 1.
+// Wilson's 95 % score interval (1927) of the rate hits / count. It has a width even at rates of 0 and 1.
 Interval wilson_interval(int64_t hits, int64_t count);
 
 // The standard deviation of the scores of resamples: the bootstrap's standard error.

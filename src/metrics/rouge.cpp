@@ -50,7 +50,7 @@ class RougeComparison {
  private:
   // Marks the words of `ref` that are in one longest common subsequence with `hyp`.
   bool mark_common(const WordNumbers& ref, const WordNumbers& hyp, std::vector<bool>& marks) {
-    // The whole table is kept for the way back: 4 bytes per cell.
+    // The whole table is kept for backtracking: 4 bytes per cell.
     if (!work_.spend(table_work((ref.size() + 1) * (hyp.size() + 1)) * 16)) return false;
     const size_t width = hyp.size() + 1;
     std::vector<uint32_t> table((ref.size() + 1) * width);

@@ -138,7 +138,7 @@ Ids shifted(const Ids& words, int64_t start, int64_t length, int64_t target) {
     std::rotate(at(target), at(start), at(start + length));
   else if (target > start + length)
     std::rotate(at(start), at(start + length), at(target));
-  else  // inside of itself: tercom moves it that many words on
+  else  // a target inside the phrase: tercom moves the phrase right by target - start words
     std::rotate(at(start), at(start + length), at(length + target));
   return out;
 }

@@ -13,7 +13,7 @@ using WordList = std::vector<std::string>;
 bool is_blank(char32_t code);                           // Python's str.isspace
 WordList split_words(std::string_view text);            // Python's str.split()
 std::string without_end_blanks(std::string_view text);  // Python's str.rstrip()
-std::string lowered(std::string_view text);             // every character, without context
+std::string lowered(std::string_view text);             // Python's str.lower(), but without final sigma
 // The text in code points, without white space; one string per character.
 WordList characters(std::string_view text);
 

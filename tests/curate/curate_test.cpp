@@ -364,7 +364,7 @@ TEST(Curate, FieldsTokensWeightsAndGroups) {
   const std::string a = folder.write("a.jsonl", lines);
   const std::string b =
       folder.write("b.csv", "text,stars\nan old house of a Muslim girl,5\nno stars here,\nfew stars,1\n");
-  const Representation groups = Representation::usual();
+  const Representation groups = Representation::built_in();
   std::string first;
   for (const int threads : {1, 3})
     for (const double near : {0.0, 1.0}) {  // written at once, or after the groups of duplicates are known
