@@ -266,8 +266,7 @@ Status Postgres::stream(const std::string& sql, std::chrono::steady_clock::time_
           std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       pollfd waiting{PQsocket(c), POLLIN, 0};
       if (left.count() <= 0 || poll(&waiting, 1, static_cast<int>(left.count()) + 1) == 0) {
-        if (late)
-          return error_of(Error::Kind::kIo, path(), "the server did not stop a cancelled statement");
+        if (late) return error_of(Error::Kind::kIo, path(), "the server did not stop a cancelled statement");
         late = true;
         out = error_of(Error::Kind::kLimit, path(), "the statement took too long");
         deadline += kStopTime;

@@ -11,7 +11,8 @@
 namespace makar {
 namespace {
 
-// Between the seeds of two attempts; larger than the number of repeats of a task, whose seeds are consecutive.
+// Between the seeds of two attempts; larger than the number of repeats of a task, whose seeds are
+// consecutive.
 constexpr uint64_t kAttemptSeedStep = 1'000'003;
 
 Result<std::vector<std::string>> texts_for(EvalModel& model, const std::vector<UntilRequest>& requests) {

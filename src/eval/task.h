@@ -25,7 +25,7 @@ struct MetricOptions {
   FieldTemplate against = {};  // wrong answers that the right ones are compared with
   FieldTemplate program = {};  // pass@k: the program of a document and its `answer`
   std::string language = "python";
-  double seconds = 10;  // time limit of a program
+  double seconds = 10;                                                       // time limit of a program
   const std::string& title() const { return alias.empty() ? name : alias; }  // the name in the results
 };
 

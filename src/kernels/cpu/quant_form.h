@@ -26,8 +26,8 @@ enum class QuantValues : uint8_t {
           // the value
   kUnsigned2,  // 1 byte per 4 values: the steps of a run, lowest bits first; read as 16 times the value
   kSparse8,    // 2 of 4 values as int8: 8 vectors of all columns by 8 k, then the positions, two bits per
-             // value: 2 vectors, each for 4 of these, lowest bits first
-  kInt16,  // 256 high + low, both signed bytes: all high bytes of a block, then all low bytes
+               // value: 2 vectors, each for 4 of these, lowest bits first
+  kInt16,      // 256 high + low, both signed bytes: all high bytes of a block, then all low bytes
 };
 enum class QuantScales : uint8_t { kHalf, kSuper, kFloat };
 

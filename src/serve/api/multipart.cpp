@@ -81,8 +81,8 @@ Result<std::vector<FormPart>> read_form(std::string_view body, const std::string
   const std::string delimiter = "\r\n--" + boundary;
   std::vector<FormPart> parts;
   // The first boundary has no preceding CRLF unless there is a preamble.
-  size_t at = body.starts_with(std::string_view(delimiter).substr(2)) ? delimiter.size() - 2
-                                                                      : body.find(delimiter);
+  size_t at =
+      body.starts_with(std::string_view(delimiter).substr(2)) ? delimiter.size() - 2 : body.find(delimiter);
   if (at == body.npos) return error_at("body", "does not contain the boundary of its content-type");
   if (!body.starts_with(std::string_view(delimiter).substr(2))) at += delimiter.size();
   for (;;) {

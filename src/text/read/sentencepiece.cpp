@@ -122,10 +122,9 @@ Status check_pieces(const SentencePieceModel& model) {
 Result<Json> sentencepiece_to_json(const SentencePieceModel& model, const std::string& place) {
   if (const Status good = check_pieces(model); !good.ok()) return good.error().in(place);
   if (model.kind != SentencePieceModel::kUnigram && model.kind != SentencePieceModel::kBpe)
-    return error_of(
-        Error::Kind::kUnsupported, place,
-        "SentencePiece models of type {} are not supported; unigram (1) and bpe (2) are",
-        model.kind);
+    return error_of(Error::Kind::kUnsupported, place,
+                    "SentencePiece models of type {} are not supported; unigram (1) and bpe (2) are",
+                    model.kind);
   if (model.whitespace_as_suffix)
     return error_of(Error::Kind::kUnsupported, place, "treat_whitespace_as_suffix is not supported");
   Json json = empty_tokenizer();

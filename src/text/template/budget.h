@@ -51,8 +51,7 @@ class Budget {
 
   void spend(int64_t work = 1) {
     work_ -= work;
-    if (work_ < 0)
-      fail_limit("the template exceeded its work limit; is a loop endless or very long?");
+    if (work_ < 0) fail_limit("the template exceeded its work limit; is a loop endless or very long?");
     if ((since_clock_ += work) > 4096) {
       const int64_t counted = std::exchange(since_clock_, 0);
       if (request_ && !request_->spend(counted)) fail_limit(request_->error("").message);

@@ -36,8 +36,7 @@ struct Layout {
         p_panels(block * kKeyTile),
         rows(a.rows),
         sinks(a.q_sinks ? q_panels : 0) {
-    if (reads_in_place(a))
-      block = kFewRows, q_panels = k_panels = v_panels = v_rows = p_panels = sinks = 0;
+    if (reads_in_place(a)) block = kFewRows, q_panels = k_panels = v_panels = v_rows = p_panels = sinks = 0;
   }
   int64_t forward_floats() const {
     return q_panels + k_panels + v_panels + v_rows + block * kKeyTile + p_panels + 2 * rows + sinks;
