@@ -126,7 +126,7 @@ Status PickleMachine::step(uint8_t op) {
     case 'r':
       return put(4);
     case 0x94:
-      return remember(memo_.size());
+      return store_memo(memo_.size());
     case 'g':
       return get_line();
     case 'h':

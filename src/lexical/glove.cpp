@@ -9,10 +9,10 @@
 namespace makar {
 namespace {
 
-constexpr float kMeanStep = 1e6f;  // AdaGrad: rows get the mean of the changes of the chunks
-constexpr uint64_t kEntries = 4096, kMaxAtOnce = 8;
+constexpr float kMeanStep = 1e6f;                    // so large that share_of() averages the chunks' changes
+constexpr uint64_t kEntries = 4096, kMaxAtOnce = 8;  // entries per chunk, chunks per round
 
-// A row is the vector, the bias in a lane of its own, and the sums of squared gradients of both.
+// A row is the vector, the bias in a lane of its own, and from `half` the sums of squared gradients of both.
 struct Layout {
   size_t width, bias, half;
   explicit Layout(size_t w) : width(padded(w)), bias(width), half(width + kLanes) {}
@@ -165,7 +165,7 @@ class GloveTrainer {
 
 Result<WordVectors> train_glove(const NumberedWords& words, std::span<const Cooccurrence> counts,
                                 const GloveOptions& options, ThreadPool& pool, const ShowVectors& show) {
-  if (counts.empty()) return error_at("words", "no two words occur near each other");
+  if (counts.empty()) return error_at("words", "no line has two words of the vocabulary; use more text");
   return GloveTrainer(words, counts, options, pool, show).train();
 }
 

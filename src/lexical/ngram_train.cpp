@@ -9,7 +9,7 @@ namespace makar {
 namespace {
 
 constexpr uint32_t kBegin = SentenceNgrams::kBegin;
-constexpr float kZero = -99;  // SRILM's log of 0, of <s>
+constexpr float kZero = -99;  // SRILM's logarithm of 0, which <s> gets
 
 float log10f_of(double p) { return p > 0 ? static_cast<float>(std::log10(p)) : kZero; }
 
@@ -39,7 +39,7 @@ class Builder {
   bool kept(size_t k, uint32_t at) const {
     return k == 0 || k >= o_.prune.size() || o_.prune[k] < static_cast<int64_t>(c_.counts[k][at]);
   }
-  // Whether the n-gram is a word that is never predicted.
+  // Whether the n-gram is <s> alone, which is never predicted.
   static bool is_begin(size_t k, uint32_t word) { return k == 0 && word == kBegin; }
 
   // The number of n-grams of one length for each count up to `max`.
@@ -135,13 +135,14 @@ class Builder {
     }
     for (size_t h = 0; h < total.size(); ++h) {
       if (seen[h] == 0) continue;
-      // If all words were seen, the lower distribution leaves nothing; the weight is then of no event.
+      // If all words were seen after the context, the weight is never used.
       const double below = 1 - seen_below[h];
       backoffs_[k - 1][h] = below > 1e-9 ? (1 - seen[h] / total[h]) / below : 0;
     }
   }
 
-  // Counts of shorter n-grams become the number of different words before them, except after <s>.
+  // Counts of shorter n-grams become the number of different words before them, except for n-grams that begin
+  // with <s>, which nothing precedes.
   std::vector<uint64_t> adjusted(size_t k, const std::vector<uint32_t>& longer_suffix,
                                  const std::vector<bool>& after_begin) const {
     if (k + 1 == n_) return c_.counts[k];
@@ -251,7 +252,7 @@ Status check(const NgramOptions& o, int order) {
   if (o.prune.size() > static_cast<size_t>(order))
     return error_at("`prune`", "has {} counts for n-grams of up to {} words", o.prune.size(), order);
   if (!o.prune.empty() && o.smoothing == "add-k")
-    return error_at("`prune`", "works with the other kinds of smoothing, not with add-k");
+    return error_at("`prune`", "cannot be combined with add-k smoothing");
   return Done{};
 }
 

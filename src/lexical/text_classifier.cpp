@@ -45,7 +45,7 @@ Weights naive_bayes(const std::vector<SparseVector>& x, const std::vector<size_t
   return w;
 }
 
-// Minimises sum of cross-entropies * C + |w|^2 / 2 without penalty of biases.
+// Minimises C * sum of cross-entropies + |w|^2 / 2, where w excludes the biases.
 Weights logistic(const std::vector<SparseVector>& x, const std::vector<size_t>& y, size_t labels,
                  size_t features, const ClassifierOptions& o) {
   const size_t width = features + 1;

@@ -387,8 +387,8 @@ TEST(Vectors, BrokenFilesAreErrors) {
   fails(text.substr(0, text.find("woman")), "truncated");
   fails("", "empty");
   fails("hello\n", "expected word vectors");
-  fails("4 200000\n", "can be read");
-  fails("99999999999 3\nking 1 1 1\n", "can be read");
+  fails("4 200000\n", "the limits are");
+  fails("99999999999 3\nking 1 1 1\n", "the limits are");
   fails("2 3\na 1 2 3\nb 1 2\n", "3 numbers");
   fails("a 1 2 3\nb 1 nan 3\n", "3 numbers");
   fails("1 3\na nan nan nan\n", "3 numbers");
