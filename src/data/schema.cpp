@@ -163,7 +163,7 @@ std::string unknown_fields(const Json& record, std::initializer_list<Schema> wan
     columns += "," + example.substr(at, end - at) + "=FIELD";
     at = end + 2;
   }
-  return fmt::format("its fields ({}) fit no known schema here ({}); name yours after the path: PATH{}",
+  return fmt::format("its fields ({}) match no schema expected here ({}); map them after the path: PATH{}",
                      field_names(record), known, columns);
 }
 

@@ -121,7 +121,7 @@ Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_
     return error_at("--test", "has {} numbers per example where the training data has {}", held_out.width,
                     data.width);
   if (!(o.activity > 0 && o.activity < 1)) return error_at("--activity", "must be between 0 and 1");
-  if (!(o.noise >= 0 && o.noise < 1)) return error_at("--noise", "must be 0 to below 1");
+  if (!(o.noise >= 0 && o.noise < 1)) return error_at("--noise", "must be at least 0 and below 1");
   Autoencoder net;
   MAKAR_TRY(net.kind_, parse_code_kind(o.kind, "--kind"));
   net.code_ = o.code, net.height_ = data.height, net.columns_ = data.columns, net.words_ = data.words;

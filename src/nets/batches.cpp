@@ -18,7 +18,7 @@ Status check(const NetTraining& o) {
   if (!(o.max_grad_norm >= 0))
     return error_at("--max-grad-norm", "must be 0 or more, got {}", o.max_grad_norm);
   if (o.beta1 != -1 && !(o.beta1 >= 0 && o.beta1 < 1))
-    return error_at("--beta1", "must be 0 to below 1, got {}", o.beta1);
+    return error_at("--beta1", "must be at least 0 and below 1, got {}", o.beta1);
   MAKAR_TRY(const ScheduleKind kind, schedule_kind(o.lr_scheduler));
   (void)kind;
   ParameterSet none;

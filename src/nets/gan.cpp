@@ -88,11 +88,12 @@ Status check(const GanOptions& o) {
     return error_at("--discriminator-learning-rate", "must be 0 or more, got {}", o.discriminator_rate);
   if (o.code < 1 || o.code > 4096) return error_at("--code", "must be 1 to 4096, got {}", o.code);
   if (!(o.smoothing >= 0 && o.smoothing < 0.5))
-    return error_at("--label-smoothing", "must be 0 to below 0.5, got {}", o.smoothing);
+    return error_at("--label-smoothing", "must be at least 0 and below 0.5, got {}", o.smoothing);
   if (!(o.noise >= 0 && o.noise <= 10)) return error_at("--noise", "must be 0 to 10, got {}", o.noise);
   if (!(o.dropout >= 0 && o.dropout < 1))
-    return error_at("--dropout", "must be 0 to below 1, got {}", o.dropout);
-  if (!(o.average >= 0 && o.average < 1)) return error_at("--ema", "must be 0 to below 1, got {}", o.average);
+    return error_at("--dropout", "must be at least 0 and below 1, got {}", o.dropout);
+  if (!(o.average >= 0 && o.average < 1))
+    return error_at("--ema", "must be at least 0 and below 1, got {}", o.average);
   MAKAR_TRY(const GanSpecs specs, specs_of(o, 64, 64));  // parses the lists of widths
   (void)specs;
   return Done{};

@@ -54,7 +54,8 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all, const std
                                      const TabularOptions& o, Device& device,
                                      const std::function<void(const TabularEpoch&)>& each) {
   MAKAR_CHECK_OK(check(o.training));
-  if (!(o.validation >= 0 && o.validation < 1)) return error_at("--val-set-size", "must be 0 to below 1");
+  if (!(o.validation >= 0 && o.validation < 1))
+    return error_at("--val-set-size", "must be at least 0 and below 1");
   std::vector<TableRow> rows = all, held_out = given;
   if (given.empty() && o.validation > 0) {
     const Permutation order(all.size(), static_cast<uint64_t>(o.training.seed), 1u << 20);
@@ -128,7 +129,7 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all, const std
   return net;
 }
 
-std::vector<std::vector<double>> TabularNet::answers(std::vector<float> encoded, Device& device) {
+std::vector<std::vector<double>> TabularNet::predict_encoded(std::vector<float> encoded, Device& device) {
   const auto width = static_cast<int64_t>(encoder_.width());
   const int64_t count = static_cast<int64_t>(encoded.size()) / width;
   Context ctx{device};
@@ -153,7 +154,7 @@ Result<std::vector<std::vector<double>>> TabularNet::predict(const std::vector<T
       MAKAR_TRY(const auto values, encoder_.encode(rows[i], fmt::format("row {}", i + 1)));
       encoded.insert(encoded.end(), values.begin(), values.end());
     }
-    for (auto& answer : answers(std::move(encoded), device)) out.push_back(std::move(answer));
+    for (auto& answer : predict_encoded(std::move(encoded), device)) out.push_back(std::move(answer));
   }
   return out;
 }

@@ -96,7 +96,7 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
   MAKAR_CHECK_OK(check(o.training));
   if (o.width < 1 || o.width > 4096 || o.filters < 1 || o.filters > 4096)
     return error_at("--width", "widths and --filters must be 1 to 4096, got {} and {}", o.width, o.filters);
-  if (!(o.dropout >= 0 && o.dropout < 1)) return error_at("--dropout", "must be 0 to below 1");
+  if (!(o.dropout >= 0 && o.dropout < 1)) return error_at("--dropout", "must be at least 0 and below 1");
   TextCnn net;
   const std::set<std::string> labels(data.labels.begin(), data.labels.end());
   if (labels.size() < 2)
