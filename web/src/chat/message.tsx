@@ -144,7 +144,7 @@ export const MessageView = memo(
           )}
         </div>
         {!generation && message.meta.error && (
-          <p class="trouble" role="note">
+          <p class="error-message" role="note">
             {message.meta.error}
           </p>
         )}

@@ -4,7 +4,7 @@ import { get } from "../api";
 import { useInterval } from "../state";
 import { number, words } from "../strings";
 import type { EngineView } from "../types";
-import { Trouble } from "../ui/controls";
+import { ErrorMessage } from "../ui/controls";
 import { Pages } from "./pages";
 import { Sequences } from "./sequences";
 import { Spark } from "./spark";
@@ -66,7 +66,7 @@ export function EnginePage() {
     <div class="sheet engine">
       <h1>{t.title}</h1>
       <p class="lead">{t.lead}</p>
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       {view && (
         <>
           <div class="tiles">
@@ -81,11 +81,11 @@ export function EnginePage() {
             {(
               [
                 [t.running, view.engine.tasks],
-                [t.asked, view.prompt_tokens],
-                [t.answered, view.written_tokens],
+                [t.promptTokens, view.prompt_tokens],
+                [t.generatedTokens, view.written_tokens],
                 [t.steps, view.engine.steps],
                 [t.reused, view.engine.reused],
-                [t.put, view.engine.preempted],
+                [t.preempted, view.engine.preempted],
               ] as [string, number][]
             ).map(([name, value]) => (
               <div key={name}>

@@ -4,7 +4,7 @@ import { call, download, get } from "../api";
 import { keep, kept } from "../state";
 import { number, words } from "../strings";
 import type { StudyReport } from "../types";
-import { Trouble } from "../ui/controls";
+import { ErrorMessage } from "../ui/controls";
 import { namedScales, RateItem } from "./rate_item";
 
 interface ListedStudy {
@@ -27,7 +27,7 @@ function Report({ study }: { study: string }) {
   return (
     <details class="report" onToggle={(e) => e.currentTarget.open && load()}>
       <summary>{words.evaluate.report}</summary>
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       {report && (
         <>
           <dl class="figures">
@@ -89,7 +89,7 @@ export function Rate({ study }: { study?: string }) {
   const open = list?.studies.find((s) => s.name === study && !s.error);
   return (
     <>
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       <label class="rater">
         {words.evaluate.rater}{" "}
         <input

@@ -1,9 +1,9 @@
-// The results of a folder as tables, with another model's beside them.
+// The results of a folder as tables, optionally with those of another model for comparison.
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
 import { number, words } from "../strings";
 import type { EvaluationResults, EvaluationRow } from "../types";
-import { Trouble } from "../ui/controls";
+import { ErrorMessage } from "../ui/controls";
 
 const key = (row: EvaluationRow) => `${row.task} ${row.metric} ${row.filter}`;
 
@@ -24,9 +24,9 @@ function useResults(name: string | undefined): { found: EvaluationResults | null
     setFound(null);
     setError(null);
     if (!name) return;
-    const late = new AbortController();
-    get<EvaluationResults>(`/makar/results/${encodeURIComponent(name)}`, late.signal).then(setFound, (e: unknown) => late.signal.aborted || setError(e));
-    return () => late.abort();
+    const abort = new AbortController();
+    get<EvaluationResults>(`/makar/results/${encodeURIComponent(name)}`, abort.signal).then(setFound, (e: unknown) => abort.signal.aborted || setError(e));
+    return () => abort.abort();
   }, [name]);
   return { found, error };
 }
@@ -42,7 +42,7 @@ export function Results({ name: asked }: { name?: string }) {
   const others = new Map(other.found?.rows.map((row) => [key(row), row]));
   return (
     <>
-      <Trouble error={listError ?? error ?? other.error} />
+      <ErrorMessage error={listError ?? error ?? other.error} />
       {list?.results.length === 0 && (
         <section class="card empty">
           <h2>{words.evaluate.noResults}</h2>

@@ -52,7 +52,7 @@ function take(run: Run, piece: RunPiece): void {
   run.total = piece.total ?? run.total;
 }
 
-// The run with what was added to its log; the same object where nothing was.
+// The run with the lines that were added to its log; the same object if there are none.
 export async function grown(name: string, run: Run, signal: AbortSignal): Promise<Run> {
   let now = run;
   for (;;) {

@@ -1,7 +1,7 @@
 // One run: its figures, curves and samples, and the loss of other runs for comparison.
 import { useMemo, useState } from "preact/hooks";
 import { number, words } from "../strings";
-import { Slider, Trouble } from "../ui/controls";
+import { Slider, ErrorMessage } from "../ui/controls";
 import { Chart } from "./chart";
 import { type Curves, curvesOf, lossSeries } from "./curves";
 import { durationText, secondsLeft } from "./eta";
@@ -93,7 +93,7 @@ export function RunView({ name, compared }: { name: string; compared: string[] }
   );
   return (
     <div class="run">
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       <Figures run={run} />
       <section class="card">
         <header>
