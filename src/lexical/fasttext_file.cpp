@@ -212,7 +212,7 @@ Status write_fasttext(const WordVectors& v, const std::function<Status(std::stri
   put(out, int32_t{0}), put(out, s ? s->tokens : v.words.size()), put(out, int64_t{-1});
   for (uint32_t i = 0; i < v.words.size(); ++i) {
     if (v.words.word(i).find('\0') != std::string::npos)
-      return error_at("--format fasttext", "the word {} has a zero byte, which ends words in such files",
+      return error_at("`format` fasttext", "the word {} has a zero byte, which ends words in such files",
                       quote(v.words.word(i)));
     out += v.words.word(i);
     out += '\0';

@@ -245,7 +245,7 @@ Status check(const NgramOptions& o, int order) {
                     did_you_mean(o.smoothing, known));
   if (!(o.k > 0 && o.k <= 1e6)) return error_at("`k`", "must be above 0 and at most 1e6, got {}", o.k);
   if (o.max_discounted < 1 || o.max_discounted > 100)
-    return error_at("`gt-max`", "must be 1 to 100, got {}", o.max_discounted);
+    return error_at("`gt_max`", "must be 1 to 100, got {}", o.max_discounted);
   for (size_t i = 0; i < o.prune.size(); ++i)
     if (o.prune[i] < 0 || (i > 0 && o.prune[i] < o.prune[i - 1]) || (i == 0 && o.prune[i] != 0))
       return error_at("`prune`", "counts start with 0 (words) and do not decrease, such as 0,0,1");

@@ -126,7 +126,7 @@ Result<VectorFormat> vector_format_named(const std::string& name) {
   if (name == "binary") return VectorFormat::kBinary;
   if (name == "glove") return VectorFormat::kGlove;
   if (name == "fasttext") return VectorFormat::kFastText;
-  return error_at("--format", "must be text, binary, glove or fasttext, got '{}'{}", name,
+  return error_at("`format`", "must be text, binary, glove or fasttext, got '{}'{}", name,
                   did_you_mean(name, {"text", "binary", "glove", "fasttext"}));
 }
 

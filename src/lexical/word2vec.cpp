@@ -212,9 +212,9 @@ Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions
   const double bytes = rows * static_cast<double>(padded(static_cast<size_t>(options.width))) * sizeof(float);
   if (const auto limit = static_cast<double>(memory_limit()); bytes > limit)
     return error_of(
-        Error::Kind::kLimit, options.max_ngram > 0 ? "--bucket" : "--dim",
-        "the vectors take {:.1f} GB, but this process may use {:.1f} GB; lower --dim{} or --max-words",
-        bytes / 1e9, limit / 1e9, options.max_ngram > 0 ? ", --bucket" : "");
+        Error::Kind::kLimit, options.max_ngram > 0 ? "`bucket`" : "`dim`",
+        "the vectors take {:.1f} GB, but this process may use {:.1f} GB; lower `dim`{} or `max_words`",
+        bytes / 1e9, limit / 1e9, options.max_ngram > 0 ? ", `bucket`" : "");
   return Trainer(text, options, pool, show).train();
 }
 

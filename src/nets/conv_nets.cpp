@@ -20,10 +20,10 @@ Status check(const ConvSpec& s, const std::string& place) {
   if (s.height < parts || s.width < parts || s.height % parts != 0 || s.width % parts != 0)
     return error_at(place,
                     "{} layers need heights and widths that are multiples of {}, but the images have {} x "
-                    "{}; use fewer layers or --kind mlp",
+                    "{}; use fewer layers or `kind` mlp",
                     layers, parts, s.height, s.width);
   if (!(s.dropout >= 0 && s.dropout < 1))
-    return error_at("--dropout", "must be at least 0 and below 1, got {}", s.dropout);
+    return error_at("`dropout`", "must be at least 0 and below 1, got {}", s.dropout);
   return Done{};
 }
 

@@ -68,7 +68,7 @@ Status check(const MlpSpec& s, const std::string& place) {
   for (const int64_t w : s.widths)
     if (w < 1 || w > kWidest) return error_at(place, "a width must be 1 to {}, got {}", kWidest, w);
   if (!(s.dropout >= 0 && s.dropout < 1))
-    return error_at("--dropout", "must be at least 0 and below 1, got {}", s.dropout);
+    return error_at("`dropout`", "must be at least 0 and below 1, got {}", s.dropout);
   return Done{};
 }
 

@@ -10,6 +10,10 @@
 
 namespace makar {
 
+// The rows `which` of values [count, width], on the device. [which, width]
+Tensor select_rows(Device& device, const std::vector<float>& values, size_t width,
+                   std::span<const size_t> which);
+
 struct Numbers {
   size_t count = 0, width = 0;
   int64_t height = 0, columns = 0;  // of images; 0 for others

@@ -198,7 +198,7 @@ Status TableEncoder::use_counts(const std::vector<TableRow>& rows) {
   for (const TableRow& row : rows) {
     const double value = number_in(row.target).value_or(0);
     if (value < 0)
-      return error_at("the target", "--loss poisson is for counts, which are not negative, but a value is {}",
+      return error_at("the target", "`loss` poisson is for counts, which are not negative, but a value is {}",
                       value);
     sum += value;
   }
