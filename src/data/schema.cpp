@@ -120,7 +120,7 @@ std::pair<const Json*, const Json*> text_pair_fields(const Json& record) {
   return {nullptr, nullptr};
 }
 
-bool is_open_pair(const Json& record) {
+bool is_unlabelled_pair(const Json& record) {
   const Json* label = label_field(record);
   return label && text_pair_fields(record).first && (*label == "-" || *label == "-1" || *label == -1);
 }

@@ -53,7 +53,7 @@ struct GloveLearner {
 class GloveTrainer {
  public:
   GloveTrainer(const NumberedWords& words, std::span<const Cooccurrence> counts, const GloveOptions& o,
-               ThreadPool& pool, const ShowVectors& show)
+               ThreadPool& pool, const ShowProgress& show)
       : words_(words),
         counts_(counts),
         o_(o),
@@ -155,7 +155,7 @@ class GloveTrainer {
   std::span<const Cooccurrence> counts_;
   const GloveOptions& o_;
   ThreadPool& pool_;
-  const ShowVectors& show_;
+  const ShowProgress& show_;
   Layout layout_;
   RowMatrix word_, context_;
   uint64_t chunks_ = 0, total_ = 0;
@@ -164,7 +164,7 @@ class GloveTrainer {
 }  // namespace
 
 Result<WordVectors> train_glove(const NumberedWords& words, std::span<const Cooccurrence> counts,
-                                const GloveOptions& options, ThreadPool& pool, const ShowVectors& show) {
+                                const GloveOptions& options, ThreadPool& pool, const ShowProgress& show) {
   if (counts.empty()) return error_at("words", "no line has two words of the vocabulary; use more text");
   return GloveTrainer(words, counts, options, pool, show).train();
 }

@@ -213,7 +213,7 @@ Result<TextsWithLabels> read_labelled_texts(const std::vector<DataPath>& paths) 
       reader.bad().add(record.place(), "expected a text and a label");
       continue;
     }
-    if (is_open_pair(record.value)) {
+    if (is_unlabelled_pair(record.value)) {
       reader.bad().add_once(record.place(), "the annotators did not agree on a label");
       continue;
     }

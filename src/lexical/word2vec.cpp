@@ -91,7 +91,7 @@ Word2VecShared prepare(const WordStream& text, const Word2VecOptions& o) {
 
 class Trainer {
  public:
-  Trainer(const WordStream& text, const Word2VecOptions& o, ThreadPool& pool, const ShowVectors& show)
+  Trainer(const WordStream& text, const Word2VecOptions& o, ThreadPool& pool, const ShowProgress& show)
       : text_(text), o_(o), pool_(pool), show_(show), shared_(prepare(text, o)) {
     const size_t rows = text.words.size() + (o.max_ngram > 0 ? static_cast<size_t>(o.buckets) : 0);
     in_ = RowMatrix(rows, shared_.stride), out_ = RowMatrix(text.words.size(), shared_.stride);
@@ -195,7 +195,7 @@ class Trainer {
   const WordStream& text_;
   const Word2VecOptions& o_;
   ThreadPool& pool_;
-  const ShowVectors& show_;
+  const ShowProgress& show_;
   Word2VecShared shared_;
   RowMatrix in_, out_;
   uint64_t chunks_ = 0, total_ = 0;
@@ -205,7 +205,7 @@ class Trainer {
 }  // namespace
 
 Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions& options, ThreadPool& pool,
-                                   const ShowVectors& show) {
+                                   const ShowProgress& show) {
   MAKAR_CHECK_OK(check(options));
   const double rows = 2 * static_cast<double>(text.words.size()) +
                       (options.max_ngram > 0 ? static_cast<double>(options.buckets) : 0.0);

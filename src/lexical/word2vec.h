@@ -22,10 +22,10 @@ struct VectorProgress {
   double loss = 0;               // mean since the last call
   double learning_rate = 0;
 };
-using ShowVectors = std::function<void(const VectorProgress&)>;
+using ShowProgress = std::function<void(const VectorProgress&)>;
 
 Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions& options, ThreadPool& pool,
-                                   const ShowVectors& show);
+                                   const ShowProgress& show);
 
 // Rows of a word: its own, and those of its character n-grams with '<' and '>' around it, by fastText's hash.
 std::vector<uint32_t> word_rows(const std::string& word, uint32_t own, size_t words,

@@ -364,7 +364,7 @@ TEST(Vectors, BrokenModelsOfFastTextAreErrors) {
   fails(with(40, int32_t{-1}), "buckets");
   fails(with(48, int32_t{1000}), "n-grams of 20");
   fails(with(64, int32_t{12}), "the vocabulary of 12 entries has 11 words");
-  fails(with(84, int64_t{0}), "quantised");
+  fails(with(84, int64_t{0}), "quantized");
   fails(with(good.size() - 4, std::nanf("")), "not finite");
   fails(good.substr(0, 92) + std::string(20'000, 'a'), "zero byte");
 }
