@@ -53,8 +53,8 @@ Status read_datasets(const DatasetOptions& options,
                      const std::function<Status()>& restart);
 
 // Reads all examples of the datasets into a Data (lists `train` and `validation`, and `bad`, the bad records
-// of the file read last) with read(spec, split, data). Adds the hash of the examples to `identity`. `what`:
-// "pairs".
+// of the file read last) with read(spec, split, data). Adds the hash of the examples to `identity`. `what`
+// names the examples in messages, such as "pairs".
 template <class Data, class Read>
 Result<Data> read_examples(const DatasetOptions& options, const char* what, Json& identity,
                            const Read& read) {

@@ -21,7 +21,7 @@ class ToxicityClassifier {
   // vocabulary.
   double toxicity(std::string_view text) const;
   // {"attributeScores": {"TOXICITY": {"summaryScore", "spanScores"}, ...}}: TOXICITY, and each label that is
-  // not benign in capitals. Spans count characters.
+  // not benign, in upper case. Spans count characters.
   Json perspective(const std::string& text) const;
   // "toxicity-logistic-" and the hash of the file: the same version gives the same scores.
   const std::string& version() const { return version_; }

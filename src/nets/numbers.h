@@ -24,7 +24,7 @@ struct Numbers {
   Tensor rows(Device& device, std::span<const size_t> which) const;
 };
 
-// Images from 0 (black) to 1; at most `limit` of them, 0 for all.
+// Images with values from 0 (black) to 1; at most `limit` of them, 0 for all.
 Result<Numbers> read_images(const std::string& path, size_t limit);
 // One column for each of the `max` most frequent words, in lower case, ties in alphabetical order; or for
 // each of `words`. A value is 1 if the word occurs in the text, else 0.

@@ -20,12 +20,12 @@ interface Point {
 }
 
 export function bytesText(bytes: number): string {
-  if (bytes >= 1e9) return `${number(bytes / 1e9, { least: 2, most: 2 })} GB`;
-  return `${number(bytes / 1e6, { most: 0 })} MB`;
+  if (bytes >= 1e9) return `${number(bytes / 1e9, { min: 2, max: 2 })} GB`;
+  return `${number(bytes / 1e6, { max: 0 })} MB`;
 }
 
 function short(value: number): string {
-  return number(value, { most: value >= 100 ? 0 : value >= 10 ? 1 : 2 });
+  return number(value, { max: value >= 100 ? 0 : value >= 10 ? 1 : 2 });
 }
 
 export function EnginePage() {
@@ -59,7 +59,7 @@ export function EnginePage() {
       <p>
         <b>{value}</b> <span>{unit}</span>
       </p>
-      <Spark values={points.map((p) => p[key])} most={keptPoints} label={name} />
+      <Spark values={points.map((p) => p[key])} capacity={keptPoints} label={name} />
     </section>
   );
   return (
@@ -96,7 +96,7 @@ export function EnginePage() {
             {view.cost && (
               <div>
                 <dt>{t.cost}</dt>
-                <dd>{t.costs(number(view.cost.money, { most: 6 }), view.cost.currency, number(view.cost.joules, { most: 0 }))}</dd>
+                <dd>{t.costs(number(view.cost.money, { max: 6 }), view.cost.currency, number(view.cost.joules, { max: 0 }))}</dd>
               </div>
             )}
           </dl>

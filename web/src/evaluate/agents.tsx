@@ -144,7 +144,7 @@ function Trace({ name }: { name: string }) {
         <section class="card end">
           <h3>{last.end === "answer" ? words.evaluate.agentAnswer : words.evaluate.agentEnded(last.end)}</h3>
           <p>{last.end === "answer" ? last.answer : last.reason}</p>
-          <p class="hint">{words.evaluate.agentCost(last.tokens ?? 0, number(last.seconds ?? 0, { most: 1 }))}</p>
+          <p class="hint">{words.evaluate.agentCost(last.tokens ?? 0, number(last.seconds ?? 0, { max: 1 }))}</p>
         </section>
       )}
     </div>

@@ -23,7 +23,7 @@ function Report({ study }: { study: string }) {
     void call(`${path}/preferences.jsonl`)
       .then((response) => response.text())
       .then((text) => download(`${study}.preferences.jsonl`, text, "application/jsonl"), setError);
-  const figure = (value: number | null | undefined) => (value === null || value === undefined ? "–" : number(value, { least: 2, most: 2 }));
+  const figure = (value: number | null | undefined) => (value === null || value === undefined ? "–" : number(value, { min: 2, max: 2 }));
   return (
     <details class="report" onToggle={(e) => e.currentTarget.open && load()}>
       <summary>{words.evaluate.report}</summary>

@@ -11,8 +11,8 @@ function Score({ row }: { row?: EvaluationRow }) {
   if (!row || row.value === null) return <td class="number">–</td>;
   return (
     <td class="number">
-      {number(row.value, { least: 4, most: 4 })}
-      {row.stderr !== null && <span class="hint"> ± {number(1.96 * row.stderr, { least: 4, most: 4 })}</span>}
+      {number(row.value, { min: 4, max: 4 })}
+      {row.stderr !== null && <span class="hint"> ± {number(1.96 * row.stderr, { min: 4, max: 4 })}</span>}
     </td>
   );
 }

@@ -9,7 +9,7 @@ import { Lines } from "./lines";
 import { type Cells, MatrixImage } from "./matrix";
 import { lookRequest, type Subject } from "./subject";
 
-const mostValues = 4 << 20; // the server's limit per response
+const maxValues = 4 << 20; // the server's limit per response
 
 export interface Maps {
   layers: Map<number, Uint16Array>; // [heads, rows, keys]
@@ -55,7 +55,7 @@ export function AttentionCard({ look, subject }: Props) {
   const head = Math.min(chosenHead, look.model.heads - 1);
   const rows = kind === "encoder" || !look.target ? look.tokens : look.target;
   const keys = kind === "decoder" && look.target ? look.target : look.tokens;
-  const whole = count * look.model.heads * rows.length * Math.max(rows.length, keys.length) <= mostValues;
+  const whole = count * look.model.heads * rows.length * Math.max(rows.length, keys.length) <= maxValues;
   useEffect(() => {
     const abort = new AbortController();
     const body = { ...lookRequest(subject), what: ["attention"], attention_of: kind, ...(whole ? {} : { layers: [layer] }) };

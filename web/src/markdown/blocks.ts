@@ -87,8 +87,8 @@ export class BlockStream {
     if (!last || last.token.type === "code" || last.raw.length < limit) return;
     this.finish(this.tail.slice(0, -1));
     const raw = restore(last.raw, last.formulas);
-    const most = raw.slice(0, Math.floor(raw.length * 0.75));
-    const cut = most.lastIndexOf("\n") + 1 || most.lastIndexOf(" ") + 1 || most.length;
+    const start = raw.slice(0, Math.floor(raw.length * 0.75));
+    const cut = start.lastIndexOf("\n") + 1 || start.lastIndexOf(" ") + 1 || start.length;
     const end = this.done + cut - this.head.length;
     this.joined = last.joined;
     this.finish(this.blocksOf(raw.slice(0, cut)).blocks);

@@ -177,7 +177,7 @@ export function percent(p: number): string {
   if (value >= 99.95) return "100 %";
   if (value < 0.1) return `${value.toPrecision(1)} %`;
   const digits = value >= 10 ? 1 : 2;
-  return `${number(value, { least: digits, most: digits })} %`;
+  return `${number(value, { min: digits, max: digits })} %`;
 }
 
 // A token with its spaces and line ends made visible.
