@@ -43,7 +43,7 @@ Result<IdxArray> read_idx(ByteStream& stream) {
     out.bytes.insert(out.bytes.end(), block.begin(), block.begin() + static_cast<std::ptrdiff_t>(want));
   }
   MAKAR_TRY(const size_t more, stream.read({block.data(), 1}));
-  if (more != 0) return error_at(stream.place(), "has more than the {} bytes that its header declares", count);
+  if (more != 0) return error_at(stream.place(), "has more than the {} bytes of its dimensions", count);
   return out;
 }
 

@@ -16,8 +16,8 @@ namespace makar {
 
 class MappedFile;
 
-// Writes the shards of one split. `wide`: ids of 32 bits instead of 16. A document is ids and, if the writer is
-// `masked`, one mask byte per id.
+// Writes the shards of one split. `wide`: ids of 32 bits instead of 16. A document is ids and, if the writer
+// is `masked`, one mask byte per id.
 class TokenWriter {
  public:
   static constexpr uint64_t kShardTokens = uint64_t{1} << 28;

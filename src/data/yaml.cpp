@@ -29,7 +29,8 @@ Status check_yaml_depth(const std::string& text, const std::string& place, const
 
 Result<YAML::Node> parse_yaml(const std::string& text, const std::string& place, const char* what) {
   if (text.size() > kYamlBytes)
-    return error_of(Error::Kind::kLimit, place, "is larger than the limit of a {}, {} bytes", what, kYamlBytes);
+    return error_of(Error::Kind::kLimit, place, "is larger than {} bytes, the limit of a {}", kYamlBytes,
+                    what);
   MAKAR_CHECK_OK(check_yaml_depth(text, place, what));
   try {
     return YAML::Load(text);

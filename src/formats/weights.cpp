@@ -18,7 +18,7 @@ constexpr const char* kPickle = "pytorch_model.bin";
 constexpr const char* kPickleIndex = "pytorch_model.bin.index.json";
 constexpr JsonLimits kIndexLimits = {.bytes = size_t{64} << 20, .depth = 8};
 
-// The error for a folder without supported weights: names the weights of other kinds that it has, and the cure.
+// The error for a folder without supported weights: names the other weights that it has, and the cure.
 Error nothing_found(const std::string& folder) {
   const auto has = [&](const std::string& file) { return is_file(folder + "/" + file); };
   const auto expected = fmt::format("has neither {} nor {}, nor {}", kSingle, kIndex, kPickle);

@@ -172,8 +172,8 @@ class Builder {
     auto discount = kneser_ney_discounts(count_of_counts(counts, k, 4));
     if (!discount) {
       discount = {0, 0.5, 1, 1.5};
-      o_.warn(fmt::format("{}-grams: too few different counts to estimate the discounts; using 0.5, 1 and 1.5",
-                          k + 1));
+      o_.warn(fmt::format(
+          "{}-grams: too few different counts to estimate the discounts; using 0.5, 1 and 1.5", k + 1));
     }
     const auto taken = [&](uint64_t c) { return (*discount)[std::min<uint64_t>(c, 3)]; };
     const auto total = totals(counts, k);

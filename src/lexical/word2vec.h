@@ -4,8 +4,8 @@
 //
 // The default mode gives the same bits for any number of threads: the chunks of text of a round are learned
 // from the same state, each in copies of the rows it uses, and their changes are added, scaled by share_of()
-// (row_matrix.h). The fast mode updates shared rows without locks, as the original does; with several threads,
-// its bits differ from run to run.
+// (row_matrix.h). The fast mode updates shared rows without locks, as the original does; with several
+// threads, its bits differ from run to run.
 #pragma once
 #include <functional>
 #include <string>

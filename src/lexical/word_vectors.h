@@ -18,8 +18,8 @@ struct WordVectors {
   std::shared_ptr<const SubwordVectors> subwords = nullptr;  // for words out of the vocabulary
 };
 
-// The vector of a word [width]; of an unknown word, the mean of its character n-grams, or nullopt if there are
-// none.
+// The vector of a word [width]; of an unknown word, the mean of its character n-grams, or nullopt if there
+// are none.
 std::optional<std::vector<float>> vector_of(const WordVectors& vectors, const std::string& word);
 
 struct Neighbor {
@@ -31,8 +31,8 @@ struct Neighbor {
 class VectorIndex {
  public:
   explicit VectorIndex(const WordVectors& vectors);
-  // The `count` words most similar to a vector, without `except`; ties in the order of the vocabulary. Searches
-  // the first `among` words of the vocabulary, or all if it is 0.
+  // The `count` words most similar to a vector, without `except`; ties in the order of the vocabulary.
+  // Searches the first `among` words of the vocabulary, or all if it is 0.
   std::vector<Neighbor> nearest(const std::vector<float>& vector, size_t count,
                                 const std::vector<uint32_t>& except, size_t among = 0) const;
   std::vector<float> unit(uint32_t word) const;

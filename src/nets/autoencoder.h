@@ -13,7 +13,7 @@ Result<CodeKind> parse_code_kind(const std::string& name, const std::string& pla
 struct AutoencoderOptions {
   std::string kind = "undercomplete", hidden = "256", activation = "relu";
   int64_t code = 32;
-  double penalty = -1;     // weight of the sparsity penalty or the KL divergence; negative: the kind's default
+  double penalty = -1;     // weight of the sparsity penalty or KL divergence; negative: the kind's default
   double activity = 0.05;  // sparse-kl: mean activity of a unit of the code
   double noise = 0.3;      // denoising: share of the inputs set to zero
   NetTraining training;

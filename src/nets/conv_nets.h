@@ -1,5 +1,5 @@
-// Convolutional networks for images (Radford et al., 2016): each layer of the discriminator halves the size of
-// an image, each layer of the generator doubles it. Activations are rows of channels, one per pixel.
+// Convolutional networks for images (Radford et al., 2016): each layer of the discriminator halves the size
+// of an image, each layer of the generator doubles it. Activations are rows of channels, one per pixel.
 #pragma once
 #include "nets/mlp.h"
 

@@ -147,8 +147,8 @@ struct Gan::Training {
   std::vector<Tensor> averages;  // of the generator's weights
   uint64_t step = 0;
 
-  // Adds noise to an input of the discriminator; `draw` numbers the three inputs of a step. The noise fades to
-  // 0 at the last step.
+  // Adds noise to an input of the discriminator; `draw` numbers the three inputs of a step. The noise fades
+  // to 0 at the last step.
   Tensor noisy(Context& ctx, const Tensor& x, uint64_t draw) const {
     const double total = static_cast<double>(steps) * static_cast<double>(o.training.epochs);
     const auto deviation = static_cast<float>(o.noise * (1.0 - static_cast<double>(step) / total));

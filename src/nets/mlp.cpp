@@ -149,7 +149,7 @@ Status save_net(const std::string& folder, const Json& description, const Parame
 Result<Json> read_net(const std::string& folder) {
   auto read = read_json(folder + "/net.json");
   if (!read.ok() && read.error().kind == Error::Kind::kNotFound)
-    return error_of(Error::Kind::kNotFound, folder, "has no net.json; expected a folder written by makar net");
+    return error_of(Error::Kind::kNotFound, folder, "has no net.json; expected a model of makar net");
   MAKAR_TRY(Json json, std::move(read));
   if (!json.is_object() || !json.contains("kind") || !json["kind"].is_string())
     return error_at(folder + "/net.json", "expected an object with a 'kind', as makar net writes it");

@@ -130,9 +130,9 @@ std::string image_grid(const std::vector<float>& values, int64_t count, int64_t 
   return png_bytes(pixels, wide, high);
 }
 
-std::string boundary_plot(const std::string& title, const std::vector<PlotPoint>& points,
-                          const std::vector<std::string>& classes,
-                          const std::function<std::vector<int64_t>(const std::vector<PlotPoint>&)>& classify) {
+std::string boundary_plot(
+    const std::string& title, const std::vector<PlotPoint>& points, const std::vector<std::string>& classes,
+    const std::function<std::vector<int64_t>(const std::vector<PlotPoint>&)>& classify) {
   constexpr int kCells = 70;
   Frame f;
   for (const PlotPoint& p : points) f.take(p.x, p.y);

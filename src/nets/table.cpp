@@ -52,8 +52,8 @@ std::optional<double> number_in(const std::string& text) {
 
 namespace {
 
-// Reads a table whose header is recognised by the column `known`, which is the target or another column. If the
-// target is `needed`, rows without a value of it are bad.
+// Reads a table whose header is recognised by the column `known`, which is the target or another column. If
+// the target is `needed`, rows without a value of it are bad.
 Result<std::vector<TableRow>> read_rows(const std::string& path, const std::string& known,
                                         const std::string& target, bool needed, BadRecords& bad) {
   MAKAR_TRY(auto reader, RecordReader::open({DataPath(path, {{"target", known}})}));
