@@ -1,5 +1,5 @@
-// A custom rule in the sampling chain: no token is generated twice in a row.   usage: sampler MODEL
-// PROMPT
+// A custom rule in the sampling chain: no token is generated twice in a row.
+// usage: sampler MODEL PROMPT
 #include <cmath>
 #include <cstdio>
 

@@ -14,7 +14,8 @@ using namespace makar;
 int main(int argc, char** argv) {
   if (argc != 4) return std::fprintf(stderr, "usage: train TEXT FOLDER STEPS\n"), 2;
   const auto text = read_file(argv[1]);
-  if (!text.ok() || text->size() < 100) return std::fprintf(stderr, "%s: no text of 100 bytes\n", argv[1]), 1;
+  if (!text.ok() || text->size() < 100)
+    return std::fprintf(stderr, "%s: expected a text of 100 bytes or more\n", argv[1]), 1;
   const auto config = Config::parse(
       R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 256, "hidden_size": 64,
           "intermediate_size": 176, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2,

@@ -18,7 +18,7 @@ _TEXT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 
 
 class Error(Exception):
-    """What the library says when a call fails."""
+    """The library's message for a failed call."""
 
 
 def _find():
@@ -31,7 +31,7 @@ def _find():
             return str(place)
     found = ctypes.util.find_library("makar")
     if not found:
-        raise Error("libmakar.so is not there; run make build, or set MAKAR_LIBRARY to its path")
+        raise Error("libmakar.so was not found; run make build, or set MAKAR_LIBRARY to its path")
     return found
 
 
@@ -107,7 +107,7 @@ class Model:
 
     def generate(self, prompt, on_text=None, **options):
         """The continuation of a prompt. options: max_tokens, chat, stop, temperature, top_p, seed, ... as in makar serve.
-        on_text(piece) is called as the text appears; a true result stops."""
+        on_text(piece) is called with each piece of text; a true result stops the generation."""
         failure = []
 
         def call(piece, _):
@@ -126,7 +126,7 @@ class Model:
         return _take(address)
 
     def stream(self, prompt, **options):
-        """The pieces of the continuation as they appear."""
+        """The pieces of the continuation as they are generated."""
         pieces, stop = queue.Queue(), threading.Event()
 
         def work():

@@ -126,7 +126,7 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
     if (!*found) break;
     const Json* label = label_field(record.value);
     const bool pair = text_pair_fields(record.value).first != nullptr;
-    const bool open = !labels.names.empty() && is_open_pair(record.value);
+    const bool open = !labels.names.empty() && is_unlabelled_pair(record.value);
     if (!label || label->is_structured() || (!pair && !text_field(record.value)))
       reader->bad().add_once(record.place(), unknown_fields(record.value, {Schema::kTextLabel}));
     else if (open)

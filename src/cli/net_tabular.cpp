@@ -20,18 +20,18 @@ std::string table_plot(TabularNet& net, const std::vector<TableRow>& rows, Devic
   const auto columns = net.encoder().numeric_columns();
   const bool classes = net.encoder().is_classes();
   if (columns.size() != (classes ? 2u : 1u)) return "";
-  const auto answers = [&](const std::vector<Point>& points) {
+  const auto answers = [&](const std::vector<PlotPoint>& points) {
     std::vector<float> encoded;
-    for (const Point& p : points) {
+    for (const PlotPoint& p : points) {
       TableRow row;
       row.fields[columns[0]] = fmt::format("{}", p.x);
       if (classes) row.fields[columns[1]] = fmt::format("{}", p.y);
       const auto values = net.encoder().encode(row, "").value();
       encoded.insert(encoded.end(), values.begin(), values.end());
     }
-    return net.answers(std::move(encoded), device);
+    return net.predict_encoded(std::move(encoded), device);
   };
-  std::vector<Point> points;
+  std::vector<PlotPoint> points;
   for (const TableRow& row : rows) {
     const auto number = [&](const std::string& name) {
       const auto it = row.fields.find(name);
@@ -45,14 +45,14 @@ std::string table_plot(TabularNet& net, const std::vector<TableRow>& rows, Devic
   if (!classes)
     return fit_plot(fmt::format("{} by {}", net.target(), columns[0]), points,
                     [&](const std::vector<double>& xs) {
-                      std::vector<Point> at;
+                      std::vector<PlotPoint> at;
                       for (const double x : xs) at.push_back({x, 0, 0});
                       std::vector<double> out;
                       for (const auto& answer : answers(at)) out.push_back(answer[0]);
                       return out;
                     });
   return boundary_plot(fmt::format("{} by {} and {}", net.target(), columns[0], columns[1]), points,
-                       net.encoder().classes(), [&](const std::vector<Point>& at) {
+                       net.encoder().classes(), [&](const std::vector<PlotPoint>& at) {
                          std::vector<int64_t> out;
                          for (const auto& a : answers(at))
                            out.push_back(std::max_element(a.begin(), a.end()) - a.begin());

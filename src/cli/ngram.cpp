@@ -128,7 +128,7 @@ int run_ngram_train(const std::vector<std::string>& arguments) {
   c.model.prune = std::move(*prune);
   for (const Status& s : {check(c.model, static_cast<int>(c.order)), check(c.words)})
     if (!s.ok()) return report(s.error()), 2;
-  c.model.say = [&](const std::string& text) { warn(text); };
+  c.model.warn = [&](const std::string& text) { warn(text); };
   const auto paths = dataset_paths(c.paths);
   if (!paths.ok()) return report(paths.error()), 2;
   const auto model = train(c, *paths);

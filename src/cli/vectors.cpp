@@ -96,7 +96,7 @@ Result<WordVectors> train(const TrainVectors& c, const std::vector<DataPath>& pa
             }));
   ThreadPool pool(static_cast<int>(std::min<int64_t>(c.threads, 256)));
   double loss = 0;
-  const ShowVectors show = [&](const VectorProgress& p) {
+  const ShowProgress show = [&](const VectorProgress& p) {
     if (p.loss > 0) loss = loss == 0 ? p.loss : 0.99 * loss + 0.01 * p.loss;
     progress.show("training", p.done, p.total, fmt::format("loss {:.4f} | lr {:.4f}", loss, p.learning_rate));
   };

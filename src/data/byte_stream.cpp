@@ -48,8 +48,8 @@ class MemoryStream : public ByteStream {
   size_t at_ = 0;
 };
 
-// Shared by both decoders: a block of compressed bytes. It starts with the bytes that were read to detect the
-// format.
+// The base of the streams below: a block of input bytes. The first one holds the bytes that were read to
+// detect the format.
 class Decoder : public ByteStream {
  public:
   Decoder(std::unique_ptr<ByteStream> inner, std::string head)
@@ -200,8 +200,7 @@ Result<std::string> read_all(ByteStream& stream, size_t limit) {
     if (n == 0) return all;
     all.append(block.data(), n);
     if (all.size() > limit)
-      return error_of(Error::Kind::kLimit, stream.place(),
-                      "holds more than the {} bytes that are read at once", limit);
+      return error_of(Error::Kind::kLimit, stream.place(), "is larger than the limit of {} bytes", limit);
   }
 }
 

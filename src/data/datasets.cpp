@@ -12,8 +12,8 @@ namespace {
 bool is_prepared(const std::string& folder, const PrepareOptions& o, const std::string& tokenizer_sum,
                  const Json& wanted) {
   const auto manifest = read_json(folder + "/manifest.json");
-  const auto how = read_json(folder + "/prepared_from.json");
-  return manifest.ok() && how.ok() && *how == wanted && manifest->is_object() &&
+  const auto source = read_json(folder + "/prepared_from.json");
+  return manifest.ok() && source.ok() && *source == wanted && manifest->is_object() &&
          manifest->value("tokenizer_sha256", "") == tokenizer_sum &&
          manifest->value("end_of_document", int64_t{-2}) == o.end_of_document;
 }
@@ -31,11 +31,11 @@ Status prepare_dataset(const DatasetOptions& options, const DatasetSpec& spec, c
                        const std::string& tokenizer_sum, PrepareOptions o, ThreadPool& pool) {
   o.paths = {spec.data()};
   MAKAR_TRY(const std::string files, fingerprint(o.paths));
-  const Json how = {
+  const Json source = {
       {"files", files}, {"path", spec.path}, {"validation", o.validation}, {"at_end", o.validation_at_end}};
-  if (is_prepared(o.folder, o, tokenizer_sum, how)) return Done{};
+  if (is_prepared(o.folder, o, tokenizer_sum, source)) return Done{};
   MAKAR_TRY(const Prepared prepared, prepare_tokens(tokenizer, pool, o));
-  MAKAR_CHECK_OK(write_file(o.folder + "/prepared_from.json", how.dump() + "\n"));
+  MAKAR_CHECK_OK(write_file(o.folder + "/prepared_from.json", source.dump() + "\n"));
   say_prepared(options, spec.path, prepared);
   return Done{};
 }

@@ -1,5 +1,5 @@
-// The datasets of a training run: how they are named, read, split into training and validation, and
-// identified. Messages about what was read go to DatasetOptions::say.
+// The datasets of a training run: parsing their specs, reading them, splitting them into training and
+// validation, hashing them for the run's identity. Messages about what was read go to DatasetOptions::say.
 #pragma once
 #include <functional>
 #include <string>
@@ -53,8 +53,8 @@ Status read_datasets(const DatasetOptions& options,
                      const std::function<Status()>& restart);
 
 // Reads all examples of the datasets into a Data (lists `train` and `validation`, and `bad`, the bad records
-// of the file read last) with read(spec, split, data). Adds the hash of the examples to `identity`. `what`:
-// "pairs".
+// of the file read last) with read(spec, split, data). Adds the hash of the examples to `identity`. `what`
+// names the examples in messages, such as "pairs".
 template <class Data, class Read>
 Result<Data> read_examples(const DatasetOptions& options, const char* what, Json& identity,
                            const Read& read) {
@@ -72,7 +72,7 @@ Result<Data> read_examples(const DatasetOptions& options, const char* what, Json
     return Done{};
   };
   MAKAR_CHECK_OK(read_datasets(options, add, restart));
-  if (data.train.empty()) return error_at("datasets", "there are no {} to learn from", what);
+  if (data.train.empty()) return error_at("datasets", "there are no {} to train on", what);
   Sha256 sum;
   for (const auto* part : {&data.train, &data.validation}) MAKAR_CHECK_OK(part->add_to(sum));
   identity["data"] = sum.hex();

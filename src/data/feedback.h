@@ -42,7 +42,7 @@ Result<Feedback> read_feedback(const Json& record);
 // The messages that ask a model for the revision of a criticised answer: the conversation, the critique, and
 // a request to rewrite.
 Json revision_request(const Feedback& feedback);
-// The feedback with the revision as its better answer.
+// Adds the revision as the better answer; an empty or unchanged one is ignored.
 void add_revision(Feedback& feedback, const std::string& revision);
 
 // The records of this form; none if the feedback does not determine one (a thumb is not a pair).

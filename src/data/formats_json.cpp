@@ -13,6 +13,21 @@ std::string short_reason(const Error& error) {
   return error.message.size() > 300 ? error.message.substr(0, 300) + "..." : error.message;
 }
 
+// Parses a record; adds it to `bad` and returns false if it is not a JSON object.
+bool parse_record(const std::string& text, const std::string& place, BadRecords& bad, Json& out) {
+  auto parsed = parse_json(text, "", kRecordLimits);
+  if (!parsed.ok()) {
+    bad.add(place, short_reason(parsed.error()));
+    return false;
+  }
+  if (!parsed->is_object()) {
+    bad.add(place, "a record must be an object");
+    return false;
+  }
+  out = std::move(*parsed);
+  return true;
+}
+
 // {"data": [{"paragraphs": [{"context", "qas": [{"question", "answers", "id"}]}]}]} as one record per
 // question.
 void flatten_squad(const Json& file, const std::string& place, uint64_t line, std::deque<DataRecord>& out,
@@ -57,16 +72,7 @@ Result<bool> JsonlReader::next(DataRecord& record, BadRecords& bad) {
       continue;
     }
     if (line.text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    auto parsed = parse_json(line.text, "", kRecordLimits);
-    if (!parsed.ok()) {
-      bad.add(place, short_reason(parsed.error()));
-      continue;
-    }
-    if (!parsed->is_object()) {
-      bad.add(place, "a record must be an object");
-      continue;
-    }
-    record.value = std::move(*parsed);
+    if (!parse_record(line.text, place, bad, record.value)) continue;
     record.file = lines_.place(), record.line = line.number;
     return true;
   }
@@ -156,20 +162,13 @@ Result<bool> JsonReader::next(DataRecord& record, BadRecords& bad) {
       continue;
     }
     const std::string place = fmt::format("{}:{}", stream_->place(), line);
-    auto parsed = parse_json(text, "", kRecordLimits);
-    if (!parsed.ok()) {
-      bad.add(place, short_reason(parsed.error()));
+    Json parsed;
+    if (!parse_record(text, place, bad, parsed)) continue;
+    if (parsed.contains("data") && parsed["data"].is_array()) {
+      flatten_squad(parsed, stream_->place(), line, held_, bad);
       continue;
     }
-    if (!parsed->is_object()) {
-      bad.add(place, "a record must be an object");
-      continue;
-    }
-    if (parsed->contains("data") && (*parsed)["data"].is_array()) {
-      flatten_squad(*parsed, stream_->place(), line, held_, bad);
-      continue;
-    }
-    record.value = std::move(*parsed);
+    record.value = std::move(parsed);
     record.file = stream_->place(), record.line = line;
     return true;
   }

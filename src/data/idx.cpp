@@ -18,8 +18,8 @@ Result<IdxArray> read_idx(ByteStream& stream) {
   unsigned char head[4];
   MAKAR_CHECK_OK(fill(stream, {reinterpret_cast<char*>(head), 4}));
   if (head[0] != 0 || head[1] != 0 || head[2] != 8)
-    return error_at(stream.place(), "is not an IDX file of bytes (it begins {:02x} {:02x} {:02x})", head[0],
-                    head[1], head[2]);
+    return error_at(stream.place(), "is not an IDX file of bytes (it begins with {:02x} {:02x} {:02x})",
+                    head[0], head[1], head[2]);
   if (head[3] < 1 || head[3] > 4)
     return error_at(stream.place(), "has {} dimensions; 1 to 4 are expected", head[3]);
   IdxArray out;
@@ -29,7 +29,9 @@ Result<IdxArray> read_idx(ByteStream& stream) {
     MAKAR_CHECK_OK(fill(stream, {reinterpret_cast<char*>(b), 4}));
     const int64_t n = int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | b[3];
     if (n < 1) return error_at(stream.place(), "dimension {} is 0: the array is empty", d);
-    if (count > kMax / n) return error_at(stream.place(), "dimension {} is {}: more than can be read", d, n);
+    if (count > kMax / n)
+      return error_at(stream.place(), "dimension {} is {}: the array exceeds the limit of {} bytes", d, n,
+                      kMax);
     out.dims.push_back(n);
     count *= n;
   }
@@ -41,7 +43,7 @@ Result<IdxArray> read_idx(ByteStream& stream) {
     out.bytes.insert(out.bytes.end(), block.begin(), block.begin() + static_cast<std::ptrdiff_t>(want));
   }
   MAKAR_TRY(const size_t more, stream.read({block.data(), 1}));
-  if (more != 0) return error_at(stream.place(), "continues after the {} bytes of its header", count);
+  if (more != 0) return error_at(stream.place(), "has more than the {} bytes of its dimensions", count);
   return out;
 }
 

@@ -25,6 +25,7 @@ std::string all_texts(const Json& record, Schema schema) {
   return out;
 }
 
+// A document, or one piece of it.
 struct DocumentText {
   std::string text;
   bool ends = false, validation = false;
@@ -51,7 +52,7 @@ class Writer {
 
   Status flush() {
     std::vector<std::string_view> texts;
-    for (const DocumentText& p : texts_) texts.push_back(p.text);
+    for (const DocumentText& document : texts_) texts.push_back(document.text);
     EncodeOptions encode;
     encode.offsets = false;
     auto encoded = tokenizer_.encode_batch(texts, encode, pool_);

@@ -1,4 +1,4 @@
-// Converts text to token shards: reads, tokenises, splits into training and validation, writes shards and a
+// Converts text to token shards: reads, tokenizes, splits into training and validation, writes shards and a
 // manifest.
 #pragma once
 #include <functional>

@@ -70,7 +70,7 @@ Status read_answered(const Json& record, Json& prompt, Json& answer) {
 Result<RankedRecord> to_ranking(const Json& record) {
   if (field(record, {"chosen"}) && field(record, {"rejected"})) return from_pair(record);
   const Json* answers = field(record, {"answers"});
-  if (!answers || !answers->is_array()) return error_at("", "'answers' is missing or no list");
+  if (!answers || !answers->is_array()) return error_at("", "'answers' is missing or not a list");
   if (answers->size() < 2 || answers->size() > RankedRecord::kMaxAnswers)
     return error_at("", "'answers' must have 2 to {} answers, found {}", RankedRecord::kMaxAnswers,
                     answers->size());

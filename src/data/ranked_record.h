@@ -1,5 +1,5 @@
-// Several answers to one prompt with their ranks, and single answers with a verdict or with ratings of
-// qualities: the data of reward models, of learning from single ratings (KTO) and of quality heads.
+// Several answers to one prompt with their ranks, and single answers with a label (good or bad) or with
+// ratings of qualities: the data of reward models, of KTO and of quality heads.
 #pragma once
 #include <map>
 #include <vector>
@@ -14,7 +14,7 @@ struct RankedRecord {
   Json prompt;
   std::vector<Json> answers;
   std::vector<int64_t> ranks;
-  double margin = 0;  // how much better the first of two answers is, if the record says it
+  double margin = 0;  // how much better the first of two answers is, if the record has a margin
   static constexpr size_t kMaxAnswers = 64;
 };
 
@@ -31,7 +31,7 @@ struct RatedRecord {
 // true, false, 1 or 0.
 Result<RatedRecord> to_rating(const Json& record);
 
-// One answer to a prompt, and how much it has of some qualities, 0 to 1.
+// One answer to a prompt, and its ratings of named qualities, 0 to 1.
 struct QualityRecord {
   Json prompt, answer;
   std::map<std::string, double> ratings;  // not empty

@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-// Plain text: reads a document in pieces.
+// Plain text: one document per file, in pieces.
 class TextReader : public FileReader {
  public:
   explicit TextReader(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {}
@@ -112,7 +112,7 @@ Result<RecordReader> RecordReader::open(const std::vector<DataPath>& paths) {
       }
       if (it->is_regular_file(code) && format_of(it->path().string())) found.push_back(it->path().string());
     }
-    if (code) return error_of(Error::Kind::kIo, path, "cannot walk the folder: {}", code.message());
+    if (code) return error_of(Error::Kind::kIo, path, "cannot list the folder: {}", code.message());
     if (found.empty())
       return error_of(
           Error::Kind::kNotFound, path,
@@ -132,7 +132,7 @@ Result<std::string> fingerprint(const std::vector<DataPath>& paths) {
     std::error_code code;
     const auto size = std::filesystem::file_size(file, code);
     const auto time = std::filesystem::last_write_time(file, code).time_since_epoch().count();
-    if (code) return error_of(Error::Kind::kIo, file, "cannot be looked at: {}", code.message());
+    if (code) return error_of(Error::Kind::kIo, file, "cannot read its size and time: {}", code.message());
     sum.add(fmt::format("{} {} {}\n", file, size, time));
   }
   for (const DataPath& path : paths)

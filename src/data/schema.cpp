@@ -120,7 +120,7 @@ std::pair<const Json*, const Json*> text_pair_fields(const Json& record) {
   return {nullptr, nullptr};
 }
 
-bool is_open_pair(const Json& record) {
+bool is_unlabelled_pair(const Json& record) {
   const Json* label = label_field(record);
   return label && text_pair_fields(record).first && (*label == "-" || *label == "-1" || *label == -1);
 }
@@ -163,7 +163,7 @@ std::string unknown_fields(const Json& record, std::initializer_list<Schema> wan
     columns += "," + example.substr(at, end - at) + "=FIELD";
     at = end + 2;
   }
-  return fmt::format("its fields ({}) fit no known schema here ({}); name yours after the path: PATH{}",
+  return fmt::format("its fields ({}) match no schema expected here ({}); map them after the path: PATH{}",
                      field_names(record), known, columns);
 }
 

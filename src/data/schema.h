@@ -45,7 +45,7 @@ const Json* field(const Json& record, std::initializer_list<const char*> names);
 const Json* text_field(const Json& record);
 // Whether the annotators of a pair of texts did not agree on a class: "-" in SNLI and MNLI, -1 at Hugging
 // Face.
-bool is_open_pair(const Json& record);
+bool is_unlabelled_pair(const Json& record);
 // The two texts of a record of pairs, as in GLUE and SNLI (sentence1 and sentence2, premise and hypothesis,
 // ...); null if it is not one.
 std::pair<const Json*, const Json*> text_pair_fields(const Json& record);

@@ -8,9 +8,9 @@ namespace makar {
 namespace {
 
 // An unnamed file: buffered appends, reads at any offset.
-class NamelessFile {
+class UnnamedFile {
  public:
-  ~NamelessFile() {
+  ~UnnamedFile() {
     if (fd_ >= 0) ::close(fd_);
   }
   bool is_open() const { return fd_ >= 0; }
@@ -63,7 +63,7 @@ class NamelessFile {
 
 struct Spool::Files {
   std::string folder;
-  NamelessFile items, ends;  // ends[i]: end offset of item i
+  UnnamedFile items, ends;  // ends[i]: end offset of item i
   size_t count = 0;
 };
 
@@ -87,13 +87,13 @@ Status Spool::add(std::string_view bytes) {
 Result<std::string> Spool::read(size_t at) const {
   Files& f = *files_;
   check(at < f.count, "the index is below the size of the spool");
-  uint64_t place[2] = {0, 0};
+  uint64_t range[2] = {0, 0};
   if (at == 0)
-    MAKAR_CHECK_OK(f.ends.read(0, &place[1], sizeof(uint64_t)));
+    MAKAR_CHECK_OK(f.ends.read(0, &range[1], sizeof(uint64_t)));
   else
-    MAKAR_CHECK_OK(f.ends.read((at - 1) * sizeof(uint64_t), place, sizeof(place)));
-  std::string out(place[1] - place[0], '\0');
-  MAKAR_CHECK_OK(f.items.read(place[0], out.data(), out.size()));
+    MAKAR_CHECK_OK(f.ends.read((at - 1) * sizeof(uint64_t), range, sizeof(range)));
+  std::string out(range[1] - range[0], '\0');
+  MAKAR_CHECK_OK(f.items.read(range[0], out.data(), out.size()));
   return out;
 }
 

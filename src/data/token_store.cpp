@@ -79,10 +79,10 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
   MAKAR_TRY(const std::string format, manifest.choice("format", {"makar-tokens-1"}));
   MAKAR_TRY(const int64_t bits, manifest.integer("bits", 16, 32));
   MAKAR_TRY(const Config splits, manifest.object("splits"));
-  MAKAR_TRY(const Config mine, splits.object(split));
+  MAKAR_TRY(const Config range, splits.object(split));
   TokenStore store;
   MAKAR_TRY(store.vocab_, manifest.integer("vocab_size", 1, int64_t{1} << 31));
-  MAKAR_TRY(const std::string of, mine.text_or("range_of", split));
+  MAKAR_TRY(const std::string of, range.text_or("range_of", split));
   MAKAR_TRY(const Config holder, splits.object(of));
   if (!holder.json().contains("shards") || !holder.json()["shards"].is_array())
     return holder.wrong("shards", "must be a list");
@@ -107,7 +107,7 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
     Sha256 found;
     found.add(s.ids->bytes());
     if (!sum.empty() && found.hex() != sum)
-      return error_at(path + ".tokens", "is not what manifest.json was written for; prepare the data again");
+      return error_at(path + ".tokens", "does not match its hash in manifest.json; prepare the data again");
     if (masked) {
       MAKAR_TRY(s.mask, MappedFile::open(path + ".mask"));
       if (s.mask->bytes().size() != static_cast<size_t>(s.tokens))
@@ -126,8 +126,8 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
     store.tokens_ += s.tokens;
     store.shards_.push_back(std::move(s));
   }
-  MAKAR_TRY(const int64_t begin, mine.integer_or("begin", 0, 0, store.tokens_));
-  MAKAR_TRY(const int64_t end, mine.integer_or("end", store.tokens_, begin, store.tokens_));
+  MAKAR_TRY(const int64_t begin, range.integer_or("begin", 0, 0, store.tokens_));
+  MAKAR_TRY(const int64_t end, range.integer_or("end", store.tokens_, begin, store.tokens_));
   store.trim(begin, end);
   return store;
 }

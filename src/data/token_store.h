@@ -16,8 +16,8 @@ namespace makar {
 
 class MappedFile;
 
-// Writes the shards of one split. A document is ids and, if the writer was opened with a mask, one mask byte
-// per id.
+// Writes the shards of one split. `wide`: ids of 32 bits instead of 16. A document is ids and, if the writer
+// is `masked`, one mask byte per id.
 class TokenWriter {
  public:
   static constexpr uint64_t kShardTokens = uint64_t{1} << 28;
@@ -60,7 +60,7 @@ class TokenStore {
   TokenRange document(int64_t d) const {
     return {d == 0 ? 0 : ends_[static_cast<size_t>(d - 1)], ends_[static_cast<size_t>(d)]};
   }
-  // The parts of documents that lie in [begin, end).
+  // The parts of documents in [begin, end), one range per document.
   std::vector<TokenRange> cut(int64_t begin, int64_t end) const;
   std::vector<int64_t> read(TokenRange range) const;
   std::vector<uint8_t> mask(TokenRange range) const;  // all 1 if there is no mask
@@ -70,7 +70,7 @@ class TokenStore {
  private:
   struct Shard {
     std::shared_ptr<const MappedFile> ids, mask;
-    std::vector<uint32_t> held;
+    std::vector<uint32_t> held;  // of from_memory(), instead of the files
     std::vector<uint8_t> held_mask;
     bool wide = false;
     int64_t begin = 0, tokens = 0;

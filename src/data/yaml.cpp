@@ -21,7 +21,7 @@ Status check_yaml_depth(const std::string& text, const std::string& place, const
       leading = false;
   }
   if (max > 16 || indent > 200)
-    return error_of(Error::Kind::kLimit, place, "is nested too deep for a {}", what);
+    return error_of(Error::Kind::kLimit, place, "is nested too deeply for a {}", what);
   return Done{};
 }
 
@@ -29,7 +29,8 @@ Status check_yaml_depth(const std::string& text, const std::string& place, const
 
 Result<YAML::Node> parse_yaml(const std::string& text, const std::string& place, const char* what) {
   if (text.size() > kYamlBytes)
-    return error_of(Error::Kind::kLimit, place, "is larger than a {} may be ({} bytes)", what, kYamlBytes);
+    return error_of(Error::Kind::kLimit, place, "is larger than {} bytes, the limit of a {}", kYamlBytes,
+                    what);
   MAKAR_CHECK_OK(check_yaml_depth(text, place, what));
   try {
     return YAML::Load(text);

@@ -60,7 +60,7 @@ class GgufValue {
   std::optional<std::vector<int64_t>> integers() const;  // also accepts booleans
   std::optional<std::vector<double>> numbers() const;    // also accepts integers
   std::optional<std::vector<std::string_view>> texts() const;
-  // "42", "'llama'", "32000 strings": for messages and listings.
+  // "42", "'llama'", "32000 of string": for messages and listings.
   std::string description() const;
 
  private:

@@ -93,7 +93,7 @@ class Layout {
 
 size_t describe_tensors(const Sizes& s, std::vector<GgufTensor>& out) {
   const int64_t kv = s.width / s.heads * s.kv_heads;
-  const bool first = s.version == 0;  // the position of the norms differs
+  const bool first = s.version == 0;  // the first format: norms are interleaved with the matrices
   Layout l(s, first ? kHeader : kNewHeader, out);
   if (!first) l.each_layer("attn_norm", {s.width}), l.each_layer("ffn_norm", {s.width});
   if (!first) l.one("output_norm", {s.width});

@@ -64,7 +64,9 @@ class Finder {
     const int64_t in = gptq ? e.shape[0] * each : e.shape[0], outs = gptq ? e.shape[1] : e.shape[1] * each;
     const int64_t group = scheme_.group > 0 ? std::min(scheme_.group, in) : in;
     const int64_t groups = (in + group - 1) / group;
-    if (outs % each != 0) return wrong(name, "has outputs that do not fill whole words of zero points");
+    if (outs % each != 0)
+      return wrong(name, fmt::format("has {} outputs, expected a multiple of the {} zero points per word",
+                                     outs, each));
     MAKAR_CHECK_OK(need(base + ".scales", DType::kF16, {groups, outs}));
     MAKAR_CHECK_OK(need(base + ".qzeros", DType::kI32, {groups, outs / each}));
     PackedMatrix m{{{"qweight", name}, {"scales", base + ".scales"}, {"qzeros", base + ".qzeros"}},
@@ -133,7 +135,7 @@ class Finder {
         const Entry *w = entry_(base), *state = entry_(name), *scales = entry_(base + ".absmax");
         if (!w || w->dtype != DType::kU8) return wrong(base, "is missing or not u8");
         if (state->dtype != DType::kU8 || state->shape.count() > 4096)
-          return wrong(name, "is not a short text");
+          return wrong(name, "is not a text of at most 4096 bytes");
         MAKAR_CHECK_OK(need(base + ".quant_map", DType::kF32, {16}));
         if (!scales || scales->shape.rank() != 1) return wrong(base + ".absmax", "is missing or not a list");
         PackedMatrix m{

@@ -29,7 +29,7 @@ Result<std::optional<PackedScheme>> read_packed_scheme(const Config& config);
 struct PackedMatrix {
   std::map<std::string, std::string> parts;  // role to name in the files
   Shape shape;                               // of the decoded matrix
-  std::string type;                          // for people: "gptq, 4 bits"
+  std::string type;                          // for display: "gptq, 4 bits"
 };
 
 using FindEntry = std::function<const TensorFile::Entry*(const std::string& name)>;
@@ -39,7 +39,7 @@ using PackedMatrices = std::map<std::string, PackedMatrix>;  // by the name of t
 Result<PackedMatrices> find_packed(const PackedScheme& scheme, const std::vector<std::string>& names,
                                    const FindEntry& entry, const std::string& place);
 
-// The shape in the state of a bitsandbytes matrix of 4 bits.
+// The shape of a 4-bit bitsandbytes matrix, from its quant_state.
 Result<Shape> four_bit_shape(const Tensor& state, const std::string& place);
 
 // Decodes a matrix without loss: to Q4_0 or Q8_0 where its groups are whole blocks of these types, to bf16

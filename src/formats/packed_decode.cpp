@@ -1,3 +1,4 @@
+// Decodes packed matrices: GPTQ and AWQ, FP8, MXFP4, and the 8-bit and 4-bit matrices of bitsandbytes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -146,7 +147,7 @@ Tensor decode_fp8(const PackedScheme& s, const Tensor& weight, const Tensor& giv
   return narrowed(out);
 }
 
-// Twice the values of e2m1, which are whole numbers.
+// The values of e2m1, doubled so that they are integers.
 constexpr int8_t kE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 Tensor decode_mxfp4(const Shape& shape, const Tensor& blocks, const Tensor& scales) {
@@ -172,9 +173,9 @@ Tensor decode_mxfp4(const Shape& shape, const Tensor& blocks, const Tensor& scal
   return fits ? out : narrowed(out);
 }
 
-Tensor decode_int8(const Tensor& weight, const Tensor& largest) {
+Tensor decode_int8(const Tensor& weight, const Tensor& absmax) {
   Tensor out = Tensor::empty(weight.shape());
-  const Tensor scale = largest.to(DType::kF32);
+  const Tensor scale = absmax.to(DType::kF32);
   const int64_t columns = weight.dim(1);
   const auto* w = weight.data<int8_t>();
   for (int64_t i = 0; i < out.count(); ++i)
@@ -192,31 +193,31 @@ Result<Tensor> decode_four_bits(const Parts& p, const std::string& place) {
   const Tensor& state = p.at("state");
   MAKAR_TRY(const Shape shape, four_bit_shape(state, place));
   MAKAR_TRY(const Config c, state_of(state, place));
-  MAKAR_TRY(const int64_t run, c.integer("blocksize", 1, 1 << 20));
-  const Tensor &weight = p.at("weight"), &given = p.at("absmax");
-  const int64_t count = shape.count(), runs = count / run + (count % run != 0);
-  if (count / 2 + count % 2 != weight.count() || given.count() != runs)
+  MAKAR_TRY(const int64_t block, c.integer("blocksize", 1, 1 << 20));
+  const Tensor &weight = p.at("weight"), &stored = p.at("absmax");
+  const int64_t count = shape.count(), blocks = count / block + (count % block != 0);
+  if (count / 2 + count % 2 != weight.count() || stored.count() != blocks)
     return error_at(place, "the shape {} does not fit the {} packed bytes and {} blocks", shape.text(),
-                    weight.count(), given.count());
-  std::vector<float> largest(static_cast<size_t>(runs));
+                    weight.count(), stored.count());
+  std::vector<float> absmax(static_cast<size_t>(blocks));
   if (p.count("nested_map")) {
     MAKAR_TRY(const int64_t outer, c.integer("nested_blocksize", 1, 1 << 20));
     MAKAR_TRY(const double offset, c.number("nested_offset", -1e30, 1e30));
     const Tensor& scale = p.at("nested_absmax");
-    if (scale.count() != (runs + outer - 1) / outer)
-      return error_at(place, "has {} outer blocks for {} blocks", scale.count(), runs);
-    for (int64_t i = 0; i < runs; ++i)
-      largest[static_cast<size_t>(i)] =
-          p.at("nested_map").f32()[given.data<uint8_t>()[i]] * scale.f32()[i / outer] +
+    if (scale.count() != (blocks + outer - 1) / outer)
+      return error_at(place, "has {} outer blocks for {} blocks", scale.count(), blocks);
+    for (int64_t i = 0; i < blocks; ++i)
+      absmax[static_cast<size_t>(i)] =
+          p.at("nested_map").f32()[stored.data<uint8_t>()[i]] * scale.f32()[i / outer] +
           static_cast<float>(offset);
   } else {
-    std::copy_n(given.f32(), runs, largest.begin());
+    std::copy_n(stored.f32(), blocks, absmax.begin());
   }
   Tensor out = Tensor::empty(shape);
   const Tensor table = p.at("map").to(DType::kF32);
   for (int64_t i = 0; i < count; ++i) {
     const uint8_t byte = weight.data<uint8_t>()[i / 2];
-    out.f32()[i] = table.f32()[i % 2 ? byte & 15 : byte >> 4] * largest[static_cast<size_t>(i / run)];
+    out.f32()[i] = table.f32()[i % 2 ? byte & 15 : byte >> 4] * absmax[static_cast<size_t>(i / block)];
   }
   return narrowed(out);
 }

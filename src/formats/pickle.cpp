@@ -30,119 +30,119 @@ Error PickleMachine::broken(const char* what) const {
 
 Status PickleMachine::step(uint8_t op) {
   switch (op) {
-    case 0x80:
-      return skip(1);  // PROTO
-    case 0x95:
-      return skip(8);  // FRAME
-    case '.':
-      return stop();  // STOP
-    case '(':
+    case 0x80:  // PROTO
+      return skip(1);
+    case 0x95:  // FRAME
+      return skip(8);
+    case '.':  // STOP
+      return stop();
+    case '(':  // MARK
       return marks_.push_back(stack_.size()), Status(Done{});
-    case '0':
+    case '0':  // POP
       return take(1).ok() ? Status(Done{}) : broken("a value is missing");
-    case '1':
+    case '1':  // POP_MARK
       return pop_mark().ok() ? Status(Done{}) : broken("a mark is missing");
-    case 'N':
+    case 'N':  // NONE
       return push({});
-    case 0x88:
+    case 0x88:  // NEWTRUE
       return push(integer(1, Kind::kBool));
-    case 0x89:
+    case 0x89:  // NEWFALSE
       return push(integer(0, Kind::kBool));
-    case 'I':
-    case 'L':
+    case 'I':  // INT
+    case 'L':  // LONG
       return decimal();
-    case 'F':
+    case 'F':  // FLOAT
       return decimal_float();
-    case 'J':
+    case 'J':  // BININT
       return fixed<int32_t>();
-    case 'K':
+    case 'K':  // BININT1
       return fixed<uint8_t>();
-    case 'M':
+    case 'M':  // BININT2
       return fixed<uint16_t>();
-    case 0x8a:
+    case 0x8a:  // LONG1
       return long_integer(1);
-    case 0x8b:
+    case 0x8b:  // LONG4
       return long_integer(4);
-    case 'G':
+    case 'G':  // BINFLOAT
       return big_endian_float();
-    case 'X':
-    case 'T':
-    case 'B':
+    case 'X':  // BINUNICODE
+    case 'T':  // BINSTRING
+    case 'B':  // BINBYTES
       return text(4);
-    case 0x8c:
-    case 'U':
-    case 'C':
+    case 0x8c:  // SHORT_BINUNICODE
+    case 'U':   // SHORT_BINSTRING
+    case 'C':   // SHORT_BINBYTES
       return text(1);
-    case 0x8d:
-    case 0x8e:
+    case 0x8d:  // BINUNICODE8
+    case 0x8e:  // BINBYTES8
       return text(8);
-    case 'V':
-    case 'S':
+    case 'V':  // UNICODE
+    case 'S':  // STRING
       return text_line();
-    case ']':
-    case ')':
-    case 0x8f:
+    case ']':   // EMPTY_LIST
+    case ')':   // EMPTY_TUPLE
+    case 0x8f:  // EMPTY_SET
       return push(items({}));
-    case '}': {
+    case '}': {  // EMPTY_DICT
       PickleValue v;
       v.kind = Kind::kDict;
       return push(std::move(v));
     }
-    case 'l':
-    case 't':
-    case 0x91:
+    case 'l':   // LIST
+    case 't':   // TUPLE
+    case 0x91:  // FROZENSET
       return items_since_mark();
-    case 0x85:
+    case 0x85:  // TUPLE1
       return tuple(1);
-    case 0x86:
+    case 0x86:  // TUPLE2
       return tuple(2);
-    case 0x87:
+    case 0x87:  // TUPLE3
       return tuple(3);
-    case 'a':
+    case 'a':  // APPEND
       return append();
-    case 'e':
-    case 0x90:
+    case 'e':   // APPENDS
+    case 0x90:  // ADDITEMS
       return append_all();
-    case 'd':
+    case 'd':  // DICT
       return new_dict();
-    case 's':
+    case 's':  // SETITEM
       return set_item();
-    case 'u':
+    case 'u':  // SETITEMS
       return set_items();
-    case 'c':
+    case 'c':  // GLOBAL
       return global();
-    case 0x93:
+    case 0x93:  // STACK_GLOBAL
       return stack_global();
-    case 'R':
+    case 'R':  // REDUCE
       return call();
-    case 'b':
+    case 'b':  // BUILD
       return take(1).ok() && !stack_.empty() ? Status(Done{}) : broken("a value is missing");
-    case 'Q':
+    case 'Q':  // BINPERSID
       return storage();
-    case 'p':
+    case 'p':  // PUT
       return put_line();
-    case 'q':
+    case 'q':  // BINPUT
       return put(1);
-    case 'r':
+    case 'r':  // LONG_BINPUT
       return put(4);
-    case 0x94:
-      return remember(memo_.size());
-    case 'g':
+    case 0x94:  // MEMOIZE
+      return store_memo(memo_.size());
+    case 'g':  // GET
       return get_line();
-    case 'h':
+    case 'h':  // BINGET
       return get(1);
-    case 'j':
+    case 'j':  // LONG_BINGET
       return get(4);
-    case '2':
+    case '2':  // DUP
       return stack_.empty() ? broken("a value is missing")
                             : (stack_.push_back(stack_.back()), Status(Done{}));
-    case 'i':
-    case 'o':
-    case 0x81:
-    case 0x92:
-    case 0x82:
-    case 0x83:
-    case 0x84:
+    case 'i':   // INST
+    case 'o':   // OBJ
+    case 0x81:  // NEWOBJ
+    case 0x92:  // NEWOBJ_EX
+    case 0x82:  // EXT1
+    case 0x83:  // EXT2
+    case 0x84:  // EXT4
       return error_of(Error::Kind::kUnsupported, here(),
                       "the pickle creates an object (opcode 0x{:02x}); refused: weights need tensors only, "
                       "and other objects could run code",

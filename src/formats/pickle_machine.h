@@ -42,7 +42,7 @@ class PickleMachine {
   static PickleValue items(std::vector<const PickleValue*> list);
   static PickleValue named(Kind kind, std::string s);
   Status push(PickleValue v);
-  // The top n values, removed; a mark is a border.
+  // Pops the top n values; fails if they reach below the last mark.
   Result<std::vector<PickleValue*>> take(size_t n);
   Result<std::vector<PickleValue*>> pop_mark();
   Status stop();
@@ -60,8 +60,8 @@ class PickleMachine {
   Status stack_global();
   Status call();
   Status storage();
-  Status remember(uint64_t key);
-  Status recall(uint64_t key);
+  Status store_memo(uint64_t key);
+  Status push_memo(uint64_t key);
   Status put(size_t n);
   Status get(size_t n);
   Status put_line();

@@ -44,7 +44,7 @@ Status PickleMachine::decimal() {
   char* end = nullptr;
   errno = 0;
   const long long v = std::strtoll(s.c_str(), &end, 10);
-  if (s.empty() || *end || errno) return broken("a number is not a whole number of 64 bits");
+  if (s.empty() || *end || errno) return broken("a number is not a 64-bit integer");
   return push(integer(v));
 }
 

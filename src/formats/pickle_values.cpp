@@ -66,7 +66,7 @@ Status PickleMachine::tuple(size_t n) {
 Result<PickleValue*> PickleMachine::top(Kind kind) {
   MAKAR_TRY(const auto one, take(1));
   stack_.push_back(one[0]);
-  if (one[0]->kind != kind) return broken("an item is added to a value that has none");
+  if (one[0]->kind != kind) return broken("an item is added to a value of another kind");
   return one[0];
 }
 
@@ -154,37 +154,37 @@ Status PickleMachine::storage() {
   return push(std::move(v));
 }
 
-Status PickleMachine::remember(uint64_t key) {
+Status PickleMachine::store_memo(uint64_t key) {
   if (stack_.empty()) return broken("a value is missing");
   memo_[key] = stack_.back();
   return Done{};
 }
 
-Status PickleMachine::recall(uint64_t key) {
+Status PickleMachine::push_memo(uint64_t key) {
   const auto it = memo_.find(key);
-  if (it == memo_.end()) return broken("a value is used before it is given");
+  if (it == memo_.end()) return broken("a memo entry is read before it is stored");
   stack_.push_back(it->second);
   return Done{};
 }
 
 Status PickleMachine::put(size_t n) {
   MAKAR_TRY(const uint64_t key, number(n));
-  return remember(key);
+  return store_memo(key);
 }
 
 Status PickleMachine::get(size_t n) {
   MAKAR_TRY(const uint64_t key, number(n));
-  return recall(key);
+  return push_memo(key);
 }
 
 Status PickleMachine::put_line() {
   MAKAR_TRY(const std::string s, line());
-  return remember(std::strtoull(s.c_str(), nullptr, 10));
+  return store_memo(std::strtoull(s.c_str(), nullptr, 10));
 }
 
 Status PickleMachine::get_line() {
   MAKAR_TRY(const std::string s, line());
-  return recall(std::strtoull(s.c_str(), nullptr, 10));
+  return push_memo(std::strtoull(s.c_str(), nullptr, 10));
 }
 
 }  // namespace makar

@@ -160,7 +160,7 @@ class Reader : public nlohmann::json_sax<Json> {
     for (const int field : {kDType, kShape, kOffsets})
       if (!(seen_ & field)) return fail(error_at(place_, "tensor {} has no {}", tensor, field_name(field)));
     if (entry_.begin > entry_.end)
-      return fail(error_at(place_, "tensor {} ends at byte {}, before its begin {}", tensor, entry_.end,
+      return fail(error_at(place_, "tensor {} ends at byte {}, before its start {}", tensor, entry_.end,
                            entry_.begin));
     // Every partial product of a shape must fit, even when another dimension is zero.
     int64_t bytes = static_cast<int64_t>(size_of(entry_.dtype));

@@ -190,7 +190,7 @@ class TorchReader {
     const PickleValue& list =
         v.kind == Kind::kCall && v.arguments->items.size() == 1 ? *v.arguments->items[0] : v;
     if (list.kind != Kind::kItems || list.items.size() > Shape::kMaxRank)
-      return wrong(name, "has no shape of at most six dimensions");
+      return wrong(name, "has no shape, or more than six dimensions");
     std::vector<int64_t> out;
     for (const PickleValue* d : list.items) {
       if (d->kind != Kind::kInteger || d->integer < 0 || d->integer > (int64_t{1} << 40))

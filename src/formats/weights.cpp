@@ -18,7 +18,7 @@ constexpr const char* kPickle = "pytorch_model.bin";
 constexpr const char* kPickleIndex = "pytorch_model.bin.index.json";
 constexpr JsonLimits kIndexLimits = {.bytes = size_t{64} << 20, .depth = 8};
 
-// What a folder without supported weights has instead, and the cure.
+// The error for a folder without supported weights: names the other weights that it has, and the cure.
 Error nothing_found(const std::string& folder) {
   const auto has = [&](const std::string& file) { return is_file(folder + "/" + file); };
   const auto expected = fmt::format("has neither {} nor {}, nor {}", kSingle, kIndex, kPickle);
@@ -148,7 +148,7 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
                         "has tensor {}, which is not in the weight_map of {}; index and shards come from "
                         "different saves",
                         quote(name), name_of(index));
-      // A missing tensor is found below; here a tensor can only be a second copy.
+      // A tensor that is missing from its shard is reported below; here it can only be a second copy.
       if (mapped->second != shard)
         return error_at(file->place(),
                         "has tensor {}, which {} maps to {}; a tensor must be in one shard only", quote(name),

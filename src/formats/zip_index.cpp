@@ -83,7 +83,7 @@ class ZipReader {
     return Done{};
   }
 
-  // The fields with all bits set are replaced, in this order, by those of the extra field 1.
+  // Fields with all bits set are replaced, in this order, by the values of the zip64 extra field (id 1).
   void read_zip64(uint64_t at, uint64_t bytes, uint64_t& size, uint64_t& packed, uint64_t& local) const {
     const uint64_t end = at + bytes;
     while (at + 4 <= end) {

@@ -1,5 +1,5 @@
 // The files inside a zip archive, found through its central directory. Only stored (uncompressed) files can
-// be read, which is how PyTorch writes its archives; sizes and offsets of 64 bits (zip64) are understood.
+// be read, which is how PyTorch writes its archives; 64-bit sizes and offsets (zip64) are supported.
 #pragma once
 #include <map>
 #include <span>

@@ -71,7 +71,7 @@ class ArpaReader {
         return wrong("expected `ngram {}=COUNT`", counts_.size() + 1);
       if (length > kMaxOrder || count > kMaxNgrams)
         return error_of(Error::Kind::kLimit, fmt::format("{}:{}", lines_.place(), number_),
-                        "n-grams of up to {} words, at most {} of each, can be read; found {}", kMaxOrder,
+                        "the limits are {} words per n-gram and {} n-grams per length; found {}", kMaxOrder,
                         kMaxNgrams, quote(line_));
       counts_.push_back(count);
     }
@@ -119,7 +119,7 @@ class ArpaReader {
     std::string_view rest = line_;
     float log_prob = 0, log_backoff = 0;
     if (!number(field(rest), log_prob) || log_prob > 1e-6f)
-      return wrong("a line begins with a log-probability of at most 0");
+      return wrong("expected a log-probability of at most 0 at the start of the line");
     uint32_t at = 0;
     for (size_t i = 0; i <= k; ++i) {
       const std::string_view word = field(rest);
@@ -135,7 +135,7 @@ class ArpaReader {
       if (i == 0) at = *id;
       if (i > 0 && i < k) {
         at = levels_[i].table.find(at, *id);
-        if (at == NgramTable::kNone) return wrong("its first {} words are not listed", i + 1);
+        if (at == NgramTable::kNone) return wrong("the n-gram of its first {} words is missing", i + 1);
       }
       if (i == k) {
         const size_t known = level.table.size();

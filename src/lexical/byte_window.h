@@ -1,4 +1,4 @@
-// A stream of bytes that can be looked at before they are taken, for readers of vectors.
+// A byte stream with look-ahead, for readers of vector files.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -7,13 +7,13 @@
 
 namespace makar {
 
-// Limits of files of vectors.
+// Limits of vector files.
 constexpr size_t kMaxWidth = 100'000, kMaxVectors = 200'000'000, kLongestWord = 10'000;
 
 class ByteWindow {
  public:
   explicit ByteWindow(ByteStream& stream) : stream_(stream) {}
-  // At least `size` bytes from here, fewer at the end.
+  // At least the next `size` bytes, fewer at the end of the stream; take() moves past them.
   Result<std::string_view> look(size_t size) {
     if (buffer_.size() - at_ < size && !end_) {
       buffer_.erase(0, at_);
@@ -37,7 +37,7 @@ class ByteWindow {
       if (bytes.empty()) return std::optional<std::string>();
       if (std::min(end, bytes.size()) > limit)
         return error_of(Error::Kind::kLimit, fmt::format("{}: byte {}", stream_.place(), offset_),
-                        "the line is too long");
+                        "the line is longer than {} bytes", limit);
       std::string out(bytes.substr(0, end));
       take(out.size() + (end != bytes.npos));
       if (!out.empty() && out.back() == '\r') out.pop_back();

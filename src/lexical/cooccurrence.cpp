@@ -8,10 +8,10 @@
 namespace makar {
 namespace {
 
-constexpr uint64_t kUnit = 232'792'560;  // the least common multiple of 1 to 20
+constexpr uint64_t kUnit = 232'792'560;  // the least common multiple of 1 to 20: kUnit / distance is exact
 
 struct Entry {
-  uint64_t key, count;  // word and context; in units of 1/kUnit
+  uint64_t key, count;  // key: word and context, 32 bits each; count: in units of 1/kUnit
 };
 
 // Sums by key, in a table of fixed size.

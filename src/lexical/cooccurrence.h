@@ -1,6 +1,6 @@
 // How often words occur near each other, within a memory limit: sorted runs are written to temporary files
-// and merged. A pair at distance d counts 1/d (as in GloVe) or 1. Sums are exact integers, so neither the
-// memory limit nor the order changes a bit.
+// and merged. A pair at distance d counts 1/d (as in GloVe) or 1. Sums are exact integers, so the result does
+// not depend on the memory limit or on the order of the text.
 #pragma once
 #include <functional>
 

@@ -10,8 +10,8 @@ namespace makar {
 namespace {
 
 constexpr int32_t kMagic = 793712314, kVersion = 12;
-constexpr int32_t kSupervised = 3;                // a model; cbow 1, skipgram 2
-constexpr uint64_t kMaxWork = 1'000'000'000'000;  // numbers of n-grams that are added for the words
+constexpr int32_t kSupervised = 3;                // Header::model; 1: cbow, 2: skipgram
+constexpr uint64_t kMaxWork = 1'000'000'000'000;  // floats that are added to compute the words' vectors
 
 Result<std::string_view> bytes_of(ByteWindow& in, size_t size, std::string_view what) {
   MAKAR_TRY(const std::string_view bytes, in.look(size));
@@ -36,11 +36,11 @@ struct Header {
 
 Result<Header> read_header(ByteWindow& in) {
   MAKAR_TRY(const auto magic, number<int32_t>(in, "the header"));
-  check(magic == kMagic, "a model of fastText");
+  check(magic == kMagic, "the caller has recognised the file with is_fasttext");
   MAKAR_TRY(const auto version, number<int32_t>(in, "the header"));
   if (version != kVersion && version != kVersion - 1)
     return error_of(Error::Kind::kUnsupported, in.place(),
-                    "models of fastText of versions 11 and 12 can be read, found {}", version);
+                    "fastText versions 11 and 12 are supported, found {}", version);
   Header h;
   for (int32_t* field : {&h.width, &h.window, &h.epochs, &h.min_count, &h.negatives, &h.word_ngrams, &h.loss,
                          &h.model, &h.buckets, &h.min_ngram, &h.max_ngram, &h.rate_updates}) {
@@ -53,7 +53,7 @@ Result<Header> read_header(ByteWindow& in) {
   if (!sizes)
     return error_of(
         Error::Kind::kLimit, in.place(),
-        "up to {} dimensions, 100,000,000 buckets and n-grams of 20 characters can be read, found "
+        "the limits are {} dimensions, 100,000,000 buckets and n-grams of 20 characters, found "
         "{}, {} and {} to {}",
         kMaxWidth, h.width, h.buckets, h.min_ngram, h.max_ngram);
   return h;
@@ -77,7 +77,7 @@ Result<Vocabulary> read_vocabulary(ByteWindow& in) {
                     words, labels);
   if (pruned >= 0)
     return error_of(Error::Kind::kUnsupported, in.place(),
-                    "is a quantised model; use the .bin file that it was made of");
+                    "is a quantized model (.ftz), which is not supported; use the .bin file");
   Vocabulary out;
   out.tokens = static_cast<uint64_t>(tokens);
   for (int32_t i = 0; i < size; ++i) {
@@ -100,12 +100,12 @@ Result<Vocabulary> read_vocabulary(ByteWindow& in) {
   return out;
 }
 
-// The memory follows the bytes that were read.
+// Memory grows with the bytes that are read, so a damaged header cannot allocate much.
 Result<RowMatrix> read_matrix(ByteWindow& in, int64_t rows, int32_t width, std::string_view what) {
-  MAKAR_TRY(const auto quantised, number<int8_t>(in, what));
-  if (quantised != 0)
+  MAKAR_TRY(const auto quantized, number<int8_t>(in, what));
+  if (quantized != 0)
     return error_of(Error::Kind::kUnsupported, in.place(),
-                    "is a quantised model; use the .bin file that it was made of");
+                    "is a quantized model (.ftz), which is not supported; use the .bin file");
   MAKAR_TRY(const auto found, number<int64_t>(in, what));
   MAKAR_TRY(const auto columns, number<int64_t>(in, what));
   if (found != rows || columns != width)
@@ -131,7 +131,7 @@ void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-// `rows` may be empty: zeros.
+// Without `rows`, writes `count` rows of zeros.
 Status write_matrix(const RowMatrix& rows, size_t count, size_t width,
                     const std::function<Status(std::string_view)>& write) {
   std::string out(1, '\0');
@@ -212,7 +212,7 @@ Status write_fasttext(const WordVectors& v, const std::function<Status(std::stri
   put(out, int32_t{0}), put(out, s ? s->tokens : v.words.size()), put(out, int64_t{-1});
   for (uint32_t i = 0; i < v.words.size(); ++i) {
     if (v.words.word(i).find('\0') != std::string::npos)
-      return error_at("--format fasttext", "the word {} has a zero byte, which ends words in such files",
+      return error_at("`format` fasttext", "the word {} has a zero byte, which ends words in such files",
                       quote(v.words.word(i)));
     out += v.words.word(i);
     out += '\0';

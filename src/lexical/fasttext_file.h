@@ -1,5 +1,5 @@
 // Models of fastText (.bin): a vocabulary with counts, the rows of words and of character n-grams, and the
-// output rows. Quantised models (.ftz) are not read; of classifiers, the words are.
+// output rows. Quantized models (.ftz) are not supported; of a classifier, only the word vectors are read.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace makar {
 
-// By the first bytes, which are not taken.
+// Recognised by the first bytes, which remain unread.
 Result<bool> is_fasttext(ByteWindow& in);
 Result<WordVectors> read_fasttext(ByteWindow& in);
 

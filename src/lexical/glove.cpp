@@ -9,10 +9,10 @@
 namespace makar {
 namespace {
 
-constexpr float kMeanStep = 1e6f;  // AdaGrad: rows get the mean of the changes of the chunks
-constexpr uint64_t kEntries = 4096, kMaxAtOnce = 8;
+constexpr float kMeanStep = 1e6f;                    // so large that share_of() averages the chunks' changes
+constexpr uint64_t kEntries = 4096, kMaxAtOnce = 8;  // entries per chunk, chunks per round
 
-// A row is the vector, the bias in a lane of its own, and the sums of squared gradients of both.
+// A row is the vector, the bias in a lane of its own, and from `half` the sums of squared gradients of both.
 struct Layout {
   size_t width, bias, half;
   explicit Layout(size_t w) : width(padded(w)), bias(width), half(width + kLanes) {}
@@ -53,7 +53,7 @@ struct GloveLearner {
 class GloveTrainer {
  public:
   GloveTrainer(const NumberedWords& words, std::span<const Cooccurrence> counts, const GloveOptions& o,
-               ThreadPool& pool, const ShowVectors& show)
+               ThreadPool& pool, const ShowProgress& show)
       : words_(words),
         counts_(counts),
         o_(o),
@@ -155,7 +155,7 @@ class GloveTrainer {
   std::span<const Cooccurrence> counts_;
   const GloveOptions& o_;
   ThreadPool& pool_;
-  const ShowVectors& show_;
+  const ShowProgress& show_;
   Layout layout_;
   RowMatrix word_, context_;
   uint64_t chunks_ = 0, total_ = 0;
@@ -164,8 +164,8 @@ class GloveTrainer {
 }  // namespace
 
 Result<WordVectors> train_glove(const NumberedWords& words, std::span<const Cooccurrence> counts,
-                                const GloveOptions& options, ThreadPool& pool, const ShowVectors& show) {
-  if (counts.empty()) return error_at("words", "no two words occur near each other");
+                                const GloveOptions& options, ThreadPool& pool, const ShowProgress& show) {
+  if (counts.empty()) return error_at("words", "no line has two words of the vocabulary; use more text");
   return GloveTrainer(words, counts, options, pool, show).train();
 }
 

@@ -14,6 +14,6 @@ struct GloveOptions {
 
 // Vectors are the sums of word and context vectors.
 Result<WordVectors> train_glove(const NumberedWords& words, std::span<const Cooccurrence> counts,
-                                const GloveOptions& options, ThreadPool& pool, const ShowVectors& show);
+                                const GloveOptions& options, ThreadPool& pool, const ShowProgress& show);
 
 }  // namespace makar

@@ -20,8 +20,8 @@ Result<TaggedSentences> read_tagged(const std::vector<DataPath>& paths);
 class HmmTagger {
  public:
   static Result<HmmTagger> train(const TaggedSentences& data, double smoothing = 0.1);
-  // For tests and other sources: natural logarithms. transitions[t][u]: from t to u; emissions[t][w]; the
-  // last tag index of `transitions` rows is the end.
+  // A tagger with the given natural logarithms of probabilities. transitions[t][u]: from tag t to u, and in
+  // the last column to the end of the sentence; emissions[t][w].
   static HmmTagger of(std::vector<std::string> tags, NumberedWords words, std::vector<double> start,
                       std::vector<std::vector<double>> transitions,
                       std::vector<std::vector<double>> emissions);

@@ -18,7 +18,7 @@ Result<NgramModel> NgramModel::make(NumberedWords words, std::vector<NgramLevel>
              unknown = find({kUnknownWord, "<UNK>"});
   if (!begin || !end) return error_at(place, "the vocabulary needs {} and {}", kBeginSentence, kEndSentence);
   if (!unknown) {
-    // A closed vocabulary (SRILM without -unk): unknown words have SRILM's zero.
+    // A closed vocabulary (SRILM without -unk): unknown words get -99, SRILM's logarithm of 0.
     words.add(kUnknownWord);
     levels[0].table.add(0, static_cast<uint32_t>(words.size() - 1));
     levels[0].log_prob.push_back(-99), levels[0].log_backoff.push_back(0);

@@ -35,7 +35,8 @@ class NgramModel {
     bool unknown_word;  // the word is not in the vocabulary
   };
 
-  // Level 1 must list every word of `words`, in its order. Needs <unk>.
+  // Level 1 must list every word of `words`, in its order. Fails without <s> and </s>; adds <unk> with
+  // probability 0 if it is missing.
   static Result<NgramModel> make(NumberedWords words, std::vector<NgramLevel> levels,
                                  const std::string& place);
 
@@ -50,13 +51,13 @@ class NgramModel {
   State start() const;  // after <s>
   Scored step(State& state, uint32_t word) const;
 
-  // For each length above 1, where the n-grams of each prefix begin in a list sorted by prefix, and that
-  // list.
+  // The n-grams of one length, sorted by prefix: those of prefix p are list[first[p]] to
+  // list[first[p + 1] - 1]. by_prefix() returns one per length; that of length 1 is empty.
   struct ByPrefix {
     std::vector<uint32_t> first, list;
   };
   std::vector<ByPrefix> by_prefix() const;
-  // The probability of every word after a state; that of <s> is 0. `index`: of by_prefix().
+  // The probability of every word after a state; that of <s> is 0. `index`: the result of by_prefix().
   void distribution(const State& state, const std::vector<ByPrefix>& index, std::vector<double>& out) const;
 
  private:

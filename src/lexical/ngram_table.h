@@ -1,4 +1,5 @@
-// N-grams as a trie of hash tables: an n-gram is the number of its first n-1 words' n-gram and its last word.
+// N-grams as a trie of hash tables: an n-gram is stored as the number of its prefix, which is the n-gram of
+// its first n-1 words, and its last word.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -9,7 +9,7 @@ namespace makar {
 namespace {
 
 constexpr uint32_t kBegin = SentenceNgrams::kBegin;
-constexpr float kZero = -99;  // SRILM's log of 0, of <s>
+constexpr float kZero = -99;  // SRILM's logarithm of 0, which <s> gets
 
 float log10f_of(double p) { return p > 0 ? static_cast<float>(std::log10(p)) : kZero; }
 
@@ -39,7 +39,7 @@ class Builder {
   bool kept(size_t k, uint32_t at) const {
     return k == 0 || k >= o_.prune.size() || o_.prune[k] < static_cast<int64_t>(c_.counts[k][at]);
   }
-  // Whether the n-gram is a word that is never predicted.
+  // Whether the n-gram is <s> alone, which is never predicted.
   static bool is_begin(size_t k, uint32_t word) { return k == 0 && word == kBegin; }
 
   // The number of n-grams of one length for each count up to `max`.
@@ -135,13 +135,14 @@ class Builder {
     }
     for (size_t h = 0; h < total.size(); ++h) {
       if (seen[h] == 0) continue;
-      // If all words were seen, the lower distribution leaves nothing; the weight is then of no event.
+      // If all words were seen after the context, the weight is never used.
       const double below = 1 - seen_below[h];
       backoffs_[k - 1][h] = below > 1e-9 ? (1 - seen[h] / total[h]) / below : 0;
     }
   }
 
-  // Counts of shorter n-grams become the number of different words before them, except after <s>.
+  // Counts of shorter n-grams become the number of different words before them, except for n-grams that begin
+  // with <s>, which nothing precedes.
   std::vector<uint64_t> adjusted(size_t k, const std::vector<uint32_t>& longer_suffix,
                                  const std::vector<bool>& after_begin) const {
     if (k + 1 == n_) return c_.counts[k];
@@ -171,8 +172,8 @@ class Builder {
     auto discount = kneser_ney_discounts(count_of_counts(counts, k, 4));
     if (!discount) {
       discount = {0, 0.5, 1, 1.5};
-      o_.say(fmt::format("{}-grams: too few different counts to estimate the discounts; using 0.5, 1 and 1.5",
-                         k + 1));
+      o_.warn(fmt::format(
+          "{}-grams: too few different counts to estimate the discounts; using 0.5, 1 and 1.5", k + 1));
     }
     const auto taken = [&](uint64_t c) { return (*discount)[std::min<uint64_t>(c, 3)]; };
     const auto total = totals(counts, k);
@@ -244,14 +245,14 @@ Status check(const NgramOptions& o, int order) {
                     did_you_mean(o.smoothing, known));
   if (!(o.k > 0 && o.k <= 1e6)) return error_at("`k`", "must be above 0 and at most 1e6, got {}", o.k);
   if (o.max_discounted < 1 || o.max_discounted > 100)
-    return error_at("`gt-max`", "must be 1 to 100, got {}", o.max_discounted);
+    return error_at("`gt_max`", "must be 1 to 100, got {}", o.max_discounted);
   for (size_t i = 0; i < o.prune.size(); ++i)
     if (o.prune[i] < 0 || (i > 0 && o.prune[i] < o.prune[i - 1]) || (i == 0 && o.prune[i] != 0))
       return error_at("`prune`", "counts start with 0 (words) and do not decrease, such as 0,0,1");
   if (o.prune.size() > static_cast<size_t>(order))
     return error_at("`prune`", "has {} counts for n-grams of up to {} words", o.prune.size(), order);
   if (!o.prune.empty() && o.smoothing == "add-k")
-    return error_at("`prune`", "works with the other kinds of smoothing, not with add-k");
+    return error_at("`prune`", "cannot be combined with add-k smoothing");
   return Done{};
 }
 

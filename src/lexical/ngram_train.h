@@ -21,7 +21,7 @@ struct NgramOptions {
   double k = 1;                // add-k
   int64_t max_discounted = 5;  // Good-Turing and Katz: larger counts are not discounted
   std::vector<int64_t> prune;  // by length: n-grams that occur at most this often are dropped
-  std::function<void(const std::string&)> say = [](const std::string&) {};
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
 Status check(const NgramOptions& options, int order);
 

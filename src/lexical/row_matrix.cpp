@@ -31,7 +31,7 @@ void PrivateRows::add_to(RowMatrix& matrix, const std::vector<RowUses>& uses, fl
       add_scaled(matrix.row(at), share_of(uses[at], step), copied(slot), matrix.stride());
 }
 
-void PrivateRows::forget_uses(std::vector<RowUses>& uses, uint32_t part, uint32_t parts) const {
+void PrivateRows::reset_uses(std::vector<RowUses>& uses, uint32_t part, uint32_t parts) const {
   for (const uint32_t at : used_)
     if (at % parts == part) uses[at] = {};
 }

@@ -72,13 +72,13 @@ class PrivateRows {
     ++uses_[slots_[at]];
     return copied(slots_[at]);
   }
-  // Turns the copies into changes; the matrix must be as it was.
+  // Replaces each copy by its difference from the matrix, which must not have changed meanwhile.
   void finish();
   // For rows with at % parts == part: counts the uses of a row by all chunks, then adds this chunk's change
   // times share_of(its uses).
   void count_uses(std::vector<RowUses>& uses, uint32_t part, uint32_t parts) const;
   void add_to(RowMatrix& matrix, const std::vector<RowUses>& uses, float step, uint32_t part, uint32_t parts);
-  void forget_uses(std::vector<RowUses>& uses, uint32_t part, uint32_t parts) const;
+  void reset_uses(std::vector<RowUses>& uses, uint32_t part, uint32_t parts) const;
   void clear();
 
  private:
@@ -100,14 +100,14 @@ inline float share_of(const RowUses& u, float step) {
   return (1 + all / static_cast<float>(u.chunks)) / (1 + all);
 }
 
-// Adds the changes of the first `count` chunks to a matrix, in order; `rows` gives the private rows of a
-// chunk.
+// Adds the changes of the first `count` chunks to a matrix, in order; `rows` returns the private rows of a
+// chunk. Only for rows with at % parts == part.
 template <class Chunks, class RowsOf>
 void add_changes(const Chunks& chunks, size_t count, const RowsOf& rows, RowMatrix& matrix,
                  std::vector<RowUses>& uses, float step, uint32_t part, uint32_t parts) {
   for (size_t i = 0; i < count; ++i) rows(*chunks[i]).count_uses(uses, part, parts);
   for (size_t i = 0; i < count; ++i) rows(*chunks[i]).add_to(matrix, uses, step, part, parts);
-  for (size_t i = 0; i < count; ++i) rows(*chunks[i]).forget_uses(uses, part, parts);
+  for (size_t i = 0; i < count; ++i) rows(*chunks[i]).reset_uses(uses, part, parts);
 }
 
 }  // namespace makar

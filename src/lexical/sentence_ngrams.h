@@ -12,7 +12,7 @@ namespace makar {
 
 class SentenceNgrams {
  public:
-  // Word 0 is <unk>, 1 is <s>, 2 is </s>. Fails with kLimit over `max_bytes` of memory.
+  // Word 0 is <unk>, 1 is <s>, 2 is </s>. add() fails with kLimit if the counts exceed `max_bytes` of memory.
   SentenceNgrams(int order, size_t max_bytes);
 
   // Words that spell <s>, </s> or <unk> count as unknown words.

@@ -50,7 +50,7 @@ Block multiply(const SparseMatrix& a, const Block& x, ThreadPool& pool) {
   return out;
 }
 
-// x^T x, in fixed pieces of rows.
+// x^T x, summed in fixed pieces of rows, so that the bits do not depend on the number of threads.
 std::vector<std::vector<double>> gram(const Block& x, ThreadPool& pool) {
   constexpr size_t kPiece = 2048;
   const size_t pieces = (x.rows + kPiece - 1) / kPiece, w = x.width;

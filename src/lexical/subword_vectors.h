@@ -1,5 +1,5 @@
-// Vectors of words from their character n-grams (Bojanowski et al., 2017): words out of the vocabulary have
-// one too.
+// Vectors of words from their character n-grams (Bojanowski et al., 2017), which also exist for words outside
+// the vocabulary.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace makar {
 
 struct SubwordVectors {
-  Word2VecOptions options;       // those of the training; the lengths of n-grams and the buckets count
+  Word2VecOptions options;       // of the training; look-ups use only the n-gram lengths and buckets
   std::vector<uint64_t> counts;  // of the words
   uint64_t tokens = 0;           // of the text
   int64_t min_count = 1;
@@ -18,12 +18,12 @@ struct SubwordVectors {
   RowMatrix output;  // of the words, as context; may be empty
 };
 
-// Adds the rows of a word's character n-grams with '<' and '>' around it, by fastText's hash, after those of
-// `words` words. "</s>" has none.
+// Appends the row numbers of the character n-grams of "<word>", by fastText's hash. Rows of n-grams follow
+// those of the `words` words of the vocabulary. "</s>" has none.
 void add_ngram_rows(const std::string& word, size_t words, const Word2VecOptions& options,
                     std::vector<uint32_t>& rows);
 
-// Writes the mean of rows to `out`, which is 0 before.
+// Writes the mean of rows to `out`, which must be all zeros.
 void add_mean(const RowMatrix& matrix, const std::vector<uint32_t>& rows, float* out);
 
 }  // namespace makar

@@ -45,7 +45,7 @@ Weights naive_bayes(const std::vector<SparseVector>& x, const std::vector<size_t
   return w;
 }
 
-// Minimises sum of cross-entropies * C + |w|^2 / 2 without penalty of biases.
+// Minimises C * sum of cross-entropies + |w|^2 / 2, where w excludes the biases.
 Weights logistic(const std::vector<SparseVector>& x, const std::vector<size_t>& y, size_t labels,
                  size_t features, const ClassifierOptions& o) {
   const size_t width = features + 1;
@@ -187,12 +187,16 @@ Status check(const ClassifierOptions& o) {
   if (std::find(known.begin(), known.end(), o.method) == known.end())
     return error_at("`method`", "must be {}, or hmm for tags of words, got '{}'{}", fmt::join(known, ", "),
                     o.method, did_you_mean(o.method, known));
-  if (!(o.strength > 0 && o.strength <= 1e6) || !(o.smoothing > 0 && o.smoothing <= 1e6) ||
-      o.iterations < 1 || o.iterations > 100000 || o.features.ngrams < 1 || o.features.ngrams > 10 ||
-      o.features.min_count < 1)
-    return error_at("classify",
-                    "-C and --smoothing are above 0, up to 1e6; --iterations 1 to 100000; --word-ngrams 1 to "
-                    "10; --min-count 1 or more");
+  if (!(o.strength > 0 && o.strength <= 1e6))
+    return error_at("`strength`", "must be above 0 and at most 1e6, got {}", o.strength);
+  if (!(o.smoothing > 0 && o.smoothing <= 1e6))
+    return error_at("`smoothing`", "must be above 0 and at most 1e6, got {}", o.smoothing);
+  if (o.iterations < 1 || o.iterations > 100000)
+    return error_at("`iterations`", "must be 1 to 100000, got {}", o.iterations);
+  if (o.features.ngrams < 1 || o.features.ngrams > 10)
+    return error_at("`word_ngrams`", "must be 1 to 10, got {}", o.features.ngrams);
+  if (o.features.min_count < 1)
+    return error_at("`min_count`", "must be 1 or more, got {}", o.features.min_count);
   return Done{};
 }
 
@@ -209,7 +213,7 @@ Result<TextsWithLabels> read_labelled_texts(const std::vector<DataPath>& paths) 
       reader.bad().add(record.place(), "expected a text and a label");
       continue;
     }
-    if (is_open_pair(record.value)) {
+    if (is_unlabelled_pair(record.value)) {
       reader.bad().add_once(record.place(), "the annotators did not agree on a label");
       continue;
     }

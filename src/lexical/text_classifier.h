@@ -50,7 +50,7 @@ class TextClassifier {
   std::vector<std::vector<double>> weights_;
 };
 
-// Share of texts whose label is found.
+// Share of texts that are classified with their own label.
 double accuracy_of(const TextClassifier& classifier, const TextsWithLabels& data);
 
 // Minimises a function by L-BFGS (Nocedal, 1980) with backtracking; `value` returns it and fills the

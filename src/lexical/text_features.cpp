@@ -100,7 +100,7 @@ Result<TextFeatures> TextFeatures::from_json(const Json& json, const std::string
     out.idf_.push_back(idf.get<float>());
   }
   if (out.names_.size() != json["names"].size() || out.idf_.size() != out.names_.size())
-    return error_at(place + ": features", "names are different from each other, with one idf each");
+    return error_at(place + ": features", "expected distinct names and one idf per name");
   return out;
 }
 

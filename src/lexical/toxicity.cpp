@@ -52,7 +52,7 @@ Result<ToxicityClassifier> ToxicityClassifier::from_json(const Json& json, const
                                          : std::find(benign.begin(), benign.end(), label) != benign.end());
   const auto count = std::count(out.benign_.begin(), out.benign_.end(), true);
   if (count == 0 || static_cast<size_t>(count) == labels.size())
-    return error_at(place, "{} of the labels {} are known as harmless; name those that are with --benign",
+    return error_at(place, "{} of the labels {} are harmless by name; list the harmless ones with --benign",
                     count == 0 ? "none" : "all", fmt::join(labels, ", "));
   out.version_ =
       fmt::format("toxicity-{}-{}", out.classifier_.method(), sha256_of(json.dump()).substr(0, 12));

@@ -1,5 +1,5 @@
-// Toxicity of texts by a classifier of `makar classify train --method`: offline, versioned, with answers in
-// the form of the Perspective API.
+// Toxicity of texts by a classifier trained with `makar classify train --method`: offline, versioned, with
+// results in the format of the Perspective API.
 #pragma once
 #include "lexical/text_classifier.h"
 
@@ -21,7 +21,7 @@ class ToxicityClassifier {
   // vocabulary.
   double toxicity(std::string_view text) const;
   // {"attributeScores": {"TOXICITY": {"summaryScore", "spanScores"}, ...}}: TOXICITY, and each label that is
-  // not benign in capitals. Spans count characters.
+  // not benign, in upper case. Spans count characters.
   Json perspective(const std::string& text) const;
   // "toxicity-logistic-" and the hash of the file: the same version gives the same scores.
   const std::string& version() const { return version_; }

@@ -45,12 +45,12 @@ int64_t parse_numbers(std::string_view rest, std::vector<float>& out) {
   return static_cast<int64_t>(out.size());
 }
 
-// Rows of unknown number: the memory follows the bytes that were read.
+// Collects vectors. Memory grows with the bytes that are read, so a damaged header cannot allocate much.
 class Collector {
  public:
   explicit Collector(size_t width) : width_(width) {}
   void add(std::string_view word, const float* values) {
-    if (words_.add(word) * width_ != values_.size()) return;  // again: the first one stays
+    if (words_.add(word) * width_ != values_.size()) return;  // a repeated word
     values_.insert(values_.end(), values, values + width_);
   }
   size_t size() const { return words_.size(); }
@@ -126,7 +126,7 @@ Result<VectorFormat> vector_format_named(const std::string& name) {
   if (name == "binary") return VectorFormat::kBinary;
   if (name == "glove") return VectorFormat::kGlove;
   if (name == "fasttext") return VectorFormat::kFastText;
-  return error_at("--format", "must be text, binary, glove or fasttext, got '{}'{}", name,
+  return error_at("`format`", "must be text, binary, glove or fasttext, got '{}'{}", name,
                   did_you_mean(name, {"text", "binary", "glove", "fasttext"}));
 }
 
@@ -141,7 +141,7 @@ Result<WordVectors> read_vectors(ByteStream& stream) {
   if (parse_header(*first, count, width)) {
     if (width < 1 || width > kMaxWidth || count > kMaxVectors)
       return error_of(Error::Kind::kLimit, stream.place(),
-                      "up to {} words of 1 to {} numbers can be read, found {}", kMaxVectors, kMaxWidth,
+                      "the limits are {} words of 1 to {} numbers, found {}", kMaxVectors, kMaxWidth,
                       quote(*first));
     // Text if the next line is a word and numbers.
     MAKAR_TRY(const std::string_view next, in.look(kLongestWord + width * 64));

@@ -16,7 +16,8 @@ using Vectors = std::vector<std::vector<double>>;
 std::vector<Point> principal_components(const Vectors& vectors);
 
 struct TsneOptions {
-  double perplexity = 30, learning_rate = 0;  // 0: points / 12
+  double perplexity = 30;    // at most (points - 1) / 3 + 1 is used
+  double learning_rate = 0;  // 0: points / 12, at least 50
   int64_t iterations = 500;
   std::function<void(int64_t done, int64_t total)> progress = [](int64_t, int64_t) {};
 };

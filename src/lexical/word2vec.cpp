@@ -28,8 +28,7 @@ std::vector<HuffmanPath> huffman_paths(const std::vector<uint64_t>& counts) {
   const size_t n = counts.size();
   std::vector<HuffmanPath> out(n);
   if (n < 2) return out;
-  using Node =
-      std::pair<uint64_t, uint32_t>;  // count, number: words, then inner nodes in the order they are made
+  using Node = std::pair<uint64_t, uint32_t>;  // count, number: words, then inner nodes as they are created
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue;
   for (uint32_t i = 0; i < n; ++i) queue.push({counts[i], i});
   std::vector<uint32_t> parent(2 * n - 1);
@@ -92,7 +91,7 @@ Word2VecShared prepare(const WordStream& text, const Word2VecOptions& o) {
 
 class Trainer {
  public:
-  Trainer(const WordStream& text, const Word2VecOptions& o, ThreadPool& pool, const ShowVectors& show)
+  Trainer(const WordStream& text, const Word2VecOptions& o, ThreadPool& pool, const ShowProgress& show)
       : text_(text), o_(o), pool_(pool), show_(show), shared_(prepare(text, o)) {
     const size_t rows = text.words.size() + (o.max_ngram > 0 ? static_cast<size_t>(o.buckets) : 0);
     in_ = RowMatrix(rows, shared_.stride), out_ = RowMatrix(text.words.size(), shared_.stride);
@@ -120,7 +119,7 @@ class Trainer {
   }
 
  private:
-  // By the number of chunks done before.
+  // The learning rate after `done` chunks: it falls linearly to 0.
   float rate_at(uint64_t done) const {
     return static_cast<float>(o_.learning_rate *
                               (1 - static_cast<double>(done) / static_cast<double>(total_)));
@@ -196,7 +195,7 @@ class Trainer {
   const WordStream& text_;
   const Word2VecOptions& o_;
   ThreadPool& pool_;
-  const ShowVectors& show_;
+  const ShowProgress& show_;
   Word2VecShared shared_;
   RowMatrix in_, out_;
   uint64_t chunks_ = 0, total_ = 0;
@@ -206,16 +205,16 @@ class Trainer {
 }  // namespace
 
 Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions& options, ThreadPool& pool,
-                                   const ShowVectors& show) {
+                                   const ShowProgress& show) {
   MAKAR_CHECK_OK(check(options));
   const double rows = 2 * static_cast<double>(text.words.size()) +
                       (options.max_ngram > 0 ? static_cast<double>(options.buckets) : 0.0);
   const double bytes = rows * static_cast<double>(padded(static_cast<size_t>(options.width))) * sizeof(float);
-  if (const auto machine = static_cast<double>(memory_limit()); bytes > machine)
+  if (const auto limit = static_cast<double>(memory_limit()); bytes > limit)
     return error_of(
-        Error::Kind::kLimit, options.max_ngram > 0 ? "--bucket" : "--dim",
-        "the vectors take {:.1f} GB, but this process may use {:.1f} GB; lower --dim{} or --max-words",
-        bytes / 1e9, machine / 1e9, options.max_ngram > 0 ? ", --bucket" : "");
+        Error::Kind::kLimit, options.max_ngram > 0 ? "`bucket`" : "`dim`",
+        "the vectors take {:.1f} GB, but this process may use {:.1f} GB; lower `dim`{} or `max_words`",
+        bytes / 1e9, limit / 1e9, options.max_ngram > 0 ? ", `bucket`" : "");
   return Trainer(text, options, pool, show).train();
 }
 

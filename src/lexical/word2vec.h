@@ -2,10 +2,10 @@
 // full softmax; frequent words are subsampled; vectors of character n-grams may be part of a word's
 // (Bojanowski et al., 2017).
 //
-// The default mode gives the same bits for any number of threads: chunks of text of a round are learned from
-// the same state, each in copies of the rows it uses, and the mean of their changes is added. The fast mode
-// updates shared rows without locks, as the original does; its bits differ from run to run unless one thread
-// runs.
+// The default mode gives the same bits for any number of threads: the chunks of text of a round are learned
+// from the same state, each in copies of the rows it uses, and their changes are added, scaled by share_of()
+// (row_matrix.h). The fast mode updates shared rows without locks, as the original does; with several
+// threads, its bits differ from run to run.
 #pragma once
 #include <functional>
 #include <string>
@@ -19,13 +19,13 @@ namespace makar {
 
 struct VectorProgress {
   uint64_t done = 0, total = 0;  // words of all epochs, or entries
-  double loss = 0;               // mean, of what was learned since the last call
+  double loss = 0;               // mean since the last call
   double learning_rate = 0;
 };
-using ShowVectors = std::function<void(const VectorProgress&)>;
+using ShowProgress = std::function<void(const VectorProgress&)>;
 
 Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions& options, ThreadPool& pool,
-                                   const ShowVectors& show);
+                                   const ShowProgress& show);
 
 // Rows of a word: its own, and those of its character n-grams with '<' and '>' around it, by fastText's hash.
 std::vector<uint32_t> word_rows(const std::string& word, uint32_t own, size_t words,

@@ -22,7 +22,7 @@ class SigmoidTable {
   std::array<float, 1025> value_, minus_log_;
 };
 
-// What all chunks read.
+// Read-only data of all learners.
 struct Word2VecShared {
   const Word2VecOptions& options;
   size_t words, stride;
@@ -54,7 +54,7 @@ class Word2VecLearner {
   uint64_t take_examples() { return std::exchange(examples_, 0); }
 
  private:
-  // The words around `at` inside of a random part of the window.
+  // The range of words around `at`, in a window whose half width is drawn from 1 to `window`.
   std::pair<size_t, size_t> window(size_t at) {
     const size_t half = 1 + random_->below(static_cast<uint32_t>(s_.options.window));
     return {at >= half ? at - half : 0, std::min(line_.size(), at + half + 1)};

@@ -16,7 +16,7 @@ std::span<const TableOption<Word2VecOptions>> word2vec_options() {
       {"subsample sample", &W::subsample, 0, 1, "X",
        "words more frequent than this are dropped at random; 0: none", kModel},
       {"minn", &W::min_ngram, 1, 20, "N", "shortest character n-grams of a word", kSubwords},
-      {"maxn", &W::max_ngram, 0, 20, "N", "longest ones; 0: words only", kSubwords},
+      {"maxn", &W::max_ngram, 0, 20, "N", "longest character n-grams; 0: words only", kSubwords},
       {"bucket", &W::buckets, 1, 1e8, "N", "number of hash buckets for character n-grams", kSubwords},
       {"epochs epoch iter", &W::epochs, 1, 10000, "N", "passes over the text", kTraining},
       {"learning_rate lr", &W::learning_rate, 1e-9, 10, "X", "initial learning rate; it falls to 0",

@@ -41,7 +41,7 @@ class AliasTable {
 
  private:
   struct Cell {
-    uint32_t keep, other;  // `at` below keep / 2^32
+    uint32_t keep, other;  // draws this cell with probability keep / 2^32, else `other`
   };
   std::vector<Cell> cells_;
 };

@@ -21,7 +21,7 @@ void scale_to_one(float* row, size_t size) {
   for (size_t j = 0; j < size; ++j) row[j] *= scale;
 }
 
-// [padded width]
+// The mean of the character n-grams of a word [padded width]; nullopt if there are none.
 std::optional<std::vector<float>> by_ngrams(const WordVectors& vectors, const std::string& word) {
   if (!vectors.subwords) return std::nullopt;
   std::vector<uint32_t> rows;
@@ -112,7 +112,7 @@ Result<LineReader> open_lines(const std::string& path) {
 Result<SimilarityScore> score_similarity(const VectorIndex& index, const std::string& path) {
   MAKAR_TRY(LineReader lines, open_lines(path));
   SimilarityScore out;
-  std::vector<double> ours, theirs;
+  std::vector<double> cosines, ratings;
   for (Line line;;) {
     MAKAR_TRY(const bool found, lines.next(line));
     if (!found) break;
@@ -140,10 +140,10 @@ Result<SimilarityScore> score_similarity(const VectorIndex& index, const std::st
       continue;
     }
     out.by_ngrams += by_ngrams;
-    ours.push_back(dot(a->data(), b->data(), a->size())), theirs.push_back(rating);
+    cosines.push_back(dot(a->data(), b->data(), a->size())), ratings.push_back(rating);
   }
-  out.pairs = ours.size();
-  if (out.pairs > 1) out.spearman = spearman(ours, theirs);
+  out.pairs = cosines.size();
+  if (out.pairs > 1) out.spearman = spearman(cosines, ratings);
   return out;
 }
 

@@ -18,7 +18,8 @@ struct WordVectors {
   std::shared_ptr<const SubwordVectors> subwords = nullptr;  // for words out of the vocabulary
 };
 
-// The vector of a word, or of the n-grams of an unknown word; nullopt without them. [width]
+// The vector of a word [width]; of an unknown word, the mean of its character n-grams, or nullopt if there
+// are none.
 std::optional<std::vector<float>> vector_of(const WordVectors& vectors, const std::string& word);
 
 struct Neighbor {
@@ -30,12 +31,12 @@ struct Neighbor {
 class VectorIndex {
  public:
   explicit VectorIndex(const WordVectors& vectors);
-  // The words most similar to a vector, without `except`; equal ones in the order of the vocabulary. `among`:
-  // only the first words of the vocabulary, 0 for all.
+  // The `count` words most similar to a vector, without `except`; ties in the order of the vocabulary.
+  // Searches the first `among` words of the vocabulary, or all if it is 0.
   std::vector<Neighbor> nearest(const std::vector<float>& vector, size_t count,
                                 const std::vector<uint32_t>& except, size_t among = 0) const;
   std::vector<float> unit(uint32_t word) const;
-  // That of a word out of the vocabulary, by its character n-grams; nullopt without them.
+  // The unit vector of a word outside the vocabulary, from its character n-grams; nullopt if there are none.
   std::optional<std::vector<float>> unit_by_ngrams(const std::string& word) const;
   double cosine(uint32_t a, uint32_t b) const;
   // b - a + c of unit vectors (Mikolov et al., 2013): a is to b as c is to ?

@@ -118,25 +118,27 @@ Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_
                                        const std::function<void(const CodeEpoch&)>& each) {
   MAKAR_CHECK_OK(check(o.training));
   if (held_out.width != data.width)
-    return error_at("--test", "has {} numbers per example where the training data has {}", held_out.width,
+    return error_at("`test`", "has {} numbers per example where the training data has {}", held_out.width,
                     data.width);
-  if (!(o.activity > 0 && o.activity < 1)) return error_at("--activity", "must be between 0 and 1");
-  if (!(o.noise >= 0 && o.noise < 1)) return error_at("--noise", "must be 0 to below 1");
+  if (!(o.activity > 0 && o.activity < 1))
+    return error_at("`activity`", "must be above 0 and below 1, got {}", o.activity);
+  if (!(o.noise >= 0 && o.noise < 1))
+    return error_at("`noise`", "must be at least 0 and below 1, got {}", o.noise);
   Autoencoder net;
-  MAKAR_TRY(net.kind_, parse_code_kind(o.kind, "--kind"));
+  MAKAR_TRY(net.kind_, parse_code_kind(o.kind, "`kind`"));
   net.code_ = o.code, net.height_ = data.height, net.columns_ = data.columns, net.words_ = data.words;
   MlpSpec down, up;
-  MAKAR_TRY(down.unit, parse_unit(o.activation, "--activation"));
+  MAKAR_TRY(down.unit, parse_unit(o.activation, "`activation`"));
   up.unit = down.unit;
-  MAKAR_TRY(const std::vector<int64_t> hidden, parse_widths(o.hidden, "--hidden"));
+  MAKAR_TRY(const std::vector<int64_t> hidden, parse_widths(o.hidden, "`hidden`"));
   const auto width = static_cast<int64_t>(data.width);
   down.widths = {width}, up.widths = {o.code};
   down.widths.insert(down.widths.end(), hidden.begin(), hidden.end());
   up.widths.insert(up.widths.end(), hidden.rbegin(), hidden.rend());
   down.widths.push_back(net.kind_ == CodeKind::kVariational ? 2 * o.code : o.code);
   up.widths.push_back(width);
-  MAKAR_CHECK_OK(check(down, "--hidden"));
-  MAKAR_CHECK_OK(check(up, "--code"));
+  MAKAR_CHECK_OK(check(down, "`hidden`"));
+  MAKAR_CHECK_OK(check(up, "`code`"));
   net.encoder_ = Mlp(net.set_, "encoder", down), net.decoder_ = Mlp(net.set_, "decoder", up);
   initialize(net.set_, down.unit, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());

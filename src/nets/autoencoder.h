@@ -13,7 +13,7 @@ Result<CodeKind> parse_code_kind(const std::string& name, const std::string& pla
 struct AutoencoderOptions {
   std::string kind = "undercomplete", hidden = "256", activation = "relu";
   int64_t code = 32;
-  double penalty = -1;     // weight of the sparsity penalty or of the KL divergence; negative: the usual one
+  double penalty = -1;     // weight of the sparsity penalty or KL divergence; negative: the kind's default
   double activity = 0.05;  // sparse-kl: mean activity of a unit of the code
   double noise = 0.3;      // denoising: share of the inputs set to zero
   NetTraining training;
@@ -41,7 +41,7 @@ class Autoencoder {
   // Share of code values above 0.1 in absolute value (sparsity), over these examples.
   double activity(const Numbers& data, Device& device);
 
-  // Of the images, or 0; the words of bags of words, or none.
+  // The size of the images, or 0; the words of a bag of words, or none.
   int64_t height() const { return height_; }
   int64_t columns() const { return columns_; }
   const std::vector<std::string>& words() const { return words_; }

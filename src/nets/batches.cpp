@@ -10,15 +10,15 @@ namespace makar {
 
 Status check(const NetTraining& o) {
   if (o.epochs < 1 || o.epochs > 1'000'000)
-    return error_at("--epochs", "must be 1 to 1000000, got {}", o.epochs);
-  if (o.batch < 1 || o.batch > 65536) return error_at("--batch-size", "must be 1 to 65536, got {}", o.batch);
+    return error_at("`epochs`", "must be 1 to 1000000, got {}", o.epochs);
+  if (o.batch < 1 || o.batch > 65536) return error_at("`batch_size`", "must be 1 to 65536, got {}", o.batch);
   if (!(o.learning_rate > 0 && std::isfinite(o.learning_rate)))
-    return error_at("--learning-rate", "must be above 0, got {}", o.learning_rate);
-  if (!(o.weight_decay >= 0)) return error_at("--weight-decay", "must be 0 or more, got {}", o.weight_decay);
+    return error_at("`learning_rate`", "must be above 0, got {}", o.learning_rate);
+  if (!(o.weight_decay >= 0)) return error_at("`weight_decay`", "must be 0 or more, got {}", o.weight_decay);
   if (!(o.max_grad_norm >= 0))
-    return error_at("--max-grad-norm", "must be 0 or more, got {}", o.max_grad_norm);
+    return error_at("`max_grad_norm`", "must be 0 or more, got {}", o.max_grad_norm);
   if (o.beta1 != -1 && !(o.beta1 >= 0 && o.beta1 < 1))
-    return error_at("--beta1", "must be 0 to below 1, got {}", o.beta1);
+    return error_at("`beta1`", "must be at least 0 and below 1, got {}", o.beta1);
   MAKAR_TRY(const ScheduleKind kind, schedule_kind(o.lr_scheduler));
   (void)kind;
   ParameterSet none;
@@ -40,7 +40,7 @@ Result<double> step_on(ParameterSet& set, Optimizer& optimizer, Context ctx, dou
   set.collect(tape);
   const double now = value.host().f32()[0];
   if (!std::isfinite(now))
-    return error_at("training", "the loss is not finite at step {}; lower --learning-rate", ctx.step + 1);
+    return error_at("training", "the loss is not finite at step {}; lower `learning_rate`", ctx.step + 1);
   const double factor = max_norm > 0 ? clip_factor(gradient_norm(ctx.device, set), max_norm) : 1.0;
   optimizer.step(ctx.device, lr, factor);
   return now;

@@ -25,7 +25,8 @@ struct EpochResult {
   int64_t epoch = 0;  // from 1
   double loss = 0;    // mean over the epoch
 };
-// `loss`: of the examples with these numbers. `each`: after every epoch; false ends the training.
+// `loss` returns the loss of the examples with these indices. `each` is called after every epoch and ends the
+// training if it returns false.
 Status train_net(ParameterSet& set, Device& device, const NetTraining& options, size_t examples,
                  const std::function<Tensor(Context&, std::span<const size_t>)>& loss,
                  const std::function<Result<bool>(const EpochResult&)>& each);

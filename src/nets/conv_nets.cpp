@@ -20,10 +20,10 @@ Status check(const ConvSpec& s, const std::string& place) {
   if (s.height < parts || s.width < parts || s.height % parts != 0 || s.width % parts != 0)
     return error_at(place,
                     "{} layers need heights and widths that are multiples of {}, but the images have {} x "
-                    "{}; use fewer layers or --kind mlp",
+                    "{}; use fewer layers or `kind` mlp",
                     layers, parts, s.height, s.width);
   if (!(s.dropout >= 0 && s.dropout < 1))
-    return error_at("--dropout", "must be 0 to below 1, got {}", s.dropout);
+    return error_at("`dropout`", "must be at least 0 and below 1, got {}", s.dropout);
   return Done{};
 }
 
@@ -51,7 +51,7 @@ ConvGenerator::ConvGenerator(ParameterSet& set, const std::string& name, ConvSpe
     : spec_(std::move(spec)) {
   const size_t layers = spec_.channels.size();
   const int64_t pixels = (spec_.height >> layers) * (spec_.width >> layers);
-  // Without a bias, so that every shape comes from the code: one fixed image is the easiest way to collapse.
+  // Without a bias: with one, the generator can ignore the code and collapse to a single image.
   first_ = Linear(set, name + ".first", spec_.code, pixels * spec_.channels[0], false);
   for (size_t i = 0; i < layers; ++i) {
     const std::string prefix = fmt::format("{}.{}", name, i);

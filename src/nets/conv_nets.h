@@ -1,5 +1,5 @@
-// Convolutional networks of images (Radford et al., 2016): one halves the size of an image in each layer, the
-// other doubles it. Activations are rows of channels, one per pixel.
+// Convolutional networks for images (Radford et al., 2016): each layer of the discriminator halves the size
+// of an image, each layer of the generator doubles it. Activations are rows of channels, one per pixel.
 #pragma once
 #include "nets/mlp.h"
 
@@ -11,7 +11,7 @@ struct ConvSpec {
   int64_t code = 0;               // generator: width of the code
   float dropout = 0;              // discriminator
 };
-// The size must be divisible by two once for each layer.
+// Height and width must be divisible by 2^layers.
 Status check(const ConvSpec& spec, const std::string& place);
 Json to_json(const ConvSpec& spec);
 Result<ConvSpec> conv_from_json(const Json& json, const std::string& place);

@@ -52,7 +52,7 @@ auto shared_net(auto net) {
   return [net](Context& ctx, const Tensor& x) { return (*net)(ctx, x); };
 }
 
-// The two networks, of one kind.
+// The two networks, convolutional or MLP; only those of GanOptions::kind are used.
 struct GanSpecs {
   ConvSpec conv_generator, conv_discriminator;
   MlpSpec generator, discriminator;
@@ -63,8 +63,8 @@ Result<GanSpecs> specs_of(const GanOptions& o, int64_t height, int64_t columns) 
   const auto widths = [&](const std::string& given, const char* usual, const char* place) {
     return parse_widths(given.empty() ? usual : given, place);
   };
-  MAKAR_TRY(const auto up, widths(o.generator, conv ? "64,32" : "256,512", "--generator"));
-  MAKAR_TRY(const auto down, widths(o.discriminator, conv ? "32,64" : "512,256", "--discriminator"));
+  MAKAR_TRY(const auto up, widths(o.generator, conv ? "64,32" : "256,512", "`generator`"));
+  MAKAR_TRY(const auto down, widths(o.discriminator, conv ? "32,64" : "512,256", "`discriminator`"));
   const auto dropout = static_cast<float>(o.dropout);
   GanSpecs out;
   out.conv_generator = {height, columns, up, o.code, 0};
@@ -82,17 +82,18 @@ Result<GanSpecs> specs_of(const GanOptions& o, int64_t height, int64_t columns) 
 Status check(const GanOptions& o) {
   MAKAR_CHECK_OK(check(o.training));
   if (o.kind != "conv" && o.kind != "mlp")
-    return error_at("--kind", "unknown network '{}'{}; expected conv or mlp", o.kind,
+    return error_at("`kind`", "unknown network '{}'{}; expected conv or mlp", o.kind,
                     did_you_mean(o.kind, {"conv", "mlp"}));
   if (!(o.discriminator_rate >= 0 && std::isfinite(o.discriminator_rate)))
-    return error_at("--discriminator-learning-rate", "must be 0 or more, got {}", o.discriminator_rate);
-  if (o.code < 1 || o.code > 4096) return error_at("--code", "must be 1 to 4096, got {}", o.code);
+    return error_at("`discriminator_learning_rate`", "must be 0 or more, got {}", o.discriminator_rate);
+  if (o.code < 1 || o.code > 4096) return error_at("`code`", "must be 1 to 4096, got {}", o.code);
   if (!(o.smoothing >= 0 && o.smoothing < 0.5))
-    return error_at("--label-smoothing", "must be 0 to below 0.5, got {}", o.smoothing);
-  if (!(o.noise >= 0 && o.noise <= 10)) return error_at("--noise", "must be 0 to 10, got {}", o.noise);
+    return error_at("`label_smoothing`", "must be at least 0 and below 0.5, got {}", o.smoothing);
+  if (!(o.noise >= 0 && o.noise <= 10)) return error_at("`noise`", "must be 0 to 10, got {}", o.noise);
   if (!(o.dropout >= 0 && o.dropout < 1))
-    return error_at("--dropout", "must be 0 to below 1, got {}", o.dropout);
-  if (!(o.average >= 0 && o.average < 1)) return error_at("--ema", "must be 0 to below 1, got {}", o.average);
+    return error_at("`dropout`", "must be at least 0 and below 1, got {}", o.dropout);
+  if (!(o.average >= 0 && o.average < 1))
+    return error_at("`ema`", "must be at least 0 and below 1, got {}", o.average);
   MAKAR_TRY(const GanSpecs specs, specs_of(o, 64, 64));  // parses the lists of widths
   (void)specs;
   return Done{};
@@ -101,14 +102,14 @@ Status check(const GanOptions& o) {
 Status check(const GanOptions& o, const Numbers& data) {
   MAKAR_CHECK_OK(check(o));
   if (data.count < static_cast<size_t>(o.training.batch))
-    return error_at("--batch-size", "is larger than the {} examples", data.count);
+    return error_at("`batch_size`", "is larger than the {} examples", data.count);
   MAKAR_TRY(const GanSpecs specs, specs_of(o, data.height, data.columns));
   if (o.kind == "conv") {
-    MAKAR_CHECK_OK(check(specs.conv_generator, "--generator"));
-    return check(specs.conv_discriminator, "--discriminator");
+    MAKAR_CHECK_OK(check(specs.conv_generator, "`generator`"));
+    return check(specs.conv_discriminator, "`discriminator`");
   }
-  MAKAR_CHECK_OK(check(specs.generator, "--generator"));
-  return check(specs.discriminator, "--discriminator");
+  MAKAR_CHECK_OK(check(specs.generator, "`generator`"));
+  return check(specs.discriminator, "`discriminator`");
 }
 
 void Gan::build(const Numbers& data, const GanOptions& o) {
@@ -146,7 +147,8 @@ struct Gan::Training {
   std::vector<Tensor> averages;  // of the generator's weights
   uint64_t step = 0;
 
-  // `draw`: which of the three inputs of a step. The noise fades to 0 at the last step.
+  // Adds noise to an input of the discriminator; `draw` numbers the three inputs of a step. The noise fades
+  // to 0 at the last step.
   Tensor noisy(Context& ctx, const Tensor& x, uint64_t draw) const {
     const double total = static_cast<double>(steps) * static_cast<double>(o.training.epochs);
     const auto deviation = static_cast<float>(o.noise * (1.0 - static_cast<double>(step) / total));

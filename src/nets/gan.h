@@ -1,7 +1,8 @@
 // A generative adversarial network (Goodfellow et al., 2014), convolutional (Radford et al., 2016) or of two
 // multi-layer perceptrons, with the usual stabilisers: the non-saturating loss, one-sided label smoothing,
 // dropout and leaky units in the discriminator, batch norm in the generator, a small beta1, a separate
-// learning rate for the discriminator, fading noise on its inputs, and an average of the generator's weights.
+// learning rate for the discriminator, fading noise on its inputs, and a moving average of the generator's
+// weights.
 #pragma once
 #include <functional>
 
@@ -14,17 +15,17 @@ namespace makar {
 
 struct GanOptions {
   std::string kind = "conv";             // or mlp
-  std::string generator, discriminator;  // widths or channels of the layers; empty: those of the kind
+  std::string generator, discriminator;  // widths or channels of the layers; empty: the kind's default
   int64_t code = 64;
   double discriminator_rate = 0;  // learning rate; 0: that of the generator
   double smoothing = 0.1;         // real images have the target 1 - smoothing
   double noise = 0.1;             // deviation of the noise on the discriminator's inputs; 0 at the end
   double dropout = 0.3;           // of the discriminator
-  double average = 0.995;         // decay of the averaged generator; 0: none
+  double average = 0.995;         // decay of the moving average of the generator's weights; 0: none
   NetTraining training;
   std::function<void(int64_t epoch, size_t step, size_t steps)> progress = [](int64_t, size_t, size_t) {};
 };
-// Checks the options, also against the images.
+// Checks the options; the second one also checks that they fit the images.
 Status check(const GanOptions& options);
 Status check(const GanOptions& options, const Numbers& data);
 
@@ -54,7 +55,7 @@ class Gan {
   void build(const Numbers& data, const GanOptions& options);
   struct Training;
   Tensor generate(Context& ctx, size_t rows, const Rng& rng);
-  // Images by the generator with these weights; nothing of the network changes.
+  // Images by the generator with these weights; leaves the network unchanged.
   std::vector<float> preview(size_t count, const std::vector<Tensor>& weights, Device& device);
   int64_t code_ = 0, height_ = 0, columns_ = 0;
   uint64_t seed_ = 0;

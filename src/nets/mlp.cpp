@@ -68,7 +68,7 @@ Status check(const MlpSpec& s, const std::string& place) {
   for (const int64_t w : s.widths)
     if (w < 1 || w > kWidest) return error_at(place, "a width must be 1 to {}, got {}", kWidest, w);
   if (!(s.dropout >= 0 && s.dropout < 1))
-    return error_at("--dropout", "must be 0 to below 1, got {}", s.dropout);
+    return error_at("`dropout`", "must be at least 0 and below 1, got {}", s.dropout);
   return Done{};
 }
 
@@ -149,10 +149,10 @@ Status save_net(const std::string& folder, const Json& description, const Parame
 Result<Json> read_net(const std::string& folder) {
   auto read = read_json(folder + "/net.json");
   if (!read.ok() && read.error().kind == Error::Kind::kNotFound)
-    return error_of(Error::Kind::kNotFound, folder, "has no net.json; expected a folder of makar net");
+    return error_of(Error::Kind::kNotFound, folder, "has no net.json; expected a model of makar net");
   MAKAR_TRY(Json json, std::move(read));
   if (!json.is_object() || !json.contains("kind") || !json["kind"].is_string())
-    return error_at(folder + "/net.json", "expected an object with a kind; is this a folder of makar net?");
+    return error_at(folder + "/net.json", "expected an object with a 'kind', as makar net writes it");
   return json;
 }
 

@@ -51,7 +51,7 @@ void initialize(ParameterSet& set, UnitKind unit, uint64_t seed);
 Status save_net(const std::string& folder, const Json& description, const ParameterSet& set);
 Result<Json> read_net(const std::string& folder);
 Status load_weights(const std::string& folder, ParameterSet& set);
-// A whole number of such a description.
+// An integer of net.json within bounds.
 Result<int64_t> integer_in(const Json& json, const char* key, int64_t min, int64_t max,
                            const std::string& place);
 

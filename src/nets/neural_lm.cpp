@@ -43,9 +43,9 @@ Tensor NeuralLm::hidden_rows(Context& ctx, const std::vector<int64_t>& contexts)
 Result<NeuralLm> NeuralLm::train(const std::vector<std::string>& sentences, const NeuralLmOptions& o,
                                  Device& device, const std::function<void(const EpochResult&)>& each) {
   MAKAR_CHECK_OK(check(o.training));
-  if (o.context < 1 || o.context > 64) return error_at("--context", "must be 1 to 64, got {}", o.context);
-  if (o.width < 1 || o.width > 4096 || o.hidden < 1 || o.hidden > 65536)
-    return error_at("--width", "must be 1 to 4096, and --hidden 1 to 65536");
+  if (o.context < 1 || o.context > 64) return error_at("`context`", "must be 1 to 64, got {}", o.context);
+  if (o.width < 1 || o.width > 4096) return error_at("`width`", "must be 1 to 4096, got {}", o.width);
+  if (o.hidden < 1 || o.hidden > 65536) return error_at("`hidden`", "must be 1 to 65536, got {}", o.hidden);
   NeuralLm net;
   net.context_ = o.context, net.width_ = o.width, net.hidden_ = o.hidden;
   net.vocabulary_ = WordNumbers::count(sentences, o.min_count, static_cast<size_t>(o.max_words));

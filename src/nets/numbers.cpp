@@ -11,7 +11,8 @@
 
 namespace makar {
 
-Tensor Numbers::rows(Device& device, std::span<const size_t> which) const {
+Tensor select_rows(Device& device, const std::vector<float>& values, size_t width,
+                   std::span<const size_t> which) {
   std::vector<float> out;
   out.reserve(which.size() * width);
   for (const size_t w : which)
@@ -20,6 +21,10 @@ Tensor Numbers::rows(Device& device, std::span<const size_t> which) const {
   return Tensor::from({static_cast<int64_t>(which.size()), static_cast<int64_t>(width)},
                       std::span<const float>(out))
       .to(device.memory());
+}
+
+Tensor Numbers::rows(Device& device, std::span<const size_t> which) const {
+  return select_rows(device, values, width, which);
 }
 
 Result<Numbers> read_images(const std::string& path, size_t limit) {
@@ -82,7 +87,7 @@ Result<Numbers> read_bags(const std::vector<DataPath>& paths, size_t max, size_t
   for (size_t i = 0; i < out.words.size(); ++i) number.emplace(out.words[i], i);
   out.count = texts.size(), out.width = out.words.size();
   if (out.count > (size_t{1} << 31) / std::max<size_t>(1, out.width))
-    return error_of(Error::Kind::kLimit, "data", "{} texts of {} words are too many; use --limit or --words",
+    return error_of(Error::Kind::kLimit, "data", "{} texts of {} words are too many; use `limit` or `words`",
                     out.count, out.width);
   out.values.assign(out.count * out.width, 0.0f);
   for (size_t t = 0; t < texts.size(); ++t)

@@ -10,6 +10,10 @@
 
 namespace makar {
 
+// The rows `which` of values [count, width], on the device. [which, width]
+Tensor select_rows(Device& device, const std::vector<float>& values, size_t width,
+                   std::span<const size_t> which);
+
 struct Numbers {
   size_t count = 0, width = 0;
   int64_t height = 0, columns = 0;  // of images; 0 for others
@@ -20,7 +24,7 @@ struct Numbers {
   Tensor rows(Device& device, std::span<const size_t> which) const;
 };
 
-// Images from 0 (black) to 1; at most `limit` of them, 0 for all.
+// Images with values from 0 (black) to 1; at most `limit` of them, 0 for all.
 Result<Numbers> read_images(const std::string& path, size_t limit);
 // One column for each of the `max` most frequent words, in lower case, ties in alphabetical order; or for
 // each of `words`. A value is 1 if the word occurs in the text, else 0.

@@ -62,7 +62,7 @@ std::string opening(const std::string& title) {
       kSize + 2 * kEdge, kEdge, xml_escaped(title));
 }
 
-std::string dot(const Frame& f, const Point& p, const char* fill) {
+std::string dot(const Frame& f, const PlotPoint& p, const char* fill) {
   return fmt::format(
       "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\" stroke=\"#222\" stroke-width=\".6\"/>\n",
       f.x(p.x), f.y(p.y), fill);
@@ -130,14 +130,14 @@ std::string image_grid(const std::vector<float>& values, int64_t count, int64_t 
   return png_bytes(pixels, wide, high);
 }
 
-std::string boundary_plot(const std::string& title, const std::vector<Point>& points,
-                          const std::vector<std::string>& classes,
-                          const std::function<std::vector<int64_t>(const std::vector<Point>&)>& classify) {
+std::string boundary_plot(
+    const std::string& title, const std::vector<PlotPoint>& points, const std::vector<std::string>& classes,
+    const std::function<std::vector<int64_t>(const std::vector<PlotPoint>&)>& classify) {
   constexpr int kCells = 70;
   Frame f;
-  for (const Point& p : points) f.take(p.x, p.y);
+  for (const PlotPoint& p : points) f.take(p.x, p.y);
   f.widen();
-  std::vector<Point> grid;
+  std::vector<PlotPoint> grid;
   const double dx = (f.high_x - f.low_x) / kCells, dy = (f.high_y - f.low_y) / kCells;
   for (int i = 0; i < kCells; ++i)
     for (int j = 0; j < kCells; ++j) grid.push_back({f.low_x + (i + 0.5) * dx, f.low_y + (j + 0.5) * dy});
@@ -157,11 +157,11 @@ std::string boundary_plot(const std::string& title, const std::vector<Point>& po
   return out + "</svg>\n";
 }
 
-std::string fit_plot(const std::string& title, const std::vector<Point>& points,
+std::string fit_plot(const std::string& title, const std::vector<PlotPoint>& points,
                      const std::function<std::vector<double>(const std::vector<double>&)>& fit) {
   constexpr int kSteps = 200;
   Frame f;
-  for (const Point& p : points) f.take(p.x, p.y);
+  for (const PlotPoint& p : points) f.take(p.x, p.y);
   f.widen();
   std::vector<double> xs;
   for (int i = 0; i <= kSteps; ++i) xs.push_back(f.low_x + (f.high_x - f.low_x) * i / kSteps);

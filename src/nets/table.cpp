@@ -26,8 +26,8 @@ std::pair<double, double> moments(const std::vector<double>& values) {
   return {mean, square > 0 ? std::sqrt(square) : 1};
 }
 
-// A header without the target is not recognised as one, so that its names are shown, not those of a table
-// without a header.
+// Why a table has no rows. A header without the target is not recognised as a header, so the reader's reasons
+// would name the columns of a table without a header; the file's first line is shown instead.
 std::string why_empty(const std::string& path, const BadRecords& bad) {
   const auto stream = ByteStream::open(path);
   if (!stream.ok()) return stream.error().text();
@@ -52,8 +52,8 @@ std::optional<double> number_in(const std::string& text) {
 
 namespace {
 
-// The rows of a table in which the reader looks for the column `known`: the target, which must have a value
-// if it is `needed`, or another one.
+// Reads a table whose header is recognised by the column `known`, which is the target or another column. If
+// the target is `needed`, rows without a value of it are bad.
 Result<std::vector<TableRow>> read_rows(const std::string& path, const std::string& known,
                                         const std::string& target, bool needed, BadRecords& bad) {
   MAKAR_TRY(auto reader, RecordReader::open({DataPath(path, {{"target", known}})}));
@@ -198,7 +198,7 @@ Status TableEncoder::use_counts(const std::vector<TableRow>& rows) {
   for (const TableRow& row : rows) {
     const double value = number_in(row.target).value_or(0);
     if (value < 0)
-      return error_at("the target", "--loss poisson is for counts, which are not negative, but a value is {}",
+      return error_at("the target", "`loss` poisson is for counts, which are not negative, but a value is {}",
                       value);
     sum += value;
   }

@@ -1,5 +1,5 @@
 // Columns of a CSV file as numbers for a network. A column of numbers is standardised, missing values become
-// the mean; any other column becomes one number per value. The target is a number or a class.
+// the mean; any other column is one-hot encoded. The target is a number or a class.
 #pragma once
 #include <cmath>
 #include <map>
@@ -29,11 +29,11 @@ class TableEncoder {
   size_t width() const;
   bool is_classes() const { return !classes_.empty(); }
   const std::vector<std::string>& classes() const { return classes_; }
-  // The numbers of a row; values that fit() did not see are encoded as zeros.
+  // The numbers of a row; values of other columns that fit() did not see are encoded as zeros.
   Result<std::vector<float>> encode(const TableRow& row, const std::string& place) const;
   // The target of a row: a class number, or a standardised number.
   Result<float> target(const TableRow& row, const std::string& place) const;
-  // The number that a network's output, or a standardised target, stands for.
+  // The number in the target's unit of a network's output, or of a standardised target.
   double number(float output) const {
     return counts_ ? deviation_ * std::exp(output) : target_number(output);
   }
@@ -41,7 +41,7 @@ class TableEncoder {
   // Targets are counts: they are divided by their mean, and outputs are logarithms. An error if one is
   // negative.
   Status use_counts(const std::vector<TableRow>& rows);
-  // Names of the columns that are numbers, in order, if all columns are.
+  // The names of the columns if all of them are numeric, else an empty list.
   std::vector<std::string> numeric_columns() const;
   std::vector<std::string> column_names() const;
 

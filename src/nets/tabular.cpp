@@ -5,6 +5,7 @@
 
 #include "data/permutation.h"
 #include "nets/losses.h"
+#include "nets/numbers.h"
 #include "ops/softmax.h"
 
 namespace makar {
@@ -28,13 +29,7 @@ struct Encoded {
     return out;
   }
   Tensor rows(Device& device, std::span<const size_t> which) const {
-    std::vector<float> out;
-    for (const size_t w : which)
-      out.insert(out.end(), values.begin() + static_cast<std::ptrdiff_t>(w * width),
-                 values.begin() + static_cast<std::ptrdiff_t>((w + 1) * width));
-    return Tensor::from({static_cast<int64_t>(which.size()), static_cast<int64_t>(width)},
-                        std::span<const float>(out))
-        .to(device.memory());
+    return select_rows(device, values, width, which);
   }
 };
 
@@ -54,7 +49,8 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all, const std
                                      const TabularOptions& o, Device& device,
                                      const std::function<void(const TabularEpoch&)>& each) {
   MAKAR_CHECK_OK(check(o.training));
-  if (!(o.validation >= 0 && o.validation < 1)) return error_at("--val-set-size", "must be 0 to below 1");
+  if (!(o.validation >= 0 && o.validation < 1))
+    return error_at("`val_set_size`", "must be at least 0 and below 1, got {}", o.validation);
   std::vector<TableRow> rows = all, held_out = given;
   if (given.empty() && o.validation > 0) {
     const Permutation order(all.size(), static_cast<uint64_t>(o.training.seed), 1u << 20);
@@ -66,17 +62,17 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all, const std
   net.target_ = o.target, net.training_rows_ = rows.size();
   MAKAR_TRY(net.encoder_, TableEncoder::fit(rows, o.classes));
   const bool classes = net.encoder_.is_classes();
-  MAKAR_TRY(const std::string loss, loss_named(o.loss, classes, "--loss"));
+  MAKAR_TRY(const std::string loss, loss_named(o.loss, classes, "`loss`"));
   if (loss == "poisson") MAKAR_CHECK_OK(net.encoder_.use_counts(rows));
   MAKAR_TRY(const Encoded data, Encoded::of(rows, net.encoder_, "training"));
   MAKAR_TRY(const Encoded check_data, Encoded::of(held_out, net.encoder_, "validation"));
   MlpSpec spec;
-  MAKAR_TRY(spec.widths, parse_widths(o.hidden, "--hidden"));
+  MAKAR_TRY(spec.widths, parse_widths(o.hidden, "`hidden`"));
   spec.widths.insert(spec.widths.begin(), static_cast<int64_t>(data.width));
   spec.widths.push_back(classes ? static_cast<int64_t>(net.encoder_.classes().size()) : 1);
-  MAKAR_TRY(spec.unit, parse_unit(o.activation, "--activation"));
+  MAKAR_TRY(spec.unit, parse_unit(o.activation, "`activation`"));
   spec.batch_norm = o.batch_norm, spec.dropout = static_cast<float>(o.dropout);
-  MAKAR_CHECK_OK(check(spec, "--hidden"));
+  MAKAR_CHECK_OK(check(spec, "`hidden`"));
   net.net_ = Mlp(net.set_, "net", spec);
   initialize(net.set_, spec.unit, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
@@ -128,7 +124,7 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all, const std
   return net;
 }
 
-std::vector<std::vector<double>> TabularNet::answers(std::vector<float> encoded, Device& device) {
+std::vector<std::vector<double>> TabularNet::predict_encoded(std::vector<float> encoded, Device& device) {
   const auto width = static_cast<int64_t>(encoder_.width());
   const int64_t count = static_cast<int64_t>(encoded.size()) / width;
   Context ctx{device};
@@ -153,7 +149,7 @@ Result<std::vector<std::vector<double>>> TabularNet::predict(const std::vector<T
       MAKAR_TRY(const auto values, encoder_.encode(rows[i], fmt::format("row {}", i + 1)));
       encoded.insert(encoded.end(), values.begin(), values.end());
     }
-    for (auto& answer : answers(std::move(encoded), device)) out.push_back(std::move(answer));
+    for (auto& answer : predict_encoded(std::move(encoded), device)) out.push_back(std::move(answer));
   }
   return out;
 }

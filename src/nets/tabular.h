@@ -30,7 +30,7 @@ class TabularNet {
   // Per row: [classes] probabilities, or one number in the target's unit.
   Result<std::vector<std::vector<double>>> predict(const std::vector<TableRow>& rows, Device& device);
   // The same for rows that are already encoded, [count * width].
-  std::vector<std::vector<double>> answers(std::vector<float> encoded, Device& device);
+  std::vector<std::vector<double>> predict_encoded(std::vector<float> encoded, Device& device);
   const TableEncoder& encoder() const { return encoder_; }
   const std::vector<TabularEpoch>& epochs() const { return epochs_; }
   const std::string& target() const { return target_; }

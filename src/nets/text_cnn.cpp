@@ -94,9 +94,10 @@ Tensor TextCnn::forward(Context& ctx, const std::vector<std::vector<int64_t>>& t
 Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions& o, Device& device,
                                const std::function<void(const EpochResult&)>& each) {
   MAKAR_CHECK_OK(check(o.training));
-  if (o.width < 1 || o.width > 4096 || o.filters < 1 || o.filters > 4096)
-    return error_at("--width", "widths and --filters must be 1 to 4096, got {} and {}", o.width, o.filters);
-  if (!(o.dropout >= 0 && o.dropout < 1)) return error_at("--dropout", "must be 0 to below 1");
+  if (o.width < 1 || o.width > 4096) return error_at("`width`", "must be 1 to 4096, got {}", o.width);
+  if (o.filters < 1 || o.filters > 4096) return error_at("`filters`", "must be 1 to 4096, got {}", o.filters);
+  if (!(o.dropout >= 0 && o.dropout < 1))
+    return error_at("`dropout`", "must be at least 0 and below 1, got {}", o.dropout);
   TextCnn net;
   const std::set<std::string> labels(data.labels.begin(), data.labels.end());
   if (labels.size() < 2)

@@ -181,7 +181,7 @@ class LabelReader {
     const std::string label = label_text(*label_field(record.value));
     double number = 0;
     if (label.empty()) return error_at("", "the label must be a text or a number");
-    if (kind == LabelKind::kClass && is_open_pair(record.value))
+    if (kind == LabelKind::kClass && is_unlabelled_pair(record.value))
       return error_of(Error::Kind::kUnsupported, "", "the annotators did not agree on a label");
     if (kind == LabelKind::kNumber && !parse_double(label, number))
       return error_at("", "the label must be a number, got '{}'", label.substr(0, 80));

@@ -68,7 +68,7 @@ def single_answers(folder, base, pairs, held_out, common):
     two.write_text("".join(json.dumps({"prompt": f"Who is {n}?", "chosen": "A friend.", "rejected": "Go."}) + "\n" for n in ("Anna", "Ben")))
     done = good("dpo", "-m", base, "-d", two, *common, *words[:2], "--max-steps", 1, "--val-set-size", 0, "-o", folder / "kto-pairs")
     check("4 rated answers for training" in done.stderr, f"a pair is two answers: {done.stderr[:300]}")
-    refused("fit no known schema", "dpo", "-m", base, "-d", folder / "text.jsonl", *common, *words[:2], "--max-steps", 1, "-o", folder / "no")
+    refused("match no schema", "dpo", "-m", base, "-d", folder / "text.jsonl", *common, *words[:2], "--max-steps", 1, "-o", folder / "no")
 
 
 def references(folder, base, pairs, common):
@@ -109,7 +109,7 @@ def data(folder, base, common):
              {"instruction": "Who?", "input": "", "output": "Anna.", "chosen": "Anna.", "rejected": "Ben."}]
     bad = [({"prompt": "a", "chosen": "b", "rejected": "b"}, "are the same"), ({"prompt": "a", "chosen": {}, "rejected": "b"}, "turn 0 of 'chosen'"),
            ({"chosen": "b", "rejected": "c"}, "there is no prompt"), ({"prompt": "word " * 2000, "chosen": "b", "rejected": "c"}, "no assistant turn"),
-           ({"prompt": "a", "completion": "b"}, "fit no known schema"), ("{\"prompt\":", "")]
+           ({"prompt": "a", "completion": "b"}, "match no schema"), ("{\"prompt\":", "")]
     path = folder / "mixed.jsonl"
     path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in [*lines, *(b for b, _ in bad)]))
     done = good("dpo", "-m", base, "-d", path, *common, "--val-set-size", 0, "--max-steps", 1, "-o", folder / "mixed")

@@ -123,7 +123,7 @@ def data(folder, base, common):
     bad = [({"prompt": "a", "answers": ["b"]}, "2 to 64 answers"), ({"prompt": "a", "answers": ["b", "c"], "ranks": [1]}, "one integer per answer"),
            ({"prompt": "a", "answers": ["b", "c"], "ranks": [2, 2]}, "nothing to compare"), ({"answers": ["b", "c"], "ranks": [0, 1]}, "there is no prompt"),
            ({"prompt": "a", "answers": ["b", "b"], "ranks": [0, 1]}, "the same tokens"), ({"prompt": "a", "chosen": "b", "rejected": "c", "margin": "x"}, "'margin' must be"),
-           ({"text": "a"}, "fit no known schema")]
+           ({"text": "a"}, "match no schema")]
     path = folder / "mixed.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, *(b for b, _ in bad)]))
     done = good("reward", "-m", base, "-d", path, *common, "--val-set-size", 0, "--max-steps", 1, "-o", folder / "mixed")

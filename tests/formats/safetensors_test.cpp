@@ -79,7 +79,7 @@ std::vector<Broken> broken_files() {
       {"three offsets", raw("{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,9]}"), inv,
        "more than two"},
       {"negative offset", raw("{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}"), inv, "found -8"},
-      {"offsets backwards", one("F32", "[2]", 8, 0, 8), inv, "before its begin 8"},
+      {"offsets backwards", one("F32", "[2]", 8, 0, 8), inv, "before its start 8"},
       {"size disagrees", one("F32", "[3]", 0, 8, 8), inv, "needs 12 bytes but its data_offsets span 8"},
       {"size of other dtype", one("F16", "[2]", 0, 8, 8), inv, "needs 4 bytes"},
       {"past the end", one("F32", "[2]", 0, 8, 4), inv, "the download is incomplete"},

@@ -364,7 +364,7 @@ TEST(Vectors, BrokenModelsOfFastTextAreErrors) {
   fails(with(40, int32_t{-1}), "buckets");
   fails(with(48, int32_t{1000}), "n-grams of 20");
   fails(with(64, int32_t{12}), "the vocabulary of 12 entries has 11 words");
-  fails(with(84, int64_t{0}), "quantised");
+  fails(with(84, int64_t{0}), "quantized");
   fails(with(good.size() - 4, std::nanf("")), "not finite");
   fails(good.substr(0, 92) + std::string(20'000, 'a'), "zero byte");
 }
@@ -387,8 +387,8 @@ TEST(Vectors, BrokenFilesAreErrors) {
   fails(text.substr(0, text.find("woman")), "truncated");
   fails("", "empty");
   fails("hello\n", "expected word vectors");
-  fails("4 200000\n", "can be read");
-  fails("99999999999 3\nking 1 1 1\n", "can be read");
+  fails("4 200000\n", "the limits are");
+  fails("99999999999 3\nking 1 1 1\n", "the limits are");
   fails("2 3\na 1 2 3\nb 1 2\n", "3 numbers");
   fails("a 1 2 3\nb 1 nan 3\n", "3 numbers");
   fails("1 3\na nan nan nan\n", "3 numbers");

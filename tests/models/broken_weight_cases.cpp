@@ -183,7 +183,7 @@ std::vector<Case> tensors() {
       {"offsets are reversed",
        "llama",
        tensor(kQ, [](Json& e) { std::swap(e["data_offsets"][0], e["data_offsets"][1]); }),
-       {"model.safetensors", kQ, "before its begin"}},
+       {"model.safetensors", kQ, "before its start"}},
       {"offsets are three",
        "llama",
        tensor(kQ, [](Json& e) { e["data_offsets"].push_back(5); }),

@@ -322,9 +322,9 @@ TEST(Gan, WrongOptionsAreErrors) {
   EXPECT_EQ(message([](GanOptions&) {}), "");
   EXPECT_NE(message([](GanOptions& o) { o.generator = "8,4"; }).find("multiples of 4"), std::string::npos);
   EXPECT_NE(message([](GanOptions& o) { o.kind = "con"; }).find("did you mean"), std::string::npos);
-  EXPECT_NE(message([](GanOptions& o) { o.discriminator_rate = -1; }).find("--discriminator-learning-rate"),
+  EXPECT_NE(message([](GanOptions& o) { o.discriminator_rate = -1; }).find("`discriminator_learning_rate`"),
             std::string::npos);
-  EXPECT_NE(message([](GanOptions& o) { o.training.batch = 17; }).find("--batch-size"), std::string::npos);
+  EXPECT_NE(message([](GanOptions& o) { o.training.batch = 17; }).find("`batch_size`"), std::string::npos);
 }
 
 TEST(TextCnn, WindowsOfWordsSeparateTextsThatSingleWordsDoNot) {

@@ -118,7 +118,7 @@ async function attaches(page) {
   check(content.includes("seven sheep") && content.endsWith("How many?"), "the file is sent with the text");
   await page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
   await page.setInputFiles(".composer input[type=file]", { name: "x.bin", mimeType: "application/x", buffer: Buffer.from([0, 1, 2, 255]) });
-  check((await page.textContent(".composer .trouble")).includes("neither text nor PDF"), "other files are refused");
+  check((await page.textContent(".composer .error-message")).includes("neither text nor PDF"), "other files are refused");
 }
 
 async function exports(page) {

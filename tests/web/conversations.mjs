@@ -91,8 +91,8 @@ async function imports(page) {
   await page.setInputFiles("input.import", { name: "list.json", mimeType: "application/json", buffer: Buffer.from(list) });
   await page.waitForFunction(() => document.querySelector(".chat-bar h1").textContent === "u");
   await page.setInputFiles("input.import", { name: "bad.json", mimeType: "application/json", buffer: Buffer.from('{"x": 1}') });
-  await page.waitForSelector(".column .trouble");
-  check((await page.textContent(".column .trouble")).includes("expected JSON"), "other files are refused with what was expected");
+  await page.waitForSelector(".column .error-message");
+  check((await page.textContent(".column .error-message")).includes("expected JSON"), "other files are refused with what was expected");
 }
 
 async function settings(page) {

@@ -57,8 +57,8 @@ await test(async (open) => {
     [file("big.txt", "x".repeat(300 * 1024)), "too large"],
   ]) {
     await page.setInputFiles(input, [bad, file("good.txt", "fine")]);
-    await page.waitForFunction((text) => document.querySelector(".composer .trouble")?.textContent.includes(text), why);
-    check((await page.textContent(".composer .trouble")).startsWith(bad.name), `${bad.name} is named`);
+    await page.waitForFunction((text) => document.querySelector(".composer .error-message")?.textContent.includes(text), why);
+    check((await page.textContent(".composer .error-message")).startsWith(bad.name), `${bad.name} is named`);
     await page.waitForSelector('[aria-label="Remove good.txt"]');
     await page.click('[aria-label="Remove good.txt"]');
   }

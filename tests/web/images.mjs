@@ -60,5 +60,5 @@ await test(async (open) => {
   check((await again).postDataJSON().messages[0].content.length === 3, "an edited message has its images");
   await answered(page);
   await page.setInputFiles(input, [{ name: "broken.png", mimeType: "image/png", buffer: Buffer.from("not an image") }]);
-  await page.waitForFunction(() => document.querySelector(".composer .trouble")?.textContent.startsWith("broken.png is not an image"));
+  await page.waitForFunction(() => document.querySelector(".composer .error-message")?.textContent.startsWith("broken.png is not an image"));
 });

@@ -7,7 +7,7 @@ const background = (page) => page.evaluate(() => getComputedStyle(document.body)
 async function asksForKey(page) {
   await page.waitForSelector("dialog #key");
   check((await page.evaluate(() => document.activeElement?.id)) === "key", "the field has the focus");
-  check((await page.locator("dialog .trouble").count()) === 0, "nothing is wrong yet");
+  check((await page.locator("dialog .error-message").count()) === 0, "nothing is wrong yet");
   await page.keyboard.press("Escape");
   await page.waitForSelector(".key-needed");
   await page.waitForTimeout(500);

@@ -191,8 +191,8 @@ async function contrast(page, what) {
 async function bounds(page) {
   await page.selectOption(".top select:not(.language)", "tiny");
   await page.fill("#look-text", "x".repeat(600));
-  await page.waitForSelector(".trouble");
-  check((await page.textContent(".trouble")).includes("600 tokens"), "a text that is too long is refused with its length");
+  await page.waitForSelector(".error-message");
+  check((await page.textContent(".error-message")).includes("600 tokens"), "a text that is too long is refused with its length");
   check((await page.locator(".chip, .bars, .heat-cells, .positions").count()) === 0, "no result of the text before is left");
   await page.fill("#look-text", "<img src=x onerror=window.pwned=1>");
   await page.waitForFunction(() => document.querySelectorAll(".chip").length === 34);

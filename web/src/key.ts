@@ -1,4 +1,4 @@
-// The API key of the server, and the question for it. The key is stored for as long as the tab is open.
+// The API key of the server, and the request to the user to enter it. The key is stored until the tab is closed.
 import { Watched } from "./state";
 
 const name = "makar-key";

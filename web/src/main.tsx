@@ -14,7 +14,7 @@ import { keep, kept, useWatched } from "./state";
 import { language, type Language, languageNames, setLanguage, words } from "./strings";
 import { TrainPage } from "./train/page";
 import type { Model } from "./types";
-import { Dialog, IconButton, Trouble } from "./ui/controls";
+import { Dialog, IconButton, ErrorMessage } from "./ui/controls";
 import { Icon, type IconName } from "./ui/icons";
 import "./style/main.css";
 
@@ -47,7 +47,7 @@ function KeyDialog({ question }: { question: KeyQuestion }) {
           onInput={(e) => setKey(e.currentTarget.value)}
         />
         {question.wrong && (
-          <p class="trouble" id="key-wrong" role="alert">
+          <p class="error-message" id="key-wrong" role="alert">
             {words.key.wrong}
           </p>
         )}
@@ -62,7 +62,7 @@ function KeyDialog({ question }: { question: KeyQuestion }) {
 
 function KeyNeeded() {
   return (
-    <div class="trouble key-needed" role="alert">
+    <div class="error-message key-needed" role="alert">
       <span>{words.key.needed}</span>
       <button
         type="button"
@@ -162,7 +162,7 @@ function App() {
           <KeyNeeded />
         ) : (
           <div class="page" key={spoken}>
-            <Trouble error={error} onRetry={() => void refreshModels()} />
+            <ErrorMessage error={error} onRetry={() => void refreshModels()} />
             {here === "chat" && <ChatPage model={current} />}
             {here === "look" && <LookPage model={current} />}
             {here === "train" && <TrainPage />}

@@ -23,7 +23,7 @@ export function chooseModel(id: string): void {
   models.change({ chosen: id });
 }
 
-// Chat needs a model that writes text; every model can be looked into.
+// Chat needs a model that generates text; the other pages accept every model.
 export function offered(list: Model[], page: string): Model[] {
   return page === "chat" ? list.filter((m) => m.generates) : list;
 }

@@ -26,7 +26,7 @@ export function useWatched<T>(source: Watched<T>): T {
   return source.value;
 }
 
-// Private windows may store nothing: then the fallback is used.
+// Returns the fallback if the browser stores nothing, as in private windows.
 function stored<T>(storage: () => Storage, name: string, fallback: T): T {
   try {
     const text = storage().getItem(`makar-${name}`);

@@ -15,18 +15,18 @@ export interface Meta {
   finish?: Finish;
   tokens?: TokenMark[];
   seconds?: number;
-  count?: number; // tokens written
+  count?: number; // generated tokens
   context?: number; // tokens of the prompt and the answer
   error?: string; // what ended the answer
   edited?: boolean;
   tool_calls?: ToolCall[];
   files?: FilePart[]; // of a user's message, in its content
   images?: AttachedImage[]; // of a user's message
-  sources?: Source[]; // of an answer of a collection
+  sources?: Source[]; // of an answer from a collection
   grounding?: Grounding;
 }
 
-// A passage that the model was given.
+// A passage in the model's prompt.
 export interface Source {
   id: string;
   document: string;
@@ -119,7 +119,7 @@ export interface Distribution {
   ids: number[];
   logits: number[];
   texts: string[];
-  rest: [number, number][];
+  rest: [number, number][]; // the other tokens as a histogram: [mean logit, count]
 }
 
 export interface Attention {

@@ -19,7 +19,7 @@ export function Composer({ model, conversation, branch, busy }: Props) {
   const [draft, setShown] = useState<Draft>(() => draftOf(conversation));
   const [sending, setSending] = useState(false);
   const [reading, setReading] = useState("");
-  const [trouble, setTrouble] = useState<string[]>([]);
+  const [errors, setErrors] = useState<string[]>([]);
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const change = (part: Partial<Draft>) => {
@@ -47,7 +47,7 @@ export function Composer({ model, conversation, branch, busy }: Props) {
       );
     }
     setReading("");
-    setTrouble(wrong);
+    setErrors(wrong);
   };
   const { text, files } = draft;
   const ready = model && !busy && !sending && !reading && (text.trim() || files.length > 0);
@@ -81,8 +81,8 @@ export function Composer({ model, conversation, branch, busy }: Props) {
           {reading && <li role="status">{words.chat.attachReading(reading)}</li>}
         </ul>
       )}
-      {trouble.map((line) => (
-        <p class="trouble" role="alert" key={line}>
+      {errors.map((line) => (
+        <p class="error-message" role="alert" key={line}>
           {line}
         </p>
       ))}

@@ -1,4 +1,4 @@
-// How much of the model's context the conversation takes: what the server counted for the last answer, and the draft.
+// How much of the model's context the conversation takes: the server's token count for the last answer, and the draft.
 import { useEffect, useState } from "preact/hooks";
 import { post } from "../api";
 import { number, words } from "../strings";
@@ -11,12 +11,12 @@ function useTokens(model: Model | undefined, text: string): number {
   const [count, setCount] = useState(0);
   useEffect(() => {
     if (!text || !model?.loaded) return setCount(0);
-    const late = new AbortController();
+    const abort = new AbortController();
     const timer = setTimeout(
-      () => post<{ tokens: unknown[] }>("/tokenize", { model: model.id, content: text }, late.signal).then((r) => setCount(r.tokens.length), () => {}),
+      () => post<{ tokens: unknown[] }>("/tokenize", { model: model.id, content: text }, abort.signal).then((r) => setCount(r.tokens.length), () => {}),
       500,
     );
-    return () => (clearTimeout(timer), late.abort());
+    return () => (clearTimeout(timer), abort.abort());
   }, [model?.id, model?.loaded, text]);
   return count;
 }

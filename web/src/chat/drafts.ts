@@ -1,4 +1,4 @@
-// What is typed and attached but not sent yet, per conversation (0: the new one). The text survives a reload.
+// Unsent text and attachments, per conversation (0: the new one). The text survives a reload.
 import { keepInTab, keptInTab } from "../state";
 import type { AttachedFile } from "../types";
 

@@ -16,7 +16,7 @@ export interface Generation {
   model: Model;
   answers: Watched<Answer[]>;
   abort: AbortController;
-  plain: boolean;
+  plain: boolean; // the model has no chat template and continues the text
 }
 
 export const generations = new Watched<ReadonlyMap<number, Generation>>(new Map());
@@ -32,7 +32,7 @@ export function stop(conversation: number): void {
   generations.value.get(conversation)?.abort.abort();
 }
 
-const maxBytesAtClose = 60_000; // browsers send at most 64 kB of a page that is closed
+const maxBytesAtClose = 60_000; // browsers send at most 64 kB when a page is closed
 
 function cutToBytes(text: string, max: number): string {
   const bytes = new TextEncoder().encode(JSON.stringify(text));
@@ -49,7 +49,7 @@ addEventListener("pagehide", () => {
       const meta: Meta = { model: g.model.id, finish: "stopped" };
       const path = g.continues ? `/makar/messages/${g.continues.id}` : `/makar/conversations/${g.conversation}/messages`;
       const kept = cutToBytes((g.continues?.content ?? "") + content, maxBytesAtClose);
-      if (g.continues && kept.length < g.continues.content.length) continue; // what is stored already is longer
+      if (g.continues && kept.length < g.continues.content.length) continue; // the stored text is longer
       const body = g.continues ? { content: kept, meta } : { parent: g.parent, role: "assistant", content: kept, meta };
       void call(path, { method: "POST", keepalive: true, body: JSON.stringify(body) });
     }
@@ -149,12 +149,12 @@ async function storeAnswers(g: Generation, end: { finish: Finish; error?: string
       key: i ? undefined : g.key,
     }));
   const store = async () => {
-    const k = await conversationStore();
+    const conversations = await conversationStore();
     for (const m of added) {
-      if (g.continues) await k.edit(m.id, m.content, m.meta);
-      else if (m.id < 0) m.id = await k.add(id, g.parent, "assistant", m.content, m.meta);
+      if (g.continues) await conversations.edit(m.id, m.content, m.meta);
+      else if (m.id < 0) m.id = await conversations.add(id, g.parent, "assistant", m.content, m.meta);
     }
-    if (added.length > 1) await k.change(id, { leaf: added[0]!.id });
+    if (added.length > 1) await conversations.change(id, { leaf: added[0]!.id });
   };
   const retry = () => void guarded(async () => (await store(), await load(id)), id, retry);
   await guarded(store, id, retry);
@@ -165,7 +165,7 @@ async function storeAnswers(g: Generation, end: { finish: Finish; error?: string
     const messages = [...open.messages.filter((m) => !ids.includes(m.id)), ...added];
     session.change({ open: { ...open, messages, leaf: ids[0]! }, choosing: ids.length > 1 && !end ? ids : null });
   } else if (open?.id !== id && isWanted(id)) {
-    await load(id); // it was being read while the answer was stored
+    await load(id); // the conversation was being loaded while the answer was stored
   }
   void refresh();
 }

@@ -8,7 +8,7 @@ import { arrow, percent, visible } from "../ui/controls";
 
 const groupSize = 200; // tokens
 
-// 0 for a certain token, 1 for a probability of one in a thousand.
+// The surprisal of a token, scaled: 0 for probability 1, 1 for a probability of 0.001 or less.
 export function surprise(logprob: number): number {
   return Math.min(1, -logprob / Math.log(1000));
 }

@@ -34,7 +34,7 @@ function stats({ meta }: Message): string {
   const { model, count, seconds, finish, edited } = meta;
   const parts = [];
   if (model) parts.push(model);
-  if (count && seconds) parts.push(words.chat.stats(number(count), number(count / seconds, { most: count / seconds < 10 ? 1 : 0 })));
+  if (count && seconds) parts.push(words.chat.stats(number(count), number(count / seconds, { max: count / seconds < 10 ? 1 : 0 })));
   if (finish === "length") parts.push(words.chat.cut);
   if (finish === "stopped") parts.push(words.chat.stopped);
   if (edited) parts.push(words.chat.edited);
@@ -144,7 +144,7 @@ export const MessageView = memo(
           )}
         </div>
         {!generation && message.meta.error && (
-          <p class="trouble" role="note">
+          <p class="error-message" role="note">
             {message.meta.error}
           </p>
         )}

@@ -5,7 +5,7 @@ import { place } from "../place";
 import { useWatched } from "../state";
 import { words } from "../strings";
 import type { Model } from "../types";
-import { Trouble } from "../ui/controls";
+import { ErrorMessage } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { ChatBar } from "./bar";
 import { Composer } from "./composer";
@@ -19,7 +19,7 @@ import { useShortcuts } from "./shortcuts";
 import { Sidebar } from "./sidebar";
 import { branch } from "./tree";
 
-// Stays at the end while the reader is there; a reader who scrolls up is left alone.
+// Follows the end of the conversation while it grows, unless the user has scrolled up.
 function useFollowing(restart: unknown[]) {
   const box = useRef<HTMLDivElement>(null);
   const [away, setAway] = useState(false);
@@ -105,7 +105,7 @@ export function ChatPage({ model }: { model?: Model }) {
             {several && <SeveralAnswers generation={generation} />}
             {!open && <Welcome model={model} />}
             {generation?.plain && <p class="note">{words.chat.plain}</p>}
-            {failed && <Trouble error={failed.error} onRetry={failed.retry} />}
+            {failed && <ErrorMessage error={failed.error} onRetry={failed.retry} />}
             {last?.role === "user" && !busy && !failed && model && (
               <button type="button" class="answer-missing" onClick={() => void answerAgain(model, last.id)}>
                 {words.retry}

@@ -29,13 +29,13 @@ export async function send(
   const before = session.value.open;
   let to: Conversation | null = null;
   const store = async () => {
-    const k = await conversationStore();
+    const conversations = await conversationStore();
     const open = before ?? (await startConversation(titleOf(text || (files[0]?.name ?? ""))));
     let id: number;
     try {
-      id = await k.add(open.id, parent, "user", content, meta);
+      id = await conversations.add(open.id, parent, "user", content, meta);
     } catch (error) {
-      if (!before) await k.remove(open.id).catch(() => {});
+      if (!before) await conversations.remove(open.id).catch(() => {});
       throw error;
     }
     onAccepted();
@@ -43,7 +43,7 @@ export async function send(
     const now = session.value.open;
     const current = now?.id === open.id ? now : open;
     to = { ...current, messages: [...current.messages, message], leaf: id };
-    // Where the user has opened another conversation, the answer is generated in the background.
+    // If the user has opened another conversation, the answer is generated in the background.
     if ((now?.id ?? 0) === (before?.id ?? 0)) {
       show(to);
       if (!before && currentPage() === "chat") replacePlace("chat", String(open.id));
@@ -63,10 +63,10 @@ export function choose(chosen: number): Promise<boolean> {
   return guarded(async () => {
     const { choosing, open } = session.value;
     if (!choosing || !open) return;
-    const k = await conversationStore();
-    await k.prefer(chosen, choosing.filter((id) => id !== chosen));
+    const conversations = await conversationStore();
+    await conversations.prefer(chosen, choosing.filter((id) => id !== chosen));
     put(open, { leaf: chosen });
     session.change({ choosing: null });
-    await k.change(open.id, { leaf: chosen });
+    await conversations.change(open.id, { leaf: chosen });
   });
 }

@@ -41,7 +41,7 @@ export const session = new Watched<Session>({
   failure: null,
 });
 
-// Runs an action; where it fails, the error is shown in the conversation it belongs to, with a way to try again.
+// Runs an action. If it fails, shows the error in its conversation, with a button to retry.
 export async function guarded(
   action: () => Promise<void>,
   conversation = session.value.open?.id ?? 0,
@@ -59,21 +59,21 @@ export async function guarded(
 
 export async function refresh(): Promise<void> {
   try {
-    const k = await conversationStore();
-    session.change({ list: await k.list(), persistent: k.persistent });
+    const conversations = await conversationStore();
+    session.change({ list: await conversations.list(), persistent: conversations.persistent });
   } catch (error) {
     session.change({ failure: { conversation: session.value.open?.id ?? 0, error, retry: () => void refresh() } });
   }
 }
 
-let wanted: number | null = null;
-let opening = 0;
+let wanted: number | null = null; // the conversation to show
+let opening = 0; // counts attempts, so that only the last one is shown
 
-// Reads a conversation and shows it, unless another one was asked for in the meantime.
+// Reads a conversation and shows it, unless another one was opened in the meantime.
 export async function load(id: number): Promise<void> {
-  const mine = ++opening;
+  const attempt = ++opening;
   const open = await (await conversationStore()).open(id);
-  if (mine === opening && wanted === id) session.change({ open, choosing: null });
+  if (attempt === opening && wanted === id) session.change({ open, choosing: null });
 }
 
 export const isWanted = (id: number): boolean => wanted === id;

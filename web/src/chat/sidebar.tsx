@@ -35,12 +35,12 @@ function useSearch(list: Listed[], text: string): { shown: Listed[]; excerpts: M
   useEffect(() => {
     setExcerpts(new Map());
     if (!wanted) return;
-    let late = false;
+    let stale = false;
     const timer = setTimeout(async () => {
       const found = await (await conversationStore()).search(wanted).catch(() => []);
-      if (!late) setExcerpts(new Map(found.map((f) => [f.id, f.excerpt])));
+      if (!stale) setExcerpts(new Map(found.map((f) => [f.id, f.excerpt])));
     }, 200);
-    return () => ((late = true), clearTimeout(timer));
+    return () => ((stale = true), clearTimeout(timer));
   }, [wanted]);
   const shown = wanted ? list.filter((c) => excerpts.has(c.id) || c.title.toLowerCase().includes(wanted.toLowerCase())) : list;
   return { shown, excerpts };
@@ -48,7 +48,7 @@ function useSearch(list: Listed[], text: string): { shown: Listed[]; excerpts: M
 
 interface Props {
   open: boolean;
-  searching: number; // grows when the search field is asked for
+  searching: number; // counts requests to focus the search field
   onClose: () => void;
 }
 export function Sidebar({ open, searching, onClose }: Props) {

@@ -27,9 +27,9 @@ const largestMeta = 900_000; // characters; the server's limit is 1 MiB
 // characters, an alternative 25.
 function storable(meta: Meta): Meta {
   const count = meta.tokens?.length ?? 0;
-  for (const most of [5, 2, 0]) {
-    if (count * (10 + 15 * most) > largestMeta) continue;
-    const less = { ...meta, tokens: meta.tokens?.map(([text, p, others]): TokenMark => [text, p, others.slice(0, most)]) };
+  for (const max of [5, 2, 0]) {
+    if (count * (10 + 15 * max) > largestMeta) continue;
+    const less = { ...meta, tokens: meta.tokens?.map(([text, p, others]): TokenMark => [text, p, others.slice(0, max)]) };
     if (JSON.stringify(less).length <= largestMeta) return less;
   }
   return { ...meta, tokens: undefined };

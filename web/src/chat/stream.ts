@@ -7,7 +7,7 @@ export interface Answer {
   tokens: TokenMark[];
   toolCalls: ToolCall[];
   finish: string;
-  begun: number; // milliseconds
+  begun: number; // time of the request, in milliseconds
   seconds: number;
   context: number; // tokens of prompt and answer, once the server has counted them
   sources?: Source[];
@@ -40,7 +40,7 @@ interface Chunk {
   sources?: Source[];
 }
 
-// Four digits are enough for a percentage and take a third of the space.
+// Four decimals are enough for a percentage and take a third of the space.
 const rounded = (logprob: number) => Math.round(logprob * 1e4) / 1e4;
 
 function marks(logprobs: NonNullable<Choice["logprobs"]>): TokenMark[] {

@@ -41,8 +41,8 @@ function read(text: string): Given {
     throw new Error(words.chat.importFailed);
   }
   const given = (Array.isArray(json) ? { messages: json } : json) as Given | null;
-  const sound = (m: Partial<Message>) => typeof m?.content === "string" && ["user", "assistant", "system"].includes(m.role ?? "");
-  if (!Array.isArray(given?.messages) || !given.messages.length || !given.messages.every(sound)) throw new Error(words.chat.importFailed);
+  const valid = (m: Partial<Message>) => typeof m?.content === "string" && ["user", "assistant", "system"].includes(m.role ?? "");
+  if (!Array.isArray(given?.messages) || !given.messages.length || !given.messages.every(valid)) throw new Error(words.chat.importFailed);
   return given;
 }
 
@@ -52,22 +52,22 @@ export function importFile(file: File): Promise<boolean> {
     const system = given.messages.find((m) => (m.role as string) === "system")?.content ?? given.system ?? "";
     const messages = given.messages.filter((m) => (m.role as string) !== "system");
     const title = given.title || titleOf(messages[0]?.content ?? "") || words.chat.untitled;
-    const k = await conversationStore();
+    const conversations = await conversationStore();
     const settings = (typeof given.settings === "object" && given.settings ? given.settings : {}) as Partial<Sampling>;
-    const made = await k.create({ title: String(title).slice(0, 120), system: String(system), settings });
+    const made = await conversations.create({ title: String(title).slice(0, 120), system: String(system), settings });
     try {
       const ids = new Map<number, number>();
       let before = 0;
       for (const m of messages) {
         const parent = m.parent !== undefined && m.id !== undefined ? (ids.get(m.parent) ?? 0) : before;
-        before = await k.add(made.id, parent, m.role!, m.content!, m.meta ?? {});
+        before = await conversations.add(made.id, parent, m.role!, m.content!, m.meta ?? {});
         if (m.id !== undefined) ids.set(m.id, before);
-        if (m.rating) await k.rate(before, m.rating);
+        if (m.rating) await conversations.rate(before, m.rating);
       }
       const leaf = ids.get(given.leaf ?? -1);
-      if (leaf) await k.change(made.id, { leaf });
+      if (leaf) await conversations.change(made.id, { leaf });
     } catch (error) {
-      await k.remove(made.id).catch(() => {});
+      await conversations.remove(made.id).catch(() => {});
       throw error;
     }
     await refresh();

@@ -4,7 +4,7 @@ import { get } from "../api";
 import { useInterval } from "../state";
 import { number, words } from "../strings";
 import type { EngineView } from "../types";
-import { Trouble } from "../ui/controls";
+import { ErrorMessage } from "../ui/controls";
 import { Pages } from "./pages";
 import { Sequences } from "./sequences";
 import { Spark } from "./spark";
@@ -20,12 +20,12 @@ interface Point {
 }
 
 export function bytesText(bytes: number): string {
-  if (bytes >= 1e9) return `${number(bytes / 1e9, { least: 2, most: 2 })} GB`;
-  return `${number(bytes / 1e6, { most: 0 })} MB`;
+  if (bytes >= 1e9) return `${number(bytes / 1e9, { min: 2, max: 2 })} GB`;
+  return `${number(bytes / 1e6, { max: 0 })} MB`;
 }
 
 function short(value: number): string {
-  return number(value, { most: value >= 100 ? 0 : value >= 10 ? 1 : 2 });
+  return number(value, { max: value >= 100 ? 0 : value >= 10 ? 1 : 2 });
 }
 
 export function EnginePage() {
@@ -59,14 +59,14 @@ export function EnginePage() {
       <p>
         <b>{value}</b> <span>{unit}</span>
       </p>
-      <Spark values={points.map((p) => p[key])} most={keptPoints} label={name} />
+      <Spark values={points.map((p) => p[key])} capacity={keptPoints} label={name} />
     </section>
   );
   return (
     <div class="sheet engine">
       <h1>{t.title}</h1>
       <p class="lead">{t.lead}</p>
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       {view && (
         <>
           <div class="tiles">
@@ -81,11 +81,11 @@ export function EnginePage() {
             {(
               [
                 [t.running, view.engine.tasks],
-                [t.asked, view.prompt_tokens],
-                [t.answered, view.written_tokens],
+                [t.promptTokens, view.prompt_tokens],
+                [t.generatedTokens, view.written_tokens],
                 [t.steps, view.engine.steps],
                 [t.reused, view.engine.reused],
-                [t.put, view.engine.preempted],
+                [t.preempted, view.engine.preempted],
               ] as [string, number][]
             ).map(([name, value]) => (
               <div key={name}>
@@ -96,7 +96,7 @@ export function EnginePage() {
             {view.cost && (
               <div>
                 <dt>{t.cost}</dt>
-                <dd>{t.costs(number(view.cost.money, { most: 6 }), view.cost.currency, number(view.cost.joules, { most: 0 }))}</dd>
+                <dd>{t.costs(number(view.cost.money, { max: 6 }), view.cost.currency, number(view.cost.joules, { max: 0 }))}</dd>
               </div>
             )}
           </dl>

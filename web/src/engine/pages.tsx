@@ -6,7 +6,7 @@ import type { EngineView } from "../types";
 
 const side = 9;
 const gap = 2;
-const mostRows = 14;
+const maxRows = 14;
 
 export function Pages({ view }: { view: EngineView }) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -16,7 +16,7 @@ export function Pages({ view }: { view: EngineView }) {
   const kept = Math.min(e.prefix_pages, e.pages);
   const all = Math.max(e.max_pages, e.pages, 1);
   const columns = Math.max(1, Math.floor((width + gap) / (side + gap)));
-  const each = Math.max(1, Math.ceil(all / (columns * mostRows)));
+  const each = Math.max(1, Math.ceil(all / (columns * maxRows)));
   const squares = (pages: number) => Math.ceil(pages / each);
   const busy = squares(e.pages - kept);
   const shared = squares(kept);

@@ -1,4 +1,4 @@
-// The batch: a line per sequence in the cache.
+// The batch: one line per sequence in the cache.
 import { number, words } from "../strings";
 import type { EngineView } from "../types";
 

@@ -2,9 +2,9 @@
 const width = 200;
 const height = 44;
 
-export function Spark({ values, most, label }: { values: number[]; most: number; label: string }) {
+export function Spark({ values, capacity, label }: { values: number[]; capacity: number; label: string }) {
   const top = Math.max(1e-9, ...values);
-  const x = (i: number) => width - ((values.length - 1 - i) / (most - 1)) * width;
+  const x = (i: number) => width - ((values.length - 1 - i) / (capacity - 1)) * width;
   const y = (v: number) => height - 2 - (v / top) * (height - 6);
   const line = values.map((v, i) => `${i ? "L" : "M"}${x(i).toFixed(1)} ${y(v).toFixed(1)}`).join("");
   return (

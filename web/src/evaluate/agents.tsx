@@ -1,9 +1,9 @@
-// Agents: the trace of a run, updated during the run, and the answers of a person to it.
+// Agents: the trace of a run, updated during the run, and the form that answers the agent's requests.
 import { useState } from "preact/hooks";
 import { get, post } from "../api";
 import { useInterval } from "../state";
 import { number, words } from "../strings";
-import { Trouble } from "../ui/controls";
+import { ErrorMessage } from "../ui/controls";
 
 interface ListedAgent {
   name: string;
@@ -64,7 +64,7 @@ function StepView({ step, place }: { step: Step; place: number }) {
   );
 }
 
-function Waiting({ name, asked, onDone }: { name: string; asked: Request; onDone: () => void }) {
+function RequestForm({ name, asked, onDone }: { name: string; asked: Request; onDone: () => void }) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -77,7 +77,7 @@ function Waiting({ name, asked, onDone }: { name: string; asked: Request; onDone
   return (
     <section class="card waiting" role="alert">
       <h3>{asked.tool ? words.evaluate.allowAsk : words.evaluate.agentAsks}</h3>
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       {asked.tool ? (
         <>
           <p>
@@ -124,7 +124,7 @@ function Trace({ name }: { name: string }) {
   const plan = lines.find((line) => line.plan)?.plan;
   return (
     <div class="trace">
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       <h2>{lines[0]?.question}</h2>
       {plan && (
         <ol class="plan">
@@ -138,13 +138,13 @@ function Trace({ name }: { name: string }) {
           <StepView key={i} step={step} place={i + 1} />
         ))}
       </ol>
-      {last?.ask && <Waiting key={last.ask.number} name={name} asked={last.ask} onDone={load} />}
+      {last?.ask && <RequestForm key={last.ask.number} name={name} asked={last.ask} onDone={load} />}
       {last && !last.end && !last.ask && <p class="hint">{words.evaluate.agentRuns}</p>}
       {last?.end && (
         <section class="card end">
           <h3>{last.end === "answer" ? words.evaluate.agentAnswer : words.evaluate.agentEnded(last.end)}</h3>
           <p>{last.end === "answer" ? last.answer : last.reason}</p>
-          <p class="hint">{words.evaluate.agentCost(last.tokens ?? 0, number(last.seconds ?? 0, { most: 1 }))}</p>
+          <p class="hint">{words.evaluate.agentCost(last.tokens ?? 0, number(last.seconds ?? 0, { max: 1 }))}</p>
         </section>
       )}
     </div>
@@ -165,7 +165,7 @@ export function Agents({ name: asked }: { name?: string }) {
   const name = asked || list?.agents[0]?.name;
   return (
     <>
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       {list?.agents.length === 0 && (
         <section class="card empty">
           <h2>{words.evaluate.noAgents}</h2>

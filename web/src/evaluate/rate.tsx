@@ -4,7 +4,7 @@ import { call, download, get } from "../api";
 import { keep, kept } from "../state";
 import { number, words } from "../strings";
 import type { StudyReport } from "../types";
-import { Trouble } from "../ui/controls";
+import { ErrorMessage } from "../ui/controls";
 import { namedScales, RateItem } from "./rate_item";
 
 interface ListedStudy {
@@ -23,11 +23,11 @@ function Report({ study }: { study: string }) {
     void call(`${path}/preferences.jsonl`)
       .then((response) => response.text())
       .then((text) => download(`${study}.preferences.jsonl`, text, "application/jsonl"), setError);
-  const figure = (value: number | null | undefined) => (value === null || value === undefined ? "–" : number(value, { least: 2, most: 2 }));
+  const figure = (value: number | null | undefined) => (value === null || value === undefined ? "–" : number(value, { min: 2, max: 2 }));
   return (
     <details class="report" onToggle={(e) => e.currentTarget.open && load()}>
       <summary>{words.evaluate.report}</summary>
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       {report && (
         <>
           <dl class="figures">
@@ -89,7 +89,7 @@ export function Rate({ study }: { study?: string }) {
   const open = list?.studies.find((s) => s.name === study && !s.error);
   return (
     <>
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       <label class="rater">
         {words.evaluate.rater}{" "}
         <input

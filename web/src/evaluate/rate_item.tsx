@@ -1,9 +1,9 @@
-// One item of a study: answers side by side without names, and what the rater says about them.
+// One item of a study: answers side by side without names, and the form for their ratings.
 import { useEffect, useState } from "preact/hooks";
 import { post } from "../api";
 import { words } from "../strings";
 import type { StudyStep } from "../types";
-import { Trouble } from "../ui/controls";
+import { ErrorMessage } from "../ui/controls";
 
 // The scales of an item with the names that the page shows; a name of the study's own stays as it is.
 export function namedScales(ids: string[] | undefined): [string, string][] {
@@ -65,7 +65,7 @@ export function RateItem({ study, rater }: { study: string; rater: string }) {
     load(-1).catch(setError);
   }, [rater]);
 
-  if (!step) return <Trouble error={error} />;
+  if (!step) return <ErrorMessage error={error} />;
   const { item, answers, kind, prompt } = step;
   if (item === undefined || !answers || !kind) return <p role="status">{words.evaluate.allRated(step.total)}</p>;
 
@@ -73,7 +73,7 @@ export function RateItem({ study, rater }: { study: string; rater: string }) {
   const scaled = scales.every((s) => shown.every(([id]) => s[id] !== undefined));
   const touched = scales.some((s) => Object.keys(s).length > 0);
   const ranked = ranks.every((r) => r !== undefined);
-  // Scales beside a comparison may be left out, but not in part.
+  // Next to a comparison, the scales are optional, but all or none must be filled in.
   const complete = kind === "scale" ? scaled : ranked && (scaled || !touched);
   const submit = async () => {
     setBusy(true);
@@ -164,7 +164,7 @@ export function RateItem({ study, rater }: { study: string; rater: string }) {
         {words.evaluate.critique}
         <textarea rows={2} maxLength={16000} value={critique} onInput={(e) => setCritique(e.currentTarget.value)} />
       </label>
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       <div class="rate-end">
         <button class="primary" disabled={!complete || busy}>
           {words.evaluate.submit}

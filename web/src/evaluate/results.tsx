@@ -1,9 +1,9 @@
-// The results of a folder as tables, with another model's beside them.
+// The results of a folder as tables, optionally with those of another model for comparison.
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
 import { number, words } from "../strings";
 import type { EvaluationResults, EvaluationRow } from "../types";
-import { Trouble } from "../ui/controls";
+import { ErrorMessage } from "../ui/controls";
 
 const key = (row: EvaluationRow) => `${row.task} ${row.metric} ${row.filter}`;
 
@@ -11,8 +11,8 @@ function Score({ row }: { row?: EvaluationRow }) {
   if (!row || row.value === null) return <td class="number">–</td>;
   return (
     <td class="number">
-      {number(row.value, { least: 4, most: 4 })}
-      {row.stderr !== null && <span class="hint"> ± {number(1.96 * row.stderr, { least: 4, most: 4 })}</span>}
+      {number(row.value, { min: 4, max: 4 })}
+      {row.stderr !== null && <span class="hint"> ± {number(1.96 * row.stderr, { min: 4, max: 4 })}</span>}
     </td>
   );
 }
@@ -24,9 +24,9 @@ function useResults(name: string | undefined): { found: EvaluationResults | null
     setFound(null);
     setError(null);
     if (!name) return;
-    const late = new AbortController();
-    get<EvaluationResults>(`/makar/results/${encodeURIComponent(name)}`, late.signal).then(setFound, (e: unknown) => late.signal.aborted || setError(e));
-    return () => late.abort();
+    const abort = new AbortController();
+    get<EvaluationResults>(`/makar/results/${encodeURIComponent(name)}`, abort.signal).then(setFound, (e: unknown) => abort.signal.aborted || setError(e));
+    return () => abort.abort();
   }, [name]);
   return { found, error };
 }
@@ -42,7 +42,7 @@ export function Results({ name: asked }: { name?: string }) {
   const others = new Map(other.found?.rows.map((row) => [key(row), row]));
   return (
     <>
-      <Trouble error={listError ?? error ?? other.error} />
+      <ErrorMessage error={listError ?? error ?? other.error} />
       {list?.results.length === 0 && (
         <section class="card empty">
           <h2>{words.evaluate.noResults}</h2>

@@ -3,13 +3,13 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { bytes, post } from "../api";
 import { words } from "../strings";
 import type { Attention, Look } from "../types";
-import { Choice, Trouble } from "../ui/controls";
+import { Choice, ErrorMessage } from "../ui/controls";
 import { HeatMap } from "./heat";
 import { Lines } from "./lines";
 import { type Cells, MatrixImage } from "./matrix";
 import { lookRequest, type Subject } from "./subject";
 
-const mostValues = 4 << 20; // the server's limit per response
+const maxValues = 4 << 20; // the server's limit per response
 
 export interface Maps {
   layers: Map<number, Uint16Array>; // [heads, rows, keys]
@@ -55,18 +55,18 @@ export function AttentionCard({ look, subject }: Props) {
   const head = Math.min(chosenHead, look.model.heads - 1);
   const rows = kind === "encoder" || !look.target ? look.tokens : look.target;
   const keys = kind === "decoder" && look.target ? look.target : look.tokens;
-  const whole = count * look.model.heads * rows.length * Math.max(rows.length, keys.length) <= mostValues;
+  const whole = count * look.model.heads * rows.length * Math.max(rows.length, keys.length) <= maxValues;
   useEffect(() => {
-    const late = new AbortController();
+    const abort = new AbortController();
     const body = { ...lookRequest(subject), what: ["attention"], attention_of: kind, ...(whole ? {} : { layers: [layer] }) };
-    post<Look>("/makar/look", body, late.signal).then(
+    post<Look>("/makar/look", body, abort.signal).then(
       (seen) => {
         setMaps(read(seen.attention!));
         setError(null);
       },
-      (e) => late.signal.aborted || setError(e),
+      (e) => abort.signal.aborted || setError(e),
     );
-    return () => late.abort();
+    return () => abort.abort();
   }, [look, kind, whole, whole ? 0 : layer]);
   const fits = maps && maps.rows === rows.length && maps.keys === keys.length && maps.layers.has(layer);
   const cells = useMemo(() => (fits ? headCells(maps, layer, head) : null), [maps, fits, layer, head]);
@@ -96,7 +96,7 @@ export function AttentionCard({ look, subject }: Props) {
         </div>
       </header>
       <p class="hint">{words.look.attentionLead}</p>
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       {maps && fits && (
         <div class={`attention ${maps.heads > 12 ? "wide" : ""}`}>
           <Overview maps={maps} count={count} layer={layer} head={head} onPick={(l, h) => (setLayer(l), setHead(h))} />

@@ -1,4 +1,4 @@
-// The heat map of one head: a cell per pair of tokens. The pointer or the arrow keys choose a cell, whose value is shown.
+// The heat map of one head: one cell per pair of tokens. The pointer or the arrow keys choose a cell, whose value is shown.
 import { useState } from "preact/hooks";
 import { words } from "../strings";
 import type { LookToken } from "../types";

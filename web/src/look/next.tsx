@@ -11,8 +11,8 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: Knobs; onWrite?: 
   const { bars, left, bits } = shaped(d, knobs);
   const shown = bars.slice(0, shownBars);
   const others = Math.max(0, 1 - shown.reduce((sum, b) => sum + b.now, 0));
-  const most = Math.max(...shown.map((b) => Math.max(b.now, b.before)));
-  const width = (p: number) => ({ width: `${Math.min(100, (100 * p) / most)}%` });
+  const max = Math.max(...shown.map((b) => Math.max(b.now, b.before)));
+  const width = (p: number) => ({ width: `${Math.min(100, (100 * p) / max)}%` });
   return (
     <>
       <ol class="bars" onKeyDown={walk}>
@@ -45,7 +45,7 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: Knobs; onWrite?: 
         <span class="number">{others < 1e-9 ? "–" : percent(others)}</span>
       </div>
       <p class="hint" aria-live="polite">
-        {words.look.left(number(left))} · {words.look.entropy(number(bits, { least: 2, most: 2 }))}
+        {words.look.left(number(left))} · {words.look.entropy(number(bits, { min: 2, max: 2 }))}
       </p>
       {onWrite && (
         <button type="button" onClick={() => onWrite(drawn(bars))}>

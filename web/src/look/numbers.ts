@@ -1,4 +1,4 @@
-// The next token's distribution at any setting of the sampler, from the logits that the server sent.
+// The distribution of the next token for any sampling settings, from the logits that the server sent.
 import type { Distribution } from "../types";
 
 export interface Knobs {

@@ -10,11 +10,11 @@ const shownPositions = 96;
 // Values as a share of the largest magnitude.
 export function matrixCells(m: Matrix): Cells {
   const data = bytes(m.data);
-  const most = Math.max(Math.abs(m.low), Math.abs(m.high)) || 1;
+  const max = Math.max(Math.abs(m.low), Math.abs(m.high)) || 1;
   return {
     rows: m.rows,
     columns: m.columns,
-    at: (r, c) => (m.low + ((m.high - m.low) * data[r * m.columns + c]!) / 255) / most,
+    at: (r, c) => (m.low + ((m.high - m.low) * data[r * m.columns + c]!) / 255) / max,
   };
 }
 
@@ -23,8 +23,8 @@ function cellsOf(p: Positions): Cells {
     case "rotary":
       return { rows: shownPositions, columns: p.frequencies.length, at: (r, c) => Math.cos(r * p.frequencies[c]!) };
     case "alibi": {
-      const most = Math.max(...p.slopes) * 64;
-      return { rows: p.slopes.length, columns: 65, at: (r, c) => (-p.slopes[r]! * (64 - c)) / most };
+      const max = Math.max(...p.slopes) * 64;
+      return { rows: p.slopes.length, columns: 65, at: (r, c) => (-p.slopes[r]! * (64 - c)) / max };
     }
     default:
       return matrixCells(p.matrix);

@@ -1,4 +1,4 @@
-// The text that is looked at.
+// The input of the look page: a model and a text.
 export interface Subject {
   model: string;
   text: string;

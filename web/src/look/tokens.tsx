@@ -47,7 +47,7 @@ function Chips({ tokens, look, by }: { tokens: LookToken[]; look: Look; by: "tok
           <>
             <b>{visible(shown.text)}</b> {title(shown, detail)}
             {detail && detail.rank > 0 && (
-              <span> · {words.look.rather(detail.top.map((t) => `${visible(t.text)} ${percent(Math.exp(t.logprob))}`).join(", "))}</span>
+              <span> · {words.look.moreLikely(detail.top.map((t) => `${visible(t.text)} ${percent(Math.exp(t.logprob))}`).join(", "))}</span>
             )}
           </>
         )}

@@ -8,7 +8,7 @@ export interface Block {
   raw: string;
   token: Token;
   formulas: Formula[];
-  joined: boolean; // with the block before it: a block that was too long was cut between them
+  joined: boolean; // continues the previous block, which was cut because it was too long
 }
 
 const slice = 3_000; // characters that are read at a time
@@ -23,7 +23,7 @@ export class BlockStream {
   private done = 0; // characters in finished blocks
   private read = 0; // characters that have been read
   private joined = false;
-  private head = ""; // of the table that was cut; its other rows need it to be rows
+  private head = ""; // header of the table that was cut, put before its remaining rows so that they are read as a table
   private links: Links = {};
 
   // True: there is more to read, call it again.
@@ -47,20 +47,21 @@ export class BlockStream {
     Object.assign(this, { groups: [], tail: [], done: 0, read: 0, joined: false, head: "", links: {} });
   }
 
-  private blocksOf(text: string): { blocks: Block[]; sound: boolean } {
+  // `exact`: the blocks add up to the text, so that their lengths are positions in it.
+  private blocksOf(text: string): { blocks: Block[]; exact: boolean } {
     const part = protect(text);
     const blocks = lex(part.text, this.links).map((token) => ({ raw: token.raw, token, formulas: part.formulas, joined: false }));
     if (blocks[0]) blocks[0].joined = this.joined;
-    return { blocks, sound: blocks.map((b) => b.raw).join("") === part.text };
+    return { blocks, exact: blocks.map((b) => b.raw).join("") === part.text };
   }
 
   private readTo(to: number): void {
     const text = this.text.slice(this.done, to);
     if (/^\n/.test(text)) this.head = ""; // the table has ended
-    const { blocks, sound } = this.blocksOf(text ? this.head + text : "");
+    const { blocks, exact } = this.blocksOf(text ? this.head + text : "");
     // The last two blocks may change: the last one grows, and the one before it may be joined by it (a list).
     let open = 2;
-    let finished = sound ? blocks.length : 0;
+    let finished = exact ? blocks.length : 0;
     while (finished > 0 && open > 0) if (blocks[--finished]!.token.type !== "space") --open;
     this.finish(blocks.slice(0, finished));
     this.tail = blocks.slice(finished);
@@ -86,8 +87,8 @@ export class BlockStream {
     if (!last || last.token.type === "code" || last.raw.length < limit) return;
     this.finish(this.tail.slice(0, -1));
     const raw = restore(last.raw, last.formulas);
-    const most = raw.slice(0, Math.floor(raw.length * 0.75));
-    const cut = most.lastIndexOf("\n") + 1 || most.lastIndexOf(" ") + 1 || most.length;
+    const start = raw.slice(0, Math.floor(raw.length * 0.75));
+    const cut = start.lastIndexOf("\n") + 1 || start.lastIndexOf(" ") + 1 || start.length;
     const end = this.done + cut - this.head.length;
     this.joined = last.joined;
     this.finish(this.blocksOf(raw.slice(0, cut)).blocks);

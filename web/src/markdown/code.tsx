@@ -39,14 +39,14 @@ export const CodeBlock = memo(({ text, language }: { text: string; language: str
   const parts = cut(text);
   const reach = frames * chunksPerFrame;
   let inside = "";
-  let fresh = 0;
+  let pending = 0;
   const chunks = parts.map((part, i) => {
     const old = cache.current[i];
     if (old && old.text === part && old.before === inside) {
       inside = old.after;
       return old;
     }
-    if (i >= reach && ++fresh) return { text: part, before: "", after: "", pieces: [["", part]] as Pieces };
+    if (i >= reach && ++pending) return { text: part, before: "", after: "", pieces: [["", part]] as Pieces };
     const made = highlight(part, syntax, inside);
     const chunk = { text: part, before: inside, after: made.inside, pieces: made.pieces };
     inside = made.inside;
@@ -54,10 +54,10 @@ export const CodeBlock = memo(({ text, language }: { text: string; language: str
   });
   cache.current = chunks.slice(0, reach);
   useEffect(() => {
-    if (!fresh) return;
+    if (!pending) return;
     const frame = requestAnimationFrame(() => setFrames(frames + 1));
     return () => cancelAnimationFrame(frame);
-  }, [frames, fresh > 0]);
+  }, [frames, pending > 0]);
   return (
     <figure class="code" dir="ltr">
       <figcaption>

@@ -14,7 +14,7 @@ const close = "\uE001";
 const placeholder = /\uE000(\d+)\uE001/g;
 const longest = 20_000; // characters of one formula
 
-// The marks that placeholders are made of are not allowed in a text.
+// Removes from a text the characters that delimit placeholders.
 export function withoutMarks(text: string): string {
   return text.replace(/\r\n?/g, "\n").replace(/[\uE000\uE001]/g, "\uFFFD");
 }
@@ -45,7 +45,7 @@ function codeEnd(text: string, at: number): number {
 
 const environment = /\\begin\{((?:equation|align|gather|multline|alignat|eqnarray|matrix|cases)\*?)\}/y;
 
-// [start of the formula, its end, end with delimiters], or null.
+// [start of the formula, its end, end with delimiters, display], or null. `missing`: closing delimiters that do not follow.
 function formulaAt(text: string, at: number, missing: Set<string>): [number, number, number, boolean] | null {
   const until = (closing: string, from: number, display: boolean): [number, number, number, boolean] | null => {
     if (missing.has(closing)) return null;

@@ -1,4 +1,4 @@
-// Markdown to DOM. HTML in the text is shown, not interpreted; what marked makes is sanitised before it is inserted.
+// Markdown to DOM. HTML in the text is shown, not interpreted; the HTML that marked generates is sanitised before it is inserted.
 import DOMPurify from "dompurify";
 import { Lexer, Marked, type Token, type TokensList } from "marked";
 import { type Formula, insertFormulas } from "./math";
@@ -24,7 +24,7 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
 
 export type Links = TokensList["links"];
 
-// The blocks of a text. Definitions of links in `links` are known, and new ones are added.
+// The blocks of a text. Link definitions in `links` are applied; new ones are added to it.
 export function lex(text: string, links: Links): Token[] {
   const lexer = new Lexer({ ...marked.defaults, ...options });
   Object.assign(lexer.tokens.links, links);
@@ -38,7 +38,7 @@ export function toDom(token: Token, formulas: Formula[]): DocumentFragment {
     ALLOWED_TAGS: "p br strong em del code pre ul ol li blockquote h1 h2 h3 h4 h5 h6 table thead tbody tr th td a hr sup sub".split(" "),
     ALLOWED_ATTR: ["href", "start", "align"],
     ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
-    ADD_URI_SAFE_ATTR: ["align", "start"], // their values are no addresses
+    ADD_URI_SAFE_ATTR: ["align", "start"], // their values are not URLs
     RETURN_DOM_FRAGMENT: true,
   });
   insertFormulas(fragment, formulas);

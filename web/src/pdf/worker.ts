@@ -1,5 +1,5 @@
 // The worker behind /pdf.js: the bytes of a PDF in, its text out. It is a file of its own because most visits never need it.
-// The library talks on the worker's own channel, so requests and replies use a port.
+// The library uses the worker's own message channel, so replies use a separate port.
 import { extractText, getDocumentProxy } from "unpdf";
 
 export interface PdfRequest {

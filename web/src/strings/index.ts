@@ -28,6 +28,6 @@ export function setLanguage(id: Language): void {
   language.set(id);
 }
 
-export function number(value: number, digits?: { least?: number; most?: number }): string {
-  return value.toLocaleString(language.value, { minimumFractionDigits: digits?.least, maximumFractionDigits: digits?.most });
+export function number(value: number, digits?: { min?: number; max?: number }): string {
+  return value.toLocaleString(language.value, { minimumFractionDigits: digits?.min, maximumFractionDigits: digits?.max });
 }

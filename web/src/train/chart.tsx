@@ -24,12 +24,12 @@ function short(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  return size >= 1e4 || size < 1e-3 ? value.toExponential(2) : number(value, { most: size >= 100 ? 0 : size >= 10 ? 2 : 3 });
+  return size >= 1e4 || size < 1e-3 ? value.toExponential(2) : number(value, { max: size >= 100 ? 0 : size >= 10 ? 2 : 3 });
 }
 
 function tick(value: number): string {
   const size = Math.abs(value);
-  return size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential() : number(Number(value.toPrecision(4)), { most: 6 });
+  return size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential() : number(Number(value.toPrecision(4)), { max: 6 });
 }
 
 export function Chart({ label, steps, series, log = false, height = 260 }: Props) {

@@ -32,7 +32,7 @@ export function curvesOf(run: Run, smoothing: number): Curves {
 }
 
 const comparedColours = ["--series-3", "--series-4", "--series-5"] as const;
-export const mostCompared = comparedColours.length;
+export const maxCompared = comparedColours.length;
 
 // The loss of a run, and the smoothed loss of others for comparison.
 export function lossSeries(name: string, own: Curves, others: [string, Curves][], validated: boolean): { steps: number[]; series: Series[] } {

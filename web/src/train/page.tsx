@@ -4,8 +4,8 @@ import { get } from "../api";
 import { place } from "../place";
 import { useInterval, useWatched } from "../state";
 import { words } from "../strings";
-import { Trouble } from "../ui/controls";
-import { mostCompared } from "./curves";
+import { ErrorMessage } from "../ui/controls";
+import { maxCompared } from "./curves";
 import { RunView } from "./run_view";
 import { pollMilliseconds } from "./use_runs";
 
@@ -37,7 +37,7 @@ export function TrainPage() {
     <div class="sheet train">
       <h1>{words.train.title}</h1>
       <p class="lead">{folder && words.train.lead(folder)}</p>
-      <Trouble error={error} onRetry={() => void list()} />
+      <ErrorMessage error={error} onRetry={() => void list()} />
       {runs?.length === 0 && (
         <section class="card empty">
           <h2>{words.train.none}</h2>
@@ -62,7 +62,7 @@ export function TrainPage() {
                       aria-label={words.train.compareWith(r.name)}
                       title={words.train.compareWith(r.name)}
                       checked={compared.includes(r.name)}
-                      disabled={!compared.includes(r.name) && compared.length >= mostCompared}
+                      disabled={!compared.includes(r.name) && compared.length >= maxCompared}
                       onChange={(e) => setChosen(e.currentTarget.checked ? [...compared, r.name] : compared.filter((c) => c !== r.name))}
                     />
                   )}

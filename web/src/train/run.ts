@@ -52,7 +52,7 @@ function take(run: Run, piece: RunPiece): void {
   run.total = piece.total ?? run.total;
 }
 
-// The run with what was added to its log; the same object where nothing was.
+// The run with the lines that were added to its log; the same object if there are none.
 export async function grown(name: string, run: Run, signal: AbortSignal): Promise<Run> {
   let now = run;
   for (;;) {
@@ -82,9 +82,9 @@ export function smoothed(values: (number | null)[], by: number): (number | null)
   });
 }
 
-// At most `most` points, each the mean of several steps: a screen cannot show more.
-export function thinned(steps: number[], columns: (number | null)[][], most = 2000): [number[], (number | null)[][]] {
-  const stride = Math.ceil(steps.length / most);
+// At most `max` points, each the mean of several steps: a screen cannot show more.
+export function thinned(steps: number[], columns: (number | null)[][], max = 2000): [number[], (number | null)[][]] {
+  const stride = Math.ceil(steps.length / max);
   if (stride <= 1) return [steps, columns];
   const pick = (values: (number | null)[]) => {
     const out: (number | null)[] = [];

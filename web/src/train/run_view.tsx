@@ -1,7 +1,7 @@
 // One run: its figures, curves and samples, and the loss of other runs for comparison.
 import { useMemo, useState } from "preact/hooks";
 import { number, words } from "../strings";
-import { Slider, Trouble } from "../ui/controls";
+import { Slider, ErrorMessage } from "../ui/controls";
 import { Chart } from "./chart";
 import { type Curves, curvesOf, lossSeries } from "./curves";
 import { durationText, secondsLeft } from "./eta";
@@ -21,14 +21,14 @@ function Figures({ run }: { run: Run }) {
   const rate = last(run.rate);
   const speed = last(smoothed(run.speed, 0.9));
   const left = secondsLeft(run);
-  const three = { least: 3, most: 3 };
+  const three = { min: 3, max: 3 };
   const step = number(run.step[run.step.length - 1] ?? 0);
   const rows: [string, string][] = [[t.step, run.total ? words.train.ofTotal(step, number(run.total)) : step]];
   if (left !== null) rows.push([t.left, durationText(left)]);
   if (loss !== null) rows.push([t.loss, number(loss, three)]);
   if (valid !== undefined) rows.push([t.valid, number(valid, three)]);
   if (rate !== null) rows.push([t.rate, rate.toExponential(1)]);
-  if (speed !== null) rows.push([t.speed, number(speed, { most: 0 })]);
+  if (speed !== null) rows.push([t.speed, number(speed, { max: 0 })]);
   return (
     <dl class="figures">
       {rows.map(([name, value]) => (
@@ -93,7 +93,7 @@ export function RunView({ name, compared }: { name: string; compared: string[] }
   );
   return (
     <div class="run">
-      <Trouble error={error} />
+      <ErrorMessage error={error} />
       <Figures run={run} />
       <section class="card">
         <header>

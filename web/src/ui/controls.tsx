@@ -119,11 +119,11 @@ export function Dialog({ title, onClose, children, class: name }: DialogProps) {
   );
 }
 
-export function Trouble({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+export function ErrorMessage({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   if (!error) return null;
   const text = error instanceof Error ? error.message : String(error);
   return (
-    <div class="trouble" role="alert">
+    <div class="error-message" role="alert">
       <span>{text || words.failed}</span>
       {onRetry && (
         <button type="button" onClick={onRetry}>
@@ -134,7 +134,7 @@ export function Trouble({ error, onRetry }: { error: unknown; onRetry?: () => vo
   );
 }
 
-// A question before something is deleted.
+// Asks before something is deleted.
 interface ConfirmProps {
   title: string;
   text: string;
@@ -165,7 +165,7 @@ export function arrow(e: KeyboardEvent, move: (by: number) => void): void {
   move(by);
 }
 
-// Tab reaches one button of a group, the arrow keys the others.
+// Arrow keys move the focus between the buttons of a group, of which Tab reaches only one.
 export function walk(e: KeyboardEvent): void {
   const all = [...(e.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("button")];
   const at = all.indexOf(e.target as HTMLElement);
@@ -177,7 +177,7 @@ export function percent(p: number): string {
   if (value >= 99.95) return "100 %";
   if (value < 0.1) return `${value.toPrecision(1)} %`;
   const digits = value >= 10 ? 1 : 2;
-  return `${number(value, { least: digits, most: digits })} %`;
+  return `${number(value, { min: digits, max: digits })} %`;
 }
 
 // A token with its spaces and line ends made visible.
