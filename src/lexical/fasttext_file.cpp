@@ -51,11 +51,10 @@ Result<Header> read_header(ByteWindow& in) {
   const bool sizes = h.width >= 1 && h.width <= static_cast<int32_t>(kMaxWidth) && h.buckets >= 0 &&
                      h.buckets <= 100'000'000 && h.min_ngram >= 0 && h.max_ngram >= 0 && h.max_ngram <= 20;
   if (!sizes)
-    return error_of(
-        Error::Kind::kLimit, in.place(),
-        "the limits are {} dimensions, 100,000,000 buckets and n-grams of 20 characters, found "
-        "{}, {} and {} to {}",
-        kMaxWidth, h.width, h.buckets, h.min_ngram, h.max_ngram);
+    return error_of(Error::Kind::kLimit, in.place(),
+                    "the limits are {} dimensions, 100,000,000 buckets and n-grams of 20 characters, found "
+                    "{}, {} and {} to {}",
+                    kMaxWidth, h.width, h.buckets, h.min_ngram, h.max_ngram);
   return h;
 }
 
