@@ -32,7 +32,7 @@ struct AgentCommand {
   std::chrono::steady_clock::time_point began;
 };
 
-// One line per reply of standard input, for as long as there are any.
+// Prints a prompt on the terminal and reads one line; nullopt without a terminal or at the end of input.
 std::optional<std::string> read_answer(const std::string& prompt) {
   if (::isatty(STDIN_FILENO) == 0) return std::nullopt;
   fmt::print(stderr, "{}", prompt);
@@ -60,13 +60,13 @@ std::string step_text(const AgentStep& step, size_t number) {
       fmt::format("\nstep {}{}\n", number, step.task < 0 ? "" : fmt::format(" (task {})", step.task + 1));
   if (!step.thought.empty()) out += "thought\n" + indented(step.thought);
   if (!step.tool.empty()) out += fmt::format("action {}\n", step.tool) + indented(dump(step.input));
-  if (!step.approval.empty()) out += "allowed by a person: " + step.approval + "\n";
+  if (!step.approval.empty()) out += "approved by a person: " + step.approval + "\n";
   if (!step.observation.empty()) out += "observation\n" + indented(step.observation);
   return out;
 }
 
-// A person in the terminal; without one, on the page, if there is a trace for it.
-void ask_person(AgentCommand& c) {
+// Approvals and answers come from the terminal; without one, from the web page that shows the trace file.
+void set_person_callbacks(AgentCommand& c) {
   const auto on_page = [&c](Json request) -> std::optional<Json> {
     if (!c.file || ::isatty(STDIN_FILENO) != 0) return std::nullopt;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - c.began;
@@ -89,9 +89,10 @@ void ask_person(AgentCommand& c) {
   };
 }
 
-void follow(AgentCommand& c, size_t& number) {
+// Sets the callbacks that ask a person, print the steps and write the trace. `number` counts the steps.
+void set_callbacks(AgentCommand& c, size_t& number) {
   c.began = std::chrono::steady_clock::now();
-  if (!c.no_person) ask_person(c);
+  if (!c.no_person) set_person_callbacks(c);
   c.agent.on_plan = [&c](const std::vector<std::string>& plan) {
     if (c.file) c.file->plan(plan);
     if (c.json) return;
@@ -115,7 +116,7 @@ int finish(AgentCommand& c, const Result<AgentTrace>& trace) {
   if (c.json) return print_out(dump(trace_json(*trace)) + "\n") && answered ? 0 : 1;
   print_out(answered ? "\nanswer\n" + indented(trace->answer)
                      : fmt::format("\nended without an answer ({}): {}\n", name(trace->end), trace->reason));
-  print_out(fmt::format("\n{} steps, {} tokens read, {} written, {:.1f} s\n", trace->steps.size(),
+  print_out(fmt::format("\n{} steps, {} prompt tokens, {} generated, {:.1f} s\n", trace->steps.size(),
                         trace->prompt_tokens, trace->tokens, trace->seconds));
   return answered ? 0 : 1;
 }
@@ -125,11 +126,13 @@ int replay(AgentCommand& c, const std::vector<Tool>& tools, const std::string& q
   const auto text = read_file(c.replies);
   if (!text.ok()) return report(text.error());
   std::vector<std::string> lines;
+  size_t line_number = 0;
   for (size_t at = 0; at < text->size();) {
+    ++line_number;
     const size_t line = std::min(text->find('\n', at), text->size());
     if (line > at) {
       const auto one =
-          parse_json(text->substr(at, line - at), fmt::format("{}:{}", c.replies, lines.size() + 1));
+          parse_json(text->substr(at, line - at), fmt::format("{}:{}", c.replies, line_number));
       if (!one.ok()) return report(one.error());
       lines.push_back(one->is_string() ? one->get<std::string>() : dump(*one));
     }
@@ -141,7 +144,7 @@ int replay(AgentCommand& c, const std::vector<Tool>& tools, const std::string& q
     return ModelReply{lines[next++], 0, 1};
   };
   size_t number = 0;
-  follow(c, number);
+  set_callbacks(c, number);
   return finish(c, run_agent(writer, tools, question, c.agent));
 }
 
@@ -150,7 +153,7 @@ int ask_model(AgentCommand& c, const std::vector<Tool>& tools, const std::string
     ModelWriter writer(engine, language, c.flags.generation);
     writer.stop_at({"\nObservation:"});
     size_t number = 0;
-    follow(c, number);
+    set_callbacks(c, number);
     return finish(c, run_agent([&](const Json& messages, const std::string& schema, int64_t tokens,
                                    double seconds) { return writer(messages, schema, tokens, seconds); },
                                tools, question, c.agent));

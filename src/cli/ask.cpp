@@ -275,7 +275,7 @@ int evaluate(AskCommand& c) {
   });
 }
 
-// After the style is known.
+// Called after c.ask.style is set.
 Status check_drafts(const AskCommand& c, const Options& options) {
   if (c.drafts < 1 || c.drafts > 64) return error_at("--drafts", "must be from 1 to 64, got {}", c.drafts);
   if (!(c.threshold > 0 && c.threshold <= 1))
@@ -312,8 +312,8 @@ int run_ask(const std::vector<std::string>& arguments) {
               "use only chunks that have at least this share of the question's terms, or this cosine", "X");
   options.add(
       "--style", &c.style,
-      "stuff: all passages in one prompt; map-reduce: an answer from each, then one from these; refine: "
-      "passage by passage",
+      "stuff: all passages in one prompt; map-reduce: an answer per passage, then one answer from all of "
+      "them; refine: one answer, updated passage by passage",
       "NAME");
   options.add("--rewrite", &c.rewrite, "let the model write the search query");
   options.add("--grounded", &c.ask.grounded,
@@ -337,7 +337,7 @@ int run_ask(const std::vector<std::string>& arguments) {
       "measure on questions with correct answers, {\"question\", \"answer\"} per line: context precision "
       "and recall, faithfulness, answer relevance, groundedness",
       "FILE");
-  options.add("--judge", &c.judge, "the model that judges; the one that answers if not set", "PATH");
+  options.add("--judge", &c.judge, "model that judges the answers; the answering model if not set", "PATH");
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
   c.flags.declare(options);

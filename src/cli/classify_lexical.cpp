@@ -1,6 +1,6 @@
-// makar classify with methods that need no model: naive Bayes, logistic regression, a linear support vector
-// machine on TF-IDF, the mean of word vectors, a convolutional network on words, and a hidden Markov model
-// that tags words.
+// makar classify with methods that need no language model: naive Bayes, logistic regression, a linear support
+// vector machine on TF-IDF, the mean of word vectors, a convolutional network on words, and a hidden Markov
+// model that tags words.
 #include "cli/classify_lexical.h"
 
 #include <fmt/format.h>
@@ -220,7 +220,7 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
     MAKAR_TRY(const auto test_paths, paths_of(c.validation));
     MAKAR_TRY(const TextsWithLabels test, read_labelled_texts(test_paths));
     Json rows = Json::array();
-    // What always answering the most frequent label gives.
+    // The baseline: always predict the most frequent label of the training data.
     std::map<std::string, size_t> counts;
     for (const std::string& label : data.labels) ++counts[label];
     const auto frequent = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
@@ -274,7 +274,7 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   output.declare(options, "lines are JSON: {\"text\"} or two texts, as {\"sentence1\", \"sentence2\"}");
   options.add(
       "--perspective", &perspective,
-      "print scores of toxicity in the form of the Perspective API: a label that is not harmless is toxic");
+      "print toxicity scores in the format of the Perspective API; all labels but the harmless are toxic");
   options.add("--benign", &benign,
               "label for harmless texts, if it is not a common name such as `safe`; with --perspective",
               "LABEL");

@@ -55,7 +55,7 @@ struct SenseCounts {
   int64_t asked = 0, right = 0, frequent_right = 0;
 };
 
-// The line for one word; counts if its sense is given.
+// The output line for one word; updates `counts` if the record has the true sense.
 Result<Json> answer_line(const Json& record, const WordEncoder& encode, const SenseInventory& known,
                          SenseCounts& counts) {
   MAKAR_TRY(const SenseRecord asked, read_sense_record(record, false));
@@ -120,8 +120,7 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
   options
       .add("--examples", &examples,
            "labelled examples, {\"text\", \"word\", \"sense\"} per line; \"begin\" and \"end\" in bytes "
-           "instead of "
-           "\"word\" for another than its first place; \"lemma\" if forms share senses",
+           "instead of \"word\" for an occurrence other than the first; \"lemma\" if forms share senses",
            "FILE")
       .required = true;
   options.add("--layers", &layers, "the mean of this many last layers is compared", "N");
@@ -137,7 +136,7 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (text.empty() != word.empty())
     return report(error_at(text.empty() ? "--word" : "--text", "--text and --word belong together")), 2;
-  if (!text.empty() && !files.empty()) return report(error_at("--file", "does not go with --text")), 2;
+  if (!text.empty() && !files.empty()) return report(error_at("--file", "cannot be combined with --text")), 2;
   const auto opened = open_on_device(model);
   if (!opened.ok()) return report(opened.error());
   Device& device = *opened->device;

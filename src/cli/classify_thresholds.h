@@ -1,4 +1,4 @@
-// Which labels of a text are given, by their scores.
+// Chooses the labels of a text by their scores and --threshold.
 #pragma once
 #include "cli/classify_output.h"
 

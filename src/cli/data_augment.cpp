@@ -73,7 +73,7 @@ struct RunningModel {
     out->engine = std::make_unique<Engine>(out->language.model(), device);
     return out;
   }
-  // A first line of sampled text; empty if the prompt is longer than the context.
+  // Sampled text, of a decoder-only model its first line; empty if the prompt is longer than the context.
   Result<std::string> write(const std::string& prompt, uint64_t seed, size_t length) {
     MAKAR_TRY(auto ids, encode_request(language, prompt));
     TextGenerationOptions o;
@@ -89,7 +89,7 @@ struct RunningModel {
   }
 };
 
-// What the steps need is loaded; `classifier` and `index` outlive the resources.
+// What the steps use. `all` refers to the other members, so this must not be moved after loading.
 struct LoadedResources {
   AugmentResources all;
   std::optional<TextClassifier> classifier;
@@ -216,11 +216,11 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
     const std::string original = text->get<std::string>(), label = label_text(record.value);
     for (int64_t copy = 0; copy < c.copies; ++copy) {
       TextDraws draws(static_cast<uint64_t>(c.seed), number, static_cast<uint64_t>(copy));
-      std::vector<AugmentStep> mine = steps;
-      if (c.choose) mine = {steps[draws.below(steps.size())]};
+      std::vector<AugmentStep> chosen = steps;
+      if (c.choose) chosen = {steps[draws.below(steps.size())]};
       std::string now = original;
       std::vector<std::string> used;
-      for (const AugmentStep& step : mine) {
+      for (const AugmentStep& step : chosen) {
         MAKAR_TRY(std::string next, augmented(now, label, step, resources, draws));
         if (next == now || next.empty()) continue;
         now = std::move(next);

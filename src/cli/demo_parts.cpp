@@ -151,7 +151,7 @@ Status demo_evaluate(DemoRun& demo) {
   const Json side = compared.value("/scores/0/sides/1"_json_pointer, Json::object());
   if (side.contains("interval") && side["interval"].is_object())
     demo.figure("difference to the model before alignment",
-                fmt::format("{:+.1f} points, interval of 95 %: {:+.1f} to {:+.1f}",
+                fmt::format("{:+.1f} points, 95 % interval: {:+.1f} to {:+.1f}",
                             100 * side.value("difference", 0.0), 100 * side["interval"].value("low", 0.0),
                             100 * side["interval"].value("high", 0.0)));
   return Done{};
@@ -182,7 +182,7 @@ Status demo_look(DemoRun& demo) {
                                      "Anna swept the floor. Ben dug a trench.\nWho dug a trench?\nAnswer:"},
                                     &out));
   const std::string found = text_after(out, "strongest:");
-  if (!found.empty()) demo.figure("the last token reads most", found);
+  if (!found.empty()) demo.figure("the last token attends most to", found);
   return Done{};
 }
 
@@ -210,7 +210,7 @@ Status demo_retrieve(DemoRun& demo) {
                                     &out));
   const std::string given = out.substr(0, out.find('\n'));
   demo.figure("answer",
-              fmt::format("{} The world's answer is {} The source is {}{}.", given, answer, file,
+              fmt::format("{} The expected answer is {} The source is {}{}.", given, answer, file,
                           out.find(file) != out.npos ? ", which was found" : ", which was not found"));
   return Done{};
 }
@@ -239,7 +239,7 @@ Status demo_serve(DemoRun& demo) {
   if (asked.ok()) {
     if (const auto answer = parse_json(out, "the server's answer");
         answer.ok() && answer->contains("choices"))
-      demo.figure("answer over HTTP", fmt::format("{} The world's answer is {}",
+      demo.figure("answer over HTTP", fmt::format("{} The expected answer is {}",
                                                   (*answer)["choices"][0]["message"].value("content", ""),
                                                   record.value("answer", "")));
   } else if (!demo_interrupted()) {

@@ -13,8 +13,6 @@ namespace makar {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 using EvalCommand = EvalRunFlags;
 
 int list_tasks(const std::vector<std::string>& arguments) {

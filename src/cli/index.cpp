@@ -38,7 +38,7 @@ void declare_add(Options& options, AddCommand& c) {
   options.add("--text-field", &c.load.text_field, "column or field with the text", "NAME");
   options.add("--title-field", &c.load.title_field, "column or field with the title", "NAME");
   options.add("--id-field", &c.load.id_field, "column or field with the name of a document", "NAME");
-  options.add("--no-header", &c.no_header, "tables: the first row is data");
+  options.add("--no-header", &c.no_header, "tables: the first row is data, not names of columns");
   options.group("Chunks (fixed when the collection is created)");
   options.add("--chunk", &c.chunk, "whole, characters, tokens, sentences or headings", "KIND");
   options.add("--chunk-size", &c.settings.chunk.size, "maximum characters (or tokens) per chunk", "N");
@@ -48,7 +48,7 @@ void declare_add(Options& options, AddCommand& c) {
   options.group("Terms (fixed when the collection is created)");
   options.add("--language", &c.settings.analyzer.language,
               "language of stemmer and stop words, such as english; or none", "NAME");
-  options.add("--no-stem", &c.no_stem, "index words as they are");
+  options.add("--no-stem", &c.no_stem, "index words without stemming");
   options.add("--no-stop-words", &c.no_stop, "index function words too");
   options.group("Vectors (fixed when the collection is created)");
   options.add("-m --model", &c.settings.model, "an encoder: embed each chunk for dense search", "PATH");

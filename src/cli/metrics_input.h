@@ -11,7 +11,7 @@ namespace makar {
 using Cell = std::vector<std::string>;
 
 // "FILE": one value per line. "FILE:COLUMN": a column of a .jsonl, .json, .csv, .tsv or .conll file;
-// "answers.text" is a field inside of another. Plain, gzip or zstd. Nothing is skipped: a line that cannot be
+// "answers.text" is a nested field. Plain, gzip or zstd. Nothing is skipped: a line that cannot be
 // read is an error.
 Result<std::vector<Cell>> read_cells(const std::string& source);
 // Values that must be single.
