@@ -131,8 +131,7 @@ int replay(AgentCommand& c, const std::vector<Tool>& tools, const std::string& q
     ++line_number;
     const size_t line = std::min(text->find('\n', at), text->size());
     if (line > at) {
-      const auto one =
-          parse_json(text->substr(at, line - at), fmt::format("{}:{}", c.replies, line_number));
+      const auto one = parse_json(text->substr(at, line - at), fmt::format("{}:{}", c.replies, line_number));
       if (!one.ok()) return report(one.error());
       lines.push_back(one->is_string() ? one->get<std::string>() : dump(*one));
     }
@@ -194,7 +193,7 @@ Status check_command(AgentCommand& c) {
     return error_at("--max-seconds", "must be above 0 and at most 86400, got {}", l.seconds);
   l.observation = static_cast<size_t>(c.observation);
   l.reply_tokens = c.flags.generation.max_new_tokens;
-  if (c.flags.generation.answers != 1) return error_at("--n", "makar agent writes one reply at a time");
+  if (c.flags.generation.answers != 1) return error_at("--answers", "makar agent generates one reply per step");
   if (c.serve_mcp) {
     if (!c.words.empty()) return error_at("--serve-mcp", "takes no question");
     if (!c.trace.empty()) return error_at("--trace", "does not work with --serve-mcp");

@@ -350,7 +350,7 @@ int run_ask(const std::vector<std::string>& arguments) {
        {std::pair("--min-relevance", c.ask.min_relevance), std::pair("--grounded", c.ask.grounded)})
     if (!(value >= 0 && value <= 1)) return report(error_at(flag, "must be from 0 to 1, got {}", value)), 2;
   if (c.flags.generation.answers != 1)
-    return report(error_at("--n", "makar ask gives one answer; --drafts chooses it from several")), 2;
+    return report(error_at("--answers", "makar ask gives one answer; --drafts chooses it")), 2;
   const auto style = parse_answer_style(c.style, "--style");
   if (!style.ok()) return report(style.error()), 2;
   c.ask.style = *style;

@@ -8,8 +8,8 @@
 
 #include "base/progress.h"
 #include "cli/command.h"
+#include "cli/data_paths.h"
 #include "cli/run.h"
-#include "data/datasets.h"
 #include "text/hash.h"
 #include "text/unicode.h"
 
@@ -26,16 +26,6 @@ int run_data_self_instruct(const std::vector<std::string>&);
 int run_data_world(const std::vector<std::string>&);
 
 namespace {
-
-// Parses "PATH,text=review" from each argument.
-Result<std::vector<DataPath>> data_paths(const std::vector<std::string>& arguments) {
-  std::vector<DataPath> out;
-  for (const std::string& text : arguments) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    out.push_back(spec.data());
-  }
-  return out;
-}
 
 int run_prepare(const std::vector<std::string>& arguments) {
   PrepareOptions o;
@@ -64,7 +54,7 @@ int run_prepare(const std::vector<std::string>& arguments) {
     return report(error_at("--val-set-size", "must be at least 0 and below 1, got {}", o.validation)), 2;
   if (split != "hash" && split != "tail")
     return report(error_at("--val-split", "expected hash or tail, got '{}'", split)), 2;
-  auto read = data_paths(paths);
+  auto read = parse_data_paths(paths);
   if (!read.ok()) return report(read.error()), 2;
   o.paths = std::move(*read);
   const auto tokenizer = Tokenizer::load(tokenizer_path);
@@ -203,7 +193,7 @@ int run_stats(const std::vector<std::string>& arguments) {
   }
   Counts c;
   BadRecords bad;
-  const auto read = data_paths(paths);
+  const auto read = parse_data_paths(paths);
   if (!read.ok()) return report(read.error()), 2;
   if (const Status s = count_all(*read, tokenizer ? &*tokenizer : nullptr, c, bad); !s.ok())
     return report(s.error());

@@ -9,10 +9,10 @@
 #include "base/file_writer.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "cli/data_paths.h"
 #include "cli/model_options.h"
 #include "cli/model_request.h"
 #include "cli/run.h"
-#include "data/datasets.h"
 #include "data/schema.h"
 #include "lexical/vector_files.h"
 #include "llm/fill.h"
@@ -190,11 +190,7 @@ std::string label_text(const Json& record) {
 
 Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<AugmentStep>& steps,
                                 const AugmentResources& resources) {
-  std::vector<DataPath> paths;
-  for (const std::string& text : c.paths) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    paths.push_back(spec.data());
-  }
+  MAKAR_TRY(const std::vector<DataPath> paths, parse_data_paths(c.paths));
   MAKAR_TRY(auto reader, RecordReader::open(paths));
   MAKAR_TRY(auto out, FileWriter::open(c.output));
   Progress progress(c.quiet || c.json);

@@ -7,23 +7,14 @@
 #include "augment/instructions.h"
 #include "base/file_writer.h"
 #include "base/progress.h"
+#include "cli/data_paths.h"
 #include "cli/model_options.h"
 #include "cli/model_request.h"
 #include "cli/run.h"
-#include "data/datasets.h"
 #include "data/schema.h"
 
 namespace makar {
 namespace {
-
-Result<std::vector<DataPath>> instruction_paths(const std::vector<std::string>& texts) {
-  std::vector<DataPath> out;
-  for (const std::string& text : texts) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    out.push_back(spec.data());
-  }
-  return out;
-}
 
 // "0=negative" and so on.
 Result<LabelNames> parse_label_names(const std::vector<std::string>& texts) {
@@ -43,8 +34,8 @@ struct InstructionCounts {
 };
 
 Result<InstructionCounts> write_instructions(const std::vector<DataPath>& paths, const InstructionTask& task,
-                                      const LabelNames& names, int64_t copies, int64_t seed,
-                                      const std::string& output) {
+                                             const LabelNames& names, int64_t copies, int64_t seed,
+                                             const std::string& output) {
   constexpr size_t kMaxLabels = 100;
   std::set<std::string> labels;
   {
@@ -134,7 +125,7 @@ int run_data_instruct(const std::vector<std::string>& arguments) {
     return report(error_at("--copies", "must be 1 to the task's {} templates, got {}",
                            (*task)->templates.size(), copies)),
            2;
-  const auto read = instruction_paths(paths);
+  const auto read = parse_data_paths(paths);
   if (!read.ok()) return report(read.error()), 2;
   const auto made = write_instructions(*read, **task, *names, copies, seed, output);
   if (!made.ok()) return report(made.error());
@@ -177,7 +168,7 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
                            "--count and --attempts must be 1 or more, --similar above 0 and at most 1, "
                            "--temp 0 or more")),
            2;
-  const auto read = instruction_paths(paths);
+  const auto read = parse_data_paths(paths);
   if (!read.ok()) return report(read.error()), 2;
   auto known = read_seed_instructions(*read);
   if (!known.ok()) return report(known.error());

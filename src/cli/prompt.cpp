@@ -82,14 +82,15 @@ Result<std::vector<Json>> read_records(const std::string& path) {
 // Opens the model, calls `use`, and returns its exit code.
 int with_model(PromptCommand& c, const Options& options, const std::function<int(const PromptModel&)>& use) {
   if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
-  if (c.flags.generation.answers != 1) return report(error_at("--n", "a prompt gets one reply at a time")), 2;
+  if (c.flags.generation.answers != 1)
+    return report(error_at("--answers", "a prompt gets one reply; remove the option")), 2;
   return with_engine(c.model, c.flags, [&](Engine& engine, const LanguageModel& language) {
     ModelWriter writer(engine, language, c.flags.generation);
     writer.plain(c.raw);
     const auto messages = [](const std::string& text) {
       return Json::array({{{"role", "user"}, {"content", text}}});
     };
-    constexpr double kSeconds = 86400;
+    constexpr double kSeconds = 86400;  // time limit per reply
     PromptModel model;
     model.write = [&](const std::string& text, const std::string& schema,
                       const std::vector<std::string>& stop, int64_t tokens, uint64_t sample) {
@@ -188,7 +189,7 @@ int run_test(const std::vector<std::string>& arguments) {
       "makar prompt test translate.yaml -m MODEL --baseline v1.json");
   c.declare(options);
   options.add("--save", &save, "write the results, for --baseline of a later version", "FILE");
-  options.add("--baseline", &baseline, "results of an earlier version: only what it passed must pass",
+  options.add("--baseline", &baseline, "results of an earlier version: only tests that passed there must pass",
               "FILE");
   c.declare_model(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -343,7 +344,7 @@ constexpr Command kPromptCommands[] = {
     {"show", "print the text of a program's prompts", run_show},
     {"run", "run a program", run_run},
     {"test", "run the tests of a program", run_test},
-    {"tune", "search a better instruction and better examples", run_tune},
+    {"tune", "search for a better instruction and better examples", run_tune},
 };
 
 }  // namespace

@@ -208,15 +208,15 @@ int run_prune(const std::vector<std::string>& arguments) {
   output.required = true, output.place = "TO";
   options.add("--overwrite", &a.overwrite, "replace a model in that folder");
   options.add("--json", &a.json, "print one JSON object");
-  options.group("Zeros");
+  options.group("Unstructured pruning: zeros");
   options.add(
       "--method", &a.method,
       "magnitude (the smallest weights), wanda (weight times the norm of its input), sparsegpt (adjusts "
       "the remaining weights)",
       "NAME");
   options.add("--sparsity", &a.sparsity, "share of the weights of the layers to remove", "X");
-  options.add("--pattern", &a.pattern, "remove this many of every group of weights, such as 2:4", "N:M");
-  options.group("Parts");
+  options.add("--pattern", &a.pattern, "set N of every M consecutive weights to zero, such as 2:4", "N:M");
+  options.group("Structured pruning: a smaller model");
   options.add("--layers --num-hidden-layers", &a.layers, "number of layers to keep", "N");
   options.add("--kv-heads --num-key-value-heads", &a.kv_heads,
               "number of key/value heads to keep, each with its queries", "N");

@@ -32,7 +32,7 @@ struct QuantizeCommand {
 Result<std::vector<int64_t>> read_ids(const std::string& tokenizer, const std::string& path, int64_t max) {
   MAKAR_TRY(const Tokenizer t, Tokenizer::load(tokenizer));
   MAKAR_TRY(std::string text, read_file(path));
-  // Tokens rarely exceed 16 bytes, so text beyond this cannot be needed.
+  // Tokens have far fewer than 16 bytes on average, so the rest of the text is not needed.
   if (text.size() > static_cast<size_t>(max) * 16) text.resize(static_cast<size_t>(max) * 16);
   EncodeOptions options;
   options.offsets = false, options.add_special = true;
@@ -161,7 +161,7 @@ void print_report(const QuantizeCommand& a, const Outcome& o) {
   fmt::print("perplexity    {:.4f} -> {:.4f} ({:+.2f} %), {} tokens\n", d.perplexity_before,
              d.perplexity_after, 100 * (d.perplexity_after / d.perplexity_before - 1), d.tokens);
   fmt::print("KL divergence {:.5f} nats per token\n", d.kl);
-  fmt::print("top-1         {:.2f} % the same\n", 100 * d.top1);
+  fmt::print("top-1         {:.2f} % agreement\n", 100 * d.top1);
 }
 
 }  // namespace
@@ -191,7 +191,7 @@ int run_quantize(const std::vector<std::string>& arguments) {
   declare_device(options, a.device);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (a.gptq && a.type == "q8_24")
-    return report(error_at("--gptq", "changes other weights to compensate errors, and q8_24 keeps zeros")), 2;
+    return report(error_at("--gptq", "changes weights that q8_24 needs to be zero; use another type")), 2;
   if (!a.to.ends_with(".gguf")) return report(error_at("TO", "must end with .gguf, got {}", quote(a.to))), 2;
   for (const auto& [flag, value, min] : {std::tuple{"--ctx-size", a.window, 2},
                                          {"--report-tokens", a.report_tokens, 2},

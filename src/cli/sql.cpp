@@ -67,7 +67,7 @@ Result<SqlReader> open_database(const SqlCommand& c) {
                              c.table.empty() ? std::filesystem::path(c.database).stem().string() : c.table);
 }
 
-// A question with its reference, and the statement to compare with it.
+// A question with its reference statement, and the predicted statement to compare with that.
 struct SqlQuestion {
   std::string question, reference, predicted;
 };
@@ -114,7 +114,7 @@ Result<std::vector<SqlQuestion>> read_questions(const SqlCommand& c) {
   return out;
 }
 
-// Prints the shares; exit code 0.
+// Prints the scores of the predicted statements; returns the exit code.
 int print_scores(const SqlCommand& c, const SqlReader& database, const std::vector<SqlQuestion>& examples) {
   int64_t runs = 0, execution = 0, schema = 0, broken = 0;
   for (const SqlQuestion& one : examples) {
