@@ -234,11 +234,7 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   options.add("--replies", &c.replies,
               "take the replies from a file, one JSON value per line, instead of a model", "FILE");
   options.add("--serve-mcp", &c.serve_mcp, "offer the tools as an MCP server on standard input and output");
-  options.group("Model");
-  options.add("-m --model", &c.model.model, "the model", "MODEL");
-  options.add("--lora", &c.model.adapters,
-              "folder of a PEFT adapter to apply; :WEIGHT scales it; repeat to add several", "DIR[:WEIGHT]");
-  declare_threads(options, c.model.threads);
+  c.model.declare_conditional(options, "; not needed with --replies or --serve-mcp");
   declare_device(options, c.model.device);
   c.model.declare_chat(options);
   options.group("Output");

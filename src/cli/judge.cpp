@@ -15,14 +15,10 @@ namespace makar {
 
 void JudgeCommand::declare(Options& options, const char* answer_help,
                            const std::function<void(Options&)>& input, bool needs_model) {
-  if (needs_model) {
+  if (needs_model)
     flags.model.declare(options);
-  } else {
-    options.group("Model");
-    options.add("-m --model", &flags.model.model, "the model: a Hugging Face folder or a GGUF file", "MODEL");
-    options.add("--lora", &flags.model.adapters, "folder of a PEFT adapter to apply", "DIR[:WEIGHT]");
-    declare_threads(options, flags.model.threads);
-  }
+  else
+    flags.model.declare_conditional(options, "; not needed with --by words");
   declare_device(options, flags.model.device);
   options.group("Input (FILE, or FILE:COLUMN of a jsonl, json, csv or tsv file)");
   options.add("--hyp --answers", &answers, answer_help, "FILE");

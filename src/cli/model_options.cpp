@@ -75,6 +75,11 @@ void ModelOptions::declare_optional(Options& options, const char* place) {
   add_shared(options, *this);
 }
 
+void ModelOptions::declare_conditional(Options& options, const char* more) {
+  add_model(options, model, "", more);
+  add_shared(options, *this);
+}
+
 Status ModelOptions::use_default() {
   if (!model.empty()) return Done{};
   model = default_model();

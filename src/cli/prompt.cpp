@@ -30,13 +30,9 @@ struct PromptCommand {
     options.add("--json", &json, "print JSON");
   }
   void declare_model(Options& options) {
+    model.declare(options);
     options.group("Model");
-    options.add("-m --model", &model.model, "the model", "MODEL").required = true;
-    options.add("--lora", &model.adapters,
-                "folder of a PEFT adapter to apply; :WEIGHT scales it; repeat to add several",
-                "DIR[:WEIGHT]");
     options.add("--raw", &raw, "continue the text of the prompt, even if the model has a chat template");
-    declare_threads(options, model.threads);
     declare_device(options, model.device);
     model.declare_chat(options);
     flags.declare(options);

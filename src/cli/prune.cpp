@@ -9,13 +9,13 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/progress.h"
+#include "cli/first_tokens.h"
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "models/source.h"
 #include "quant/choose_parts.h"
 #include "quant/report.h"
-#include "text/tokenizer.h"
 #include "train/finish.h"
 
 namespace makar {
@@ -38,14 +38,7 @@ struct PruneOutcome {
 };
 
 Result<std::vector<int64_t>> text_ids(const PruneCommand& a, const std::string& path, int64_t max) {
-  MAKAR_TRY(const Tokenizer t, Tokenizer::load(a.from));
-  MAKAR_TRY(std::string text, read_file(path));
-  if (text.size() > static_cast<size_t>(max) * 16) text.resize(static_cast<size_t>(max) * 16);
-  EncodeOptions options;
-  options.offsets = false, options.add_special = true;
-  MAKAR_TRY(const Encoding encoding, t.encode(text, options));
-  std::vector<int64_t> ids(encoding.ids.begin(), encoding.ids.end());
-  if (static_cast<int64_t>(ids.size()) > max) ids.resize(static_cast<size_t>(max));
+  MAKAR_TRY(std::vector<int64_t> ids, first_tokens(a.from, path, max));
   if (ids.size() < 2) return error_at(path, "has {} tokens; a text of some thousands is needed", ids.size());
   return ids;
 }

@@ -227,12 +227,7 @@ int run_sql(const std::vector<std::string>& arguments) {
   options.add("--predictions", &c.predictions, "compare these statements, one per line, instead of a model's",
               "FILE");
   options.add("--limit", &c.limit, "only the first N questions; 0 for all", "N");
-  options.group("Model");
-  options.add("-m --model", &c.model.model, "the model that writes the query; not needed with --query",
-              "MODEL");
-  options.add("--lora", &c.model.adapters,
-              "folder of a PEFT adapter to apply; :WEIGHT scales it; repeat to add several", "DIR[:WEIGHT]");
-  declare_threads(options, c.model.threads);
+  c.model.declare_conditional(options, "; not needed with --query or --predictions");
   declare_device(options, c.model.device);
   c.model.declare_chat(options);
   options.group("Output");
