@@ -9,9 +9,9 @@
 #include "apps/mcp.h"
 #include "apps/model_writer.h"
 #include "apps/trace_file.h"
-#include "base/file.h"
 #include "base/quote.h"
 #include "cli/agent_tools.h"
+#include "cli/json_lines.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"
@@ -74,15 +74,15 @@ void set_person_callbacks(AgentCommand& c) {
     return c.file->ask(std::move(request), c.agent.limits.seconds - passed.count());
   };
   c.agent.allow = [on_page](const AgentStep& step) -> std::optional<bool> {
-    if (const auto said = on_page({{"tool", step.tool}, {"input", step.input}}))
-      return said->value("allow", Json(false)) == Json(true);
-    const auto said = read_answer(fmt::format("\nAllow {} {}? [y/N] ", step.tool, dump(step.input)));
-    if (!said) return std::nullopt;
-    return *said == "y" || *said == "yes";
+    if (const auto reply = on_page({{"tool", step.tool}, {"input", step.input}}))
+      return reply->value("allow", Json(false)) == Json(true);
+    const auto reply = read_answer(fmt::format("\nAllow {} {}? [y/N] ", step.tool, dump(step.input)));
+    if (!reply) return std::nullopt;
+    return *reply == "y" || *reply == "yes";
   };
   c.agent.ask = [on_page](const std::string& question) -> std::optional<std::string> {
-    if (const auto said = on_page({{"question", question}})) {
-      const Json text = said->value("text", Json());
+    if (const auto reply = on_page({{"question", question}})) {
+      const Json text = reply->value("text", Json());
       return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
     }
     return read_answer("\nThe agent asks:\n" + indented(question) + "> ");
@@ -123,20 +123,12 @@ int finish(AgentCommand& c, const Result<AgentTrace>& trace) {
 
 // Replies from a file, to try tools and limits without a model.
 int replay(AgentCommand& c, const std::vector<Tool>& tools, const std::string& question) {
-  const auto text = read_file(c.replies);
-  if (!text.ok()) return report(text.error());
   std::vector<std::string> lines;
-  size_t line_number = 0;
-  for (size_t at = 0; at < text->size();) {
-    ++line_number;
-    const size_t line = std::min(text->find('\n', at), text->size());
-    if (line > at) {
-      const auto one = parse_json(text->substr(at, line - at), fmt::format("{}:{}", c.replies, line_number));
-      if (!one.ok()) return report(one.error());
-      lines.push_back(one->is_string() ? one->get<std::string>() : dump(*one));
-    }
-    at = line + 1;
-  }
+  const Status read = each_json_line(c.replies, [&](const Json& one, const std::string&) -> Status {
+    lines.push_back(one.is_string() ? one.get<std::string>() : dump(one));
+    return Done{};
+  });
+  if (!read.ok()) return report(read.error());
   size_t next = 0;
   const ReplyWriter writer = [&](const Json&, const std::string&, int64_t, double) -> Result<ModelReply> {
     if (next == lines.size()) return error_at(c.replies, "has no more replies after {}", next);

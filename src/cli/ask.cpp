@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/file.h"
 #include "base/progress.h"
 #include "cli/index_options.h"
+#include "cli/json_lines.h"
 #include "cli/model_path.h"
 #include "cli/rank_flags.h"
 #include "cli/run.h"
@@ -191,22 +191,15 @@ struct AskedQuestion {
 };
 
 Result<std::vector<AskedQuestion>> read_questions(const std::string& path) {
-  MAKAR_TRY(const std::string text, read_file(path));
   std::vector<AskedQuestion> out;
-  int64_t number = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string place = fmt::format("{}:{}", path, ++number);
-    if (end > at) {
-      MAKAR_TRY(const Json one, parse_json(std::string_view(text).substr(at, end - at), place));
-      const Json question = one.is_object() ? one.value("question", Json()) : Json();
-      const Json reference = one.is_object() ? one.value("answer", Json("")) : Json();
-      if (!question.is_string() || !reference.is_string())
-        return error_at(place, "expected {{\"question\", \"answer\"}}");
-      out.push_back({question, reference});
-    }
-    at = end + 1;
-  }
+  MAKAR_CHECK_OK(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
+    const Json question = one.is_object() ? one.value("question", Json()) : Json();
+    const Json reference = one.is_object() ? one.value("answer", Json("")) : Json();
+    if (!question.is_string() || !reference.is_string())
+      return error_at(place, "expected {{\"question\", \"answer\"}}");
+    out.push_back({question, reference});
+    return Done{};
+  }));
   if (out.empty()) return error_at(path, "has no questions");
   return out;
 }

@@ -73,12 +73,12 @@ void declare(Options& o, Classify& c) {
 }
 
 Status check_fairness(const Classify& c) {
-  const bool asked = c.reweigh || c.adversary > 0;
+  const bool debiased = c.reweigh || c.adversary > 0;
   if (!(c.adversary >= 0 && c.adversary <= 1000))
     return error_at("adversary", "expected 0 to 1000, got {}", c.adversary);
-  if (asked && c.group_field.empty())
+  if (debiased && c.group_field.empty())
     return error_at("group_field", "is needed by --reweigh and --adversary: the field with the group");
-  if (!asked && !c.group_field.empty())
+  if (!debiased && !c.group_field.empty())
     return error_at("group_field", "has no effect without --reweigh or --adversary");
   if (c.adversary_sees_label && !(c.adversary > 0))
     return error_at("adversary_sees_label", "has no effect without --adversary");

@@ -40,7 +40,7 @@ struct LexicalTraining {
   bool json = false;
 };
 
-// Settings of the mean of word vectors: it has few weights besides them, and takes larger steps than the CNN.
+// Defaults of --method vectors, which has few weights besides the vectors and so a higher learning rate.
 constexpr struct {
   double dropout = 0.2, learning_rate = 1e-2;
   int64_t epochs = 10;

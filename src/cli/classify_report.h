@@ -16,7 +16,7 @@ struct ClassifiedSet {
   Result<Json> measure() const;
 };
 
-// The threshold of a label's score with the best F1 of that label; of equally good ones the highest.
+// The threshold of a label's score that maximises the label's F1; the highest one if several do.
 struct BestThreshold {
   double threshold = 0, f1 = 0;
 };

@@ -52,26 +52,26 @@ Result<SenseRecord> read_sense_record(const Json& record, bool needs_sense) {
 }
 
 struct SenseCounts {
-  int64_t asked = 0, right = 0, frequent_right = 0;
+  int64_t labelled = 0, right = 0, frequent_right = 0;
 };
 
 // The output line for one word; updates `counts` if the record has the true sense.
 Result<Json> answer_line(const Json& record, const WordEncoder& encode, const SenseInventory& known,
                          SenseCounts& counts) {
-  MAKAR_TRY(const SenseRecord asked, read_sense_record(record, false));
-  MAKAR_TRY(const auto vector, encode(asked.word));
-  MAKAR_TRY(const auto ranked, known.rank(asked.key, vector));
+  MAKAR_TRY(const SenseRecord query, read_sense_record(record, false));
+  MAKAR_TRY(const auto vector, encode(query.word));
+  MAKAR_TRY(const auto ranked, known.rank(query.key, vector));
   Json senses = Json::array();
   for (const ScoredSense& one : ranked) senses.push_back({{"sense", one.sense}, {"cosine", one.cosine}});
-  if (!asked.sense.empty()) {
-    MAKAR_TRY(const std::string frequent, known.most_frequent(asked.key));
-    ++counts.asked;
-    counts.right += ranked.front().sense == asked.sense;
-    counts.frequent_right += frequent == asked.sense;
+  if (!query.sense.empty()) {
+    MAKAR_TRY(const std::string frequent, known.most_frequent(query.key));
+    ++counts.labelled;
+    counts.right += ranked.front().sense == query.sense;
+    counts.frequent_right += frequent == query.sense;
   }
-  return Json{{"word", asked.key},
-              {"begin", asked.word.begin},
-              {"end", asked.word.end},
+  return Json{{"word", query.key},
+              {"begin", query.word.begin},
+              {"end", query.word.end},
               {"sense", ranked.front().sense},
               {"senses", std::move(senses)}};
 }
@@ -164,10 +164,11 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
     return true;
   });
   if (!status.ok()) return report(status.error());
-  if (counts.asked > 0)
+  if (counts.labelled > 0)
     fmt::print(stderr, "accuracy {:.4f} ({} of {}); the most frequent sense: {:.4f}\n",
-               static_cast<double>(counts.right) / static_cast<double>(counts.asked), counts.right,
-               counts.asked, static_cast<double>(counts.frequent_right) / static_cast<double>(counts.asked));
+               static_cast<double>(counts.right) / static_cast<double>(counts.labelled), counts.right,
+               counts.labelled,
+               static_cast<double>(counts.frequent_right) / static_cast<double>(counts.labelled));
   return 0;
 }
 

@@ -214,20 +214,20 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
       TextDraws draws(static_cast<uint64_t>(c.seed), number, static_cast<uint64_t>(copy));
       std::vector<AugmentStep> chosen = steps;
       if (c.choose) chosen = {steps[draws.below(steps.size())]};
-      std::string now = original;
+      std::string current = original;
       std::vector<std::string> used;
       for (const AugmentStep& step : chosen) {
-        MAKAR_TRY(std::string next, augmented(now, label, step, resources, draws));
-        if (next == now || next.empty()) continue;
-        now = std::move(next);
+        MAKAR_TRY(std::string next, augmented(current, label, step, resources, draws));
+        if (next == current || next.empty()) continue;
+        current = std::move(next);
         used.push_back(step.kind), ++counts.changed[step.kind];
       }
-      if (now == original) {
+      if (current == original) {
         ++counts.unchanged;
         continue;
       }
       Json changed = record.value;
-      *const_cast<Json*>(text_field(changed)) = now;
+      *const_cast<Json*>(text_field(changed)) = current;
       changed["augmented"] = fmt::format("{}", fmt::join(used, ","));
       MAKAR_CHECK_OK(write(changed));
     }

@@ -62,7 +62,7 @@ std::string minutes_text(double seconds) {
   return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
-// Every figure and the command that made it.
+// Writes report.md: every figure and the command that produced it.
 Status write_report(const DemoState& state, const DemoSettings& settings) {
   std::string out = fmt::format("# The demo of makar {}\n\n", kMakarVersion);
   if (settings.quick) out += "Made with `--quick`: the numbers say nothing about the models.\n\n";

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "cli/json_lines.h"
 
 namespace makar {
 namespace {
@@ -93,14 +94,11 @@ bool asks_of_one_story(const Json& record, const std::vector<Json>& records) {
 }  // namespace
 
 Result<std::vector<Json>> read_records(const std::string& path) {
-  MAKAR_TRY(const std::string text, read_file(path));
   std::vector<Json> out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    MAKAR_TRY(Json record, parse_json(std::string_view(text).substr(at, end - at), path));
+  MAKAR_CHECK_OK(each_json_line(path, [&](Json record, const std::string&) -> Status {
     out.push_back(std::move(record));
-    at = end + 1;
-  }
+    return Done{};
+  }));
   if (out.empty()) return error_at(path, "is empty");
   return out;
 }

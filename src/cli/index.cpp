@@ -162,7 +162,8 @@ int add_documents(const std::vector<std::string>& arguments) {
       seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
       return out;
     };
-    if (!options.given("--commit-every")) indexing.commit_bytes = size_t{1} << 20;  // embedding takes longer
+    // Embedding is slow: commit more often.
+    if (!options.given("--commit-every")) indexing.commit_bytes = size_t{1} << 20;
   }
   bool printed = true;
   if (c.json)
@@ -184,7 +185,7 @@ int add_documents(const std::vector<std::string>& arguments) {
         },
         bad);
     if (loaded.ok()) continue;
-    // A file of a folder that cannot be read is left out; one that was named is an error.
+    // An unreadable file is skipped if it was found in a folder, and an error if it was named.
     const bool named = std::find(c.paths.begin(), c.paths.end(), file) != c.paths.end();
     if (!stored || named) return report(loaded.error());
     bad.add(file, loaded.error().message);

@@ -95,9 +95,9 @@ std::string rouge_name(const std::string& name) {
   for (const char c : name)
     if (c != '-' && c != '_') letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const char* kind : {"rougeL", "rougeLsum", "rougeW", "rougeS", "rougeSU"}) {
-    std::string small = kind;
-    for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (letters == small) return kind;
+    std::string lower = kind;
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (letters == lower) return kind;
   }
   return is_rouge_kind(letters) ? letters : name;
 }

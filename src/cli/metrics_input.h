@@ -26,7 +26,7 @@ std::vector<std::string> comma_list(const std::string& text);
 // The positive label: the given one, or the last of two.
 Result<std::string> positive_label(const std::vector<std::string>& labels, const std::string& given);
 
-// Values of the systems one after the other, and the true values repeated as often.
+// The values of all systems, concatenated, and the true values, repeated for each system.
 template <class T>
 struct Paired {
   std::vector<T> hyp, ref;

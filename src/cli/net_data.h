@@ -9,7 +9,7 @@
 
 namespace makar {
 
-// Images of an IDX file, or bags of words of texts; with `known`, of these words.
+// Images of an IDX file, or bags of words of texts: the most frequent words, or those of `known`.
 inline Result<Numbers> read_examples_of(const std::string& path, int64_t words, int64_t limit,
                                         const std::vector<std::string>& known) {
   if (path.find("idx3-ubyte") != std::string::npos) return read_images(path, static_cast<size_t>(limit));

@@ -11,6 +11,7 @@
 #include "base/quote.h"
 #include "cli/command.h"
 #include "cli/generation_flags.h"
+#include "cli/json_lines.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"
@@ -58,19 +59,12 @@ struct PromptCommand {
 
 // Records of a JSONL file.
 Result<std::vector<Json>> read_records(const std::string& path) {
-  MAKAR_TRY(const std::string text, read_file(path));
   std::vector<Json> out;
-  size_t number = 0;
-  for (size_t at = 0; at < text.size(); ++number) {
-    const size_t line = std::min(text.find('\n', at), text.size());
-    if (text.find_first_not_of(" \t\r", at) < line) {
-      const std::string place = fmt::format("{}:{}", path, number + 1);
-      MAKAR_TRY(Json one, parse_json(std::string_view(text).substr(at, line - at), place));
-      if (!one.is_object()) return error_at(place, "expected an object");
-      out.push_back(std::move(one));
-    }
-    at = line + 1;
-  }
+  MAKAR_CHECK_OK(each_json_line(path, [&](Json one, const std::string& place) -> Status {
+    if (!one.is_object()) return error_at(place, "expected an object");
+    out.push_back(std::move(one));
+    return Done{};
+  }));
   if (out.empty()) return error_at(path, "has no records");
   return out;
 }
@@ -212,8 +206,8 @@ int run_test(const std::vector<std::string>& arguments) {
       const auto run = run_prompt(*program, test.fields, model, c.flags.generation.sampler.seed);
       if (!run.ok()) return report(run.error());
       const std::string failure = test_failure(test, run->output);
-      const auto was = before.find(test.name);
-      const bool worse = !failure.empty() && was != before.end() && was->second;
+      const auto previous = before.find(test.name);
+      const bool worse = !failure.empty() && previous != before.end() && previous->second;
       passed += failure.empty(), regressed += worse;
       lines += fmt::format("{} {}{}\n", failure.empty() ? "pass" : "FAIL", test.name,
                            failure.empty() ? "" : (worse ? " (passed before): " : ": ") + failure);

@@ -52,7 +52,7 @@ uint64_t weight_bytes(const std::string& folder) {
   return out;
 }
 
-// The type of the files' weights, as config.json names it: the result is saved in it.
+// The type of the weights according to config.json; the pruned model is saved in the same type.
 DType file_type(const Json& config) {
   const std::string name = config.value("dtype", config.value("torch_dtype", std::string("float32")));
   return name == "float16" ? DType::kF16 : name == "bfloat16" ? DType::kBF16 : DType::kF32;

@@ -40,7 +40,7 @@ std::string text_of(const Rollout& r, const Tokenizer& tokenizer) {
   return tokenizer.decode(ids, true);
 }
 
-// The answers to some prompts, judged: one list per prompt.
+// Samples answers to the prompts and computes their rewards; one list per prompt.
 Result<std::vector<std::vector<RewardedAnswer>>> answer(const BestCommand& c, PolicyParts& parts,
                                                         Device& device, std::span<const PolicyPrompt> prompts,
                                                         uint64_t step, BestSums& sums) {

@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "base/utf8.h"
 #include "cli/generation_flags.h"
+#include "cli/json_lines.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"
@@ -74,22 +75,15 @@ struct SqlQuestion {
 
 // {"question", "sql"} per line.
 Result<std::vector<SqlExample>> read_answered(const std::string& path) {
-  MAKAR_TRY(const std::string text, read_file(path));
   std::vector<SqlExample> out;
-  int64_t number = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string place = fmt::format("{}:{}", path, ++number);
-    if (end > at) {
-      MAKAR_TRY(const Json one, parse_json(std::string_view(text).substr(at, end - at), place));
-      const Json question = one.is_object() ? one.value("question", Json()) : Json();
-      const Json sql = one.is_object() ? one.value("sql", one.value("query", Json())) : Json();
-      if (!question.is_string() || !sql.is_string())
-        return error_at(place, "expected {{\"question\", \"sql\"}}");
-      out.push_back({question, sql});
-    }
-    at = end + 1;
-  }
+  MAKAR_CHECK_OK(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
+    const Json question = one.is_object() ? one.value("question", Json()) : Json();
+    const Json sql = one.is_object() ? one.value("sql", one.value("query", Json())) : Json();
+    if (!question.is_string() || !sql.is_string())
+      return error_at(place, "expected {{\"question\", \"sql\"}}");
+    out.push_back({question, sql});
+    return Done{};
+  }));
   if (out.empty()) return error_at(path, "has no questions");
   return out;
 }
