@@ -185,7 +185,7 @@ Status check_command(AgentCommand& c) {
     return error_at("--max-seconds", "must be above 0 and at most 86400, got {}", l.seconds);
   l.observation = static_cast<size_t>(c.observation);
   l.reply_tokens = c.flags.generation.max_new_tokens;
-  if (c.flags.generation.answers != 1) return error_at("--answers", "makar agent generates one reply per step");
+  if (c.flags.generation.answers != 1) return error_at("--answers", "an agent generates one reply per step");
   if (c.serve_mcp) {
     if (!c.words.empty()) return error_at("--serve-mcp", "takes no question");
     if (!c.trace.empty()) return error_at("--trace", "does not work with --serve-mcp");

@@ -8,8 +8,8 @@ namespace makar {
 class LabelThresholds {
  public:
   static Result<LabelThresholds> parse(const std::vector<std::string>& texts, const ClassLabels& labels);
-  // The labels of a text, the most probable first. Exclusive labels: at most one, the most probable label that
-  // reaches its own threshold; otherwise the most probable label without one, if it reaches the general
+  // The labels of a text, the most probable first. Exclusive labels: at most one, the most probable label
+  // that reaches its own threshold; otherwise the most probable label without one, if it reaches the general
   // threshold.
   std::vector<size_t> choose(const std::vector<double>& scores) const;
 

@@ -35,7 +35,8 @@ class Reviser {
     if (language.spec().head.kind != HeadKind::kCausalLm || language.spec().encoder ||
         !language.has_tokenizer())
       return error_of(Error::Kind::kUnsupported, c.model,
-                      "a {} cannot write revisions; use a causal language model", language.spec().architecture);
+                      "a {} cannot write revisions; use a causal language model",
+                      language.spec().architecture);
     FineTuneOptions options;
     options.common.quiet = true;
     MAKAR_TRY(ChatTemplate chat, find_template(options, language));

@@ -156,7 +156,7 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   options.add("-o --output --out", &output, "JSONL file to write", "FILE").required = true;
   options.add("--count", &count, "instructions to keep", "N");
   options.add("--attempts", &attempts, "maximum number of instructions to generate", "N");
-  options.add("--similar", &similar, "drop instructions whose ROUGE-L with a known one is this or higher", "X");
+  options.add("--similar", &similar, "drop instructions with this ROUGE-L or more with a known one", "X");
   options.add("--answers", &answers, "let the model answer each instruction too");
   options.add("--temp", &temperature, "sampling temperature", "X");
   options.add("--seed", &seed, "seed for sampling", "S");

@@ -118,8 +118,8 @@ Status print_attention(const std::string& path, const AttentionView& view, bool 
         dump({{"layer", shown->layer}, {"head", shown->head}, {"tokens", labels}, {"attention", rows}}));
     return Done{};
   }
-  fmt::print("attention of layer {}, head {}: rows attend to columns; blank is 0, full is 1\n\n", shown->layer,
-             shown->head);
+  fmt::print("attention of layer {}, head {}: rows attend to columns; blank is 0, full is 1\n\n",
+             shown->layer, shown->head);
   print_map(*shown, labels);
   const size_t best = shown->strongest();
   fmt::print("\nstrongest: '{}' attends to '{}' (token {}) with weight {:.2f}\n", labels.back(), labels[best],

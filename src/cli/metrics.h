@@ -55,8 +55,8 @@ struct MetricFiles {
 std::optional<int> parse_metric(Options& options, MetricOutput& output,
                                 const std::vector<std::string>& arguments);
 
-// Evaluates the hypotheses of the given systems, concatenated. Called with each system, and with two systems to
-// test their difference.
+// Evaluates the hypotheses of the given systems, concatenated. Called with each system, and with two systems
+// to test their difference.
 using Evaluate = std::function<Result<Evaluation>(const std::vector<std::string>& systems)>;
 
 // Prints the score with its interval. With several systems: each one, and tests of the difference to the

@@ -270,7 +270,8 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
   declare(options, c);
   if (const auto code = parse_metric(options, c.output, arguments)) return *code;
   if (c.stride < 0) return report(error_at("--stride", "must be 0 or more, got {}", c.stride)), 2;
-  if (c.whole && !c.prompts.empty()) return report(error_at("--whole", "cannot be combined with --prompts")), 2;
+  if (c.whole && !c.prompts.empty())
+    return report(error_at("--whole", "cannot be combined with --prompts")), 2;
   const auto texts = read_texts(c);
   if (!texts.ok()) return report(texts.error());
   if (const auto budget = c.flags.budget(); !budget.ok()) return report(budget.error()), 2;

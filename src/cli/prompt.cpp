@@ -179,8 +179,8 @@ int run_test(const std::vector<std::string>& arguments) {
       "makar prompt test translate.yaml -m MODEL --baseline v1.json");
   c.declare(options);
   options.add("--save", &save, "write the results, for --baseline of a later version", "FILE");
-  options.add("--baseline", &baseline, "results of an earlier version: only tests that passed there must pass",
-              "FILE");
+  options.add("--baseline", &baseline,
+              "results of an earlier version: only tests that passed there must pass", "FILE");
   c.declare_model(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto program = c.program();

@@ -82,8 +82,8 @@ Status check_training(const TrainVectors& c) {
                        c.threads >= 0;
   if (!numbers)
     return error_at("vectors train",
-                    "--min-count and --memory must be 1 or more, --max-words and --threads 0 or more, --x-max "
-                    "above 0, --alpha, --singular-power and --context-power up to 10");
+                    "--min-count and --memory must be 1 or more, --max-words and --threads 0 or more, "
+                    "--x-max above 0, --alpha, --singular-power and --context-power up to 10");
   return Done{};
 }
 
