@@ -188,7 +188,7 @@ Status check_command(AgentCommand& c) {
   if (c.flags.generation.answers != 1) return error_at("--answers", "an agent generates one reply per step");
   if (c.serve_mcp) {
     if (!c.words.empty()) return error_at("--serve-mcp", "takes no question");
-    if (!c.trace.empty()) return error_at("--trace", "does not work with --serve-mcp");
+    if (!c.trace.empty()) return error_at("--trace", "cannot be combined with --serve-mcp");
     return Done{};
   }
   if (c.words.empty()) return error_at("agent", "expected a question");

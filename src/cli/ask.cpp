@@ -279,7 +279,7 @@ Status check_drafts(const AskCommand& c, const Options& options) {
     return Done{};
   }
   if (c.ask.style != AnswerStyle::kStuff) return error_at("--drafts", "works with --style stuff only");
-  if (!c.eval.empty()) return error_at("--drafts", "does not work with --eval");
+  if (!c.eval.empty()) return error_at("--drafts", "cannot be combined with --eval");
   if (c.flags.generation.sampler.temperature <= 0)
     return error_at("--drafts", "needs --temp above 0: greedy drafts are all the same");
   return Done{};

@@ -278,7 +278,9 @@ int run_as(const std::string& command, const std::vector<std::string>& given) {
   if (!c.groups.empty() && !c.representation)
     return report(error_at("--groups", "needs --representation")), 2;
   if ((c.o.min_tokens > 0) != !c.tokenizer.empty())
-    return report(error_at("--min-tokens", "needs --tokenizer, and the reverse")), 2;
+    return report(error_at(c.tokenizer.empty() ? "--min-tokens" : "--tokenizer", "needs {}",
+                           c.tokenizer.empty() ? "--tokenizer" : "--min-tokens")),
+           2;
   if (!c.name_tagger.empty() && !c.o.names) return report(error_at("--name-tagger", "needs --names")), 2;
   if (c.o.max_perplexity > 0 && c.ngram_model.empty())
     return report(error_at("--max-perplexity", "needs --ngram-model")), 2;

@@ -170,7 +170,7 @@ int run_net_sample(const std::vector<std::string>& arguments) {
   }
   if (*kind != "gan" && *kind != "autoencoder")
     return report(error_at(folder, "cannot be sampled; use makar net run for predictions"));
-  if (output.empty()) return report(error_at("--output", "needs a PNG file for the images")), 2;
+  if (output.empty()) return report(error_at("--output", "is required: the PNG file for the images")), 2;
   int64_t height = 0, columns = 0;
   const auto images = sample_images(folder, *kind, count, random_seed, **compute, height, columns);
   if (!images.ok()) return report(images.error());

@@ -242,7 +242,7 @@ int run_sql(const std::vector<std::string>& arguments) {
   if (!c.eval.empty() && (!c.query.empty() || !c.words.empty()))
     return report(error_at("--eval", "takes its questions from the file; give no question")), 2;
   if (c.eval.empty() && (!c.predictions.empty() || c.limit != 0))
-    return report(error_at("--eval", "is missing: --predictions and --limit belong to it")), 2;
+    return report(error_at("--eval", "is required by --predictions and --limit")), 2;
   if (c.limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", c.limit)), 2;
   if (c.eval.empty() && c.query.empty() == c.words.empty())
     return report(error_at("sql", "expected a question, or --query SQL")), 2;
