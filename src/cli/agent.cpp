@@ -9,9 +9,9 @@
 #include "apps/mcp.h"
 #include "apps/model_writer.h"
 #include "apps/trace_file.h"
-#include "base/file.h"
 #include "base/quote.h"
 #include "cli/agent_tools.h"
+#include "cli/json_lines.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"
@@ -32,7 +32,7 @@ struct AgentCommand {
   std::chrono::steady_clock::time_point began;
 };
 
-// One line per reply of standard input, for as long as there are any.
+// Prints a prompt on the terminal and reads one line; nullopt without a terminal or at the end of input.
 std::optional<std::string> read_answer(const std::string& prompt) {
   if (::isatty(STDIN_FILENO) == 0) return std::nullopt;
   fmt::print(stderr, "{}", prompt);
@@ -60,13 +60,13 @@ std::string step_text(const AgentStep& step, size_t number) {
       fmt::format("\nstep {}{}\n", number, step.task < 0 ? "" : fmt::format(" (task {})", step.task + 1));
   if (!step.thought.empty()) out += "thought\n" + indented(step.thought);
   if (!step.tool.empty()) out += fmt::format("action {}\n", step.tool) + indented(dump(step.input));
-  if (!step.approval.empty()) out += "allowed by a person: " + step.approval + "\n";
+  if (!step.approval.empty()) out += "approved by a person: " + step.approval + "\n";
   if (!step.observation.empty()) out += "observation\n" + indented(step.observation);
   return out;
 }
 
-// A person in the terminal; without one, on the page, if there is a trace for it.
-void ask_person(AgentCommand& c) {
+// Approvals and answers come from the terminal; without one, from the web page that shows the trace file.
+void set_person_callbacks(AgentCommand& c) {
   const auto on_page = [&c](Json request) -> std::optional<Json> {
     if (!c.file || ::isatty(STDIN_FILENO) != 0) return std::nullopt;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - c.began;
@@ -74,24 +74,25 @@ void ask_person(AgentCommand& c) {
     return c.file->ask(std::move(request), c.agent.limits.seconds - passed.count());
   };
   c.agent.allow = [on_page](const AgentStep& step) -> std::optional<bool> {
-    if (const auto said = on_page({{"tool", step.tool}, {"input", step.input}}))
-      return said->value("allow", Json(false)) == Json(true);
-    const auto said = read_answer(fmt::format("\nAllow {} {}? [y/N] ", step.tool, dump(step.input)));
-    if (!said) return std::nullopt;
-    return *said == "y" || *said == "yes";
+    if (const auto reply = on_page({{"tool", step.tool}, {"input", step.input}}))
+      return reply->value("allow", Json(false)) == Json(true);
+    const auto reply = read_answer(fmt::format("\nAllow {} {}? [y/N] ", step.tool, dump(step.input)));
+    if (!reply) return std::nullopt;
+    return *reply == "y" || *reply == "yes";
   };
   c.agent.ask = [on_page](const std::string& question) -> std::optional<std::string> {
-    if (const auto said = on_page({{"question", question}})) {
-      const Json text = said->value("text", Json());
+    if (const auto reply = on_page({{"question", question}})) {
+      const Json text = reply->value("text", Json());
       return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
     }
     return read_answer("\nThe agent asks:\n" + indented(question) + "> ");
   };
 }
 
-void follow(AgentCommand& c, size_t& number) {
+// Sets the callbacks that ask a person, print the steps and write the trace. `number` counts the steps.
+void set_callbacks(AgentCommand& c, size_t& number) {
   c.began = std::chrono::steady_clock::now();
-  if (!c.no_person) ask_person(c);
+  if (!c.no_person) set_person_callbacks(c);
   c.agent.on_plan = [&c](const std::vector<std::string>& plan) {
     if (c.file) c.file->plan(plan);
     if (c.json) return;
@@ -115,33 +116,26 @@ int finish(AgentCommand& c, const Result<AgentTrace>& trace) {
   if (c.json) return print_out(dump(trace_json(*trace)) + "\n") && answered ? 0 : 1;
   print_out(answered ? "\nanswer\n" + indented(trace->answer)
                      : fmt::format("\nended without an answer ({}): {}\n", name(trace->end), trace->reason));
-  print_out(fmt::format("\n{} steps, {} tokens read, {} written, {:.1f} s\n", trace->steps.size(),
+  print_out(fmt::format("\n{} steps, {} prompt tokens, {} generated, {:.1f} s\n", trace->steps.size(),
                         trace->prompt_tokens, trace->tokens, trace->seconds));
   return answered ? 0 : 1;
 }
 
 // Replies from a file, to try tools and limits without a model.
 int replay(AgentCommand& c, const std::vector<Tool>& tools, const std::string& question) {
-  const auto text = read_file(c.replies);
-  if (!text.ok()) return report(text.error());
   std::vector<std::string> lines;
-  for (size_t at = 0; at < text->size();) {
-    const size_t line = std::min(text->find('\n', at), text->size());
-    if (line > at) {
-      const auto one =
-          parse_json(text->substr(at, line - at), fmt::format("{}:{}", c.replies, lines.size() + 1));
-      if (!one.ok()) return report(one.error());
-      lines.push_back(one->is_string() ? one->get<std::string>() : dump(*one));
-    }
-    at = line + 1;
-  }
+  const Status read = each_json_line(c.replies, [&](const Json& one, const std::string&) -> Status {
+    lines.push_back(one.is_string() ? one.get<std::string>() : dump(one));
+    return Done{};
+  });
+  if (!read.ok()) return report(read.error());
   size_t next = 0;
   const ReplyWriter writer = [&](const Json&, const std::string&, int64_t, double) -> Result<ModelReply> {
     if (next == lines.size()) return error_at(c.replies, "has no more replies after {}", next);
     return ModelReply{lines[next++], 0, 1};
   };
   size_t number = 0;
-  follow(c, number);
+  set_callbacks(c, number);
   return finish(c, run_agent(writer, tools, question, c.agent));
 }
 
@@ -150,7 +144,7 @@ int ask_model(AgentCommand& c, const std::vector<Tool>& tools, const std::string
     ModelWriter writer(engine, language, c.flags.generation);
     writer.stop_at({"\nObservation:"});
     size_t number = 0;
-    follow(c, number);
+    set_callbacks(c, number);
     return finish(c, run_agent([&](const Json& messages, const std::string& schema, int64_t tokens,
                                    double seconds) { return writer(messages, schema, tokens, seconds); },
                                tools, question, c.agent));
@@ -191,10 +185,10 @@ Status check_command(AgentCommand& c) {
     return error_at("--max-seconds", "must be above 0 and at most 86400, got {}", l.seconds);
   l.observation = static_cast<size_t>(c.observation);
   l.reply_tokens = c.flags.generation.max_new_tokens;
-  if (c.flags.generation.answers != 1) return error_at("--n", "makar agent writes one reply at a time");
+  if (c.flags.generation.answers != 1) return error_at("--answers", "an agent generates one reply per step");
   if (c.serve_mcp) {
     if (!c.words.empty()) return error_at("--serve-mcp", "takes no question");
-    if (!c.trace.empty()) return error_at("--trace", "does not work with --serve-mcp");
+    if (!c.trace.empty()) return error_at("--trace", "cannot be combined with --serve-mcp");
     return Done{};
   }
   if (c.words.empty()) return error_at("agent", "expected a question");
@@ -232,11 +226,7 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   options.add("--replies", &c.replies,
               "take the replies from a file, one JSON value per line, instead of a model", "FILE");
   options.add("--serve-mcp", &c.serve_mcp, "offer the tools as an MCP server on standard input and output");
-  options.group("Model");
-  options.add("-m --model", &c.model.model, "the model", "MODEL");
-  options.add("--lora", &c.model.adapters,
-              "folder of a PEFT adapter to apply; :WEIGHT scales it; repeat to add several", "DIR[:WEIGHT]");
-  declare_threads(options, c.model.threads);
+  c.model.declare_conditional(options, "; not needed with --replies or --serve-mcp");
   declare_device(options, c.model.device);
   c.model.declare_chat(options);
   options.group("Output");

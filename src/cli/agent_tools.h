@@ -15,7 +15,7 @@ struct AgentToolFlags {
   bool no_calculator = false;
 
   void declare(Options& options);
-  Status check() const;  // bad usage
+  Status check() const;  // an error is bad usage (exit code 2)
   // Opens indexes and databases and starts servers.
   Result<std::vector<Tool>> open(int64_t threads) const;
 };

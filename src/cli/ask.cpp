@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/file.h"
 #include "base/progress.h"
 #include "cli/index_options.h"
+#include "cli/json_lines.h"
 #include "cli/model_path.h"
 #include "cli/rank_flags.h"
 #include "cli/run.h"
@@ -191,22 +191,15 @@ struct AskedQuestion {
 };
 
 Result<std::vector<AskedQuestion>> read_questions(const std::string& path) {
-  MAKAR_TRY(const std::string text, read_file(path));
   std::vector<AskedQuestion> out;
-  int64_t number = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string place = fmt::format("{}:{}", path, ++number);
-    if (end > at) {
-      MAKAR_TRY(const Json one, parse_json(std::string_view(text).substr(at, end - at), place));
-      const Json question = one.is_object() ? one.value("question", Json()) : Json();
-      const Json reference = one.is_object() ? one.value("answer", Json("")) : Json();
-      if (!question.is_string() || !reference.is_string())
-        return error_at(place, "expected {{\"question\", \"answer\"}}");
-      out.push_back({question, reference});
-    }
-    at = end + 1;
-  }
+  MAKAR_CHECK_OK(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
+    const Json question = one.is_object() ? one.value("question", Json()) : Json();
+    const Json reference = one.is_object() ? one.value("answer", Json("")) : Json();
+    if (!question.is_string() || !reference.is_string())
+      return error_at(place, "expected {{\"question\", \"answer\"}}");
+    out.push_back({question, reference});
+    return Done{};
+  }));
   if (out.empty()) return error_at(path, "has no questions");
   return out;
 }
@@ -275,7 +268,7 @@ int evaluate(AskCommand& c) {
   });
 }
 
-// After the style is known.
+// Called after c.ask.style is set.
 Status check_drafts(const AskCommand& c, const Options& options) {
   if (c.drafts < 1 || c.drafts > 64) return error_at("--drafts", "must be from 1 to 64, got {}", c.drafts);
   if (!(c.threshold > 0 && c.threshold <= 1))
@@ -286,7 +279,7 @@ Status check_drafts(const AskCommand& c, const Options& options) {
     return Done{};
   }
   if (c.ask.style != AnswerStyle::kStuff) return error_at("--drafts", "works with --style stuff only");
-  if (!c.eval.empty()) return error_at("--drafts", "does not work with --eval");
+  if (!c.eval.empty()) return error_at("--drafts", "cannot be combined with --eval");
   if (c.flags.generation.sampler.temperature <= 0)
     return error_at("--drafts", "needs --temp above 0: greedy drafts are all the same");
   return Done{};
@@ -312,8 +305,8 @@ int run_ask(const std::vector<std::string>& arguments) {
               "use only chunks that have at least this share of the question's terms, or this cosine", "X");
   options.add(
       "--style", &c.style,
-      "stuff: all passages in one prompt; map-reduce: an answer from each, then one from these; refine: "
-      "passage by passage",
+      "stuff: all passages in one prompt; map-reduce: an answer per passage, then one answer from all of "
+      "them; refine: one answer, updated passage by passage",
       "NAME");
   options.add("--rewrite", &c.rewrite, "let the model write the search query");
   options.add("--grounded", &c.ask.grounded,
@@ -337,7 +330,7 @@ int run_ask(const std::vector<std::string>& arguments) {
       "measure on questions with correct answers, {\"question\", \"answer\"} per line: context precision "
       "and recall, faithfulness, answer relevance, groundedness",
       "FILE");
-  options.add("--judge", &c.judge, "the model that judges; the one that answers if not set", "PATH");
+  options.add("--judge", &c.judge, "model that judges the answers; the answering model if not set", "PATH");
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
   c.flags.declare(options);
@@ -350,7 +343,7 @@ int run_ask(const std::vector<std::string>& arguments) {
        {std::pair("--min-relevance", c.ask.min_relevance), std::pair("--grounded", c.ask.grounded)})
     if (!(value >= 0 && value <= 1)) return report(error_at(flag, "must be from 0 to 1, got {}", value)), 2;
   if (c.flags.generation.answers != 1)
-    return report(error_at("--n", "makar ask gives one answer; --drafts chooses it from several")), 2;
+    return report(error_at("--answers", "makar ask gives one answer; --drafts chooses it")), 2;
   const auto style = parse_answer_style(c.style, "--style");
   if (!style.ok()) return report(style.error()), 2;
   c.ask.style = *style;

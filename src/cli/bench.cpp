@@ -70,7 +70,7 @@ struct StepCost {
   bool int8 = false;
 };
 
-// What the layers of one sequence read besides weights, with this many tokens in the context.
+// Bytes of cached keys, values and states per sequence and step, with this many tokens in the context.
 double context_bytes(const StackSpec& stack, const CacheTypes& cache, int64_t tokens) {
   double bytes = 0;
   for (const BlockSpec& b : stack.blocks) {
@@ -85,7 +85,7 @@ double context_bytes(const StackSpec& stack, const CacheTypes& cache, int64_t to
   return bytes;
 }
 
-// What a step reads of a parameter: a model that computes in bf16 holds its matrices of floats in bf16.
+// Bytes of a parameter that a step reads. A model that computes in bf16 stores its float matrices in bf16.
 double weight_bytes(const Parameter& p, const Model& model) {
   const bool rounded =
       model.activations() == DType::kBF16 && p.value.rank() == 2 && !is_block(p.value.dtype());
@@ -129,7 +129,7 @@ void declare(Options& options, BenchCommand& c) {
   c.model.declare_device(options);
   options.group("Cases");
   options.add("-p --n-prompt", &c.prompt, "prompt tokens of the prefill case; 0 skips it", "N");
-  options.add("-n --n-gen", &c.generated, "tokens to generate; 0 skips these cases", "N");
+  options.add("-n --n-gen", &c.generated, "tokens to generate per request; below 2 skips these cases", "N");
   options.add("-d --n-depth", &c.depth, "tokens in the context before generation", "N");
   options.add("-b --batch", &c.batches,
               "number of requests in a batch; may be repeated; 1, 4, 8 and 16 if not set", "N");

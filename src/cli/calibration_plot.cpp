@@ -56,14 +56,14 @@ std::string calibration_plot(const Evaluation& e) {
     if (count == 0) continue;
     const double accuracy = bins[i]["accuracy"].get<double>(),
                  confidence = bins[i]["confidence"].get<double>();
-    const double x = px(width * static_cast<double>(i)) + 1, wide = kSize * width - 2;
-    out += rect(x, py(accuracy), wide, kSize * accuracy, "#3366aa");
+    const double x = px(width * static_cast<double>(i)) + 1, bar = kSize * width - 2;
+    out += rect(x, py(accuracy), bar, kSize * accuracy, "#3366aa");
     const double high = std::max(accuracy, confidence), low = std::min(accuracy, confidence);
-    out += rect(x, py(high), wide, kSize * (high - low), "#eebbaa");
+    out += rect(x, py(high), bar, kSize * (high - low), "#eebbaa");
     out +=
-        line(x, x + std::max(wide, 0.5), py(accuracy), py(accuracy), "stroke=\"#224477\" stroke-width=\"2\"");
+        line(x, x + std::max(bar, 0.5), py(accuracy), py(accuracy), "stroke=\"#224477\" stroke-width=\"2\"");
     const double share = static_cast<double>(count) / static_cast<double>(max);
-    out += rect(x, bottom + kCounts * (1 - share), wide, kCounts * share, "#999999");
+    out += rect(x, bottom + kCounts * (1 - share), bar, kCounts * share, "#999999");
   }
   out += line(px(0), px(1), py(0), py(1), "stroke=\"#555555\" stroke-dasharray=\"4 4\"");
   out += line(px(0), px(1), bottom + kCounts, bottom + kCounts, "stroke=\"#999999\"");

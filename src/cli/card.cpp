@@ -16,11 +16,11 @@ int run_card(const std::vector<std::string>& arguments) {
   std::vector<std::string> results;
   Options options("card",
                   "Write a model card: the model's files, how it was trained, scores of capabilities and "
-                  "risks, and a rubric of twelve criteria of regulation, 0 to 4 points each.",
+                  "risks, and a rubric of twelve regulatory criteria, 0 to 4 points each.",
                   "makar card -m MODEL --results results/ --ratings ratings.csv -o CARD.md");
   declare_model(options, model, "MODEL");
   options.add("--name", &name, "the name on the card; that of the folder if not set", "NAME");
-  options.add("--results", &results, "folders or files of makar eval; may be repeated", "PATH");
+  options.add("--results", &results, "result folders or files of makar eval; may be repeated", "PATH");
   options.add("--manifest", &manifest, "a JSON object of facts about data, compute and energy", "FILE");
   options.add("--ratings", &ratings, "a table with the columns rater, system, point, score", "FILE");
   options.add("-o --output", &output, "write the card to this file instead of printing it", "FILE");

@@ -47,9 +47,9 @@ class MessageReader {
   std::optional<LineEditor> editor_;
 };
 
-// Ctrl-C stops the answer. With `reasons`, prints the alternatives of each token after the answer.
+// Ctrl-C stops the answer. With `alternatives`, prints the alternatives of each token after the answer.
 void answer(ChatSession& session, const LanguageModel& language, const std::string& message,
-            Interrupts* terminal, bool reasons) {
+            Interrupts* terminal, bool alternatives) {
   bool any = false;
   std::optional<Interrupts> own;
   Interrupts& interrupts = terminal ? *terminal : own.emplace();
@@ -66,7 +66,7 @@ void answer(ChatSession& session, const LanguageModel& language, const std::stri
   fmt::print(stderr, "{}", session.ending());
   if (const std::string why = explain_empty(session.last(), language, true); !why.empty())
     fmt::print(stderr, "makar: {}\n", why);
-  if (reasons) print_out(session.why());
+  if (alternatives) print_out(session.why());
   if (terminal) print_out("\n");
 }
 
@@ -116,7 +116,7 @@ int run_chat(const std::vector<std::string>& arguments) {
   session.set_system(system);
   const bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
   if (terminal) print_welcome(model.model, *language, *engine_options);
-  const bool reasons = flags.generation.logprobs >= 0;
+  const bool alternatives = flags.generation.logprobs >= 0;
   std::optional<Interrupts> interrupts;
   if (terminal) interrupts.emplace();
   Interrupts* const at_terminal = interrupts ? &*interrupts : nullptr;
@@ -125,7 +125,7 @@ int run_chat(const std::vector<std::string>& arguments) {
     if (line->empty()) continue;
     if (*line == "/quit" || *line == "/exit") break;
     if (!line->starts_with('/')) {
-      answer(session, *language, *line, at_terminal, reasons);
+      answer(session, *language, *line, at_terminal, alternatives);
       continue;
     }
     const auto output = session.command(*line);
@@ -135,7 +135,7 @@ int run_chat(const std::vector<std::string>& arguments) {
     }
     print_out(*output);
     if (const std::string waiting = *line == "/forget" ? session.take_waiting() : ""; !waiting.empty())
-      answer(session, *language, waiting, at_terminal, reasons);
+      answer(session, *language, waiting, at_terminal, alternatives);
   }
   return 0;
 }

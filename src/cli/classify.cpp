@@ -1,4 +1,4 @@
-// makar classify: trains and runs heads for classes, numbers, tags and answers.
+// makar classify: trains and runs heads for classification, regression, tagging and question answering.
 #include "train/classify.h"
 
 #include <fmt/format.h>
@@ -61,7 +61,7 @@ void declare(Options& o, Classify& c) {
         "maximum tokens per text; contexts of questions are split into windows", "N");
   o.add("--stride", &c.stride, "overlap of these windows in tokens", "N");
   o.group("Fairness");
-  o.add("--group-field", &c.group_field, "field or column of the records with the group of people", "NAME");
+  o.add("--group-field", &c.group_field, "field or column of the records with the demographic group", "NAME");
   o.add("--reweigh", &c.reweigh,
         "weigh examples so that the label is independent of the group in the training data");
   o.add("--adversary", &c.adversary,
@@ -69,16 +69,16 @@ void declare(Options& o, Classify& c) {
         "gradient (try 1); 0 for none",
         "X");
   o.add("--adversary-sees-label", &c.adversary_sees_label,
-        "the adversary also sees the true label: equal error rates instead of equal rates of decisions");
+        "the adversary also sees the true label: equalized odds instead of demographic parity");
 }
 
 Status check_fairness(const Classify& c) {
-  const bool asked = c.reweigh || c.adversary > 0;
+  const bool debiased = c.reweigh || c.adversary > 0;
   if (!(c.adversary >= 0 && c.adversary <= 1000))
     return error_at("adversary", "expected 0 to 1000, got {}", c.adversary);
-  if (asked && c.group_field.empty())
+  if (debiased && c.group_field.empty())
     return error_at("group_field", "is needed by --reweigh and --adversary: the field with the group");
-  if (!asked && !c.group_field.empty())
+  if (!debiased && !c.group_field.empty())
     return error_at("group_field", "has no effect without --reweigh or --adversary");
   if (c.adversary_sees_label && !(c.adversary > 0))
     return error_at("adversary_sees_label", "has no effect without --adversary");
@@ -228,6 +228,7 @@ int run_train(const std::vector<std::string>& arguments) {
 int run_classify_lines(const std::vector<std::string>& arguments);   // classify_run.cpp
 int run_classify_images(const std::vector<std::string>& arguments);  // classify_images.cpp
 
+// With a file of `makar classify train --method`, or with a model folder.
 static int run_either(const std::vector<std::string>& arguments) {
   return lexical_model(arguments).empty() ? run_classify_lines(arguments)
                                           : run_classify_lexical_lines(arguments);
@@ -239,7 +240,7 @@ int run_classify(const std::vector<std::string>& arguments) {
       {"run", "classify texts", run_either},
       {"image", "classify images by --labels (CLIP) or the model's labels", run_classify_images},
       {"compare", "compare the methods that need no pretrained model", run_classify_compare},
-      {"senses", "find the senses of words by labelled examples", run_classify_senses},
+      {"senses", "disambiguate word senses by labelled examples", run_classify_senses},
   };
   // makar classify --labels "a cat,a dog" IMAGE
   const auto labels = [](const std::string& word) {

@@ -1,4 +1,4 @@
-// makar classify image: images by labels given in words (CLIP), or by those of an image classifier.
+// makar classify image: classifies images by labels in words (CLIP), or by the labels of an image classifier.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// makar classify with methods that need no model: naive Bayes, logistic regression, a linear support vector
-// machine on TF-IDF, the mean of word vectors, a convolutional network on words, and a hidden Markov model
-// that tags words.
+// makar classify with methods that need no language model: naive Bayes, logistic regression, a linear support
+// vector machine on TF-IDF, the mean of word vectors, a convolutional network on words, and a hidden Markov
+// model that tags words.
 #include "cli/classify_lexical.h"
 
 #include <fmt/format.h>
@@ -11,10 +11,10 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "cli/classify_output.h"
+#include "cli/data_paths.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
-#include "data/datasets.h"
 #include "data/schema.h"
 #include "lexical/hmm.h"
 #include "lexical/text_classifier.h"
@@ -40,7 +40,7 @@ struct LexicalTraining {
   bool json = false;
 };
 
-// Settings of the mean of word vectors: it has few weights besides them, and takes larger steps than the CNN.
+// Defaults of --method vectors, which has few weights besides the vectors and so a higher learning rate.
 constexpr struct {
   double dropout = 0.2, learning_rate = 1e-2;
   int64_t epochs = 10;
@@ -76,29 +76,20 @@ void declare_features(Options& o, LexicalTraining& c) {
   declare_threads(o, c.threads);
 }
 
-Result<std::vector<DataPath>> paths_of(const std::vector<std::string>& texts) {
-  std::vector<DataPath> out;
-  for (const std::string& text : texts) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    out.push_back(spec.data());
-  }
-  return out;
-}
-
 Result<std::string> save_json(const std::string& path, const Json& json) {
   MAKAR_CHECK_OK(write_file(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
   return path;
 }
 
 Result<Json> train_tagger(const LexicalTraining& c) {
-  MAKAR_TRY(const auto paths, paths_of(c.train));
+  MAKAR_TRY(const auto paths, parse_data_paths(c.train));
   MAKAR_TRY(const TaggedSentences data, read_tagged(paths));
   MAKAR_TRY(const HmmTagger tagger, HmmTagger::train(data));
   MAKAR_TRY(const std::string file, save_json(c.output, tagger.json()));
   Json out = {
       {"file", file}, {"method", "hmm"}, {"sentences", data.words.size()}, {"tags", tagger.tags().size()}};
   if (c.validation.empty()) return out;
-  MAKAR_TRY(const auto test_paths, paths_of(c.validation));
+  MAKAR_TRY(const auto test_paths, parse_data_paths(c.validation));
   MAKAR_TRY(const TaggedSentences test, read_tagged(test_paths));
   size_t right = 0, all = 0;
   for (size_t s = 0; s < test.words.size(); ++s) {
@@ -195,10 +186,10 @@ int run_classify_lexical(const std::vector<std::string>& arguments) {
   if (!cnn) c.options.method = c.method;
   if (const Status s = check(c.options); !s.ok()) return report(s.error()), 2;
   const auto work = [&]() -> Result<Json> {
-    MAKAR_TRY(const auto paths, paths_of(c.train));
+    MAKAR_TRY(const auto paths, parse_data_paths(c.train));
     MAKAR_TRY(const TextsWithLabels data, read_labelled_texts(paths));
     if (c.validation.empty()) return cnn ? train_cnn(c, data, nullptr) : train_lexical(c, data, nullptr);
-    MAKAR_TRY(const auto test_paths, paths_of(c.validation));
+    MAKAR_TRY(const auto test_paths, parse_data_paths(c.validation));
     MAKAR_TRY(const TextsWithLabels test, read_labelled_texts(test_paths));
     return cnn ? train_cnn(c, data, &test) : train_lexical(c, data, &test);
   };
@@ -215,12 +206,12 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
   if (c.validation.empty())
     return report(error_at("--test", "is needed: the data to measure the accuracy on")), 2;
   const auto work = [&]() -> Result<Json> {
-    MAKAR_TRY(const auto paths, paths_of(c.train));
+    MAKAR_TRY(const auto paths, parse_data_paths(c.train));
     MAKAR_TRY(const TextsWithLabels data, read_labelled_texts(paths));
-    MAKAR_TRY(const auto test_paths, paths_of(c.validation));
+    MAKAR_TRY(const auto test_paths, parse_data_paths(c.validation));
     MAKAR_TRY(const TextsWithLabels test, read_labelled_texts(test_paths));
     Json rows = Json::array();
-    // What always answering the most frequent label gives.
+    // The baseline: always predict the most frequent label of the training data.
     std::map<std::string, size_t> counts;
     for (const std::string& label : data.labels) ++counts[label];
     const auto frequent = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
@@ -274,7 +265,7 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   output.declare(options, "lines are JSON: {\"text\"} or two texts, as {\"sentence1\", \"sentence2\"}");
   options.add(
       "--perspective", &perspective,
-      "print scores of toxicity in the form of the Perspective API: a label that is not harmless is toxic");
+      "print toxicity scores in the format of the Perspective API; all labels but the harmless are toxic");
   options.add("--benign", &benign,
               "label for harmless texts, if it is not a common name such as `safe`; with --perspective",
               "LABEL");

@@ -38,7 +38,7 @@ std::string names_of(const std::vector<size_t>& chosen, const ClassLabels& label
   return out;
 }
 
-// A table of the results. The column text2 is there if the first record has two texts.
+// CSV rows of the results, with a column text2 if the first record has two texts.
 class ResultTable {
  public:
   ResultTable(const ClassLabels& labels, bool truth) : labels_(labels), truth_(truth) {}
@@ -262,8 +262,8 @@ void ClassifyOutput::declare(Options& options, const char* jsonl_help) {
   options.add("-f --file", &files, "read one text per line from a file", "FILE");
   options.add("--jsonl", &jsonl, jsonl_help);
   options.add("--eval", &eval,
-              "measure on labelled records (as for classify train): accuracy, each label, the confusion "
-              "matrix, the best threshold",
+              "measure on labelled records (as for classify train): accuracy, scores per label, the "
+              "confusion matrix, the best threshold",
               "FILE");
   options.group("Output");
   options.add(

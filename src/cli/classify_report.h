@@ -1,5 +1,5 @@
-// Scores of a classifier on labelled texts: for classes accuracy, F1, each label, the confusion matrix and,
-// with two labels, the best threshold; for numbers the error and correlations.
+// Scores of a classifier on labelled texts: for classes accuracy, F1, scores per label, the confusion matrix
+// and, with two labels, the best threshold; for numbers the error and correlations.
 #pragma once
 #include "cli/classify_output.h"
 
@@ -11,12 +11,12 @@ struct ClassifiedSet {
   std::vector<std::vector<double>> scores;  // of each label
   std::vector<double> numbers, true_numbers;
 
-  // Fails if the truth of a number is not one.
+  // Fails if the model predicts a number and `truth` is not a number.
   Status add(const ClassAnswer& answer, const std::string& label, const std::string& truth);
   Result<Json> measure() const;
 };
 
-// The threshold of a label's score with the best F1 of that label; of equally good ones the highest.
+// The threshold of a label's score that maximises the label's F1; the highest one if several do.
 struct BestThreshold {
   double threshold = 0, f1 = 0;
 };

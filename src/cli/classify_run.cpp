@@ -20,29 +20,29 @@ std::string best_label(const float* row, int64_t n, const std::vector<std::strin
 }
 
 // One parsed input line: its tokens, and for tagging its words with the first token of each.
-struct Asked {
+struct InputRecord {
   LabelledText text;
   std::vector<std::string> words;
   std::vector<int64_t> first;
 };
 
-Result<Asked> read_words(const Json& record, const Tokenizer& tokenizer, int64_t max) {
-  Asked asked;
+Result<InputRecord> read_words(const Json& record, const Tokenizer& tokenizer, int64_t max) {
+  InputRecord input;
   if (record.contains("tokens") && record["tokens"].is_array()) {
     for (const Json& w : record["tokens"])
-      asked.words.push_back(w.is_string() ? w.get<std::string>() : w.dump());
+      input.words.push_back(w.is_string() ? w.get<std::string>() : w.dump());
   } else if (const Json* text = text_field(record); text && text->is_string()) {
     std::istringstream in(text->get<std::string>());
-    for (std::string w; in >> w;) asked.words.push_back(w);
+    for (std::string w; in >> w;) input.words.push_back(w);
   }
-  if (asked.words.empty()) return error_at("", "expected {{\"tokens\": [...]}} or a text");
-  MAKAR_TRY(const WordPieces pieces, encode_words(tokenizer, asked.words, max));
-  asked.text.ids = pieces.ids, asked.first = pieces.first;
-  asked.words.resize(asked.first.size());
-  return asked;
+  if (input.words.empty()) return error_at("", "expected {{\"tokens\": [...]}} or a text");
+  MAKAR_TRY(const WordPieces pieces, encode_words(tokenizer, input.words, max));
+  input.text.ids = pieces.ids, input.first = pieces.first;
+  input.words.resize(input.first.size());
+  return input;
 }
 
-Result<Asked> read_text(const Json& record, const Tokenizer& tokenizer, int64_t max, bool question) {
+Result<InputRecord> read_text(const Json& record, const Tokenizer& tokenizer, int64_t max, bool question) {
   EncodeOptions o;
   o.add_special = true, o.truncation = Truncation{static_cast<size_t>(max)};
   const auto pair = text_pair_fields(record);
@@ -62,32 +62,32 @@ Result<Asked> read_text(const Json& record, const Tokenizer& tokenizer, int64_t 
     return tokenizer.encode(text->get_ref<const std::string&>(), o);
   };
   MAKAR_TRY(const Encoding e, encode());
-  Asked asked;
-  LabelledText& t = asked.text;
+  InputRecord input;
+  LabelledText& t = input.text;
   t.ids.assign(e.ids.begin(), e.ids.end()), t.types.assign(e.type_ids.begin(), e.type_ids.end());
   for (size_t i = 0; i < e.ids.size(); ++i)
     t.offsets.push_back(e.sequence_ids[i] == 1 && !e.special_mask[i] ? e.offsets[i] : Span{});
   if (question) t.context = record["context"].get<std::string>();
   if (t.ids.empty()) return error_at("", "the text is empty");
-  return asked;
+  return input;
 }
 
 // A record: {"text"}, two texts, {"tokens"}, or {"question", "context"}.
-Result<Asked> read_record(const LanguageModel& language, const Json& record) {
+Result<InputRecord> read_record(const LanguageModel& language, const Json& record) {
   const ModelSpec& spec = language.spec();
   const int64_t max = spec.max_positions > 0 ? spec.max_positions : 4096;
   if (spec.head.kind == HeadKind::kTokenClass) return read_words(record, language.tokenizer(), max);
   return read_text(record, language.tokenizer(), max, spec.head.kind == HeadKind::kQuestion);
 }
 
-ClassAnswer answer_of(const ModelSpec& spec, const Asked& asked, const std::map<std::string, Tensor>& outputs,
-                      const std::vector<std::string>& names) {
+ClassAnswer answer_of(const ModelSpec& spec, const InputRecord& input,
+                      const std::map<std::string, Tensor>& outputs, const std::vector<std::string>& names) {
   if (spec.head.kind == HeadKind::kQuestion) {
     const auto list = [&](const char* name) {
       const Tensor logits = outputs.at(name).host();
-      return std::vector<float>(logits.f32(), logits.f32() + asked.text.ids.size());
+      return std::vector<float>(logits.f32(), logits.f32() + input.text.ids.size());
     };
-    return {{{"answer", best_answer({&asked.text, 1}, {list("start_logits")}, {list("end_logits")})}}, {}};
+    return {{{"answer", best_answer({&input.text, 1}, {list("start_logits")}, {list("end_logits")})}}, {}};
   }
   const Tensor logits = outputs.at("logits").host();
   const int64_t classes = logits.dim(1);
@@ -95,8 +95,8 @@ ClassAnswer answer_of(const ModelSpec& spec, const Asked& asked, const std::map<
   if (spec.head.kind != HeadKind::kTokenClass)
     return {{}, class_probabilities({logits.f32(), logits.f32() + classes}, is_multi_label(spec))};
   Json tags = Json::array();
-  for (const int64_t f : asked.first) tags.push_back(best_label(logits.f32() + f * classes, classes, names));
-  return {{{"tokens", asked.words}, {"tags", tags}}, {}};
+  for (const int64_t f : input.first) tags.push_back(best_label(logits.f32() + f * classes, classes, names));
+  return {{{"tokens", input.words}, {"tags", tags}}, {}};
 }
 
 // Runs batches of records through the engine.
@@ -111,15 +111,15 @@ class Runner {
 
   std::vector<Result<ClassAnswer>> run(const std::vector<Json>& records) {
     struct Work {
-      Result<Asked> asked;
+      Result<InputRecord> input;
       Batch batch;
       std::shared_ptr<ReadJob> job;
     };
     std::vector<Work> all;
     for (const Json& record : records) {
       Work& work = all.emplace_back(Work{read_record(language_, record), {}, nullptr});
-      if (!work.asked.ok()) continue;
-      work.batch = batch_of(language_.model(), {&work.asked->text, 1});
+      if (!work.input.ok()) continue;
+      work.batch = batch_of(language_.model(), {&work.input->text, 1});
       work.job = std::make_shared<ReadJob>(work.batch.tokens, work.batch.types);
       engine_->submit(work.job);
     }
@@ -127,13 +127,13 @@ class Runner {
     Context ctx{device_};
     std::vector<Result<ClassAnswer>> out;
     for (Work& work : all) {
-      if (work.asked.ok() && work.job->error) work.asked = *work.job->error;
-      if (!work.asked.ok()) {
-        out.emplace_back(work.asked.error());
+      if (work.input.ok() && work.job->error) work.input = *work.job->error;
+      if (!work.input.ok()) {
+        out.emplace_back(work.input.error());
         continue;
       }
       const Tensor states = work.job->states().to(device_.memory());
-      out.emplace_back(answer_of(language_.spec(), *work.asked,
+      out.emplace_back(answer_of(language_.spec(), *work.input,
                                  language_.model().outputs(ctx, states, work.batch), names_));
     }
     return out;
@@ -153,8 +153,8 @@ int run_classify_lines(const std::vector<std::string>& arguments) {
   ClassifyOutput output;
   Options options(
       "classify run",
-      "Classify texts, tag tokens or answer questions: one result per line. Files of --method have "
-      "--perspective too.",
+      "Classify texts, tag tokens or answer questions: one result per line. Models trained with --method "
+      "also have --perspective.",
       "echo 'a fine film' | makar classify run MODEL");
   model.declare(options, "MODEL");
   declare_device(options, model.device);

@@ -52,26 +52,26 @@ Result<SenseRecord> read_sense_record(const Json& record, bool needs_sense) {
 }
 
 struct SenseCounts {
-  int64_t asked = 0, right = 0, frequent_right = 0;
+  int64_t labelled = 0, right = 0, frequent_right = 0;
 };
 
-// The line for one word; counts if its sense is given.
+// The output line for one word; updates `counts` if the record has the true sense.
 Result<Json> answer_line(const Json& record, const WordEncoder& encode, const SenseInventory& known,
                          SenseCounts& counts) {
-  MAKAR_TRY(const SenseRecord asked, read_sense_record(record, false));
-  MAKAR_TRY(const auto vector, encode(asked.word));
-  MAKAR_TRY(const auto ranked, known.rank(asked.key, vector));
+  MAKAR_TRY(const SenseRecord query, read_sense_record(record, false));
+  MAKAR_TRY(const auto vector, encode(query.word));
+  MAKAR_TRY(const auto ranked, known.rank(query.key, vector));
   Json senses = Json::array();
   for (const ScoredSense& one : ranked) senses.push_back({{"sense", one.sense}, {"cosine", one.cosine}});
-  if (!asked.sense.empty()) {
-    MAKAR_TRY(const std::string frequent, known.most_frequent(asked.key));
-    ++counts.asked;
-    counts.right += ranked.front().sense == asked.sense;
-    counts.frequent_right += frequent == asked.sense;
+  if (!query.sense.empty()) {
+    MAKAR_TRY(const std::string frequent, known.most_frequent(query.key));
+    ++counts.labelled;
+    counts.right += ranked.front().sense == query.sense;
+    counts.frequent_right += frequent == query.sense;
   }
-  return Json{{"word", asked.key},
-              {"begin", asked.word.begin},
-              {"end", asked.word.end},
+  return Json{{"word", query.key},
+              {"begin", query.word.begin},
+              {"end", query.word.end},
               {"sense", ranked.front().sense},
               {"senses", std::move(senses)}};
 }
@@ -120,8 +120,7 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
   options
       .add("--examples", &examples,
            "labelled examples, {\"text\", \"word\", \"sense\"} per line; \"begin\" and \"end\" in bytes "
-           "instead of "
-           "\"word\" for another than its first place; \"lemma\" if forms share senses",
+           "instead of \"word\" for an occurrence other than the first; \"lemma\" if forms share senses",
            "FILE")
       .required = true;
   options.add("--layers", &layers, "the mean of this many last layers is compared", "N");
@@ -137,7 +136,7 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (text.empty() != word.empty())
     return report(error_at(text.empty() ? "--word" : "--text", "--text and --word belong together")), 2;
-  if (!text.empty() && !files.empty()) return report(error_at("--file", "does not go with --text")), 2;
+  if (!text.empty() && !files.empty()) return report(error_at("--file", "cannot be combined with --text")), 2;
   const auto opened = open_on_device(model);
   if (!opened.ok()) return report(opened.error());
   Device& device = *opened->device;
@@ -165,10 +164,11 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
     return true;
   });
   if (!status.ok()) return report(status.error());
-  if (counts.asked > 0)
+  if (counts.labelled > 0)
     fmt::print(stderr, "accuracy {:.4f} ({} of {}); the most frequent sense: {:.4f}\n",
-               static_cast<double>(counts.right) / static_cast<double>(counts.asked), counts.right,
-               counts.asked, static_cast<double>(counts.frequent_right) / static_cast<double>(counts.asked));
+               static_cast<double>(counts.right) / static_cast<double>(counts.labelled), counts.right,
+               counts.labelled,
+               static_cast<double>(counts.frequent_right) / static_cast<double>(counts.labelled));
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// Which labels of a text are given, by their scores.
+// Chooses the labels of a text by their scores and --threshold.
 #pragma once
 #include "cli/classify_output.h"
 
@@ -8,8 +8,9 @@ namespace makar {
 class LabelThresholds {
  public:
   static Result<LabelThresholds> parse(const std::vector<std::string>& texts, const ClassLabels& labels);
-  // The labels of a text, at most one if they are exclusive: the most probable of those that reach a
-  // threshold of their own; else the most probable of the others, if it reaches the general one.
+  // The labels of a text, the most probable first. Exclusive labels: at most one, the most probable label
+  // that reaches its own threshold; otherwise the most probable label without one, if it reaches the general
+  // threshold.
   std::vector<size_t> choose(const std::vector<double>& scores) const;
 
  private:

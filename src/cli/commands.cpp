@@ -82,7 +82,7 @@ constexpr Command kCommands[] = {
     {"net", "train small networks: tables, autoencoders, GANs", run_net, kTrain},
     {"ngram", "train, score and sample n-gram language models", run_ngram, kTrain},
     {"vectors", "train and query word vectors", run_vectors, kTrain},
-    {"pipeline", "run several commands in order, and continue after a kill", run_pipeline, kTrain},
+    {"pipeline", "run several commands in order; resumes after an interruption", run_pipeline, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
     {"convert", "convert a model between file formats", run_convert, kCompress},
     {"quantize", "quantize a model and measure the loss", run_quantize, kCompress},

@@ -8,8 +8,8 @@
 
 #include "base/progress.h"
 #include "cli/command.h"
+#include "cli/data_paths.h"
 #include "cli/run.h"
-#include "data/datasets.h"
 #include "text/hash.h"
 #include "text/unicode.h"
 
@@ -27,16 +27,6 @@ int run_data_world(const std::vector<std::string>&);
 
 namespace {
 
-// Parses "PATH,text=review" from each argument.
-Result<std::vector<DataPath>> data_paths(const std::vector<std::string>& arguments) {
-  std::vector<DataPath> out;
-  for (const std::string& text : arguments) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    out.push_back(spec.data());
-  }
-  return out;
-}
-
 int run_prepare(const std::vector<std::string>& arguments) {
   PrepareOptions o;
   std::vector<std::string> paths;
@@ -44,7 +34,7 @@ int run_prepare(const std::vector<std::string>& arguments) {
   int64_t threads = 0;
   bool quiet = false, json = false;
   o.folder = "tokens";
-  Options options("data prepare", "Tokenize datasets once into shards that training maps.",
+  Options options("data prepare", "Tokenize datasets once into shards that training maps into memory.",
                   "makar data prepare books/ --tokenizer tokenizer/ -o tokens");
   options.positional(
       "PATHS", &paths,
@@ -60,11 +50,11 @@ int run_prepare(const std::vector<std::string>& arguments) {
   options.add("-q --quiet", &quiet, "print no progress");
   options.add("--json", &json, "print the counts as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (!(o.validation >= 0 && o.validation < 1) || (split != "hash" && split != "tail"))
-    return report(
-               error_at("data prepare", "--val-set-size is a share from 0 to 1, --val-split hash or tail")),
-           2;
-  auto read = data_paths(paths);
+  if (!(o.validation >= 0 && o.validation < 1))
+    return report(error_at("--val-set-size", "must be at least 0 and below 1, got {}", o.validation)), 2;
+  if (split != "hash" && split != "tail")
+    return report(error_at("--val-split", "expected hash or tail, got '{}'", split)), 2;
+  auto read = parse_data_paths(paths);
   if (!read.ok()) return report(read.error()), 2;
   o.paths = std::move(*read);
   const auto tokenizer = Tokenizer::load(tokenizer_path);
@@ -170,7 +160,7 @@ void print_counts(const Counts& c, const BadRecords& bad, bool tokens) {
   fmt::print("duplicates  {}\nbad records {}\n", c.duplicates, bad.count);
   for (const std::string& line : bad.reported) fmt::print("  {}\n", line);
   for (const auto& [schema, n] : c.schemas) fmt::print("schema      {} ({} records)\n", schema, n);
-  fmt::print("\ncharacters of a record\n");
+  fmt::print("\ncharacters per record\n");
   uint64_t max = 1;
   for (const auto& length : c.lengths) max = std::max(max, length.second);
   for (const auto& [power, n] : c.lengths)
@@ -203,7 +193,7 @@ int run_stats(const std::vector<std::string>& arguments) {
   }
   Counts c;
   BadRecords bad;
-  const auto read = data_paths(paths);
+  const auto read = parse_data_paths(paths);
   if (!read.ok()) return report(read.error()), 2;
   if (const Status s = count_all(*read, tokenizer ? &*tokenizer : nullptr, c, bad); !s.ok())
     return report(s.error());
@@ -225,13 +215,13 @@ int run_data(const std::vector<std::string>& arguments) {
       {"prepare", "tokenize datasets into shards for training", run_prepare},
       {"stats", "count documents, tokens, lengths, duplicates and bad records", run_stats},
       {"curate", "clean and filter datasets, and report every drop", run_data_curate},
-      {"filter", "another name of curate", run_data_filter},
+      {"filter", "alias of curate", run_data_filter},
       {"dedup", "drop exact and near-duplicates", run_data_dedup},
-      {"augment", "change texts in thirteen ways, for small training sets", run_data_augment},
+      {"augment", "write changed copies of texts, for small training sets", run_data_augment},
       {"feedback", "turn feedback on answers into training data", run_data_feedback},
       {"instruct", "turn labelled data into instructions", run_data_instruct},
       {"self-instruct", "let a model write new instructions, and filter them", run_data_self_instruct},
-      {"language", "train and run a classifier of languages", run_data_language},
+      {"language", "train and run a language classifier", run_data_language},
       {"world", "generate stories, questions and preferences, and check answers", run_data_world},
   };
   return run_subcommand("data", "Generate, analyze, curate, augment and prepare datasets.",

@@ -9,10 +9,10 @@
 #include "base/file_writer.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "cli/data_paths.h"
 #include "cli/model_options.h"
 #include "cli/model_request.h"
 #include "cli/run.h"
-#include "data/datasets.h"
 #include "data/schema.h"
 #include "lexical/vector_files.h"
 #include "llm/fill.h"
@@ -73,7 +73,7 @@ struct RunningModel {
     out->engine = std::make_unique<Engine>(out->language.model(), device);
     return out;
   }
-  // A first line of sampled text; empty if the prompt is longer than the context.
+  // Sampled text, of a decoder-only model its first line; empty if the prompt is longer than the context.
   Result<std::string> write(const std::string& prompt, uint64_t seed, size_t length) {
     MAKAR_TRY(auto ids, encode_request(language, prompt));
     TextGenerationOptions o;
@@ -89,7 +89,7 @@ struct RunningModel {
   }
 };
 
-// What the steps need is loaded; `classifier` and `index` outlive the resources.
+// What the steps use. `all` refers to the other members, so this must not be moved after loading.
 struct LoadedResources {
   AugmentResources all;
   std::optional<TextClassifier> classifier;
@@ -190,11 +190,7 @@ std::string label_text(const Json& record) {
 
 Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<AugmentStep>& steps,
                                 const AugmentResources& resources) {
-  std::vector<DataPath> paths;
-  for (const std::string& text : c.paths) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    paths.push_back(spec.data());
-  }
+  MAKAR_TRY(const std::vector<DataPath> paths, parse_data_paths(c.paths));
   MAKAR_TRY(auto reader, RecordReader::open(paths));
   MAKAR_TRY(auto out, FileWriter::open(c.output));
   Progress progress(c.quiet || c.json);
@@ -216,22 +212,22 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
     const std::string original = text->get<std::string>(), label = label_text(record.value);
     for (int64_t copy = 0; copy < c.copies; ++copy) {
       TextDraws draws(static_cast<uint64_t>(c.seed), number, static_cast<uint64_t>(copy));
-      std::vector<AugmentStep> mine = steps;
-      if (c.choose) mine = {steps[draws.below(steps.size())]};
-      std::string now = original;
+      std::vector<AugmentStep> chosen = steps;
+      if (c.choose) chosen = {steps[draws.below(steps.size())]};
+      std::string current = original;
       std::vector<std::string> used;
-      for (const AugmentStep& step : mine) {
-        MAKAR_TRY(std::string next, augmented(now, label, step, resources, draws));
-        if (next == now || next.empty()) continue;
-        now = std::move(next);
+      for (const AugmentStep& step : chosen) {
+        MAKAR_TRY(std::string next, augmented(current, label, step, resources, draws));
+        if (next == current || next.empty()) continue;
+        current = std::move(next);
         used.push_back(step.kind), ++counts.changed[step.kind];
       }
-      if (now == original) {
+      if (current == original) {
         ++counts.unchanged;
         continue;
       }
       Json changed = record.value;
-      *const_cast<Json*>(text_field(changed)) = now;
+      *const_cast<Json*>(text_field(changed)) = current;
       changed["augmented"] = fmt::format("{}", fmt::join(used, ","));
       MAKAR_CHECK_OK(write(changed));
     }

@@ -46,16 +46,16 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--pii", &c.o.pii,
               "replace e-mail addresses, phone, card and account numbers and IP addresses by placeholders");
   options.add("--names", &c.o.names,
-              "replace names of persons by [NAME]: after titles and common first names");
+              "replace names of persons by [NAME], recognised by titles and common first names");
   options.add("--name-tagger", &c.name_tagger,
-              "with --names: also those that a tagger of `makar classify train --method hmm` finds", "FILE");
+              "with --names: also names that a tagger of `makar classify train --method hmm` finds", "FILE");
   options.group("Language");
   options.add("--language-model", &c.language_model, "file of `makar data language train`", "FILE");
   options.add("--languages", &c.o.languages, "languages to keep", "NAME");
   options.add("--language-score", &c.o.min_language_score, "minimum score of the language", "X");
   options.group("Quality");
-  options.add("--gopher", &c.o.gopher, "Gopher's rules for English web text, with repetition");
-  options.add("--c4", &c.o.c4, "C4's rules; keeps only lines that are sentences");
+  options.add("--gopher", &c.o.gopher, "apply Gopher's quality and repetition rules for English web text");
+  options.add("--c4", &c.o.c4, "apply C4's rules, which keep only lines that are sentences");
   options.add("--min-words", &c.o.min_words, "minimum number of words per document", "N");
   options.add("--min-tokens", &c.o.min_tokens, "minimum number of tokens per document; needs --tokenizer",
               "N");
@@ -68,7 +68,8 @@ void declare(Options& options, CurateCommand& c) {
               "FILE");
   options.add("--max-perplexity", &c.o.max_perplexity,
               "drop documents with a higher perplexity; 0: only count them", "X");
-  options.add("--split", &c.o.ngram_words.split, "how the n-gram model splits words: space or words", "NAME");
+  options.add("--split", &c.o.ngram_words.split, "how to split texts for the n-gram model: space or words",
+              "NAME");
   options.add("--lower", &c.o.ngram_words.lower, "convert to lower case for the n-gram model");
   options.add("--toxicity", &c.toxicity,
               "file of `makar classify train --method logistic` that scores toxicity", "FILE");
@@ -87,7 +88,7 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--representation", &c.representation,
               "count documents that mention groups of people, before and after filtering");
   options.add("--groups", &c.groups, "with --representation: lines of a group, a tab and a word", "FILE");
-  options.add("--seed", &c.o.seed, "seed of the draws for weights", "S");
+  options.add("--seed", &c.o.seed, "seed for sampling documents by weight", "S");
   options.add("--report", &c.report, "file of the report, instead of OUTPUT.report.md", "FILE");
   options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
   options.add("-q --quiet", &c.quiet, "print no progress");
@@ -112,7 +113,7 @@ Result<std::pair<std::string, double>> parse_field(const std::string& text) {
   return std::pair(text.substr(0, equals), value);
 }
 
-Result<CurateReport> run_pipeline(CurateCommand& c) {
+Result<CurateReport> curate_datasets(CurateCommand& c) {
   std::vector<std::string> all = c.paths;
   all.insert(all.end(), c.datasets.begin(), c.datasets.end());
   MAKAR_TRY(const auto paths, to_paths(all, c.o.weights));
@@ -180,7 +181,7 @@ Result<CurateReport> run_pipeline(CurateCommand& c) {
 }
 
 int finish(CurateCommand& c) {
-  const auto made = run_pipeline(c);
+  const auto made = curate_datasets(c);
   if (!made.ok()) return report(made.error());
   if (const Status s = write_file(c.report.empty() ? c.o.output + ".report.md" : c.report, made->text());
       !s.ok())
@@ -194,7 +195,7 @@ int finish(CurateCommand& c) {
 int run_language_train(const std::vector<std::string>& arguments) {
   std::vector<std::string> samples;
   std::string output;
-  Options options("data language train", "Train a classifier of languages on sample texts.",
+  Options options("data language train", "Train a language classifier on sample texts.",
                   "makar data language train en=english.txt de=german.txt -o languages.json");
   options.positional("SAMPLES", &samples, "LANGUAGE=PATH, at least two; a few hundred kB of text each");
   options.add("-o --output --out", &output, "file to write", "FILE").required = true;
@@ -263,7 +264,7 @@ int run_as(const std::string& command, const std::vector<std::string>& given) {
   if (!arguments.ok()) return report(arguments.error()), 2;
   if (const auto code = parse_or_exit(options, *arguments)) return *code;
   if (c.o.output.empty()) return report(error_at("--output", "is needed: the JSONL file to write")), 2;
-  if (c.paths.empty() && c.datasets.empty()) return report(error_at("PATHS", "datasets are needed")), 2;
+  if (c.paths.empty() && c.datasets.empty()) return report(error_at("PATHS", "expected files or folders")), 2;
   if (!c.evaluation.empty() && c.o.contamination == 0) c.o.contamination = 13;
   if (c.o.contamination > 0 && c.evaluation.empty())
     return report(error_at("--contamination", "needs --evaluation")), 2;
@@ -277,7 +278,9 @@ int run_as(const std::string& command, const std::vector<std::string>& given) {
   if (!c.groups.empty() && !c.representation)
     return report(error_at("--groups", "needs --representation")), 2;
   if ((c.o.min_tokens > 0) != !c.tokenizer.empty())
-    return report(error_at("--min-tokens", "and --tokenizer go together")), 2;
+    return report(error_at(c.tokenizer.empty() ? "--min-tokens" : "--tokenizer", "needs {}",
+                           c.tokenizer.empty() ? "--tokenizer" : "--min-tokens")),
+           2;
   if (!c.name_tagger.empty() && !c.o.names) return report(error_at("--name-tagger", "needs --names")), 2;
   if (c.o.max_perplexity > 0 && c.ngram_model.empty())
     return report(error_at("--max-perplexity", "needs --ngram-model")), 2;

@@ -1,4 +1,4 @@
-// makar data feedback: turns feedback of people on answers into training data.
+// makar data feedback: turns people's feedback on answers into training data.
 #include <fmt/format.h>
 
 #include <map>
@@ -35,7 +35,8 @@ class Reviser {
     if (language.spec().head.kind != HeadKind::kCausalLm || language.spec().encoder ||
         !language.has_tokenizer())
       return error_of(Error::Kind::kUnsupported, c.model,
-                      "a {} writes no revisions; use a causal language model", language.spec().architecture);
+                      "a {} cannot write revisions; use a causal language model",
+                      language.spec().architecture);
     FineTuneOptions options;
     options.common.quiet = true;
     MAKAR_TRY(ChatTemplate chat, find_template(options, language));
@@ -48,13 +49,14 @@ class Reviser {
   Status revise(Feedback& feedback) {
     MAKAR_TRY(const auto ids, encoder_->encode_prompt(revision_request(feedback)));
     if (static_cast<int64_t>(ids.size()) > max_prompt_)
-      return error_at("", "the conversation has {} tokens; {} fit the model with its answer", ids.size(),
-                      max_prompt_);
+      return error_at("", "the conversation has {} tokens; the context and --max-new-tokens leave {}",
+                      ids.size(), max_prompt_);
     const std::vector<std::vector<int64_t>> prompts = {ids};
     MAKAR_TRY(const auto rollouts, roll_out(*language_->loaded().model, *device_, prompts, options_));
     std::vector<uint32_t> answer(rollouts[0].tokens.begin() + rollouts[0].prompt_tokens,
                                  rollouts[0].tokens.end());
-    if (rollouts[0].finish != Finish::kStop) return error_at("", "the revision did not end");
+    if (rollouts[0].finish != Finish::kStop)
+      return error_at("", "the revision did not end within --max-new-tokens");
     answer.pop_back();
     add_revision(feedback, language_->tokenizer().decode(answer, true));
     return Done{};
@@ -95,7 +97,7 @@ Status convert(const FeedbackCommand& c, std::map<std::string, uint64_t>& kinds,
     for (const Json& out : feedback_records(*feedback, form)) {
       const std::string line = out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
       if (std::fwrite(line.data(), 1, line.size(), file) != line.size())
-        return io_error(c.output, "could not be written completely");
+        return io_error(c.output.empty() ? "standard output" : c.output, "write");
       ++written;
     }
   }

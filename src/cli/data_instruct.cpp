@@ -7,23 +7,14 @@
 #include "augment/instructions.h"
 #include "base/file_writer.h"
 #include "base/progress.h"
+#include "cli/data_paths.h"
 #include "cli/model_options.h"
 #include "cli/model_request.h"
 #include "cli/run.h"
-#include "data/datasets.h"
 #include "data/schema.h"
 
 namespace makar {
 namespace {
-
-Result<std::vector<DataPath>> instruction_paths(const std::vector<std::string>& texts) {
-  std::vector<DataPath> out;
-  for (const std::string& text : texts) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    out.push_back(spec.data());
-  }
-  return out;
-}
 
 // "0=negative" and so on.
 Result<LabelNames> parse_label_names(const std::vector<std::string>& texts) {
@@ -37,14 +28,14 @@ Result<LabelNames> parse_label_names(const std::vector<std::string>& texts) {
   return out;
 }
 
-struct Instructed {
+struct InstructionCounts {
   uint64_t records = 0, written = 0;
   BadRecords bad;
 };
 
-Result<Instructed> write_instructions(const std::vector<DataPath>& paths, const InstructionTask& task,
-                                      const LabelNames& names, int64_t copies, int64_t seed,
-                                      const std::string& output) {
+Result<InstructionCounts> write_instructions(const std::vector<DataPath>& paths, const InstructionTask& task,
+                                             const LabelNames& names, int64_t copies, int64_t seed,
+                                             const std::string& output) {
   constexpr size_t kMaxLabels = 100;
   std::set<std::string> labels;
   {
@@ -57,10 +48,10 @@ Result<Instructed> write_instructions(const std::vector<DataPath>& paths, const 
         labels.insert(label);
     }
   }
-  if (labels.size() > kMaxLabels) labels.clear();  // not classes
+  if (labels.size() > kMaxLabels) labels.clear();  // not a classification task
   MAKAR_TRY(auto reader, RecordReader::open(paths));
   MAKAR_TRY(auto out, FileWriter::open(output));
-  Instructed counts;
+  InstructionCounts counts;
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
@@ -134,7 +125,7 @@ int run_data_instruct(const std::vector<std::string>& arguments) {
     return report(error_at("--copies", "must be 1 to the task's {} templates, got {}",
                            (*task)->templates.size(), copies)),
            2;
-  const auto read = instruction_paths(paths);
+  const auto read = parse_data_paths(paths);
   if (!read.ok()) return report(read.error()), 2;
   const auto made = write_instructions(*read, **task, *names, copies, seed, output);
   if (!made.ok()) return report(made.error());
@@ -157,7 +148,7 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   double similar = 0.7, temperature = 0.8;
   bool answers = false, quiet = false, json = false;
   Options options("data self-instruct",
-                  "Let a language model write new instructions after examples, and filter them.",
+                  "Let a language model write new instructions from examples, and filter them.",
                   "makar data self-instruct -m MODEL seeds.jsonl --count 500 -o new.jsonl");
   model.declare(options);
   declare_device(options, model.device);
@@ -165,17 +156,19 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   options.add("-o --output --out", &output, "JSONL file to write", "FILE").required = true;
   options.add("--count", &count, "instructions to keep", "N");
   options.add("--attempts", &attempts, "maximum number of instructions to generate", "N");
-  options.add("--similar", &similar, "drop those with this ROUGE-L or more with a known one", "X");
+  options.add("--similar", &similar, "drop instructions with this ROUGE-L or more with a known one", "X");
   options.add("--answers", &answers, "let the model answer each instruction too");
-  options.add("--temp", &temperature, "temperature", "X");
-  options.add("--seed", &seed, "seed", "S");
+  options.add("--temp", &temperature, "sampling temperature", "X");
+  options.add("--seed", &seed, "seed for sampling", "S");
   options.add("-q --quiet", &quiet, "print no progress");
   options.add("--json", &json, "print the counts as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (count < 1 || attempts < 1 || !(similar > 0 && similar <= 1) || !(temperature >= 0))
-    return report(error_at("data self-instruct", "--count and --attempts are 1 or more, --similar up to 1")),
+    return report(error_at("data self-instruct",
+                           "--count and --attempts must be 1 or more, --similar above 0 and at most 1, "
+                           "--temp 0 or more")),
            2;
-  const auto read = instruction_paths(paths);
+  const auto read = parse_data_paths(paths);
   if (!read.ok()) return report(read.error()), 2;
   auto known = read_seed_instructions(*read);
   if (!known.ok()) return report(known.error());

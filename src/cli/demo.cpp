@@ -62,7 +62,7 @@ std::string minutes_text(double seconds) {
   return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
-// Every figure and the command that made it.
+// Writes report.md: every figure and the command that produced it.
 Status write_report(const DemoState& state, const DemoSettings& settings) {
   std::string out = fmt::format("# The demo of makar {}\n\n", kMakarVersion);
   if (settings.quick) out += "Made with `--quick`: the numbers say nothing about the models.\n\n";
@@ -159,7 +159,8 @@ int run_demo(const std::vector<std::string>& arguments) {
   options.add("--from", &from, "run stage N and the later ones again; 0 resumes where the demo stopped", "N");
   options.add("--no-serve", &no_serve, "end the server after its request instead of leaving it running");
   options.add("--port", &settings.port, "port of the server; the next free one if it is in use", "N");
-  options.add("--quick", &settings.quick, "a few steps of everything: a check that it runs, not a model");
+  options.add("--quick", &settings.quick,
+              "run a few steps per stage, to check that all commands work; the model is useless");
   declare_threads(options, settings.threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   settings.serve = !no_serve;

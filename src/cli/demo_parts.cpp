@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "cli/json_lines.h"
 
 namespace makar {
 namespace {
@@ -93,14 +94,11 @@ bool asks_of_one_story(const Json& record, const std::vector<Json>& records) {
 }  // namespace
 
 Result<std::vector<Json>> read_records(const std::string& path) {
-  MAKAR_TRY(const std::string text, read_file(path));
   std::vector<Json> out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    MAKAR_TRY(Json record, parse_json(std::string_view(text).substr(at, end - at), path));
+  MAKAR_CHECK_OK(each_json_line(path, [&](Json record, const std::string&) -> Status {
     out.push_back(std::move(record));
-    at = end + 1;
-  }
+    return Done{};
+  }));
   if (out.empty()) return error_at(path, "is empty");
   return out;
 }
@@ -151,7 +149,7 @@ Status demo_evaluate(DemoRun& demo) {
   const Json side = compared.value("/scores/0/sides/1"_json_pointer, Json::object());
   if (side.contains("interval") && side["interval"].is_object())
     demo.figure("difference to the model before alignment",
-                fmt::format("{:+.1f} points, interval of 95 %: {:+.1f} to {:+.1f}",
+                fmt::format("{:+.1f} points, 95 % interval: {:+.1f} to {:+.1f}",
                             100 * side.value("difference", 0.0), 100 * side["interval"].value("low", 0.0),
                             100 * side["interval"].value("high", 0.0)));
   return Done{};
@@ -182,7 +180,7 @@ Status demo_look(DemoRun& demo) {
                                      "Anna swept the floor. Ben dug a trench.\nWho dug a trench?\nAnswer:"},
                                     &out));
   const std::string found = text_after(out, "strongest:");
-  if (!found.empty()) demo.figure("the last token reads most", found);
+  if (!found.empty()) demo.figure("the last token attends most to", found);
   return Done{};
 }
 
@@ -210,7 +208,7 @@ Status demo_retrieve(DemoRun& demo) {
                                     &out));
   const std::string given = out.substr(0, out.find('\n'));
   demo.figure("answer",
-              fmt::format("{} The world's answer is {} The source is {}{}.", given, answer, file,
+              fmt::format("{} The expected answer is {} The source is {}{}.", given, answer, file,
                           out.find(file) != out.npos ? ", which was found" : ", which was not found"));
   return Done{};
 }
@@ -239,7 +237,7 @@ Status demo_serve(DemoRun& demo) {
   if (asked.ok()) {
     if (const auto answer = parse_json(out, "the server's answer");
         answer.ok() && answer->contains("choices"))
-      demo.figure("answer over HTTP", fmt::format("{} The world's answer is {}",
+      demo.figure("answer over HTTP", fmt::format("{} The expected answer is {}",
                                                   (*answer)["choices"][0]["message"].value("content", ""),
                                                   record.value("answer", "")));
   } else if (!demo_interrupted()) {

@@ -1,4 +1,4 @@
-// Functions of the stages of `makar demo`.
+// The stages of `makar demo` that measure and use the model, and functions that read results of a stage.
 #pragma once
 #include "cli/demo_run.h"
 

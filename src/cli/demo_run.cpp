@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 volatile std::sig_atomic_t interrupted = 0;
 void remember_interrupt(int) { interrupted = 1; }
 
-// A word as a shell reads it back.
+// A word, quoted for a shell where necessary.
 std::string shell_word(const std::string& word) {
   constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:@+%";
   if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;

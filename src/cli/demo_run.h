@@ -17,7 +17,7 @@ struct DemoSettings {
   bool serve = true;   // leave the server running at the end
 };
 
-// A number that a stage found, and the command that made it.
+// A result of a stage, and the command that produced it.
 struct DemoFigure {
   std::string name, value, command;
 };
@@ -35,15 +35,15 @@ class DemoRun {
     return std::to_string(settings_.quick ? quick : usual);
   }
 
-  // Prints `$ makar WORDS`, runs it with this process's standard output and error, and waits for it. The exit
-  // status is an error unless it is 0. `output`, if not null, receives its
-  // standard output, which is shown only with `echo`.
+  // Prints `$ makar WORDS`, runs it with this process's standard output and error, and waits for it. An
+  // exit status other than 0 is an error. `output`, if not null, receives its standard output, which is shown
+  // only with `echo`.
   Status makar(const CommandWords& words, std::string* output = nullptr, bool echo = true);
   // The same with -t if threads are set.
   Status makar_threads(CommandWords words, std::string* output = nullptr, bool echo = true);
-  // Starts it and returns its process id.
+  // Starts `makar WORDS` without waiting for it; returns its process id.
   Result<int> start(const CommandWords& words);
-  // A server that wait() waits for.
+  // Sets the server process that wait() waits for.
   void keep_running(int process) { server_ = process; }
   void wait();
   // Any program, found by PATH; its output is not shown.

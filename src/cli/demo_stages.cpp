@@ -190,8 +190,7 @@ const std::vector<DemoStage>& demo_stages() {
       {"data",
        "Data: a world in which every question has one answer",
        "A small simulated world gives stories, questions about them with answers that a program can check, "
-       "and "
-       "a test set about people who never meet in the training data.",
+       "and a test set about people who never meet in the training data.",
        {"text.jsonl", "text-test.jsonl", "text-test.txt", "chat.jsonl", "chat-test.jsonl", "rewards.jsonl",
         "rewards-test.jsonl", "questions", "chat.jinja", "world_questions.yaml"},
        make_data},
@@ -202,9 +201,8 @@ const std::vector<DemoStage>& demo_stages() {
        make_tokenizer},
       {"pretrain",
        "Pretraining: predict the next token",
-       "A model with 400,000 parameters starts from random numbers and reads the stories. Watch the "
-       "loss "
-       "and the samples.",
+       "A model with 400,000 parameters starts from random weights and learns to predict the stories. Watch "
+       "the loss and the samples.",
        {"base", "model.json"},
        pretrain_base},
       {"tune",
@@ -220,7 +218,7 @@ const std::vector<DemoStage>& demo_stages() {
        align_by_rewards},
       {"evaluate",
        "Evaluation: how good, and how sure",
-       "Both models answer the same unseen questions; the paired comparison gives an interval of 95 %.",
+       "Both models answer the same unseen questions; the paired comparison gives a 95 % interval.",
        {"eval-aligned"},
        demo_evaluate},
       {"quantize",
@@ -230,14 +228,13 @@ const std::vector<DemoStage>& demo_stages() {
        demo_quantize},
       {"inside",
        "A look inside: where attention goes",
-       "Each row is a token, each column a token that it reads; darker is more.",
+       "Each row is a token, each column a token that it attends to; darker is more.",
        {},
        demo_look},
       {"retrieve",
        "Retrieval: an answer with its source",
        "Stories as files in a folder, an index of their words, and a question: the passage that fits best "
-       "goes "
-       "to the model with the question.",
+       "goes to the model with the question.",
        {"stories", "stories.db"},
        demo_retrieve},
       {"serve",

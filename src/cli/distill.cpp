@@ -54,7 +54,7 @@ void declare(Options& o, Distill& s) {
         "(sequence-level), or the student during training (on-policy)",
         "data|teacher|student");
   o.add("--student-share", &s.student_share,
-        "--answers student: share of the steps; the others use the answers of the data", "X");
+        "--answers student: share of the steps with sampled answers; the others use the data's", "X");
   o.add("--temp", &s.sampled.temperature, "temperature of sampled answers; 0: the most probable tokens", "X");
   o.add("--num-generations", &s.sampled.answers, "--answers teacher: answers per prompt", "N");
   o.add("--max-completion-length --max-new-tokens", &s.sampled.max_new_tokens,
@@ -218,11 +218,12 @@ Result<DistillOptions> objective(const Distill& s, const DistillModels& m) {
   o.attention = s.attention_loss == "mse" ? AttentionLoss::kSquare : AttentionLoss::kDivergence;
   o.smoothing = static_cast<float>(s.common.loop.label_smoothing);
   o.seed = static_cast<uint64_t>(s.common.loop.seed);
-  const int64_t ours = m.student().spec().main().layers(), theirs = m.teacher_model().spec().main().layers();
+  const int64_t of_student = m.student().spec().main().layers(),
+                of_teacher = m.teacher_model().spec().main().layers();
   if (s.layer_map.empty()) {
-    o.layers = even_layers(ours, theirs);
+    o.layers = even_layers(of_student, of_teacher);
   } else {
-    MAKAR_TRY(o.layers, parse_layer_map(s.layer_map, ours, theirs, "layer_map"));
+    MAKAR_TRY(o.layers, parse_layer_map(s.layer_map, of_student, of_teacher, "layer_map"));
   }
   MAKAR_CHECK_OK(DistillTask::check(m.student(), m.teacher_model(), o));
   return o;

@@ -19,9 +19,9 @@ namespace makar {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-constexpr double kReadingSpeed = 5;  // tokens per second
+constexpr double kReadingSpeed = 5;  // of a person, in tokens per second
 
-// The name of the processor, from /proc/cpuinfo; on ARM it has no name.
+// The name of the processor, from /proc/cpuinfo; on ARM, which has no name there, implementer and part.
 std::string processor_name() {
   std::ifstream in("/proc/cpuinfo");
   std::string implementer, part;
@@ -46,7 +46,6 @@ int64_t available_memory() {
   return 0;
 }
 
-// Decoding reads all weights once per token, so the memory's speed is the limit.
 struct ModelSize {
   const char* name;
   double parameters;
@@ -55,6 +54,8 @@ constexpr ModelSize kSizes[] = {{"135M", 135e6}, {"0.5B", 0.5e9}, {"1B", 1.1e9},
                                 {"8B", 8e9},     {"14B", 14.8e9}, {"32B", 32.8e9}, {"70B", 70.6e9}};
 constexpr double kBytesQ4 = 4.85 / 8, kBytesQ8 = 8.5 / 8;  // per parameter of Q4_K_M and Q8_0
 
+// The speed of decoding, which reads all weights once per token and is limited by memory bandwidth. The cache
+// and scratch buffers are estimated as 15 % of the weights.
 std::string verdict(double bytes, double memory, double bandwidth) {
   if (bytes * 1.15 > memory) return "does not fit";
   const double rate = bandwidth / bytes;
@@ -132,7 +133,7 @@ int run_doctor(const std::vector<std::string>& arguments) {
   fmt::print("  memory      {:.1f} GB/s\n  f32         {:.0f} Gflop/s\n", limits.bytes / 1e9,
              limits.f32 / 1e9);
   if (limits.int8 > 0) fmt::print("  int8        {:.0f} Gop/s\n", limits.int8 / 1e9);
-  fmt::print("\nDecoding one sequence on the CPU, at most (by the memory's speed)\n");
+  fmt::print("\nDecoding one sequence on the CPU: upper limit by memory bandwidth\n");
   fmt::print("  parameters  {:<24}{}\n", "Q4_K_M", "Q8_0");
   for (const ModelSize& size : kSizes)
     fmt::print("  {:<12}{:<24}{}\n", size.name, verdict(size.parameters * kBytesQ4, memory, limits.bytes),

@@ -61,9 +61,10 @@ Status check_options(const Dpo& s, const Options& options) {
   for (const auto& [name, weight] :
        {std::pair("desirable_weight", s.good_weight), {"undesirable_weight", s.bad_weight}})
     if (!(weight >= 0 && weight <= 1000)) return error_at(name, "expected 0 to 1000, got {}", weight);
-  if (!(s.beta > 0 && s.beta <= 1000)) return error_at("beta", "expected a number above 0, got {}", s.beta);
+  if (!(s.beta > 0 && s.beta <= 1000))
+    return error_at("beta", "expected above 0, up to 1000, got {}", s.beta);
   if (!(s.gamma >= 0 && s.gamma <= 1000))
-    return error_at("simpo_gamma", "expected 0 or more, got {}", s.gamma);
+    return error_at("simpo_gamma", "expected 0 to 1000, got {}", s.gamma);
   if (s.common.loop.label_smoothing >= 0.5)
     return error_at("label_smoothing", "expected less than 0.5, got {}: half of the labels would be wrong",
                     s.common.loop.label_smoothing);

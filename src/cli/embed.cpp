@@ -1,4 +1,4 @@
-// makar embed: texts to vectors.
+// makar embed: vectors of texts or images.
 #include "llm/embed.h"
 
 #include <fmt/format.h>

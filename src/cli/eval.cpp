@@ -13,8 +13,6 @@ namespace makar {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 using EvalCommand = EvalRunFlags;
 
 int list_tasks(const std::vector<std::string>& arguments) {
@@ -93,7 +91,7 @@ int run_eval(const std::vector<std::string>& given) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = c.check(); !status.ok()) return report(status.error()), 2;
   if (c.eval.samples && c.output.empty())
-    return report(error_at("--log-samples", "needs --output, the place of the files")), 2;
+    return report(error_at("--log-samples", "needs --output, the folder of the samples")), 2;
   if (const Status status = check_perturbation(c.eval.style.perturbation); !status.ok())
     return report(status.error()), 2;
   const auto tasks = find_tasks(c);

@@ -40,7 +40,7 @@ Result<VariantValues> run_variant(const AbCommand& c, EvalModel& model, const Ev
 std::string test_text(const VariantValues& a, const VariantValues& b, const VariantTest& test) {
   std::string out = fmt::format("{} on {} documents\n  A {:<32} {:.4f}\n  B {:<32} {:.4f}\n", a.metric,
                                 test.documents, a.name, test.first, b.name, test.second);
-  out += fmt::format("  B - A {:+.4f}, interval of 95 % {:+.4f} to {:+.4f}, p {:.4f} (paired bootstrap)\n",
+  out += fmt::format("  B - A {:+.4f}, 95 % interval {:+.4f} to {:+.4f}, p {:.4f} (paired bootstrap)\n",
                      test.second - test.first, test.bootstrap.interval.low, test.bootstrap.interval.high,
                      test.bootstrap.p);
   if (test.mcnemar) out += fmt::format("  McNemar's exact p {:.4f}\n", test.mcnemar->exact_p);

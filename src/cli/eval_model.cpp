@@ -54,7 +54,7 @@ int with_engine(EvalModelFlags& f, const std::function<int(Engine&, const Langua
   if (engine_options.ok() && f.no_prefix_cache) engine_options->share_prefixes = false;
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
-    return report(error_at("--context-policy", "scoring drops no tokens; expected error or sinks")), 2;
+    return report(error_at("--context-policy", "truncate-left drops scored tokens; use error or sinks")), 2;
   Engine engine(language.model(), *opened->device, *engine_options);
   return use(engine, language);
 }

@@ -1,4 +1,4 @@
-// The model of makar eval and makar judge: one on this machine, or an OpenAI-compatible server.
+// The model of makar eval, judge and detect: a local one, or (eval, judge) an OpenAI-compatible server.
 #pragma once
 #include <functional>
 
@@ -17,12 +17,12 @@ struct EvalModelFlags {
   Status check() const;
 };
 
-// What changes the results of a model on this machine besides the questions; a part of the keys of a cache.
+// The settings of a local model that change its results; part of the keys of the response cache.
 Result<Json> model_identity(const EvalModelFlags& flags);
 
 // Opens the model, calls `use`, and returns its exit code; 1 or 2 if the model cannot be opened.
 int with_eval_model(EvalModelFlags& flags, const std::function<int(EvalModel&)>& use);
-// The same for a model on this machine, with its engine.
+// The same for a local model, with its engine.
 int with_engine(EvalModelFlags& flags, const std::function<int(Engine&, const LanguageModel&)>& use);
 
 }  // namespace makar

@@ -91,7 +91,7 @@ Result<std::vector<EvalTask>> find_tasks(const EvalRunFlags& c) {
     MAKAR_TRY(EvalTask task, find_task(c, word));
     out.push_back(std::move(task));
   }
-  if (out.empty()) return error_at("--tasks", "names no task");
+  if (out.empty()) return error_at("--tasks", "names no task; makar eval ls lists them");
   return out;
 }
 
@@ -101,7 +101,7 @@ Result<EvalCache> open_cache(const EvalRunFlags& c) {
   MAKAR_CHECK_OK(make_folder(files.folder));
   MAKAR_TRY(EvalCache cache, EvalCache::open(files.cache()));
   if (cache.size() > 0)
-    fmt::print(stderr, "makar: {} finished documents in {}\n", cache.size(), files.cache());
+    fmt::print(stderr, "makar: resuming with {} finished documents in {}\n", cache.size(), files.cache());
   return cache;
 }
 

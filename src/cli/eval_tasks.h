@@ -15,7 +15,7 @@ struct EvalRunFlags {
   bool json = false;
   // The model, the tasks, and how questions are formatted.
   void declare_tasks(Options& options);
-  // Bad usage of these options; completes `eval`.
+  // Checks these options (an error is bad usage) and completes `eval`.
   Status check();
 };
 
@@ -23,7 +23,7 @@ struct EvalRunFlags {
 std::map<std::string, std::string> known_tasks(const EvalRunFlags& c);
 // A name of a task or a path of a task file.
 Result<EvalTask> find_task(const EvalRunFlags& c, const std::string& name);
-// Those of --tasks.
+// The tasks of --tasks.
 Result<std::vector<EvalTask>> find_tasks(const EvalRunFlags& c);
 // The cache next to the results of --output (creates the folder); in memory without --output.
 Result<EvalCache> open_cache(const EvalRunFlags& c);

@@ -89,7 +89,7 @@ Status check_fine_tuned(FineTuneOptions& s, const Options& options, double adapt
   MAKAR_CHECK_OK(check_adapter_options(s, options));
   if (s.rank < 1 || s.rank > 65536) return error_at("lora_r", "expected 1 to 65536, got {}", s.rank);
   if (!(s.dropout >= 0 && s.dropout < 1))
-    return error_at("lora_dropout", "expected 0 to 1, got {}", s.dropout);
+    return error_at("lora_dropout", "expected at least 0 and below 1, got {}", s.dropout);
   if (!(s.alpha > 0)) return error_at("lora_alpha", "expected a number above 0, got {}", s.alpha);
   if (s.sequence_len < 2) return error_at("sequence_len", "expected 2 or more, got {}", s.sequence_len);
   for (const auto& option : options.all())
@@ -104,9 +104,9 @@ Result<LanguageModel> load_base(FineTuneOptions& s, Device& device, ThreadPool& 
   MAKAR_TRY(LanguageModel language, LanguageModel::open(s.base_model, device, options));
   Model& model = *language.loaded().model;
   const auto& all = model.parameters().all();
-  const bool small =
+  const bool quantized =
       std::any_of(all.begin(), all.end(), [](const auto& p) { return is_block(p->value.dtype()); });
-  if (s.adapter == "qlora" && s.quantize_base.empty() && !small) s.quantize_base = "q4_k";
+  if (s.adapter == "qlora" && s.quantize_base.empty() && !quantized) s.quantize_base = "q4_k";
   if (s.quantize_base.empty()) return language;
   const double before = mebibytes(model);
   MAKAR_CHECK_OK(quantize_in_memory(model, s.quantize_base, pool));

@@ -174,11 +174,10 @@ int run_generate(const std::vector<std::string>& arguments) {
     return report(error_at("--watermark-delta", "must be 0 to 100, got {}", c.watermark.delta)), 2;
   if (const Status status = c.rank.check(c.flags); !status.ok()) return report(status.error()), 2;
   if (!c.rank.rules.empty() && (c.control.on() || !c.ids.empty()))
-    return report(error_at("--rank-by", "works without --control and --ids")), 2;
+    return report(error_at("--rank-by", "cannot be combined with --control or --ids")), 2;
   if (const Status status = c.control.check(); !status.ok()) return report(status.error()), 2;
   if (c.control.on() && (c.jsonl || !c.ids.empty() || !c.watermark.key.empty()))
-    return report(error_at("--control", "works on one prompt, without --jsonl, --ids and --watermark-key")),
-           2;
+    return report(error_at("--control", "cannot be combined with --jsonl, --ids or --watermark-key")), 2;
   c.tokens_given = options.given("--max-tokens");
   c.flags.generation.fit = !c.tokens_given;
   const auto opened = open_on_device(c.model, c.flags.engine);

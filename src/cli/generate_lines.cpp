@@ -155,10 +155,10 @@ bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engi
 }  // namespace
 
 int run_lines(Engine& engine, const LanguageModel& language, const GenerateCommand& c) {
-  const auto together = static_cast<size_t>(c.parallel);
+  const auto batch_size = static_cast<size_t>(c.parallel);
   const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
-    for (size_t i = 0; i < lines.size(); i += together) {
-      const auto end = lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + together));
+    for (size_t i = 0; i < lines.size(); i += batch_size) {
+      const auto end = lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + batch_size));
       if (!answer_lines({lines.begin() + static_cast<int64_t>(i), end}, first + i, engine, language, c))
         return false;
     }

@@ -76,7 +76,7 @@ Status GenerationFlags::check(const Options& options) {
   if (generation.mbr_embedding && mbr_model.empty())
     return error_at("--mbr-metric", "embedding needs an embedding model; set --mbr-model");
   const int constraints = !json_schema.empty() + !grammar.empty() + !regex.empty();
-  if (constraints > 1) return error_at("options", "--json-schema, --grammar and --regex exclude each other");
+  if (constraints > 1) return error_at("options", "--json-schema, --grammar and --regex cannot be combined");
   generation.speculation = speculation.speculation;
   MAKAR_CHECK_OK(check_generation(generation));
   if (options.given("--jsonl")) return Done{};  // each request sets its own
@@ -144,14 +144,14 @@ Result<EngineOptions> GenerationFlags::engine_options(const Model& model) const 
   return engine.resolve(model, speculation.cache_page_bytes(), embedder);
 }
 
-Json token_json(const GeneratedToken& written, const Tokenizer& tokenizer) {
+Json token_json(const GeneratedToken& generated, const Tokenizer& tokenizer) {
   const auto token = [&](int64_t id) {
     const uint32_t one[] = {static_cast<uint32_t>(id)};
     return tokenizer.decode(one);
   };
-  Json out = {{"token", token(written.id)}, {"id", written.id}, {"logprob", written.logprobs.chosen}};
+  Json out = {{"token", token(generated.id)}, {"id", generated.id}, {"logprob", generated.logprobs.chosen}};
   Json top = Json::array();
-  for (const auto& t : written.logprobs.top)
+  for (const auto& t : generated.logprobs.top)
     top.push_back({{"token", token(t.id)}, {"id", t.id}, {"logprob", t.logprob}});
   out["top"] = std::move(top);
   return out;
@@ -169,7 +169,7 @@ std::string explain_empty(const TextGenerationResult& result, const LanguageMode
     std::string end;
     if (!first.tokens.empty())
       end = language.tokenizer().token(static_cast<uint32_t>(first.tokens.back().id)).value_or("");
-    why = "the model ended it at once" + (end.empty() ? "" : fmt::format(" ({})", end));
+    why = "the model ended it with its first token" + (end.empty() ? "" : fmt::format(" ({})", end));
     if (!chat && language.chat_template())
       why += "; the model has a chat template: try --chat";
     else

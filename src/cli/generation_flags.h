@@ -50,7 +50,7 @@ std::vector<std::string> ineffective_options(const Options& options, const Gener
 Status read_mbr_metric(const std::string& name, const std::string& place, TextGenerationOptions& generation);
 
 // Log-probabilities as JSON: {"token", "id", "logprob", "top": [...]}.
-Json token_json(const GeneratedToken& written, const Tokenizer& tokenizer);
+Json token_json(const GeneratedToken& generated, const Tokenizer& tokenizer);
 
 // Why all answers are empty, or "" if one is not. `chat`: the chat template was used.
 std::string explain_empty(const TextGenerationResult& result, const LanguageModel& language, bool chat);

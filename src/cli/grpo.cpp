@@ -30,9 +30,9 @@ void declare(Options& o, Grpo& s) {
         "longest length)",
         "NAME");
   o.add("--scale-rewards", &s.scale,
-        "divide advantages by the deviation of the group, of the batch, or none (the default of dr_grpo)",
+        "divide advantages by the standard deviation of rewards: group, batch or none (default of dr_grpo)",
         "NAME");
-  o.add("--epsilon", &s.low, "lower clip range of the ratio of a token's probabilities", "X");
+  o.add("--epsilon", &s.low, "lower clip range of the probability ratio of a token", "X");
   o.add("--epsilon-high", &s.high, "upper clip range (DAPO: 0.28); --epsilon if not set", "X");
   o.add("--beta", &s.beta, "weight of the divergence from the reference", "X");
   declare_adapter(o, s);
@@ -49,10 +49,10 @@ Status check_options(Grpo& s) {
     return error_at("scale_rewards", "expected {}, got '{}'{}", fmt::join(kScales, ", "), s.scale,
                     did_you_mean(s.scale, kScales));
   if (s.high < 0) s.high = s.low;
-  if (!(s.low > 0 && s.low <= 1)) return error_at("epsilon", "expected above 0 to 1, got {}", s.low);
+  if (!(s.low > 0 && s.low <= 1)) return error_at("epsilon", "expected above 0, up to 1, got {}", s.low);
   if (!(s.high > 0 && s.high <= 100))
-    return error_at("epsilon_high", "expected above 0 to 100, got {}", s.high);
-  if (!(s.beta >= 0 && s.beta <= 1000)) return error_at("beta", "expected 0 or more, got {}", s.beta);
+    return error_at("epsilon_high", "expected above 0, up to 100, got {}", s.high);
+  if (!(s.beta >= 0 && s.beta <= 1000)) return error_at("beta", "expected 0 to 1000, got {}", s.beta);
   if (s.beta > 0 && s.no_reference) return error_at("beta", "needs the reference; remove no_reference");
   if (s.policy.group < 2)
     return error_at("num_generations", "expected 2 or more, got {}: an answer is compared with others",

@@ -38,7 +38,7 @@ void declare_add(Options& options, AddCommand& c) {
   options.add("--text-field", &c.load.text_field, "column or field with the text", "NAME");
   options.add("--title-field", &c.load.title_field, "column or field with the title", "NAME");
   options.add("--id-field", &c.load.id_field, "column or field with the name of a document", "NAME");
-  options.add("--no-header", &c.no_header, "tables: the first row is data");
+  options.add("--no-header", &c.no_header, "tables: the first row is data, not names of columns");
   options.group("Chunks (fixed when the collection is created)");
   options.add("--chunk", &c.chunk, "whole, characters, tokens, sentences or headings", "KIND");
   options.add("--chunk-size", &c.settings.chunk.size, "maximum characters (or tokens) per chunk", "N");
@@ -48,7 +48,7 @@ void declare_add(Options& options, AddCommand& c) {
   options.group("Terms (fixed when the collection is created)");
   options.add("--language", &c.settings.analyzer.language,
               "language of stemmer and stop words, such as english; or none", "NAME");
-  options.add("--no-stem", &c.no_stem, "index words as they are");
+  options.add("--no-stem", &c.no_stem, "index words without stemming");
   options.add("--no-stop-words", &c.no_stop, "index function words too");
   options.group("Vectors (fixed when the collection is created)");
   options.add("-m --model", &c.settings.model, "an encoder: embed each chunk for dense search", "PATH");
@@ -162,7 +162,8 @@ int add_documents(const std::vector<std::string>& arguments) {
       seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
       return out;
     };
-    if (!options.given("--commit-every")) indexing.commit_bytes = size_t{1} << 20;  // embedding takes longer
+    // Embedding is slow: commit more often.
+    if (!options.given("--commit-every")) indexing.commit_bytes = size_t{1} << 20;
   }
   bool printed = true;
   if (c.json)
@@ -184,7 +185,7 @@ int add_documents(const std::vector<std::string>& arguments) {
         },
         bad);
     if (loaded.ok()) continue;
-    // A file of a folder that cannot be read is left out; one that was named is an error.
+    // An unreadable file is skipped if it was found in a folder, and an error if it was named.
     const bool named = std::find(c.paths.begin(), c.paths.end(), file) != c.paths.end();
     if (!stored || named) return report(loaded.error());
     bad.add(file, loaded.error().message);

@@ -136,10 +136,10 @@ void print_sizes(const Inspection& i) {
   };
   if (i.cache_values > 0)
     print_fact("cache", cache(i.cache_values, i.cross_cache_values > 0 ? "generated" : "of context"));
-  if (i.cross_cache_values > 0) print_fact("", cache(i.cross_cache_values, "read"));
+  if (i.cross_cache_values > 0) print_fact("", cache(i.cross_cache_values, "of the source"));
   for (const auto& c : i.costs)
     print_fact(&c == &i.costs[0] ? "work/token" : "",
-               fmt::format("{}{} ({} in products, {} in attention over {} tokens)",
+               fmt::format("{}{} ({} in matrix products, {} in attention over {} tokens)",
                            i.costs.size() > 1 ? c.stack + " " : "", flops(c.total()), flops(c.products),
                            flops(c.attention), grouped(i.context)));
 }

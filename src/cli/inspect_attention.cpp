@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxColumns = 64;  // one column each
+constexpr size_t kMaxColumns = 64;  // tokens of the text, one terminal column each
 constexpr const char* kShades[] = {" ", "░", "▒", "▓", "█"};
 
 // A token on one line: its text without line breaks, at most 12 characters.
@@ -38,7 +38,7 @@ struct HeadMap {
   const float* weights = nullptr;
   size_t size = 0;  // rows and keys
   float at(size_t row, size_t key) const { return weights[row * size + key]; }
-  // The key, other than itself and the first one, that the last token reads most.
+  // The key, other than itself and the first one, that the last token attends to most.
   size_t strongest() const {
     size_t best = 0;
     for (size_t k = 1; k + 1 < size; ++k)
@@ -118,11 +118,11 @@ Status print_attention(const std::string& path, const AttentionView& view, bool 
         dump({{"layer", shown->layer}, {"head", shown->head}, {"tokens", labels}, {"attention", rows}}));
     return Done{};
   }
-  fmt::print("attention of layer {}, head {}: rows read columns, blank 0 to full 1\n\n", shown->layer,
-             shown->head);
+  fmt::print("attention of layer {}, head {}: rows attend to columns; blank is 0, full is 1\n\n",
+             shown->layer, shown->head);
   print_map(*shown, labels);
   const size_t best = shown->strongest();
-  fmt::print("\nstrongest: '{}' reads '{}' (token {}) with weight {:.2f}\n", labels.back(), labels[best],
+  fmt::print("\nstrongest: '{}' attends to '{}' (token {}) with weight {:.2f}\n", labels.back(), labels[best],
              best, shown->at(shown->size - 1, best));
   return Done{};
 }

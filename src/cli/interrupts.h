@@ -13,7 +13,7 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
 
   bool pending() const;
-  bool take();                    // whether one was pending; from now on none is
+  bool take();                    // clears a pending interrupt; whether there was one
   int fd() const { return fd_; }  // readable while one is pending
 
  private:

@@ -15,14 +15,10 @@ namespace makar {
 
 void JudgeCommand::declare(Options& options, const char* answer_help,
                            const std::function<void(Options&)>& input, bool needs_model) {
-  if (needs_model) {
+  if (needs_model)
     flags.model.declare(options);
-  } else {
-    options.group("Model");
-    options.add("-m --model", &flags.model.model, "the model: a Hugging Face folder or a GGUF file", "MODEL");
-    options.add("--lora", &flags.model.adapters, "folder of a PEFT adapter to apply", "DIR[:WEIGHT]");
-    declare_threads(options, flags.model.threads);
-  }
+  else
+    flags.model.declare_conditional(options, "; not needed with --by words");
   declare_device(options, flags.model.device);
   options.group("Input (FILE, or FILE:COLUMN of a jsonl, json, csv or tsv file)");
   options.add("--hyp --answers", &answers, answer_help, "FILE");
@@ -34,7 +30,7 @@ void JudgeCommand::declare(Options& options, const char* answer_help,
 }
 
 void JudgeCommand::declare_prompts(Options& options) {
-  asks_ = true;
+  needs_prompts_ = true;
   options.add("--prompts", &questions, "the questions", "FILE");
 }
 
@@ -56,7 +52,7 @@ std::optional<int> JudgeCommand::parse(Options& options, const std::vector<std::
   if (const Status status = flags.check(); !status.ok()) return report(status.error()), 2;
   if (answers.size() != inputs)
     return report(error_at("--hyp", "expected {} inputs, got {}", inputs, answers.size())), 2;
-  if (asks_ && questions.empty())
+  if (needs_prompts_ && questions.empty())
     return report(error_at("--prompts", "is required: the questions that were answered")), 2;
   if (seed < 0) return report(error_at("--seed", "must be 0 or more, got {}", seed)), 2;
   if (judge.explain < 0 || judge.explain > 100'000)
@@ -141,9 +137,9 @@ int run_pairs(const std::vector<std::string>& arguments) {
     const Json& r = *out;
     return c.finish(
         r, fmt::format(
-               "win {}  tie {}  loss {}\nwin rate {:.4f} ({:.4f} to {:.4f})\nflip rate {:.4f}: the orders "
-               "prefer "
-               "different answers\nfirst position {:.4f}: probability of the answer shown first\n",
+               "win {}  tie {}  loss {}\nwin rate {:.4f} ({:.4f} to {:.4f})\nflip rate {:.4f}: pairs "
+               "whose verdict changes with the order\nfirst position {:.4f}: probability of the answer shown "
+               "first\n",
                r["win"].get<int64_t>(), r["tie"].get<int64_t>(), r["loss"].get<int64_t>(),
                r["win_rate"].get<double>(), r["interval"]["low"].get<double>(),
                r["interval"]["high"].get<double>(), r["flip_rate"].get<double>(),
@@ -193,7 +189,7 @@ constexpr Command kJudges[] = {
     {"selfcheck", "whether other samples support the sentences of an answer", run_judge_selfcheck, "Judges"},
     {"qag", "coverage and alignment of summaries by closed questions", run_judge_qag, "Judges"},
     {"qualities", "sensible, specific, interesting; grounded, informative", run_judge_qualities, "Judges"},
-    {"people", "report the ratings by people on the page", run_judge_people, "Judges"},
+    {"people", "report the ratings that people gave on the web page", run_judge_people, "Judges"},
 };
 
 }  // namespace

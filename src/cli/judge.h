@@ -33,7 +33,7 @@ struct JudgeCommand {
   int finish(const Json& result, const std::string& text) const;
 
  private:
-  bool asks_ = false;  // --prompts was declared
+  bool needs_prompts_ = false;  // --prompts was declared
 };
 
 int run_judge_selfcheck(const std::vector<std::string>& arguments);

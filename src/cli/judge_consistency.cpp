@@ -14,7 +14,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kSentenceTokens = 512;  // of a sentence
+constexpr size_t kSentenceTokens = 512;  // longer sentences are truncated
 
 // The scores of the sentences of one answer against its samples.
 using SelfCheck = std::function<Result<std::vector<double>>(const std::vector<std::string>& sentences,
@@ -49,7 +49,7 @@ int report_selfcheck(const JudgeCommand& c, const SelfCheckFiles& files, const s
       fmt::format("inconsistency {:.4f}, mean of {} sentences\n", mean, static_cast<int64_t>(count)));
 }
 
-// Scores of a cache, which anything may have changed.
+// Scores from the cache file; nullopt if they are missing or malformed.
 std::optional<std::vector<double>> scores_of(const Json* found, size_t count) {
   if (!found || !found->is_array() || found->size() != count) return std::nullopt;
   std::vector<double> out;
@@ -119,7 +119,7 @@ int run_judge_selfcheck(const std::vector<std::string>& arguments) {
       false);
   options.add("--by", &by,
               "model: the judge says whether a sample supports a sentence; bertscore: 1 - BERTScore of the "
-              "nearest sentence of each sample, by an encoder as the model; words: mean negative "
+              "nearest sentence of each sample, with an encoder as -m; words: mean negative "
               "log-probability of its words under the samples, without a model",
               "KIND");
   if (const auto code = c.parse(options, arguments, 1)) return *code;
@@ -127,7 +127,7 @@ int run_judge_selfcheck(const std::vector<std::string>& arguments) {
     return report(error_at("--by", "expected model, bertscore or words, got '{}'", by)), 2;
   if (samples.empty()) return report(error_at("--samples", "is required")), 2;
   if (c.flags.model.model.empty() && by != "words")
-    return report(error_at("--model", "is required, but for --by words")), 2;
+    return report(error_at("--model", "is required, except with --by words")), 2;
   const auto files = read_selfcheck(c.answers[0], samples);
   if (!files.ok()) return report(files.error());
   if (by == "words")
@@ -166,7 +166,7 @@ int run_judge_qag(const std::vector<std::string>& arguments) {
     return report(same.error());
   if (texts->empty()) return report(error_at(documents, "has no texts"));
   return c.with_judge([&](EvalModel& model) {
-    c.judge.progress = {};  // of the items instead
+    c.judge.progress = {};  // shown per item instead
     Progress progress;
     Json items = Json::array();
     double coverage = 0, alignment = 0, score = 0;

@@ -15,7 +15,7 @@ std::string figure_of(const Json& value) {
 }
 
 std::string report_text(const Json& r, const std::vector<std::string>& scales) {
-  std::string out = fmt::format("{} items, {} rated; {} ratings of {} raters\n", r["items"].dump(),
+  std::string out = fmt::format("{} items, {} rated; {} ratings by {} raters\n", r["items"].dump(),
                                 r["rated"].dump(), r["ratings"].dump(), r["raters"].dump());
   const Json& a = r["agreement"];
   out += fmt::format("agreement: kappa {}, equal verdicts {}, kappa of scales {}\n", figure_of(a["kappa"]),

@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-constexpr const char *kText = "Texts against references (--hyp, --ref)", *kOwn = "Texts alone (--hyp)",
+constexpr const char *kText = "Texts against references (--hyp, --ref)", *kAlone = "Texts alone (--hyp)",
                      *kModel = "With a model (-m)", *kLabels = "Labels (--hyp, --ref)",
                      *kScores = "Probabilities and numbers", *kRetrieval = "Retrieval (--run, --qrels)",
                      *kPrograms = "Comparisons and programs (--hyp)",
@@ -30,10 +30,10 @@ constexpr MetricCommand kMetrics[] = {
     {"eed", "extended edit distance", run_text_metric, kText},
     {"squad", "F1 and exact match of answers, as SQuAD", run_text_metric, kText},
     {"exact-match", "the same with exact match as the score", run_text_metric, kText},
-    {"distinct", "distinct n-grams", run_own_text_metric, kOwn},
-    {"self-bleu", "similarity of texts to each other", run_own_text_metric, kOwn},
-    {"repetition", "repeated n-grams inside of texts", run_own_text_metric, kOwn},
-    {"diversity", "lexical diversity: TTR, MATTR, MTLD", run_own_text_metric, kOwn},
+    {"distinct", "distinct n-grams", run_reference_free_metric, kAlone},
+    {"self-bleu", "similarity of texts to each other", run_reference_free_metric, kAlone},
+    {"repetition", "repeated n-grams within texts", run_reference_free_metric, kAlone},
+    {"diversity", "lexical diversity: TTR, MATTR, MTLD", run_reference_free_metric, kAlone},
     {"bertscore", "cosine of token vectors of an encoder", run_bert_score, kModel},
     {"bleurt", "a regression head on an encoder, trained by its subcommand", run_learned_metric, kModel},
     {"grammaticality", "probability of a classifier of acceptable sentences (CoLA)",
@@ -95,14 +95,14 @@ std::string rouge_name(const std::string& name) {
   for (const char c : name)
     if (c != '-' && c != '_') letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const char* kind : {"rougeL", "rougeLsum", "rougeW", "rougeS", "rougeSU"}) {
-    std::string small = kind;
-    for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (letters == small) return kind;
+    std::string lower = kind;
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (letters == lower) return kind;
   }
   return is_rouge_kind(letters) ? letters : name;
 }
 
-// Names of other programs: the name of the row, and arguments that make it the same.
+// A metric's name in another program: the name in the table, and the arguments that give the same score.
 struct OtherName {
   const char* other;
   const char* name;

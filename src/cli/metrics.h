@@ -17,7 +17,7 @@ struct MetricCommand {
 };
 
 int run_text_metric(const std::string& name, const std::vector<std::string>& arguments);
-int run_own_text_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_reference_free_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_label_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_span_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_probability_metric(const std::string& name, const std::vector<std::string>& arguments);
@@ -39,11 +39,12 @@ struct MetricOutput {
   int64_t seed = 12345;
   bool json = false, each = false;
   void declare(Options& options);
-  Status check();  // bad usage
+  Status check();  // an error is bad usage (exit code 2)
 };
 
-// Where the hypotheses are, one list per system, and the references.
 constexpr const char* kTruthHelp = "true labels, in the same order";
+
+// The files of the hypotheses, one per system, and of the references.
 struct MetricFiles {
   std::vector<std::string> hyp, ref;
   void declare(Options& options, const char* hyp_help, const char* ref_help);
@@ -54,8 +55,8 @@ struct MetricFiles {
 std::optional<int> parse_metric(Options& options, MetricOutput& output,
                                 const std::vector<std::string>& arguments);
 
-// Evaluates hypotheses; called for each system, and for two systems one after the other to test their
-// difference.
+// Evaluates the hypotheses of the given systems, concatenated. Called with each system, and with two systems
+// to test their difference.
 using Evaluate = std::function<Result<Evaluation>(const std::vector<std::string>& systems)>;
 
 // Prints the score with its interval. With several systems: each one, and tests of the difference to the
@@ -63,7 +64,7 @@ using Evaluate = std::function<Result<Evaluation>(const std::vector<std::string>
 int report_metric(const std::vector<std::string>& systems, const Evaluate& evaluate,
                   const MetricOutput& output);
 
-// A plot of evaluate_probabilities as SVG, with `bins`.
+// The reliability diagram of an evaluation by evaluate_probabilities, as SVG.
 std::string calibration_plot(const Evaluation& e);
 
 }  // namespace makar

@@ -45,16 +45,16 @@ Result<std::vector<double>> probabilities_of(Engine& engine, const LanguageModel
   return out;
 }
 
-// The index of the label of acceptable texts: `asked`, or a usual name of it.
-Result<size_t> find_label(const std::vector<std::string>& names, const std::string& asked) {
+// The index of the label of acceptable texts: the given one, or the first common name that is found.
+Result<size_t> find_label(const std::vector<std::string>& names, const std::string& given) {
   const std::vector<std::string> wanted =
-      asked.empty() ? std::vector<std::string>{"acceptable", "grammatical", "1", "LABEL_1"}
-                    : std::vector<std::string>{asked};
+      given.empty() ? std::vector<std::string>{"acceptable", "grammatical", "1", "LABEL_1"}
+                    : std::vector<std::string>{given};
   for (const std::string& word : wanted)
     if (const auto at = std::find(names.begin(), names.end(), word); at != names.end())
       return static_cast<size_t>(at - names.begin());
   return error_at("--label", "expected the label of acceptable texts, one of {}{}", fmt::join(names, ", "),
-                  asked.empty() ? "" : fmt::format("; got '{}'", asked));
+                  given.empty() ? "" : fmt::format("; got '{}'", given));
 }
 
 }  // namespace

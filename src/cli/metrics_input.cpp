@@ -35,7 +35,7 @@ Result<std::string> cell_text(const Json& value, const std::string& place) {
   return error_at(place, "expected a text, a number or a list of these, found {}", quote(value.dump()));
 }
 
-// "answers.text": a field inside of another, unless a field has that whole name.
+// "answers.text": a nested field, unless a field has that whole name.
 const Json* field_at(const Json& record, const std::string& path) {
   if (!record.is_object()) return nullptr;
   if (const auto found = record.find(path); found != record.end()) return &*found;

@@ -11,7 +11,7 @@ namespace makar {
 using Cell = std::vector<std::string>;
 
 // "FILE": one value per line. "FILE:COLUMN": a column of a .jsonl, .json, .csv, .tsv or .conll file;
-// "answers.text" is a field inside of another. Plain, gzip or zstd. Nothing is skipped: a line that cannot be
+// "answers.text" is a nested field. Plain, gzip or zstd. Nothing is skipped: a line that cannot be
 // read is an error.
 Result<std::vector<Cell>> read_cells(const std::string& source);
 // Values that must be single.
@@ -26,7 +26,7 @@ std::vector<std::string> comma_list(const std::string& text);
 // The positive label: the given one, or the last of two.
 Result<std::string> positive_label(const std::vector<std::string>& labels, const std::string& given);
 
-// Values of the systems one after the other, and the true values repeated as often.
+// The values of all systems, concatenated, and the true values, repeated for each system.
 template <class T>
 struct Paired {
   std::vector<T> hyp, ref;

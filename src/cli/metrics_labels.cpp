@@ -132,7 +132,7 @@ int run_win_metric(const std::string& name, const std::vector<std::string>& argu
         std::vector<std::string> outcomes;
         for (const std::string& file : systems) {
           MAKAR_TRY(const auto more, read_values(file));
-          MAKAR_CHECK_OK(same_count(more.size(), file, more.size(), file));
+          if (more.empty()) return error_at(file, "has no values");
           outcomes.insert(outcomes.end(), more.begin(), more.end());
         }
         return evaluate_win_rate(outcomes);
@@ -147,8 +147,8 @@ int run_pass_metric(const std::string& name, const std::vector<std::string>& arg
   Options options("metrics pass", "Unbiased pass@k of generated programs (Chen et al., 2021).",
                   "makar metrics pass --hyp samples_results.jsonl -k 10");
   files.declare(options,
-                "a .jsonl with {\"task_id\", \"passed\"} per sample, or a line per problem: samples, and how "
-                "many passed",
+                "a .jsonl with {\"task_id\", \"passed\"} per sample, or a line per problem with two counts: "
+                "samples, and samples that passed",
                 "");
   options.group("Metric");
   options.add("-k --k", &k, "number of samples k", "N");

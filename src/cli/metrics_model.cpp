@@ -102,7 +102,7 @@ void declare(Options& options, BertScoreCommand& c) {
   options.group("Metric");
   options.add("--layer --num-layers", &c.layer,
               "the layer of the vectors; 0 are the embeddings, -1 the last layer", "N");
-  options.add("--idf", &c.idf, "weight tokens by their inverse frequency in the references");
+  options.add("--idf", &c.idf, "weight tokens by their inverse document frequency in the references");
   options.add("--baseline", &c.baseline,
               "rescale: P,R,F of unrelated texts, or a file with LAYER,P,R,F per line", "LIST");
   options.add("--max-tokens", &c.max_tokens, "maximum number of tokens per text", "N");
@@ -270,7 +270,8 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
   declare(options, c);
   if (const auto code = parse_metric(options, c.output, arguments)) return *code;
   if (c.stride < 0) return report(error_at("--stride", "must be 0 or more, got {}", c.stride)), 2;
-  if (c.whole && !c.prompts.empty()) return report(error_at("--whole", "excludes --prompts")), 2;
+  if (c.whole && !c.prompts.empty())
+    return report(error_at("--whole", "cannot be combined with --prompts")), 2;
   const auto texts = read_texts(c);
   if (!texts.ok()) return report(texts.error());
   if (const auto budget = c.flags.budget(); !budget.ok()) return report(budget.error()), 2;

@@ -67,7 +67,7 @@ void TextOptions::declare(const std::string& name, Options& options) {
   tokenize = name == "meteor" ? "none" : "13a";
   if (name == "bleu") {
     options.add("--tokenize", &tokenize, kSplitHelp, "NAME");
-    options.add("--smooth-method --smooth", &smooth, "for orders without a match: none, floor, add-k or exp",
+    options.add("--smooth-method --smooth", &smooth, "smoothing without matches: none, floor, add-k or exp",
                 "NAME");
     options.add("--smooth-value", &smooth_value, "value of floor (0.1 if not set) or add-k (1 if not set)",
                 "X");
@@ -80,15 +80,15 @@ void TextOptions::declare(const std::string& name, Options& options) {
     options.add("--char-order --chrf-char-order", &characters, "the longest n-gram of characters", "N");
     options.add("--word-order --chrf-word-order", &words, "the longest n-gram of words; 2 is chrF++", "N");
     options.add("--beta --chrf-beta", &beta, "weight of recall", "X");
-    options.add("--whitespace --chrf-whitespace", &whitespace, "count blanks as characters");
+    options.add("--whitespace --chrf-whitespace", &whitespace, "count white space as characters");
     options.add("--eps-smoothing --chrf-eps-smoothing", &eps,
                 "average the F of every order, as chrF++.py does");
   }
   if (name == "ter") {
     options.add("--normalized --ter-normalized", &normalized, "separate punctuation, as tercom -N does");
     options.add("--no-punct --ter-no-punct", &no_punctuation, "remove punctuation");
-    options.add("--asian-support --ter-asian-support", &asian, "also separate and remove in Asian scripts");
-    options.add("--case-sensitive --ter-case-sensitive", &case_sensitive, "keep upper case");
+    options.add("--asian-support --ter-asian-support", &asian, "apply these options to Asian scripts too");
+    options.add("--case-sensitive --ter-case-sensitive", &case_sensitive, "distinguish upper and lower case");
   }
   if (name == "bleu" || name == "chrf" || name == "chrf++" || name == "wer" || name == "cer")
     options.add("--lowercase --lc", &lowercase, "compare in lower case");
@@ -190,7 +190,7 @@ int run_text_metric(const std::string& name, const std::vector<std::string>& arg
       output);
 }
 
-int run_own_text_metric(const std::string& name, const std::vector<std::string>& arguments) {
+int run_reference_free_metric(const std::string& name, const std::vector<std::string>& arguments) {
   MetricFiles files;
   MetricOutput output;
   std::string tokenize = "13a";

@@ -75,12 +75,17 @@ void ModelOptions::declare_optional(Options& options, const char* place) {
   add_shared(options, *this);
 }
 
+void ModelOptions::declare_conditional(Options& options, const char* more) {
+  add_model(options, model, "", more);
+  add_shared(options, *this);
+}
+
 Status ModelOptions::use_default() {
   if (!model.empty()) return Done{};
   model = default_model();
   if (model.empty())
     return error_at("--model",
-                    "is required: the model that comes with makar is not installed; `makar pull` gets one");
+                    "is required: makar's own model is not installed; makar pull downloads one");
   fmt::print(stderr,
              "makar: no model given: using {}, a small model of generated stories. It tells such stories and "
              "answers questions about them; it knows nothing else.\n",

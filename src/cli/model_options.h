@@ -38,7 +38,9 @@ struct ModelOptions {
   void declare(Options& options, const char* place = "");
   // The same for commands that also run without a model; call use_default() after parsing.
   void declare_optional(Options& options, const char* place = "");
-  // If no model is given, takes the one that comes with the program, and says what it is.
+  // The same for commands that need a model only with some options; `more` is added to the help text.
+  void declare_conditional(Options& options, const char* more);
+  // If no model is given, uses the one that comes with the program and prints a note about it.
   Status use_default();
   void declare_chat(Options& options);  // --chat-template
   Result<std::unique_ptr<Device>> open_device() const { return open_compute(device, threads); }

@@ -89,8 +89,8 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
-  if (limit < 0 || words < 1 || words > 65536)
-    return report(error_at("--words", "must be 1 to 65536, and --limit 0 or more")), 2;
+  if (limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", limit)), 2;
+  if (words < 1 || words > 65536) return report(error_at("--words", "must be 1 to 65536, got {}", words)), 2;
   const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto data = read_examples_of(path, words, limit, {});

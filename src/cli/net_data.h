@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "data/datasets.h"
+#include "cli/data_paths.h"
 #include "lexical/corpus.h"
 #include "nets/numbers.h"
 
 namespace makar {
 
-// Images of an IDX file, or bags of words of texts; with `known`, of these words.
+// Images of an IDX file, or bags of words of texts: the most frequent words, or those of `known`.
 inline Result<Numbers> read_examples_of(const std::string& path, int64_t words, int64_t limit,
                                         const std::vector<std::string>& known) {
   if (path.find("idx3-ubyte") != std::string::npos) return read_images(path, static_cast<size_t>(limit));
@@ -20,14 +20,10 @@ inline Result<Numbers> read_examples_of(const std::string& path, int64_t words, 
 // Lines that are not empty, up to 1 GiB.
 inline Result<std::vector<std::string>> read_sentences(const std::vector<std::string>& files) {
   constexpr size_t kMax = size_t{1} << 30;
-  std::vector<DataPath> read;
-  for (const std::string& text : files) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    read.push_back(spec.data());
-  }
+  MAKAR_TRY(const std::vector<DataPath> paths, parse_data_paths(files));
   std::vector<std::string> lines;
   size_t bytes = 0;
-  MAKAR_CHECK_OK(each_line(read, [&](std::string_view line) -> Status {
+  MAKAR_CHECK_OK(each_line(paths, [&](std::string_view line) -> Status {
     if ((bytes += line.size()) > kMax)
       return error_of(Error::Kind::kLimit, "data", "has more than {} bytes of text; use a part of it", kMax);
     if (!line.empty()) lines.emplace_back(line);

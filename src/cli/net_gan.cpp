@@ -42,7 +42,7 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   options.add("--noise", &o.noise, "noise on the discriminator's inputs, which fades to 0", "X");
   options.add("--dropout", &o.dropout, "dropout of the discriminator", "X");
   options.add("--ema", &o.average, "decay of the averaged generator; 0: no averaging", "X");
-  options.add("--beta1", &o.training.beta1, "the optimiser's first decay", "X").default_text = "0.5";
+  options.add("--beta1", &o.training.beta1, "decay of the optimiser's momentum", "X").default_text = "0.5";
   options.add("--discriminator-learning-rate", &o.discriminator_rate,
               "peak learning rate of the discriminator; 0: that of the generator", "X");
   o.training.epochs = 10, o.training.batch = 64, o.training.learning_rate = 5e-4,

@@ -38,7 +38,7 @@ Status run_tabular(const std::string& folder, const std::string& path, Device& d
   return Done{};
 }
 
-// The code of each example, and how badly it is rebuilt: the binary cross-entropy in nats.
+// The code of each example, and its reconstruction loss: the binary cross-entropy in nats.
 Status run_autoencoder(const std::string& folder, const std::string& path, Device& device) {
   constexpr size_t kBlock = 256;
   MAKAR_TRY(auto net, Autoencoder::load(folder));
@@ -65,9 +65,9 @@ Status run_autoencoder(const std::string& folder, const std::string& path, Devic
                      y = std::clamp<double>(rebuilt[i * data.width + j], 1e-7, 1 - 1e-7);
         loss -= x * std::log(y) + (1 - x) * std::log1p(-y);
       }
-      const std::vector<float> mine(codes.begin() + static_cast<std::ptrdiff_t>(i * width),
-                                    codes.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-      fmt::print("{}\n", Json{{"code", mine}, {"reconstruction", loss}}.dump());
+      const std::vector<float> example_code(codes.begin() + static_cast<std::ptrdiff_t>(i * width),
+                                            codes.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+      fmt::print("{}\n", Json{{"code", example_code}, {"reconstruction", loss}}.dump());
     }
   }
   return Done{};
@@ -82,7 +82,7 @@ Status run_lm(const std::string& folder, const std::string& path, Device& device
   return Done{};
 }
 
-// All images are computed at once.
+// Limits the number of images, which are all computed at once.
 Status check_pixels(int64_t count, int64_t height, int64_t columns) {
   constexpr int64_t kMaxPixels = int64_t{1} << 23;
   if (count <= kMaxPixels / (height * columns)) return Done{};
@@ -101,7 +101,7 @@ Result<std::vector<float>> sample_images(const std::string& folder, const std::s
   }
   MAKAR_TRY(auto net, Autoencoder::load(folder));
   if (net.kind() != CodeKind::kVariational || net.height() == 0)
-    return error_at(folder, "only a GAN and a variational autoencoder of images make images");
+    return error_at(folder, "generates no images; a GAN or a variational autoencoder of images does");
   height = net.height(), columns = net.columns();
   MAKAR_CHECK_OK(check_pixels(count, height, columns));
   const Rng rng(seed, Purpose::kSynthetic);
@@ -160,22 +160,22 @@ int run_net_sample(const std::vector<std::string>& arguments) {
   if (!compute.ok()) return report(compute.error());
   const auto kind = kind_of(folder);
   if (!kind.ok()) return report(kind.error());
-  const auto draw = static_cast<uint64_t>(seed);
+  const auto random_seed = static_cast<uint64_t>(seed);
   if (*kind == "neural-lm") {
     auto net = NeuralLm::load(folder);
     if (!net.ok()) return report(net.error());
     for (int64_t i = 0; i < count; ++i)
-      fmt::print("{}\n", net->generate(draw, static_cast<uint64_t>(i), 40, **compute));
+      fmt::print("{}\n", net->generate(random_seed, static_cast<uint64_t>(i), 40, **compute));
     return 0;
   }
   if (*kind != "gan" && *kind != "autoencoder")
     return report(error_at(folder, "cannot be sampled; use makar net run for predictions"));
-  if (output.empty()) return report(error_at("--output", "needs a PNG file for the images")), 2;
+  if (output.empty()) return report(error_at("--output", "is required: the PNG file for the images")), 2;
   int64_t height = 0, columns = 0;
-  const auto images = sample_images(folder, *kind, count, draw, **compute, height, columns);
+  const auto images = sample_images(folder, *kind, count, random_seed, **compute, height, columns);
   if (!images.ok()) return report(images.error());
-  const auto wide = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
-  if (const Status s = write_file(output, image_grid(*images, count, height, columns, wide)); !s.ok())
+  const auto per_row = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  if (const Status s = write_file(output, image_grid(*images, count, height, columns, per_row)); !s.ok())
     return report(s.error());
   fmt::print("{}: {} images\n", output, count);
   return 0;

@@ -1,4 +1,4 @@
-// makar pipeline: runs the commands of a YAML file in order, and continues after a kill.
+// makar pipeline: runs the commands of a YAML file in order, and resumes after an interruption.
 #include "train/pipeline.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ namespace {
 std::atomic<int> running{0};  // process of the stage
 std::atomic<bool> stopped{false};
 
-// A stage saves its state when it is stopped. The terminal sends Ctrl-C to it too, SIGTERM is passed on.
+// A stage saves its state when it is stopped. Ctrl-C reaches it from the terminal; SIGTERM is passed on.
 void on_stop(int number) {
   stopped = true;
   if (const int child = running.load(); number == SIGTERM && child > 0) kill(child, number);
@@ -43,7 +43,7 @@ Status check_commands(const Pipeline& pipeline) {
   return Done{};
 }
 
-// Runs a stage in a process of its own; its exit code, or 128 and the signal that ended it.
+// Runs a stage in a process of its own; its exit code, or 128 + the signal that ended it.
 Result<int> run_stage(const PipelineStage& stage) {
   std::vector<std::string> words = {"/proc/self/exe"};
   words.insert(words.end(), stage.words.begin(), stage.words.end());
@@ -90,12 +90,12 @@ int run_all(const Pipeline& pipeline, bool quiet) {
     const auto code = run_stage(stage);
     if (!code.ok()) return report(code.error());
     if (stopped) {
-      fmt::print(stderr, "{}: stopped; the same command continues\n", place);
+      fmt::print(stderr, "{}: stopped; the same command resumes\n", place);
       return *code == 0 ? 0 : 1;
     }
     if (*code != 0)
       return report(
-          error_at(place, "the command ended with exit code {}; the same command tries it again", *code));
+          error_at(place, "the command ended with exit code {}; run the pipeline again to retry it", *code));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (const Status s = state->add(stage, seconds); !s.ok()) return report(s.error());
   }
@@ -110,7 +110,8 @@ int run_pipeline(const std::vector<std::string>& arguments) {
   bool list = false, quiet = false;
   Options options("pipeline",
                   "Run the commands of a YAML file in order, each in its own process. The same command "
-                  "continues after a kill: finished stages are skipped, and training resumes where it was.",
+                  "resumes after an interruption: finished stages are skipped, and training resumes from its "
+                  "last checkpoint.",
                   "makar pipeline recipes/feedback_loop.yaml model=DIR study=ratings/study.jsonl");
   options.positional("FILE", &words, "the pipeline, and values of its variables: NAME=VALUE").required = true;
   options.add("--list", &list, "print the commands as they would be run, and run none");

@@ -46,25 +46,25 @@ Status open_reference(const PolicyRun& s, PolicyParts& parts, Device& device) {
 }
 
 // A reward model or a quality model.
-Result<RewardTerm> open_judge(const PolicyRun& s, const RewardTermSpec& spec, PolicyParts& parts,
-                              Device& device) {
+Result<RewardTerm> open_reward_model(const PolicyRun& s, const RewardTermSpec& spec, PolicyParts& parts,
+                                     Device& device) {
   if (spec.argument.empty()) return error_at("reward", "{0} needs a folder: {0}=DIR", spec.name);
   MAKAR_TRY(LanguageModel opened, open_mapped(spec.argument, device));
   const bool quality = spec.name == "quality";
   MAKAR_CHECK_OK(quality ? check_quality_model(opened.spec(), spec.argument)
                          : check_reward_model(opened.spec(), spec.argument));
   if (!opened.has_tokenizer()) return error_of(Error::Kind::kNotFound, spec.argument, "has no tokenizer");
-  parts.judges.push_back(std::make_unique<LanguageModel>(std::move(opened)));
-  const LanguageModel& judge = *parts.judges.back();
+  parts.reward_models.push_back(std::make_unique<LanguageModel>(std::move(opened)));
+  const LanguageModel& scorer = *parts.reward_models.back();
   FineTuneOptions options;
   options.common.quiet = s.common.quiet;
-  MAKAR_TRY(ChatTemplate chat, find_template(options, judge));
-  const int64_t context = judge.spec().max_positions > 0 ? judge.spec().max_positions : 4096;
+  MAKAR_TRY(ChatTemplate chat, find_template(options, scorer));
+  const int64_t context = scorer.spec().max_positions > 0 ? scorer.spec().max_positions : 4096;
   // The model belongs to `parts`, which outlives the task.
-  const std::shared_ptr<const Model> model(std::shared_ptr<void>(), &judge.model());
-  const auto encoder = std::make_shared<ConversationEncoder>(judge.tokenizer(), std::move(chat),
+  const std::shared_ptr<const Model> model(std::shared_ptr<void>(), &scorer.model());
+  const auto encoder = std::make_shared<ConversationEncoder>(scorer.tokenizer(), std::move(chat),
                                                              ConversationOptions{context, false, true});
-  return quality ? quality_reward(spec.weight, model, label_names(judge.spec()), encoder)
+  return quality ? quality_reward(spec.weight, model, label_names(scorer.spec()), encoder)
                  : model_reward("model", spec.weight, model, encoder);
 }
 
@@ -77,7 +77,7 @@ Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device) {
       return error_at("reward",
                       "program runs a command for every answer; add --allow-programs if you trust it");
     if (spec.name == "model" || spec.name == "quality") {
-      MAKAR_TRY(RewardTerm term, open_judge(s, spec, parts, device));
+      MAKAR_TRY(RewardTerm term, open_reward_model(s, spec, parts, device));
       parts.rewards.push_back(std::move(term));
     } else {
       MAKAR_TRY(RewardTerm term, make_reward_term(spec));

@@ -24,7 +24,7 @@ Status check_policy(PolicyRun& s, const Options& options, double adapter_rate);
 // The models and data of a run, opened from the options.
 struct PolicyParts {
   std::optional<LanguageModel> language, reference_model;
-  std::vector<std::unique_ptr<LanguageModel>> judges;  // reward models
+  std::vector<std::unique_ptr<LanguageModel>> reward_models;  // and quality models
   std::optional<AdapterConfig> adapter;
   std::optional<Reference> reference;
   std::vector<RewardTerm> rewards;

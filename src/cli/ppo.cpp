@@ -36,14 +36,14 @@ void declare(Options& o, Ppo& s) {
         "stop using a rollout when the divergence per token from the policy that sampled it exceeds this; 0: "
         "never",
         "X");
-  o.add("--cliprange", &s.clip, "clip of the ratio of a token's probabilities", "X");
-  o.add("--cliprange-value", &s.value_clip, "clip of the change of values", "X");
+  o.add("--cliprange", &s.clip, "clip range of the probability ratio of a token", "X");
+  o.add("--cliprange-value", &s.value_clip, "clip range of the change of values", "X");
   o.add("--vf-coef", &s.value_weight, "weight of the value loss", "X");
   o.add("--value-lr-scale", &s.value_rate, "learning rate of the value model, relative to that of the policy",
         "X");
   o.add("--gamma", &s.gamma, "discount per token", "X");
   o.add("--lam", &s.lambda, "lambda of the generalised advantage estimation", "X");
-  o.add("--whiten-rewards", &s.whiten, "scale the rewards of tokens to a deviation of 1, keeping their mean");
+  o.add("--whiten-rewards", &s.whiten, "scale the rewards of tokens to a variance of 1, keeping their mean");
   declare_adapter(o, s);
 }
 

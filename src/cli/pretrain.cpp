@@ -174,8 +174,8 @@ Result<PretrainTask> pair_task(const Pretrain& p, Model& model, const Tokenizer&
 Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer& tokenizer, int64_t eos,
                                ThreadPool& pool, Json& identity) {
   const LoopSettings& loop = p.common.loop;
-  const bool both = model.spec().head.kind == HeadKind::kBidirectionalLm;
-  const bool causal = both || model.spec().continues_text();
+  const bool bidirectional = model.spec().head.kind == HeadKind::kBidirectionalLm;
+  const bool causal = bidirectional || model.spec().continues_text();
   const SpecialIds special = SpecialIds::of(tokenizer);
   NoiseKind noise = NoiseKind::kMasked;
   if (!causal) {
@@ -193,8 +193,9 @@ Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer&
   }
   out.tokens_per_step = o.context * o.batch * loop.gradient_accumulation_steps;
   if (causal)
-    out.task = std::make_unique<CausalTask>(model, std::move(data.train), std::move(data.validation), o,
-                                            both ? CausalTask::Sampler() : sampler(model, tokenizer, p));
+    out.task = std::make_unique<CausalTask>(
+        model, std::move(data.train), std::move(data.validation), o,
+        bidirectional ? CausalTask::Sampler() : sampler(model, tokenizer, p));
   else
     out.task = std::make_unique<DenoiseTask>(model, std::move(data.train), std::move(data.validation), o,
                                              special, noise, out.generator.model.get());

@@ -11,6 +11,7 @@
 #include "base/quote.h"
 #include "cli/command.h"
 #include "cli/generation_flags.h"
+#include "cli/json_lines.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"
@@ -30,13 +31,9 @@ struct PromptCommand {
     options.add("--json", &json, "print JSON");
   }
   void declare_model(Options& options) {
+    model.declare(options);
     options.group("Model");
-    options.add("-m --model", &model.model, "the model", "MODEL").required = true;
-    options.add("--lora", &model.adapters,
-                "folder of a PEFT adapter to apply; :WEIGHT scales it; repeat to add several",
-                "DIR[:WEIGHT]");
     options.add("--raw", &raw, "continue the text of the prompt, even if the model has a chat template");
-    declare_threads(options, model.threads);
     declare_device(options, model.device);
     model.declare_chat(options);
     flags.declare(options);
@@ -62,19 +59,12 @@ struct PromptCommand {
 
 // Records of a JSONL file.
 Result<std::vector<Json>> read_records(const std::string& path) {
-  MAKAR_TRY(const std::string text, read_file(path));
   std::vector<Json> out;
-  size_t number = 0;
-  for (size_t at = 0; at < text.size(); ++number) {
-    const size_t line = std::min(text.find('\n', at), text.size());
-    if (text.find_first_not_of(" \t\r", at) < line) {
-      const std::string place = fmt::format("{}:{}", path, number + 1);
-      MAKAR_TRY(Json one, parse_json(std::string_view(text).substr(at, line - at), place));
-      if (!one.is_object()) return error_at(place, "expected an object");
-      out.push_back(std::move(one));
-    }
-    at = line + 1;
-  }
+  MAKAR_CHECK_OK(each_json_line(path, [&](Json one, const std::string& place) -> Status {
+    if (!one.is_object()) return error_at(place, "expected an object");
+    out.push_back(std::move(one));
+    return Done{};
+  }));
   if (out.empty()) return error_at(path, "has no records");
   return out;
 }
@@ -82,14 +72,15 @@ Result<std::vector<Json>> read_records(const std::string& path) {
 // Opens the model, calls `use`, and returns its exit code.
 int with_model(PromptCommand& c, const Options& options, const std::function<int(const PromptModel&)>& use) {
   if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
-  if (c.flags.generation.answers != 1) return report(error_at("--n", "a prompt gets one reply at a time")), 2;
+  if (c.flags.generation.answers != 1)
+    return report(error_at("--answers", "a prompt gets one reply; remove the option")), 2;
   return with_engine(c.model, c.flags, [&](Engine& engine, const LanguageModel& language) {
     ModelWriter writer(engine, language, c.flags.generation);
     writer.plain(c.raw);
     const auto messages = [](const std::string& text) {
       return Json::array({{{"role", "user"}, {"content", text}}});
     };
-    constexpr double kSeconds = 86400;
+    constexpr double kSeconds = 86400;  // time limit per reply
     PromptModel model;
     model.write = [&](const std::string& text, const std::string& schema,
                       const std::vector<std::string>& stop, int64_t tokens, uint64_t sample) {
@@ -188,8 +179,8 @@ int run_test(const std::vector<std::string>& arguments) {
       "makar prompt test translate.yaml -m MODEL --baseline v1.json");
   c.declare(options);
   options.add("--save", &save, "write the results, for --baseline of a later version", "FILE");
-  options.add("--baseline", &baseline, "results of an earlier version: only what it passed must pass",
-              "FILE");
+  options.add("--baseline", &baseline,
+              "results of an earlier version: only tests that passed there must pass", "FILE");
   c.declare_model(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto program = c.program();
@@ -215,8 +206,8 @@ int run_test(const std::vector<std::string>& arguments) {
       const auto run = run_prompt(*program, test.fields, model, c.flags.generation.sampler.seed);
       if (!run.ok()) return report(run.error());
       const std::string failure = test_failure(test, run->output);
-      const auto was = before.find(test.name);
-      const bool worse = !failure.empty() && was != before.end() && was->second;
+      const auto previous = before.find(test.name);
+      const bool worse = !failure.empty() && previous != before.end() && previous->second;
       passed += failure.empty(), regressed += worse;
       lines += fmt::format("{} {}{}\n", failure.empty() ? "pass" : "FAIL", test.name,
                            failure.empty() ? "" : (worse ? " (passed before): " : ": ") + failure);
@@ -343,7 +334,7 @@ constexpr Command kPromptCommands[] = {
     {"show", "print the text of a program's prompts", run_show},
     {"run", "run a program", run_run},
     {"test", "run the tests of a program", run_test},
-    {"tune", "search a better instruction and better examples", run_tune},
+    {"tune", "search for a better instruction and better examples", run_tune},
 };
 
 }  // namespace

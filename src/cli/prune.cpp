@@ -9,13 +9,13 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/progress.h"
+#include "cli/first_tokens.h"
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "models/source.h"
 #include "quant/choose_parts.h"
 #include "quant/report.h"
-#include "text/tokenizer.h"
 #include "train/finish.h"
 
 namespace makar {
@@ -38,14 +38,7 @@ struct PruneOutcome {
 };
 
 Result<std::vector<int64_t>> text_ids(const PruneCommand& a, const std::string& path, int64_t max) {
-  MAKAR_TRY(const Tokenizer t, Tokenizer::load(a.from));
-  MAKAR_TRY(std::string text, read_file(path));
-  if (text.size() > static_cast<size_t>(max) * 16) text.resize(static_cast<size_t>(max) * 16);
-  EncodeOptions options;
-  options.offsets = false, options.add_special = true;
-  MAKAR_TRY(const Encoding encoding, t.encode(text, options));
-  std::vector<int64_t> ids(encoding.ids.begin(), encoding.ids.end());
-  if (static_cast<int64_t>(ids.size()) > max) ids.resize(static_cast<size_t>(max));
+  MAKAR_TRY(std::vector<int64_t> ids, first_tokens(a.from, path, max));
   if (ids.size() < 2) return error_at(path, "has {} tokens; a text of some thousands is needed", ids.size());
   return ids;
 }
@@ -59,7 +52,7 @@ uint64_t weight_bytes(const std::string& folder) {
   return out;
 }
 
-// The type of the files' weights, as config.json names it: the result is saved in it.
+// The type of the weights according to config.json; the pruned model is saved in the same type.
 DType file_type(const Json& config) {
   const std::string name = config.value("dtype", config.value("torch_dtype", std::string("float32")));
   return name == "float16" ? DType::kF16 : name == "bfloat16" ? DType::kBF16 : DType::kF32;
@@ -208,15 +201,15 @@ int run_prune(const std::vector<std::string>& arguments) {
   output.required = true, output.place = "TO";
   options.add("--overwrite", &a.overwrite, "replace a model in that folder");
   options.add("--json", &a.json, "print one JSON object");
-  options.group("Zeros");
+  options.group("Unstructured pruning: zeros");
   options.add(
       "--method", &a.method,
       "magnitude (the smallest weights), wanda (weight times the norm of its input), sparsegpt (adjusts "
       "the remaining weights)",
       "NAME");
   options.add("--sparsity", &a.sparsity, "share of the weights of the layers to remove", "X");
-  options.add("--pattern", &a.pattern, "remove this many of every group of weights, such as 2:4", "N:M");
-  options.group("Parts");
+  options.add("--pattern", &a.pattern, "set N of every M consecutive weights to zero, such as 2:4", "N:M");
+  options.group("Structured pruning: a smaller model");
   options.add("--layers --num-hidden-layers", &a.layers, "number of layers to keep", "N");
   options.add("--kv-heads --num-key-value-heads", &a.kv_heads,
               "number of key/value heads to keep, each with its queries", "N");

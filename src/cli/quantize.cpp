@@ -4,9 +4,9 @@
 #include <set>
 #include <tuple>
 
-#include "base/file.h"
 #include "base/progress.h"
 #include "base/quote.h"
+#include "cli/first_tokens.h"
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
@@ -17,7 +17,6 @@
 #include "quant/encode.h"
 #include "quant/mix.h"
 #include "quant/report.h"
-#include "text/tokenizer.h"
 
 namespace makar {
 namespace {
@@ -27,20 +26,6 @@ struct QuantizeCommand {
   int64_t calibration_tokens = 16384, report_tokens = 4096, window = 512, threads = 0;
   bool json = false, gptq = false;
 };
-
-// The first `max` tokens of a text, with the BOS token if the model has one.
-Result<std::vector<int64_t>> read_ids(const std::string& tokenizer, const std::string& path, int64_t max) {
-  MAKAR_TRY(const Tokenizer t, Tokenizer::load(tokenizer));
-  MAKAR_TRY(std::string text, read_file(path));
-  // Tokens rarely exceed 16 bytes, so text beyond this cannot be needed.
-  if (text.size() > static_cast<size_t>(max) * 16) text.resize(static_cast<size_t>(max) * 16);
-  EncodeOptions options;
-  options.offsets = false, options.add_special = true;
-  MAKAR_TRY(const Encoding encoding, t.encode(text, options));
-  std::vector<int64_t> ids(encoding.ids.begin(), encoding.ids.end());
-  if (static_cast<int64_t>(ids.size()) > max) ids.resize(static_cast<size_t>(max));
-  return ids;
-}
 
 struct Sizes {
   double bytes = 0, weights = 0;
@@ -117,13 +102,13 @@ Status quantize(const QuantizeCommand& a, Outcome& out) {
   const std::string tokenizer = a.tokenizer.empty() ? a.from : a.tokenizer;
   Calibration calibration;
   if (!a.calibration.empty()) {
-    MAKAR_TRY(const auto ids, read_ids(tokenizer, a.calibration, a.calibration_tokens));
+    MAKAR_TRY(const auto ids, first_tokens(tokenizer, a.calibration, a.calibration_tokens));
     MAKAR_TRY(const LoadedModel loaded, load_model(a.from));
     MAKAR_TRY(calibration, calibrate(loaded, ids, device, {a.window, a.gptq}));
   }
   MAKAR_CHECK_OK(write(a, model, pool, a.calibration.empty() ? nullptr : &calibration, out));
   if (a.report.empty()) return Done{};
-  MAKAR_TRY(const auto ids, read_ids(tokenizer, a.report, a.report_tokens));
+  MAKAR_TRY(const auto ids, first_tokens(tokenizer, a.report, a.report_tokens));
   MAKAR_TRY(const LoadedModel before, load_model(a.from));
   MAKAR_TRY(const LoadedModel after, load_model(a.to));
   before.model->pack(device), after.model->pack(device);
@@ -161,7 +146,7 @@ void print_report(const QuantizeCommand& a, const Outcome& o) {
   fmt::print("perplexity    {:.4f} -> {:.4f} ({:+.2f} %), {} tokens\n", d.perplexity_before,
              d.perplexity_after, 100 * (d.perplexity_after / d.perplexity_before - 1), d.tokens);
   fmt::print("KL divergence {:.5f} nats per token\n", d.kl);
-  fmt::print("top-1         {:.2f} % the same\n", 100 * d.top1);
+  fmt::print("top-1         {:.2f} % agreement\n", 100 * d.top1);
 }
 
 }  // namespace
@@ -191,7 +176,7 @@ int run_quantize(const std::vector<std::string>& arguments) {
   declare_device(options, a.device);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (a.gptq && a.type == "q8_24")
-    return report(error_at("--gptq", "changes other weights to compensate errors, and q8_24 keeps zeros")), 2;
+    return report(error_at("--gptq", "changes weights that q8_24 needs to be zero; use another type")), 2;
   if (!a.to.ends_with(".gguf")) return report(error_at("TO", "must end with .gguf, got {}", quote(a.to))), 2;
   for (const auto& [flag, value, min] : {std::tuple{"--ctx-size", a.window, 2},
                                          {"--report-tokens", a.report_tokens, 2},

@@ -16,7 +16,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kPromptsTogether = 16;
+constexpr size_t kPromptBatch = 16;
 
 struct BestCommand : PolicyRun {
   ModelOptions model;
@@ -29,7 +29,7 @@ struct BestCommand : PolicyRun {
 
 // Sums over all prompts.
 struct BestSums {
-  double prompts = 0, answers = 0, reward = 0, best = 0, cut = 0, records = 0;
+  double prompts = 0, answers = 0, reward = 0, best = 0, truncated = 0, records = 0;
 };
 
 std::string text_of(const Rollout& r, const Tokenizer& tokenizer) {
@@ -40,7 +40,7 @@ std::string text_of(const Rollout& r, const Tokenizer& tokenizer) {
   return tokenizer.decode(ids, true);
 }
 
-// The answers to some prompts, judged: one list per prompt.
+// Samples answers to the prompts and computes their rewards; one list per prompt.
 Result<std::vector<std::vector<RewardedAnswer>>> answer(const BestCommand& c, PolicyParts& parts,
                                                         Device& device, std::span<const PolicyPrompt> prompts,
                                                         uint64_t step, BestSums& sums) {
@@ -67,7 +67,7 @@ Result<std::vector<std::vector<RewardedAnswer>>> answer(const BestCommand& c, Po
   }
   std::vector<std::vector<RewardedAnswer>> out(prompts.size());
   for (size_t i = 0; i < rollouts.size(); ++i) {
-    if (!answers[i].finished) rewards[i] -= c.policy.missing_eos_penalty, sums.cut += 1;
+    if (!answers[i].finished) rewards[i] -= c.policy.missing_eos_penalty, sums.truncated += 1;
     sums.answers += 1, sums.reward += rewards[i];
     // A truncated answer is not a good example, but it may be the worse one of a pair.
     if (answers[i].finished || c.form != "best")
@@ -87,8 +87,8 @@ Status open_parts(BestCommand& c, PolicyParts& parts, Device& device) {
   MAKAR_TRY(parts.language, open_model(c.model, device));
   const LanguageModel& language = *parts.language;
   if (language.spec().head.kind != HeadKind::kCausalLm || language.spec().encoder)
-    return error_of(Error::Kind::kUnsupported, c.model.model, "a {} answers no prompts; use a causal model",
-                    language.spec().architecture);
+    return error_of(Error::Kind::kUnsupported, c.model.model,
+                    "a {} cannot answer prompts; use a causal language model", language.spec().architecture);
   if (!language.has_tokenizer())
     return error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer; sampling text needs it");
   if (language.stop_ids().empty())
@@ -119,12 +119,12 @@ Status run(BestCommand& c, BestSums& sums) {
   BestOptions options{*best_form_named(c.form), c.keep, {}};
   if (std::isfinite(c.min_reward)) options.min_reward = c.min_reward;
   std::ofstream out(c.output, std::ios::binary | std::ios::trunc);
-  if (!out) return error_at(c.output, "cannot be written");
+  if (!out) return error_at(c.output, "cannot be written: is its folder missing?");
   Progress progress(c.quiet || c.json);
   const auto& prompts = parts.prompts->train;
-  for (size_t at = 0; at < prompts.size(); at += kPromptsTogether) {
+  for (size_t at = 0; at < prompts.size(); at += kPromptBatch) {
     std::vector<PolicyPrompt> some;
-    for (size_t i = at; i < std::min(at + kPromptsTogether, prompts.size()); ++i) {
+    for (size_t i = at; i < std::min(at + kPromptBatch, prompts.size()); ++i) {
       MAKAR_TRY(some.emplace_back(), prompts.read(i));
     }
     MAKAR_TRY(auto answers, answer(c, parts, *compute, some, at, sums));
@@ -151,7 +151,7 @@ Status check_command(BestCommand& c, const Options& options) {
   if (c.policy.max_new_tokens < 1 || c.policy.max_new_tokens > 1 << 20)
     return error_at("max_completion_length", "expected 1 to {}, got {}", 1 << 20, c.policy.max_new_tokens);
   if (!(c.temperature > 0 && c.temperature <= 100))
-    return error_at("temp", "expected above 0 to 100, got {}: all answers would be the same", c.temperature);
+    return error_at("temp", "expected above 0, up to 100, got {}: at 0 answers are equal", c.temperature);
   if (c.keep < 1) return error_at("keep", "expected 1 or more, got {}", c.keep);
   if (options.given("--keep") && c.form != "best")
     return error_at("keep", "has no effect with --form {}; remove it", c.form);
@@ -205,22 +205,23 @@ int run_reward_best(const std::vector<std::string>& arguments) {
   if (const Status done = run(c, s); !done.ok()) return report(done.error());
   const double prompts = std::max(1.0, s.prompts), answers = std::max(1.0, s.answers);
   const auto n = static_cast<double>(c.policy.group);
-  const double kl = std::log(n) - (n - 1) / n;  // of the best of n from the sampled policy, at most
+  const double kl = std::log(n) - (n - 1) / n;  // bound on KL(best of n || sampled policy)
   if (c.json) {
     const Json out = {{"records", s.records},
                       {"prompts", s.prompts},
                       {"answers", s.answers},
                       {"reward", s.reward / answers},
                       {"best_reward", s.best / prompts},
-                      {"cut", s.cut / answers},
+                      {"cut", s.truncated / answers},
                       {"kl_bound", kl}};
     fmt::print("{}\n", out.dump());
     return 0;
   }
   fmt::print(
-      "{}: {} records; mean reward {:.4f}, of the best of {} {:.4f} (KL at most {:.3f}); {:.1f} % "
+      "{}: {} records; mean reward {:.4f}, best of {} {:.4f} (KL at most {:.3f}); {:.1f} % "
       "truncated\n",
-      c.output, s.records, s.reward / answers, c.policy.group, s.best / prompts, kl, 100 * s.cut / answers);
+      c.output, s.records, s.reward / answers, c.policy.group, s.best / prompts, kl,
+      100 * s.truncated / answers);
   return 0;
 }
 

@@ -58,9 +58,9 @@ int train(Quality& s, bool given, const std::string& command) {
   Json identity = {{"base_model", s.base_model}};
   auto data = open_qualities(dataset_options(s.common), encoder, s.names, identity);
   if (!data.ok()) return report(data.error());
-  const std::vector<std::string> asked = s.names;
+  const std::vector<std::string> all_names = s.names;
   if (const Status ok = keep_rated(s, given, data->rated); !ok.ok()) return report(ok.error()), 2;
-  if (s.names != asked) {  // again, without the columns that have no ratings
+  if (s.names != all_names) {  // again, without the columns that have no ratings
     identity = {{"base_model", s.base_model}};
     DatasetOptions quiet = dataset_options(s.common);
     quiet.say = [](const std::string&) {};

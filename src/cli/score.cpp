@@ -184,7 +184,7 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
   const auto engine_options = c.engine.resolve(language.model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
-    return report(error_at("--context-policy", "scoring drops no tokens; expected error or sinks")), 2;
+    return report(error_at("--context-policy", "truncate-left drops scored tokens; use error or sinks")), 2;
   Engine engine(language.model(), *opened->device, *engine_options);
   if (c.jsonl) {
     const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {

@@ -82,7 +82,7 @@ using RankedNames = std::vector<std::pair<std::string, double>>;
 Result<RankedNames> find_documents(const SearchCommand& c, Searcher& searcher, Reranker* reranker,
                                    const std::string& query) {
   if (!reranker) return searcher.search_documents(query, static_cast<size_t>(c.depth) + c.ignore_identical);
-  // As many chunks as search_documents() begins with: the same candidates.
+  // As many chunks as search_documents() starts with, so that the candidates are the same.
   MAKAR_TRY(const auto hits, find(c, searcher, reranker, query, 2 * static_cast<size_t>(c.depth)));
   RankedNames out;
   for (const SearchHit& hit : hits)

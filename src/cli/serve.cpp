@@ -231,7 +231,8 @@ int run_serve(const std::vector<std::string>& arguments) {
   options.group("Output filter");
   options.add(
       "--output-filter", &c.filter,
-      "end answers before a toxic sentence, by a classifier of `makar classify train --method logistic`",
+      "end an answer before a sentence that this classifier of `makar classify train --method logistic` "
+      "finds toxic",
       "FILE");
   options.add("--filter-threshold", &c.threshold, "probability from which a sentence counts as toxic", "P");
   options.add("--benign", &c.benign,
@@ -302,9 +303,9 @@ int run_serve(const std::vector<std::string>& arguments) {
   if (!c.filter.empty()) {
     auto classifier = ToxicityClassifier::open(c.filter, c.benign);
     if (!classifier.ok()) return report(classifier.error());
-    const auto held = std::make_shared<const ToxicityClassifier>(std::move(*classifier));
+    const auto shared = std::make_shared<const ToxicityClassifier>(std::move(*classifier));
     serve.filter = std::make_shared<const OutputFilter>(
-        OutputFilter{[held](std::string_view text) { return held->toxicity(text); }, c.threshold});
+        OutputFilter{[shared](std::string_view text) { return shared->toxicity(text); }, c.threshold});
   }
   if (c.log) serve.log = [&log](const std::string& line) { log.write(line); };
   serve.request_memory = c.models.request_memory();

@@ -195,12 +195,12 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
       drafts = speculation;
       MAKAR_CHECK_OK(drafts.open(language, device, budget));
     }
-    const int64_t held = resident_memory().now;
+    const int64_t resident = resident_memory().now;
     // Without --mem-budget: the weights and a quarter of the machine's memory.
     if (flags.mem_budget == 0)
-      flags.mem_budget = static_cast<double>(held) / 1e6 + static_cast<double>(memory_limit()) / 4e6;
+      flags.mem_budget = static_cast<double>(resident) / 1e6 + static_cast<double>(memory_limit()) / 4e6;
     const int64_t requests = engine.mem_budget == 0 ? 0 : request_memory() * 3 / 2;
-    const int64_t half = alone ? 0 : std::max<int64_t>(budget.bytes - held, 0) / 2;
+    const int64_t half = alone ? 0 : std::max<int64_t>(budget.bytes - resident, 0) / 2;
     const auto enough = [&](const EngineOptions& o) {
       const int64_t context = context_size(language.spec(), o.context);
       const int64_t wanted = context > 0 ? std::min(context, kUsefulTokens) : kUsefulTokens;

@@ -21,7 +21,7 @@ struct ServedModelOptions {
   void declare(Options& options);
   // The first model with its adapters, then the others. Errors: duplicate or empty names, missing paths.
   Result<std::vector<ModelEntry>> entries() const;
-  // The collections that are answered from. Errors: missing files, names of `entries` or used twice.
+  // The collections of --index. Errors: missing files, names that are used twice or by `entries`.
   Result<std::vector<std::shared_ptr<ServedCollection>>> collections(
       const std::vector<ModelEntry>& entries) const;
   // Memory limit in bytes for requests in flight. Bodies that are still being received have a separate limit

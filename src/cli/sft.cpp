@@ -43,7 +43,7 @@ Result<std::unique_ptr<Task>> image_text_task(Sft& s, LanguageModel& language, J
   const ModelSpec& spec = model.spec();
   if (spec.head.kind != HeadKind::kCausalLm)
     return error_of(Error::Kind::kUnsupported, s.base_model,
-                    "a {} does not write about images; train it on tensors, a .safetensors file with "
+                    "a {} generates no text about images; train it on tensors, a .safetensors file with "
                     "in.pixel_values",
                     spec.architecture);
   if (s.sample_packing)
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Task>> image_text_task(Sft& s, LanguageModel& language, J
     return model_pixels(language, image, file);
   };
   if (spec.crosses()) {
-    if (spec.eos.empty()) return error_at(s.base_model, "config.json names no eos_token_id");
+    if (spec.eos.empty()) return error_at(s.base_model, "config.json has no eos_token_id");
     e.caption = [&s, &language](const std::string& text) -> Result<MaskedTokens> {
       std::vector<uint32_t> ids;
       MAKAR_CHECK_OK(language.tokenizer().append_ids(text, {}, ids));
@@ -102,7 +102,7 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
     return error_of(Error::Kind::kUnsupported, s.base_model,
                     "a {} neither generates text nor embeds it; use makar classify train", spec.architecture);
   if (spec.crosses()) {
-    if (spec.eos.empty()) return error_at(s.base_model, "config.json names no eos_token_id");
+    if (spec.eos.empty()) return error_at(s.base_model, "config.json has no eos_token_id");
     MAKAR_TRY(auto data, open_pairs(datasets, tokenizer, spec.eos[0], s.sequence_len, identity));
     return std::unique_ptr<Task>(new PairTask(model, std::move(data), batch, seed, smoothing));
   }

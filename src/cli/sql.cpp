@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "base/utf8.h"
 #include "cli/generation_flags.h"
+#include "cli/json_lines.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "cli/with_engine.h"
@@ -67,29 +68,22 @@ Result<SqlReader> open_database(const SqlCommand& c) {
                              c.table.empty() ? std::filesystem::path(c.database).stem().string() : c.table);
 }
 
-// A question with its reference, and the statement to compare with it.
+// A question with its reference statement, and the predicted statement to compare with that.
 struct SqlQuestion {
   std::string question, reference, predicted;
 };
 
 // {"question", "sql"} per line.
 Result<std::vector<SqlExample>> read_answered(const std::string& path) {
-  MAKAR_TRY(const std::string text, read_file(path));
   std::vector<SqlExample> out;
-  int64_t number = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string place = fmt::format("{}:{}", path, ++number);
-    if (end > at) {
-      MAKAR_TRY(const Json one, parse_json(std::string_view(text).substr(at, end - at), place));
-      const Json question = one.is_object() ? one.value("question", Json()) : Json();
-      const Json sql = one.is_object() ? one.value("sql", one.value("query", Json())) : Json();
-      if (!question.is_string() || !sql.is_string())
-        return error_at(place, "expected {{\"question\", \"sql\"}}");
-      out.push_back({question, sql});
-    }
-    at = end + 1;
-  }
+  MAKAR_CHECK_OK(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
+    const Json question = one.is_object() ? one.value("question", Json()) : Json();
+    const Json sql = one.is_object() ? one.value("sql", one.value("query", Json())) : Json();
+    if (!question.is_string() || !sql.is_string())
+      return error_at(place, "expected {{\"question\", \"sql\"}}");
+    out.push_back({question, sql});
+    return Done{};
+  }));
   if (out.empty()) return error_at(path, "has no questions");
   return out;
 }
@@ -114,7 +108,7 @@ Result<std::vector<SqlQuestion>> read_questions(const SqlCommand& c) {
   return out;
 }
 
-// Prints the shares; exit code 0.
+// Prints the scores of the predicted statements; returns the exit code.
 int print_scores(const SqlCommand& c, const SqlReader& database, const std::vector<SqlQuestion>& examples) {
   int64_t runs = 0, execution = 0, schema = 0, broken = 0;
   for (const SqlQuestion& one : examples) {
@@ -227,12 +221,7 @@ int run_sql(const std::vector<std::string>& arguments) {
   options.add("--predictions", &c.predictions, "compare these statements, one per line, instead of a model's",
               "FILE");
   options.add("--limit", &c.limit, "only the first N questions; 0 for all", "N");
-  options.group("Model");
-  options.add("-m --model", &c.model.model, "the model that writes the query; not needed with --query",
-              "MODEL");
-  options.add("--lora", &c.model.adapters,
-              "folder of a PEFT adapter to apply; :WEIGHT scales it; repeat to add several", "DIR[:WEIGHT]");
-  declare_threads(options, c.model.threads);
+  c.model.declare_conditional(options, "; not needed with --query or --predictions");
   declare_device(options, c.model.device);
   c.model.declare_chat(options);
   options.group("Output");
@@ -253,7 +242,7 @@ int run_sql(const std::vector<std::string>& arguments) {
   if (!c.eval.empty() && (!c.query.empty() || !c.words.empty()))
     return report(error_at("--eval", "takes its questions from the file; give no question")), 2;
   if (c.eval.empty() && (!c.predictions.empty() || c.limit != 0))
-    return report(error_at("--eval", "is missing: --predictions and --limit belong to it")), 2;
+    return report(error_at("--eval", "is required by --predictions and --limit")), 2;
   if (c.limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", c.limit)), 2;
   if (c.eval.empty() && c.query.empty() == c.words.empty())
     return report(error_at("sql", "expected a question, or --query SQL")), 2;

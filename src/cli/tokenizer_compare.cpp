@@ -92,7 +92,7 @@ int run_tokenizer_compare(const std::vector<std::string>& arguments) {
                               {"second", list[i].second}});
     return print_out(out.dump() + "\n") ? 0 : 1;
   }
-  fmt::print("{} bytes: {} tokens and {} tokens, {} stretches cut differently, ids {}\n", text->size(),
+  fmt::print("{} bytes: {} tokens and {} tokens, {} spans split differently, ids {}\n", text->size(),
              x->size(), y->size(), list.size(), x->ids == y->ids ? "equal" : "not equal");
   for (size_t i = 0; i < list.size() && static_cast<int64_t>(i) < show; ++i)
     fmt::print("  bytes {}..{}\n    A {}\n    B {}\n", list[i].bytes.begin, list[i].bytes.end,

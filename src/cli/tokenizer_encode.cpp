@@ -69,7 +69,7 @@ std::string encode_json_line(const Tokenizer& tokenizer, std::string_view line, 
   return json_line(text, pair, *encoding);
 }
 
-// The ids alone. Nothing is kept twice: a line may have a gigabyte.
+// The ids alone, without a copy of the text or the ids: a line may have a gigabyte.
 Result<std::string> ids_line(const Tokenizer& tokenizer, std::string_view text,
                              const EncodeOptions& options) {
   std::vector<uint32_t> ids;
@@ -154,8 +154,7 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
   if (const Status resolved = shared.resolve(); !resolved.ok()) return report(resolved.error()), 2;
   if (max_length < 0) return report(error_at("--max-length", "expected 0 or more, got {}", max_length)), 2;
   if (json + pieces + explains > 1)
-    return report(error_at("--json", "--json, --pieces and --explain are three kinds of output; give one")),
-           2;
+    return report(error_at("--json", "--json, --pieces and --explain cannot be combined")), 2;
   const auto tokenizer = Tokenizer::load(shared.model);
   if (!tokenizer.ok()) return report(tokenizer.error());
   EncodeOptions encode = shared.encode_options();

@@ -1,4 +1,5 @@
-// Options that the tokenizer commands share: which tokenizer, which inputs, special tokens.
+// Options that the tokenizer commands share: which tokenizer, which inputs, special tokens; and input and
+// output of text for all commands: lines, whole files, printing, errors as JSON lines.
 #pragma once
 #include <functional>
 #include <string>
@@ -29,7 +30,7 @@ Status each_lines(const std::vector<std::string>& files,
 // All files joined, or standard input.
 Result<std::string> read_whole(const std::vector<std::string>& files);
 
-// Writes all of it, and flushes.
+// Writes the text to standard output and flushes it; false if that fails.
 bool print_out(std::string_view text);
 
 // {"error": {"message", "line"}} and a line break.

@@ -83,7 +83,7 @@ std::optional<int> parse_training(Options& options, const std::vector<std::strin
   const auto bad = [](const Error& e) { return report(e), 2; };
   if (const Status s = check_loop(common.loop); !s.ok()) return bad(s.error());
   if (!(common.val_set_size >= 0 && common.val_set_size < 1))
-    return bad(error_at("val_set_size", "expected a share from 0 to 1, got {}", common.val_set_size));
+    return bad(error_at("val_set_size", "expected at least 0 and below 1, got {}", common.val_set_size));
   if (common.val_split != "hash" && common.val_split != "tail")
     return bad(error_at("val_split", "expected hash or tail, got '{}'", common.val_split));
   if (common.threads < 0 || common.threads > 256)
@@ -135,7 +135,7 @@ const std::atomic<bool>& stop_on_signal() {
 
 namespace {
 
-int run_search(const Loop& loop, const TrainCommon& common) {
+int find_learning_rate(const Loop& loop, const TrainCommon& common) {
   const auto found = find_rate(loop, {common.lr_find_steps});
   if (!found.ok()) return report(found.error());
   Curve raw{"loss", {}, {}}, smooth{"smoothed", {}, {}};
@@ -206,7 +206,7 @@ int run_job(const TrainJob& job) {
                   &stop_on_signal(),
                   job.identity,
                   job.round};
-  if (common.lr_find) return run_search(loop, common);
+  if (common.lr_find) return find_learning_rate(loop, common);
   const auto result = run_loop(loop);
   end_line();
   if (!result.ok()) return report(result.error());

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
+int run_seq2seq(Options& options, const std::vector<std::string>& arguments) {
   ModelOptions model;
   GenerationFlags flags;
   flags.generation.beams = 4;
@@ -83,13 +83,13 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
 int run_translate(const std::vector<std::string>& arguments) {
   Options options("translate", "Translate with a sequence-to-sequence model.",
                   "makar translate -m MODEL \"How are you?\"");
-  return run_rewrite(options, arguments);
+  return run_seq2seq(options, arguments);
 }
 
 int run_summarize(const std::vector<std::string>& arguments) {
   Options options("summarize", "Summarize with a sequence-to-sequence model.",
                   "makar summarize -m MODEL --file article.txt");
-  return run_rewrite(options, arguments);
+  return run_seq2seq(options, arguments);
 }
 
 }  // namespace makar

@@ -9,9 +9,9 @@
 #include "base/progress.h"
 #include "base/quote.h"
 #include "cli/command.h"
+#include "cli/data_paths.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
-#include "data/datasets.h"
 #include "lexical/count_vectors.h"
 #include "lexical/glove.h"
 #include "lexical/vector_files.h"
@@ -82,9 +82,8 @@ Status check_training(const TrainVectors& c) {
                        c.threads >= 0;
   if (!numbers)
     return error_at("vectors train",
-                    "--min-count and --memory are 1 or more, --max-words and --threads 0 or more, --x-max "
-                    "above 0, --alpha and "
-                    "the powers up to 10");
+                    "--min-count and --memory must be 1 or more, --max-words and --threads 0 or more, "
+                    "--x-max above 0, --alpha, --singular-power and --context-power up to 10");
   return Done{};
 }
 
@@ -137,13 +136,9 @@ int run_vectors_train(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (!options.given("--epochs") && c.method == "glove") c.w.epochs = 15;
   if (const Status s = check_training(c); !s.ok()) return report(s.error()), 2;
-  std::vector<DataPath> paths;
-  for (const std::string& text : c.paths) {
-    const auto spec = parse_dataset(text);
-    if (!spec.ok()) return report(spec.error()), 2;
-    paths.push_back(spec->data());
-  }
-  const auto vectors = train(c, paths);
+  const auto paths = parse_data_paths(c.paths);
+  if (!paths.ok()) return report(paths.error()), 2;
+  const auto vectors = train(c, *paths);
   if (!vectors.ok()) return report(vectors.error());
   if (const Status s = save_vectors(*vectors, *vector_format_named(c.format), c.output); !s.ok())
     return report(s.error());
@@ -212,7 +207,7 @@ int run_map(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
   int64_t count = 300;
   TsneOptions tsne_options;
-  Options options("vectors map", "Draw words in the plane as an SVG image.",
+  Options options("vectors map", "Draw words in two dimensions as an SVG image.",
                   "makar vectors map books.vec -o books.svg --method tsne");
   options.positional("FILE", &path, "file of vectors");
   options.add("-o --output --out", &output, "SVG file to write", "FILE").required = true;
@@ -220,7 +215,7 @@ int run_map(const std::vector<std::string>& arguments) {
   options.add("-n --count", &count, "the first N words of the file", "N");
   options.add("--words", &words, "draw these words instead", "WORD");
   options.add("--perplexity", &tsne_options.perplexity, "tsne: number of neighbours", "X");
-  options.add("--iterations", &tsne_options.iterations, "tsne: steps", "N");
+  options.add("--iterations", &tsne_options.iterations, "tsne: number of iterations", "N");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if ((method != "tsne" && method != "pca") || count < 1 || count > 5000 || words.size() > 5000 ||
       !(tsne_options.perplexity >= 2 && tsne_options.perplexity <= 1000) || tsne_options.iterations < 1 ||
@@ -294,7 +289,7 @@ int run_vectors(const std::vector<std::string>& arguments) {
       {"similarity", "print the cosine of two words", run_vectors_similarity},
       {"print", "print the vectors of words", run_vectors_print},
       {"eval", "evaluate on word similarity and analogies", run_vectors_eval},
-      {"map", "draw words in the plane", run_map},
+      {"map", "draw words in two dimensions", run_map},
       {"convert", "convert between file formats", run_vectors_convert},
       {"count", "print bags of words, TF-IDF, co-occurrences or PPMI", run_vectors_count},
   };

@@ -7,8 +7,8 @@
 
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "cli/data_paths.h"
 #include "cli/run.h"
-#include "data/datasets.h"
 #include "lexical/count_vectors.h"
 
 namespace makar {
@@ -53,11 +53,11 @@ Status each_count(const std::string& kind, const WordStream& text, int64_t windo
     }
     return Done{};
   };
-  std::vector<size_t> with(text.words.size(), 0);
+  std::vector<size_t> documents_with(text.words.size(), 0);
   size_t documents = 0;
   MAKAR_CHECK_OK(each_document([&](const auto& counts, size_t) -> Status {
     ++documents;
-    for (const auto& entry : counts) ++with[entry.first];
+    for (const auto& entry : counts) ++documents_with[entry.first];
     return Done{};
   }));
   return each_document([&](const auto& counts, size_t length) -> Status {
@@ -70,7 +70,7 @@ Status each_count(const std::string& kind, const WordStream& text, int64_t windo
         row.push_back(at == counts.end()
                           ? 0.0
                           : tf_idf(static_cast<double>(at->second), static_cast<double>(length),
-                                   static_cast<double>(documents), static_cast<double>(with[w])));
+                                   static_cast<double>(documents), static_cast<double>(documents_with[w])));
     }
     return line({{"vector", row}});
   });
@@ -79,7 +79,7 @@ Status each_count(const std::string& kind, const WordStream& text, int64_t windo
 Status print_counts(const std::string& kind, const WordStream& text, int64_t window, bool by_distance) {
   std::string block;
   const auto print_block = [&]() -> Status {
-    if (!print_out(block)) return error_of(Error::Kind::kIo, "output", "cannot be written");
+    if (!print_out(block)) return error_of(Error::Kind::kIo, "standard output", "cannot be written");
     block.clear();
     return Done{};
   };
@@ -99,7 +99,7 @@ int run_vectors_count(const std::vector<std::string>& arguments) {
   int64_t min_count = 1, max_words = 10000, window = 5;
   bool by_distance = false;
   Options options("vectors count",
-                  "Print count vectors as JSON lines: of documents (a line each; blank ones are left out), "
+                  "Print count vectors as JSON lines: of documents (one per line; blank lines are skipped), "
                   "or of pairs of words.",
                   "makar vectors count texts.txt --kind tf-idf --lower --split words");
   options.positional("PATHS", &paths, "files and folders of text");
@@ -127,11 +127,7 @@ int run_vectors_count(const std::vector<std::string>& arguments) {
                            "--min-count is 1 or more, --max-words 0 or more, --window 1 to 20")),
            2;
   const auto work = [&]() -> Status {
-    std::vector<DataPath> read;
-    for (const std::string& text : paths) {
-      MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-      read.push_back(spec.data());
-    }
+    MAKAR_TRY(const std::vector<DataPath> read, parse_data_paths(paths));
     MAKAR_TRY(const WordStream text, read_words(read, words, min_count, max_words, [](uint64_t, size_t) {}));
     return print_counts(kind, text, window, by_distance);
   };

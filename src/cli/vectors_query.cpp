@@ -18,7 +18,7 @@ Error unknown_word(const WordVectors& vectors, const std::string& word) {
                   vectors.words.size());
 }
 
-// The unit vector of each word, and the numbers of those in the vocabulary.
+// The unit vector of each word, and the ids of the words that are in the vocabulary.
 struct QueryWords {
   std::vector<std::vector<float>> units;
   std::vector<uint32_t> known;

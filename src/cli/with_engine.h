@@ -1,4 +1,4 @@
-// For commands that generate with a decoder: opens the model and makes its engine.
+// For commands that generate with a decoder: opens the model and creates its engine.
 #pragma once
 #include <functional>
 

@@ -54,7 +54,7 @@ def main():
         check(plain and plain == own and plain != other, "reward score uses a template")
         check(good("reward", "best", "-m", chat, prompts, "--reward", f"model={folder / 'r'}", "-n", 2, "--max-completion-length", 24, "-q", "-o", folder / "m.jsonl").returncode == 0, "a reward model judges")
         refused("did you mean 'best'", *words, "-o", folder / "x", "--form", "bst")
-        refused("would be the same", *words, "-o", folder / "x", "--temp", 0)
+        refused("at 0 answers are equal", *words, "-o", folder / "x", "--temp", 0)
         refused("has no effect", *words, "-o", folder / "x", "--form", "pairs", "--keep", 2)
         refused("cannot be written", *words, "-o", folder / "no/such/folder.jsonl")
         refused("--allow-programs", *words, "--reward", "program=true", "-o", folder / "x")

@@ -52,7 +52,7 @@ def check_empty_answer(root):
     (model / "tokenizer.json").write_text(json.dumps(tokenizer))
     code, out, err = run("generate", "-m", model, "hello")
     check(code == 0 and out.strip() == "", f"the answer is empty: {out!r}")
-    check("the answer is empty: the model ended it at once" in err and "try --chat" in err, f"and says why: {err!r}")
+    check("the answer is empty: the model ended it with its first token" in err and "try --chat" in err, f"and says why: {err!r}")
     _, _, err = run("generate", "-m", model, "hello", "-n", "20", "--ignore-eos")
     check("empty" not in err, f"an answer with text has no such note: {err!r}")
 
