@@ -6,7 +6,7 @@
 namespace makar::grammar {
 namespace {
 
-constexpr int64_t kDigits = 16;
+constexpr int64_t kDigits = 16;  // maximum length of an integer without an upper bound
 
 ExprPtr digit(char low, char high) {
   return character({{static_cast<uint32_t>(low), static_cast<uint32_t>(high)}});

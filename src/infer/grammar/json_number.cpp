@@ -9,13 +9,13 @@
 namespace makar::grammar {
 namespace {
 
-constexpr int64_t kFraction = 16;
+constexpr int64_t kFraction = 16;  // maximum digits after the decimal point
 
 // The magnitude of a bound; its fraction has no trailing zeros.
 struct Decimal {
   int64_t whole = 0;
   std::string fraction;
-  bool open = false;
+  bool open = false;  // exclusive
 };
 
 std::optional<Decimal> decimal(double magnitude, bool open) {
