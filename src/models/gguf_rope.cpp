@@ -63,9 +63,10 @@ Result<std::vector<float>> read_factors(const Gguf& file, const char* name) {
 }
 
 Status put_longrope(const Gguf& file, const std::string& start, Json& config) {
-  MAKAR_TRY(const auto brief, read_factors(file, kShort));
-  MAKAR_TRY(const auto longer, read_factors(file, kLong));
-  config["rope_scaling"] = {{"rope_type", "longrope"}, {"short_factor", brief}, {"long_factor", longer}};
+  MAKAR_TRY(const auto short_factors, read_factors(file, kShort));
+  MAKAR_TRY(const auto long_factors, read_factors(file, kLong));
+  config["rope_scaling"] = {
+      {"rope_type", "longrope"}, {"short_factor", short_factors}, {"long_factor", long_factors}};
   if (const auto original = file.fields().integer(start + "original_context_length"))
     config["rope_scaling"]["original_max_position_embeddings"] = *original;
   if (const GgufValue* factor = file.fields().find(start + "attn_factor"); factor && factor->number())

@@ -14,9 +14,9 @@ struct DebiasOptions {
   bool any() const { return reweigh || adversary > 0; }
 };
 
-// For each (group, label): examples of the group times examples of the label, divided by all examples times
-// those of both. The weighted counts are then independent; the weights of all examples sum to their number.
-// Every example must have a group.
+// weight(group, label) = n(group) * n(label) / (n * n(group, label)), where n counts examples. The weighted
+// counts of groups and labels are then independent; the weights of all examples sum to n. Every example must
+// have a group.
 class GroupWeights {
  public:
   static Result<GroupWeights> of(const LabelledTexts& texts, size_t groups, size_t labels);

@@ -39,7 +39,7 @@ class DistillTask : public Task {
   // projections of its hidden states, which are trained with it and not saved.
   DistillTask(Model& student, const Model& teacher, std::unique_ptr<Task> data,
               const DistillOptions& options);
-  // Whether the teacher can teach this student with these options.
+  // Fails if the student cannot be distilled from this teacher with these options.
   static Status check(const Model& student, const Model& teacher, const DistillOptions& options);
 
   Status prepare_step(uint64_t step, Device& device) override;

@@ -29,7 +29,7 @@ Batch image_batch(const Model& model, const LabelledImages& images, std::span<co
                   std::span<const Shift> shifts) {
   const PatchSpec& p = patches_of(model);
   check(p.image_height == images.height && p.image_width == images.width,
-        "the model's images have another size");
+        "the images have the size that the model takes");
   const auto n = static_cast<int64_t>(which.size()), size = images.height * images.width;
   Batch batch;
   batch.pixels = Tensor::full({n, p.channels, images.height, images.width}, -1.0f);

@@ -9,8 +9,8 @@
 namespace makar {
 namespace {
 
-// Reads ratings. Each is also paired with the answer of the previous rating of its part; the first with that
-// of the last.
+// Stores the ratings of one split. Each is also paired with the answer of the previous rating, the first one
+// with that of the last.
 class Reader {
  public:
   Reader(const ConversationEncoder& encoder, SpoolOf<RatedAnswer>& to) : encoder_(encoder), to_(to) {}

@@ -62,7 +62,7 @@ Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
     weight += b.weight;
     batches.push_back(std::move(b));
   }
-  if (!(weight > 0)) return error_at("data", "step {} has nothing to learn from", number + 1);
+  if (!(weight > 0)) return error_at("data", "the batches of step {} have no targets", number + 1);
   StepInfo info;
   info.prepare_seconds = prepared.count();
   l.models.clear_gradients();

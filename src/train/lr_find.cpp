@@ -21,7 +21,8 @@ Status choose_rate(RateFound& found) {
       steepest = slope, found.steepest = found.rates[i];
   if (steepest >= 0)
     return error_at("lr_find",
-                    "the loss fell at no rate from {:.1e} to {:.1e}; the data or the model do not fit",
+                    "the loss did not fall at any learning rate from {:.1e} to {:.1e}; check the data and "
+                    "the model",
                     found.rates.front(), found.rates.back());
   found.lowest = found.rates[lowest];
   return Done{};

@@ -93,8 +93,8 @@ constexpr Row kRows[] = {
 
 std::string setting_elsewhere(const std::string& key) {
   for (const Row& row : kRows) {
-    const bool family = row.key.ends_with('*');
-    if (family ? key.starts_with(row.key.substr(0, row.key.size() - 1)) : key == row.key) return row.here;
+    const bool prefix = row.key.ends_with('*');
+    if (prefix ? key.starts_with(row.key.substr(0, row.key.size() - 1)) : key == row.key) return row.here;
   }
   return "";
 }

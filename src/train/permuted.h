@@ -1,6 +1,6 @@
 // XLNet's objective (Yang et al., 2019): a sixth of the tokens, in spans, is predicted one after the other in
-// a random order. A second stream of rows predicts: each starts as one vector at the token's position and
-// attends to the context and to the targets before its own.
+// a random order. A second stream of rows predicts: each starts as a learned vector at the token's position
+// and attends to the context and to the targets before its own.
 #pragma once
 #include "train/denoise.h"
 

@@ -82,12 +82,13 @@ class PolicyTask : public Task {
   virtual void add_state(TaskState&) const {}
   virtual Status restore_more(const TaskState&) { return Done{}; }
   virtual void add_metrics(Metrics&) const {}
-  // Whether the steps left on this rollout are dropped.
+  // True if the remaining steps on this rollout are skipped.
   virtual bool stops_early() const { return false; }
 
   // Sums over the tokens of the current step.
   struct StepSums {
-    double tokens = 0, clipped = 0, kl = 0, moved = 0;
+    double tokens = 0, clipped = 0;
+    double kl = 0, moved = 0;  // divergence from the reference, and from the sampling policy
     double value_loss = 0, values_clipped = 0;
     double approximate_kl() const { return tokens > 0 ? moved / tokens : 0; }
   };

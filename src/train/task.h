@@ -27,7 +27,7 @@ struct MicroBatch {
   std::shared_ptr<const LanguageBatch> language = nullptr;
 };
 
-// Validation metrics; "loss" is always present.
+// Metrics of a step or of a validation, by name.
 using Metrics = std::map<std::string, double>;
 
 // The part of a checkpoint that belongs to the task. Numbers and tensors are restored bit for bit.
