@@ -12,7 +12,7 @@ namespace makar {
 namespace {
 
 constexpr int64_t kMinRows = 32;
-constexpr int64_t kBlockRows = 256;               // up to this many rows, a matrix product packs small blocks
+constexpr int64_t kBlockRows = 256;  // up to this many rows, a matrix product packs small blocks
 // Scratch memory of products with up to kBlockRows rows, and with more.
 constexpr int64_t kSmallProductBytes = int64_t{4} << 20, kLargeProductBytes = int64_t{16} << 20;
 constexpr int64_t kOtherBytes = int64_t{8} << 20;  // thread stacks, small allocations, texts in flight

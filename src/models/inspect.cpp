@@ -133,10 +133,7 @@ double attention_work(const StackSpec& s, int64_t context) {
 
 void count_costs(const ModelSpec& spec, int64_t requested, Inspection& out) {
   out.context = requested > 0 ? requested : spec.max_positions > 0 ? spec.max_positions : kDefaultContext;
-  const auto& patches = spec.main().embedding.patches;
-  if (patches)
-    out.context = (patches->image_height / patches->patch) * (patches->image_width / patches->patch) +
-                  (patches->distillation_token ? 2 : 1);
+  if (spec.main().embedding.patches) out.context = spec.image_rows();
   for (const auto* stack : {&spec.encoder, &spec.decoder}) {
     if (!*stack) continue;
     const StackSpec& s = **stack;

@@ -91,7 +91,7 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::string setting_elsewhere(const std::string& key) {
+std::string equivalent_setting(const std::string& key) {
   for (const Row& row : kRows) {
     const bool prefix = row.key.ends_with('*');
     if (prefix ? key.starts_with(row.key.substr(0, row.key.size() - 1)) : key == row.key) return row.here;
