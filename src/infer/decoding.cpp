@@ -47,15 +47,15 @@ Status check_decoding(const Decoding& o) {
   MAKAR_CHECK_OK(check_table(o, decoding_options()));
   MAKAR_CHECK_OK(check_sampler(o.sampler));
   if (o.min_new_tokens > o.max_new_tokens)
-    return error_at("`min_tokens`", "({}) exceeds `max_tokens` ({})", o.min_new_tokens, o.max_new_tokens);
+    return error_at("`min_tokens`", "{} exceeds `max_tokens` ({})", o.min_new_tokens, o.max_new_tokens);
   if (o.beams > 1 && o.answers > o.beams)
-    return error_at("`n`", "({}) exceeds `beams` ({})", o.answers, o.beams);
+    return error_at("`n`", "{} exceeds `beams` ({})", o.answers, o.beams);
   if (o.beams % o.beam_groups != 0)
     return error_at("`beam_groups`", "{} beams cannot be split into {} equal groups", o.beams, o.beam_groups);
   if (o.beam_groups == 1 && o.diversity_penalty > 0)
     return error_at("`diversity_penalty`", "needs groups of beams; set `beam_groups`");
   if (o.best_of > 0 && o.best_of < o.answers)
-    return error_at("`best_of`", "({}) is less than `n` ({})", o.best_of, o.answers);
+    return error_at("`best_of`", "{} is less than `n` ({})", o.best_of, o.answers);
   if (o.penalty_alpha > 0 && (o.sampler.top_k < 1 || o.sampler.top_k > 256))
     return error_at("`penalty_alpha`",
                     "ranks the `top_k` most probable tokens; set `top_k` to 1 to 256, such as 4");

@@ -29,7 +29,7 @@ Status put_llama3(const Gguf& file, const GgufTensor& tensor, Json& config) {
   const auto refuse = [&](const std::string& why) {
     return error_of(Error::Kind::kUnsupported, std::string("tensor '") + kFactors + "'", "{}", why);
   };
-  if (tensor.dtype != DType::kF32 || tensor.shape.rank() != 1) return refuse("must be a list of f32");
+  if (tensor.dtype != DType::kF32 || tensor.shape.rank() != 1) return refuse("must be an f32 vector");
   const Tensor t = file.view(tensor);
   ops::RopeOptions o;
   o.rotary = 2 * t.count();
@@ -57,7 +57,7 @@ Status put_llama3(const Gguf& file, const GgufTensor& tensor, Json& config) {
 Result<std::vector<float>> read_factors(const Gguf& file, const char* name) {
   const GgufTensor* tensor = file.find(name);
   if (!tensor || tensor->dtype != DType::kF32 || tensor->shape.rank() != 1)
-    return error_of(Error::Kind::kUnsupported, fmt::format("tensor '{}'", name), "must be a list of f32");
+    return error_of(Error::Kind::kUnsupported, fmt::format("tensor '{}'", name), "must be an f32 vector");
   const Tensor t = file.view(*tensor);
   return std::vector<float>(t.f32(), t.f32() + t.count());
 }

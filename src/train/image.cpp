@@ -86,8 +86,9 @@ Status check_teacher(const Model& student, const Model& teacher, const std::stri
   const int64_t classes = teacher.spec().head.labels,
                 channels = teacher.spec().encoder->embedding.patches->channels;
   if (classes != student.spec().head.labels || channels != wanted.channels)
-    return error_at(place, "the teacher has {} classes and {} channels, the student {} and {}", classes,
-                    channels, student.spec().head.labels, wanted.channels);
+    return error_at(place,
+                    "the teacher has {} classes and {} channels, the student {} and {}; they must be equal",
+                    classes, channels, student.spec().head.labels, wanted.channels);
   return Done{};
 }
 

@@ -241,7 +241,8 @@ Result<MicroBatch> ImageTextTask::make(std::span<const size_t> which, bool valid
     for (size_t i = 0; i < text.images.size(); ++i) {
       MAKAR_TRY(Tensor one, encoding_.pixels(text.images[i]));
       if (hash_of_pixels(one) != text.hashes[i])
-        return error_at(text.images[i], "changed since the run began");
+        return error_at(text.images[i],
+                        "has changed since the run began; restore it, or start again with --overwrite");
       pixels.push_back(std::move(one));
     }
     add_text(spec, text, texts, language.targets);

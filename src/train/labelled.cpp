@@ -168,7 +168,9 @@ class LabelReader {
                            : o_.regression                 ? LabelKind::kNumber
                                                            : LabelKind::kClass;
     if (data.schema.empty()) data.schema = name(*schema), data.kind = kind;
-    if (kind != data.kind) return error_at("", "a {} record among {} ones", name(*schema), data.schema);
+    if (kind != data.kind)
+      return error_at("", "a {} record among {} records; a dataset needs one schema", name(*schema),
+                      data.schema);
     std::vector<LabelledText> out;
     if (kind == LabelKind::kAnswer) {
       MAKAR_CHECK_OK(add_windows(tokenizer_, record.value, o_, question_++, out));

@@ -190,7 +190,7 @@ class Trainer {
                       "roll back to; lower learning_rate, or set save_steps",
                       info.step);
     if (++roll_backs_ > 5)
-      return error_at("training", "rolled back {} times and still not finite; lower learning_rate",
+      return error_at("training", "steps are still not finite after {} rollbacks; lower learning_rate",
                       roll_backs_ - 1);
     state_ = *found;
     state_.skipped = now.skipped + (now.step - found->step);

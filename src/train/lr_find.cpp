@@ -55,7 +55,8 @@ Result<RateFound> find_rate(const Loop& loop, const RateSearch& search) {
     if (found.smoothed.back() > 2 * found.smoothed.front()) break;
   }
   if (found.rates.size() < 5)
-    return error_at("lr_find", "the loss is not finite after {} steps", found.rates.size());
+    return error_at("lr_find", "the loss is not finite after {} steps; check the data and the model",
+                    found.rates.size());
   MAKAR_CHECK_OK(choose_rate(found));
   return found;
 }

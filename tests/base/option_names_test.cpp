@@ -6,9 +6,9 @@ namespace makar {
 namespace {
 
 TEST(OptionNames, AreSpelledForTheCommandLineAndForRequests) {
-  const char* message = "`min_tokens`: (8) exceeds `max_tokens` (4)";
-  EXPECT_EQ(options_as_flags(message), "--min-tokens: (8) exceeds --max-tokens (4)");
-  EXPECT_EQ(options_as_fields(message), "min_tokens: (8) exceeds max_tokens (4)");
+  const char* message = "`min_tokens`: 8 exceeds `max_tokens` (4)";
+  EXPECT_EQ(options_as_flags(message), "--min-tokens: 8 exceeds --max-tokens (4)");
+  EXPECT_EQ(options_as_fields(message), "min_tokens: 8 exceeds max_tokens (4)");
 }
 
 TEST(OptionNames, OtherTextStaysAsItIs) {

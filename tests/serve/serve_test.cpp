@@ -61,7 +61,7 @@ TEST(ServeApi, NamesTheFieldThatIsWrong) {
   // Errors of the layers below name the fields of the request, not flags of the command line.
   const auto request = completion(R"({"prompt":"a","min_tokens":8,"max_tokens":4})");
   ASSERT_FALSE(request.ok());
-  EXPECT_EQ(ApiError::of(request.error()).message, "min_tokens: (8) exceeds max_tokens (4)");
+  EXPECT_EQ(ApiError::of(request.error()).message, "min_tokens: 8 exceeds max_tokens (4)");
   EXPECT_EQ(place_of(completion(R"({"prompt":"a","min_tokens":8,"max_tokens":4})")), "min_tokens");
   EXPECT_EQ(place_of(completion("{}")), "prompt");
   EXPECT_EQ(place_of(completion(R"({"prompt":[[1],[-1]]})")), "prompt[1]");

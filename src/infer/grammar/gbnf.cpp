@@ -24,7 +24,7 @@ class Reader {
 
   Result<RuleSet> whole() {
     for (space(true); !s_.done(); space(true)) MAKAR_CHECK_OK(rule());
-    if (!rules_.bodies[0]) return error_at("grammar", "has no rule 'root'");
+    if (!rules_.bodies[0]) return error_at("grammar", "has no rule 'root', which matches the whole text");
     for (size_t i = 0; i < rules_.names.size(); ++i)
       if (!rules_.bodies[i]) {
         std::vector<std::string> known;
