@@ -13,7 +13,7 @@ namespace makar {
 
 struct Decoding {
   int64_t max_new_tokens = 64, answers = 1;
-  int64_t min_new_tokens = 0;  // stop ids are masked before
+  int64_t min_new_tokens = 0;  // stop ids are masked until then
   bool ignore_eos = false;     // no id ends an answer
   SamplerOptions sampler;
   int64_t logprobs = -1;  // alternatives reported with each token; -1: none

@@ -13,7 +13,7 @@ constexpr const char* kFactors = "rope_freqs.weight";
 constexpr const char* kShort = "rope_factors_short.weight";
 constexpr const char* kLong = "rope_factors_long.weight";
 
-// The divisor of every frequency.
+// The number by which scaling divides each frequency.
 std::vector<float> factors_of(const ops::RopeOptions& options) {
   ops::RopeOptions plain = options;
   plain.scaling = ops::RopeScaling::kNone;

@@ -25,7 +25,7 @@ struct DistillOptions {
   TeacherLoss loss = TeacherLoss::kForward;
   float temperature = 1, beta = 0.5f;
   float alpha = 0.5f;                             // weight of the teacher; 1 - alpha is that of the targets
-  float hidden_weight = 0, attention_weight = 0;  // added to the two
+  float hidden_weight = 0, attention_weight = 0;  // weights of two more terms
   HiddenLoss hidden = HiddenLoss::kSquare;
   AttentionLoss attention = AttentionLoss::kSquare;
   LayerMap layers;  // for hidden states and attention

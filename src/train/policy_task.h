@@ -92,8 +92,8 @@ class PolicyTask : public Task {
     double value_loss = 0, values_clipped = 0;
     double approximate_kl() const { return tokens > 0 ? moved / tokens : 0; }
   };
-  // Counts ratios outside of [1 - low, 1 + high] where the clip acts, and the estimates of the divergences
-  // from the reference (k3) and from the sampling policy (k3).
+  // Adds to the sums of the step: the ratios clipped at [1 - low, 1 + high], and the k3 estimates of the
+  // divergences from the reference and from the sampling policy.
   void count(const PolicySlice& slice, const Tensor& log_probabilities, float low, float high);
 
   Model& policy_;

@@ -118,7 +118,7 @@ std::optional<double> last_number(std::string_view text) {
   std::string plain;
   for (const char c : text.substr(begin, end - begin))
     if (c != ',') plain += c;
-  // Only the last dot is a fraction's.
+  // Only the last dot starts a fraction; the others separate thousands.
   for (size_t dot = plain.find('.');
        dot != std::string::npos && plain.find('.', dot + 1) != std::string::npos; dot = plain.find('.'))
     plain.erase(dot, 1);

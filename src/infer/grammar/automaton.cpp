@@ -74,7 +74,8 @@ class EmptyEdgeRemover {
   size_t walked_ = 0;
 };
 
-// Marks the nodes that can reach the end of their rule, without reading or with reading.
+// Marks the nodes from which the end of their rule is reachable: after any bytes if `reading`, else without
+// reading a byte.
 std::vector<uint8_t> can_end(const std::vector<Node>& nodes, bool reading) {
   std::vector<uint8_t> yes(nodes.size(), 0);
   std::vector<std::vector<std::pair<int32_t, int32_t>>> waiting(nodes.size());  // (node, the other condition)
@@ -111,8 +112,8 @@ void drop_dead_ends(std::vector<Node>& nodes) {
   }
 }
 
-// Returns a node that a call reaches again before a byte is read (left recursion), or -1. Searches the graph
-// of calls and of skipped rules that may be empty (Tarjan's components, iterative).
+// Returns a node that a call reaches again before a byte is read (left recursion), or -1. Finds the
+// strongly connected components (Tarjan, iterative) of the graph of calls and of skipped empty rules.
 int32_t find_left_recursion(const std::vector<Node>& nodes) {
   const std::vector<uint8_t> skippable = can_end(nodes, false);
   std::vector<int32_t> order(nodes.size(), 0), low(nodes.size(), 0), component(nodes.size(), -1), open;

@@ -44,7 +44,7 @@ class RegexReader {
     return choice(std::move(branches));
   }
 
-  // Parses up to '|', ')' or the end. `end`: whether a final '$' is allowed.
+  // Parses up to '|', ')' or the end. `end`: set if a final '$' was found; null: none is allowed.
   Result<std::vector<ExprPtr>> terms(int depth, bool* end) {
     std::vector<ExprPtr> parts;
     while (!s_.done() && s_.peek() != '|' && s_.peek() != ')') {

@@ -1,6 +1,6 @@
 // Gemma 2 and 3 (Gemma Team, 2024, 2025). Gemma 2 adds norms after each sublayer, soft caps and a sliding
 // window in every other layer; Gemma 3 has norms of queries and keys, five sliding layers per full one, and
-// rotary positions with a base of their own in each kind of layer.
+// a separate base of the rotary positions for each kind of layer.
 #include "models/families/pages.h"
 
 namespace makar {

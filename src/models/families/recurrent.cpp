@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-// The cache of a layer: a state per token as values, in heads of at most 128.
+// The cache of a layer: one state per token, stored as values in heads of at most 128.
 AttentionSpec recurrent_cache(int64_t width) {
   AttentionSpec a;
   a.head_dim = std::min<int64_t>(width, 128);
@@ -33,7 +33,7 @@ StackSpec read_recurrent_stack(Reader& r, CellKind cell, const std::string& name
   b.dropout = s.embedding.dropout = r.dropout_or("dropout", 0.0);
   s.embedding.vocab = r.vocab("vocab_size");
   s.embedding.width = s.width;
-  // A table that is also the output matrix is too small as the input of a cell.
+  // The values of a tied embedding table are too small as the input of a cell.
   if (r.flag_or("scale_embedding", false)) s.embedding.scale = std::sqrt(static_cast<float>(s.width));
   s.blocks.assign(static_cast<size_t>(r.layers("num_hidden_layers")), b);
   return s;
