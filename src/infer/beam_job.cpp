@@ -37,14 +37,15 @@ BeamJob::BeamJob(BeamRequest request)
       sampler_(request_.sampler),
       width_(request_.beams / request_.groups),
       groups_(static_cast<size_t>(request_.groups)) {
-  check(width_ > 0 && width_ * request_.groups == request_.beams, "groups are equally wide");
+  check(width_ > 0 && width_ * request_.groups == request_.beams, "all groups have the same number of beams");
   rows_.resize(1);
 }
 
 void BeamJob::row(size_t index, int64_t, std::span<const float> logits) {
   if (error) return;
   if (const Extremes e = extremes(logits); e.broken || e.low > e.high) {
-    error = error_of(Error::Kind::kIo, "logits", "the model's are not finite; its weights are broken");
+    error = error_of(Error::Kind::kIo, "logits",
+                     "NaN or +infinity, or all -infinity; the model's weights are broken");
     return;
   }
   rows_[index] = log_softmax(logits);
@@ -98,11 +99,11 @@ void BeamJob::keep(Group& group, const Candidate& c, double score, Finish why) c
 // One step of a group: stores finished beams and returns those that continue.
 std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candidate> candidates) {
   const auto width = static_cast<size_t>(width_);
-  const int64_t made = branches[0].length() + 1 - static_cast<int64_t>(request_.prompt.size());
-  const bool last = made >= request_.max_new_tokens || late_;
+  const int64_t generated = branches[0].length() + 1 - static_cast<int64_t>(request_.prompt.size());
+  const bool last = generated >= request_.max_new_tokens || late_;
   const auto full = [&] { return group.finished.size() >= width; };
   const bool closed = full() && request_.early == EarlyStop::kYes;
-  const double length = std::pow(static_cast<double>(made), request_.length_penalty);
+  const double length = std::pow(static_cast<double>(generated), request_.length_penalty);
   std::vector<Candidate> running;
   bool all_end = true;
   for (size_t i = 0; i < candidates.size(); ++i) {
@@ -116,10 +117,10 @@ std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candid
     }
   }
   // Can the best running beam still become better than the worst finished one?
-  const int64_t hoped =
-      request_.early == EarlyStop::kNever && request_.length_penalty > 0 ? request_.max_new_tokens : made;
+  const int64_t final_length =
+      request_.early == EarlyStop::kNever && request_.length_penalty > 0 ? request_.max_new_tokens : generated;
   const double best = (running.empty() ? kNone : running[0].score) /
-                      std::pow(static_cast<double>(hoped), request_.length_penalty);
+                      std::pow(static_cast<double>(final_length), request_.length_penalty);
   group.can_improve = group.can_improve && best > (full() ? group.finished.back().score : kNone);
   group.done = all_end || !group.can_improve || (full() && request_.early == EarlyStop::kYes);
   if (group.done) running.clear();

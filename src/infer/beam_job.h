@@ -49,7 +49,7 @@ class BeamJob : public DecodingJob {
   std::vector<Group> groups_;
   std::vector<std::vector<float>> rows_;  // log-probabilities per branch
   std::map<int64_t, int64_t> chosen_;     // how often earlier groups chose each token in this step
-  bool late_ = false;
+  bool late_ = false;                     // the deadline has passed
 };
 
 }  // namespace makar

@@ -32,8 +32,8 @@ Status check_context(const ModelSpec& spec, const ContextOptions& options);
 // Sinks and window for the attention of a forward pass; off unless the policy is kSinks.
 SinkWindow sink_window(const ModelSpec& spec, const ContextOptions& options);
 
-// Truncates a prompt that leaves no space for the answer to its last tokens. Keeps at least half of the
-// context, whatever max_new_tokens is.
+// If the prompt leaves no space for the answer, keeps only its last tokens: at least half of the context,
+// whatever max_new_tokens is.
 void truncate_left(std::vector<int64_t>& prompt, int64_t size, int64_t max_new_tokens);
 
 }  // namespace makar

@@ -33,7 +33,7 @@ SamplerOptions without_draws(SamplerOptions o) {
 
 ContrastiveJob::ContrastiveJob(ContrastiveRequest request)
     : DecodingJob(request), request_(std::move(request)), sampler_(without_draws(request_.sampler)) {
-  check(request_.candidates > 0 && request_.answers == 1, "contrastive search writes one answer");
+  check(request_.candidates > 0 && request_.answers == 1, "contrastive search generates one answer");
   answers_.resize(1);
   if (!branches.empty()) branches[0].want = 0;  // the states of all tokens are needed for comparison
 }
@@ -43,14 +43,14 @@ bool ContrastiveJob::wants_logits(size_t branch, int64_t index) const {
 }
 
 void ContrastiveJob::state(size_t branch, int64_t, std::span<const float> hidden) {
-  if (reading())
+  if (in_prefill())
     states_.push_back(unit(hidden));
   else
     candidates_[branch].state = unit(hidden);
 }
 
 void ContrastiveJob::row(size_t branch, int64_t, std::span<const float> logits) {
-  std::vector<float>& to = reading() ? logits_ : candidates_[branch].logits;
+  std::vector<float>& to = in_prefill() ? logits_ : candidates_[branch].logits;
   to.assign(logits.begin(), logits.end());
 }
 
@@ -58,9 +58,9 @@ size_t ContrastiveJob::best() const {
   size_t found = 0;
   double max = -INFINITY;
   for (size_t i = 0; i < candidates_.size(); ++i) {
-    double alike = -1;
-    for (const auto& state : states_) alike = std::max(alike, dot(candidates_[i].state, state));
-    const double score = (1 - request_.alpha) * candidates_[i].probability - request_.alpha * alike;
+    double similarity = -1;
+    for (const auto& state : states_) similarity = std::max(similarity, dot(candidates_[i].state, state));
+    const double score = (1 - request_.alpha) * candidates_[i].probability - request_.alpha * similarity;
     if (score > max) max = score, found = i;
   }
   return found;
@@ -110,7 +110,7 @@ bool ContrastiveJob::propose(KvCache& cache, size_t from) {
 
 void ContrastiveJob::advance(KvCache& cache) {
   size_t from = 0;
-  if (!reading()) {
+  if (!in_prefill()) {
     from = best();
     if (!append(branches[from].tokens.back())) return stop(cache);
     states_.push_back(std::move(candidates_[from].state));

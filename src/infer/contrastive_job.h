@@ -25,7 +25,7 @@ class ContrastiveJob : public DecodingJob {
     double probability = 0;
     std::vector<float> state, logits;  // after the candidate token
   };
-  bool reading() const { return candidates_.empty(); }
+  bool in_prefill() const { return candidates_.empty(); }
   size_t best() const;
   bool append(int64_t token);  // false if it was the last token
   bool propose(KvCache& cache, size_t from);

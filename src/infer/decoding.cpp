@@ -55,7 +55,7 @@ Status check_decoding(const Decoding& o) {
   if (o.beam_groups == 1 && o.diversity_penalty > 0)
     return error_at("`diversity_penalty`", "needs groups of beams; set `beam_groups`");
   if (o.best_of > 0 && o.best_of < o.answers)
-    return error_at("`best_of`", "({}) is less than `n` ({})", o.best_of, o.answers);
+    return error_at("`best_of`", "{} is less than `n` ({})", o.best_of, o.answers);
   if (o.penalty_alpha > 0 && (o.sampler.top_k < 1 || o.sampler.top_k > 256))
     return error_at("`penalty_alpha`",
                     "ranks the `top_k` most probable tokens; set `top_k` to 1 to 256, such as 4");
@@ -71,7 +71,8 @@ Status check_decoding(const Decoding& o) {
   return Done{};
 }
 
-// A prompt must have as many image tokens as images; a model that reads no images must get none.
+// Checks that images are given if the model or an image token of the prompt needs them, and only to a model
+// that reads images. ImageInputs::place compares their number with that of the image tokens.
 static Status check_images(const ModelSpec& spec, const std::vector<int64_t>& prompt,
                            const ImageInputs* images) {
   if (!spec.reads_images()) {
@@ -97,31 +98,31 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
   const ModelSpec& spec = model.spec();
   if (!spec.decoder || spec.head.kind != HeadKind::kCausalLm)
     return error_of(Error::Kind::kUnsupported, "generate",
-                    "a {} does not write text; a causal or sequence-to-sequence model does",
+                    "a {} does not generate text; use a causal or sequence-to-sequence model",
                     spec.architecture);
-  const bool both = spec.crosses(), captions = both && spec.reads_images();
+  const bool seq2seq = spec.crosses(), captions = seq2seq && spec.reads_images();
   MAKAR_CHECK_OK(check_images(spec, prompt, images));
-  const int64_t vocab = (both ? *spec.encoder : *spec.decoder).embedding.vocab;
+  const int64_t vocab = (seq2seq ? *spec.encoder : *spec.decoder).embedding.vocab;
   if (prompt.empty() && !captions) return error_at("prompt", "is empty; at least one token is needed");
   for (size_t i = 0; i < prompt.size(); ++i)
     if (prompt[i] < 0 || prompt[i] >= vocab)
       return error_at("prompt", "token {} at index {} is outside of the vocabulary of {}", prompt[i], i,
                       vocab);
-  if (both && spec.decoder_start < 0)
-    return error_at("config.json", "has no decoder_start_token_id to begin with");
+  if (seq2seq && spec.decoder_start < 0)
+    return error_at("config.json", "has no decoder_start_token_id, the first token of the decoder");
   if (context.policy == ContextPolicy::kSinks) return Done{};
   const int64_t size = context_size(spec, context);
   const bool truncate = context.policy == ContextPolicy::kTruncateLeft && !images;
-  if (truncate) truncate_left(prompt, size, both ? 1 : o.max_new_tokens);
+  if (truncate) truncate_left(prompt, size, seq2seq ? 1 : o.max_new_tokens);
   // Sampled answers drop their oldest tokens as they grow; beams have to fit.
-  if (truncate && !both && o.beams == 1 && o.penalty_alpha == 0) return Done{};
+  if (truncate && !seq2seq && o.beams == 1 && o.penalty_alpha == 0) return Done{};
   const auto too_long = [&](int64_t length) { return size > 0 && length > size; };
   const int64_t length = static_cast<int64_t>(prompt.size());
   if (too_long(length))
     return error_of(Error::Kind::kLimit, "prompt",
                     "has {} tokens, the context holds {}; shorten the prompt or set `program.context_policy`",
                     length, size);
-  if (too_long((both ? 1 : length) + o.max_new_tokens - 1))
+  if (too_long((seq2seq ? 1 : length) + o.max_new_tokens - 1))
     return error_of(Error::Kind::kLimit, "`max_tokens`",
                     "{} prompt tokens and {} new tokens exceed the context of {}; lower `max_tokens` or set "
                     "`program.context_policy`",

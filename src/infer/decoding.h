@@ -13,7 +13,7 @@ namespace makar {
 
 struct Decoding {
   int64_t max_new_tokens = 64, answers = 1;
-  int64_t min_new_tokens = 0;  // stop ids are masked before
+  int64_t min_new_tokens = 0;  // stop ids are masked until then
   bool ignore_eos = false;     // no id ends an answer
   SamplerOptions sampler;
   int64_t logprobs = -1;  // alternatives reported with each token; -1: none
@@ -45,8 +45,8 @@ struct DecodingHooks {
   std::shared_ptr<ImageInputs> images;
 };
 
-// Checks every request: ids are in the vocabulary, the model generates, and the answer fits the context.
-// Truncates the prompt on the left if the policy says so; a prompt with images is never truncated.
+// Checks a request: ids are in the vocabulary, the model generates text, and the answer fits the context.
+// Truncates the prompt on the left if the context policy is kTruncateLeft; never a prompt with images.
 Status fit_request(const Model& model, const ContextOptions& context, std::vector<int64_t>& prompt,
                    const Decoding& decoding, const ImageInputs* images = nullptr);
 

@@ -22,7 +22,7 @@ class LookupDrafter : public Drafter {
   std::vector<int64_t> draft(std::span<const int64_t> tokens, int64_t max) override;
 
  private:
-  int64_t min_, max_;
+  int64_t min_, max_;  // lengths of the n-grams to look up
 };
 
 }  // namespace makar

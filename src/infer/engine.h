@@ -30,7 +30,8 @@ struct EngineOptions {
 };
 
 struct EngineStats {
-  int64_t steps = 0, rows = 0, reused = 0, preempted = 0;
+  int64_t steps = 0, rows = 0;        // forward passes, and the rows they computed
+  int64_t reused = 0, preempted = 0;  // tokens found in the prefix cache, preemptions
 };
 
 // Snapshot of a sequence in the cache, for monitoring.
@@ -61,7 +62,9 @@ class Engine {
   const EngineStats& stats() const { return stats_; }
   // Sequences that hold a cache slot, at most `max`.
   std::vector<EngineSequence> sequences(size_t max) const;
-  int64_t waiting() const { return static_cast<int64_t>(jobs_.size()); }
+  // Jobs that are not done, running or waiting.
+  int64_t jobs() const { return static_cast<int64_t>(jobs_.size()); }
+  // True if the last step computed nothing because every sequence was blocked.
   bool waits_only() const { return waits_only_; }
 
  private:
@@ -99,10 +102,10 @@ class Engine {
   bool whole_;                              // encoder: no cache, no chunked prefill
   int64_t stretch_after_ = 0;  // sequences of more tokens have other rotary positions (longrope); 0: none
   SinkWindow stream_;          // attention sinks and window for unbounded contexts
-  int64_t window_ = 0;
+  int64_t window_ = 0;         // the widest attention window of all layers; 0: full context
   StepPacer pacer_;
   TurnOrder order_;
-  bool waits_only_ = false;  // all sequences were blocked in the last step
+  bool waits_only_ = false;
   EngineStats stats_;
 };
 

@@ -10,7 +10,8 @@ namespace makar {
 
 ImageInputs::ImageInputs(const ModelSpec& spec, Tensor given) : pixels(std::move(given)) {
   if (!spec.image_input) return;
-  // Negative numbers from the SHA-256 of the pixels and the row's number: four rows hold the whole digest.
+  // Keys are negative, so they differ from all token ids. They come from the SHA-256 of the pixels, a quarter
+  // of the digest per row, and the row's number.
   const int64_t count = pixels.dim(0), each = spec.image_tokens();
   const auto bytes = static_cast<int64_t>(pixels.bytes()) / count;
   for (int64_t i = 0; i < count; ++i) {

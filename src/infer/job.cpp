@@ -16,9 +16,9 @@ void Job::preempt(KvCache& cache, Branch& branch) {
 }
 
 Branch Job::fork(KvCache& cache, const Branch& from) const {
-  Branch made = from;
-  if (from.slot) made.slot = cache.fork(*from.slot, from.cached);
-  return made;
+  Branch copy = from;
+  if (from.slot) copy.slot = cache.fork(*from.slot, from.cached);
+  return copy;
 }
 
 void Job::drop(KvCache& cache, Branch& branch) {

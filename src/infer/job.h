@@ -61,7 +61,7 @@ class Job {
   int32_t adapter = -1;                 // index of the adapter; -1: none
   int64_t priority = 0;                 // higher values are scheduled first
   int64_t turn = 0;                     // set by the engine: order among jobs of the same priority
-  std::optional<int64_t> reused;        // prefix tokens found in the cache at first placement
+  std::optional<int64_t> reused;        // prefix tokens found in the cache when the job got its first slot
   std::optional<Error> error;
 
  protected:
@@ -70,7 +70,7 @@ class Job {
   static void drop(KvCache& cache, Branch& branch);
 };
 
-// Whether the job holds a slot of the cache: it has been started.
+// True if a branch of the job holds a cache slot.
 inline bool has_slot(const Job& job) {
   return std::any_of(job.branches.begin(), job.branches.end(),
                      [](const Branch& branch) { return branch.slot.has_value(); });

@@ -10,8 +10,10 @@ namespace {
 Status check_logits(std::span<const float> logits, const Extremes& e) {
   if (!e.broken && e.low <= e.high) return Done{};
   return error_of(e.broken ? Error::Kind::kIo : Error::Kind::kInvalid, "logits",
-                  "{}, so the {} tokens have no probabilities",
-                  e.broken ? "some are NaN or +infinity" : "all are -infinity", logits.size());
+                  "{}; the {} tokens have no probabilities",
+                  e.broken ? "NaN or +infinity, the model's weights are broken"
+                           : "all are -infinity, the constraints exclude every token",
+                  logits.size());
 }
 
 }  // namespace

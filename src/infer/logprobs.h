@@ -16,7 +16,7 @@ struct TokenLogprob {
 
 struct Logprobs {
   float chosen = 0;               // of the given token
-  int64_t rank = 0;               // tokens that are more probable, or as probable with a lower id
+  int64_t rank = 0;               // number of tokens that are more probable, or as probable with a lower id
   std::vector<TokenLogprob> top;  // the most probable, best first; ties by id
 };
 

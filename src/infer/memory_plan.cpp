@@ -12,14 +12,15 @@ namespace makar {
 namespace {
 
 constexpr int64_t kMinRows = 32;
-constexpr int64_t kBlockRows = 256;               // up to this many rows, a matrix product packs small blocks
-constexpr int64_t kFewRows = int64_t{4} << 20;    // scratch memory of products with up to kBlockRows rows
-constexpr int64_t kManyRows = int64_t{16} << 20;  // scratch memory of products with more rows
-constexpr int64_t kOther = int64_t{8} << 20;      // thread stacks, small allocations, texts in flight
-constexpr int64_t kLogits = 64;                   // maximum rows of logits held at once
-constexpr int64_t kRounding = 50;                 // 1/50 of a matrix is lost to page rounding
+constexpr int64_t kBlockRows = 256;  // up to this many rows, a matrix product packs small blocks
+// Scratch memory of products with up to kBlockRows rows, and with more.
+constexpr int64_t kSmallProductBytes = int64_t{4} << 20, kLargeProductBytes = int64_t{16} << 20;
+constexpr int64_t kOtherBytes = int64_t{8} << 20;  // thread stacks, small allocations, texts in flight
+constexpr int64_t kMaxLogitRows = 64;              // maximum rows of logits held at once
+constexpr int64_t kRoundingShare = 50;             // 1/50 of a matrix is lost to page rounding
 constexpr int64_t kWholeText = 1024;  // assumed text length of an encoder without a position limit
 
+// Upper bound for the activations of one row, in floats: the residual stream and the largest block.
 int64_t row_floats(const StackSpec& stack) {
   int64_t max = 0;
   for (const BlockSpec& b : stack.blocks) {
@@ -59,8 +60,8 @@ Error too_small(const std::string& name, const MemoryBudget& budget, int64_t res
                 int64_t step, int64_t page, int64_t min) {
   return error_of(
       Error::Kind::kLimit, "`program.mem_budget`",
-      "{:.1f} MB are too few for {}: its weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
-      "page of {} tokens {:.2f} MB, all else {:.1f} MB; give at least {:.0f}",
+      "{:.1f} MB are not enough for {}: weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
+      "page of {} tokens {:.2f} MB, the rest of the process {:.1f} MB; give at least {:.0f} MB",
       mb(budget.bytes), name, mb(weights), kMinRows, mb(step), KvCache::kPageRows, mb(page), mb(rest),
       std::ceil(mb(min)));
 }
@@ -78,7 +79,7 @@ WeightNeed weight_need(Model& model) {
     const bool freed = !mapped && !linear.adapter() && !is_table(model, linear.weight());
     const auto bytes = static_cast<int64_t>(w.bytes());
     const auto packed = static_cast<int64_t>(CpuDevice::packed_bytes(w.dtype(), w.dim(0), w.dim(1)));
-    all.push_back({w.count(), mapped ? bytes : 0, freed ? bytes : 0, packed + packed / kRounding});
+    all.push_back({w.count(), mapped ? bytes : 0, freed ? bytes : 0, packed + packed / kRoundingShare});
   });
   std::stable_sort(all.begin(), all.end(),
                    [](const Matrix& a, const Matrix& b) { return a.count > b.count; });
@@ -99,19 +100,21 @@ int64_t step_bytes(const ModelSpec& spec, int64_t rows) {
   int64_t floats = rows * row_floats(spec.main());
   if (spec.encoder)
     floats = std::max(floats, whole * row_floats(*spec.encoder));  // encoders process a text in one step
-  const int64_t logits = spec.decoder ? std::min(rows, kLogits) * spec.vocab + 8 * spec.vocab : 0;
-  const int64_t products = (spec.encoder ? whole : rows) <= kBlockRows ? kFewRows : kManyRows;
-  return 4 * (floats + floats / 4 + logits) + products + kOther;
+  const int64_t logits = spec.decoder ? std::min(rows, kMaxLogitRows) * spec.vocab + 8 * spec.vocab : 0;
+  const bool small = (spec.encoder ? whole : rows) <= kBlockRows;
+  const int64_t products = small ? kSmallProductBytes : kLargeProductBytes;
+  return 4 * (floats + floats / 4 + logits) + products + kOtherBytes;
 }
 
 Status admit_model(Model& model, const std::string& name, const MemoryBudget& budget) {
   if (budget.bytes <= 0) return Done{};
   const WeightNeed need = weight_need(model);
-  const int64_t held = resident_memory().now, weights = need.packed + need.tables;
+  const int64_t resident = resident_memory().now, weights = need.packed + need.tables;
   const int64_t step = step_bytes(model.spec(), kMinRows), page = page_bytes(model.spec(), budget.cache);
-  const int64_t rest = held - need.freed, min = std::max(held + need.peak, rest + weights + step + page);
+  const int64_t rest = resident - need.freed;
+  const int64_t min = std::max(resident + need.peak, rest + weights + step + page);
   if (min > budget.bytes) return too_small(name, budget, rest, weights, step, page, min);
-  BlockPool::shared().bound(BlockPool::shared().used() + static_cast<size_t>(budget.bytes - held));
+  BlockPool::shared().bound(BlockPool::shared().used() + static_cast<size_t>(budget.bytes - resident));
   return Done{};
 }
 
@@ -123,14 +126,15 @@ Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget,
   }
   const ModelSpec& spec = model.spec();
   BlockPool::shared().trim();
-  const int64_t held = resident_memory().now, tables = table_bytes(model);
-  const int64_t page = page_bytes(spec, budget.cache) + draft_page_bytes, left = budget.bytes - held - tables;
+  const int64_t resident = resident_memory().now, tables = table_bytes(model);
+  const int64_t page = page_bytes(spec, budget.cache) + draft_page_bytes;
+  const int64_t left = budget.bytes - resident - tables;
   int64_t rows = std::max(options.step_tokens, kMinRows);
   while (rows > kMinRows && step_bytes(spec, rows) > left / 2) rows = std::max(rows / 2, kMinRows);
   const int64_t step = step_bytes(spec, rows);
   if (left < step + page)
-    return too_small("all models together", budget, 0, held + tables, step, page,
-                     held + tables + step + page);
+    return too_small("all models together", budget, 0, resident + tables, step, page,
+                     resident + tables + step + page);
   options.step_tokens = rows;
   if (page > 0) options.max_pages = (left - step) / page;
   BlockPool::shared().bound(BlockPool::shared().used() + static_cast<size_t>(left));

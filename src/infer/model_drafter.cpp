@@ -14,8 +14,8 @@ std::vector<int64_t> ModelDrafter::draft(std::span<const int64_t> tokens, int64_
   const int64_t positions = model_.spec().max_positions;
   if (positions > 0) max = std::min(max, positions - static_cast<int64_t>(tokens.size()));
   if (max < 1 || tokens.empty()) return {};
-  const auto alike = std::mismatch(known_.begin(), known_.end(), tokens.begin(), tokens.end()).first;
-  const auto common = std::min<int64_t>(alike - known_.begin(), static_cast<int64_t>(tokens.size()) - 1);
+  const auto mismatch = std::mismatch(known_.begin(), known_.end(), tokens.begin(), tokens.end()).first;
+  const auto common = std::min<int64_t>(mismatch - known_.begin(), static_cast<int64_t>(tokens.size()) - 1);
   const int64_t kept = cache_.truncate(slot_, common);
   known_.assign(tokens.begin(), tokens.end());
   Context ctx{device_};

@@ -32,9 +32,9 @@ void PrefixCache::add(const std::string& salt, std::span<const int64_t> tokens,
   Node* at = &roots_[salt];
   for (size_t i = 0; (i + 1) * KvCache::kPageRows <= tokens.size() && i < pages.size(); ++i) {
     if (pages[i] < 0) return;  // the page has left the attention window
-    const auto [child, made] = at->children.try_emplace(page_tokens(tokens, i));
+    const auto [child, added] = at->children.try_emplace(page_tokens(tokens, i));
     Node& node = child->second;
-    if (made) {
+    if (added) {
       cache_.keep(pages[i]);
       node.page = pages[i], node.parent = at, node.key = &child->first;
       recent_.push_front(&node);
@@ -51,11 +51,11 @@ bool PrefixCache::evict() {
     for (auto it = recent_.rbegin(); it != recent_.rend(); ++it) {
       Node* node = *it;
       if ((leaf && !node->children.empty()) || cache_.users(node->page) > 1) continue;
-      std::vector<Node*> gone = {node};
-      for (size_t i = 0; i < gone.size(); ++i) {
-        for (auto& [tokens, child] : gone[i]->children) gone.push_back(&child);
-        cache_.drop(gone[i]->page);
-        recent_.erase(gone[i]->recent);
+      std::vector<Node*> evicted = {node};
+      for (size_t i = 0; i < evicted.size(); ++i) {
+        for (auto& [tokens, child] : evicted[i]->children) evicted.push_back(&child);
+        cache_.drop(evicted[i]->page);
+        recent_.erase(evicted[i]->recent);
       }
       const Key key = *node->key;
       node->parent->children.erase(key);

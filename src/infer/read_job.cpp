@@ -4,7 +4,8 @@ namespace makar {
 
 ReadJob::ReadJob(std::vector<int64_t> tokens, std::vector<int64_t> types)
     : tokens_(static_cast<int64_t>(tokens.size())) {
-  check(tokens_ > 0 && (types.empty() || types.size() == tokens.size()), "a text has tokens, each a type");
+  check(tokens_ > 0 && (types.empty() || types.size() == tokens.size()),
+        "a text needs tokens, and one type per token if types are given");
   Branch branch;
   branch.tokens = std::move(tokens);
   branch.types = std::move(types);

@@ -31,7 +31,7 @@ struct SamplerOptions {
   double typical_p = 1;                       // locally typical sampling (Meister et al., 2022)
   double epsilon_cutoff = 0, eta_cutoff = 0;  // Hewitt et al., 2022
 
-  double repetition_penalty = 1;  // Keskar et al., 2019: of every token seen, as transformers does
+  double repetition_penalty = 1;  // Keskar et al., 2019: tokens of prompt and answer, as in transformers
   double presence_penalty = 0, frequency_penalty = 0;
   int64_t repeat_last_n = -1;  // window of the three penalties in tokens; -1: all
   int64_t no_repeat_ngram_size = 0;

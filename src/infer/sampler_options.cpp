@@ -26,7 +26,7 @@ constexpr SamplerOption kSamplerOptions[] = {
     {"eta_cutoff", &SamplerOptions::eta_cutoff, 0, 1, "P",
      "eta sampling: like --epsilon-cutoff, lower where the entropy is high; 0 for off", kSampling},
     {"repetition_penalty repeat_penalty", &SamplerOptions::repetition_penalty, 1e-6, 1e6, "R",
-     "divide the logits of tokens in the context by R; 1 for off", kSampling},
+     "divide positive logits of tokens in the context by R and multiply negative ones; 1 for off", kSampling},
     {"presence_penalty", &SamplerOptions::presence_penalty, -100, 100, "A",
      "subtract A from the logits of tokens generated so far", kSampling},
     {"frequency_penalty", &SamplerOptions::frequency_penalty, -100, 100, "A",
@@ -44,7 +44,7 @@ constexpr SamplerOption kSamplerOptions[] = {
     {"dry_penalty_last_n", &SamplerOptions::dry_penalty_last_n, -1, kTokens, "N",
      "DRY: number of recent tokens to search; -1 for all", kSampling},
     {"xtc_probability", &SamplerOptions::xtc_probability, 0, 1, "P",
-     "XTC: probability of removing the top choices at a token; 0 for off", kSampling},
+     "XTC: probability, per token, of removing the top choices; 0 for off", kSampling},
     {"xtc_threshold", &SamplerOptions::xtc_threshold, 0, 1, "P",
      "XTC: probability from which a token is a top choice", kSampling},
     {"mirostat", &SamplerOptions::mirostat, 0, 2, "V", "mirostat sampling, version 1 or 2; 0 for off",
@@ -92,7 +92,7 @@ Status check_sampler(const SamplerOptions& options) {
   MAKAR_CHECK_OK(check_table(options, sampler_options()));
   for (const auto& [id, bias] : options.logit_bias)
     if (!(std::fabs(bias) <= 1e6))
-      return error_at("`logit_bias`", "of token {} must be within 1e6, got {}", id, bias);
+      return error_at("`logit_bias`", "of token {} must be between -1e6 and 1e6, got {}", id, bias);
   return Done{};
 }
 

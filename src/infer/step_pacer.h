@@ -1,7 +1,6 @@
 // Limits the prefill rows of a step so that the step meets its target duration: decoding sequences wait no
 // longer than that for their next token. The costs of a row and of its logits are measured, because they
-// depend on the model, the machine, the context and other load. The number of rows does not change a bit of
-// any result.
+// depend on the model, the machine, the context and other load. Results do not depend on the number of rows.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // The order of jobs of the same priority: callers (salts) take turns. Each job of a caller comes one turn
-// after the caller's last one. A caller without waiting jobs starts at the turn that is next, and within a
-// turn callers without a running job come first. So a caller with many waiting jobs delays another one by at
-// most the end of a running job. With one caller the order is that of arrival.
+// after the caller's last one. A caller without waiting jobs joins at the next turn, and within a turn callers
+// without a running job come first. So a caller with many waiting jobs delays another caller only until a
+// running job ends. With one caller the order is that of arrival.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -34,7 +34,7 @@ class TurnOrder {
         next = std::min(next.value_or(other->turn), other->turn);
       if (other->salt == job.salt) own = std::max(own, other->turn + 1);
     }
-    // What was started before the next turn, or while none waited, does not matter any more.
+    // Forget jobs that started before the next turn; all of them if no job waits.
     std::erase_if(started_, [&](const auto& last) {
       return last.first.first == job.priority && (!next || last.second < *next);
     });

@@ -125,7 +125,7 @@ Status attach_all(const LoadedModel& loaded, const AdapterConfig& config, Device
     used.push_back(m);
   }
   if (used.empty())
-    return error_at("adapter_config.json", "target_modules ({}) name no linear layer of the base",
+    return error_at("adapter_config.json", "target_modules ({}) match no linear layer of the base",
                     fmt::join(config.targets, ", "));
   return freeze_base(loaded, config, device);
 }

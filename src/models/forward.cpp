@@ -166,7 +166,7 @@ Tensor pad_rows(const Tensor& on_device, const Batch& batch, int64_t time) {
   return out;
 }
 
-// Mean pooling: one row per sequence, a sentence embedding.
+// Mean pooling: one row of length 1 per sequence, a sentence embedding.
 static Tensor mean_pooled(const Tensor& on_device, const Batch& batch) {
   const Tensor hidden = on_device.host();
   const int64_t width = hidden.dim(1);
@@ -196,9 +196,10 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
   record.hidden = encoder_record.hidden = true;
   record.attention = encoder_record.attention = options.attentions;
   ForwardContext f{ctx, nullptr, &record};
-  const bool two = spec.encoder && spec.decoder, both = two && spec.decoder->first().cross;
-  const Batch& batch = two ? inputs.target : inputs.source;
-  const int64_t time = padded_time(batch, in, both ? "decoder_input_ids" : "input_ids");
+  const bool two_stacks = spec.encoder && spec.decoder;
+  const bool encoder_decoder = two_stacks && spec.decoder->first().cross;
+  const Batch& batch = two_stacks ? inputs.target : inputs.source;
+  const int64_t time = padded_time(batch, in, encoder_decoder ? "decoder_input_ids" : "input_ids");
   const int64_t source_time = padded_time(inputs.source, in, "input_ids");
   const Tensor hidden = model.hidden(f, inputs, &encoder_record);
   Tensors out;
@@ -229,9 +230,9 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
       for (size_t s = 0; s < layers[i].size(); ++s)
         out[fmt::format("{}.{}.{}", name, i, s)] = layers[i][s].host();
   };
-  states(both ? "decoder_hidden_states" : "hidden_states", record, batch, time);
-  maps(both ? "decoder_attentions" : "attentions", record.attentions);
-  if (both) {
+  states(encoder_decoder ? "decoder_hidden_states" : "hidden_states", record, batch, time);
+  maps(encoder_decoder ? "decoder_attentions" : "attentions", record.attentions);
+  if (encoder_decoder) {
     states("encoder_hidden_states", encoder_record, inputs.source, source_time);
     maps("encoder_attentions", encoder_record.attentions);
     maps("cross_attentions", record.cross_attentions);

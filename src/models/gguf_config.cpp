@@ -89,17 +89,17 @@ int64_t whole(const Json& config, const char* field) {
 
 Status put_rotary(const GgufSection& section, const GgufFields& fields, Json& config) {
   const std::string key = std::string(section.architecture) + ".rope.dimension_count";
-  const auto turned = fields.integer(key);
+  const auto rotated = fields.integer(key);
   const int64_t heads = std::max<int64_t>(1, whole(config, "num_attention_heads"));
   const int64_t each =
       config.contains("head_dim") ? whole(config, "head_dim") : whole(config, "hidden_size") / heads;
   if (section.rotary_share && each > 0)
-    config[section.rotary_share] = static_cast<double>(turned.value_or(each)) / static_cast<double>(each);
-  else if (turned && *turned != each)
+    config[section.rotary_share] = static_cast<double>(rotated.value_or(each)) / static_cast<double>(each);
+  else if (rotated && *rotated != each)
     return error_of(
         Error::Kind::kUnsupported, fmt::format("key '{}'", key),
         "rotates {} of {} dimensions of a head; for {}, only rotation of all dimensions is supported",
-        *turned, each, section.architecture);
+        *rotated, each, section.architecture);
   return Done{};
 }
 

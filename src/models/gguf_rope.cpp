@@ -13,7 +13,7 @@ constexpr const char* kFactors = "rope_freqs.weight";
 constexpr const char* kShort = "rope_factors_short.weight";
 constexpr const char* kLong = "rope_factors_long.weight";
 
-// The divisor of every frequency.
+// The number by which scaling divides each frequency.
 std::vector<float> factors_of(const ops::RopeOptions& options) {
   ops::RopeOptions plain = options;
   plain.scaling = ops::RopeScaling::kNone;
@@ -29,7 +29,7 @@ Status put_llama3(const Gguf& file, const GgufTensor& tensor, Json& config) {
   const auto refuse = [&](const std::string& why) {
     return error_of(Error::Kind::kUnsupported, std::string("tensor '") + kFactors + "'", "{}", why);
   };
-  if (tensor.dtype != DType::kF32 || tensor.shape.rank() != 1) return refuse("must be a list of f32");
+  if (tensor.dtype != DType::kF32 || tensor.shape.rank() != 1) return refuse("must be an f32 vector");
   const Tensor t = file.view(tensor);
   ops::RopeOptions o;
   o.rotary = 2 * t.count();
@@ -57,15 +57,16 @@ Status put_llama3(const Gguf& file, const GgufTensor& tensor, Json& config) {
 Result<std::vector<float>> read_factors(const Gguf& file, const char* name) {
   const GgufTensor* tensor = file.find(name);
   if (!tensor || tensor->dtype != DType::kF32 || tensor->shape.rank() != 1)
-    return error_of(Error::Kind::kUnsupported, fmt::format("tensor '{}'", name), "must be a list of f32");
+    return error_of(Error::Kind::kUnsupported, fmt::format("tensor '{}'", name), "must be an f32 vector");
   const Tensor t = file.view(*tensor);
   return std::vector<float>(t.f32(), t.f32() + t.count());
 }
 
 Status put_longrope(const Gguf& file, const std::string& start, Json& config) {
-  MAKAR_TRY(const auto brief, read_factors(file, kShort));
-  MAKAR_TRY(const auto longer, read_factors(file, kLong));
-  config["rope_scaling"] = {{"rope_type", "longrope"}, {"short_factor", brief}, {"long_factor", longer}};
+  MAKAR_TRY(const auto short_factors, read_factors(file, kShort));
+  MAKAR_TRY(const auto long_factors, read_factors(file, kLong));
+  config["rope_scaling"] = {
+      {"rope_type", "longrope"}, {"short_factor", short_factors}, {"long_factor", long_factors}};
   if (const auto original = file.fields().integer(start + "original_context_length"))
     config["rope_scaling"]["original_max_position_embeddings"] = *original;
   if (const GgufValue* factor = file.fields().find(start + "attn_factor"); factor && factor->number())

@@ -10,7 +10,7 @@
 
 namespace makar {
 
-// Whether a tensor of this name has rotary factors, which the config then holds.
+// True for the names of tensors with rotary factors, which gguf_config() reads into the config.
 bool is_rope_tensor(const std::string& name);
 // Sets "rope_scaling" of the config from the keys of `architecture` and from rope_freqs.weight.
 Status put_gguf_rope(const Gguf& file, const std::string& architecture, Json& config);

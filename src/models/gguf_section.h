@@ -56,8 +56,8 @@ struct GgufSection {
 
 namespace gguf {
 
-// The attention whose rotary positions the keys describe: of a layer without a window where some have
-// positions, else of the first with positions.
+// The attention whose rotary positions the keys describe: of the first layer that has them and no window,
+// else of the first layer that has them.
 const AttentionSpec& rotary_attention(const ModelSpec& m);
 // Whether all layers except every `period`-th have a sliding window.
 bool slides_with_period(const ModelSpec& m, int64_t period);

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kThousand = 1024;  // tokens for which the cache size is reported
+constexpr int64_t kCacheTokens = 1024;  // tokens for which the cache size is reported
 constexpr int64_t kDefaultContext = 1024;
 
 bool is_table(const Parameter& p) {
@@ -131,12 +131,9 @@ double attention_work(const StackSpec& s, int64_t context) {
   return work;
 }
 
-void count_costs(const ModelSpec& spec, int64_t asked, Inspection& out) {
-  out.context = asked > 0 ? asked : spec.max_positions > 0 ? spec.max_positions : kDefaultContext;
-  const auto& patches = spec.main().embedding.patches;
-  if (patches)
-    out.context = (patches->image_height / patches->patch) * (patches->image_width / patches->patch) +
-                  (patches->distillation_token ? 2 : 1);
+void count_costs(const ModelSpec& spec, int64_t requested, Inspection& out) {
+  out.context = requested > 0 ? requested : spec.max_positions > 0 ? spec.max_positions : kDefaultContext;
+  if (spec.main().embedding.patches) out.context = spec.image_rows();
   for (const auto* stack : {&spec.encoder, &spec.decoder}) {
     if (!*stack) continue;
     const StackSpec& s = **stack;
@@ -235,11 +232,11 @@ Json to_json(const Inspection& i) {
   for (const auto& [name, count] : i.dtypes) json["dtypes"][name] = count;
   json["weights_bytes"] = i.files_bytes;
   for (const auto& p : i.memory) json["memory_bytes"][p.name] = p.bytes;
-  json["cache_bytes_per_1024_tokens"] = {{"f32", i.cache_values * kThousand * 4},
-                                         {"f16", i.cache_values * kThousand * 2}};
+  json["cache_bytes_per_1024_tokens"] = {{"f32", i.cache_values * kCacheTokens * 4},
+                                         {"f16", i.cache_values * kCacheTokens * 2}};
   if (i.cross_cache_values > 0)
-    json["cross_cache_bytes_per_1024_tokens"] = {{"f32", i.cross_cache_values * kThousand * 4},
-                                                 {"f16", i.cross_cache_values * kThousand * 2}};
+    json["cross_cache_bytes_per_1024_tokens"] = {{"f32", i.cross_cache_values * kCacheTokens * 4},
+                                                 {"f16", i.cross_cache_values * kCacheTokens * 2}};
   json["flops_per_token"] = {{"context", i.context}};
   for (const auto& c : i.costs)
     json["flops_per_token"][c.stack] = {

@@ -11,7 +11,8 @@ namespace makar {
 struct LoadOptions {
   // Copies the weights to f32 for training; otherwise matrices stay mapped in the type of the file.
   bool trainable = false;
-  // Decodes packed matrices to f32 instead of an integer type, which rounds activations.
+  // Dequantizes matrices that another program quantized (formats/packed.h) to f32. Otherwise they keep an
+  // integer type, whose products round activations.
   bool exact = false;
 };
 

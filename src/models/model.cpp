@@ -96,8 +96,8 @@ Tensor Model::encode(ForwardContext& f, const Batch& source) const {
 
 Tensor Model::decode(ForwardContext& f, const Batch& target, const Tensor& encoded,
                      const Batch* source) const {
-  const bool widths = encoded.defined() && bridge_.defined();
-  return (*decoder_)(f, target, widths ? bridge_(f.ops, encoded) : encoded, source);
+  const bool projected = encoded.defined() && bridge_.defined();
+  return (*decoder_)(f, target, projected ? bridge_(f.ops, encoded) : encoded, source);
 }
 
 void Model::read_source(ForwardContext& f, const Batch& source, size_t slot) const {
@@ -149,7 +149,8 @@ Tensor unit_rows(Context& ctx, const Tensor& x) {
 }  // namespace
 
 Tensor Model::text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const {
-  // A text's row is that of its end token; in older models that is the largest id, whatever its name.
+  // A text's row is that of its end token. As in transformers, eos 2 (older configs) stands for the token with
+  // the largest id.
   std::vector<int64_t> ends;
   const int64_t eos = spec_.eos.empty() ? 2 : spec_.eos[0];
   for (const Sequence& s : texts.sequences) {
@@ -204,9 +205,9 @@ Tensor Model::lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_
   for (size_t i = 0; i < targets.size(); ++i)
     if (targets[i] != ops::kIgnore) counted.push_back(static_cast<int64_t>(i));
   if (!counted.empty() && counted.size() < targets.size() && hidden.dim(0) == std::ssize(targets)) {
-    std::vector<int64_t> theirs;
-    for (const int64_t row : counted) theirs.push_back(targets[static_cast<size_t>(row)]);
-    return lm_loss(ctx, ops::gather_rows(ctx, hidden, counted), theirs, smoothing);
+    std::vector<int64_t> counted_targets;
+    for (const int64_t row : counted) counted_targets.push_back(targets[static_cast<size_t>(row)]);
+    return lm_loss(ctx, ops::gather_rows(ctx, hidden, counted), counted_targets, smoothing);
   }
   if (lm_.adapter()) {  // an adapter on the output matrix: compute the logits
     return ops::cross_entropy(ctx, lm_logits(ctx, hidden), targets, options);

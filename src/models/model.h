@@ -1,4 +1,4 @@
-// A model: stacks and heads built from a spec, parameters by name, one forward for all uses.
+// A model: stacks and heads built from a spec, parameters by name, one forward pass for all uses.
 #pragma once
 #include <map>
 #include <memory>
@@ -92,7 +92,8 @@ class Model {
   Linear bridge_;                              // from the encoder's width to the decoder's
   Linear text_projection_, image_projection_;  // kContrastive
   Parameter *logit_scale_ = nullptr, *mask_ = nullptr;
-  Linear lm_, transform_, pooler_, classifier_, classifier_dense_, second_;
+  Linear lm_, transform_, pooler_, classifier_, classifier_dense_;
+  Linear second_;  // kPretraining: next sentence; kImageClassTeacher: distillation
   Norm transform_norm_;
 };
 

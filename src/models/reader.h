@@ -46,7 +46,7 @@ class Reader {
   Activation activation(const Config::Keys& keys, const std::string& fallback = "");
   // width / heads, with a check that it divides.
   int64_t head_dim(int64_t width, int64_t heads, const Config::Keys& keys);
-  // As many key/value heads as heads, together as wide as the stack, with the usual scale of the scores.
+  // Without grouped queries: kv_heads = heads, head_dim = width / heads, scale = 1 / sqrt(head_dim).
   void full_heads(AttentionSpec& a, int64_t width, const Config::Keys& keys);
   void kv_heads(AttentionSpec& a, const Config::Keys& keys, int64_t fallback);
   // rope_parameters (newer) or rope_theta and rope_scaling (older). `layer_type`: the layers whose positions

@@ -34,7 +34,7 @@ Status check_not_adapter(const std::string& folder) {
       base = name.get<std::string>();
   return error_at(
       folder,
-      "is an adapter, not a model: use it with its base model (-m {} --lora {}), or fold it in first (makar "
+      "is an adapter, not a model: use it with its base model (-m {} --lora {}), or merge it first (makar "
       "merge -m {} --lora {} -o FOLDER)",
       base, folder, base, folder);
 }

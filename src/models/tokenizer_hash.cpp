@@ -15,14 +15,14 @@ uint64_t add(uint64_t h, std::string_view text) {
 constexpr uint64_t kStart = 0xcbf29ce484222325u;
 std::string digits(uint64_t h) { return fmt::format("{:016x}", h); }
 
-void compare(const std::string& place, const char* what, const std::string& kept, const std::string& now,
+void compare(const std::string& place, const char* what, const std::string& stored, const std::string& now,
              std::vector<std::string>& out) {
-  if (kept.empty() || kept == now) return;
+  if (stored.empty() || stored == now) return;
   out.push_back(fmt::format(
       "{}: the {} {} (hash {}, the model was converted with {}); the model may generate nonsense: "
       "restore the original or "
       "convert again",
-      place, what, now.empty() ? "is missing" : "was changed", now.empty() ? "none" : now, kept));
+      place, what, now.empty() ? "is missing" : "was changed", now.empty() ? "none" : now, stored));
 }
 
 }  // namespace
@@ -77,13 +77,13 @@ std::vector<std::string> tokenizer_warnings(const ModelSource& source) {
     compare(source.path, "chat template", f.text(kTemplate).value_or(""), gguf_template_hash(f), out);
     return out;
   }
-  const auto kept = [&](const char* key) {
+  const auto stored = [&](const char* key) {
     const Json& config = source.config.json();
     return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : std::string();
   };
-  if (const std::string hash = kept(kTokenizer); !hash.empty())
+  if (const std::string hash = stored(kTokenizer); !hash.empty())
     compare(source.path, "tokenizer", hash, folder_tokenizer_hash(source.path), out);
-  if (const std::string hash = kept(kTemplate); !hash.empty())
+  if (const std::string hash = stored(kTemplate); !hash.empty())
     compare(source.path, "chat template", hash, folder_template_hash(source.path), out);
   return out;
 }

@@ -49,7 +49,7 @@ Status read_answer_pairs(const DataPath& path, const ConversationEncoder& encode
       reader.bad().add(record.place(), pair.error().message);
       continue;
     }
-    // By the prompt, so that no prompt is in both parts.
+    // Split by the prompt, so that no prompt is both in training and in validation.
     const bool held_out = split.takes(dump(read->prompt));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*pair));
   }
@@ -97,8 +97,8 @@ Result<AnswerPairs> read_given_pairs(const std::string& path, const std::string&
     for (int64_t t = 0; t < time; ++t) {
       const int64_t at = i * time + t, a = chosen.i64()[at], b = rejected.i64()[at];
       if (std::min(a, b) < 0 || std::max(a, b) >= vocab)
-        return error_at(path, "row {} holds the id {}; the vocabulary has {}", i, a < 0 || a >= vocab ? a : b,
-                        vocab);
+        return error_at(path, "row {} has the id {}, which is outside of the vocabulary of {}", i,
+                        a < 0 || a >= vocab ? a : b, vocab);
       const bool loss_mask = mask.defined() ? mask.f32()[at] != 0 : t > 0;
       pair.chosen.push_back(a), pair.chosen_mask.push_back(loss_mask);
       pair.rejected.push_back(b), pair.rejected_mask.push_back(loss_mask);

@@ -25,7 +25,7 @@ struct AnswerPairs {
   SpoolOf<AnswerPair> train, validation;
   BadRecords bad;  // of the file read last
 };
-// Adds the records of a file or folder that to_preference() reads.
+// Adds the preference records (to_preference()) of a file or folder.
 Status read_answer_pairs(const DataPath& path, const ConversationEncoder& encoder, ValidationSplit& split,
                          AnswerPairs& out);
 // Reads the pairs of all datasets.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "data/ranked_record.h"
+
 namespace makar {
 namespace {
 
@@ -55,7 +57,7 @@ std::vector<Json> best_records(const Json& prompt, std::vector<RewardedAnswer> a
   }
   Json texts = Json::array(), ranks = Json::array(), rewards = Json::array();
   int64_t rank = 0;
-  for (size_t i = 0; i < answers.size() && i < 64; ++i) {
+  for (size_t i = 0; i < answers.size() && i < RankedRecord::kMaxAnswers; ++i) {
     if (i > 0 && answers[i].reward < answers[i - 1].reward) ++rank;
     texts.push_back(answers[i].text), ranks.push_back(rank), rewards.push_back(answers[i].reward);
   }

@@ -14,7 +14,7 @@ struct CausalOptions {
   int64_t validation_tokens = 1 << 20;  // upper limit of tokens evaluated
 };
 
-// Writes the tokens of [begin, end] and their targets (the next token, inside the document) into a batch.
+// Writes the tokens of [begin, end) and their targets (the next token, inside the document) into a batch.
 void add_window(const TokenStore& store, int64_t begin, int64_t end, Batch& batch,
                 std::vector<int64_t>& targets);
 
@@ -56,8 +56,8 @@ WindowStart window_at(const std::vector<TokenSource>& sources, const Mixture& mi
 // The mixture of the sources by weight.
 Mixture mixture_of(const std::vector<TokenSource>& sources, uint64_t seed);
 
-// Number of windows that fit at any offset below the context. If the store is smaller than a window, the only
-// one is shorter.
+// Number of windows that fit at any offset below `context`; at least 1, which is shorter if the store is
+// smaller than a window.
 uint64_t window_count(const TokenStore& store, int64_t context);
 
 }  // namespace makar

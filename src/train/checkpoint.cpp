@@ -26,6 +26,7 @@ void sync_folder(const std::string& path) {
   ::close(fd);
 }
 
+// The step in the name of a checkpoint folder; -1 for other names.
 int64_t number_of(const std::string& name) {
   constexpr std::string_view kPrefix = "checkpoint-";
   if (!name.starts_with(kPrefix) || name.size() == kPrefix.size() || name.size() > kPrefix.size() + 15)
@@ -77,8 +78,8 @@ Status check_sums(const std::string& folder) {
 Status take(const Safetensors& file, const std::string& name, Tensor& into) {
   MAKAR_TRY(const Tensor t, file.tensor(name));
   if (!(t.shape() == into.shape()) || t.dtype() != into.dtype())
-    return error_at(file.place(), "tensor '{}' has shape {} where {} is expected", name, t.shape().text(),
-                    into.shape().text());
+    return error_at(file.place(), "tensor '{}' is {} {} where {} {} is expected", name, makar::name(t.dtype()),
+                    t.shape().text(), makar::name(into.dtype()), into.shape().text());
   into.memory().copy_in(into.address(), t.raw(), t.bytes());
   return Done{};
 }
@@ -209,7 +210,7 @@ Result<std::optional<RunState>> load_checkpoint(const std::string& run, const Tr
   for (const std::string& folder : checkpoints(run)) {
     const Status sums = check_sums(folder);
     if (!sums.ok()) {
-      skipped.push_back(sums.error().text() + "; the checkpoint before it is used");
+      skipped.push_back(sums.error().text() + "; the previous checkpoint is used instead");
       continue;
     }
     MAKAR_TRY(RunState state, read_state(folder));

@@ -20,6 +20,7 @@ struct RunState {
   int64_t skipped = 0;    // steps of data skipped by rollbacks
   int64_t bad_steps = 0;  // steps not applied because the loss or a gradient was not finite
   double best = 0;        // best value of the watched metric
+  // Validations since the best one, and in all.
   int64_t since_best = 0, validations = 0;
   Json settings;   // of the run, with its identity
   TaskState task;  // as restored, or as of the snapshot

@@ -168,7 +168,8 @@ Tensor ClassifyTask::class_loss(Context& ctx, const Tensor& logits, const std::v
 Status ClassifyTask::debias(const DebiasOptions& options) {
   if (!options.any()) return Done{};
   if (data_.kind != LabelKind::kClass)
-    return error_of(Error::Kind::kUnsupported, "reweigh", "groups are balanced for classes only");
+    return error_of(Error::Kind::kUnsupported, "reweigh",
+                    "groups can be balanced only in classification, not for numbers, tags or answers");
   if (data_.groups.size() < 2)
     return error_at("group_field", "the data has {} groups; at least 2 are needed", data_.groups.size());
   if (options.reweigh) {

@@ -25,7 +25,7 @@ void freeze_body(Model& model, int64_t layers);
 class ClassifyTask : public ExampleTask {
  public:
   ClassifyTask(Model& model, LabelledData data, int64_t batch, uint64_t seed, float smoothing);
-  // Before the first batch: weights and an adversary by the groups of the texts, which all have one.
+  // Sets up weights and an adversary by group; call it before the first batch. Every text must have a group.
   Status debias(const DebiasOptions& options);
   // accuracy; for numbers pearson and mse; for answers exact_match and f1
   Result<Metrics> metrics(Device& device) override;

@@ -30,7 +30,7 @@ class ConversationEncoder {
   ConversationEncoder(Tokenizer tokenizer, ChatTemplate chat, ConversationOptions options);
   // The loss counts the assistant's turns after the first `prompt_turns` messages.
   Result<MaskedTokens> encode(const Json& messages, size_t prompt_turns = 0) const;
-  // The conversation so far, ready for the assistant to answer.
+  // The conversation so far, with a generation prompt.
   Result<std::vector<int64_t>> encode_prompt(const Json& messages) const;
   // A template for models without one: "### Instruction", "### Response", and the end token after each
   // answer.

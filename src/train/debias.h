@@ -14,9 +14,9 @@ struct DebiasOptions {
   bool any() const { return reweigh || adversary > 0; }
 };
 
-// For each (group, label): examples of the group times examples of the label, divided by all examples times
-// those of both. The weighted counts are then independent; the weights of all examples sum to their number.
-// Every example must have a group.
+// weight(group, label) = n(group) * n(label) / (n * n(group, label)), where n counts examples. The weighted
+// counts of groups and labels are then independent; the weights of all examples sum to n. Every example must
+// have a group.
 class GroupWeights {
  public:
   static Result<GroupWeights> of(const LabelledTexts& texts, size_t groups, size_t labels);
@@ -37,8 +37,8 @@ Tensor weighted_cross_entropy(Context& ctx, const Tensor& logits, const std::vec
 class GroupAdversary {
  public:
   GroupAdversary(Model& model, int64_t labels, int64_t groups, const DebiasOptions& options, uint64_t seed);
-  // The cross-entropy of the predicted groups. Its gradient trains the adversary as it is, and the classifier
-  // reversed and times DebiasOptions::adversary. logits [texts, labels].
+  // The cross-entropy of the predicted groups. The adversary is trained with its gradient, the
+  // classifier with the gradient times -DebiasOptions::adversary. logits [texts, labels].
   Tensor loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& labels,
               const std::vector<int64_t>& groups) const;
 

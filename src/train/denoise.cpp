@@ -213,7 +213,7 @@ MicroBatch DenoiseTask::permuted(const Pieces& pieces, uint64_t draw) {
   Permuted out;
   for (const auto& piece : pieces) {
     const auto length = static_cast<int64_t>(piece.size());
-    std::vector<int64_t> ids = piece;  // the tokens that end a text are context
+    std::vector<int64_t> ids = piece;  // the special tokens at the end are context, not targets
     ids.insert(ids.end(), {special_.sep, special_.cls});
     add_permuted(out, ids, permuted_targets(length, std::max<int64_t>(1, length / 6), draws));
   }

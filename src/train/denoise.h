@@ -57,7 +57,7 @@ class DenoiseTask : public Task {
   static Result<NoiseKind> noise_of(const ModelSpec& spec, const SpecialIds& special);
 
  private:
-  using Pieces = std::vector<std::vector<int64_t>>;
+  using Pieces = std::vector<std::vector<int64_t>>;  // texts, each from one document
   // A batch with masked tokens: their rows, their original ids, and per pair 1 if the second half does not
   // follow the first.
   struct Masked {

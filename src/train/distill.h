@@ -25,7 +25,7 @@ struct DistillOptions {
   TeacherLoss loss = TeacherLoss::kForward;
   float temperature = 1, beta = 0.5f;
   float alpha = 0.5f;                             // weight of the teacher; 1 - alpha is that of the targets
-  float hidden_weight = 0, attention_weight = 0;  // added to the two
+  float hidden_weight = 0, attention_weight = 0;  // weights of two more terms
   HiddenLoss hidden = HiddenLoss::kSquare;
   AttentionLoss attention = AttentionLoss::kSquare;
   LayerMap layers;  // for hidden states and attention
@@ -39,7 +39,7 @@ class DistillTask : public Task {
   // projections of its hidden states, which are trained with it and not saved.
   DistillTask(Model& student, const Model& teacher, std::unique_ptr<Task> data,
               const DistillOptions& options);
-  // Whether the teacher can teach this student with these options.
+  // Fails if the student cannot be distilled from this teacher with these options.
   static Status check(const Model& student, const Model& teacher, const DistillOptions& options);
 
   Status prepare_step(uint64_t step, Device& device) override;

@@ -38,7 +38,7 @@ Status write_tokenizer(const FinishedRun& run) {
   return write_file(to + "/tokenizer_config.json", config.dump(2) + "\n");
 }
 
-// Copies that of the base model, or writes one with the control tokens of the new model.
+// Copies generation_config.json of the base model, or writes one with the control tokens of the new model.
 Status write_generation_config(const FinishedRun& run) {
   const ModelSpec& spec = run.loaded.model->spec();
   if (spec.head.kind != HeadKind::kCausalLm || run.adapter) return Done{};
@@ -78,9 +78,8 @@ std::vector<std::pair<std::string, std::string>> facts(const FinishedRun& run) {
 Status write_card(const FinishedRun& run) {
   const ModelSpec& spec = run.loaded.model->spec();
   std::string out = fmt::format(
-      "---\nlibrary_name: {}\ntags: [makar, {}]\n---\n\n# {} model\n\nA {} of {} parameters, {} with makar. "
-      "What it was "
-      "trained on and how is in `run.json`, the curves and figures in `report.md`.\n",
+      "---\nlibrary_name: {}\ntags: [makar, {}]\n---\n\n# {} model\n\nA {} with {} parameters, {} with makar. "
+      "`run.json` has the training data and settings, `report.md` the curves and figures.\n",
       run.adapter ? "peft" : "transformers", spec.family, spec.family, spec.architecture,
       run.loaded.model->parameters().count(), run.kind);
   out +=

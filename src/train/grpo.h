@@ -1,7 +1,7 @@
 // Group relative policy optimisation (Shao et al., 2024): the advantage of an answer is its reward relative
 // to the other answers to the same prompt. Variants: clip-higher and a mean over all tokens (DAPO; Yu et al.,
-// 2025), advantages that are not divided by the deviation and a constant divisor (Dr. GRPO; Liu et al.,
-// 2025).
+// 2025), advantages that are not divided by the standard deviation and a constant divisor (Dr. GRPO; Liu et
+// al., 2025).
 #pragma once
 #include "train/policy_task.h"
 #include "train/preference.h"
@@ -9,7 +9,7 @@
 namespace makar {
 
 // How token losses are averaged: per answer, then over answers; over all tokens of the step; or divided by
-// the longest possible answer, which favours no length.
+// the maximum answer length, so that no length is favoured.
 enum class TokenMean { kAnswer, kTokens, kConstant };
 std::optional<TokenMean> token_mean_named(const std::string& name);  // grpo, dapo, dr_grpo
 std::vector<std::string> token_mean_names();

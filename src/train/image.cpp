@@ -8,31 +8,13 @@
 
 namespace makar {
 
-namespace {
-
-const PatchSpec& patches_of(const Model& model) { return *model.spec().encoder->embedding.patches; }
-
-// One sequence per image: the model's special tokens, then the patches.
-void lay_out(Batch& batch, const PatchSpec& p) {
-  batch.sequences.clear(), batch.positions.clear();
-  const int64_t rows =
-      (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
-  for (int64_t i = 0; i < batch.pixels.dim(0); ++i) {
-    batch.sequences.push_back({i * rows, rows, 0, static_cast<size_t>(i)});
-    for (int64_t t = 0; t < rows; ++t) batch.positions.push_back(t);
-  }
-}
-
-}  // namespace
-
 Batch image_batch(const Model& model, const LabelledImages& images, std::span<const size_t> which,
                   std::span<const Shift> shifts) {
-  const PatchSpec& p = patches_of(model);
+  const PatchSpec& p = *model.spec().encoder->embedding.patches;
   check(p.image_height == images.height && p.image_width == images.width,
-        "the model's images have another size");
+        "the images have the size that the model takes");
   const auto n = static_cast<int64_t>(which.size()), size = images.height * images.width;
-  Batch batch;
-  batch.pixels = Tensor::full({n, p.channels, images.height, images.width}, -1.0f);
+  Tensor pixels = Tensor::full({n, p.channels, images.height, images.width}, -1.0f);
   for (int64_t i = 0; i < n; ++i) {
     const uint8_t* from = images.pixels.data() + static_cast<int64_t>(which[static_cast<size_t>(i)]) * size;
     const Shift shift = shifts.empty() ? Shift{} : shifts[static_cast<size_t>(i)];
@@ -41,18 +23,18 @@ Batch image_batch(const Model& model, const LabelledImages& images, std::span<co
         for (int64_t x = 0; x < images.width; ++x) {
           const int64_t sy = y - shift.down, sx = x - shift.right;
           if (sy < 0 || sx < 0 || sy >= images.height || sx >= images.width) continue;
-          batch.pixels.f32()[(i * p.channels + c) * size + y * images.width + x] =
+          pixels.f32()[(i * p.channels + c) * size + y * images.width + x] =
               static_cast<float>(from[sy * images.width + sx]) / 127.5f - 1.0f;
         }
   }
-  lay_out(batch, p);
-  return batch;
+  return pixel_batch(model.spec(), pixels);
 }
 
 namespace {
 
-std::vector<int64_t> predicted_classes(const Model& model, Device& device, Batch batch) {
-  lay_out(batch, patches_of(model));  // the teacher may have different special tokens than the student
+std::vector<int64_t> predicted_classes(const Model& model, Device& device, const Tensor& pixels) {
+  // The teacher may have other special tokens than the student, so each model has its own batch.
+  const Batch batch = pixel_batch(model.spec(), pixels);
   Context ctx{device};
   ForwardContext f{ctx};
   Inputs inputs;
@@ -104,8 +86,9 @@ Status check_teacher(const Model& student, const Model& teacher, const std::stri
   const int64_t classes = teacher.spec().head.labels,
                 channels = teacher.spec().encoder->embedding.patches->channels;
   if (classes != student.spec().head.labels || channels != wanted.channels)
-    return error_at(place, "the teacher has {} classes and {} channels, the student {} and {}", classes,
-                    channels, student.spec().head.labels, wanted.channels);
+    return error_at(place,
+                    "the teacher has {} classes and {} channels, the student {} and {}; they must be equal",
+                    classes, channels, student.spec().head.labels, wanted.channels);
   return Done{};
 }
 
@@ -147,7 +130,7 @@ Result<MicroBatch> ImageTask::make(std::span<const size_t> which, bool validatio
     if (!outputs.contains("distillation_logits"))
       return ops::cross_entropy(ctx, outputs.at("logits"), targets, o);
     const auto teacher_labels =
-        teacher_ && ctx.tape ? predicted_classes(*teacher_, ctx.device, batch) : targets;
+        teacher_ && ctx.tape ? predicted_classes(*teacher_, ctx.device, batch.pixels) : targets;
     return ops::scale(ctx,
                       ops::add(ctx, ops::cross_entropy(ctx, outputs.at("cls_logits"), targets, o),
                                ops::cross_entropy(ctx, outputs.at("distillation_logits"), teacher_labels, o)),
@@ -162,7 +145,7 @@ Result<Metrics> ImageTask::metrics(Device& device) {
   for (size_t at = 0; at < held_out_; at += step) {
     std::vector<size_t> which;
     for (size_t i = at; i < std::min(at + step, held_out_); ++i) which.push_back(i);
-    const auto predicted = predicted_classes(model_, device, image_batch(model_, validation_, which));
+    const auto predicted = predicted_classes(model_, device, image_batch(model_, validation_, which).pixels);
     for (size_t i = 0; i < which.size(); ++i) right += predicted[i] == validation_.labels[which[i]];
   }
   return Metrics{{"accuracy", held_out_ > 0 ? right / static_cast<double>(held_out_) : 0}};

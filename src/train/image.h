@@ -36,10 +36,10 @@ Result<ImageData> open_images(const Model& model, const DatasetOptions& options,
 // distillation token.
 Status check_teacher(const Model& student, const Model& teacher, const std::string& place);
 
-// Pixels in the model's input range: (x / 255 - 0.5) / 0.5, translated by up to 2 pixels if `shift` is given.
 struct Shift {
-  int64_t down = 0, right = 0;
+  int64_t down = 0, right = 0;  // in pixels
 };
+// Pixels in the model's input range, (x / 255 - 0.5) / 0.5; image i is translated by shifts[i] if given.
 Batch image_batch(const Model& model, const LabelledImages& images, std::span<const size_t> which,
                   std::span<const Shift> shifts = {});
 

@@ -82,7 +82,7 @@ Status expand(const ModelSpec& spec, int64_t max_length, ImageText& text) {
     if (image) last = ids.size();
   }
   const auto max = static_cast<size_t>(max_length);
-  if (last >= max) return error_at("", "its images need {} tokens; sequence_len is {}", last, max_length);
+  if (last >= max) return error_at("", "the images need {} tokens; sequence_len is {}", last, max_length);
   if (ids.size() > max) ids.resize(max), loss_mask.resize(max);
   if (std::count(loss_mask.begin() + 1, loss_mask.end(), 1) == 0)
     return error_at("", "the first {} tokens have no assistant turn to train on", max);
@@ -143,7 +143,7 @@ Status read_image_text(const DatasetSpec& dataset, const ModelSpec& spec, const 
 // Appends a text to the decoder's batch, and the target of each of its rows.
 void add_text(const ModelSpec& spec, const ImageText& text, Batch& batch, std::vector<int64_t>& targets) {
   const auto counted_id = [&](size_t i) { return text.loss_mask[i] ? text.ids[i] : ops::kIgnore; };
-  if (spec.crosses()) {  // after the start token, each row predicts the id at its place
+  if (spec.crosses()) {  // the decoder reads the start token and ids[..i - 1] and predicts ids[i]
     std::vector<int64_t> shifted = {spec.decoder_start >= 0 ? spec.decoder_start
                                                             : std::max<int64_t>(0, spec.bos)};
     shifted.insert(shifted.end(), text.ids.begin(), text.ids.end() - 1);
@@ -241,7 +241,8 @@ Result<MicroBatch> ImageTextTask::make(std::span<const size_t> which, bool valid
     for (size_t i = 0; i < text.images.size(); ++i) {
       MAKAR_TRY(Tensor one, encoding_.pixels(text.images[i]));
       if (hash_of_pixels(one) != text.hashes[i])
-        return error_at(text.images[i], "changed since the run began");
+        return error_at(text.images[i],
+                        "has changed since the run began; restore it, or start again with --overwrite");
       pixels.push_back(std::move(one));
     }
     add_text(spec, text, texts, language.targets);

@@ -39,7 +39,7 @@ struct ImageTextEncoding {
 // added to `images`.
 Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& images);
 
-// The same with texts as contents, for templates that do not support images; fails if there is one.
+// The same with texts as contents, for templates that do not support images; fails if a message has one.
 Result<Json> messages_without_images(const Json& messages);
 
 // Reads the conversations or captions of all datasets; relative names of images belong to the folder of their

@@ -9,11 +9,11 @@
 namespace makar {
 namespace {
 
-// Reads ratings. Each is also paired with the answer of the previous rating of its part; the first with that
-// of the last.
-class Reader {
+// Stores the ratings of one split. Each is also paired with the answer of the previous rating, the first one
+// with that of the last.
+class RatingWriter {
  public:
-  Reader(const ConversationEncoder& encoder, SpoolOf<RatedAnswer>& to) : encoder_(encoder), to_(to) {}
+  RatingWriter(const ConversationEncoder& encoder, SpoolOf<RatedAnswer>& to) : encoder_(encoder), to_(to) {}
   Status add(const RatedRecord& record) {
     MAKAR_CHECK_OK(encode_answer(encoder_, record.prompt, record.answer));
     if (!first_)
@@ -51,7 +51,7 @@ Result<std::vector<RatedRecord>> ratings_of(const Json& record) {
 Status read_ratings(const DataPath& path, const ConversationEncoder& encoder, ValidationSplit& split,
                     Ratings& out) {
   MAKAR_TRY(auto reader, RecordReader::open({path}));
-  Reader train(encoder, out.train), validation(encoder, out.validation);
+  RatingWriter train(encoder, out.train), validation(encoder, out.validation);
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;

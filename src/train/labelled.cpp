@@ -124,9 +124,10 @@ class LabelNames {
     const auto it = numbers_.find(name);
     if (it != numbers_.end()) return it->second;
     if (fixed_)
-      return error_at("", "label '{}' is not among the {} of training", name.substr(0, 80), numbers_.size());
+      return error_at("", "label '{}' is not among the {} labels of the training data", name.substr(0, 80),
+                      numbers_.size());
     if (numbers_.size() >= kMax)
-      return error_at("", "more than {} different labels; numbers to be predicted take --regression", kMax);
+      return error_at("", "more than {} different labels; to predict numbers, use --regression", kMax);
     return numbers_.emplace(name, static_cast<int64_t>(numbers_.size())).first->second;
   }
   std::vector<std::string> sorted() const {
@@ -135,7 +136,7 @@ class LabelNames {
     sort_names(out);
     return out;
   }
-  // The position of each number in that order.
+  // For each number, its position in `names`.
   std::vector<int64_t> order(const std::vector<std::string>& names) const {
     std::vector<int64_t> out(names.size());
     for (size_t i = 0; i < names.size(); ++i)
@@ -167,7 +168,9 @@ class LabelReader {
                            : o_.regression                 ? LabelKind::kNumber
                                                            : LabelKind::kClass;
     if (data.schema.empty()) data.schema = name(*schema), data.kind = kind;
-    if (kind != data.kind) return error_at("", "a {} record among {} ones", name(*schema), data.schema);
+    if (kind != data.kind)
+      return error_at("", "a {} record among {} records; a dataset needs one schema", name(*schema),
+                      data.schema);
     std::vector<LabelledText> out;
     if (kind == LabelKind::kAnswer) {
       MAKAR_CHECK_OK(add_windows(tokenizer_, record.value, o_, question_++, out));
@@ -202,11 +205,12 @@ class LabelReader {
     const std::string name =
         record.contains(o_.group_field) ? label_text(record[o_.group_field]) : std::string();
     if (name.empty())
-      return error_at("", "the field '{}' with the group is missing or no text", o_.group_field);
+      return error_at("", "the field '{}' with the group is missing, or neither a text nor a number",
+                      o_.group_field);
     const auto at = std::find(data.groups.begin(), data.groups.end(), name);
     if (at != data.groups.end()) return at - data.groups.begin();
     if (fixed_groups_)
-      return error_at("", "group '{}' is not among the {} of training", name.substr(0, 80),
+      return error_at("", "group '{}' is not among the {} groups of the training data", name.substr(0, 80),
                       data.groups.size());
     if (data.groups.size() >= kMaxGroups)
       return error_at("", "more than {} groups; is '{}' the field of the group?", kMaxGroups, o_.group_field);
@@ -217,7 +221,7 @@ class LabelReader {
   Result<LabelledText> tagged(const DataRecord& record) {
     const Json &tokens = record.value["tokens"], &tags = *tags_field(record.value);
     if (!tokens.is_array() || !tags.is_array() || tokens.size() != tags.size() || tokens.empty())
-      return error_at("", "'tokens' and tags must be lists of one length");
+      return error_at("", "'tokens' and tags must be non-empty lists of the same length");
     std::vector<std::string> words;
     std::vector<int64_t> numbers;
     for (size_t i = 0; i < tokens.size(); ++i) {

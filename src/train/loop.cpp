@@ -186,18 +186,19 @@ class Trainer {
     MAKAR_TRY(const auto found, restore());
     if (!found)
       return error_at("training",
-                      "three steps in a row were not finite by step {} and there is no checkpoint to roll "
-                      "back to; lower learning_rate, or set save_steps",
+                      "three steps in a row, up to step {}, were not finite, and there is no checkpoint to "
+                      "roll back to; lower learning_rate, or set save_steps",
                       info.step);
     if (++roll_backs_ > 5)
-      return error_at("training", "rolled back {} times and still not finite; lower learning_rate",
+      return error_at("training", "steps are still not finite after {} rollbacks; lower learning_rate",
                       roll_backs_ - 1);
     state_ = *found;
     state_.skipped = now.skipped + (now.step - found->step);
     state_.bad_steps = now.bad_steps;
     last_validation_ = -1;
-    say(fmt::format("three steps in a row: rolled back to step {}, skipping the data since then",
-                    state_.step));
+    say(fmt::format(
+        "three steps in a row were not finite: rolled back to step {}, skipping the data since then",
+        state_.step));
     return Done{};
   }
 

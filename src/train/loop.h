@@ -16,7 +16,7 @@ struct StepInfo {
   int64_t step = 0, total = 0;  // from 1 to total
   double loss = 0, norm = 0, lr = 0;
   double seconds = 0;
-  double prepare_seconds = 0;  // of them for Task::prepare_step(): rollouts with their rewards
+  double prepare_seconds = 0;  // part of `seconds`: Task::prepare_step(), rollouts with their rewards
   int64_t tokens = 0;
   double flops = 0;  // forward and backward
   double eta = 0;    // seconds

@@ -1,4 +1,4 @@
-// The computing parts of the loop: gradients of a step, validation.
+// The computations of the loop: gradients of a step, validation.
 #include <chrono>
 #include <cmath>
 
@@ -62,7 +62,7 @@ Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
     weight += b.weight;
     batches.push_back(std::move(b));
   }
-  if (!(weight > 0)) return error_at("data", "step {} has nothing to learn from", number + 1);
+  if (!(weight > 0)) return error_at("data", "the batches of step {} have no targets", number + 1);
   StepInfo info;
   info.prepare_seconds = prepared.count();
   l.models.clear_gradients();
@@ -80,7 +80,7 @@ Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
     if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(share));
     tape.backward(loss);
     l.models.collect(tape);
-    info.loss += value.host().f32()[0] * share;  // after the backward pass is queued: reading it waits
+    info.loss += value.host().f32()[0] * share;  // last, because reading it waits for the device
     info.tokens += batches[i].tokens;
     for (const TrainedModel& m : l.models.all()) info.flops += training_flops(*m.model, batches[i]);
   }

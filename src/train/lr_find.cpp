@@ -21,7 +21,8 @@ Status choose_rate(RateFound& found) {
       steepest = slope, found.steepest = found.rates[i];
   if (steepest >= 0)
     return error_at("lr_find",
-                    "the loss fell at no rate from {:.1e} to {:.1e}; the data or the model do not fit",
+                    "the loss did not fall at any learning rate from {:.1e} to {:.1e}; check the data and "
+                    "the model",
                     found.rates.front(), found.rates.back());
   found.lowest = found.rates[lowest];
   return Done{};
@@ -54,7 +55,8 @@ Result<RateFound> find_rate(const Loop& loop, const RateSearch& search) {
     if (found.smoothed.back() > 2 * found.smoothed.front()) break;
   }
   if (found.rates.size() < 5)
-    return error_at("lr_find", "the loss is not finite after {} steps", found.rates.size());
+    return error_at("lr_find", "the loss is not finite after {} steps; check the data and the model",
+                    found.rates.size());
   MAKAR_CHECK_OK(choose_rate(found));
   return found;
 }

@@ -15,7 +15,7 @@ struct RateSearch {
 struct RateFound {
   std::vector<double> rates, losses, smoothed;  // one per step, until the loss reached twice its first value
   double steepest = 0;                          // the suggested rate: where the smoothed loss falls fastest
-  double lowest = 0;                            // where it is lowest
+  double lowest = 0;                            // the rate at which it is lowest
 };
 
 // Error if the loss did not fall at any rate.

@@ -130,7 +130,7 @@ struct HeadInputs {
   }
 };
 
-// The labels of tokens, at least one of which counts.
+// The targets of all tokens; fails if all of them are ignored.
 Result<std::vector<int64_t>> labelled_tokens(const HeadInputs& in, int64_t classes, bool shift) {
   MAKAR_TRY(const Tensor* given, find_labels(in.labels, "labels"));
   MAKAR_TRY(auto targets, token_targets(*given, in.batch, classes, shift));

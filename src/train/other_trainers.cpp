@@ -91,10 +91,10 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::string setting_elsewhere(const std::string& key) {
+std::string equivalent_setting(const std::string& key) {
   for (const Row& row : kRows) {
-    const bool family = row.key.ends_with('*');
-    if (family ? key.starts_with(row.key.substr(0, row.key.size() - 1)) : key == row.key) return row.here;
+    const bool prefix = row.key.ends_with('*');
+    if (prefix ? key.starts_with(row.key.substr(0, row.key.size() - 1)) : key == row.key) return row.here;
   }
   return "";
 }

@@ -7,6 +7,6 @@ namespace makar {
 
 // The equivalent of another trainer's key: "here: sequence_len", "not needed: ..."; "" if no such trainer has
 // the key.
-std::string setting_elsewhere(const std::string& key);
+std::string equivalent_setting(const std::string& key);
 
 }  // namespace makar

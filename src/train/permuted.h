@@ -1,17 +1,17 @@
 // XLNet's objective (Yang et al., 2019): a sixth of the tokens, in spans, is predicted one after the other in
-// a random order. A second stream of rows predicts: each starts as one vector at the token's position and
-// attends to the context and to the targets before its own.
+// a random order. A second stream of rows predicts: each starts as a learned vector at the token's position
+// and attends to the context and to the targets before its own.
 #pragma once
 #include "train/denoise.h"
 
 namespace makar {
 
-// One text: its rows, then one row per target.
+// For each text its rows, then one row per target.
 struct Permuted {
   Batch batch;
-  std::vector<int64_t> rows, targets;  // the rows that predict, and what
+  std::vector<int64_t> rows, targets;  // the predicting rows and their targets
 };
-// The places of `count` targets in a text of `length` tokens, in the order of prediction: spans of 1 to 5.
+// The positions of `count` targets in a text of `length` tokens, in the order of prediction: spans of 1 to 5.
 std::vector<int64_t> permuted_targets(int64_t length, int64_t count, Draws& draws);
 // Appends a text with its targets at `places`, in order.
 void add_permuted(Permuted& out, const std::vector<int64_t>& ids, const std::vector<int64_t>& places);

@@ -130,7 +130,8 @@ Result<PipelineState> PipelineState::open(const Pipeline& pipeline) {
     return error_at(out.path_, "expected an object with 'finished'; remove the file to run all stages again");
   for (const Json& one : json["finished"]) {
     const Json name = one.is_object() ? one.value("name", Json()) : Json();
-    if (!name.is_string()) return error_at(out.path_, "a finished stage has no name");
+    if (!name.is_string())
+      return error_at(out.path_, "a finished stage has no name; remove the file to run all stages again");
     for (const PipelineStage& stage : pipeline.stages)
       if (stage.name == name && one.value("command", Json()) != Json(stage.words))
         return error_at(out.path_,

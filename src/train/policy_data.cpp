@@ -12,7 +12,7 @@ Result<PolicyPrompt> read_prompt(const Json& record, const ConversationEncoder& 
   PolicyPrompt out;
   MAKAR_TRY(out.ids, encoder.encode_prompt(turns));
   if (out.ids.empty() || static_cast<int64_t>(out.ids.size()) > longest)
-    return error_at("", "the prompt has {} tokens; with the longest answer, {} fit the context",
+    return error_at("", "the prompt has {} tokens; the context holds {} besides the longest answer",
                     out.ids.size(), longest);
   out.turns = turns.dump(-1, ' ', false, Json::error_handler_t::replace);
   out.record = record.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -7,7 +7,7 @@
 namespace makar {
 
 struct PolicyPrompt {
-  std::vector<int64_t> ids;   // ready for the assistant to answer
+  std::vector<int64_t> ids;   // with the generation prompt
   std::string turns, record;  // as JSON
   static constexpr auto fields() {
     return std::tuple(&PolicyPrompt::ids, &PolicyPrompt::turns, &PolicyPrompt::record);

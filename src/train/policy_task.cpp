@@ -221,14 +221,14 @@ Metrics PolicyTask::step_metrics() const {
 }
 
 Result<Metrics> PolicyTask::metrics(Device& device) {
-  constexpr size_t kTogether = 256;
+  constexpr size_t kPromptsPerBatch = 256;
   std::vector<double> rewards;
   std::vector<double> terms(rewards_.size(), 0);
   double length = 0;
-  for (size_t at = 0; at < prompts_.validation.size(); at += kTogether) {
+  for (size_t at = 0; at < prompts_.validation.size(); at += kPromptsPerBatch) {
     std::vector<PolicyPrompt> prompts;
     std::vector<std::vector<int64_t>> ids;
-    for (size_t i = at; i < std::min(at + kTogether, prompts_.validation.size()); ++i) {
+    for (size_t i = at; i < std::min(at + kPromptsPerBatch, prompts_.validation.size()); ++i) {
       MAKAR_TRY(prompts.emplace_back(), prompts_.validation.read(i));
       ids.push_back(prompts.back().ids);
     }

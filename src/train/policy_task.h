@@ -82,17 +82,18 @@ class PolicyTask : public Task {
   virtual void add_state(TaskState&) const {}
   virtual Status restore_more(const TaskState&) { return Done{}; }
   virtual void add_metrics(Metrics&) const {}
-  // Whether the steps left on this rollout are dropped.
+  // True if the remaining steps on this rollout are skipped.
   virtual bool stops_early() const { return false; }
 
   // Sums over the tokens of the current step.
   struct StepSums {
-    double tokens = 0, clipped = 0, kl = 0, moved = 0;
+    double tokens = 0, clipped = 0;
+    double kl = 0, moved = 0;  // divergence from the reference, and from the sampling policy
     double value_loss = 0, values_clipped = 0;
     double approximate_kl() const { return tokens > 0 ? moved / tokens : 0; }
   };
-  // Counts ratios outside of [1 - low, 1 + high] where the clip acts, and the estimates of the divergences
-  // from the reference (k3) and from the sampling policy (k3).
+  // Adds to the sums of the step: the ratios clipped at [1 - low, 1 + high], and the k3 estimates of the
+  // divergences from the reference and from the sampling policy.
   void count(const PolicySlice& slice, const Tensor& log_probabilities, float low, float high);
 
   Model& policy_;

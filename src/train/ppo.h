@@ -16,7 +16,7 @@ struct PpoOptions {
   // about kl_horizon answers.
   double kl_target = 0, kl_horizon = 10000;
   double stop_kl = 0;  // > 0: no more updates on a rollout once the divergence per token exceeds this
-  bool whiten_rewards = false;  // without shifting their mean
+  bool whiten_rewards = false;  // their mean is kept
 };
 
 class PpoTask : public PolicyTask {

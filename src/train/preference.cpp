@@ -22,16 +22,16 @@ double mean(const float* x, int64_t n) {
   return out;
 }
 
-// The variance is divided by n - `less`.
-double deviation(const float* x, int64_t n, double middle, int64_t less) {
+// Standard deviation; the variance is divided by n - `ddof`.
+double deviation(const float* x, int64_t n, double middle, int64_t ddof) {
   double var = 0;
   for (int64_t i = 0; i < n; ++i) var += (x[i] - middle) * (x[i] - middle);
-  return n > less ? std::sqrt(var / static_cast<double>(n - less)) : 0.0;
+  return n > ddof ? std::sqrt(var / static_cast<double>(n - ddof)) : 0.0;
 }
 
 // (x - mean) / (deviation + eps) of n values.
-void standardise(const float* x, float* y, int64_t n, int64_t less, double eps) {
-  const double middle = mean(x, n), by = deviation(x, n, middle, less) + eps;
+void standardise(const float* x, float* y, int64_t n, int64_t ddof, double eps) {
+  const double middle = mean(x, n), by = deviation(x, n, middle, ddof) + eps;
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>((x[i] - middle) / by);
 }
 
@@ -95,8 +95,8 @@ Tensor kto_pair_loss(Context& ctx, const PreferencePairs& p, float beta) {
   return ops::scale(ctx, ops::add(ctx, chosen, rejected), 0.5f);
 }
 
-// There is no op for log(1 - e^x). The loss is evaluated on the host, and the tape records its linear
-// part at these values: the same value and the same gradient.
+// There is no op for log(1 - e^x). The loss is evaluated on the host, and the tape records its
+// linearisation at these values: the same value and the same gradient.
 Tensor orpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, float beta) {
   const Tensor a = chosen.host(), b = rejected.host();
   const int64_t n = a.count();

@@ -85,7 +85,7 @@ Result<double> program_reward(const std::string& command, const std::string& inp
   std::string output;
   const bool in_time = exchange(in, out, input, output);
   sigaction(SIGPIPE, &before, nullptr);
-  kill(-child, SIGKILL);  // and what it started
+  kill(-child, SIGKILL);  // the child and all processes that it started
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

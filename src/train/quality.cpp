@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-constexpr double kSensibleWeight = 3, kUnsafe = 100, kSafeEnough = 0.5;
+constexpr double kSensibleWeight = 3, kUnsafePenalty = 100, kSafeThreshold = 0.5;
 
 Result<RatedQualities> encode_quality(const ConversationEncoder& encoder, const QualityRecord& record,
                                       const std::vector<std::string>& names) {
@@ -47,7 +47,7 @@ Status read_qualities(const DataPath& path, const ConversationEncoder& encoder,
       reader.bad().add(record.place(), answer.error().message);
       continue;
     }
-    // By the prompt, so that no prompt is in both parts.
+    // Split by the prompt, so that no prompt is both in training and in validation.
     const bool held_out = split.takes(read->prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*answer));
     if (!held_out)
@@ -86,7 +86,7 @@ Result<QualityData> open_qualities(const DatasetOptions& options, const Conversa
       options, "rated answers", identity,
       [&](const DatasetSpec& spec, ValidationSplit& split, QualityData& out) -> Status {
         if (!spec.type.empty())
-          return error_at("datasets", "type '{}' has no ratings of qualities; remove it", spec.type);
+          return error_at("datasets", "type '{}' has no ratings of qualities; remove the type", spec.type);
         return read_qualities(spec.data(), encoder, names, split, out);
       });
 }
@@ -192,7 +192,7 @@ double quality_score(const std::vector<std::string>& names, std::span<const floa
   double out = 0;
   for (size_t q = 0; q < names.size(); ++q) {
     if (names[q] == "safe")
-      out -= probabilities[q] < kSafeEnough ? kUnsafe : 0;
+      out -= probabilities[q] < kSafeThreshold ? kUnsafePenalty : 0;
     else
       out += (names[q] == "sensible" ? kSensibleWeight : 1.0) * probabilities[q];
   }
@@ -205,9 +205,9 @@ RewardTerm quality_reward(double weight, std::shared_ptr<const Model> model, std
                          std::span<const JudgedAnswer> answers,
                          Device& device) -> Result<std::vector<double>> {
     std::vector<double> out;
-    constexpr size_t kTogether = 32;
-    for (size_t at = 0; at < answers.size(); at += kTogether) {
-      const auto some = answers.subspan(at, std::min(kTogether, answers.size() - at));
+    constexpr size_t kAnswersPerBatch = 32;
+    for (size_t at = 0; at < answers.size(); at += kAnswersPerBatch) {
+      const auto some = answers.subspan(at, std::min(kAnswersPerBatch, answers.size() - at));
       MAKAR_TRY(const Batch batch, batch_judged(*encoder, some));
       const Tensor probabilities = quality_probabilities(device, *model, batch);
       for (size_t i = 0; i < some.size(); ++i)

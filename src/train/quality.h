@@ -36,7 +36,7 @@ Tensor quality_loss(Context& ctx, const Tensor& logits, std::span<const float> r
 class QualityTask : public ExampleTask {
  public:
   QualityTask(Model& model, QualityData data, std::vector<std::string> names, int64_t batch, uint64_t seed);
-  // By quality the accuracy at a probability of 0.5, "accuracy" and "auc" as means over the qualities.
+  // The accuracy of each quality at a probability of 0.5; "accuracy" and "auc" are means over the qualities.
   Result<Metrics> metrics(Device& device) override;
   std::string watched() const override { return "accuracy"; }
   bool tokens_are_targets() const override { return false; }

@@ -27,7 +27,7 @@ Status read_rankings(const DataPath& path, const ConversationEncoder& encoder, V
       reader.bad().add(record.place(), answers.error().message);
       continue;
     }
-    // By the prompt, so that no prompt is in both parts.
+    // Split by the prompt, so that no prompt is both in training and in validation.
     const bool held_out = split.takes(read->prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*answers));
   }

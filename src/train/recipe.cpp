@@ -67,7 +67,7 @@ const std::string& main_name_of(const Options::Option& option) {
 
 // The message for an unknown key: its equivalent in makar, or the nearest known key.
 std::string unknown_key(const Options& options, const std::string& key) {
-  const std::string here = setting_elsewhere(key);
+  const std::string here = equivalent_setting(key);
   if (!here.empty()) return fmt::format("unknown key {} ({})", quote(key), here);
   std::vector<std::string> known;
   for (const auto& o : options.all())

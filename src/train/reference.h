@@ -7,7 +7,7 @@ namespace makar {
 
 class Reference {
  public:
-  // `model` is not trained, and outlives this. `activations`: those of the training.
+  // `model` is frozen and must outlive the reference. `activations`: their type in training.
   explicit Reference(const Model& model, DType activations = DType::kF32)
       : model_(model), activations_(activations) {}
   // The base of a model with an adapter. Fails if the run trains weights outside of adapters

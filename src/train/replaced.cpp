@@ -11,7 +11,8 @@
 namespace makar {
 
 Result<Json> generator_config(const ModelSpec& spec, double size) {
-  if (!(size > 0 && size <= 1)) return error_at("generator_size", "expected more than 0 to 1, got {}", size);
+  if (!(size > 0 && size <= 1))
+    return error_at("generator_size", "expected above 0 and at most 1, got {}", size);
   const AttentionSpec& a = spec.encoder->first().attention;
   const auto share = [&](int64_t n) {
     return std::max<int64_t>(1, std::llround(size * static_cast<double>(n)));

@@ -14,7 +14,7 @@ struct MaskedBatch {
   std::vector<int64_t> rows, kept;
 };
 
-// The config of a generator for a discriminator's: `size` of its width and heads.
+// The config of a generator with `size` times the width and heads of the discriminator.
 Result<Json> generator_config(const ModelSpec& discriminator, double size);
 // A generator that uses the discriminator's token embeddings.
 Result<LoadedModel> make_generator(const Model& discriminator, double size, uint64_t seed);

@@ -118,7 +118,7 @@ std::optional<double> last_number(std::string_view text) {
   std::string plain;
   for (const char c : text.substr(begin, end - begin))
     if (c != ',') plain += c;
-  // Only the last dot is a fraction's.
+  // Only the last dot starts a fraction; the others separate thousands.
   for (size_t dot = plain.find('.');
        dot != std::string::npos && plain.find('.', dot + 1) != std::string::npos; dot = plain.find('.'))
     plain.erase(dot, 1);
@@ -170,10 +170,10 @@ RewardTerm model_reward(std::string name, double weight, std::shared_ptr<const M
   const auto judge = [model, encoder](std::span<const JudgedAnswer> answers,
                                       Device& device) -> Result<std::vector<double>> {
     std::vector<double> out;
-    constexpr size_t kTogether = 32;
-    for (size_t at = 0; at < answers.size(); at += kTogether) {
+    constexpr size_t kAnswersPerBatch = 32;
+    for (size_t at = 0; at < answers.size(); at += kAnswersPerBatch) {
       MAKAR_TRY(const Batch batch,
-                batch_judged(*encoder, answers.subspan(at, std::min(kTogether, answers.size() - at))));
+                batch_judged(*encoder, answers.subspan(at, std::min(kAnswersPerBatch, answers.size() - at))));
       Context ctx{device};
       ForwardContext f{ctx};
       const Tensor scores = reward_scores(f, *model, batch).host();

@@ -13,7 +13,7 @@ struct JudgedAnswer {
   const Json& record;    // the dataset's record of the prompt
   const Json& prompt;    // its turns
   std::string text;      // without the stop token
-  bool finished = true;  // false: cut at the length limit
+  bool finished = true;  // false: truncated at the length limit
 };
 using JudgeAnswers = std::function<Result<std::vector<double>>(std::span<const JudgedAnswer>, Device&)>;
 
@@ -36,7 +36,7 @@ std::string reward_term_forms();
 // numeric: 1 if the last number of the answer is the last number of `answer`.
 // world: 1 if the checker of the world accepts the answer to the record's `id`.
 // regex: 1 if the pattern matches somewhere in the answer.
-// length: minus the share of `argument` bytes that the answer has, at least -1.
+// length: -(bytes of the answer / `argument`), at least -1.
 // program: a number printed by a command (program_reward.cpp).
 Result<RewardTerm> make_reward_term(const RewardTermSpec& spec);
 

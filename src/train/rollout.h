@@ -16,7 +16,7 @@ struct RolloutOptions {
   std::vector<int64_t> stop;    // ids that end an answer; empty: those of the model
   uint64_t seed = 0, step = 0;  // answers are a pure function of these, the weights and the prompts
   DType activations = DType::kF32;
-  int64_t max_pages = 0;        // limit of the KV cache; 0: limited only to 256 sequences at once
+  int64_t max_pages = 0;        // of the KV cache; 0: unlimited, with at most 256 sequences at once
 };
 
 struct Rollout {
@@ -27,8 +27,8 @@ struct Rollout {
   Finish finish = Finish::kNone;
 };
 
-// Samples the answers to all prompts in one batch, in the order of the prompts. A decoder-only language
-// model. Its weights are packed for the duration of the call; weights that are packed already stay so.
+// Samples the answers to all prompts in one batch, in the order of the prompts. `model` must be a
+// decoder-only language model. Weights that are not packed yet are packed for the duration of the call.
 Result<std::vector<Rollout>> roll_out(Model& model, Device& device,
                                       std::span<const std::vector<int64_t>> prompts,
                                       const RolloutOptions& options);

@@ -44,7 +44,7 @@ constexpr TableOption<LoopSettings> kOptions[] = {
     {"decay_steps cooldown_steps", &S::decay_steps, 0, kSteps, "N",
      "warmup_stable_decay: number of final steps with a falling rate", kOptimization},
     {"decay_ratio cooldown_ratio", &S::decay_ratio, 0, 1, "X",
-     "the same as a share of the run, unless --decay-steps is set", kOptimization},
+     "warmup_stable_decay: decay as a share of the run, unless --decay-steps is set", kOptimization},
     {"decay_type", &S::decay_type, 0, 0, "NAME",
      "warmup_stable_decay: shape of the decay, cosine, linear or 1-sqrt", kOptimization},
     {"weight_decay", &S::weight_decay, 0, 100, "X", "weight decay of tensors with two or more dimensions",
@@ -61,8 +61,8 @@ constexpr TableOption<LoopSettings> kOptions[] = {
      "probability spread over the other labels", kOptimization},
     {"keep_zeros", &S::keep_zeros, 0, 0, "",
      "keep layer weights that are 0 at 0, to train a pruned model further", kOptimization},
-    {"ema", &S::ema, 0, 0.9999999, "X", "decay of averaged weights, which are saved as the model; 0 for off",
-     kOptimization},
+    {"ema", &S::ema, 0, 0.9999999, "X",
+     "save an exponential moving average of the weights with this decay; 0 for off", kOptimization},
     {"eval_steps", &S::eval_steps, 0, kSteps, "N", "steps between validations; 0 for only at the end",
      kValidation},
     {"early_stopping_patience", &S::early_stopping_patience, 0, kSteps, "N",
@@ -149,7 +149,7 @@ int64_t total_steps(const LoopSettings& s, uint64_t batches) {
 Json to_json(const LoopSettings& s) {
   Json out = table_values<LoopSettings>(s, kOptions);
   for (const char* name : kWithoutEffect) out.erase(name);
-  if (!s.bf16) out.erase("bf16");  // runs from before this setting resume
+  if (!s.bf16) out.erase("bf16");  // so that runs started before this setting existed resume
   const auto kind = schedule_kind(s.lr_scheduler);
   if (!kind.ok() || *kind != ScheduleKind::kStable)
     for (const char* name : {"decay_steps", "decay_ratio", "decay_type"}) out.erase(name);

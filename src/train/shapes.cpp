@@ -157,7 +157,7 @@ Result<Json> shape_config(const ShapeOptions& o) {
                                     {"vocab", o.vocab}})
     if (value < 1) return error_at("model", "{} must be at least 1, got {}", name, value);
   if (o.width % o.heads != 0)
-    return error_at("model", "the width ({}) must be a multiple of the heads ({})", o.width, o.heads);
+    return error_at("model", "the width ({}) must be a multiple of the number of heads ({})", o.width, o.heads);
   std::vector<std::string> known;
   for (const Entry& e : kTypes) {
     known.emplace_back(e.type);
@@ -166,7 +166,7 @@ Result<Json> shape_config(const ShapeOptions& o) {
     for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) config[key] = nullptr;
     return config;
   }
-  return error_at("model_type", "unknown shape '{}'{}; expected one of: {}", o.type,
+  return error_at("model_type", "unknown type '{}'{}; expected one of: {}", o.type,
                   did_you_mean(o.type, known), fmt::join(known, ", "));
 }
 

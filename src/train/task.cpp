@@ -3,7 +3,7 @@
 namespace makar {
 
 Result<MicroBatch> Task::validation_batch(uint64_t) {
-  return error_of(Error::Kind::kUnsupported, "validation", "this task has no validation part");
+  return error_of(Error::Kind::kUnsupported, "validation", "this task has no validation data");
 }
 
 Status Task::restore(const TaskState& state) {

@@ -1,7 +1,7 @@
 // What the training loop trains: micro-batches by index, each with its loss. A micro-batch is a pure function
 // of (seed, index), so the step number is enough to resume a run. A task that makes data with the current
-// weights (rollouts) or adapts a coefficient has state besides: it changes only in prepare_step() and is
-// stored in checkpoints, so that such a run resumes exactly too.
+// weights (rollouts) or adapts a coefficient also has state, which changes only in prepare_step() and
+// is stored in checkpoints, so that such a run resumes exactly too.
 #pragma once
 #include <functional>
 #include <map>
@@ -27,7 +27,7 @@ struct MicroBatch {
   std::shared_ptr<const LanguageBatch> language = nullptr;
 };
 
-// Validation metrics; "loss" is always present.
+// Metrics of a step or of a validation, by name.
 using Metrics = std::map<std::string, double>;
 
 // The part of a checkpoint that belongs to the task. Numbers and tensors are restored bit for bit.
@@ -50,8 +50,8 @@ class Task {
   // Numbers about the last step besides its loss (reward, KL divergence), for the log.
   virtual Metrics step_metrics() const { return {}; }
 
-  // State for a checkpoint, and its restoration. restore() also receives the empty state of a checkpoint
-  // without one. A checkpoint is a file: restore() checks what it holds.
+  // State for a checkpoint, and its restoration. restore() receives an empty state if the
+  // checkpoint has none, and validates the state, which comes from a file.
   virtual TaskState state() const { return {}; }
   virtual Status restore(const TaskState& state);
 

@@ -51,6 +51,7 @@ std::vector<int64_t> ids_of(const Json& config, const char* key) {
 
 constexpr const char* kIds[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
 
+// True if the ids of the config are control tokens of this tokenizer, its end token among them.
 bool ids_fit(const Json& config, const TokenRoles& roles, const Tokenizer& tokenizer) {
   for (const char* key : kIds)
     for (const int64_t id : ids_of(config, key))

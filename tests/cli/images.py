@@ -66,7 +66,7 @@ def contrastive(root, files, rows):
     refused("must contain {}", "classify", "-m", model, "--labels", "a,b", "--template", "photo", files[0])
     refused("expected 1 to", "classify", "-m", model, "--labels", " , ", files[0])
     refused("give images or texts", "embed", "-m", model, "--image", files[0], "text")
-    refused("does not write text", "generate", "-m", model, "hello")
+    refused("does not generate text", "generate", "-m", model, "hello")
     refused("does not describe images", "caption", "-m", model, files[0])
     return model
 

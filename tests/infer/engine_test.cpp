@@ -194,7 +194,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     std::vector<std::shared_ptr<Job>> jobs;
     std::vector<uint64_t> seeds;
     const int64_t count = dice.roll(2, 20);
-    while (static_cast<int64_t>(jobs.size()) < count || engine.waiting() > 0) {
+    while (static_cast<int64_t>(jobs.size()) < count || engine.jobs() > 0) {
       if (static_cast<int64_t>(jobs.size()) < count && dice.chance(0.8)) {
         seeds.push_back(seed * 7919 + jobs.size());
         Dice own(seeds.back());

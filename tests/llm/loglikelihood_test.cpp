@@ -159,7 +159,7 @@ TEST_F(LoglikelihoodTest, TokensAreReportedInOrderUntilStopped) {
   o.on_token = [&](size_t, int64_t, const Logprobs&) { return ++calls < 3; };
   (void)loglikelihood(engine, language, texts, o);
   EXPECT_EQ(calls, 3);
-  EXPECT_EQ(engine.waiting(), 0) << "the jobs are cancelled";
+  EXPECT_EQ(engine.jobs(), 0) << "the jobs are cancelled";
 }
 
 // A model opened for training generates and scores with its current weights; a packed one has the same

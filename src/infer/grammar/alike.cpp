@@ -20,8 +20,8 @@ struct HashOfHash {
 
 }  // namespace
 
-// Calls are compared by identity: only bytes that a rule reads itself are followed, one per round. Classes
-// are distinguished by a 128-bit hash.
+// Calls are compared by identity: a round follows the edges that read a byte, but not into called rules.
+// Classes are distinguished by a 128-bit hash.
 std::vector<int32_t> alike_nodes(const std::vector<Node>& nodes, int bytes, WorkBudget& work) {
   const size_t count = nodes.size();
   std::vector<int32_t> kind(count, 0), next(count);

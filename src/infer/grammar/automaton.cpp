@@ -10,17 +10,17 @@ namespace {
 size_t at(int32_t node) { return static_cast<size_t>(node); }
 
 // Eliminates empty edges: a node takes over the edges of all nodes it reaches without reading.
-class Joiner {
+class EmptyEdgeRemover {
  public:
-  Joiner(const Draft& draft, const Limits& limits, WorkBudget& work)
-      : d_(draft), limits_(limits), work_(work), seen_(draft.nodes.size(), -1) {}
+  EmptyEdgeRemover(const RawGraph& graph, const Limits& limits, WorkBudget& work)
+      : g_(graph), limits_(limits), work_(work), seen_(graph.nodes.size(), -1) {}
 
   Result<std::vector<Node>> run() {
-    std::vector<Node> nodes(d_.nodes.size());
-    std::vector<uint8_t> is_end(d_.nodes.size(), 0), wanted(d_.nodes.size(), 0);
-    for (const int32_t end : d_.ends) is_end[at(end)] = 1;
-    for (const int32_t start : d_.starts) wanted[at(start)] = 1;
-    for (const auto& node : d_.nodes) {
+    std::vector<Node> nodes(g_.nodes.size());
+    std::vector<uint8_t> is_end(g_.nodes.size(), 0), wanted(g_.nodes.size(), 0);
+    for (const int32_t end : g_.ends) is_end[at(end)] = 1;
+    for (const int32_t start : g_.starts) wanted[at(start)] = 1;
+    for (const auto& node : g_.nodes) {
       for (const Edge& e : node.edges) wanted[at(e.to)] = 1;
       for (const auto& c : node.calls) wanted[at(c.back)] = 1;
     }
@@ -28,11 +28,11 @@ class Joiner {
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (!wanted[i]) continue;
       for (const int32_t j : reach(static_cast<int32_t>(i))) {
-        const auto& from = d_.nodes[at(j)];
+        const auto& from = g_.nodes[at(j)];
         nodes[i].final |= is_end[at(j)] != 0;
         nodes[i].edges.insert(nodes[i].edges.end(), from.edges.begin(), from.edges.end());
         for (const auto& c : from.calls)
-          nodes[i].calls.push_back({d_.starts[static_cast<size_t>(c.rule)], c.back});
+          nodes[i].calls.push_back({g_.starts[static_cast<size_t>(c.rule)], c.back});
       }
       if (!work_.spend(1 + static_cast<int64_t>(nodes[i].edges.size() + nodes[i].calls.size())))
         return work_.error("grammar");
@@ -57,7 +57,7 @@ class Joiner {
     found_.assign(1, from);
     seen_[at(from)] = from;
     for (size_t i = 0; i < found_.size(); ++i)
-      for (const int32_t to : d_.nodes[at(found_[i])].empty) {
+      for (const int32_t to : g_.nodes[at(found_[i])].empty) {
         ++walked_;
         if (seen_[at(to)] == from) continue;
         seen_[at(to)] = from;
@@ -67,14 +67,15 @@ class Joiner {
     return found_;
   }
 
-  const Draft& d_;
+  const RawGraph& g_;
   const Limits& limits_;
   WorkBudget& work_;
   std::vector<int32_t> seen_, found_;
   size_t walked_ = 0;
 };
 
-// Marks the nodes that can reach the end of their rule, without reading or with reading.
+// Marks the nodes from which the end of their rule is reachable: after any bytes if `reading`, else without
+// reading a byte.
 std::vector<uint8_t> can_end(const std::vector<Node>& nodes, bool reading) {
   std::vector<uint8_t> yes(nodes.size(), 0);
   std::vector<std::vector<std::pair<int32_t, int32_t>>> waiting(nodes.size());  // (node, the other condition)
@@ -111,8 +112,8 @@ void drop_dead_ends(std::vector<Node>& nodes) {
   }
 }
 
-// Returns a node that a call reaches again before a byte is read (left recursion), or -1. Searches the graph
-// of calls and of skipped rules that may be empty (Tarjan's components, iterative).
+// Returns a node that a call reaches again before a byte is read (left recursion), or -1. Finds the
+// strongly connected components (Tarjan, iterative) of the graph of calls and of skipped empty rules.
 int32_t find_left_recursion(const std::vector<Node>& nodes) {
   const std::vector<uint8_t> skippable = can_end(nodes, false);
   std::vector<int32_t> order(nodes.size(), 0), low(nodes.size(), 0), component(nodes.size(), -1), open;
@@ -166,10 +167,10 @@ int32_t find_left_recursion(const std::vector<Node>& nodes) {
 }  // namespace
 
 Result<Automaton> compile(const RuleSet& rules, const Limits& limits, WorkBudget& work) {
-  MAKAR_TRY(const Draft draft, emit(rules, limits, work));
-  MAKAR_TRY(auto nodes, Joiner(draft, limits, work).run());
+  MAKAR_TRY(const RawGraph graph, emit(rules, limits, work));
+  MAKAR_TRY(auto nodes, EmptyEdgeRemover(graph, limits, work).run());
   if (!work.spend(4 * static_cast<int64_t>(nodes.size()))) return work.error("grammar");
-  const int32_t start = draft.starts[0];
+  const int32_t start = graph.starts[0];
   if (!can_end(nodes, true)[at(start)])
     return error_at("grammar",
                     "no text satisfies rule '{}'; each path through it never ends or needs a "
@@ -179,7 +180,7 @@ Result<Automaton> compile(const RuleSet& rules, const Limits& limits, WorkBudget
   if (const int32_t node = find_left_recursion(nodes); node >= 0) {
     // Rule starts are in ascending order.
     const auto rule =
-        std::upper_bound(draft.starts.begin(), draft.starts.end(), node) - draft.starts.begin() - 1;
+        std::upper_bound(graph.starts.begin(), graph.starts.end(), node) - graph.starts.begin() - 1;
     return error_at("grammar",
                     "rule '{}' is left-recursive: it calls itself before it reads a character; "
                     "write the repetition with * instead",

@@ -43,12 +43,12 @@ void utf8_sequences(uint32_t low, uint32_t high, std::vector<ByteSequence>& out)
 
 class Emitter {
  public:
-  Emitter(Draft& draft, const Limits& limits, WorkBudget& work) : d_(draft), limits_(limits), work_(work) {}
+  Emitter(RawGraph& graph, const Limits& limits, WorkBudget& work) : g_(graph), limits_(limits), work_(work) {}
 
-  bool full() const { return d_.nodes.size() > limits_.nodes || edges_ > limits_.edges || work_.stopped(); }
+  bool full() const { return g_.nodes.size() > limits_.nodes || edges_ > limits_.edges || work_.stopped(); }
   int32_t node() {
-    d_.nodes.emplace_back();
-    return static_cast<int32_t>(d_.nodes.size()) - 1;
+    g_.nodes.emplace_back();
+    return static_cast<int32_t>(g_.nodes.size()) - 1;
   }
 
   void emit(const Expr& e, int32_t from, int32_t to) {
@@ -67,7 +67,7 @@ class Emitter {
         return emit_repeat(e, from, to);
       case Expr::Kind::kRule:
         ++edges_;
-        d_.nodes[at(from)].calls.push_back({e.rule, to});
+        g_.nodes[at(from)].calls.push_back({e.rule, to});
     }
   }
 
@@ -75,11 +75,11 @@ class Emitter {
   static size_t at(int32_t node) { return static_cast<size_t>(node); }
   void empty(int32_t from, int32_t to) {
     ++edges_;
-    d_.nodes[at(from)].empty.push_back(to);
+    g_.nodes[at(from)].empty.push_back(to);
   }
   void edge(int32_t from, ByteRange r, int32_t to) {
     ++edges_;
-    d_.nodes[at(from)].edges.push_back({r.low, r.high, to});
+    g_.nodes[at(from)].edges.push_back({r.low, r.high, to});
   }
 
   void emit_literal(const std::string& bytes, int32_t from, int32_t to) {
@@ -144,7 +144,7 @@ class Emitter {
     empty(from, to);
   }
 
-  Draft& d_;
+  RawGraph& g_;
   const Limits& limits_;
   WorkBudget& work_;
   size_t edges_ = 0;
@@ -152,21 +152,21 @@ class Emitter {
 
 }  // namespace
 
-Result<Draft> emit(const RuleSet& rules, const Limits& limits, WorkBudget& work) {
-  Draft draft;
-  Emitter emitter(draft, limits, work);
+Result<RawGraph> emit(const RuleSet& rules, const Limits& limits, WorkBudget& work) {
+  RawGraph graph;
+  Emitter emitter(graph, limits, work);
   for (size_t i = 0; i < rules.bodies.size() && !emitter.full(); ++i) {
-    draft.starts.push_back(emitter.node());
-    draft.ends.push_back(emitter.node());
+    graph.starts.push_back(emitter.node());
+    graph.ends.push_back(emitter.node());
     if (!rules.bodies[i]) return error_at("grammar", "rule '{}' is used but never defined", rules.names[i]);
-    emitter.emit(*rules.bodies[i], draft.starts.back(), draft.ends.back());
+    emitter.emit(*rules.bodies[i], graph.starts.back(), graph.ends.back());
   }
   if (work.stopped()) return work.error("grammar");
   if (emitter.full())
     return error_of(Error::Kind::kLimit, "grammar",
                     "needs more than {} nodes or {} edges; make its repetitions smaller", limits.nodes,
                     limits.edges);
-  return draft;
+  return graph;
 }
 
 }  // namespace makar::grammar

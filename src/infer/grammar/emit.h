@@ -6,20 +6,20 @@
 
 namespace makar::grammar {
 
-struct Draft {
-  struct DraftCall {
+struct RawGraph {
+  struct RawCall {
     int rule;
     int32_t back;
   };
-  struct DraftNode {
+  struct RawNode {
     std::vector<int32_t> empty;
     std::vector<Edge> edges;
-    std::vector<DraftCall> calls;
+    std::vector<RawCall> calls;
   };
-  std::vector<DraftNode> nodes;
+  std::vector<RawNode> nodes;
   std::vector<int32_t> starts, ends;  // per rule
 };
 
-Result<Draft> emit(const RuleSet& rules, const Limits& limits, WorkBudget& work);
+Result<RawGraph> emit(const RuleSet& rules, const Limits& limits, WorkBudget& work);
 
 }  // namespace makar::grammar

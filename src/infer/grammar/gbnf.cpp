@@ -24,7 +24,7 @@ class Reader {
 
   Result<RuleSet> whole() {
     for (space(true); !s_.done(); space(true)) MAKAR_CHECK_OK(rule());
-    if (!rules_.bodies[0]) return error_at("grammar", "has no rule 'root'");
+    if (!rules_.bodies[0]) return error_at("grammar", "has no rule 'root', which matches the whole text");
     for (size_t i = 0; i < rules_.names.size(); ++i)
       if (!rules_.bodies[i]) {
         std::vector<std::string> known;
@@ -166,7 +166,7 @@ class Reader {
       if (s_.peek() == '-' && s_.peek(1) != ']') {
         s_.skip();
         MAKAR_TRY(high, one());
-        if (high < low) return s_.error("a range of characters ends before it begins");
+        if (high < low) return s_.error("a range needs two characters in ascending order");
       }
       ranges.push_back({low, high});
     }
@@ -191,7 +191,7 @@ class Reader {
 
 Result<RuleSet> read_gbnf(std::string_view text, const Limits& limits, WorkBudget& work) {
   if (text.size() > limits.text)
-    return error_of(Error::Kind::kLimit, "grammar", "has {} bytes, more than {}", text.size(), limits.text);
+    return error_of(Error::Kind::kLimit, "grammar", "has {} bytes, the limit is {}", text.size(), limits.text);
   return Reader(text, limits, work).whole();
 }
 

@@ -57,7 +57,7 @@ class GrammarState {
   // clears all others. bits.size() is trie.words(). Fails if the grammar exceeds a limit. The mask ignores
   // the depth limit: accept() may still reject an allowed token because of it.
   Status mask(const TokenTrie& trie, std::span<uint64_t> bits) const;
-  // True if mask() is cached or can be computed in a few thousand steps (less than a millisecond).
+  // True if mask() is cached or takes less than a millisecond; computes and caches it in that case.
   bool mask_is_cheap(const TokenTrie& trie) const;
   // Advances by the bytes of a token. Returns false and changes nothing if they do not match or a limit is
   // exceeded (limit()).

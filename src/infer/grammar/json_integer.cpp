@@ -6,11 +6,8 @@
 namespace makar::grammar {
 namespace {
 
-constexpr int64_t kDigits = 16;
+constexpr int64_t kDigits = 16;  // maximum length of an integer without an upper bound
 
-ExprPtr digit(char low, char high) {
-  return character({{static_cast<uint32_t>(low), static_cast<uint32_t>(high)}});
-}
 ExprPtr any_digits(size_t count) {
   return repeat(digit('0', '9'), static_cast<int64_t>(count), static_cast<int64_t>(count));
 }
@@ -39,6 +36,10 @@ ExprPtr between(const std::string& low, const std::string& high, size_t at) {
 }
 
 }  // namespace
+
+ExprPtr digit(char low, char high) {
+  return character({{static_cast<uint32_t>(low), static_cast<uint32_t>(high)}});
+}
 
 ExprPtr natural_between(int64_t low, int64_t high) {
   const std::string from = std::to_string(low), to = high < 0 ? "" : std::to_string(high);

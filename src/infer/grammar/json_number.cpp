@@ -9,13 +9,13 @@
 namespace makar::grammar {
 namespace {
 
-constexpr int64_t kFraction = 16;
+constexpr int64_t kFraction = 16;  // maximum digits after the decimal point
 
 // The magnitude of a bound; its fraction has no trailing zeros.
 struct Decimal {
   int64_t whole = 0;
   std::string fraction;
-  bool open = false;
+  bool open = false;  // exclusive
 };
 
 std::optional<Decimal> decimal(double magnitude, bool open) {
@@ -27,11 +27,8 @@ std::optional<Decimal> decimal(double magnitude, bool open) {
   return out;
 }
 
-ExprPtr decimal_digit(char low, char high) {
-  return character({{static_cast<uint32_t>(low), static_cast<uint32_t>(high)}});
-}
-ExprPtr decimal_digits(int64_t min) { return repeat(decimal_digit('0', '9'), min, kFraction); }
-ExprPtr zeros(int64_t min) { return repeat(decimal_digit('0', '0'), min, kFraction); }
+ExprPtr decimal_digits(int64_t min) { return repeat(digit('0', '9'), min, kFraction); }
+ExprPtr zeros(int64_t min) { return repeat(digit('0', '0'), min, kFraction); }
 
 using Bound = const Decimal*;  // null: no bound applies any more
 
@@ -42,8 +39,7 @@ ExprPtr rest(size_t i, Bound low, Bound high) {
   const bool low_done = !low || i >= low->fraction.size(), high_done = !high || i >= high->fraction.size();
   if (low_done && high_done) {
     if (high) return high->open || (low && low->open) ? choice({}) : zeros(digits);
-    return low->open ? sequence({zeros(0), decimal_digit('1', '9'), decimal_digits(0)})
-                     : decimal_digits(digits);
+    return low->open ? sequence({zeros(0), digit('1', '9'), decimal_digits(0)}) : decimal_digits(digits);
   }
   std::vector<ExprPtr> alternatives;
   const bool at_low = low && low_done && !low->open, below_high = high && (!high_done || !high->open);
@@ -56,7 +52,7 @@ ExprPtr rest(size_t i, Bound low, Bound high) {
                              : high->fraction[i];
   for (char d = a; d <= b; ++d)
     alternatives.push_back(
-        sequence({decimal_digit(d, d), rest(i + 1, d == a ? low : nullptr, d == b ? high : nullptr)}));
+        sequence({digit(d, d), rest(i + 1, d == a ? low : nullptr, d == b ? high : nullptr)}));
   return choice(std::move(alternatives));
 }
 

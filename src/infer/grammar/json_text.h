@@ -47,6 +47,8 @@ ExprPtr json_character(const CodePoints& set);
 ExprPtr any_json_character();
 // A value in its compact form, without whitespace.
 ExprPtr json_constant(const Json& value);
+// One digit from `low` to `high`.
+ExprPtr digit(char low, char high);
 // Integers from `low` to `high`; up to 16 digits if a side is unbounded.
 ExprPtr integer_between(std::optional<int64_t> low, std::optional<int64_t> high);
 // Digits of an integer from `low` (>= 0) to `high`; -1: unbounded.

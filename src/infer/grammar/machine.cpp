@@ -143,7 +143,7 @@ int32_t Machine::intern() {
 
 int32_t Machine::compute(int32_t state, uint8_t byte) {
   const size_t parses = states_[static_cast<size_t>(state)].parses.size();
-  int low = 0, high = 255;  // the range of bytes around it that lead to the same state
+  int low = 0, high = 255;  // the bytes around `byte` that lead to the same state
   for (size_t i = 0; i < parses && !over_; ++i) {
     const Parse w = states_[static_cast<size_t>(state)].parses[i];
     for (const Edge& e : a_.nodes[static_cast<size_t>(w.node)].edges) {

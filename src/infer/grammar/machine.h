@@ -79,7 +79,7 @@ class Machine {
   std::unordered_map<uint64_t, int32_t> frame_index_;
   std::vector<State> states_;
   std::unordered_multimap<uint64_t, int32_t> state_index_;
-  std::unordered_map<int32_t, int32_t> returns_;
+  std::unordered_map<int32_t, int32_t> returns_;  // after_return() by frame
   std::vector<Parse> gathered_, work_;
   std::vector<Parse> seen_;
   std::vector<std::pair<Parse, uint32_t>> seen_table_;

@@ -24,7 +24,7 @@ class RegexReader {
       if (o_.search && !to_end) parts.push_back(anything());
       branches.push_back(sequence(std::move(parts)));
     } while (s_.take("|"));
-    if (!s_.done()) return s_.error("an unexpected '{}'", s_.peek());
+    if (!s_.done()) return s_.error("unexpected '{}'", s_.peek());
     return choice(std::move(branches));
   }
 
@@ -44,7 +44,7 @@ class RegexReader {
     return choice(std::move(branches));
   }
 
-  // Parses up to '|', ')' or the end. `end`: whether a final '$' is allowed.
+  // Parses up to '|', ')' or the end. `end`: set if a final '$' was found; null: none is allowed.
   Result<std::vector<ExprPtr>> terms(int depth, bool* end) {
     std::vector<ExprPtr> parts;
     while (!s_.done() && s_.peek() != '|' && s_.peek() != ')') {
@@ -152,7 +152,7 @@ class RegexReader {
       MAKAR_TRY(const CodePoints high, class_item());
       if (high.ranges().size() != 1 || high.ranges()[0].low != high.ranges()[0].high ||
           high.ranges()[0].low < low.ranges()[0].low)
-        return s_.error("a range of characters ends before it begins");
+        return s_.error("a range needs two characters in ascending order");
       ranges.push_back({low.ranges()[0].low, high.ranges()[0].low});
     }
     s_.skip();
@@ -181,8 +181,8 @@ class RegexReader {
 Result<ExprPtr> read_regex(std::string_view text, const Limits& limits, WorkBudget& work,
                            const RegexOptions& options) {
   if (text.size() > limits.text)
-    return error_of(Error::Kind::kLimit, "regular expression", "has {} bytes, more than {}", text.size(),
-                    limits.text);
+    return error_of(Error::Kind::kLimit, "regular expression", "has {} bytes, the limit is {}",
+                    text.size(), limits.text);
   return RegexReader(text, limits, work, options).whole();
 }
 

@@ -43,7 +43,7 @@ Result<uint32_t> Scanner::escape() {
   if (c == 'u') return braced(4);
   if (c == 'U') return braced(8);
   if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
-    return error("\\{} is not understood here", c);
+    return error("\\{} is not a supported escape", c);
   return code_point();
 }
 
@@ -52,7 +52,7 @@ Result<int64_t> Scanner::number() {
   const size_t from = at_;
   for (; peek() >= '0' && peek() <= '9'; ++at_) {
     value = value * 10 + (peek() - '0');
-    if (value > 1'000'000) return error("counts above a million are not taken");
+    if (value > 1'000'000) return error("counts above 1000000 are not supported");
   }
   if (from == at_) return error("expected a number");
   return value;
@@ -71,7 +71,7 @@ Result<Scanner::Count> Scanner::count() {
     }
   }
   if (!take("}")) return error("expected '}}' after a count");
-  if (c.max >= 0 && c.max < c.min) return error("the count {{{},{}}} is empty", c.min, c.max);
+  if (c.max >= 0 && c.max < c.min) return error("the maximum of {{{},{}}} is below its minimum", c.min, c.max);
   return c;
 }
 

@@ -21,7 +21,7 @@ Json without(const Json& schema, const char* keyword) {
   return out;
 }
 
-// The cost of copying it, in units of work.
+// The cost of copying a JSON value, in units of WorkBudget.
 int64_t cost_of_copy(const Json& json) {
   int64_t count = 4;
   if (json.is_string()) return 4 + static_cast<int64_t>(json.get_ref<const std::string&>().size() / 64);
@@ -66,7 +66,7 @@ Result<ExprPtr> SchemaCompiler::compile(const Json& schema, const std::string& p
     return work_.error("schema " + path);
   if (schema.is_boolean()) return schema.get<bool>() ? text_.value() : choice({});
   if (!schema.is_object())
-    return bad(path, "expected an object or true, found " + std::string(schema.type_name()));
+    return bad(path, "expected an object or a boolean, found " + std::string(schema.type_name()));
   if (schema.contains("$ref")) return reference(schema, path, depth);
   if (schema.contains("allOf")) return all_of(schema, path, depth);
   for (const char* keyword : {"anyOf", "oneOf"})

@@ -22,6 +22,7 @@ class SchemaCompiler {
   // Rules per property: its pair, what may follow it, and what may replace it.
   static constexpr size_t kPropertyRules = 3;
 
+  // Adds a constraint to not_enforced.
   void note(const std::string& path, const std::string& what);
   Error too_large(const std::string& path) const {
     return error_of(Error::Kind::kLimit, "schema " + path,
@@ -55,10 +56,10 @@ class SchemaCompiler {
   WorkBudget& work_;
   SchemaRules out_;
   JsonText text_;
-  std::map<std::string, int> references_;
+  std::map<std::string, int> references_;  // rule by $ref
   // Key index of large objects that references traverse.
   std::unordered_map<const Json*, std::unordered_map<std::string, const Json*>> children_;
-  size_t schemas_ = 0;
+  size_t schemas_ = 0;  // compiled so far
 };
 
 }  // namespace makar::grammar

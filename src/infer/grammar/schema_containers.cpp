@@ -12,7 +12,7 @@ Result<std::optional<int64_t>> SchemaCompiler::count(const Json& schema, const c
   const Json& value = schema[keyword];
   const double number = value.is_number() ? value.get<double>() : -1;
   if (number < 0 || std::floor(number) != number)
-    return bad(path, std::string(keyword) + " must be a whole number");
+    return bad(path, std::string(keyword) + " must be a non-negative integer");
   if (number > static_cast<double>(kCounted)) {
     note(path, keyword);
     return std::optional<int64_t>();

@@ -10,9 +10,9 @@ namespace makar {
 namespace {
 
 size_t zipf_k(Candidates& c, double mu) {
-  constexpr size_t kLook = 100;
+  constexpr size_t kTopTokens = 100;
   const auto w = c.weights();
-  const std::vector<size_t> top = largest(c.logits(), kLook);
+  const std::vector<size_t> top = largest(c.logits(), kTopTokens);
   double product = 0, square = 0;
   for (size_t i = 0; i + 1 < top.size() && w[top[i + 1]] > 0; ++i) {
     const double t = std::log(static_cast<double>(i + 2) / static_cast<double>(i + 1));

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kBuckets = 1024, kSmall = 192;
+constexpr size_t kBuckets = 1024, kSmall = 192;  // up to kSmall keys are sorted
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 float block_max(const float* x) {
@@ -30,6 +30,7 @@ struct Search {
   double weight(size_t index) const { return weights.empty() ? 1.0 : static_cast<double>(weights[index]); }
 };
 
+// Sorts the remaining keys and finds the position among them.
 Rank walk(Search& s) {
   std::sort(s.in.begin(), s.in.end(),
             [&](uint32_t a, uint32_t b) { return s.keys[a] != s.keys[b] ? s.keys[a] > s.keys[b] : a < b; });
@@ -61,11 +62,11 @@ struct Buckets {
 // The bucket in which the running sum reaches the target; subtracts the sum of the buckets above from it.
 size_t choose(const std::array<double, kBuckets>& sums, double& target) {
   double above = 0;
-  size_t found = 0, lasting = 0;
-  double above_lasting = 0;
+  size_t found = 0, last_with_weight = 0;
+  double above_last = 0;
   for (; found < kBuckets && above + sums[found] < target; above += sums[found++])
-    if (sums[found] > 0) lasting = found, above_lasting = above;
-  if (found == kBuckets) found = lasting, above = above_lasting;
+    if (sums[found] > 0) last_with_weight = found, above_last = above;
+  if (found == kBuckets) found = last_with_weight, above = above_last;
   target -= above;
   return found;
 }
@@ -89,6 +90,7 @@ bool narrow_all(Search& s, const Buckets& buckets) {
   return s.in.size() < n;
 }
 
+// Later passes, over the remaining keys.
 bool narrow(Search& s, const Buckets& buckets) {
   std::array<double, kBuckets> sums{};
   for (const uint32_t i : s.in) sums[buckets.of(s.keys[i])] += s.weight(i);

@@ -24,7 +24,7 @@ Result<ModelSpec> read_albert(const Config& config) {
   r.unsupported(m.head.kind == HeadKind::kPretraining, "architectures",
                 "has ALBERT's pretraining head, which is not supported");
   r.require(s.groups <= s.layers(), "num_hidden_groups", "exceeds the number of layers");
-  // A step runs the layers of its group one after the other.
+  // Each of the num_hidden_layers runs all inner layers of its group, one after the other.
   s.inner = r.integer_or("inner_group_num", 1, 1, 1024);
   r.require(s.layers() * s.inner <= 1024, "inner_group_num", "times the number of layers exceeds 1024");
   if (s.layers() * s.inner <= 1024)

@@ -31,7 +31,7 @@ StackSpec read_bart_stack(Reader& r, const std::string& name, const BartKind& ki
   e.vocab = r.vocab("vocab_size");
   e.width = s.width;
   if (r.flag_or("scale_embedding", false)) e.scale = std::sqrt(static_cast<float>(s.width));
-  // The tables of learned positions start two rows early; fairseq's sinusoids after the padding index.
+  // Learned position tables begin with two unused rows; fairseq's sinusoids start after the padding index.
   e.positions = kind.positions;
   e.position_offset = kind.positions == PositionKind::kLearned ? 2
                       : kind.positions == PositionKind::kFairseq

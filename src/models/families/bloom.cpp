@@ -63,7 +63,8 @@ const GgufSection kBloomGguf = {
     .implied = {{"apply_residual_connection_post_layernorm", false}},
     .names = gguf::fused_names,
     .unsupported = [](const ModelSpec& m) -> std::string {
-      return gguf::feed_forward(m) == 4 * gguf::width(m) ? "" : "a different feed-forward width";
+      return gguf::feed_forward(m) == 4 * gguf::width(m) ? ""
+                                                         : "a feed-forward width other than 4 * hidden_size";
     }};
 
 }  // namespace

@@ -55,7 +55,7 @@ GgufKeys cohere_keys() {
 // llama.cpp expects norms of queries and keys in models of 64 layers and more, and a tied output.
 std::string cohere_unsupported(const ModelSpec& m) {
   if (!m.head.tied) return "tie_word_embeddings = false";
-  if (m.family == "cohere2") return gguf::slides_with_period(m, 4) ? "" : "other sliding layers";
+  if (m.family == "cohere2") return gguf::slides_with_period(m, 4) ? "" : "another pattern of sliding layers";
   const bool normed = m.main().first().attention.qk_norm != QkNorm::kNone;
   return normed == (m.main().layers() >= 64) ? "" : fmt::format("use_qk_norm = {}", normed);
 }

@@ -48,7 +48,7 @@ Result<ModelSpec> read_deberta_v2(const Config& config) {
   h.classifier_dense = h.kind == HeadKind::kSequenceClass;
   h.classifier_activation = r.activation("pooler_hidden_act", "gelu");
   r.unsupported(r.width_or("pooler_hidden_size", s.width) != s.width, "pooler_hidden_size",
-                "other than hidden_size");
+                "other than hidden_size is not supported");
   r.unsupported(h.kind == HeadKind::kPretraining, "architectures", "has a head that DeBERTa does not have");
   return r.finish(m);
 }

@@ -13,7 +13,7 @@ void read_attention(Reader& r, const Config& config, AttentionSpec& a, bool v3) 
   l.query_rank = direct ? 0 : r.integer_or("q_lora_rank", 1536, 1, 65536);
   l.rank = r.integer_or("kv_lora_rank", 512, 1, 65536);
   l.value_dim = r.integer_or("v_head_dim", 128, 1, 65536);
-  r.require(a.kv_heads == a.heads, "num_key_value_heads", "must be num_attention_heads");
+  r.require(a.kv_heads == a.heads, "num_key_value_heads", "must equal num_attention_heads");
   a.head_dim = plain + a.rope->rotary;
   r.require(l.value_dim <= a.head_dim, "v_head_dim", "must be at most qk_nope_head_dim + qk_rope_head_dim");
   a.latent = l;
@@ -87,15 +87,15 @@ std::vector<NameRule> attention_names(const ModelSpec& spec) {
           {ours + "ffn.shared.down", shared + ".down_proj"}};
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> deepseek_names(const ModelSpec& spec) {
   return with_names(with_names(llama_names(spec), expert_names()), attention_names(spec));
 }
-std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
+std::vector<NameRule> deepseek_names_in_memory(const ModelSpec& spec) {
   return with_names(with_names(llama_names(spec), fused_expert_names()), attention_names(spec));
 }
 
 // Files of V3 have one more layer, for multi-token prediction.
-std::vector<std::string> ignored() {
+std::vector<std::string> deepseek_v3_ignored() {
   std::vector<std::string> out = llama_ignored();
   out.push_back("model.layers.61.");
   return out;
@@ -105,16 +105,16 @@ std::vector<std::string> ignored() {
 const Family kDeepseekV2 = {.type = "deepseek_v2",
                             .prefix = "model.",
                             .read = read_v2,
-                            .names = names,
-                            .names_in_memory = names_in_memory,
+                            .names = deepseek_names,
+                            .names_in_memory = deepseek_names_in_memory,
                             .ignored = llama_ignored(),
                             .gguf = &deepseek_gguf(false)};
 const Family kDeepseekV3 = {.type = "deepseek_v3",
                             .prefix = "model.",
                             .read = read_v3,
-                            .names = names,
-                            .names_in_memory = names_in_memory,
-                            .ignored = ignored(),
+                            .names = deepseek_names,
+                            .names_in_memory = deepseek_names_in_memory,
+                            .ignored = deepseek_v3_ignored(),
                             .gguf = &deepseek_gguf(true)};
 
 }  // namespace makar

@@ -81,7 +81,7 @@ std::string deepseek_unsupported(const ModelSpec& m) {
   for (size_t i = dense; i < m.main().blocks.size(); ++i)
     if (m.main().blocks[i].feed_forward.experts == 0) return "dense layers after the first with experts";
   if (f.shared_width == 0) return "no shared experts";
-  if (!f.sigmoid_router && f.expert_groups > 1) return "groups of experts chosen by their best";
+  if (!f.sigmoid_router && f.expert_groups > 1) return "groups of experts chosen by their best expert";
   return latent_attention(m).rope->interleaved ? "" : "rope_interleave = false";
 }
 

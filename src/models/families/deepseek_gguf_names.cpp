@@ -28,7 +28,7 @@ std::vector<NameRule> deepseek_gguf_names(const ModelSpec& m) {
                                            NameRule(ours + "v", theirs + "v_b").stacked(heads)});
 }
 
-// Files of 2024 have both in one tensor.
+// GGUF files of 2024 have k and v in one tensor.
 std::vector<NameRule> deepseek_joined_names(const ModelSpec& m) {
   const std::string ours = "decoder.layers.{}.attn.";
   return with_names(latent_gguf_names(m),

@@ -41,7 +41,7 @@ std::vector<NameRule> distilbert_names(const ModelSpec&) {
           {"head.answer", "qa_outputs"}};
 }
 
-// llama.cpp has it as a bert without token types; such a file is read as a BERT.
+// GGUF stores it as a bert without token types; such a file is read as BERT.
 const GgufSection kDistilBertGguf = bert_gguf("BertModel");
 
 }  // namespace

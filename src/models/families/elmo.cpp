@@ -56,11 +56,11 @@ std::vector<NameRule> elmo_names(const ModelSpec&) {
                                  {"encoder.embed.tokens", "model.embedding"},
                                  {"encoder.mix.weight", "model.mix.scalar_parameters"},
                                  {"encoder.mix.scale", "model.mix.gamma"}};
-  for (const std::string way : {"forward", "backward"})
+  for (const std::string direction : {"forward", "backward"})
     for (const std::string part : {"ih", "hh"})
       for (const std::string kind : {"weight", "bias"})
-        rules.emplace_back("encoder.layers.{}." + way + "." + part + "." + kind,
-                           "model." + way + "." + kind + "_" + part + "_l{}");
+        rules.emplace_back("encoder.layers.{}." + direction + "." + part + "." + kind,
+                           "model." + direction + "." + kind + "_" + part + "_l{}");
   return rules;
 }
 

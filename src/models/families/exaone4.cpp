@@ -47,7 +47,7 @@ const GgufSection kExaone4Gguf = {.architecture = "exaone4",
                                     const bool fits = large ? gguf::slides_with_period(m, 4) &&
                                                                   gguf::window(m) == kLargeWindow
                                                             : !m.main().has_window();
-                                    return fits ? "" : "other sliding layers";
+                                    return fits ? "" : "another pattern of sliding layers";
                                   }};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Gemma (Gemma Team, 2024): wide heads, embeddings scaled by the root of the width, norm weights stored as w
-// - 1. Its later generations share these.
+// Gemma (Gemma Team, 2024): wide heads, embeddings scaled by the square root of the width, norm weights
+// stored as w - 1. Later generations share these.
 #include "models/families/pages.h"
 
 namespace makar {

@@ -1,6 +1,6 @@
 // Gemma 2 and 3 (Gemma Team, 2024, 2025). Gemma 2 adds norms after each sublayer, soft caps and a sliding
 // window in every other layer; Gemma 3 has norms of queries and keys, five sliding layers per full one, and
-// rotary positions with a base of their own in each kind of layer.
+// a separate base of the rotary positions for each kind of layer.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -32,11 +32,11 @@ Result<ModelSpec> read_gemma3(const Config& config) {
   const int64_t period = r.integer_or({"sliding_window_pattern", "_sliding_window_pattern"}, 6, 1, 1024);
   r.windows(*m.decoder, r.window_or("sliding_window", 4096), period);
   const int64_t dim = m.decoder->first().attention.head_dim;
-  const auto wide = r.rope(dim, 1e6, m.max_positions, 1.0, "full_attention");
+  const auto global = r.rope(dim, 1e6, m.max_positions, 1.0, "full_attention");
   const auto local = r.rope(dim, 1e4, m.max_positions, 1.0, "sliding_attention", "rope_local_base_freq");
   for (BlockSpec& b : m.decoder->blocks) {
     b.attention.qk_norm = QkNorm::kHead;
-    b.attention.rope = b.attention.window > 0 ? local : wide;
+    b.attention.rope = b.attention.window > 0 ? local : global;
   }
   return r.finish(m);
 }
@@ -66,7 +66,8 @@ std::string gemma2_unsupported(const ModelSpec& m) {
       query_scalar(m.main().layers(), second ? 46 : 62, gguf::width(m), gguf::heads(m), gguf::head_dim(m));
   if (std::abs(m.main().first().attention.scale * std::sqrt(want) - 1.0) > 1e-4)
     return fmt::format("query_pre_attn_scalar other than {}", want);
-  if (m.main().has_window() && !gguf::slides_with_period(m, second ? 2 : 6)) return "other sliding layers";
+  if (m.main().has_window() && !gguf::slides_with_period(m, second ? 2 : 6))
+    return "another pattern of sliding layers";
   return !second && m.main().first().attention.soft_cap > 0 ? "attn_logit_softcapping" : "";
 }
 

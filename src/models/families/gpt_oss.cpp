@@ -56,7 +56,7 @@ const GgufSection kGptOssGguf = {
           if (config.contains("rope_scaling")) config["rope_scaling"]["truncate"] = false;
         },
     .unsupported = [](const ModelSpec& m) -> std::string {
-      return gguf::slides_with_period(m, 2) ? "" : "other sliding layers";
+      return gguf::slides_with_period(m, 2) ? "" : "another pattern of sliding layers";
     }};
 
 }  // namespace

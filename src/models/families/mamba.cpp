@@ -22,7 +22,7 @@ ModelSpec read_mamba_like(Reader& r, const char* family, const char* model, bool
   c.taps = r.integer_or("conv_kernel", 4, 1, 64);
   c.bias = r.flag_or("use_bias", false);
   c.conv_bias = r.flag_or("use_conv_bias", true);
-  r.unsupported(r.text_or("hidden_act", "silu") != "silu", "hidden_act", "other than silu");
+  r.unsupported(r.text_or("hidden_act", "silu") != "silu", "hidden_act", "other than silu is not supported");
   s.blocks.assign(static_cast<size_t>(r.layers("num_hidden_layers")), b);
   m.head.kind = r.head(model, m);
   m.head.tied = r.flag_or("tie_word_embeddings", tied);
@@ -47,7 +47,7 @@ Result<ModelSpec> read_mamba(const Config& config) {
   return r.finish(m);
 }
 
-// Whether time_step_limit limits the step: it is not 0 and infinity, in any spelling.
+// True if time_step_limit is other than 0 and infinity, in any spelling.
 bool limits_steps(const Json& config) {
   const auto it = config.find("time_step_limit");
   if (it == config.end() || !it->is_array() || it->size() != 2) return false;
@@ -58,8 +58,8 @@ bool limits_steps(const Json& config) {
 Result<ModelSpec> read_mamba2(const Config& config) {
   Reader r(config);
   ModelSpec m = read_mamba_like(r, "mamba2", "Mamba2", false);
-  r.unsupported(limits_steps(config.json()), "time_step_limit", "other than 0 and infinity");
-  r.unsupported(!r.flag_or("rms_norm", true), "rms_norm", "switched off");
+  r.unsupported(limits_steps(config.json()), "time_step_limit", "other than 0 and infinity is not supported");
+  r.unsupported(!r.flag_or("rms_norm", true), "rms_norm", "is false, which is not supported");
   for (BlockSpec& b : m.decoder->blocks) {
     MixerSpec& c = *b.mixer;
     c.kind = MixerSpec::Kind::kMamba2;

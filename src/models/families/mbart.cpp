@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-// The target language's token starts a translation: decoder_start_token_id, or the first forced token.
+// A translation starts with decoder_start_token_id, usually the target language; </s> (2) if it is not set.
 Result<ModelSpec> read_mbart(const Config& config) {
   Reader r(config);
   ModelSpec m = read_bart_like(r, {"mbart", "MBart", true, true, PositionKind::kLearned, true}, 0, 2, 1);

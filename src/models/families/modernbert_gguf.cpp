@@ -58,7 +58,7 @@ const GgufSection kModernBertGguf = {
             config["hidden_activation"] = *act;
         },
     .unsupported = [](const ModelSpec& m) -> std::string {
-      return modernbert_period(m) > 0 ? "" : "other sliding layers";
+      return modernbert_period(m) > 0 ? "" : "another pattern of sliding layers";
     }};
 
 }  // namespace

@@ -80,7 +80,7 @@ const GgufSection kMptGguf = {
     .unsupported = [](const ModelSpec& m) -> std::string {
       const double usual = 1.0 / std::sqrt(gguf::head_dim(m));
       if (std::abs(m.main().first().attention.scale / usual - 1.0) > 1e-5) return "softmax_scale";
-      return gguf::feed_forward(m) == 4 * gguf::width(m) ? "" : "a different feed-forward width";
+      return gguf::feed_forward(m) == 4 * gguf::width(m) ? "" : "a feed-forward width other than 4 * d_model";
     }};
 
 }  // namespace

@@ -13,7 +13,7 @@ Result<ModelSpec> read_umt5(const Config& config) {
   return r.finish(read_t5_like(r, "umt5", "UMT5"));
 }
 
-// mT5 is stored as T5, and read as such.
+// A GGUF file of mT5 has the architecture t5 and is read as T5.
 const GgufSection kMt5Gguf = t5_gguf([](const GgufFields&) { return false; });
 
 }  // namespace

@@ -6,13 +6,13 @@
 namespace makar {
 namespace {
 
-// The cache of a layer: a state per token as values, in heads of at most 128.
+// The cache of a layer: one state per token, stored as values in heads of at most 128.
 AttentionSpec recurrent_cache(int64_t width) {
   AttentionSpec a;
   a.head_dim = std::min<int64_t>(width, 128);
   while (width % a.head_dim != 0) --a.head_dim;
   a.heads = a.kv_heads = width / a.head_dim;
-  // A state depends on the one before; rejected drafts of speculative decoding go back further.
+  // A state depends only on the one before. The window also keeps the states before rejected draft tokens.
   a.window = 128;
   return a;
 }
@@ -33,7 +33,7 @@ StackSpec read_recurrent_stack(Reader& r, CellKind cell, const std::string& name
   b.dropout = s.embedding.dropout = r.dropout_or("dropout", 0.0);
   s.embedding.vocab = r.vocab("vocab_size");
   s.embedding.width = s.width;
-  // A table that is also the output matrix is too small as the input of a cell.
+  // The values of a tied embedding table are too small as the input of a cell.
   if (r.flag_or("scale_embedding", false)) s.embedding.scale = std::sqrt(static_cast<float>(s.width));
   s.blocks.assign(static_cast<size_t>(r.layers("num_hidden_layers")), b);
   return s;
@@ -43,10 +43,11 @@ Result<ModelSpec> read_recurrent(const Config& config, CellKind cell, const char
   Reader r(config);
   ModelSpec m;
   m.family = family;
-  const bool two = r.flag_or("bidirectional", false), pair = r.flag_or("is_encoder_decoder", false);
-  if (pair || two) m.encoder = read_recurrent_stack(r, cell, "encoder", two);
-  if (pair || !two) m.decoder = read_recurrent_stack(r, cell, "decoder", false);
-  if (pair) recurrent_attention(r, m);
+  const bool bidirectional = r.flag_or("bidirectional", false);
+  const bool seq2seq = r.flag_or("is_encoder_decoder", false);
+  if (seq2seq || bidirectional) m.encoder = read_recurrent_stack(r, cell, "encoder", bidirectional);
+  if (seq2seq || !bidirectional) m.decoder = read_recurrent_stack(r, cell, "decoder", false);
+  if (seq2seq) recurrent_attention(r, m);
   m.vocab = m.main().embedding.vocab;
   m.head.kind = r.head(model, m);
   m.head.tied = r.flag_or("tie_word_embeddings", true);
@@ -56,12 +57,12 @@ Result<ModelSpec> read_recurrent(const Config& config, CellKind cell, const char
   r.unsupported(!lm && !labels && m.head.kind != HeadKind::kNone, "architectures",
                 "has a head that is not supported");
   r.require(!lm || m.decoder.has_value(), "bidirectional", "must be false for a language model");
-  r.require(lm || !pair, "architectures", "must be a language model for an encoder-decoder");
+  r.require(lm || !seq2seq, "architectures", "must be a language model for an encoder-decoder");
   if (!lm) m.head.lm_bias = false;
   if (labels) m.head.labels = r.labels();
   m.head.pool = PoolKind::kMean;
   r.special_tokens(m, -1, -1, -1);
-  if (pair && m.decoder_start < 0 && !m.eos.empty()) m.decoder_start = m.eos[0];
+  if (seq2seq && m.decoder_start < 0 && !m.eos.empty()) m.decoder_start = m.eos[0];
   // The variance of torch.nn.LSTM's initial weights.
   if (!r.has("initializer_range"))
     m.initializer_range = 1.0f / std::sqrt(3.0f * static_cast<float>(m.main().width));
@@ -72,17 +73,17 @@ std::vector<NameRule> recurrent_names(const ModelSpec& spec) {
   std::vector<NameRule> rules = {{"head.lm.weight", "lm_head.weight"},
                                  {"head.lm.bias", "lm_head.bias"},
                                  {"head.classifier", "classifier"}};
-  const bool pair = spec.encoder && spec.decoder;
+  const bool seq2seq = spec.encoder && spec.decoder;
   for (const std::string stack : {"encoder", "decoder"}) {
-    const std::string theirs = "model." + (pair ? stack + "." : ""), ours = stack + ".layers.{}.";
-    if (stack == "encoder" ? spec.encoder.has_value() : !pair)
-      rules.emplace_back(stack + ".embed.tokens", pair ? "model.embedding" : theirs + "embedding");
-    for (const std::string way : {"forward", "backward"})
+    const std::string theirs = "model." + (seq2seq ? stack + "." : ""), ours = stack + ".layers.{}.";
+    if (stack == "encoder" ? spec.encoder.has_value() : !seq2seq)
+      rules.emplace_back(stack + ".embed.tokens", seq2seq ? "model.embedding" : theirs + "embedding");
+    for (const std::string direction : {"forward", "backward"})
       for (const std::string part : {"ih", "hh"})
         for (const std::string kind : {"weight", "bias"})
-          rules.emplace_back(ours + way + "." + part + "." + kind, theirs + spec.family + "." + kind + "_" +
-                                                                       part + "_l{}" +
-                                                                       (way == "backward" ? "_reverse" : ""));
+          rules.emplace_back(ours + direction + "." + part + "." + kind,
+                             theirs + spec.family + "." + kind + "_" + part + "_l{}" +
+                                 (direction == "backward" ? "_reverse" : ""));
     rules.emplace_back(ours + "forward.context", theirs + "context_l{}");
     for (const std::string state : {"h", "c"})
       rules.emplace_back(ours + "bridge_" + state, theirs + "bridge_" + state + "_l{}");

@@ -38,7 +38,7 @@ const GgufSection kSmollm3Gguf = {.architecture = "smollm3",
                                     int64_t layer = 0;
                                     for (const BlockSpec& b : m.main().blocks)
                                       if (b.attention.rope.has_value() == (++layer % 4 == 0))
-                                        return "other layers without positions";
+                                        return "another pattern of layers without positions";
                                     return "";
                                   }};
 

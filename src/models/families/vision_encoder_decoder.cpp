@@ -9,8 +9,8 @@ Result<ModelSpec> read_vision_encoder_decoder(const Config& config) {
   const Config encoder_config = part_config(config, "encoder", "ViTModel"),
                decoder_config = part_config(config, "decoder", "GPT2LMHeadModel");
   Reader encoder(encoder_config), decoder(decoder_config);
-  r.unsupported(encoder.text_or("model_type", "") != "vit", "encoder", "other than vit");
-  r.unsupported(decoder.text_or("model_type", "") != "gpt2", "decoder", "other than gpt2");
+  r.unsupported(encoder.text_or("model_type", "") != "vit", "encoder", "other than vit is not supported");
+  r.unsupported(decoder.text_or("model_type", "") != "gpt2", "decoder", "other than gpt2 is not supported");
   ModelSpec m = read_gpt_like(decoder, "vision-encoder-decoder", "GPT2");
   ModelSpec vision = read_vit_like(encoder, "vit", "ViT", false);
   r.adopt(encoder);

@@ -58,7 +58,7 @@ Result<ModelSpec> read_deit(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> ends(const ModelSpec& spec) {
+std::vector<NameRule> vit_outer_names(const ModelSpec& spec) {
   const std::string p = spec.family + ".";
   const bool teacher = spec.head.kind == HeadKind::kImageClassTeacher;
   return {{"encoder.embed.cls", p + "embeddings.cls_token"},
@@ -72,7 +72,7 @@ std::vector<NameRule> ends(const ModelSpec& spec) {
 }
 
 std::vector<NameRule> vit_names(const ModelSpec& spec) {
-  std::vector<NameRule> rules = ends(spec);
+  std::vector<NameRule> rules = vit_outer_names(spec);
   const std::string ours = "encoder.layers.{}.", theirs = spec.family + ".encoder.layer.{}.";
   rules.insert(rules.end(), {{ours + "norm1", theirs + "layernorm_before"},
                              {ours + "attn.q", theirs + "attention.attention.query"},
@@ -86,7 +86,7 @@ std::vector<NameRule> vit_names(const ModelSpec& spec) {
 }
 
 std::vector<NameRule> vit_names_in_memory(const ModelSpec& spec) {
-  std::vector<NameRule> rules = ends(spec);
+  std::vector<NameRule> rules = vit_outer_names(spec);
   const std::string ours = "encoder.layers.{}.", theirs = spec.family + ".layers.{}.";
   rules.insert(rules.end(), {{ours + "norm1", theirs + "layernorm_before"},
                              {ours + "attn.q", theirs + "attention.q_proj"},

@@ -1,5 +1,5 @@
 // XLNet (Yang et al., 2019): an encoder with the relative attention of Transformer-XL and segments. Its
-// pretraining predicts tokens in a permuted order, from a second stream of rows that begin with one vector.
+// pretraining predicts tokens in a permuted order, from a second stream of rows that start as a learned vector.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -30,10 +30,10 @@ Result<ModelSpec> read_xlnet(const Config& config) {
   b.dropout = a.dropout = s.embedding.dropout = r.dropout_or("dropout", 0.1);
   s.embedding.vocab = m.vocab = r.vocab("vocab_size");
   s.embedding.width = s.width;
-  r.unsupported(r.text_or("attn_type", "bi") != "bi", "attn_type", "other than bi");
-  r.unsupported(r.integer_or("clamp_len", -1, -1, 1 << 20) > 0, "clamp_len", "above 0");
-  r.unsupported(r.flag_or("untie_r", true) == false, "untie_r", "switched off");
-  r.unsupported(r.flag_or("bi_data", false), "bi_data", "switched on");
+  r.unsupported(r.text_or("attn_type", "bi") != "bi", "attn_type", "other than bi is not supported");
+  r.unsupported(r.integer_or("clamp_len", -1, -1, 1 << 20) > 0, "clamp_len", "above 0 is not supported");
+  r.unsupported(r.flag_or("untie_r", true) == false, "untie_r", "is false, which is not supported");
+  r.unsupported(r.flag_or("bi_data", false), "bi_data", "is true, which is not supported");
   s.blocks.assign(static_cast<size_t>(r.layers({"n_layer", "num_hidden_layers"})), b);
   const std::string architecture =
       config.json().contains("architectures") && config.json()["architectures"].is_array() &&
@@ -52,8 +52,10 @@ Result<ModelSpec> read_xlnet(const Config& config) {
   if (h.kind == HeadKind::kSequenceClass || h.kind == HeadKind::kTokenClass) h.labels = r.labels();
   h.pool = PoolKind::kLast;
   h.classifier_dense = h.kind == HeadKind::kSequenceClass;
-  r.unsupported(r.text_or("summary_type", "last") != "last", "summary_type", "other than last");
-  r.unsupported(h.kind == HeadKind::kQuestion, "architectures", "for question answering with beam search");
+  r.unsupported(r.text_or("summary_type", "last") != "last", "summary_type",
+                "other than last is not supported");
+  r.unsupported(h.kind == HeadKind::kQuestion, "architectures",
+                "has question answering with beam search, which is not supported");
   r.special_tokens(m, 1, 2, 5);
   m.encoder = s;
   return r.finish(m);
