@@ -148,10 +148,10 @@ Status demo_evaluate(DemoRun& demo) {
   MAKAR_TRY(const Json compared, parse_json(out, "makar eval compare"));
   const Json side = compared.value("/scores/0/sides/1"_json_pointer, Json::object());
   if (side.contains("interval") && side["interval"].is_object())
-    demo.figure("difference to the model before alignment",
-                fmt::format("{:+.1f} points, 95 % interval: {:+.1f} to {:+.1f}",
-                            100 * side.value("difference", 0.0), 100 * side["interval"].value("low", 0.0),
-                            100 * side["interval"].value("high", 0.0)));
+    demo.figure(
+        "difference to the model before alignment",
+        fmt::format("{:+.1f} points, 95 % interval: {:+.1f} to {:+.1f}", 100 * side.value("difference", 0.0),
+                    100 * side["interval"].value("low", 0.0), 100 * side["interval"].value("high", 0.0)));
   return Done{};
 }
 

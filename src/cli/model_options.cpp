@@ -84,8 +84,7 @@ Status ModelOptions::use_default() {
   if (!model.empty()) return Done{};
   model = default_model();
   if (model.empty())
-    return error_at("--model",
-                    "is required: makar's own model is not installed; makar pull downloads one");
+    return error_at("--model", "is required: makar's own model is not installed; makar pull downloads one");
   fmt::print(stderr,
              "makar: no model given: using {}, a small model of generated stories. It tells such stories and "
              "answers questions about them; it knows nothing else.\n",

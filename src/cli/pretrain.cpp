@@ -193,9 +193,9 @@ Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer&
   }
   out.tokens_per_step = o.context * o.batch * loop.gradient_accumulation_steps;
   if (causal)
-    out.task = std::make_unique<CausalTask>(
-        model, std::move(data.train), std::move(data.validation), o,
-        bidirectional ? CausalTask::Sampler() : sampler(model, tokenizer, p));
+    out.task =
+        std::make_unique<CausalTask>(model, std::move(data.train), std::move(data.validation), o,
+                                     bidirectional ? CausalTask::Sampler() : sampler(model, tokenizer, p));
   else
     out.task = std::make_unique<DenoiseTask>(model, std::move(data.train), std::move(data.validation), o,
                                              special, noise, out.generator.model.get());

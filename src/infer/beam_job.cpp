@@ -117,8 +117,9 @@ std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candid
     }
   }
   // Can the best running beam still become better than the worst finished one?
-  const int64_t final_length =
-      request_.early == EarlyStop::kNever && request_.length_penalty > 0 ? request_.max_new_tokens : generated;
+  const int64_t final_length = request_.early == EarlyStop::kNever && request_.length_penalty > 0
+                                   ? request_.max_new_tokens
+                                   : generated;
   const double best = (running.empty() ? kNone : running[0].score) /
                       std::pow(static_cast<double>(final_length), request_.length_penalty);
   group.can_improve = group.can_improve && best > (full() ? group.finished.back().score : kNone);

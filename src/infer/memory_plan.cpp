@@ -58,12 +58,11 @@ double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 // `rest`: memory of the process besides weights, a step and pages.
 Error too_small(const std::string& name, const MemoryBudget& budget, int64_t rest, int64_t weights,
                 int64_t step, int64_t page, int64_t min) {
-  return error_of(
-      Error::Kind::kLimit, "`program.mem_budget`",
-      "{:.1f} MB are not enough for {}: weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
-      "page of {} tokens {:.2f} MB, the rest of the process {:.1f} MB; give at least {:.0f} MB",
-      mb(budget.bytes), name, mb(weights), kMinRows, mb(step), KvCache::kPageRows, mb(page), mb(rest),
-      std::ceil(mb(min)));
+  return error_of(Error::Kind::kLimit, "`program.mem_budget`",
+                  "{:.1f} MB are not enough for {}: weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
+                  "page of {} tokens {:.2f} MB, the rest of the process {:.1f} MB; give at least {:.0f} MB",
+                  mb(budget.bytes), name, mb(weights), kMinRows, mb(step), KvCache::kPageRows, mb(page),
+                  mb(rest), std::ceil(mb(min)));
 }
 
 }  // namespace

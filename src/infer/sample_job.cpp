@@ -133,7 +133,8 @@ void SampleJob::advance(KvCache& cache) {
     }
     // Remove rejected draft tokens from the cache. The last generated token has not been computed yet.
     branch.cached = std::min(branch.cached, branch.length() - 1);
-    branch.want = std::max(branch.want, branch.cached);  // truncate() may drop rows that were already delivered
+    branch.want =
+        std::max(branch.want, branch.cached);  // truncate() may drop rows that were already delivered
     if (branch.slot) branch.cached = cache.truncate(*branch.slot, branch.cached);
     slide(cache, state, branch);
     draft(state, branch);

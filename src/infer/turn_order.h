@@ -1,7 +1,7 @@
 // The order of jobs of the same priority: callers (salts) take turns. Each job of a caller comes one turn
-// after the caller's last one. A caller without waiting jobs joins at the next turn, and within a turn callers
-// without a running job come first. So a caller with many waiting jobs delays another caller only until a
-// running job ends. With one caller the order is that of arrival.
+// after the caller's last one. A caller without waiting jobs joins at the next turn, and within a turn
+// callers without a running job come first. So a caller with many waiting jobs delays another caller only
+// until a running job ends. With one caller the order is that of arrival.
 #pragma once
 #include <algorithm>
 #include <map>

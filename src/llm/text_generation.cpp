@@ -29,8 +29,7 @@ Status check_generation(const TextGenerationOptions& o) {
     return error_at("`mbr`", "must be 2 to 1024 answers, or 0 for off; got {}", o.mbr);
   if (o.mbr > 0 && (o.beams > 1 || o.penalty_alpha > 0 || o.best_of > 0))
     return error_at("`mbr`", "cannot be combined with `beams`, `penalty_alpha` or `best_of`");
-  if (o.mbr > 0 && o.mbr < o.answers)
-    return error_at("`mbr`", "{} is less than `n` ({})", o.mbr, o.answers);
+  if (o.mbr > 0 && o.mbr < o.answers) return error_at("`mbr`", "{} is less than `n` ({})", o.mbr, o.answers);
   if (o.constraint && (o.ignore_eos || o.min_new_tokens > 0))
     return error_at(o.ignore_eos ? "`ignore_eos`" : "`min_tokens`",
                     "cannot be combined with a grammar: a constrained answer ends where it is complete");

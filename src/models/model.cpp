@@ -149,8 +149,8 @@ Tensor unit_rows(Context& ctx, const Tensor& x) {
 }  // namespace
 
 Tensor Model::text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const {
-  // A text's row is that of its end token. As in transformers, eos 2 (older configs) stands for the token with
-  // the largest id.
+  // A text's row is that of its end token. As in transformers, eos 2 (older configs) stands for the token
+  // with the largest id.
   std::vector<int64_t> ends;
   const int64_t eos = spec_.eos.empty() ? 2 : spec_.eos[0];
   for (const Sequence& s : texts.sequences) {

@@ -78,7 +78,8 @@ std::vector<std::pair<std::string, std::string>> facts(const FinishedRun& run) {
 Status write_card(const FinishedRun& run) {
   const ModelSpec& spec = run.loaded.model->spec();
   std::string out = fmt::format(
-      "---\nlibrary_name: {}\ntags: [makar, {}]\n---\n\n# {} model\n\nA {} with {} parameters, {} with makar. "
+      "---\nlibrary_name: {}\ntags: [makar, {}]\n---\n\n# {} model\n\nA {} with {} parameters, {} with "
+      "makar. "
       "`run.json` has the training data and settings, `report.md` the curves and figures.\n",
       run.adapter ? "peft" : "transformers", spec.family, spec.family, spec.architecture,
       run.loaded.model->parameters().count(), run.kind);

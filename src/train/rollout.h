@@ -16,7 +16,7 @@ struct RolloutOptions {
   std::vector<int64_t> stop;    // ids that end an answer; empty: those of the model
   uint64_t seed = 0, step = 0;  // answers are a pure function of these, the weights and the prompts
   DType activations = DType::kF32;
-  int64_t max_pages = 0;        // of the KV cache; 0: unlimited, with at most 256 sequences at once
+  int64_t max_pages = 0;  // of the KV cache; 0: unlimited, with at most 256 sequences at once
 };
 
 struct Rollout {

@@ -157,7 +157,8 @@ Result<Json> shape_config(const ShapeOptions& o) {
                                     {"vocab", o.vocab}})
     if (value < 1) return error_at("model", "{} must be at least 1, got {}", name, value);
   if (o.width % o.heads != 0)
-    return error_at("model", "the width ({}) must be a multiple of the number of heads ({})", o.width, o.heads);
+    return error_at("model", "the width ({}) must be a multiple of the number of heads ({})", o.width,
+                    o.heads);
   std::vector<std::string> known;
   for (const Entry& e : kTypes) {
     known.emplace_back(e.type);

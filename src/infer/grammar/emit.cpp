@@ -43,7 +43,8 @@ void utf8_sequences(uint32_t low, uint32_t high, std::vector<ByteSequence>& out)
 
 class Emitter {
  public:
-  Emitter(RawGraph& graph, const Limits& limits, WorkBudget& work) : g_(graph), limits_(limits), work_(work) {}
+  Emitter(RawGraph& graph, const Limits& limits, WorkBudget& work)
+      : g_(graph), limits_(limits), work_(work) {}
 
   bool full() const { return g_.nodes.size() > limits_.nodes || edges_ > limits_.edges || work_.stopped(); }
   int32_t node() {

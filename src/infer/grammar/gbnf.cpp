@@ -191,7 +191,8 @@ class Reader {
 
 Result<RuleSet> read_gbnf(std::string_view text, const Limits& limits, WorkBudget& work) {
   if (text.size() > limits.text)
-    return error_of(Error::Kind::kLimit, "grammar", "has {} bytes, the limit is {}", text.size(), limits.text);
+    return error_of(Error::Kind::kLimit, "grammar", "has {} bytes, the limit is {}", text.size(),
+                    limits.text);
   return Reader(text, limits, work).whole();
 }
 

@@ -181,8 +181,8 @@ class RegexReader {
 Result<ExprPtr> read_regex(std::string_view text, const Limits& limits, WorkBudget& work,
                            const RegexOptions& options) {
   if (text.size() > limits.text)
-    return error_of(Error::Kind::kLimit, "regular expression", "has {} bytes, the limit is {}",
-                    text.size(), limits.text);
+    return error_of(Error::Kind::kLimit, "regular expression", "has {} bytes, the limit is {}", text.size(),
+                    limits.text);
   return RegexReader(text, limits, work, options).whole();
 }
 

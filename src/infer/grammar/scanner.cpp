@@ -71,7 +71,8 @@ Result<Scanner::Count> Scanner::count() {
     }
   }
   if (!take("}")) return error("expected '}}' after a count");
-  if (c.max >= 0 && c.max < c.min) return error("the maximum of {{{},{}}} is below its minimum", c.min, c.max);
+  if (c.max >= 0 && c.max < c.min)
+    return error("the maximum of {{{},{}}} is below its minimum", c.min, c.max);
   return c;
 }
 

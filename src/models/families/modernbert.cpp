@@ -34,7 +34,8 @@ Result<ModelSpec> read_modernbert(const Config& config) {
   const int64_t window = r.integer_or("local_attention", 128, 0, int64_t{1} << 40) / 2 + 1;
   const int64_t period = r.integer_or("global_attn_every_n_layers", 3, 1, 1024);
   r.windows(s, window, 1);
-  const auto global = r.rope(a.head_dim, 160000.0, m.max_positions, 1.0, "full_attention", "global_rope_theta");
+  const auto global =
+      r.rope(a.head_dim, 160000.0, m.max_positions, 1.0, "full_attention", "global_rope_theta");
   const auto local =
       r.rope(a.head_dim, 10000.0, m.max_positions, 1.0, "sliding_attention", "local_rope_theta");
   for (int64_t i = 0; i < layers; ++i) {

@@ -1,5 +1,6 @@
 // XLNet (Yang et al., 2019): an encoder with the relative attention of Transformer-XL and segments. Its
-// pretraining predicts tokens in a permuted order, from a second stream of rows that start as a learned vector.
+// pretraining predicts tokens in a permuted order, from a second stream of rows that start as a learned
+// vector.
 #include "models/families/pages.h"
 
 namespace makar {
