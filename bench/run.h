@@ -36,7 +36,7 @@ inline std::optional<int> parse(RunOptions& o, const std::string& program, const
   options.add("--patience", &o.patience, "seconds a case may wait for an idle machine", "S");
   options.add("--only", &o.only, "only cases whose name contains TEXT", "TEXT");
   const Status parsed = options.parse({argv + 1, argv + argc});
-  if (parsed.ok() && options.help_asked()) return fmt::print("{}", options.help()), 0;
+  if (parsed.ok() && options.help_requested()) return fmt::print("{}", options.help()), 0;
   if (!parsed.ok()) return fmt::print(stderr, "{}\n", parsed.error().text()), 2;
   o.rounds = std::max<int64_t>(1, o.rounds);
   return std::nullopt;

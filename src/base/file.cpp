@@ -44,7 +44,7 @@ Result<size_t> open_regular(const std::string& path, Descriptor& file) {
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.fd < 0) {
     const int code = errno;
-    if (code == ENOENT && is_there(path))
+    if (code == ENOENT && path_exists(path))
       return error_of(
           Error::Kind::kNotFound, path,
           "is a symbolic link to a file that does not exist; download that file or the model again");
@@ -157,7 +157,7 @@ bool is_folder(const std::string& path) {
   std::error_code code;
   return std::filesystem::is_directory(path, code);
 }
-bool is_there(const std::string& path) {
+bool path_exists(const std::string& path) {
   struct stat info {};
   return ::lstat(path.c_str(), &info) == 0;
 }

@@ -51,6 +51,6 @@ Status make_folder(const std::string& path);
 bool is_file(const std::string& path);
 bool is_folder(const std::string& path);
 // Whether anything has this name: a file, a folder, a pipe, even a dangling symbolic link.
-bool is_there(const std::string& path);
+bool path_exists(const std::string& path);
 
 }  // namespace makar

@@ -50,7 +50,7 @@ class Options {
 
   // Reads the environment, then the arguments. A failure is bad usage (exit code 2).
   Status parse(const std::vector<std::string>& arguments);
-  bool help_asked() const { return help_; }
+  bool help_requested() const { return help_; }
   // Listed in --help; the command dispatches it itself.
   void subcommand(std::string_view name, std::string_view summary);
   bool given(std::string_view name) const;  // whether it was set, even to its default

@@ -97,7 +97,7 @@ Result<FoundTokenizer> text_tokenizer(const Classify& c, ThreadPool& pool) {
   }
   const std::string kind = c.tokenizer.empty() ? "bpe" : c.tokenizer;
   return find_tokenizer(
-      is_there(c.tokenizer) ? c.tokenizer : "", c.common.datasets,
+      path_exists(c.tokenizer) ? c.tokenizer : "", c.common.datasets,
       {kind, c.vocab_size, control_tokens(c.shape.type, kind), c.common.loop.output_dir + "/data/tokenizer"},
       pool);
 }

@@ -18,7 +18,7 @@ Result<Json> model_identity(const EvalModelFlags& f) {
   Json out = {{"model", f.model.model}};
   MAKAR_TRY(out["fingerprint"], model_fingerprint(resolve_model(f.model.model)));
   for (const std::string& adapter : f.model.adapters) {
-    const std::string folder = is_there(adapter) ? adapter : adapter.substr(0, adapter.rfind(':'));
+    const std::string folder = path_exists(adapter) ? adapter : adapter.substr(0, adapter.rfind(':'));
     MAKAR_TRY(const std::string sum, model_fingerprint(folder));
     out["adapters"].push_back({{"adapter", adapter}, {"fingerprint", sum}});
   }

@@ -72,7 +72,7 @@ Result<std::vector<Cell>> read_column(const std::string& path, RecordFormat form
 
 Result<std::vector<Cell>> read_cells(const std::string& source) {
   const size_t colon = source.rfind(':');
-  if (colon == std::string::npos || is_there(source)) return read_value_lines(source);
+  if (colon == std::string::npos || path_exists(source)) return read_value_lines(source);
   const std::string path = source.substr(0, colon), column = source.substr(colon + 1);
   const auto format = format_of(path);
   if (!format || *format == RecordFormat::kText || *format == RecordFormat::kConllu)

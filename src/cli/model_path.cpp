@@ -35,11 +35,11 @@ std::string default_model() {
 }
 
 std::string resolve_model(const std::string& name) {
-  if (name.empty() || is_there(name) || name[0] == '/' || name[0] == '.') return name;
+  if (name.empty() || path_exists(name) || name[0] == '/' || name[0] == '.') return name;
   const auto folder = model_folder();
   if (!folder.ok()) return name;
   const std::string downloaded = *folder + "/" + name;
-  return is_there(downloaded) ? downloaded : name;
+  return path_exists(downloaded) ? downloaded : name;
 }
 
 }  // namespace makar

@@ -98,7 +98,7 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   const auto test = test_path.empty() ? data : read_examples_of(test_path, words, limit, data->words);
   if (!test.ok()) return report(test.error());
   auto net = Autoencoder::train(*data, *test, o, **compute, [&](const CodeEpoch& e) {
-    if (is_shown(out, e.epoch, o.training.epochs))
+    if (prints_epoch(out, e.epoch, o.training.epochs))
       fmt::print(stderr, "epoch {}/{} | loss {:.3f} | reconstruction {:.3f}\n", e.epoch, o.training.epochs,
                  e.loss, e.reconstruction);
   });

@@ -70,7 +70,7 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   auto gan = Gan::train(*data, o, **compute, [&](const GanEpoch& e, const Gan::Preview& preview) {
     if (drawn.ok()) drawn = draw(preview(100));
     progress.reset();
-    if (is_shown(out, e.epoch, o.training.epochs))
+    if (prints_epoch(out, e.epoch, o.training.epochs))
       fmt::print(stderr,
                  "epoch {}/{} | discriminator {:.3f} | generator {:.3f} | real {:.2f} | generated {:.2f}\n",
                  e.epoch, o.training.epochs, e.discriminator_loss, e.generator_loss, e.real, e.generated);

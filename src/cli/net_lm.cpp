@@ -38,7 +38,7 @@ int run_net_lm(const std::vector<std::string>& arguments) {
   const auto sentences = read_sentences(paths);
   if (!sentences.ok()) return report(sentences.error());
   auto net = NeuralLm::train(*sentences, o, **compute, [&](const EpochResult& e) {
-    if (is_shown(out, e.epoch, o.training.epochs))
+    if (prints_epoch(out, e.epoch, o.training.epochs))
       fmt::print(stderr, "epoch {}/{} | loss {:.4f} | ppl {:.1f}\n", e.epoch, o.training.epochs, e.loss,
                  std::exp(e.loss));
   });

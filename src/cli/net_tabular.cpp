@@ -131,7 +131,7 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
     held_out = std::move(*read);
   }
   auto net = TabularNet::train(*rows, held_out, o, **compute, [&](const TabularEpoch& e) {
-    if (is_shown(out, e.epoch, o.training.epochs))
+    if (prints_epoch(out, e.epoch, o.training.epochs))
       fmt::print(stderr, "epoch {}/{} | loss {:.4f} | validation {:.4f} | score {:.4f}\n", e.epoch,
                  o.training.epochs, e.loss, e.validation_loss, e.score);
   });

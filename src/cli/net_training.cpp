@@ -29,7 +29,7 @@ void declare_net_training(Options& o, NetTraining& t, NetOutput& out) {
   declare_device(o, out.device);
 }
 
-bool is_shown(const NetOutput& out, int64_t epoch, int64_t epochs) {
+bool prints_epoch(const NetOutput& out, int64_t epoch, int64_t epochs) {
   return !out.quiet && !out.json && (epoch % std::max<int64_t>(1, epochs / 50) == 0 || epoch == epochs);
 }
 

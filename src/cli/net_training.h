@@ -19,7 +19,7 @@ struct NetOutput {
 void declare_net_training(Options& o, NetTraining& t, NetOutput& out);
 
 // Progress has one line per epoch, at most about fifty.
-bool is_shown(const NetOutput& out, int64_t epoch, int64_t epochs);
+bool prints_epoch(const NetOutput& out, int64_t epoch, int64_t epochs);
 
 std::string loss_chart(const std::vector<Curve>& curves);
 

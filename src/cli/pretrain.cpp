@@ -83,7 +83,7 @@ Result<FoundTokenizer> open_tokenizer(const Pretrain& p, ThreadPool& pool) {
     if (p.objective == "seq2seq" && (token == "</s>" || token == "<|endoftext|>")) end = token;
   MAKAR_TRY(
       FoundTokenizer found,
-      find_tokenizer(is_there(p.tokenizer) ? p.tokenizer : p.base_model, p.common.datasets,
+      find_tokenizer(path_exists(p.tokenizer) ? p.tokenizer : p.base_model, p.common.datasets,
                      {kind, p.vocab_size, control, p.common.loop.output_dir + "/data/tokenizer", end}, pool));
   if (found.trained) say(p.common, fmt::format("tokenizer: {}, trained on the data", kind));
   return found;

@@ -24,12 +24,12 @@ constexpr int64_t kUsefulTokens = 2048;  // the smallest useful cache, unless th
 // "NAME=PATH", or only a path, whose last component is the name. A path may contain '=' too.
 ModelEntry named(const std::string& choice) {
   const size_t equals = choice.find('=');
-  if (equals == choice.npos || is_there(choice)) return {model_name(choice), choice, {}};
+  if (equals == choice.npos || path_exists(choice)) return {model_name(choice), choice, {}};
   return {choice.substr(0, equals), choice.substr(equals + 1), {}};
 }
 
 bool is_model(const fs::path& path) {
-  return path.extension() == ".gguf" ? is_file(path.string()) : is_there((path / "config.json").string());
+  return path.extension() == ".gguf" ? is_file(path.string()) : path_exists((path / "config.json").string());
 }
 
 // Reads from the configuration, without loading the model, its number of classes and whether it generates
@@ -102,14 +102,14 @@ Result<std::vector<ModelEntry>> ServedModelOptions::entries() const {
   }
   for (const std::string& choice : others) {
     out.push_back(named(choice));
-    if (!is_there(out.back().path))
+    if (!path_exists(out.back().path))
       return error_of(Error::Kind::kNotFound, "--add-model", "{} does not exist", quote(out.back().path));
   }
   if (!folder.empty()) MAKAR_CHECK_OK(add_folder(folder, out));
   std::set<std::string> names;
   const auto take = [&](const std::string& name) { return !name.empty() && names.insert(name).second; };
   for (ModelEntry& entry : out) {
-    if (is_there((fs::path(entry.path) / "config.json").string())) read_kind(entry);
+    if (path_exists((fs::path(entry.path) / "config.json").string())) read_kind(entry);
     if (!take(entry.name))
       return error_at("--add-model", "the name {} is given twice; choose another with NAME=PATH",
                       quote(entry.name));
@@ -132,11 +132,11 @@ Result<std::vector<std::shared_ptr<ServedCollection>>> ServedModelOptions::colle
   }
   std::vector<std::shared_ptr<ServedCollection>> out;
   for (const std::string& choice : indexes) {
-    const bool plain = is_there(choice) || is_postgres_address(choice);
+    const bool plain = path_exists(choice) || is_postgres_address(choice);
     const size_t equals = plain ? choice.npos : choice.find('=');
     std::string path = equals == choice.npos ? choice : choice.substr(equals + 1);
     std::string part = kDefaultCollection;
-    if (const size_t hash = path.rfind('#'); !is_there(path) && hash != path.npos)
+    if (const size_t hash = path.rfind('#'); !path_exists(path) && hash != path.npos)
       part = path.substr(hash + 1), path.resize(hash);
     MAKAR_TRY(const IndexStore store, IndexStore::open(path, false));
     MAKAR_TRY(const CollectionInfo info, store.collection(part));

@@ -58,7 +58,7 @@ Result<DatasetSpec> parse_dataset(const std::string& text) {
         return error_at("datasets", "expected a weight above 0, got {}", quote(last));
     } else {
       const size_t equals = last.find('=');
-      if (equals == std::string::npos || equals == 0 || is_there(out.path)) break;
+      if (equals == std::string::npos || equals == 0 || path_exists(out.path)) break;
       std::string field = last.substr(0, equals);
       if (field.starts_with("field_")) field.erase(0, 6);  // Axolotl's spelling
       if (!is_field_name(field))

@@ -97,7 +97,7 @@ Result<RecordReader> RecordReader::open(const std::vector<DataPath>& paths) {
   namespace fs = std::filesystem;
   RecordReader reader;
   for (const auto& [path, columns] : paths) {
-    if (!is_there(path)) return error_of(Error::Kind::kNotFound, path, "no such file or folder");
+    if (!path_exists(path)) return error_of(Error::Kind::kNotFound, path, "no such file or folder");
     if (!is_folder(path)) {
       reader.files_.push_back(path);
       reader.columns_.push_back(columns);

@@ -81,7 +81,7 @@ Result<Config> Config::read(const std::string& folder, const std::string& file) 
   if (!is_folder(folder))
     return error_of(Error::Kind::kNotFound, folder, "no such file or folder; check the path of the model");
   const std::string path = folder + "/" + file;
-  if (!is_there(path))
+  if (!path_exists(path))
     return error_of(Error::Kind::kNotFound, folder,
                     "has no {}; check that this is a model folder and that its download is complete", file);
   MAKAR_TRY(const std::string text, read_file(path, kLimits.bytes));

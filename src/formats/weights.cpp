@@ -98,7 +98,7 @@ Status check_shards_exist(const std::string& folder, const std::string& index,
   size_t missing = 0;
   std::string first;
   for (const auto& shard : shards)
-    if (!is_there(folder + "/" + shard) && missing++ == 0) first = shard;
+    if (!path_exists(folder + "/" + shard) && missing++ == 0) first = shard;
   if (missing == 0) return Done{};
   return error_of(Error::Kind::kNotFound, index,
                   "names {} shards but {} of them are not in the folder, first {}; download them",
@@ -109,7 +109,7 @@ Status check_shards_exist(const std::string& folder, const std::string& index,
 
 bool WeightFiles::present(const std::string& folder) {
   for (const char* name : {kSingle, kIndex, kPickle, kPickleIndex})
-    if (is_there(folder + "/" + name)) return true;
+    if (path_exists(folder + "/" + name)) return true;
   return false;
 }
 
@@ -119,14 +119,14 @@ Result<WeightFiles> WeightFiles::open(const std::string& folder) {
   if (!is_folder(folder))
     return error_of(Error::Kind::kNotFound, folder, "no such file or folder; check the path of the model");
   for (const auto& [single, index] : {std::pair(kSingle, kIndex), std::pair(kPickle, kPickleIndex)}) {
-    if (const std::string path = folder + "/" + single; is_there(path)) {
+    if (const std::string path = folder + "/" + single; path_exists(path)) {
       MAKAR_TRY(auto file, open_file(path));
       WeightFiles weights;
       weights.place_ = path;
       weights.add(std::move(file));
       return weights;
     }
-    if (const std::string path = folder + "/" + index; is_there(path)) return open_sharded(folder, path);
+    if (const std::string path = folder + "/" + index; path_exists(path)) return open_sharded(folder, path);
   }
   return nothing_found(folder);
 }

@@ -40,7 +40,7 @@ namespace makar {
   X(pick_backward, PickBackward)                     \
   X(scale_rows, ScaleRows)                           \
   X(row_dots, RowDots)                               \
-  X(row_lengths, RowLengths)                         \
+  X(row_norms, RowNorms)                             \
   X(column_sums, ColumnSums)                         \
   X(column_squares, ColumnSquares)                   \
   X(sum, Sum)                                        \

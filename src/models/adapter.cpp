@@ -192,7 +192,7 @@ Result<Tensor> read_tensor(const Safetensors& file, const std::string& name, con
 }  // namespace
 
 Result<AdapterConfig> read_adapter_config(const std::string& folder) {
-  if (!is_there(folder + "/adapter_config.json"))
+  if (!path_exists(folder + "/adapter_config.json"))
     return error_of(Error::Kind::kNotFound, folder,
                     "{}; an adapter is a folder with adapter_config.json and adapter_model.safetensors, as "
                     "makar sft and PEFT write it: check the path of the adapter",
@@ -246,7 +246,7 @@ Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Devic
       if (Parameter* magnitude = linear->adapter()->magnitude) {
         Context ctx{device};
         const Tensor w = linear->weight()->value.to(device.memory());
-        magnitude->value = ops::row_lengths(ctx, ops::decoded(device, w));
+        magnitude->value = ops::row_norms(ctx, ops::decoded(device, w));
       }
     }
   }

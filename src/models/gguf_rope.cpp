@@ -17,7 +17,8 @@ constexpr const char* kLong = "rope_factors_long.weight";
 std::vector<float> factors_of(const ops::RopeOptions& options) {
   ops::RopeOptions plain = options;
   plain.scaling = ops::RopeScaling::kNone;
-  const auto base = ops::rope_angles(plain, 0).frequencies, scaled = ops::rope_angles(options, 0).frequencies;
+  const auto base = ops::rope_frequencies(plain, 0).frequencies,
+             scaled = ops::rope_frequencies(options, 0).frequencies;
   std::vector<float> out;
   for (size_t i = 0; i < base.size(); ++i) out.push_back(static_cast<float>(base[i] / scaled[i]));
   return out;
@@ -109,7 +110,7 @@ Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, G
   if (rope->scaling == ops::RopeScaling::kLongRope) {
     fields.set(start + "type", GgufValue::text("longrope"));
     fields.set(start + "original_context_length", original);
-    const double factor = ops::rope_angles(*rope, 0).attention_factor;
+    const double factor = ops::rope_frequencies(*rope, 0).attention_factor;
     fields.set(start + "attn_factor", GgufValue::f32(static_cast<float>(factor)));
     return Done{};
   }

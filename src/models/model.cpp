@@ -143,7 +143,7 @@ Tensor Model::image_rows(ForwardContext& f, const Batch& images) const {
 namespace {
 
 Tensor unit_rows(Context& ctx, const Tensor& x) {
-  return ops::scale_rows(ctx, x, ops::row_lengths(ctx, x, true));
+  return ops::scale_rows(ctx, x, ops::row_norms(ctx, x, true));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 // The only GGUF file (or the first file of the only split model) of a folder without config.json; "" when
 // there is none, or more than one.
 std::string only_gguf(const std::string& folder) {
-  if (is_there(folder + "/config.json")) return "";
+  if (path_exists(folder + "/config.json")) return "";
   std::string found;
   std::error_code code;
   for (std::filesystem::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
@@ -27,7 +27,7 @@ std::string only_gguf(const std::string& folder) {
 
 // An adapter's folder where a model is expected.
 Status check_not_adapter(const std::string& folder) {
-  if (is_there(folder + "/config.json") || !is_file(folder + "/adapter_config.json")) return Done{};
+  if (path_exists(folder + "/config.json") || !is_file(folder + "/adapter_config.json")) return Done{};
   std::string base = "MODEL";
   if (const auto json = read_json(folder + "/adapter_config.json"); json.ok() && json->is_object())
     if (const Json name = json->value("base_model_name_or_path", Json()); name.is_string() && !name.empty())

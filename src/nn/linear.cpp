@@ -75,7 +75,7 @@ static Tensor with_low_rank(Context& plain, const Tensor& w, const Adapter& adap
 //   y = (m / |V|) * x V^T + b
 Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
   Context plain{ctx.device};
-  const Tensor inverse = ops::row_lengths(plain, with_low_rank(plain, weight_->value, *adapter_), true);
+  const Tensor inverse = ops::row_norms(plain, with_low_rank(plain, weight_->value, *adapter_), true);
   const Tensor factor = ops::multiply(ctx, adapter_->magnitude->value, inverse);  // [out]
   const Tensor dropped = ops::dropout(ctx, x, adapter_->dropout);
   const Tensor low = ops::linear(ctx, dropped, adapter_->a->value);
@@ -91,8 +91,7 @@ Tensor Linear::merged(Context& ctx) const {
   if (!adapter_) return ops::decoded(ctx.device, weight_->value);
   const Tensor v = with_low_rank(plain, weight_->value, *adapter_);
   if (!adapter_->magnitude) return v;
-  return ops::scale_rows(plain, v,
-                         ops::divide(plain, adapter_->magnitude->value, ops::row_lengths(plain, v)));
+  return ops::scale_rows(plain, v, ops::divide(plain, adapter_->magnitude->value, ops::row_norms(plain, v)));
 }
 
 void Linear::pack(Device& device, DType activations) {

@@ -202,7 +202,7 @@ struct ConvolutionSpec {
 };
 
 // What a stack returns: its last layer, or a mix of its embedding and all layers.
-enum class LayerMixKind { kNone, kMean, kLearned };
+enum class ScalarMixKind { kNone, kMean, kLearned };
 
 struct StackSpec {
   std::string name;  // "encoder" or "decoder": the prefix of its parameters
@@ -217,7 +217,7 @@ struct StackSpec {
   bool final_norm = true;
   bool record_outputs = false;      // hidden states are the blocks' outputs, then the final norm's (Mamba)
   bool record_before_norm = false;  // the last recorded hidden state is taken before the final norm (ViT)
-  LayerMixKind mix = LayerMixKind::kNone;
+  ScalarMixKind mix = ScalarMixKind::kNone;
   int64_t project_out = 0;  // width after the final projection, 0 for none (OPT)
 
   int64_t layers() const { return static_cast<int64_t>(blocks.size()); }

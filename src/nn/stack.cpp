@@ -40,8 +40,8 @@ Stack::Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens)
   if (spec.final_norm) final_norm_ = Norm(set, spec.name + ".norm", spec.width, spec.norm);
   if (spec.project_out > 0)
     project_out_ = Linear(set, spec.name + ".project_out", spec.width, spec.project_out, false);
-  if (spec.mix != LayerMixKind::kNone)
-    mix_ = LayerMix(set, spec.name + ".mix", layers + 1, spec.mix == LayerMixKind::kLearned);
+  if (spec.mix != ScalarMixKind::kNone)
+    mix_ = ScalarMix(set, spec.name + ".mix", layers + 1, spec.mix == ScalarMixKind::kLearned);
 }
 
 size_t Stack::positions_for(ParameterSet& set, const AttentionSpec& a) {
@@ -86,14 +86,14 @@ namespace {
 // Cosines and sines per token; some kinds of scaling depend on the length of each sequence.
 ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Batch& batch) {
   if (!ops::depends_on_length(options))
-    return ops::rope_table(ctx, batch.positions, ops::rope_angles(options, 0));
+    return ops::rope_table(ctx, batch.positions, ops::rope_frequencies(options, 0));
   std::vector<Tensor> cos, sin;
   Context plain{ctx.device};
   for (const Sequence& s : batch.sequences) {
     if (s.length == 0) continue;
     const std::span<const int64_t> at(batch.positions.data() + s.start, static_cast<size_t>(s.length));
     const auto table =
-        ops::rope_table(plain, at, ops::rope_angles(options, std::max(s.total, at.back() + 1)));
+        ops::rope_table(plain, at, ops::rope_frequencies(options, std::max(s.total, at.back() + 1)));
     cos.push_back(table.cos), sin.push_back(table.sin);
   }
   return {ops::concat(plain, cos, 0), ops::concat(plain, sin, 0)};
@@ -213,7 +213,7 @@ std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch
     if (!rope) continue;
     in.rope = rope_of(f, positions, batch);
     if (sinks && sink_positions != batch.positions)
-      in.sink_rope = ops::rope_table(ctx, sink_positions, ops::rope_angles(*rope, 0));
+      in.sink_rope = ops::rope_table(ctx, sink_positions, ops::rope_frequencies(*rope, 0));
   }
   return out;
 }

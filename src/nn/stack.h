@@ -6,7 +6,7 @@
 #include "nn/block.h"
 #include "nn/convolution.h"
 #include "nn/embedding.h"
-#include "nn/layer_mix.h"
+#include "nn/scalar_mix.h"
 
 namespace makar {
 
@@ -68,7 +68,7 @@ class Stack {
   Norm relative_norm_;
   Convolution convolution_;
   Linear project_out_;
-  LayerMix mix_;
+  ScalarMix mix_;
 };
 
 // ALiBi slopes for any number of heads, with the authors' extension to numbers that are not powers of two.

@@ -75,7 +75,7 @@ Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor
   constexpr int64_t kPadding = 64, kMaxRows = 8192, kLarger = 32;
   const int64_t stride = (classes + kPadding - 1) / kPadding * kPadding;
   const int64_t step =
-      std::clamp<int64_t>(options.held_logits * kLarger / stride, 1, std::min(kMaxRows, rows));
+      std::clamp<int64_t>(options.max_logits * kLarger / stride, 1, std::min(kMaxRows, rows));
   const Tensor logits = ctx.empty({step, stride}, DType::kBF16), losses = ctx.empty({rows}),
                y = ctx.empty({}), on_device = ctx.upload(targets);
   const Tensor weights = rounded(ctx, w, stride * width), bias = rounded(ctx, b, stride);

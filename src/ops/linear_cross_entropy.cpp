@@ -25,7 +25,7 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
              need = need_x || need_w || need_b;
   const Tensor dx = need_x ? ctx.empty(x.shape()) : Tensor(), dw = need_w ? ctx.empty(w.shape()) : Tensor(),
                db = need_b ? ctx.empty(b.shape()) : Tensor();
-  const int64_t step = std::clamp<int64_t>(options.held_logits / classes, 1, rows);
+  const int64_t step = std::clamp<int64_t>(options.max_logits / classes, 1, rows);
   const Tensor logits = ctx.empty({step, classes}), losses = ctx.empty({rows}), y = ctx.empty({}),
                on_device = ctx.upload(targets);
   Device& device = ctx.device;

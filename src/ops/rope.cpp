@@ -14,7 +14,7 @@ double yarn_mscale(double scale, double mscale) {
 }
 
 // YaRN (Peng et al., 2023): high frequencies stay, low ones are interpolated, with a ramp between.
-void apply_yarn(const RopeOptions& o, RopeAngles& angles) {
+void apply_yarn(const RopeOptions& o, RopeFrequencies& out) {
   const double dim = static_cast<double>(o.rotary), base = std::log(o.theta);
   const auto correction = [&](double rotations) {
     return dim * std::log(static_cast<double>(o.original_positions) / (rotations * 2 * std::numbers::pi)) /
@@ -24,23 +24,23 @@ void apply_yarn(const RopeOptions& o, RopeAngles& angles) {
   if (o.truncate) low = std::floor(low), high = std::ceil(high);
   low = std::max(low, 0.0), high = std::min(high, dim - 1);
   if (low == high) high += 0.001;
-  for (size_t i = 0; i < angles.frequencies.size(); ++i) {
+  for (size_t i = 0; i < out.frequencies.size(); ++i) {
     const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
-    const double plain = angles.frequencies[i];
-    angles.frequencies[i] = plain / o.factor * ramp + plain * (1.0 - ramp);
+    const double plain = out.frequencies[i];
+    out.frequencies[i] = plain / o.factor * ramp + plain * (1.0 - ramp);
   }
   if (o.attention_factor > 0)
-    angles.attention_factor = o.attention_factor;
+    out.attention_factor = o.attention_factor;
   else if (o.mscale > 0 && o.mscale_all > 0)
-    angles.attention_factor = yarn_mscale(o.factor, o.mscale) / yarn_mscale(o.factor, o.mscale_all);
+    out.attention_factor = yarn_mscale(o.factor, o.mscale) / yarn_mscale(o.factor, o.mscale_all);
   else
-    angles.attention_factor = yarn_mscale(o.factor, 1.0);
+    out.attention_factor = yarn_mscale(o.factor, 1.0);
 }
 
 // Llama 3: long wavelengths are stretched by the factor, short ones kept, with a blend between.
-void apply_llama3(const RopeOptions& o, RopeAngles& angles) {
+void apply_llama3(const RopeOptions& o, RopeFrequencies& out) {
   const double context = static_cast<double>(o.original_positions);
-  for (double& f : angles.frequencies) {
+  for (double& f : out.frequencies) {
     const double wave = 2 * std::numbers::pi / f;
     if (wave > context / o.low_freq_factor) {
       f /= o.factor;
@@ -52,20 +52,20 @@ void apply_llama3(const RopeOptions& o, RopeAngles& angles) {
 }
 
 // LongRoPE (Ding et al., 2024): divisors found by search, one list for short and one for long sequences.
-void apply_longrope(const RopeOptions& o, int64_t length, RopeAngles& angles) {
+void apply_longrope(const RopeOptions& o, int64_t length, RopeFrequencies& out) {
   const auto& factors = length > o.original_positions ? o.long_factors : o.short_factors;
-  for (size_t i = 0; i < angles.frequencies.size(); ++i) angles.frequencies[i] /= factors.at(i);
+  for (size_t i = 0; i < out.frequencies.size(); ++i) out.frequencies[i] /= factors.at(i);
   if (o.attention_factor > 0)
-    angles.attention_factor = o.attention_factor;
+    out.attention_factor = o.attention_factor;
   else if (o.factor > 1)
-    angles.attention_factor = static_cast<float>(
+    out.attention_factor = static_cast<float>(
         std::sqrt(1.0 + std::log(o.factor) / std::log(static_cast<double>(o.original_positions))));
 }
 
 }  // namespace
 
-RopeAngles rope_angles(const RopeOptions& o, int64_t length) {
-  RopeAngles angles;
+RopeFrequencies rope_frequencies(const RopeOptions& o, int64_t length) {
+  RopeFrequencies out;
   const double dim = static_cast<double>(o.rotary);
   double theta = o.theta;
   if (o.scaling == RopeScaling::kDynamic) {  // NTK-aware, growing with the sequence
@@ -74,26 +74,26 @@ RopeAngles rope_angles(const RopeOptions& o, int64_t length) {
     theta *= std::pow(o.factor * seen / original - (o.factor - 1), dim / (dim - 2));
   }
   for (int64_t i = 0; i < o.rotary / 2; ++i)
-    angles.frequencies.push_back(std::pow(theta, -2.0 * static_cast<double>(i) / dim));
+    out.frequencies.push_back(std::pow(theta, -2.0 * static_cast<double>(i) / dim));
   if (o.scaling == RopeScaling::kLinear)
-    for (double& f : angles.frequencies) f /= o.factor;
-  if (o.scaling == RopeScaling::kLlama3) apply_llama3(o, angles);
-  if (o.scaling == RopeScaling::kYarn) apply_yarn(o, angles);
-  if (o.scaling == RopeScaling::kLongRope) apply_longrope(o, length, angles);
-  return angles;
+    for (double& f : out.frequencies) f /= o.factor;
+  if (o.scaling == RopeScaling::kLlama3) apply_llama3(o, out);
+  if (o.scaling == RopeScaling::kYarn) apply_yarn(o, out);
+  if (o.scaling == RopeScaling::kLongRope) apply_longrope(o, length, out);
+  return out;
 }
 
-RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const RopeAngles& angles) {
+RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const RopeFrequencies& from) {
   const int64_t rows = static_cast<int64_t>(positions.size()),
-                half = static_cast<int64_t>(angles.frequencies.size());
+                half = static_cast<int64_t>(from.frequencies.size());
   const RopeTable table{ctx.empty({rows, half}), ctx.empty({rows, half})};
   // Rounded to f32 like the reference implementation: models were trained with that rounding, which matters
   // at large positions.
-  const std::vector<float> rounded(angles.frequencies.begin(), angles.frequencies.end());
+  const std::vector<float> rounded(from.frequencies.begin(), from.frequencies.end());
   const Tensor at = ctx.upload(positions),
                frequencies = Tensor::from({half}, std::span(rounded)).to(ctx.device.memory());
   ctx.device.rope_table({ctx.i64(at), ctx.f32(frequencies), ctx.f32(table.cos), ctx.f32(table.sin), rows,
-                         half, angles.attention_factor});
+                         half, from.attention_factor});
   return table;
 }
 

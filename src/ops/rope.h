@@ -27,20 +27,20 @@ struct RopeOptions {
 
 // The rotary / 2 frequencies and the factor on cos and sin. `length` (largest position + 1 of the sequence)
 // only matters if the scaling depends on it.
-struct RopeAngles {
+struct RopeFrequencies {
   std::vector<double> frequencies;
   double attention_factor = 1.0;
 };
 inline bool depends_on_length(const RopeOptions& o) {
   return o.scaling == RopeScaling::kDynamic || o.scaling == RopeScaling::kLongRope;
 }
-RopeAngles rope_angles(const RopeOptions& options, int64_t length);
+RopeFrequencies rope_frequencies(const RopeOptions& options, int64_t length);
 
 // Cosines and sines per token, computed once per forward pass for all layers: [tokens, rotary / 2].
 struct RopeTable {
   Tensor cos, sin;
 };
-RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const RopeAngles& angles);
+RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const RopeFrequencies& from);
 
 // Rotates x [tokens, heads * head_dim].
 Tensor rope(Context& ctx, const Tensor& x, int64_t heads, const RopeOptions& options, const RopeTable& table);

@@ -204,10 +204,10 @@ Tensor scale_rows(Context& ctx, const Tensor& x, const Tensor& w) {
   return y;
 }
 
-Tensor row_lengths(Context& ctx, const Tensor& x, bool inverse) {
-  if (any_bf16(ctx, x)) return row_lengths(ctx, widened(ctx, x), inverse);
+Tensor row_norms(Context& ctx, const Tensor& x, bool inverse) {
+  if (any_bf16(ctx, x)) return row_norms(ctx, widened(ctx, x), inverse);
   Tensor y = ctx.empty({x.dim(0)});
-  ctx.device.row_lengths({ctx.f32(x), ctx.f32(y), x.dim(0), row_width(x.shape()), inverse});
+  ctx.device.row_norms({ctx.f32(x), ctx.f32(y), x.dim(0), row_width(x.shape()), inverse});
   return y;
 }
 

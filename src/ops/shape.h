@@ -22,8 +22,8 @@ void replace_rows(Context& ctx, const Tensor& y, const Tensor& x, const std::vec
 Tensor pick(Context& ctx, const Tensor& x, const std::vector<int64_t>& index);
 // Row i of x [rows, ...] times w[i] (w has one value per row).
 Tensor scale_rows(Context& ctx, const Tensor& x, const Tensor& w);
-// The Euclidean length of each row of x [rows, ...], or its inverse -> [rows]; no gradient.
-Tensor row_lengths(Context& ctx, const Tensor& x, bool inverse = false);
+// The Euclidean norm of each row of x [rows, ...], or its inverse -> [rows]; no gradient.
+Tensor row_norms(Context& ctx, const Tensor& x, bool inverse = false);
 
 Tensor sum(Context& ctx, const Tensor& x);   // -> [] (rank 0)
 Tensor mean(Context& ctx, const Tensor& x);  // -> []

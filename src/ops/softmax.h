@@ -18,7 +18,7 @@ struct CrossEntropyOptions {
   float smoothing = 0.0f;
   Reduction reduction = Reduction::kMean;
   float soft_cap = 0.0f;  // of the logits; linear_cross_entropy only
-  int64_t held_logits =
+  int64_t max_logits =
       int64_t{16} << 20;  // maximum logits held at once by linear_cross_entropy (at least one row)
 };
 

@@ -119,7 +119,7 @@ struct QuickCheck {
 
 }  // namespace
 
-bool surely_in_form(std::string_view text, NormalForm form) {
+bool known_in_form(std::string_view text, NormalForm form) {
   if (is_ascii(text)) return true;
   if (form != NormalForm::kNfc) return false;
   static const QuickCheck table;

@@ -15,6 +15,6 @@ struct FormedChar {
 
 std::vector<FormedChar> normal_form(std::string_view text, NormalForm form);
 // True when the text is certainly in that form already; false means that it may not be.
-bool surely_in_form(std::string_view text, NormalForm form);
+bool known_in_form(std::string_view text, NormalForm form);
 
 }  // namespace makar

@@ -15,7 +15,7 @@ namespace {
 using NormalizerResult = ComponentResult<Normalizer>;
 
 void form(AlignedText& text, NormalForm form) {
-  if (surely_in_form(text.text(), form)) return;
+  if (known_in_form(text.text(), form)) return;
   const auto formed = normal_form(text.text(), form);
   Rewriter out(text);
   for (const FormedChar& c : formed) out.put(c.code, c.change);
@@ -56,7 +56,7 @@ class Form : public Normalizer {
  public:
   explicit Form(NormalForm form) : form_(form) {}
   Status apply(AlignedText& text) const override { return form(text, form_), Done{}; }
-  bool certainly_keeps(std::string_view text) const override { return surely_in_form(text, form_); }
+  bool known_unchanged(std::string_view text) const override { return known_in_form(text, form_); }
 
  private:
   NormalForm form_;
@@ -73,7 +73,7 @@ class StripAccents : public Normalizer {
     filter(text, [](char32_t c) { return c < 0x300 || !in(c, kMark); });
     return Done{};
   }
-  bool certainly_keeps(std::string_view text) const override { return is_ascii(text); }
+  bool known_unchanged(std::string_view text) const override { return is_ascii(text); }
 };
 
 class Nmt : public Normalizer {
@@ -227,9 +227,9 @@ class Sequence : public Normalizer {
     for (const auto& part : parts_) MAKAR_CHECK_OK(part->apply(text));
     return Done{};
   }
-  bool certainly_keeps(std::string_view text) const override {
+  bool known_unchanged(std::string_view text) const override {
     for (const auto& part : parts_)
-      if (!part->certainly_keeps(text)) return false;
+      if (!part->known_unchanged(text)) return false;
     return true;
   }
 

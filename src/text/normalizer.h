@@ -12,7 +12,7 @@ class Normalizer {
   virtual ~Normalizer() = default;
   virtual Status apply(AlignedText& text) const = 0;
   // True when apply() certainly does not change this text.
-  virtual bool certainly_keeps(std::string_view text) const { return false; }
+  virtual bool known_unchanged(std::string_view text) const { return false; }
 
   // From the "normalizer" section; a null section gives a null pointer.
   static Result<std::unique_ptr<const Normalizer>> from_json(const Json& json);

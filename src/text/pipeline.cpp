@@ -161,7 +161,7 @@ Result<bool> Tokenizer::Impl::run_fast_path(std::string_view text, uint32_t base
                                             const EncodeOptions& options, Workspace& work,
                                             TokenSink& sink) const {
   if (added.any(true, options.special_text == SpecialText::kParse)) return false;
-  if (fast_bpe != Scanner::Kind::kNone && (!normalizer || normalizer->certainly_keeps(text))) {
+  if (fast_bpe != Scanner::Kind::kNone && (!normalizer || normalizer->known_unchanged(text))) {
     MAKAR_CHECK_OK(run_fast_bpe(*this, fast_bpe, text, base, options, work, sink));
     return true;
   }
@@ -204,7 +204,7 @@ Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& opti
   const auto bytes = static_cast<int64_t>(text.text().size());
   if (options.work && (!options.work->spend(bytes / 16) || !options.work->check()))
     return options.work->error("text");
-  if (normalizer && !normalizer->certainly_keeps(text.text())) MAKAR_CHECK_OK(normalizer->apply(text));
+  if (normalizer && !normalizer->known_unchanged(text.text())) MAKAR_CHECK_OK(normalizer->apply(text));
   const bool specials = options.special_text == SpecialText::kParse;
   if (!added.any(true, specials)) {
     Words words{std::move(text), {}};

@@ -95,7 +95,7 @@ Tensor teacher_divergence(Context& ctx, const Tensor& student, const Tensor& tea
 
 Tensor PredictionLoss::operator()(Context& ctx, const Tensor& student_rows,
                                   const Tensor& teacher_rows) const {
-  const int64_t n = student_rows.dim(0), step = std::max<int64_t>(1, held_logits / student.spec().vocab);
+  const int64_t n = student_rows.dim(0), step = std::max<int64_t>(1, max_logits / student.spec().vocab);
   std::vector<int64_t> sizes;
   for (int64_t at = 0; at < n; at += step) sizes.push_back(std::min(step, n - at));
   const std::vector<Tensor> parts =

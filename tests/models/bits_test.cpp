@@ -223,7 +223,7 @@ Tensor llama_by_hand(Context& ctx, const Model& model, const std::vector<int64_t
   const AttentionSpec& a = b.attention;
   std::vector<int64_t> positions(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) positions[i] = static_cast<int64_t>(i);
-  const auto table = ops::rope_table(ctx, positions, ops::rope_angles(*a.rope, 0));
+  const auto table = ops::rope_table(ctx, positions, ops::rope_frequencies(*a.rope, 0));
   const Tensor x = ops::embedding(ctx, value("decoder.embed.tokens.weight"), ids);
   const Tensor n = ops::rms_norm(ctx, x, value(at + "norm1.weight"), model.spec().decoder->norm.eps, 0.0f);
   const Tensor q = ops::rope(ctx, ops::linear(ctx, n, value(at + "attn.q.weight")), a.heads, *a.rope, table);

@@ -172,9 +172,9 @@ Tensor reference_sinks(const Tensor& q, const Tensor& k, const Tensor& v, const 
   const auto turned = [&](const float* x, int64_t position, std::vector<double>& out) {
     out.assign(x, x + dim);
     if (!rope) return;
-    const auto angles = ops::rope_angles(*rope, 0);
+    const auto rotary = ops::rope_frequencies(*rope, 0);
     for (int64_t i = 0; i < dim / 2; ++i) {
-      const double a = static_cast<double>(position) * angles.frequencies[static_cast<size_t>(i)];
+      const double a = static_cast<double>(position) * rotary.frequencies[static_cast<size_t>(i)];
       const double x0 = x[i], x1 = x[i + dim / 2];
       out[static_cast<size_t>(i)] = x0 * std::cos(a) - x1 * std::sin(a);
       out[static_cast<size_t>(i + dim / 2)] = x1 * std::cos(a) + x0 * std::sin(a);
@@ -223,7 +223,8 @@ TEST_F(AttentionBits, SinksHaveThePositionsBeforeTheWindow) {
         near[static_cast<size_t>(i)] = std::min(i, sinks + window - 1);
       }
       const auto turn = [&](const Tensor& x, const std::vector<int64_t>& at) {
-        return rotary ? ops::rope(ctx_, x, 1, rope, ops::rope_table(ctx_, at, ops::rope_angles(rope, 0))) : x;
+        return rotary ? ops::rope(ctx_, x, 1, rope, ops::rope_table(ctx_, at, ops::rope_frequencies(rope, 0)))
+                      : x;
       };
       const Tensor turned = turn(q, own), to_sinks = rotary ? turn(q, near) : Tensor();
       const Pages pages(turn(k, own), v, o);

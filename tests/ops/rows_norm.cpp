@@ -101,7 +101,7 @@ void add_rope(std::vector<OpRow>& rows, const std::string& name, int64_t tokens,
   for (int64_t i = 0; i < tokens; ++i) positions.push_back(i * 7 % 53);
   OpRow row{name, {{{tokens, heads * dim}}}, {}, {}};
   row.run = [=](Context& ctx, const Tensors& in) {
-    const auto table = ops::rope_table(ctx, positions, ops::rope_angles(options, 53));
+    const auto table = ops::rope_table(ctx, positions, ops::rope_frequencies(options, 53));
     return Tensors{ops::rope(ctx, in[0], heads, options, table)};
   };
   // Pairs are complex numbers turned by position * theta^(-2i / rotary).

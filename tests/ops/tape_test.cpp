@@ -215,7 +215,7 @@ TEST_F(TapeTest, LinearCrossEntropyEqualsItsPartsInBlocks) {
     ops::CrossEntropyOptions o{0.1f, ops::Reduction::kMean, cap};
     Tensor loss;
     if (held) {
-      o.held_logits = held;
+      o.max_logits = held;
       loss = ops::linear_cross_entropy(ctx, x, w, b, targets, o);
     } else {
       Tensor logits = ops::linear(ctx, x, w, b);

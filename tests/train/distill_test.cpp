@@ -242,7 +242,7 @@ TEST(Distill, FewLogitsAtOnce) {
     Context plain{p.device};
     ForwardContext frozen{plain};
     PredictionLoss loss{*p.student.model, *p.teacher.model, TeacherLoss::kReverse, 2.0f};
-    loss.held_logits = held;
+    loss.max_logits = held;
     const Tensor value =
         loss(ctx, p.student.model->hidden(f, batch->inputs), p.teacher.model->hidden(frozen, batch->inputs));
     tape.backward(value);

@@ -347,7 +347,7 @@ TEST(Loop, SearchingARateLeavesNothingInTheFolder) {
   ASSERT_TRUE(found.ok()) << found.error().text();
   EXPECT_GT(found->steepest, 1e-6);
   EXPECT_LT(found->steepest, 1.0);
-  EXPECT_FALSE(is_there(r.settings.output_dir));
+  EXPECT_FALSE(path_exists(r.settings.output_dir));
   EXPECT_FALSE(find_rate(loop, {3}).ok());
 }
 

@@ -54,7 +54,7 @@ struct RowDots {  // y[i] (+)= a[i] . b[i]
   int64_t rows, cols;
   bool accumulate;
 };
-struct RowLengths {  // y[i] = |x[i]|, or 1 / |x[i]|
+struct RowNorms {  // y[i] = |x[i]|, or 1 / |x[i]|
   const float* x;
   float* y;
   int64_t rows, cols;

@@ -147,7 +147,7 @@ void CpuDevice::adafactor(const Adafactor& a) {
 namespace {
 
 // Index of element i of a [rows, cols] matrix in its transpose, or in itself.
-int64_t place_of(int64_t i, int64_t rows, int64_t cols, bool transposed) {
+int64_t transposed_index(int64_t i, int64_t rows, int64_t cols, bool transposed) {
   return transposed ? i % cols * rows + i / cols : i;
 }
 
@@ -158,7 +158,7 @@ void CpuDevice::muon_momentum(const MuonMomentum& a) {
     for (; i < end; ++i) {
       const float grad = a.g[i] * a.factor;
       a.v[i] += a.rest * (grad - a.v[i]);
-      a.x[place_of(i, a.rows, a.cols, a.transposed)] = grad + a.mu * (a.v[i] - grad);  // Nesterov
+      a.x[transposed_index(i, a.rows, a.cols, a.transposed)] = grad + a.mu * (a.v[i] - grad);  // Nesterov
     }
   });
 }
@@ -172,7 +172,8 @@ void CpuDevice::normalize(const Normalize& a) {
 
 void CpuDevice::muon_apply(const MuonApply& a) {
   pool_->for_ranges(a.rows * a.cols, kUpdateGrain, [&](int64_t i, int64_t end) {
-    for (; i < end; ++i) a.p[i] = a.p[i] * a.decay - a.by * a.x[place_of(i, a.rows, a.cols, a.transposed)];
+    for (; i < end; ++i)
+      a.p[i] = a.p[i] * a.decay - a.by * a.x[transposed_index(i, a.rows, a.cols, a.transposed)];
   });
 }
 

@@ -91,7 +91,7 @@ void CpuDevice::row_dots(const RowDots& a) {
   });
 }
 
-void CpuDevice::row_lengths(const RowLengths& a) {
+void CpuDevice::row_norms(const RowNorms& a) {
   each_rows(*pool_, a.rows, a.cols, [&](int64_t r0, int64_t r1) {
     for (int64_t i = r0; i < r1; ++i) {
       const float length = std::sqrt(cpu().sum_squares(a.x + i * a.cols, a.cols));

@@ -136,7 +136,7 @@ void CudaDevice::adafactor(const Adafactor& a) {
 
 namespace {
 
-__device__ int64_t place_of(int64_t i, int64_t rows, int64_t cols, bool transposed) {
+__device__ int64_t transposed_index(int64_t i, int64_t rows, int64_t cols, bool transposed) {
   return transposed ? i % cols * rows + i / cols : i;
 }
 
@@ -146,7 +146,7 @@ void CudaDevice::muon_momentum(const MuonMomentum& a) {
   each(stream_, a.rows * a.cols, [=] __device__(int64_t i) {
     const float grad = a.g[i] * a.factor;
     a.v[i] += a.rest * (grad - a.v[i]);
-    a.x[place_of(i, a.rows, a.cols, a.transposed)] = grad + a.mu * (a.v[i] - grad);
+    a.x[transposed_index(i, a.rows, a.cols, a.transposed)] = grad + a.mu * (a.v[i] - grad);
   });
 }
 void CudaDevice::normalize(const Normalize& a) {
@@ -164,7 +164,7 @@ void CudaDevice::normalize(const Normalize& a) {
 }
 void CudaDevice::muon_apply(const MuonApply& a) {
   each(stream_, a.rows * a.cols, [=] __device__(int64_t i) {
-    a.p[i] = a.p[i] * a.decay - a.by * a.x[place_of(i, a.rows, a.cols, a.transposed)];
+    a.p[i] = a.p[i] * a.decay - a.by * a.x[transposed_index(i, a.rows, a.cols, a.transposed)];
   });
 }
 

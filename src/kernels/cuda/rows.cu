@@ -70,7 +70,7 @@ void CudaDevice::row_dots(const RowDots& a) {
     if (lanes.lane == 0) a.y[r] = a.accumulate ? a.y[r] + d : d;
   });
 }
-void CudaDevice::row_lengths(const RowLengths& a) {
+void CudaDevice::row_norms(const RowNorms& a) {
   each_row(stream_, a.rows, [=] __device__(int64_t r, const RowLanes& lanes) {
     const float* x = a.x + r * a.cols;
     const auto at = [=](int64_t i) { return x[i]; };

@@ -40,7 +40,7 @@ Result<ModelSpec> read_elmo(const Config& config) {
   r.unsupported(!lm && !labels && m.head.kind != HeadKind::kNone, "architectures",
                 "has a head that is not supported");
   m.head.lm_bias = lm;
-  m.encoder->mix = labels ? LayerMixKind::kLearned : LayerMixKind::kMean;
+  m.encoder->mix = labels ? ScalarMixKind::kLearned : ScalarMixKind::kMean;
   if (labels) m.head.labels = r.labels();
   m.head.pool = PoolKind::kMean;
   r.special_tokens(m, -1, -1, -1);

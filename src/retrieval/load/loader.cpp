@@ -85,7 +85,7 @@ Result<std::vector<std::string>> source_files(const std::vector<std::string>& pa
   std::vector<std::string> out;
   for (const std::string& path : paths) {
     if (!is_folder(path)) {
-      if (!is_there(path)) return error_of(Error::Kind::kNotFound, path, "no such file or folder");
+      if (!path_exists(path)) return error_of(Error::Kind::kNotFound, path, "no such file or folder");
       out.push_back(path);
       continue;
     }

@@ -59,7 +59,7 @@ Json without_owner(Json metadata) {
 
 Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& folder, FileLimits limits) {
   std::unique_ptr<FileStore> store(new FileStore(folder, limits));
-  if (!is_there(folder)) return store;
+  if (!path_exists(folder)) return store;
   MAKAR_CHECK_OK(store->lock());
   MAKAR_CHECK_OK(store->load());
   return store;

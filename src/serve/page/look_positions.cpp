@@ -49,12 +49,12 @@ Json look_positions(Context& ctx, const Model& model, const StackSpec& stack, in
       if (Json json = table_json(ctx, *table, stack.embedding); !json.is_null())
         out.push_back(std::move(json));
   if (a.rope) {
-    const ops::RopeAngles angles = ops::rope_angles(*a.rope, tokens);
+    const ops::RopeFrequencies rope = ops::rope_frequencies(*a.rope, tokens);
     out.push_back({{"kind", "rotary"},
                    {"theta", a.rope->theta},
                    {"head_dim", a.head_dim},
                    {"interleaved", a.rope->interleaved},
-                   {"frequencies", angles.frequencies}});
+                   {"frequencies", rope.frequencies}});
   }
   if (a.bias == BiasKind::kAlibi) {
     std::vector<float> slopes = alibi_slopes(a.heads);

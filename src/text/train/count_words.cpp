@@ -40,7 +40,7 @@ class WordCounting {
       Words words;
       words.text = AlignedText(std::string_view(block.bytes).substr(begin, end - begin), 0);
       begin = end;
-      if (normalizer_ && !normalizer_->certainly_keeps(words.text.text()))
+      if (normalizer_ && !normalizer_->known_unchanged(words.text.text()))
         MAKAR_CHECK_OK(normalizer_->apply(words.text));
       if (words.text.text().empty()) continue;
       words.ranges = {{0, static_cast<uint32_t>(words.text.text().size())}};

@@ -7,12 +7,12 @@
 
 namespace makar {
 
-class LayerMix {
+class ScalarMix {
  public:
-  LayerMix() = default;
+  ScalarMix() = default;
   // Declares NAME.weight (s, one value per layer) and NAME.scale (gamma) if it is learned. Otherwise s is 0
   // and gamma 1: the mean of the layers.
-  LayerMix(ParameterSet& set, const std::string& name, int64_t layers, bool learned);
+  ScalarMix(ParameterSet& set, const std::string& name, int64_t layers, bool learned);
 
   bool defined() const { return layers_ > 0; }
   // states: [N, width] each -> [N, width].

@@ -1,4 +1,4 @@
-#include "nn/layer_mix.h"
+#include "nn/scalar_mix.h"
 
 #include "ops/bf16.h"
 #include "ops/elementwise.h"
@@ -7,14 +7,14 @@
 
 namespace makar {
 
-LayerMix::LayerMix(ParameterSet& set, const std::string& name, int64_t layers, bool learned)
+ScalarMix::ScalarMix(ParameterSet& set, const std::string& name, int64_t layers, bool learned)
     : layers_(layers) {
   if (!learned) return;
   weight_ = set.add(name + ".weight", {layers});
   scale_ = set.add(name + ".scale", {1});
 }
 
-Tensor LayerMix::operator()(Context& ctx, const std::vector<Tensor>& states) const {
+Tensor ScalarMix::operator()(Context& ctx, const std::vector<Tensor>& states) const {
   check(static_cast<int64_t>(states.size()) == layers_, "one state per layer of the mix");
   const Tensor s = weight_ ? ops::reshape(ctx, weight_->value, {1, layers_}) : ctx.zeros({1, layers_});
   Tensor shares = ops::reshape(ctx, ops::softmax(ctx, s), {layers_, 1});
