@@ -8,7 +8,7 @@
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "data/schema.h"
-#include "infer/read_job.h"
+#include "infer/encode_job.h"
 #include "llm/classify.h"
 #include "train/classify.h"
 
@@ -113,14 +113,14 @@ class Runner {
     struct Work {
       Result<InputRecord> input;
       Batch batch;
-      std::shared_ptr<ReadJob> job;
+      std::shared_ptr<EncodeJob> job;
     };
     std::vector<Work> all;
     for (const Json& record : records) {
       Work& work = all.emplace_back(Work{read_record(language_, record), {}, nullptr});
       if (!work.input.ok()) continue;
       work.batch = batch_of(language_.model(), {&work.input->text, 1});
-      work.job = std::make_shared<ReadJob>(work.batch.tokens, work.batch.types);
+      work.job = std::make_shared<EncodeJob>(work.batch.tokens, work.batch.types);
       engine_->submit(work.job);
     }
     engine_->run();

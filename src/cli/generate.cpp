@@ -205,7 +205,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   Engine engine(language->model(), device, *engine_options);
   if (c.jsonl) return run_lines(engine, *language, c);
   std::string text = c.prompt.empty() ? fmt::format("{}", fmt::join(c.words, " ")) : c.prompt;
-  const bool describes = language->spec().crosses() && language->spec().reads_images();
+  const bool describes = language->spec().is_encoder_decoder() && language->spec().reads_images();
   if (describes && c.images.empty())
     return report(error_at("--image", "is needed: a {} describes an image", language->spec().architecture)),
            2;

@@ -10,8 +10,8 @@
 #include "cli/metrics_input.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "infer/encode_job.h"
 #include "infer/engine.h"
-#include "infer/read_job.h"
 #include "llm/classify.h"
 
 namespace makar {
@@ -26,11 +26,11 @@ Result<std::vector<double>> probabilities_of(Engine& engine, const LanguageModel
   std::vector<double> out;
   for (size_t begin = 0; begin < texts.size(); begin += kBatchTexts) {
     std::vector<TypedTokens> tokens;
-    std::vector<std::shared_ptr<ReadJob>> jobs;
+    std::vector<std::shared_ptr<EncodeJob>> jobs;
     for (size_t i = begin; i < std::min(texts.size(), begin + kBatchTexts); ++i) {
       auto one = classifier_tokens(language, texts[i]);
       if (!one.ok()) return one.error().in(segment_place(i));
-      jobs.push_back(std::make_shared<ReadJob>(one->ids, one->types));
+      jobs.push_back(std::make_shared<EncodeJob>(one->ids, one->types));
       tokens.push_back(std::move(*one));
       engine.submit(jobs.back());
     }

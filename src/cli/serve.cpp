@@ -159,7 +159,7 @@ TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
 // Route and body of an example request for this kind of model.
 std::pair<std::string, std::string> first_request(const LanguageModel& language) {
   const HeadKind head = language.spec().head.kind;
-  if (language.spec().crosses() && language.spec().reads_images())
+  if (language.spec().is_encoder_decoder() && language.spec().reads_images())
     return {"/v1/chat/completions",
             R"({"messages":[{"role":"user","content":[{"type":"image_url","image_url":)"
             R"({"url":"data:image/png;base64,..."}}]}]})"};

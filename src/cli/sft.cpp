@@ -54,7 +54,7 @@ Result<std::unique_ptr<Task>> image_text_task(Sft& s, LanguageModel& language, J
     MAKAR_TRY(const Image image, read_image(file));
     return model_pixels(language, image, file);
   };
-  if (spec.crosses()) {
+  if (spec.is_encoder_decoder()) {
     if (spec.eos.empty()) return error_at(s.base_model, "config.json has no eos_token_id");
     e.caption = [&s, &language](const std::string& text) -> Result<MaskedTokens> {
       std::vector<uint32_t> ids;
@@ -101,7 +101,7 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   if (spec.head.kind != HeadKind::kCausalLm)
     return error_of(Error::Kind::kUnsupported, s.base_model,
                     "a {} neither generates text nor embeds it; use makar classify train", spec.architecture);
-  if (spec.crosses()) {
+  if (spec.is_encoder_decoder()) {
     if (spec.eos.empty()) return error_at(s.base_model, "config.json has no eos_token_id");
     MAKAR_TRY(auto data, open_pairs(datasets, tokenizer, spec.eos[0], s.sequence_len, identity));
     return std::unique_ptr<Task>(new PairTask(model, std::move(data), batch, seed, smoothing));

@@ -21,7 +21,7 @@ Result<std::vector<int64_t>> encode_messages(const LanguageModel& language, cons
 Result<ScoredText> encode_after_messages(const LanguageModel& language, const LikelihoodRequest& request) {
   ScoredText out;
   MAKAR_TRY(out.tokens, encode_messages(language, request.messages));
-  if (language.spec().crosses()) {
+  if (language.spec().is_encoder_decoder()) {
     out.source = std::move(out.tokens);
     out.tokens = {language.spec().decoder_start};
   }
@@ -91,7 +91,8 @@ std::vector<Result<UntilAnswer>> EngineModel::generate_part(std::span<const Unti
       running.emplace_back(prompt.error());
       continue;
     }
-    if (context > 0) truncate_left(*prompt, context, language_.spec().crosses() ? 1 : request.max_tokens);
+    if (context > 0)
+      truncate_left(*prompt, context, language_.spec().is_encoder_decoder() ? 1 : request.max_tokens);
     TextGenerationOptions options;
     options.max_new_tokens = request.max_tokens;
     options.stop = request.until;

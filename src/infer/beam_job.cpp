@@ -41,7 +41,7 @@ BeamJob::BeamJob(BeamRequest request)
   rows_.resize(1);
 }
 
-void BeamJob::row(size_t index, int64_t, std::span<const float> logits) {
+void BeamJob::on_logits(size_t index, int64_t, std::span<const float> logits) {
   if (error) return;
   if (const Extremes e = extremes(logits); e.broken || e.low > e.high) {
     error = error_of(Error::Kind::kIo, "logits",
@@ -152,7 +152,7 @@ void BeamJob::advance(KvCache& cache) {
       group.branches.push_back(next.size()), group.scores.push_back(c.score);
       next.push_back(fork(cache, branches[c.branch]));
       next.back().tokens.push_back(c.token);
-      next.back().want = next.back().length() - 1;
+      next.back().first_needed = next.back().length() - 1;
     }
     for (const Candidate& c : running) ++chosen_[c.token];
   }

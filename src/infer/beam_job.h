@@ -22,7 +22,7 @@ struct BeamRequest : DecodingRequest {
 class BeamJob : public DecodingJob {
  public:
   explicit BeamJob(BeamRequest request);
-  void row(size_t branch, int64_t index, std::span<const float> logits) override;
+  void on_logits(size_t branch, int64_t index, std::span<const float> logits) override;
   void advance(KvCache& cache) override;
 
  private:

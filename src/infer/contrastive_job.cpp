@@ -35,21 +35,21 @@ ContrastiveJob::ContrastiveJob(ContrastiveRequest request)
     : DecodingJob(request), request_(std::move(request)), sampler_(without_draws(request_.sampler)) {
   check(request_.candidates > 0 && request_.answers == 1, "contrastive search generates one answer");
   answers_.resize(1);
-  if (!branches.empty()) branches[0].want = 0;  // the states of all tokens are needed for comparison
+  if (!branches.empty()) branches[0].first_needed = 0;  // the states of all tokens are needed for comparison
 }
 
 bool ContrastiveJob::wants_logits(size_t branch, int64_t index) const {
   return index + 1 == branches[branch].length();
 }
 
-void ContrastiveJob::state(size_t branch, int64_t, std::span<const float> hidden) {
+void ContrastiveJob::on_hidden(size_t branch, int64_t, std::span<const float> hidden) {
   if (in_prefill())
     states_.push_back(unit(hidden));
   else
     candidates_[branch].state = unit(hidden);
 }
 
-void ContrastiveJob::row(size_t branch, int64_t, std::span<const float> logits) {
+void ContrastiveJob::on_logits(size_t branch, int64_t, std::span<const float> logits) {
   std::vector<float>& to = in_prefill() ? logits_ : candidates_[branch].logits;
   to.assign(logits.begin(), logits.end());
 }
@@ -99,7 +99,7 @@ bool ContrastiveJob::propose(KvCache& cache, size_t from) {
   for (const size_t i : largest(allowed.logits(), static_cast<size_t>(request_.candidates))) {
     next.push_back(fork(cache, branches[from]));
     next.back().tokens.push_back(allowed.id(i));
-    next.back().want = next.back().length() - 1;
+    next.back().first_needed = next.back().length() - 1;
     candidates_.push_back(
         {std::exp(static_cast<double>(allowed.logits()[i]) - static_cast<double>(top)) / total, {}, {}});
   }

@@ -16,8 +16,8 @@ class ContrastiveJob : public DecodingJob {
   explicit ContrastiveJob(ContrastiveRequest request);
   bool wants_states() const override { return true; }
   bool wants_logits(size_t branch, int64_t index) const override;
-  void state(size_t branch, int64_t index, std::span<const float> hidden) override;
-  void row(size_t branch, int64_t index, std::span<const float> logits) override;
+  void on_hidden(size_t branch, int64_t index, std::span<const float> hidden) override;
+  void on_logits(size_t branch, int64_t index, std::span<const float> logits) override;
   void advance(KvCache& cache) override;
 
  private:

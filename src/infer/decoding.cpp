@@ -100,7 +100,7 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
     return error_of(Error::Kind::kUnsupported, "generate",
                     "a {} does not generate text; use a causal or sequence-to-sequence model",
                     spec.architecture);
-  const bool seq2seq = spec.crosses(), captions = seq2seq && spec.reads_images();
+  const bool seq2seq = spec.is_encoder_decoder(), captions = seq2seq && spec.reads_images();
   MAKAR_CHECK_OK(check_images(spec, prompt, images));
   const int64_t vocab = (seq2seq ? *spec.encoder : *spec.decoder).embedding.vocab;
   if (prompt.empty() && !captions) return error_at("prompt", "is empty; at least one token is needed");
@@ -131,7 +131,7 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
 }
 
 std::vector<int64_t> decoder_prompt(const Model& model, const std::vector<int64_t>& prompt) {
-  return model.spec().crosses() ? std::vector<int64_t>{model.spec().decoder_start} : prompt;
+  return model.spec().is_encoder_decoder() ? std::vector<int64_t>{model.spec().decoder_start} : prompt;
 }
 
 std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& context,
@@ -167,14 +167,14 @@ std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& 
     if (!hooks.images) r.drafter = std::move(hooks.drafter);
     r.draft_tokens = hooks.draft_tokens;
     r.stop_below = o.stop_below;
-    if (context.policy == ContextPolicy::kTruncateLeft && !model.spec().crosses() && !hooks.images)
+    if (context.policy == ContextPolicy::kTruncateLeft && !model.spec().is_encoder_decoder() && !hooks.images)
       r.window = context_size(model.spec(), context);
     job = std::make_shared<SampleJob>(std::move(r));
   }
   job->images = std::move(hooks.images);
-  if (model.spec().crosses()) job->source = prompt;
+  if (model.spec().is_encoder_decoder()) job->source = prompt;
   // One placeholder per row of the encoder, so that rows are counted; the encoder reads the images.
-  if (model.spec().crosses() && job->images)
+  if (model.spec().is_encoder_decoder() && job->images)
     job->source.assign(static_cast<size_t>(model.spec().image_rows()), 0);
   return job;
 }

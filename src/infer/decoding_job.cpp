@@ -27,7 +27,7 @@ DecodingJob::DecodingJob(const DecodingRequest& request) {
   if (request.max_new_tokens < 1) return;
   Branch branch;
   branch.tokens = request.prompt;
-  branch.want = branch.length() - 1;
+  branch.first_needed = branch.length() - 1;
   branches.push_back(std::move(branch));
 }
 

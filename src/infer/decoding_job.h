@@ -9,7 +9,7 @@
 namespace makar {
 
 // Why an answer ended: stop id, length limit, caller, deadline, low-probability token.
-enum class Finish { kNone, kStop, kLength, kCaller, kTime, kUnsure };
+enum class Finish { kNone, kStop, kLength, kCaller, kTime, kLowProbability };
 
 struct DecodingRequest {
   using Clock = std::chrono::steady_clock;

@@ -138,7 +138,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     const Branch& branch = chunk.job->branches[chunk.branch];
     const int64_t first_row = batch.rows();
     for (int64_t i = branch.cached; i < branch.cached + chunk.count; ++i) {
-      if (i >= branch.want) wanted.push_back({chunk.job, chunk.branch, i, batch.rows()});
+      if (i >= branch.first_needed) wanted.push_back({chunk.job, chunk.branch, i, batch.rows()});
       batch.tokens.push_back(branch.tokens[static_cast<size_t>(i)]);
       batch.positions.push_back(i);
       if (typed) batch.types.push_back(branch.types.empty() ? 0 : branch.types[static_cast<size_t>(i)]);
@@ -160,7 +160,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     const Tensor states = ops::widened(ctx, hidden).host();
     for (const Wanted& w : wanted)
       if (wants_states(w))
-        w.job->state(w.branch, w.index, states.span().subspan(static_cast<size_t>(w.row) * width, width));
+        w.job->on_hidden(w.branch, w.index, states.span().subspan(static_cast<size_t>(w.row) * width, width));
   }
   std::erase_if(wanted, [](const Wanted& w) { return !w.job->wants_logits(w.branch, w.index); });
   if (options_.decode_step_seconds > 0) device_.finish();  // so that the logits are timed without the layers
@@ -177,7 +177,8 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     const Tensor logits = model_.lm_logits(ctx, ops::gather_rows(ctx, hidden, rows)).host();
     const size_t vocab = static_cast<size_t>(logits.dim(1));
     for (size_t i = from; i < to; ++i)
-      wanted[i].job->row(wanted[i].branch, wanted[i].index, logits.span().subspan((i - from) * vocab, vocab));
+      wanted[i].job->on_logits(wanted[i].branch, wanted[i].index,
+                               logits.span().subspan((i - from) * vocab, vocab));
   }
   stats_.rows += batch.rows();
   const auto end = Clock::now();
@@ -207,8 +208,8 @@ bool Engine::step() {
   std::erase_if(jobs_, [](const auto& job) { return job->done(); });
   if (jobs_.empty()) return false;
   const std::vector<ScheduledRows> scheduled = whole_ ? plan_whole() : plan();
-  if (scheduled.empty() && waits_only_) return true;
-  waits_only_ = false;
+  if (scheduled.empty() && all_blocked_) return true;
+  all_blocked_ = false;
   if (scheduled.empty()) {
     check(jobs_.front()->done(), "a step schedules rows or fails a job");
     return true;

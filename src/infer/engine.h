@@ -47,7 +47,7 @@ class Engine {
   void submit(std::shared_ptr<Job> job);
   void cancel(const Job& job);
   // Runs one forward pass and advances the jobs. Returns false if there are no jobs. Computes nothing if
-  // every sequence is blocked (waits_only()).
+  // every sequence is blocked (all_blocked()).
   bool step();
   void run() {
     while (step()) {
@@ -65,7 +65,7 @@ class Engine {
   // Jobs that are not done, running or waiting.
   int64_t jobs() const { return static_cast<int64_t>(jobs_.size()); }
   // True if the last step computed nothing because every sequence was blocked.
-  bool waits_only() const { return waits_only_; }
+  bool all_blocked() const { return all_blocked_; }
 
  private:
   struct ScheduledRows {  // rows of one branch scheduled in this step
@@ -105,7 +105,7 @@ class Engine {
   int64_t window_ = 0;         // the widest attention window of all layers; 0: full context
   StepPacer pacer_;
   TurnOrder order_;
-  bool waits_only_ = false;
+  bool all_blocked_ = false;
   EngineStats stats_;
 };
 

@@ -10,13 +10,14 @@ namespace {
 // prefill: prompts, texts to score or embed, sequences recomputed after preemption.
 bool decodes(const Branch& branch) {
   constexpr int64_t kMaxDrafted = 32;
-  return branch.slot && branch.cached > 0 && branch.cached >= branch.want && branch.left() <= kMaxDrafted;
+  return branch.slot && branch.cached > 0 && branch.cached >= branch.first_needed &&
+         branch.left() <= kMaxDrafted;
 }
 
 // How many of the remaining rows of a branch come before the first one whose logits are needed.
 int64_t plain_rows(const Job& job, size_t index) {
   const Branch& branch = job.branches[index];
-  const int64_t first = std::max(branch.want, branch.cached);
+  const int64_t first = std::max(branch.first_needed, branch.cached);
   return job.wants_logits(index, first) ? first - branch.cached : branch.left();
 }
 
@@ -43,7 +44,7 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
   branch.cached = 0;
   order_.started(job);
   branch.stretched = stretch_after_ > 0 && branch.length() > stretch_after_;
-  const int64_t useful = std::min(branch.length() - 1, branch.want);
+  const int64_t useful = std::min(branch.length() - 1, branch.first_needed);
   if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
     const std::span known = std::span(branch.tokens).first(static_cast<size_t>(useful));
     const auto pages = job.images ? prefixes_.find(salt(job, branch), job.images->keyed(known))
@@ -165,7 +166,7 @@ StepPacer::Budget Engine::prefill_budget(int64_t rows, bool decoding) const {
 // prefill rows go to prompts that finish in this step, so that short prompts do not wait behind long ones.
 std::vector<Engine::ScheduledRows> Engine::plan() {
   std::vector<ScheduledRows> scheduled;
-  waits_only_ = false;
+  all_blocked_ = false;
   StepPacer::Budget budget{options_.step_tokens};
   int64_t placed = 0;
   for (const auto& job : jobs_)
@@ -183,8 +184,8 @@ std::vector<Engine::ScheduledRows> Engine::plan() {
       if (placed >= options_.max_branches && !has_slot(*job)) continue;
       for (size_t b = 0; b < job->branches.size(); ++b) {
         if (!wanted(*job, b)) continue;
-        if (job->waits(b)) {
-          waits_only_ = true;
+        if (job->blocked(b)) {
+          all_blocked_ = true;
           continue;
         }
         placed += job->branches[b].slot ? 0 : 1;

@@ -11,7 +11,8 @@ bool Job::ready() const {
 }
 
 void Job::preempt(KvCache& cache, Branch& branch) {
-  branch.want = std::max(branch.want, branch.cached);  // rows already delivered are not delivered again
+  branch.first_needed =
+      std::max(branch.first_needed, branch.cached);  // rows already delivered are not delivered again
   drop(cache, branch);
 }
 

@@ -19,7 +19,7 @@ struct Branch {
   std::vector<int64_t> tokens;
   std::vector<int64_t> types;  // token types for encoders; empty: all 0
   int64_t cached = 0;
-  int64_t want = 0;  // first token whose logits or states the job needs
+  int64_t first_needed = 0;  // first token whose logits or states the job needs
   std::optional<size_t> slot;
   bool stretched = false;  // computed with the rotary positions of long sequences (longrope)
 
@@ -32,13 +32,14 @@ class Job {
   virtual ~Job() = default;
 
   // Receives the logits after token `index` of a branch; called in order for every needed token.
-  virtual void row(size_t branch, int64_t index, std::span<const float> logits) = 0;
-  // Receives the last hidden state of the token if wants_states(); called before row() in the same step.
-  virtual void state(size_t branch, int64_t index, std::span<const float> hidden) {}
+  virtual void on_logits(size_t branch, int64_t index, std::span<const float> logits) = 0;
+  // Receives the last hidden state of the token if wants_states(); called before on_logits() in the same
+  // step.
+  virtual void on_hidden(size_t branch, int64_t index, std::span<const float> hidden) {}
   virtual bool wants_states() const { return false; }
   virtual bool wants_logits(size_t branch, int64_t index) const { return true; }
   // True if the branch cannot choose its next token yet because a worker thread is still computing its mask.
-  virtual bool waits(size_t branch) { return false; }
+  virtual bool blocked(size_t branch) { return false; }
   // Called when ready(): chooses tokens, forks and drops branches. The job is done when no branch is left.
   virtual void advance(KvCache& cache) = 0;
   // Independent branches: advance() is called as soon as one branch is fully computed, and later branches are

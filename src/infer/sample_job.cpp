@@ -62,11 +62,11 @@ void SampleJob::append(State& state, int64_t token, std::span<const float> logit
   if (state.finished) return;
   if (static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens) return ends(Finish::kLength);
   if (std::exp(static_cast<double>(generated.logprobs.chosen)) < request_.stop_below)
-    return ends(Finish::kUnsure);
+    return ends(Finish::kLowProbability);
   if (request_.late()) ends(Finish::kTime);
 }
 
-void SampleJob::row(size_t index, int64_t at, std::span<const float> logits) {
+void SampleJob::on_logits(size_t index, int64_t at, std::span<const float> logits) {
   if (error) return;
   const Branch& branch = branches[index];
   if (first_.empty() && states_.size() > branches.size()) first_.assign(logits.begin(), logits.end());
@@ -82,7 +82,7 @@ void SampleJob::row(size_t index, int64_t at, std::span<const float> logits) {
   append(state, next, logits);
 }
 
-bool SampleJob::waits(size_t branch) {
+bool SampleJob::blocked(size_t branch) {
   const auto& constraint = states_[branch].constraint;
   return constraint && !constraint->ready();
 }
@@ -98,7 +98,7 @@ void SampleJob::slide(KvCache& cache, State& state, Branch& branch) const {
 
 void SampleJob::draft(State& state, Branch& branch) {
   state.committed = branch.length();
-  branch.want = branch.length() - 1;
+  branch.first_needed = branch.length() - 1;
   if (!request_.drafter) return;
   const int64_t left = request_.max_new_tokens - static_cast<int64_t>(answers_[state.answer].tokens.size());
   int64_t max = std::min(request_.draft_tokens, left - 1);
@@ -133,8 +133,8 @@ void SampleJob::advance(KvCache& cache) {
     }
     // Remove rejected draft tokens from the cache. The last generated token has not been computed yet.
     branch.cached = std::min(branch.cached, branch.length() - 1);
-    branch.want =
-        std::max(branch.want, branch.cached);  // truncate() may drop rows that were already delivered
+    branch.first_needed =
+        std::max(branch.first_needed, branch.cached);  // truncate() may drop rows that were already delivered
     if (branch.slot) branch.cached = cache.truncate(*branch.slot, branch.cached);
     slide(cache, state, branch);
     draft(state, branch);

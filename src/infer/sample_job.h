@@ -20,9 +20,9 @@ struct SampleRequest : DecodingRequest {                                     // 
 class SampleJob : public DecodingJob {
  public:
   explicit SampleJob(SampleRequest request);
-  void row(size_t branch, int64_t index, std::span<const float> logits) override;
+  void on_logits(size_t branch, int64_t index, std::span<const float> logits) override;
   void advance(KvCache& cache) override;
-  bool waits(size_t branch) override;
+  bool blocked(size_t branch) override;
   bool independent_branches() const override { return true; }
 
   int64_t drafted() const { return drafted_; }

@@ -34,7 +34,7 @@ ScoreJob::ScoreJob(std::vector<int64_t> prefix, std::vector<std::vector<int64_t>
     owner_ = {static_cast<size_t>(only - continuations_.begin())};
     branch = branch_of(std::move(branch), owner_[0]);
   }
-  branch.want = prefix_ - 1;
+  branch.first_needed = prefix_ - 1;
   branches.push_back(std::move(branch));
 }
 
@@ -53,7 +53,7 @@ void ScoreJob::score(size_t continuation, size_t at, std::span<const float> logi
     error = known.error();
 }
 
-void ScoreJob::row(size_t branch, int64_t index, std::span<const float> logits) {
+void ScoreJob::on_logits(size_t branch, int64_t index, std::span<const float> logits) {
   if (error) return;
   if (!shared_) return score(owner_[branch], static_cast<size_t>(index + 1 - prefix_), logits);
   for (size_t i = 0; i < continuations_.size() && !error; ++i)
@@ -67,7 +67,7 @@ void ScoreJob::advance(KvCache& cache) {
     for (size_t i = 0; i < continuations_.size(); ++i) {
       if (continuations_[i].size() < 2) continue;
       forks.push_back(branch_of(fork(cache, branches[0]), i));
-      forks.back().want = prefix_;
+      forks.back().first_needed = prefix_;
       owner_.push_back(i);
     }
     drop(cache, branches[0]);

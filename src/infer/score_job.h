@@ -12,7 +12,7 @@ class ScoreJob : public Job {
   ScoreJob(std::vector<int64_t> tokens, int64_t from, int64_t top = 0);
   // Scores every continuation after the prefix, which has at least one token.
   ScoreJob(std::vector<int64_t> prefix, std::vector<std::vector<int64_t>> continuations, int64_t top = 0);
-  void row(size_t branch, int64_t index, std::span<const float> logits) override;
+  void on_logits(size_t branch, int64_t index, std::span<const float> logits) override;
   void advance(KvCache& cache) override;
   bool independent_branches() const override { return true; }
 

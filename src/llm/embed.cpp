@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "infer/read_job.h"
+#include "infer/encode_job.h"
 
 namespace makar {
 namespace fs = std::filesystem;
@@ -35,7 +35,7 @@ Result<EmbedOptions> embed_options(const std::string& folder, const LanguageMode
 Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const std::string& text,
                                           const EmbedOptions& o, WorkBudget* work) {
   const ModelSpec& spec = language.spec();
-  if (spec.crosses() || spec.image_input)
+  if (spec.is_encoder_decoder() || spec.image_input)
     return error_of(Error::Kind::kUnsupported, "embed", "{} {}; use an encoder or a decoder",
                     spec.architecture,
                     spec.image_input ? "generates text from images" : "is an encoder-decoder");
@@ -86,12 +86,12 @@ std::vector<float> text_vector(const Model& model, Device& device, const Tensor&
 
 Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::vector<std::string>& texts,
                      const EmbedOptions& o) {
-  std::vector<std::shared_ptr<ReadJob>> jobs;
+  std::vector<std::shared_ptr<EncodeJob>> jobs;
   std::vector<std::vector<int64_t>> tokens;
   for (size_t i = 0; i < texts.size(); ++i) {
     auto ids = embed_tokens(language, texts[i], o);
     if (!ids.ok()) return ids.error().in(fmt::format("text {}", i + 1));
-    jobs.push_back(std::make_shared<ReadJob>(*ids));
+    jobs.push_back(std::make_shared<EncodeJob>(*ids));
     tokens.push_back(std::move(*ids));
   }
   // Small groups: hidden states are held in memory until they are pooled.

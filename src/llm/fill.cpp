@@ -1,6 +1,6 @@
 #include "llm/fill.h"
 
-#include "infer/read_job.h"
+#include "infer/encode_job.h"
 #include "ops/shape.h"
 
 namespace makar {
@@ -29,7 +29,7 @@ Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, con
   for (size_t i = 0; i < ids.size(); ++i)
     if (ids[i] == id) gaps.push_back({static_cast<int64_t>(i), {}}), rows.push_back(static_cast<int64_t>(i));
   if (gaps.empty()) return error_at("fill", "the text has no {} to fill", mask);
-  const auto job = std::make_shared<ReadJob>(ids);
+  const auto job = std::make_shared<EncodeJob>(ids);
   engine.submit(job);
   while (!job->done() && engine.step()) {
   }

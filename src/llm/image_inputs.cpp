@@ -120,7 +120,7 @@ Result<std::vector<int64_t>> encode_with_images(const LanguageModel& language, c
 Result<std::vector<int64_t>> encode_chat_with_images(const LanguageModel& language, const ChatInput& input,
                                                      ImageInputs& images) {
   if (!language.spec().image_input) {
-    if (!language.spec().crosses())
+    if (!language.spec().is_encoder_decoder())
       return error_of(Error::Kind::kUnsupported, "messages", "a {} cannot chat about images",
                       language.spec().architecture);
     if (has_text(input.messages))

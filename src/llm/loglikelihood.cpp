@@ -79,7 +79,7 @@ class Scoring {
   // The windows of every text; texts with one window, the same source and the same prefix are one unit.
   void plan() {
     const ContextOptions& context = engine_.options().context;
-    const bool whole = context.policy == ContextPolicy::kSinks || language_.spec().crosses();
+    const bool whole = context.policy == ContextPolicy::kSinks || language_.spec().is_encoder_decoder();
     const int64_t size = whole ? 0 : context_size(language_.spec(), context);
     const int64_t stride = o_.stride > 0 ? o_.stride : std::max<int64_t>(1, size / 2);
     std::map<SourceAndPrefix, size_t> by_prefix;

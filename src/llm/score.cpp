@@ -26,7 +26,7 @@ Result<ScoredText> encode_pair(const LanguageModel& language, const std::string&
 
 Result<ScoredText> encode_scored(const LanguageModel& language, const std::string& prompt,
                                  const std::string& completion, WorkBudget* work) {
-  if (language.spec().crosses()) return encode_pair(language, prompt, completion, work);
+  if (language.spec().is_encoder_decoder()) return encode_pair(language, prompt, completion, work);
   ScoredText out;
   MAKAR_TRY(out.tokens, language.encode(prompt + completion, false, work));
   std::vector<int64_t>& all = out.tokens;
@@ -48,7 +48,7 @@ Status fit_scored(const Model& model, const ContextOptions& context, const Score
   one.max_new_tokens = 1;
   ContextOptions strict = context;  // no scored token may be dropped
   if (context.policy == ContextPolicy::kTruncateLeft) strict.policy = ContextPolicy::kError;
-  const bool both = model.spec().crosses();
+  const bool both = model.spec().is_encoder_decoder();
   std::vector<int64_t> prompt = both ? text.source : text.tokens;
   MAKAR_CHECK_OK(fit_request(model, strict, prompt, one));
   if (!both) return Done{};

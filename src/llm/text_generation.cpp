@@ -15,7 +15,7 @@ const char* name(Finish finish) {
       return "length";
     case Finish::kTime:
       return "time";
-    case Finish::kUnsure:
+    case Finish::kLowProbability:
       return "unsure";
   }
   return "none";
@@ -42,7 +42,7 @@ int64_t fitting_tokens(const ModelSpec& spec, const ContextOptions& context, siz
                        int64_t max_new_tokens) {
   const int64_t size = context_size(spec, context);
   if (size <= 0 || context.policy != ContextPolicy::kError) return max_new_tokens;
-  const int64_t taken = spec.crosses() ? 1 : static_cast<int64_t>(prompt_tokens);
+  const int64_t taken = spec.is_encoder_decoder() ? 1 : static_cast<int64_t>(prompt_tokens);
   return std::clamp<int64_t>(size - taken + 1, 1, max_new_tokens);
 }
 

@@ -54,7 +54,7 @@ void Model::make_heads() {
     if (h.lm_offset) bias = set_.add("head.lm.bias", {1, spec_.vocab}), bias->buffer = true;
     lm_ = Linear(weight, bias);
   }
-  if (spec_.crosses() && spec_.encoder->width != width)
+  if (spec_.is_encoder_decoder() && spec_.encoder->width != width)
     bridge_ = Linear(set_, "head.bridge", spec_.encoder->width, width, true);
   if (const auto& p = spec_.image_input) {
     project1_ = Linear(set_, "head.project1", spec_.encoder->width, width, p->bias);

@@ -75,7 +75,9 @@ struct ModelSpec {
 
   const StackSpec& main() const { return decoder ? *decoder : *encoder; }
   // An encoder-decoder: the decoder attends to the rows of the encoder.
-  bool crosses() const { return encoder && decoder && !image_input && head.kind != HeadKind::kContrastive; }
+  bool is_encoder_decoder() const {
+    return encoder && decoder && !image_input && head.kind != HeadKind::kContrastive;
+  }
   // A decoder that continues a text alone: without an encoder, or with one for images, which are optional.
   bool continues_text() const {
     return decoder && head.kind == HeadKind::kCausalLm && (!encoder || image_input);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "infer/encode_job.h"
 #include "infer/memory_plan.h"
-#include "infer/read_job.h"
 #include "llm/classify.h"
 #include "llm/embed.h"
 #include "llm/loglikelihood.h"
@@ -31,10 +31,10 @@ Result<std::vector<double>> Reranker::pair_scores(const std::string& query,
                                                   const std::vector<std::string>& passages) {
   MAKAR_TRY(const ClassifierPairs pairs, ClassifierPairs::of(language_, query));
   std::vector<TypedTokens> texts;
-  std::vector<std::shared_ptr<ReadJob>> jobs;
+  std::vector<std::shared_ptr<EncodeJob>> jobs;
   for (const std::string& passage : passages) {
     MAKAR_TRY(TypedTokens tokens, pairs.with(passage));
-    jobs.push_back(std::make_shared<ReadJob>(tokens.ids, tokens.types));
+    jobs.push_back(std::make_shared<EncodeJob>(tokens.ids, tokens.types));
     texts.push_back(std::move(tokens));
   }
   for (const auto& job : jobs) engine_.submit(job);

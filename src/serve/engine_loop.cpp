@@ -186,7 +186,7 @@ void EngineLoop::run() {
       std::unique_lock lock(mutex_);
       const auto called = [this] { return stopping_ || woken_ || !new_.empty(); };
       // If all sequences wait for a token mask, the mask's thread calls wake(). The timeout is for deadlines.
-      if (!tasks_.empty() && engine_->waits_only())
+      if (!tasks_.empty() && engine_->all_blocked())
         wake_.wait_for(lock, std::chrono::milliseconds(20), called);
       else
         wake_.wait(lock, [&] { return called() || !tasks_.empty(); });

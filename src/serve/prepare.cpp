@@ -16,7 +16,7 @@ Error at_field(const Error& error, const std::string& field) {
 }
 
 // A model that describes one image and reads no text.
-bool captions(const ModelSpec& spec) { return spec.crosses() && spec.reads_images(); }
+bool captions(const ModelSpec& spec) { return spec.is_encoder_decoder() && spec.reads_images(); }
 
 // Decodes the images of a conversation, one at a time. Decoding takes at most 12 bytes of memory per pixel.
 Result<std::vector<Tensor>> decode_images(GenerationRequest& request, const LanguageModel& language,
@@ -166,7 +166,7 @@ Status check_fits_context(const std::vector<int64_t>& prompt, const ServedModel&
                           const std::string& place, const ImageInputs* images) {
   const int64_t limit = model.context_limit();
   if (limit > 0 && model.context.policy == ContextPolicy::kError &&
-      static_cast<int64_t>(prompt.size()) >= limit + (model.language.spec().crosses() ? 1 : 0))
+      static_cast<int64_t>(prompt.size()) >= limit + (model.language.spec().is_encoder_decoder() ? 1 : 0))
     return error_of(Error::Kind::kLimit, place,
                     "has {} tokens; the context of this model is {} tokens including the answer",
                     prompt.size(), limit);

@@ -52,11 +52,11 @@ void ReadingTask::release() {
 
 std::shared_ptr<Job> EmbedTask::job(size_t index) {
   if (index >= texts_.size()) return nullptr;
-  return std::make_shared<ReadJob>(texts_[index]);
+  return std::make_shared<EncodeJob>(texts_[index]);
 }
 
 void EmbedTask::take(size_t index, Job& job) {
-  vectors_.push_back(text_vector(engine().model(), engine().device(), static_cast<ReadJob&>(job).states(),
+  vectors_.push_back(text_vector(engine().model(), engine().device(), static_cast<EncodeJob&>(job).states(),
                                  texts_[index], options_));
 }
 
@@ -69,12 +69,12 @@ void EmbedTask::ended(const Status& status) {
 
 std::shared_ptr<Job> LabelTask::job(size_t index) {
   if (index >= texts_.size()) return nullptr;
-  return std::make_shared<ReadJob>(texts_[index].ids, texts_[index].types);
+  return std::make_shared<EncodeJob>(texts_[index].ids, texts_[index].types);
 }
 
 void LabelTask::take(size_t index, Job& job) {
-  logits_.push_back(
-      class_logits(engine().model(), engine().device(), static_cast<ReadJob&>(job).states(), texts_[index]));
+  logits_.push_back(class_logits(engine().model(), engine().device(), static_cast<EncodeJob&>(job).states(),
+                                 texts_[index]));
 }
 
 void LabelTask::ended(const Status& status) {

@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 
-#include "infer/read_job.h"
+#include "infer/encode_job.h"
 #include "infer/score_job.h"
 #include "llm/classify.h"
 #include "llm/embed.h"

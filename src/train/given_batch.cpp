@@ -16,7 +16,7 @@ Result<GivenBatchTask> GivenBatchTask::open(Model& model, const std::string& pat
     MAKAR_TRY((label ? labels : in)[key], file->tensor(name));
   }
   // Without labels, a causal model is trained on its own input.
-  const bool causal = model.spec().head.kind == HeadKind::kCausalLm && !model.spec().crosses();
+  const bool causal = model.spec().head.kind == HeadKind::kCausalLm && !model.spec().is_encoder_decoder();
   if (labels.empty() && in.contains("input_ids") && (causal || !model.spec().encoder))
     labels["labels"] = in["input_ids"];
   MAKAR_TRY(Inputs inputs, make_inputs(model.spec(), in, path));

@@ -95,7 +95,7 @@ Result<ImageText> read_record(const DataRecord& record, const std::string& type,
   ImageText out;
   MAKAR_TRY(out.images, files_of(record.value));
   MaskedTokens tokens;
-  if (spec.crosses()) {
+  if (spec.is_encoder_decoder()) {
     const Json* caption = field(record.value, {"caption", "text", "target"});
     if (out.images.size() != 1 || !caption || !caption->is_string())
       return error_at("", "a {} is trained on records with one 'image' and its 'caption'", spec.architecture);
@@ -143,7 +143,7 @@ Status read_image_text(const DatasetSpec& dataset, const ModelSpec& spec, const 
 // Appends a text to the decoder's batch, and the target of each of its rows.
 void add_text(const ModelSpec& spec, const ImageText& text, Batch& batch, std::vector<int64_t>& targets) {
   const auto counted_id = [&](size_t i) { return text.loss_mask[i] ? text.ids[i] : ops::kIgnore; };
-  if (spec.crosses()) {  // the decoder reads the start token and ids[..i - 1] and predicts ids[i]
+  if (spec.is_encoder_decoder()) {  // the decoder reads the start token and ids[..i - 1] and predicts ids[i]
     std::vector<int64_t> shifted = {spec.decoder_start >= 0 ? spec.decoder_start
                                                             : std::max<int64_t>(0, spec.bos)};
     shifted.insert(shifted.end(), text.ids.begin(), text.ids.end() - 1);
@@ -225,7 +225,7 @@ Result<Json> messages_without_images(const Json& messages) {
 Result<ImageTextData> open_image_text(const DatasetOptions& options, const ModelSpec& spec,
                                       const ImageTextEncoding& encoding, Json& identity) {
   return read_examples<ImageTextData>(
-      options, spec.crosses() ? "captions" : "conversations", identity,
+      options, spec.is_encoder_decoder() ? "captions" : "conversations", identity,
       [&](const DatasetSpec& dataset, ValidationSplit& split, ImageTextData& out) {
         return read_image_text(dataset, spec, encoding, split, out);
       });

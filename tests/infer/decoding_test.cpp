@@ -200,7 +200,7 @@ TEST_F(DecodingTest, LowProbabilityTokenEndsTheAnswer) {
   o.stop_below = kBelow;
   const auto got = run(make_job(model_, {}, prompt_, o, {-1}))[0];
   EXPECT_EQ(got.ids(), Ids(full.begin(), full.begin() + static_cast<int64_t>(want) + 1));
-  EXPECT_EQ(got.finish, Finish::kUnsure);
+  EXPECT_EQ(got.finish, Finish::kLowProbability);
 }
 
 TEST_F(DecodingTest, MinTokensAndIgnoreEos) {

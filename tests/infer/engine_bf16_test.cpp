@@ -31,7 +31,7 @@ TEST_P(EngineBf16, ProbabilitiesAreThoseOfTraining) {
     images = std::make_shared<ImageInputs>(spec, pixels);
     source = pixel_batch(spec, pixels);
     words.assign(static_cast<size_t>(spec.image_rows()), 0);
-  } else if (spec.crosses()) {
+  } else if (spec.is_encoder_decoder()) {
     source.add(words = random_ids(spec, 20, 7));
   }
   rows.add(target);
@@ -39,8 +39,9 @@ TEST_P(EngineBf16, ProbabilitiesAreThoseOfTraining) {
     Context ctx{device};
     ctx.activations = activations;
     ForwardContext f{ctx};
-    const Tensor encoded = spec.crosses() ? model.encode(f, source) : Tensor();
-    return model.lm_logits(ctx, model.decode(f, rows, encoded, spec.crosses() ? &source : nullptr)).host();
+    const Tensor encoded = spec.is_encoder_decoder() ? model.encode(f, source) : Tensor();
+    return model.lm_logits(ctx, model.decode(f, rows, encoded, spec.is_encoder_decoder() ? &source : nullptr))
+        .host();
   };
   const Tensor expected = trained(DType::kBF16), exact = trained(DType::kF32);
   EXPECT_FALSE(same_bits(expected, exact)) << "nothing was rounded";

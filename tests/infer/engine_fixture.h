@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "infer/decoding_job.h"
+#include "infer/encode_job.h"
 #include "infer/engine.h"
-#include "infer/read_job.h"
 #include "infer/sample_job.h"
 #include "infer/score_job.h"
 #include "kernels/cpu_device.h"
@@ -27,7 +27,7 @@ inline std::vector<double> transcript(const Job& job) {
       for (const auto& token : answer.tokens)
         out.push_back(static_cast<double>(token.id)), add(token.logprobs);
     }
-  if (const auto* read = dynamic_cast<const ReadJob*>(&job)) {
+  if (const auto* read = dynamic_cast<const EncodeJob*>(&job)) {
     const Tensor states = read->states();
     out.insert(out.end(), states.span().begin(), states.span().end());
   }

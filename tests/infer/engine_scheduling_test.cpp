@@ -42,7 +42,7 @@ TEST_F(EngineTest, LongReadDoesNotDelayShortRequests) {
   EngineOptions o;
   o.step_tokens = 8, o.decode_step_seconds = o.prompt_step_seconds = 100;
   Engine engine(model_, device_, o);
-  const auto read = std::make_shared<ReadJob>(random_ids(model_.spec(), 180, 1));
+  const auto read = std::make_shared<EncodeJob>(random_ids(model_.spec(), 180, 1));
   const auto scored = std::make_shared<ScoreJob>(random_ids(model_.spec(), 180, 2), 1);
   engine.submit(read);
   engine.submit(scored);
@@ -100,12 +100,12 @@ TEST_F(EngineTest, WaitingForAMaskBlocksOnlyThatSequence) {
   for (const auto& job : {late, prompt, plain}) engine.submit(job);
   for (int i = 0; i < 12; ++i) {
     engine.step();
-    if (!plain->done()) EXPECT_FALSE(engine.waits_only());
+    if (!plain->done()) EXPECT_FALSE(engine.all_blocked());
   }
   EXPECT_TRUE(plain->done() && prompt->done());
   EXPECT_FALSE(late->done());
   int idle = 0;
-  while (engine.step()) idle += engine.waits_only() ? 1 : 0;
+  while (engine.step()) idle += engine.all_blocked() ? 1 : 0;
   EXPECT_GT(idle, 0);
   EXPECT_EQ(transcript(*late), alone(1));
   EXPECT_EQ(transcript(*prompt), alone(2));

@@ -67,11 +67,11 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     const int64_t own = dice.roll(0, std::min<int64_t>(length, 8));
     const auto tail = random_ids(spec, own, static_cast<uint64_t>(dice.roll(10, 1000)));
     std::copy(tail.begin(), tail.end(), prompt.end() - own);
-    if (!spec.decoder) return std::make_shared<ReadJob>(prompt, random_types(dice, length));
+    if (!spec.decoder) return std::make_shared<EncodeJob>(prompt, random_types(dice, length));
     std::vector<int64_t> source;
     std::shared_ptr<ImageInputs> images;
     if (spec.reads_images()) images = random_images(dice, prompt);
-    if (spec.crosses()) {
+    if (spec.is_encoder_decoder()) {
       source = prompt;
       prompt = {spec.decoder_start, 4, 5};
       if (images) source.assign(static_cast<size_t>(spec.image_rows()), 0);
@@ -119,7 +119,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
       return std::make_shared<ScoreJob>(
           prefix, std::vector<std::vector<int64_t>>{rest, {rest.rbegin(), rest.rend()}, {rest[0]}, {}}, 2);
     }
-    if (kind == 1) return std::make_shared<ReadJob>(prompt);
+    if (kind == 1) return std::make_shared<EncodeJob>(prompt);
     DecodingRequest shared;
     shared.prompt = std::move(prompt), shared.stop = {5, 7}, shared.logprobs = 2;
     shared.sampler.seed = static_cast<uint64_t>(dice.roll(0, 99));
@@ -226,7 +226,7 @@ TEST_P(EngineTrials, MixedRequestsEqualSeparateRuns) {
   for (uint64_t i = 1; i <= trials; ++i) ASSERT_NO_FATAL_FAILURE(trial(i));
   if (!model_.spec().decoder) return;
   EXPECT_GT(preempted_, 0) << "no trial ran out of pages";
-  if (!model_.spec().crosses()) EXPECT_GT(reused_, 0) << "no trial shared a prefix";
+  if (!model_.spec().is_encoder_decoder()) EXPECT_GT(reused_, 0) << "no trial shared a prefix";
 }
 
 // More answers than the cache can hold: later ones wait or are preempted.
@@ -236,12 +236,12 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
   const auto text = random_ids(spec, 30, 3);
   const auto request = [&](int64_t first, int64_t answers) {
     SampleRequest r;
-    r.prompt = spec.crosses() ? std::vector<int64_t>{spec.decoder_start} : text;
+    r.prompt = spec.is_encoder_decoder() ? std::vector<int64_t>{spec.decoder_start} : text;
     r.max_new_tokens = std::min<int64_t>(longest(spec) - 31, 130), r.answers = answers, r.logprobs = 1;
     r.sampler.seed = static_cast<uint64_t>(first), r.sampler.temperature = 1.1;
     const auto job = std::make_shared<SampleJob>(r);
-    if (spec.crosses()) job->source = text;
-    if (spec.crosses() && spec.reads_images()) {
+    if (spec.is_encoder_decoder()) job->source = text;
+    if (spec.is_encoder_decoder() && spec.reads_images()) {
       Dice dice(5);
       std::vector<int64_t> none;
       job->images = random_images(dice, none);

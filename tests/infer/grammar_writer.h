@@ -71,7 +71,7 @@ inline std::vector<std::string> test_vocabulary() {
                             "x1",
                             "000"})
     out.push_back(piece);
-  // Longer than kAlikeBytes, beyond which masks are computed differently.
+  // Longer than kEquivalentBytes, beyond which masks are computed differently.
   for (const size_t n : {25, 40, 90}) {
     out.push_back(std::string(n, 'a'));
     out.push_back(std::string(n, 'b') + "\xC3\xA9");

@@ -161,7 +161,7 @@ class RogueJob : public Job {
   explicit RogueJob(std::function<void()> act) : act_(std::move(act)) {
     branches.push_back({{5}, {}, 0, 0, {}});
   }
-  void row(size_t, int64_t, std::span<const float>) override { act_(); }
+  void on_logits(size_t, int64_t, std::span<const float>) override { act_(); }
   void advance(KvCache& cache) override {
     drop(cache, branches[0]);
     branches.clear();

@@ -187,9 +187,9 @@ Result<Automaton> compile(const RuleSet& rules, const Limits& limits, WorkBudget
                     rules.names[static_cast<size_t>(rule)]);
   }
   if (!work.check()) return work.error("grammar");
-  std::vector<int32_t> alike = alike_nodes(nodes, kAlikeBytes, work);
+  std::vector<int32_t> equivalent = equivalent_nodes(nodes, kEquivalentBytes, work);
   if (work.stopped()) return work.error("grammar");
-  return Automaton{std::move(nodes), start, limits, std::move(alike)};
+  return Automaton{std::move(nodes), start, limits, std::move(equivalent)};
 }
 
 }  // namespace makar::grammar

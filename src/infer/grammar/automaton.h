@@ -42,14 +42,14 @@ struct Automaton {
   std::vector<Node> nodes;
   int32_t start = 0;
   Limits limits;
-  // For each node, the first node that is indistinguishable from it within kAlikeBytes bytes, or -1 if there
-  // is no other: expanded counted repetitions consist of such nodes.
-  std::vector<int32_t> alike;
+  // For each node, the first node that is indistinguishable from it within kEquivalentBytes bytes, or -1 if
+  // there is no other: expanded counted repetitions consist of such nodes.
+  std::vector<int32_t> equivalent;
 };
-constexpr int kAlikeBytes = 24;
+constexpr int kEquivalentBytes = 24;
 
 // If `work` runs out, the result is incomplete (it merges nodes that differ) and must not be used.
-std::vector<int32_t> alike_nodes(const std::vector<Node>& nodes, int bytes, WorkBudget& work);
+std::vector<int32_t> equivalent_nodes(const std::vector<Node>& nodes, int bytes, WorkBudget& work);
 
 // Fails on undefined rules, left recursion, a grammar that no text satisfies, or a limit.
 Result<Automaton> compile(const RuleSet& rules, const Limits& limits, WorkBudget& work);

@@ -94,12 +94,12 @@ Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::compute(const Automato
       });
   };
   for (const Parse& w : state.parses) {
-    const int32_t alike = automaton.alike[static_cast<size_t>(w.node)];
-    MAKAR_TRY(const auto own,
-              local(automaton, trie, alike < 0 ? w.node : alike, 0, alike < 0 ? kAll : kAlikeBytes, steps));
+    const int32_t equivalent = automaton.equivalent[static_cast<size_t>(w.node)];
+    MAKAR_TRY(const auto own, local(automaton, trie, equivalent < 0 ? w.node : equivalent, 0,
+                                    equivalent < 0 ? kAll : kEquivalentBytes, steps));
     take(*own, w.frame);
-    if (alike < 0 || t.deepest <= kAlikeBytes) continue;
-    MAKAR_TRY(const auto longer, local(automaton, trie, w.node, kAlikeBytes, kAll, steps));
+    if (equivalent < 0 || t.deepest <= kEquivalentBytes) continue;
+    MAKAR_TRY(const auto longer, local(automaton, trie, w.node, kEquivalentBytes, kAll, steps));
     take(*longer, w.frame);
   }
   if (m.over()) return m.limit();

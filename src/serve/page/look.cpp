@@ -167,7 +167,7 @@ Json model_json(const ServedModel& model) {
               {"kinds", Json::array()}};
   if (spec.encoder) out["kinds"].push_back("encoder"), out["encoder_layers"] = spec.encoder->layers();
   if (spec.decoder) out["kinds"].push_back("decoder");
-  if (spec.crosses()) out["kinds"].push_back("cross");
+  if (spec.is_encoder_decoder()) out["kinds"].push_back("cross");
   return out;
 }
 

@@ -1,8 +1,8 @@
-#include "infer/read_job.h"
+#include "infer/encode_job.h"
 
 namespace makar {
 
-ReadJob::ReadJob(std::vector<int64_t> tokens, std::vector<int64_t> types)
+EncodeJob::EncodeJob(std::vector<int64_t> tokens, std::vector<int64_t> types)
     : tokens_(static_cast<int64_t>(tokens.size())) {
   check(tokens_ > 0 && (types.empty() || types.size() == tokens.size()),
         "a text needs tokens, and one type per token if types are given");
@@ -12,11 +12,11 @@ ReadJob::ReadJob(std::vector<int64_t> tokens, std::vector<int64_t> types)
   branches.push_back(std::move(branch));
 }
 
-void ReadJob::state(size_t, int64_t, std::span<const float> hidden) {
+void EncodeJob::on_hidden(size_t, int64_t, std::span<const float> hidden) {
   states_.insert(states_.end(), hidden.begin(), hidden.end());
 }
 
-Tensor ReadJob::states() const {
+Tensor EncodeJob::states() const {
   return Tensor::from({tokens_, static_cast<int64_t>(states_.size()) / tokens_}, states_);
 }
 

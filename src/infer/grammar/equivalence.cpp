@@ -22,7 +22,7 @@ struct HashOfHash {
 
 // Calls are compared by identity: a round follows the edges that read a byte, but not into called rules.
 // Classes are distinguished by a 128-bit hash.
-std::vector<int32_t> alike_nodes(const std::vector<Node>& nodes, int bytes, WorkBudget& work) {
+std::vector<int32_t> equivalent_nodes(const std::vector<Node>& nodes, int bytes, WorkBudget& work) {
   const size_t count = nodes.size();
   std::vector<int32_t> kind(count, 0), next(count);
   size_t kinds = 0;

@@ -4,14 +4,14 @@
 
 namespace makar {
 
-class ReadJob : public Job {
+class EncodeJob : public Job {
  public:
   // `types`: one per token, or empty.
-  explicit ReadJob(std::vector<int64_t> tokens, std::vector<int64_t> types = {});
+  explicit EncodeJob(std::vector<int64_t> tokens, std::vector<int64_t> types = {});
   bool wants_states() const override { return true; }
   bool wants_logits(size_t, int64_t) const override { return false; }
-  void state(size_t branch, int64_t index, std::span<const float> hidden) override;
-  void row(size_t, int64_t, std::span<const float>) override {}
+  void on_hidden(size_t branch, int64_t index, std::span<const float> hidden) override;
+  void on_logits(size_t, int64_t, std::span<const float>) override {}
   void advance(KvCache& cache) override { stop(cache); }
 
   Tensor states() const;  // [tokens, width]
