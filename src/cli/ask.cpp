@@ -36,7 +36,7 @@ struct AskCommand {
   double threshold = 0.5;
 };
 
-Json answered_json(const std::string& question, const Answered& a) {
+Json answered_json(const std::string& question, const AnswerWithSources& a) {
   return {{"question", question},
           {"answered", a.answered},
           {"answer", a.text},
@@ -47,7 +47,7 @@ Json answered_json(const std::string& question, const Answered& a) {
 }
 
 // What supports each sentence, then the sources.
-std::string support_text(const Answered& a) {
+std::string support_text(const AnswerWithSources& a) {
   std::string out = "\n";
   for (const AnswerSentence& s : a.sentences) {
     std::string places;
@@ -177,7 +177,7 @@ int answer(AskCommand& c, const std::string& question) {
   const auto hits = (*retrieval)(question);
   if (!hits.ok()) return report(hits.error());
   if (!has_relevant(*hits, c)) {  // before the model is loaded
-    Answered nothing;
+    AnswerWithSources nothing;
     nothing.text = kNothingFound;
     return print_out(c.json ? answered_json(question, nothing).dump() + "\n" : nothing.text + "\n") ? 0 : 1;
   }

@@ -121,7 +121,7 @@ Result<std::unique_ptr<Task>> make_pair_task(Dpo& s, LanguageModel& language, De
                                              Json& identity) {
   const auto read = [&]() -> Result<AnswerPairs> {
     if (s.common.datasets[0].ends_with(".safetensors"))
-      return read_given_pairs(s.common.datasets[0], s.common.loop.output_dir, language.spec().vocab);
+      return read_fixed_pairs(s.common.datasets[0], s.common.loop.output_dir, language.spec().vocab);
     MAKAR_TRY(const ConversationEncoder encoder, encoder_of(s, language));
     return open_answer_pairs(dataset_options(s.common), encoder, identity);
   };

@@ -75,7 +75,7 @@ Result<LoadedModel> pruned(const PruneCommand& a, LoadedModel model, const std::
                            Device& device, ThreadPool& pool) {
   if (a.structured()) {
     MAKAR_TRY(const Reduction kept,
-              choose_parts(model, {a.layers, a.kv_heads, a.ffn, ids, a.window}, device, a.from));
+              choose_kept_parts(model, {a.layers, a.kv_heads, a.ffn, ids, a.window}, device, a.from));
     for (const auto& p : model.model->parameters().all())
       if (p->value.defined()) p->value = p->value.host();
     return reduce_model(model, kept, a.from);

@@ -31,11 +31,11 @@ Status RankFlags::open(Device& device, TextGenerationOptions& generation) {
   generation.rank = [this, &device](const Json& prompt,
                                     const std::vector<std::string>& texts) -> Result<std::vector<double>> {
     const Json record = Json::object();
-    std::vector<JudgedAnswer> answers;
+    std::vector<RewardInput> answers;
     for (const std::string& text : texts) answers.push_back({record, prompt, text});
     std::vector<double> out(texts.size(), 0.0);
     for (const RewardTerm& term : parts_->rewards) {
-      MAKAR_TRY(const std::vector<double> scores, term.judge(answers, device));
+      MAKAR_TRY(const std::vector<double> scores, term.score(answers, device));
       for (size_t i = 0; i < out.size(); ++i) out[i] += term.weight * scores[i];
     }
     return out;

@@ -65,7 +65,7 @@ Status check_options(const Reward& s) {
 Result<Rankings> read_data(Reward& s, const LanguageModel& language, Json& identity) {
   if (s.common.datasets[0].ends_with(".safetensors")) {
     MAKAR_TRY(const AnswerPairs pairs,
-              read_given_pairs(s.common.datasets[0], s.common.loop.output_dir, language.spec().vocab));
+              read_fixed_pairs(s.common.datasets[0], s.common.loop.output_dir, language.spec().vocab));
     return rankings_of(pairs, s.common.loop.output_dir);
   }
   if (!language.has_tokenizer())

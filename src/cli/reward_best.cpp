@@ -56,13 +56,13 @@ Result<std::vector<std::vector<RewardedAnswer>>> answer(const BestCommand& c, Po
   options.stop = parts.language->stop_ids(), options.sampler.temperature = c.temperature;
   options.seed = static_cast<uint64_t>(c.seed), options.step = step;
   MAKAR_TRY(const auto rollouts, roll_out(*parts.language->loaded().model, device, ids, options));
-  std::vector<JudgedAnswer> answers;
+  std::vector<RewardInput> answers;
   for (const Rollout& r : rollouts)
     answers.push_back({records[r.prompt], turns[r.prompt], text_of(r, parts.language->tokenizer()),
                        r.finish == Finish::kStop});
   std::vector<double> rewards(answers.size(), 0.0);
   for (const RewardTerm& term : parts.rewards) {
-    MAKAR_TRY(const std::vector<double> scores, term.judge(answers, device));
+    MAKAR_TRY(const std::vector<double> scores, term.score(answers, device));
     for (size_t i = 0; i < scores.size(); ++i) rewards[i] += term.weight * scores[i];
   }
   std::vector<std::vector<RewardedAnswer>> out(prompts.size());

@@ -9,7 +9,7 @@
 #include "llm/image_inputs.h"
 #include "train/contrastive.h"
 #include "train/conversation.h"
-#include "train/given_batch.h"
+#include "train/fixed_batch.h"
 #include "train/image_text.h"
 #include "train/pairs.h"
 
@@ -139,7 +139,7 @@ int train(Sft& s, const std::string& command) {
   if (!round.ok()) return report(round.error()), 2;
   const AdapterConfig* saved = adapter->has_value() ? &**adapter : nullptr;
   if (s.common.datasets[0].ends_with(".safetensors")) {
-    auto task = GivenBatchTask::open(*loaded.model, s.common.datasets[0],
+    auto task = FixedBatchTask::open(*loaded.model, s.common.datasets[0],
                                      static_cast<float>(s.common.loop.label_smoothing));
     if (!task.ok()) return report(task.error());
     return run_job({s.common, loaded, *task, device, saved, nullptr, "", "fine-tuned", command, identity});

@@ -103,9 +103,9 @@ std::vector<Result<std::string>> CachedModel::generate_until(std::span<const Unt
   return cached<std::string>(cache_, model_.identity(), requests,
                              [&](const auto& open) { return model_.generate_until(open); });
 }
-std::vector<Result<UntilAnswer>> CachedModel::generate_part(std::span<const UntilRequest> requests) {
+std::vector<Result<UntilAnswer>> CachedModel::generate_block(std::span<const UntilRequest> requests) {
   return cached<UntilAnswer>(
-      cache_, model_.identity(), requests, [&](const auto& open) { return model_.generate_part(open); },
+      cache_, model_.identity(), requests, [&](const auto& open) { return model_.generate_block(open); },
       "part");
 }
 

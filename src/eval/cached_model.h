@@ -12,7 +12,7 @@ class CachedModel : public EvalModel {
   std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) override;
   std::vector<Result<Loglikelihood>> loglikelihood_rolling(std::span<const std::string> texts) override;
   std::vector<Result<std::string>> generate_until(std::span<const UntilRequest> requests) override;
-  std::vector<Result<UntilAnswer>> generate_part(std::span<const UntilRequest> requests) override;
+  std::vector<Result<UntilAnswer>> generate_block(std::span<const UntilRequest> requests) override;
   Json identity() const override { return model_.identity(); }
 
  private:

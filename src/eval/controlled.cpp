@@ -121,7 +121,7 @@ class Controller {
           if (part.temperature == 0 && c > 0) part.temperature = 1;
           batch.push_back(std::move(part));
         }
-      const auto parts = model_.generate_part(batch);
+      const auto parts = model_.generate_block(batch);
       std::vector<size_t> unfinished;
       for (size_t n = 0; n < open.size(); ++n) {
         MAKAR_TRY(const bool more,

@@ -99,7 +99,7 @@ Json mean_with_interval(const std::vector<double>& values) {
   return {{"value", mean.score}, {"low", interval->low}, {"high", interval->high}, {"n", values.size()}};
 }
 
-Json with_interval(const TaskMetric& metric, const std::vector<MetricValue>& values) {
+Json with_interval(const MetricInfo& metric, const std::vector<MetricValue>& values) {
   if (metric.aggregation == Aggregation::kMean) {
     std::vector<double> plain;
     for (const MetricValue& one : values) plain.push_back(one.value);

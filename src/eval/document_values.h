@@ -28,7 +28,7 @@ SameShare same_answers(const std::vector<TaskResult>& a, const std::vector<TaskR
 
 // {"value", "low", "high", "n"} with a 95 % interval: Wilson's for rates (all values 0 or 1), the bootstrap's
 // for means, and from the standard error for corpus scores. `value` is null without documents.
-Json with_interval(const TaskMetric& metric, const std::vector<MetricValue>& values);
+Json with_interval(const MetricInfo& metric, const std::vector<MetricValue>& values);
 Json rate_with_interval(int64_t hits, int64_t all);
 Json mean_with_interval(const std::vector<double>& values);
 

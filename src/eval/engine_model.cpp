@@ -61,7 +61,7 @@ std::vector<Result<Loglikelihood>> EngineModel::loglikelihood_rolling(std::span<
   return makar::loglikelihood(engine_, language_, requests);
 }
 
-std::vector<Result<UntilAnswer>> EvalModel::generate_part(std::span<const UntilRequest> requests) {
+std::vector<Result<UntilAnswer>> EvalModel::generate_block(std::span<const UntilRequest> requests) {
   std::vector<Result<UntilAnswer>> out;
   for (auto& one : generate_until(requests))
     if (one.ok())
@@ -73,7 +73,7 @@ std::vector<Result<UntilAnswer>> EvalModel::generate_part(std::span<const UntilR
 
 std::vector<Result<std::string>> EngineModel::generate_until(std::span<const UntilRequest> requests) {
   std::vector<Result<std::string>> out;
-  for (auto& one : generate_part(requests))
+  for (auto& one : generate_block(requests))
     if (one.ok())
       out.emplace_back(std::move(one->text));
     else
@@ -81,7 +81,7 @@ std::vector<Result<std::string>> EngineModel::generate_until(std::span<const Unt
   return out;
 }
 
-std::vector<Result<UntilAnswer>> EngineModel::generate_part(std::span<const UntilRequest> requests) {
+std::vector<Result<UntilAnswer>> EngineModel::generate_block(std::span<const UntilRequest> requests) {
   const int64_t context = context_size(language_.spec(), engine_.options().context);
   std::vector<Result<std::unique_ptr<TextGeneration>>> running;
   for (const UntilRequest& request : requests) {

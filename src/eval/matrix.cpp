@@ -15,7 +15,7 @@ using Parts = std::vector<TaskResult>;
 // The metric that the row calls accuracy.
 const MetricOptions& main_metric(const EvalTask& task) {
   for (const MetricOptions& one : task.metrics) {
-    const TaskMetric& metric = task_metric(task.output, one.name);
+    const MetricInfo& metric = task_metric(task.output, one.name);
     if (metric.aggregation == Aggregation::kMean && metric.higher_is_better && one.name != "words")
       return one;
   }
@@ -90,7 +90,7 @@ class Scenario {
   }
 
   Result<Json> worst(const Parts& plain, const std::vector<std::string>& kinds) {
-    const TaskMetric& metric = task_metric(task_.output, main_.name);
+    const MetricInfo& metric = task_metric(task_.output, main_.name);
     if (!is_accuracy(main_.name)) return Json();
     std::map<std::string, double> worst_values;
     for (const DocumentValue& one : document_values(plain, main_.title(), filter()))

@@ -38,7 +38,7 @@ class EvalModel {
   virtual std::vector<Result<std::string>> generate_until(std::span<const UntilRequest> requests) = 0;
   // Like generate_until, and reports how each answer ended. The default, for models that cannot tell, marks
   // only empty answers as ended.
-  virtual std::vector<Result<UntilAnswer>> generate_part(std::span<const UntilRequest> requests);
+  virtual std::vector<Result<UntilAnswer>> generate_block(std::span<const UntilRequest> requests);
   // Everything that changes results; part of the keys of the cache and of the results file.
   virtual Json identity() const = 0;
 };

@@ -15,7 +15,7 @@ constexpr size_t kLargestRegression = size_t{256} << 20;
 
 Result<VariantValues> variant_values(const EvalTask& task, const std::vector<TaskResult>& parts) {
   for (const MetricOptions& one : task.metrics) {
-    const TaskMetric& metric = task_metric(task.output, one.name);
+    const MetricInfo& metric = task_metric(task.output, one.name);
     if (metric.aggregation != Aggregation::kMean || one.name == "words") continue;
     VariantValues out;
     const std::string& filter = task.filters[0].name;

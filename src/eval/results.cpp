@@ -17,7 +17,7 @@ TaskResult combine(const std::string& name, const std::vector<const TaskResult*>
   for (const TaskResult* part : parts) out.documents += part->documents, out.evaluated += part->evaluated;
   const auto all = static_cast<double>(out.evaluated), groups = static_cast<double>(parts.size());
   for (size_t s = 0; s < parts[0]->scores.size(); ++s) {
-    ScoreOfTask score = parts[0]->scores[s];
+    MetricResult score = parts[0]->scores[s];
     if (!score.mean) continue;
     double sum = 0, pooled = 0;
     bool errors = all > groups;
@@ -38,7 +38,7 @@ TaskResult combine(const std::string& name, const std::vector<const TaskResult*>
 
 Json scores_json(const TaskResult& task) {
   Json out = {{"alias", task.name}};
-  for (const ScoreOfTask& one : task.scores) {
+  for (const MetricResult& one : task.scores) {
     out[one.metric + "," + one.filter] = one.score.value;
     out[one.metric + "_stderr," + one.filter] = one.score.error ? Json(*one.score.error) : Json("N/A");
   }
@@ -79,7 +79,7 @@ Json results_json(const std::vector<EvaluatedTask>& tasks, const EvalOptions& op
         out["versions"][one.name] = one.version;
         out["n-shot"][one.name] = one.shots;
         Json higher = Json::object();
-        for (const ScoreOfTask& score : one.scores) higher[score.metric] = score.higher_is_better;
+        for (const MetricResult& score : one.scores) higher[score.metric] = score.higher_is_better;
         out["higher_is_better"][one.name] = higher;
       }
     for (const TaskResult& group : task.groups) {
@@ -123,7 +123,7 @@ std::string results_table(const std::vector<EvaluatedTask>& tasks) {
   for (const EvaluatedTask& task : tasks)
     for (const auto* list : {&task.groups, &task.parts})
       for (const TaskResult& one : *list)
-        for (const ScoreOfTask& score : one.scores)
+        for (const MetricResult& score : one.scores)
           out +=
               fmt::format("| {:<{}} | {:>7} | {:<16} | {:>6} | {:<16} | {:>8.4f} | {:>8} |\n", one.name,
                           width, one.version.dump(), score.filter, one.shots, score.metric, score.score.value,

@@ -46,7 +46,7 @@ class TaskRun {
     }
     for (size_t f = 0; f < task_.filters.size(); ++f)
       for (size_t m = 0; m < task_.metrics.size(); ++m) {
-        const TaskMetric& metric = task_metric(task_.output, task_.metrics[m].name);
+        const MetricInfo& metric = task_metric(task_.output, task_.metrics[m].name);
         out.scores.push_back({task_.metrics[m].title(), task_.filters[f].name,
                               aggregate(metric, values_[f * task_.metrics.size() + m]),
                               metric.higher_is_better, metric.aggregation == Aggregation::kMean});

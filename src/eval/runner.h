@@ -20,7 +20,7 @@ struct EvalOptions {
   std::function<void(const std::string& task, size_t done, size_t total)> progress = {};
 };
 
-struct ScoreOfTask {
+struct MetricResult {
   std::string metric, filter;
   TaskScore score;
   bool higher_is_better = true;
@@ -31,7 +31,7 @@ struct TaskResult {
   Json config, version;
   int64_t shots = 0;
   size_t documents = 0, evaluated = 0;
-  std::vector<ScoreOfTask> scores;
+  std::vector<MetricResult> scores;
   std::vector<Json> samples;
 };
 

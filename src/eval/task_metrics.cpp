@@ -16,7 +16,7 @@
 namespace makar {
 namespace {
 
-constexpr TaskMetric kMetrics[] = {
+constexpr MetricInfo kMetrics[] = {
     {"acc", OutputType::kMultipleChoice, Aggregation::kMean, true},
     {"acc_norm", OutputType::kMultipleChoice, Aggregation::kMean, true},
     {"acc_bytes", OutputType::kMultipleChoice, Aggregation::kMean, true},
@@ -153,13 +153,13 @@ Json MetricValue::json() const {
 
 std::vector<std::string> metric_names(OutputType type) {
   std::vector<std::string> out;
-  for (const TaskMetric& metric : kMetrics)
+  for (const MetricInfo& metric : kMetrics)
     if (metric.output == type) out.emplace_back(metric.name);
   return out;
 }
 
-const TaskMetric& task_metric(OutputType output, const std::string& name) {
-  for (const TaskMetric& metric : kMetrics)
+const MetricInfo& task_metric(OutputType output, const std::string& name) {
+  for (const MetricInfo& metric : kMetrics)
     if (metric.output == output && name == metric.name) return metric;
   check(false, "unknown metric " + name);
   return kMetrics[0];
@@ -196,7 +196,7 @@ Result<std::optional<MetricValue>> document_metric(const MetricOptions& metric, 
   return out;
 }
 
-TaskScore aggregate(const TaskMetric& metric, const std::vector<MetricValue>& values) {
+TaskScore aggregate(const MetricInfo& metric, const std::vector<MetricValue>& values) {
   constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
   if (values.empty()) return {kUndefined, {}};
   double sum = 0, weight = 0, squares = 0;

@@ -11,13 +11,13 @@ enum class Aggregation {
   kBits,        // -sum of values / sum of weights / ln 2
   kCorpus       // by name: a function of all documents
 };
-struct TaskMetric {
+struct MetricInfo {
   const char* name;
   OutputType output;
   Aggregation aggregation;
   bool higher_is_better;
 };
-const TaskMetric& task_metric(OutputType output, const std::string& name);
+const MetricInfo& task_metric(OutputType output, const std::string& name);
 
 struct MetricValue {
   double value = 0, weight = 1;
@@ -43,6 +43,6 @@ struct TaskScore {
   double value = 0;             // NaN where it is not defined: the correlation with a constant
   std::optional<double> error;  // standard error: of a mean of two or more documents, else by the bootstrap
 };
-TaskScore aggregate(const TaskMetric& metric, const std::vector<MetricValue>& values);
+TaskScore aggregate(const MetricInfo& metric, const std::vector<MetricValue>& values);
 
 }  // namespace makar

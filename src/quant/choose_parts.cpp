@@ -53,7 +53,8 @@ std::vector<double> summed(const std::vector<double>& x, int64_t size) {
 
 // 1 - cosine of a layer's input and output, summed over tokens, per layer. The last layer gets infinity,
 // because its recorded output is taken after the final norm.
-std::vector<double> direction_changes(const Model& model, const PartsWanted& wanted, Device& device) {
+std::vector<double> direction_changes(const Model& model, const StructuredPruningOptions& wanted,
+                                      Device& device) {
   const int64_t layers = model.spec().main().layers();
   std::vector<double> out(static_cast<size_t>(layers), 0.0);
   const auto size = static_cast<int64_t>(wanted.ids.size());
@@ -81,7 +82,7 @@ std::vector<double> direction_changes(const Model& model, const PartsWanted& wan
   return out;
 }
 
-Status check_wanted(const StackSpec& s, const PartsWanted& w) {
+Status check_wanted(const StackSpec& s, const StructuredPruningOptions& w) {
   const auto range = [](const char* key, int64_t value, int64_t max) -> Status {
     if (value >= 0 && value <= max) return Done{};
     return error_at(key, "expected 1 to the model's {}, got {}", max, value);
@@ -101,8 +102,8 @@ Status check_wanted(const StackSpec& s, const PartsWanted& w) {
 
 }  // namespace
 
-Result<Reduction> choose_parts(const LoadedModel& loaded, const PartsWanted& w, Device& device,
-                               const std::string& place) {
+Result<Reduction> choose_kept_parts(const LoadedModel& loaded, const StructuredPruningOptions& w,
+                                    Device& device, const std::string& place) {
   const Model& model = *loaded.model;
   const ModelSpec& spec = model.spec();
   if (spec.encoder && spec.decoder)

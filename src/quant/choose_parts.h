@@ -6,7 +6,7 @@
 
 namespace makar {
 
-struct PartsWanted {
+struct StructuredPruningOptions {
   int64_t layers = 0, kv_heads = 0, ffn = 0;  // 0: all
   std::vector<int64_t> ids;                   // sample text; empty: by the weights alone
   int64_t window = 512;
@@ -16,7 +16,7 @@ struct PartsWanted {
 // |w_c|^2, summed over their columns of the output matrix; without text, those with the largest sum of
 // squared weights. Keeps the layers that change the direction of the residual stream most on the text (Men et
 // al., 2024), and always the last one; without text, evenly spread layers.
-Result<Reduction> choose_parts(const LoadedModel& model, const PartsWanted& wanted, Device& device,
-                               const std::string& place);
+Result<Reduction> choose_kept_parts(const LoadedModel& model, const StructuredPruningOptions& wanted,
+                                    Device& device, const std::string& place);
 
 }  // namespace makar

@@ -244,7 +244,7 @@ std::vector<AnswerSentence> check_grounding(const std::string& answer, const std
 
 namespace {
 
-void keep_relevant(const std::vector<SearchHit>& hits, const AskOptions& options, Answered& out) {
+void keep_relevant(const std::vector<SearchHit>& hits, const AskOptions& options, AnswerWithSources& out) {
   for (const SearchHit& hit : hits)
     if (hit.relevance >= options.min_relevance) out.sources.push_back(hit);
   if (out.sources.empty()) out.text = kNothingFound;
@@ -254,7 +254,7 @@ void keep_relevant(const std::vector<SearchHit>& hits, const AskOptions& options
 
 Result<std::vector<int64_t>> ask_prompt(const Engine& engine, const LanguageModel& language,
                                         const std::string& question, const std::vector<SearchHit>& hits,
-                                        const AskOptions& options, Answered& out) {
+                                        const AskOptions& options, AnswerWithSources& out) {
   keep_relevant(hits, options, out);
   if (out.sources.empty()) return std::vector<int64_t>();
   return fit_sources([&](const auto& sources) { return encode_prompt(language, question, sources); },
@@ -262,11 +262,11 @@ Result<std::vector<int64_t>> ask_prompt(const Engine& engine, const LanguageMode
                      options.generation.max_new_tokens, out.sources);
 }
 
-Result<Answered> answer_question(Engine& engine, const LanguageModel& language, const std::string& question,
-                                 const std::vector<SearchHit>& hits, const Analyzer& analyzer,
-                                 const AskOptions& options,
-                                 const std::function<bool(const std::string&)>& on_text) {
-  Answered out;
+Result<AnswerWithSources> answer_question(Engine& engine, const LanguageModel& language,
+                                          const std::string& question, const std::vector<SearchHit>& hits,
+                                          const Analyzer& analyzer, const AskOptions& options,
+                                          const std::function<bool(const std::string&)>& on_text) {
+  AnswerWithSources out;
   if (options.style != AnswerStyle::kStuff) {
     keep_relevant(hits, options, out);
     if (out.sources.empty()) return out;

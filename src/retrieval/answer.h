@@ -26,7 +26,7 @@ struct AskOptions {
 
 // A place in a document that supports a sentence.
 struct Citation {
-  size_t source = 0;           // index into Answered::sources
+  size_t source = 0;           // index into AnswerWithSources::sources
   std::string id, document;    // of the chunk, of the document
   int64_t begin = 0, end = 0;  // bytes in the document's text
   std::string quote;           // the text there
@@ -37,7 +37,7 @@ struct AnswerSentence {
   bool grounded = false;
   std::vector<Citation> citations;  // the best passage first, then those the model named as [1]
 };
-struct Answered {
+struct AnswerWithSources {
   bool answered = false;  // false: nothing relevant was found, and no model ran
   std::string text;
   std::vector<SearchHit> sources;  // that the prompt contains, in its order
@@ -71,7 +71,7 @@ Result<std::string> rewrite_question(Engine& engine, const LanguageModel& langua
 // Answers by map-reduce or refine from out.sources; sets the text and the token counts of `out`.
 Status answer_in_parts(Engine& engine, const LanguageModel& language, const std::string& question,
                        const AskOptions& options, const std::function<bool(const std::string&)>& on_text,
-                       Answered& out);
+                       AnswerWithSources& out);
 
 // As JSON, for `makar ask --json` and the server.
 Json sources_json(const std::vector<SearchHit>& sources);
@@ -83,13 +83,13 @@ double groundedness(const std::vector<AnswerSentence>& sentences);
 // out.sources. Without any, out.text says so and the prompt is empty.
 Result<std::vector<int64_t>> ask_prompt(const Engine& engine, const LanguageModel& language,
                                         const std::string& question, const std::vector<SearchHit>& hits,
-                                        const AskOptions& options, Answered& out);
+                                        const AskOptions& options, AnswerWithSources& out);
 
 // Uses as many of the hits as fit the context together with the answer, best first. `on_text` receives the
 // answer as it is generated; false ends it.
-Result<Answered> answer_question(Engine& engine, const LanguageModel& language, const std::string& question,
-                                 const std::vector<SearchHit>& hits, const Analyzer& analyzer,
-                                 const AskOptions& options,
-                                 const std::function<bool(const std::string&)>& on_text = {});
+Result<AnswerWithSources> answer_question(Engine& engine, const LanguageModel& language,
+                                          const std::string& question, const std::vector<SearchHit>& hits,
+                                          const Analyzer& analyzer, const AskOptions& options,
+                                          const std::function<bool(const std::string&)>& on_text = {});
 
 }  // namespace makar

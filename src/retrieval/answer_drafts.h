@@ -21,7 +21,7 @@ struct AnswerDraft {
   double score = 0;         // the mean of both
 };
 struct DraftedAnswer {
-  Answered answer;                  // answered is false, and the text says so, if no draft is safe
+  AnswerWithSources answer;         // answered is false, and the text says so, if no draft is safe
   std::vector<AnswerDraft> drafts;  // in the order of generation
   int64_t chosen = -1;              // index in `drafts`; -1: none is safe. Equal scores: the first
 };

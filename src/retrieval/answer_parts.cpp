@@ -43,7 +43,7 @@ class PartWriter {
   int64_t tokens() const { return options_.max_new_tokens; }
 
   Result<std::string> write(std::vector<int64_t> prompt,
-                            const std::function<bool(const std::string&)>& on_text, Answered& out) {
+                            const std::function<bool(const std::string&)>& on_text, AnswerWithSources& out) {
     TextGenerationOptions generation = options_;
     if (on_text) generation.on_text = [&](int64_t, const std::string& text) { return on_text(text); };
     MAKAR_TRY(const TextGenerationResult result,
@@ -79,7 +79,7 @@ Result<std::string> rewrite_question(Engine& engine, const LanguageModel& langua
   options.max_new_tokens = std::min<int64_t>(options.max_new_tokens, 64);
   PartWriter writer(engine, language, options);
   MAKAR_TRY(auto prompt, writer.encode(kRewrite, "Question: " + question));
-  Answered ignored;
+  AnswerWithSources ignored;
   MAKAR_TRY(std::string text, writer.write(std::move(prompt), {}, ignored));
   text.erase(0, std::min(text.find_first_not_of(" \t\r\n\""), text.size()));
   text.resize(std::min({text.size(), text.find('\n'), kLongestQuery}));
@@ -89,7 +89,7 @@ Result<std::string> rewrite_question(Engine& engine, const LanguageModel& langua
 
 Status answer_in_parts(Engine& engine, const LanguageModel& language, const std::string& question,
                        const AskOptions& options, const std::function<bool(const std::string&)>& on_text,
-                       Answered& out) {
+                       AnswerWithSources& out) {
   PartWriter writer(engine, language, options.generation);
   const bool reduce = options.style == AnswerStyle::kMapReduce;
   const std::string question_line = "Question: " + question;

@@ -53,7 +53,7 @@ std::optional<ModelLease> ModelRegistry::loaded(const FoundModel& found) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[found.entry];
   if (!entry.active) return std::nullopt;
-  entry.used = ++clock_;
+  entry.last_used = ++clock_;
   return ModelLease{entry.active, found.name, found.adapter};
 }
 
@@ -69,21 +69,21 @@ std::optional<Error> ModelRegistry::drop_lost(const FoundModel& found) {
   return std::nullopt;
 }
 
-void ModelRegistry::acquire(const std::string& name, const Then& then) {
+void ModelRegistry::acquire(const std::string& name, const OnLease& on_lease) {
   const auto found = find(name);
   if (!found) {
     std::string known;
     for (const ModelState& state : list()) known += (known.empty() ? "" : ", ") + quote(state.entry->name);
-    return then(error_of(Error::Kind::kNotFound, "model", "{} is not served here; choose from {}",
-                         quote(name), known));
+    return on_lease(error_of(Error::Kind::kNotFound, "model", "{} is not served here; choose from {}",
+                             quote(name), known));
   }
-  if (const auto lost = drop_lost(*found)) return then(*lost);
-  if (auto lease = loaded(*found)) return then(std::move(*lease));
-  const bool posted = loader_.post([this, found = *found, then] {
-    if (auto lease = loaded(found)) return then(std::move(*lease));
-    then(load(found));
+  if (const auto lost = drop_lost(*found)) return on_lease(*lost);
+  if (auto lease = loaded(*found)) return on_lease(std::move(*lease));
+  const bool posted = loader_.post([this, found = *found, on_lease] {
+    if (auto lease = loaded(found)) return on_lease(std::move(*lease));
+    on_lease(load(found));
   });
-  if (!posted) then(error_of(Error::Kind::kLimit, "memory", "the server is stopping"));
+  if (!posted) on_lease(error_of(Error::Kind::kLimit, "memory", "the server is stopping"));
 }
 
 Status ModelRegistry::open_first() {
@@ -110,7 +110,7 @@ bool ModelRegistry::unload_one() {
     const std::lock_guard lock(mutex_);
     Entry* oldest = nullptr;
     for (Entry& entry : entries_)
-      if (entry.active && entry.active.use_count() == 1 && (!oldest || entry.used < oldest->used))
+      if (entry.active && entry.active.use_count() == 1 && (!oldest || entry.last_used < oldest->last_used))
         oldest = &entry;
     if (!oldest) return false;
     unloaded = std::move(oldest->active);
@@ -154,7 +154,7 @@ Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
       if ((*opened)->files_lost()) return (*opened)->files_lost_error();
       const std::lock_guard lock(mutex_);
       Entry& own = entries_[found.entry];
-      own.active = std::move(*opened), own.used = ++clock_;
+      own.active = std::move(*opened), own.last_used = ++clock_;
       return ModelLease{own.active, found.name, found.adapter};
     }
     const Error& error = opened.error();

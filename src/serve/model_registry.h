@@ -32,10 +32,10 @@ class ModelRegistry {
   // Stops loading and all engine loops. No callback runs on the registry's threads afterwards.
   void close();
 
-  using Then = std::function<void(Result<ModelLease> lease)>;
-  // Calls `then` immediately if the model is loaded or unknown, otherwise on the loader thread after loading.
-  // An empty name selects the first model.
-  void acquire(const std::string& name, const Then& then);
+  using OnLease = std::function<void(Result<ModelLease> lease)>;
+  // Calls `on_lease` immediately if the model is loaded or unknown, otherwise on the loader thread after
+  // loading. An empty name selects the first model.
+  void acquire(const std::string& name, const OnLease& on_lease);
   // Loads the first model.
   Status open_first();
 
@@ -55,7 +55,7 @@ class ModelRegistry {
   struct Entry {
     ModelEntry entry;
     std::shared_ptr<ActiveModel> active;
-    uint64_t used = 0;  // logical time of the last use
+    uint64_t last_used = 0;  // logical time of the last use
   };
   struct FoundModel {
     size_t entry;

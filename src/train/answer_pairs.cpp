@@ -68,7 +68,7 @@ Result<AnswerPairs> open_answer_pairs(const DatasetOptions& options, const Conve
       });
 }
 
-Result<AnswerPairs> read_given_pairs(const std::string& path, const std::string& folder, int64_t vocab) {
+Result<AnswerPairs> read_fixed_pairs(const std::string& path, const std::string& folder, int64_t vocab) {
   MAKAR_TRY(const auto file, Safetensors::open(path));
   const auto names = file->names();
   const auto has = [&](const std::string& name) {

@@ -35,7 +35,7 @@ Result<AnswerPairs> open_answer_pairs(const DatasetOptions& options, const Conve
 // The pairs of a safetensors file, for comparing with another framework: chosen and rejected [pairs, time] as
 // ids, and mask [pairs, time] with 1 for the tokens of answers (without it, all but the first). All are for
 // training.
-Result<AnswerPairs> read_given_pairs(const std::string& path, const std::string& folder, int64_t vocab);
+Result<AnswerPairs> read_fixed_pairs(const std::string& path, const std::string& folder, int64_t vocab);
 
 // Pairs as one ragged batch: all chosen answers, then all rejected ones.
 struct AnswerBatch {

@@ -201,21 +201,21 @@ double quality_score(const std::vector<std::string>& names, std::span<const floa
 
 RewardTerm quality_reward(double weight, std::shared_ptr<const Model> model, std::vector<std::string> names,
                           std::shared_ptr<const ConversationEncoder> encoder) {
-  const auto judge = [model, names = std::move(names), encoder](
-                         std::span<const JudgedAnswer> answers,
+  const auto score = [model, names = std::move(names), encoder](
+                         std::span<const RewardInput> answers,
                          Device& device) -> Result<std::vector<double>> {
     std::vector<double> out;
     constexpr size_t kAnswersPerBatch = 32;
     for (size_t at = 0; at < answers.size(); at += kAnswersPerBatch) {
       const auto some = answers.subspan(at, std::min(kAnswersPerBatch, answers.size() - at));
-      MAKAR_TRY(const Batch batch, batch_judged(*encoder, some));
+      MAKAR_TRY(const Batch batch, batch_reward_inputs(*encoder, some));
       const Tensor probabilities = quality_probabilities(device, *model, batch);
       for (size_t i = 0; i < some.size(); ++i)
         out.push_back(quality_score(names, probabilities.span().subspan(i * names.size(), names.size())));
     }
     return out;
   };
-  return {"quality", weight, judge};
+  return {"quality", weight, score};
 }
 
 }  // namespace makar

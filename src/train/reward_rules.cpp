@@ -34,16 +34,16 @@ Result<std::vector<std::string>> wanted_answers(const Json& record) {
   return out;
 }
 
-using AnswerRule = std::function<Result<double>(const JudgedAnswer&)>;
+using AnswerRule = std::function<Result<double>(const RewardInput&)>;
 
-Result<double> exact(const JudgedAnswer& a) {
+Result<double> exact(const RewardInput& a) {
   MAKAR_TRY(const auto wanted, wanted_answers(a.record));
   for (const std::string& w : wanted)
     if (trimmed(w) == trimmed(a.text)) return 1.0;
   return 0.0;
 }
 
-Result<double> numeric(const JudgedAnswer& a) {
+Result<double> numeric(const RewardInput& a) {
   MAKAR_TRY(const auto wanted, wanted_answers(a.record));
   const auto got = last_number(a.text);
   if (!got) return 0.0;
@@ -54,7 +54,7 @@ Result<double> numeric(const JudgedAnswer& a) {
   return 0.0;
 }
 
-Result<double> world_answer(const JudgedAnswer& a) {
+Result<double> world_answer(const RewardInput& a) {
   const Json* id = field(a.record, {"id"});
   if (!id || !id->is_string())
     return error_at(
@@ -71,7 +71,7 @@ Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
   if (spec.name == "regex") {
     if (spec.argument.empty()) return error_at("reward", "regex needs a pattern: regex=PATTERN");
     MAKAR_TRY(Regex pattern, Regex::compile(spec.argument));
-    return AnswerRule([pattern](const JudgedAnswer& a) -> Result<double> {
+    return AnswerRule([pattern](const RewardInput& a) -> Result<double> {
       std::vector<std::vector<Span>> found;
       MAKAR_CHECK_OK(pattern.find_groups(a.text, found, 1));
       return found.empty() ? 0.0 : 1.0;
@@ -80,13 +80,13 @@ Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
   if (spec.name == "length") {
     const auto max = last_number(spec.argument);
     if (!max || !(*max >= 1)) return error_at("reward", "length needs a number of bytes: length=200");
-    return AnswerRule([max = *max](const JudgedAnswer& a) -> Result<double> {
+    return AnswerRule([max = *max](const RewardInput& a) -> Result<double> {
       return -std::min(1.0, static_cast<double>(a.text.size()) / max);
     });
   }
   if (spec.name == "program") {
     if (spec.argument.empty()) return error_at("reward", "program needs a command: program=COMMAND");
-    return AnswerRule([command = spec.argument](const JudgedAnswer& a) -> Result<double> {
+    return AnswerRule([command = spec.argument](const RewardInput& a) -> Result<double> {
       const Json input = {{"prompt", a.prompt}, {"answer", a.text}, {"record", a.record}};
       return program_reward(command, input.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     });
@@ -145,9 +145,9 @@ Result<RewardTermSpec> parse_reward_term(const std::string& text) {
 Result<RewardTerm> make_reward_term(const RewardTermSpec& spec) {
   MAKAR_TRY(const AnswerRule rule, rule_of(spec));
   return RewardTerm{spec.name, spec.weight,
-                    [rule](std::span<const JudgedAnswer> answers, Device&) -> Result<std::vector<double>> {
+                    [rule](std::span<const RewardInput> answers, Device&) -> Result<std::vector<double>> {
                       std::vector<double> out;
-                      for (const JudgedAnswer& a : answers) {
+                      for (const RewardInput& a : answers) {
                         MAKAR_TRY(const double reward, rule(a));
                         out.push_back(reward);
                       }
@@ -155,9 +155,9 @@ Result<RewardTerm> make_reward_term(const RewardTermSpec& spec) {
                     }};
 }
 
-Result<Batch> batch_judged(const ConversationEncoder& encoder, std::span<const JudgedAnswer> answers) {
+Result<Batch> batch_reward_inputs(const ConversationEncoder& encoder, std::span<const RewardInput> answers) {
   Batch batch;
-  for (const JudgedAnswer& a : answers) {
+  for (const RewardInput& a : answers) {
     const Json answer = Json::array({{{"role", "assistant"}, {"content", a.text}}});
     MAKAR_TRY(const MaskedTokens tokens, encode_answer(encoder, a.prompt, answer));
     batch.add(tokens.ids);
@@ -167,13 +167,14 @@ Result<Batch> batch_judged(const ConversationEncoder& encoder, std::span<const J
 
 RewardTerm model_reward(std::string name, double weight, std::shared_ptr<const Model> model,
                         std::shared_ptr<const ConversationEncoder> encoder) {
-  const auto judge = [model, encoder](std::span<const JudgedAnswer> answers,
+  const auto score = [model, encoder](std::span<const RewardInput> answers,
                                       Device& device) -> Result<std::vector<double>> {
     std::vector<double> out;
     constexpr size_t kAnswersPerBatch = 32;
     for (size_t at = 0; at < answers.size(); at += kAnswersPerBatch) {
       MAKAR_TRY(const Batch batch,
-                batch_judged(*encoder, answers.subspan(at, std::min(kAnswersPerBatch, answers.size() - at))));
+                batch_reward_inputs(*encoder,
+                                    answers.subspan(at, std::min(kAnswersPerBatch, answers.size() - at))));
       Context ctx{device};
       ForwardContext f{ctx};
       const Tensor scores = reward_scores(f, *model, batch).host();
@@ -181,7 +182,7 @@ RewardTerm model_reward(std::string name, double weight, std::shared_ptr<const M
     }
     return out;
   };
-  return {std::move(name), weight, judge};
+  return {std::move(name), weight, score};
 }
 
 }  // namespace makar

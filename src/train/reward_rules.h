@@ -9,18 +9,18 @@
 namespace makar {
 
 // A sampled answer with its prompt.
-struct JudgedAnswer {
+struct RewardInput {
   const Json& record;    // the dataset's record of the prompt
   const Json& prompt;    // its turns
   std::string text;      // without the stop token
   bool finished = true;  // false: truncated at the length limit
 };
-using JudgeAnswers = std::function<Result<std::vector<double>>(std::span<const JudgedAnswer>, Device&)>;
+using ScoreAnswers = std::function<Result<std::vector<double>>(std::span<const RewardInput>, Device&)>;
 
 struct RewardTerm {
   std::string name;
   double weight = 1;
-  JudgeAnswers judge;
+  ScoreAnswers score;
 };
 
 // Rewards on the command line: "NAME", "NAME=ARGUMENT", each with ",weight=X".
@@ -40,8 +40,8 @@ std::string reward_term_forms();
 // program: a number printed by a command (program_reward.cpp).
 Result<RewardTerm> make_reward_term(const RewardTermSpec& spec);
 
-// Prompts and answers as conversations, in the template and tokens of a model that judges them.
-Result<Batch> batch_judged(const ConversationEncoder& encoder, std::span<const JudgedAnswer> answers);
+// Prompts and answers as conversations, in the template and tokens of a model that scores them.
+Result<Batch> batch_reward_inputs(const ConversationEncoder& encoder, std::span<const RewardInput> answers);
 // The score of a reward model for the conversation of prompt and answer, in its own template and tokens.
 RewardTerm model_reward(std::string name, double weight, std::shared_ptr<const Model> model,
                         std::shared_ptr<const ConversationEncoder> encoder);

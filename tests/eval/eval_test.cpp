@@ -33,7 +33,7 @@ class EvalTest : public testing::Test {
   }
   static double score(const TaskResult& result, const std::string& metric,
                       const std::string& filter = "none") {
-    for (const ScoreOfTask& one : result.scores)
+    for (const MetricResult& one : result.scores)
       if (one.metric == metric && one.filter == filter) return one.score.value;
     ADD_FAILURE() << "no score " << metric;
     return -1;

@@ -86,7 +86,7 @@ TEST(Judge, ResumesFromTheCache) {
 TEST(Judge, PartsInTheCache) {
   class Parts : public ToyModel {
    public:
-    std::vector<Result<UntilAnswer>> generate_part(std::span<const UntilRequest> requests) override {
+    std::vector<Result<UntilAnswer>> generate_block(std::span<const UntilRequest> requests) override {
       std::vector<Result<UntilAnswer>> out;
       for (const UntilRequest& one : requests) {
         ++asked;
@@ -104,7 +104,7 @@ TEST(Judge, PartsInTheCache) {
     model.answers["cut"] = "\xff", model.answers["whole"] = "all";
     auto cache = EvalCache::open(folder.path() + "/p.cache");
     CachedModel cached(model, *cache);
-    const auto parts = cached.generate_part(requests);
+    const auto parts = cached.generate_block(requests);
     EXPECT_EQ(parts[0]->text, "caf\xc3");
     EXPECT_FALSE(parts[0]->ended);
     EXPECT_EQ(parts[1]->text, "tea");

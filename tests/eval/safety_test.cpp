@@ -84,7 +84,7 @@ class RuleModel : public ToyModel {
     for (const auto& one : requests) out.emplace_back(answer(one).text);
     return out;
   }
-  std::vector<Result<UntilAnswer>> generate_part(std::span<const UntilRequest> requests) override {
+  std::vector<Result<UntilAnswer>> generate_block(std::span<const UntilRequest> requests) override {
     std::vector<Result<UntilAnswer>> out;
     for (const auto& one : requests) out.emplace_back(answer(one));
     return out;

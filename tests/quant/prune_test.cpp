@@ -163,8 +163,8 @@ TEST(Reduce, RemovedPartsAreZeros) {
     const StackSpec& s = whole.model->spec().main();
     const AttentionSpec& a = s.first().attention;
     CpuDevice device(1);
-    const Reduction kept =
-        *choose_parts(whole, {0, a.kv_heads - 1, s.first().feed_forward.width / 2, {}, 32}, device, name);
+    const Reduction kept = *choose_kept_parts(
+        whole, {0, a.kv_heads - 1, s.first().feed_forward.width / 2, {}, 32}, device, name);
     const LoadedModel small = *reduce_model(whole, kept, name);
     EXPECT_LT(small.model->parameters().count(), whole.model->parameters().count());
     for (size_t l = 0; l < kept.layers.size(); ++l) {
@@ -213,10 +213,10 @@ TEST(Reduce, TheLeastUsefulLayerIsRemoved) {
     const Tensor w = model.model->parameters().find(fmt::format("decoder.layers.1.{}.weight", matrix))->value;
     std::fill_n(w.f32(), w.count(), 0.0f);
   }
-  PartsWanted wanted;
+  StructuredPruningOptions wanted;
   wanted.layers = 2, wanted.ids = {3, 7, 4, 9, 20, 31, 2, 6};
   CpuDevice device(1);
-  EXPECT_EQ(choose_parts(model, wanted, device, "gemma")->layers, (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(choose_kept_parts(model, wanted, device, "gemma")->layers, (std::vector<int64_t>{0, 2}));
 }
 
 }  // namespace

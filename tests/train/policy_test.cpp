@@ -159,8 +159,8 @@ double reward(const std::string& rule, const Json& record, const std::string& te
   const auto term = make_reward_term(*spec);
   check(term.ok(), term.ok() ? "" : term.error().text());
   const Json turns = Json::array();
-  const JudgedAnswer answers[] = {{record, turns, text, true}};
-  const auto got = term->judge(answers, device);
+  const RewardInput answers[] = {{record, turns, text, true}};
+  const auto got = term->score(answers, device);
   check(got.ok(), got.ok() ? "" : got.error().text());
   return (*got)[0];
 }
@@ -186,8 +186,8 @@ TEST(RewardRules, Rules) {
   const auto exact = make_reward_term({"exact", "", 1});
   CpuDevice device(1);
   const Json none = Json::object(), turns = Json::array();
-  const JudgedAnswer answers[] = {{none, turns, "x", true}};
-  EXPECT_FALSE(exact->judge(answers, device).ok()) << "a record without an answer";
+  const RewardInput answers[] = {{none, turns, "x", true}};
+  EXPECT_FALSE(exact->score(answers, device).ok()) << "a record without an answer";
 }
 
 constexpr int64_t kVocab = 11, kWanted = 5;
@@ -233,9 +233,9 @@ PolicyPrompts prompts(const std::string& folder) {
 
 // The share of the wanted letter in an answer.
 RewardTerm wanted_share() {
-  return {"share", 1, [](std::span<const JudgedAnswer> answers, Device&) -> Result<std::vector<double>> {
+  return {"share", 1, [](std::span<const RewardInput> answers, Device&) -> Result<std::vector<double>> {
             std::vector<double> out;
-            for (const JudgedAnswer& a : answers)
+            for (const RewardInput& a : answers)
               out.push_back(static_cast<double>(std::count(a.text.begin(), a.text.end(), 'a' + kWanted)) /
                             static_cast<double>(std::max<size_t>(1, a.text.size())));
             return out;

@@ -75,7 +75,7 @@ TEST(Reward, GoldenFixtureThroughTheTask) {
   LoadedModel base = *load_model(folder, {true});
   const auto loaded = with_reward_head(*base.model, folder, 1);
   ASSERT_TRUE(loaded.ok()) << loaded.error().text();
-  const auto pairs = read_given_pairs(folder + "/golden.safetensors", scratch.path(), 320);
+  const auto pairs = read_fixed_pairs(folder + "/golden.safetensors", scratch.path(), 320);
   ASSERT_TRUE(pairs.ok()) << pairs.error().text();
   RewardTask task(*loaded->model, *rankings_of(*pairs, scratch.path()), {}, 3, 1);
   LoopSettings settings;
@@ -94,7 +94,7 @@ TEST(Reward, GoldenFixtureThroughTheTask) {
   EXPECT_NEAR(step->metrics.at("score"), (chosen + rejected) / 6, 1e-5);
   EXPECT_NEAR(step->metrics.at("accuracy"), right / 3, 1e-12);
   // Ids outside of the vocabulary are refused.
-  EXPECT_FALSE(read_given_pairs(folder + "/golden.safetensors", scratch.path(), 100).ok());
+  EXPECT_FALSE(read_fixed_pairs(folder + "/golden.safetensors", scratch.path(), 100).ok());
 }
 
 // With equal answers the first of a pair is right as often as its probability says.

@@ -24,7 +24,7 @@ void batches(ServeContext& server, Call& call) {
     if (what != (cancel ? "cancel" : "")) return no_subresource("a batch");
     if (cancel) return server.batches->cancel(call.owner, id);
     if (!id.empty()) return server.batches->find(call.owner, id);
-    return page_of(server.batches->list(call.owner), call.request.query, 20);
+    return list_page(server.batches->list(call.owner), call.request.query, 20);
   }();
   if (!found.ok()) return send_error(call, found.error());
   if (cancel) server.batch_runner->wake();

@@ -3,7 +3,7 @@
 
 #include "serve/api/fields.h"
 #include "serve/dispatch.h"
-#include "serve/reading.h"
+#include "serve/engine_tasks.h"
 #include "serve/routes/embed.h"
 #include "serve/routes/handlers.h"
 #include "text/base64.h"

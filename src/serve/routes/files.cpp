@@ -77,7 +77,7 @@ void files(ServeContext& server, Call& call) {
       std::vector<Json> all = store.list(call.owner);
       if (!purpose.empty())
         std::erase_if(all, [&](const Json& metadata) { return metadata["purpose"] != Json(purpose); });
-      MAKAR_TRY(out, page_of(std::move(all), call.request.query, kMaxListed));
+      MAKAR_TRY(out, list_page(std::move(all), call.request.query, kMaxListed));
     } else if (call.request.method == "DELETE") {
       if (!what.empty()) return no_subresource("a file");
       if (server.batches->reads(id))

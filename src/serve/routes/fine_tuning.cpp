@@ -32,12 +32,12 @@ void tuning_jobs(ServeContext& server, Call& call) {
       if (what != "cancel") return no_subresource("a fine-tuning job");
       return server.tuning->cancel(call.owner, id);
     }
-    if (id.empty()) return page_of(server.tuning->list(call.owner), call.request.query, 20);
+    if (id.empty()) return list_page(server.tuning->list(call.owner), call.request.query, 20);
     if (what.empty()) return server.tuning->find(call.owner, id);
     if (what != "events" && what != "checkpoints") return no_subresource("a fine-tuning job");
     MAKAR_TRY(std::vector<Json> all, what == "events" ? server.tuning->events(call.owner, id)
                                                       : server.tuning->checkpoints(call.owner, id));
-    return page_of(std::move(all), call.request.query, 20);
+    return list_page(std::move(all), call.request.query, 20);
   }();
   found.ok() ? send_json(call, *found) : send_error(call, found.error());
 }

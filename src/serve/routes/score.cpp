@@ -2,7 +2,7 @@
 #include "llm/loglikelihood.h"
 #include "serve/api/fields.h"
 #include "serve/dispatch.h"
-#include "serve/reading.h"
+#include "serve/engine_tasks.h"
 #include "serve/routes/handlers.h"
 
 namespace makar::routes {

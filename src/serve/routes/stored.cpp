@@ -28,7 +28,7 @@ std::string query_value(const std::string& query, const std::string& key) {
   return {};
 }
 
-Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fallback) {
+Result<Json> list_page(std::vector<Json> all, const std::string& query, int64_t fallback) {
   const std::string limit = query_value(query, "limit"), after = query_value(query, "after");
   const bool digits = limit.size() <= 6 && limit.find_first_not_of("0123456789") == limit.npos;
   const int64_t max = limit.empty() ? fallback : digits ? std::stoll(limit) : -1;

@@ -12,7 +12,7 @@ std::pair<std::string, std::string> below(const std::string& path, std::string_v
 std::string query_value(const std::string& query, const std::string& key);
 constexpr int64_t kMaxListed = 10000;
 // Pagination: `limit` entries (default: `fallback`) after the one with id `after`.
-Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fallback);
+Result<Json> list_page(std::vector<Json> all, const std::string& query, int64_t fallback);
 Error no_subresource(const char* what);
 
 }  // namespace makar::routes

@@ -6,14 +6,14 @@
 
 namespace makar {
 
-class GivenBatchTask : public Task {
+class FixedBatchTask : public Task {
  public:
-  static Result<GivenBatchTask> open(Model& model, const std::string& path, float smoothing);
+  static Result<FixedBatchTask> open(Model& model, const std::string& path, float smoothing);
   Result<MicroBatch> train_batch(uint64_t) override;
   uint64_t batches_per_epoch() const override { return 1; }
 
  private:
-  GivenBatchTask(Model& model, Inputs inputs, Labels labels, float smoothing)
+  FixedBatchTask(Model& model, Inputs inputs, Labels labels, float smoothing)
       : model_(&model), inputs_(std::move(inputs)), labels_(std::move(labels)), smoothing_(smoothing) {}
   Model* model_;
   Inputs inputs_;

@@ -11,7 +11,7 @@
 namespace makar {
 
 // Submits jobs in groups with a bounded number of tokens: hidden states are many times larger than the text.
-class ReadingTask : public EngineTask {
+class NonGeneratingTask : public EngineTask {
  public:
   Status begin(Engine& engine) override;
   bool done() override;
@@ -37,7 +37,7 @@ class ReadingTask : public EngineTask {
   std::optional<Error> error_;
 };
 
-class EmbedTask : public ReadingTask {
+class EmbedTask : public NonGeneratingTask {
  public:
   using OnDone = std::function<void(const Result<std::vector<std::vector<float>>>&)>;
   EmbedTask(std::vector<std::vector<int64_t>> texts, EmbedOptions options, OnDone on_done)
@@ -54,7 +54,7 @@ class EmbedTask : public ReadingTask {
 };
 
 // Classifier logits, one row per text.
-class LabelTask : public ReadingTask {
+class LabelTask : public NonGeneratingTask {
  public:
   using OnDone = std::function<void(const Result<std::vector<std::vector<float>>>&)>;
   LabelTask(std::vector<TypedTokens> texts, OnDone on_done)
@@ -69,7 +69,7 @@ class LabelTask : public ReadingTask {
   std::vector<std::vector<float>> logits_;
 };
 
-class ScoreTask : public ReadingTask {
+class ScoreTask : public NonGeneratingTask {
  public:
   using OnDone = std::function<void(const Result<std::vector<Logprobs>>&)>;
   ScoreTask(std::vector<int64_t> tokens, int64_t from, int64_t top, OnDone on_done)

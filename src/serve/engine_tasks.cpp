@@ -1,14 +1,14 @@
-#include "serve/reading.h"
+#include "serve/engine_tasks.h"
 
 namespace makar {
 
-Status ReadingTask::begin(Engine& engine) {
+Status NonGeneratingTask::begin(Engine& engine) {
   engine_ = &engine;
   submit_more();
   return Done{};
 }
 
-void ReadingTask::submit_more() {
+void NonGeneratingTask::submit_more() {
   int64_t tokens = 0;
   while (more_ && tokens < kMaxTokensInFlight) {
     auto next = job(next_);
@@ -23,7 +23,7 @@ void ReadingTask::submit_more() {
   }
 }
 
-bool ReadingTask::done() {
+bool NonGeneratingTask::done() {
   for (const auto& [index, running] : running_)
     if (!running->done()) return false;
   for (const auto& [index, running] : running_) {
@@ -37,7 +37,7 @@ bool ReadingTask::done() {
 }
 
 // Serializing thousands of vectors takes as long as a step, so it runs off the engine thread.
-void ReadingTask::finish() {
+void NonGeneratingTask::finish() {
   const auto end = [this, self = shared_from_this()] { ended(error_ ? Status(*error_) : Status(Done{})); };
   if (run_on_worker)
     run_on_worker(end);
@@ -45,7 +45,7 @@ void ReadingTask::finish() {
     end();
 }
 
-void ReadingTask::release() {
+void NonGeneratingTask::release() {
   for (const auto& [index, running] : running_) engine_->cancel(*running);
   running_.clear();
 }

@@ -1,10 +1,10 @@
-#include "train/given_batch.h"
+#include "train/fixed_batch.h"
 
 #include "formats/safetensors.h"
 
 namespace makar {
 
-Result<GivenBatchTask> GivenBatchTask::open(Model& model, const std::string& path, float smoothing) {
+Result<FixedBatchTask> FixedBatchTask::open(Model& model, const std::string& path, float smoothing) {
   MAKAR_TRY(const auto file, Safetensors::open(path));
   std::map<std::string, Tensor> in;
   Labels labels;
@@ -20,10 +20,10 @@ Result<GivenBatchTask> GivenBatchTask::open(Model& model, const std::string& pat
   if (labels.empty() && in.contains("input_ids") && (causal || !model.spec().encoder))
     labels["labels"] = in["input_ids"];
   MAKAR_TRY(Inputs inputs, make_inputs(model.spec(), in, path));
-  return GivenBatchTask(model, std::move(inputs), std::move(labels), smoothing);
+  return FixedBatchTask(model, std::move(inputs), std::move(labels), smoothing);
 }
 
-Result<MicroBatch> GivenBatchTask::train_batch(uint64_t) {
+Result<MicroBatch> FixedBatchTask::train_batch(uint64_t) {
   const Batch& batch = inputs_.target.rows() > 0 ? inputs_.target : inputs_.source;
   MicroBatch out;
   out.weight = 1, out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
