@@ -82,7 +82,9 @@ class Handler : public HttpHandler {
     reply->write(request.body);
     reply->end();
   }
-  HttpResponse broken(int status, const std::string& why) override { return {status, why, "text/plain"}; }
+  HttpResponse error_reply(int status, const std::string& why) override {
+    return {status, why, "text/plain"};
+  }
   std::vector<std::string> seen;
 };
 

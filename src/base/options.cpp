@@ -79,7 +79,7 @@ Options::Option& Options::positional(std::string_view name, Target target, std::
   option.help = help;
   option.positional = option.required = true;
   option.group = group_;
-  option.place = name;
+  option.position = name;
   return options_.emplace_back(std::move(option));
 }
 
@@ -128,18 +128,18 @@ Status Options::read_environment() {
 }
 
 Status Options::assign_words(const std::vector<std::string>& words, const std::vector<const Option*>& flags) {
-  std::vector<Option*> places;
+  std::vector<Option*> by_position;
   for (auto& option : options_)
-    if (!option.place.empty() && std::find(flags.begin(), flags.end(), &option) == flags.end())
-      places.push_back(&option);
+    if (!option.position.empty() && std::find(flags.begin(), flags.end(), &option) == flags.end())
+      by_position.push_back(&option);
   // If there are fewer arguments than positions, those set by the environment are skipped.
-  if (words.size() < places.size()) std::erase_if(places, [](const Option* o) { return o->seen; });
+  if (words.size() < by_position.size()) std::erase_if(by_position, [](const Option* o) { return o->seen; });
   size_t next = 0;
   for (const std::string& word : words) {
-    if (next >= places.size()) return error_at("makar " + command_, "unexpected argument '{}'", word);
-    Option& place = *places[next];
-    MAKAR_CHECK_OK(assign(place, word, place.place));
-    if (!takes_many(place)) ++next;
+    if (next >= by_position.size()) return error_at("makar " + command_, "unexpected argument '{}'", word);
+    Option& option = *by_position[next];
+    MAKAR_CHECK_OK(assign(option, word, option.position));
+    if (!takes_many(option)) ++next;
   }
   return Done{};
 }
@@ -187,7 +187,7 @@ Status Options::parse(const std::vector<std::string>& arguments) {
   for (const auto& option : options_)
     if (option.required && !option.seen)
       return error_at("makar " + command_, "{} is missing; try: {}",
-                      option.place.empty() ? option.main_name() : option.place, example_);
+                      option.position.empty() ? option.main_name() : option.position, example_);
   return Done{};
 }
 

@@ -27,7 +27,8 @@ class Options {
     std::string default_text;
     std::string group;                 // the heading in --help
     std::vector<std::string> choices;  // the accepted values; empty: any
-    std::string place;  // placeholder in the usage line if the option is accepted by position too; else empty
+    std::string
+        position;  // placeholder in the usage line if the option is accepted by position too; else empty
 
     // The first long name, shown first in --help. Each long name has an environment variable.
     const std::string& main_name() const;

@@ -54,7 +54,7 @@ std::string Options::Option::right() const {
   for (const char c : default_text) shown += c == '\n' ? std::string("\\n") : std::string(1, c);
   if (!shown.empty()) out += fmt::format(" (default {})", shown);
   std::vector<std::string> others;
-  if (!positional && !place.empty()) others.push_back("argument " + place);
+  if (!positional && !position.empty()) others.push_back("argument " + position);
   for (const auto& name : names)
     if (!positional && name != main_name() && name.size() != 2) others.push_back(name);
   if (!others.empty()) out += fmt::format(" [also {}]", fmt::join(others, ", "));
@@ -64,11 +64,11 @@ std::string Options::Option::right() const {
 std::string Options::usage() const {
   std::string usage = "makar " + command_;
   for (const auto& option : options_)
-    if (option.required && option.place.empty())
+    if (option.required && option.position.empty())
       usage += fmt::format(" {} {}", option.main_name(), option.value);
   for (const auto& option : options_)
-    if (!option.place.empty())
-      usage += option.required ? " " + option.place : fmt::format(" [{}]", option.place);
+    if (!option.position.empty())
+      usage += option.required ? " " + option.position : fmt::format(" [{}]", option.position);
   return usage + " [options]";
 }
 

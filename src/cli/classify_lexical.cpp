@@ -261,7 +261,7 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
       "Classify texts or tag words with a model of `makar classify train --method`: one result per line.",
       "echo 'a fine film' | makar classify run sentiment.json");
   Options::Option& model = options.add("-m --model", &path, "file of the classifier", "FILE");
-  model.place = "MODEL";
+  model.position = "MODEL";
   output.declare(options, "lines are JSON: {\"text\"} or two texts, as {\"sentence1\", \"sentence2\"}");
   options.add(
       "--perspective", &perspective,

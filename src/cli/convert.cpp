@@ -88,7 +88,7 @@ int run_convert(const std::vector<std::string>& arguments) {
               "PATH");
   options.group("Output");
   auto& output = options.add("-o --output --outfile", &to, "NAME.gguf, or a folder", "PATH");
-  output.required = true, output.place = "TO";
+  output.required = true, output.position = "TO";
   options.add("--outtype --type", &type_text,
               "type of the weights: auto (keep), f32, f16, bf16, or q8_0 for GGUF", "TYPE");
   declare_threads(options, threads);

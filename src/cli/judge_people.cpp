@@ -47,7 +47,7 @@ int run_judge_people(const std::vector<std::string>& arguments) {
                   "scales; the ratings are in NAME.ratings.jsonl next to the study.",
                   "makar judge people ratings/study.jsonl --preferences pairs.jsonl --output results.json");
   Options::Option& study_option = options.add("--study", &path, "the study, a JSONL file of items", "FILE");
-  study_option.required = true, study_option.place = "STUDY";
+  study_option.required = true, study_option.position = "STUDY";
   options.add("--preferences", &preferences, "write pairs that makar dpo and makar reward read", "FILE");
   options.add("--ratings", &qualities, "write the scales of answers, which makar reward quality reads",
               "FILE");

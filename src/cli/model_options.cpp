@@ -42,7 +42,7 @@ Result<std::unique_ptr<Device>> open_compute(const std::string& device, ThreadPo
 
 namespace {
 
-Options::Option& add_model(Options& options, std::string& model, const char* place, const char* more) {
+Options::Option& add_model(Options& options, std::string& model, const char* position, const char* more) {
   options.group("Model");
   auto& path =
       options.add("-m --model", &model,
@@ -50,7 +50,7 @@ Options::Option& add_model(Options& options, std::string& model, const char* pla
                               "makar list shows") +
                       more,
                   "MODEL");
-  path.place = place;
+  path.position = position;
   return path;
 }
 
@@ -62,16 +62,16 @@ void add_shared(Options& options, ModelOptions& m) {
 
 }  // namespace
 
-void declare_model(Options& options, std::string& model, const char* place) {
-  add_model(options, model, place, "").required = true;
+void declare_model(Options& options, std::string& model, const char* position) {
+  add_model(options, model, position, "").required = true;
 }
 
-void declare_optional_model(Options& options, std::string& model, const char* place) {
-  add_model(options, model, place, "; the small one that comes with makar if not set");
+void declare_optional_model(Options& options, std::string& model, const char* position) {
+  add_model(options, model, position, "; the small one that comes with makar if not set");
 }
 
-void ModelOptions::declare_optional(Options& options, const char* place) {
-  declare_optional_model(options, model, place);
+void ModelOptions::declare_optional(Options& options, const char* position) {
+  declare_optional_model(options, model, position);
   add_shared(options, *this);
 }
 
@@ -92,8 +92,8 @@ Status ModelOptions::use_default() {
   return Done{};
 }
 
-void ModelOptions::declare(Options& options, const char* place) {
-  declare_model(options, model, place);
+void ModelOptions::declare(Options& options, const char* position) {
+  declare_model(options, model, position);
   add_shared(options, *this);
 }
 

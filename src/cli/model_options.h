@@ -20,10 +20,10 @@ Result<std::unique_ptr<Device>> open_compute(const std::string& device, int64_t 
 Result<std::unique_ptr<Device>> open_compute(const std::string& device, ThreadPool& pool);
 
 // "-m --model" alone, for commands that read the files themselves; also accepted as the positional argument
-// `place`.
-void declare_model(Options& options, std::string& model, const char* place);
+// `position`.
+void declare_model(Options& options, std::string& model, const char* position);
 // The same, but not required: see ModelOptions::use_default.
-void declare_optional_model(Options& options, std::string& model, const char* place);
+void declare_optional_model(Options& options, std::string& model, const char* position);
 
 struct ModelOptions {
   std::string model, chat_template;
@@ -34,10 +34,10 @@ struct ModelOptions {
   bool bf16 = false;
   DType activations() const { return bf16 ? DType::kBF16 : DType::kF32; }
   void declare_device(Options& options);  // --device and --bf16
-  // If `place` is set, the model is also accepted as a positional argument of that name.
-  void declare(Options& options, const char* place = "");
+  // If `position` is set, the model is also accepted as a positional argument of that name.
+  void declare(Options& options, const char* position = "");
   // The same for commands that also run without a model; call use_default() after parsing.
-  void declare_optional(Options& options, const char* place = "");
+  void declare_optional(Options& options, const char* position = "");
   // The same for commands that need a model only with some options; `more` is added to the help text.
   void declare_conditional(Options& options, const char* more);
   // If no model is given, uses the one that comes with the program and prints a note about it.

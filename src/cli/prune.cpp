@@ -198,7 +198,7 @@ int run_prune(const std::vector<std::string>& arguments) {
   declare_model(options, a.from, "FROM");
   options.group("Output");
   auto& output = options.add("-o --output --output-dir", &a.to, "folder to write", "DIR");
-  output.required = true, output.place = "TO";
+  output.required = true, output.position = "TO";
   options.add("--overwrite", &a.overwrite, "replace a model in that folder");
   options.add("--json", &a.json, "print one JSON object");
   options.group("Unstructured pruning: zeros");

@@ -159,7 +159,7 @@ int run_quantize(const std::vector<std::string>& arguments) {
   options.add("--tokenizer", &a.tokenizer, "tokenizer, if it is not with the model", "PATH");
   options.group("Output");
   auto& output = options.add("-o --output --outfile", &a.to, "GGUF file to write", "FILE");
-  output.required = true, output.place = "TO";
+  output.required = true, output.position = "TO";
   options.add("--type --outtype", &a.type, fmt::format("quantization: {}", fmt::join(mix_names(), ", ")),
               "TYPE");
   options.add("--json", &a.json, "print one JSON object");

@@ -113,7 +113,7 @@ Status admit_model(Model& model, const std::string& name, const MemoryBudget& bu
   const int64_t rest = resident - need.freed;
   const int64_t min = std::max(resident + need.peak, rest + weights + step + page);
   if (min > budget.bytes) return too_small(name, budget, rest, weights, step, page, min);
-  BlockPool::shared().bound(BlockPool::shared().used() + static_cast<size_t>(budget.bytes - resident));
+  BlockPool::shared().set_limit(BlockPool::shared().used() + static_cast<size_t>(budget.bytes - resident));
   return Done{};
 }
 
@@ -136,7 +136,7 @@ Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget,
                      resident + tables + step + page);
   options.step_tokens = rows;
   if (page > 0) options.max_pages = (left - step) / page;
-  BlockPool::shared().bound(BlockPool::shared().used() + static_cast<size_t>(left));
+  BlockPool::shared().set_limit(BlockPool::shared().used() + static_cast<size_t>(left));
   return options;
 }
 

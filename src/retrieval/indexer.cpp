@@ -41,13 +41,13 @@ Result<PreparedDocument> Indexer::prepare(SourceDocument document) const {
   out.hash = document_hash(document);
   MAKAR_TRY(const auto chunks,
             split_chunks(document.text, collection_.settings.chunk, tokenizer_ ? &*tokenizer_ : nullptr));
-  for (const TextChunk& place : chunks) {
+  for (const TextChunk& range : chunks) {
     const std::string_view text =
-        std::string_view(document.text).substr(place.begin, place.end - place.begin);
+        std::string_view(document.text).substr(range.begin, range.end - range.begin);
     PreparedChunk chunk;
-    chunk.place = place;
-    chunk.key = chunk_key(document.name, place.begin, text);
-    const auto terms = analyzer_(indexed_text(document.title, document.index_title, place.heading, text));
+    chunk.range = range;
+    chunk.key = chunk_key(document.name, range.begin, text);
+    const auto terms = analyzer_(indexed_text(document.title, document.index_title, range.heading, text));
     chunk.length = static_cast<uint32_t>(terms.size());
     for (const std::string& term : terms) ++chunk.terms[term];
     out.chunks.push_back(std::move(chunk));
@@ -90,9 +90,9 @@ Status Indexer::embed_waiting() {
   for (const PreparedDocument& d : waiting_)
     for (const PreparedChunk& chunk : d.chunks)
       texts.push_back(collection_.settings.passage_prefix +
-                      indexed_text(d.source.title, d.source.index_title, chunk.place.heading,
+                      indexed_text(d.source.title, d.source.index_title, chunk.range.heading,
                                    std::string_view(d.source.text)
-                                       .substr(chunk.place.begin, chunk.place.end - chunk.place.begin)));
+                                       .substr(chunk.range.begin, chunk.range.end - chunk.range.begin)));
   MAKAR_TRY(auto vectors, options_.embed(texts));
   check(vectors.size() == texts.size(), "one vector per text");
   size_t at = 0;

@@ -50,8 +50,8 @@ struct CollectionInfo {
 
 // A chunk that is ready to be stored.
 struct PreparedChunk {
-  TextChunk place;
-  std::string key;  // its id: a hash of the document's name, the place and the text
+  TextChunk range;
+  std::string key;  // its id: a hash of the document's name, its first byte and the text
   std::map<std::string, uint32_t> terms;
   uint32_t length = 0;
   std::vector<float> vector;

@@ -41,18 +41,18 @@ class Gate {
     const std::lock_guard lock(mutex_);
     if (!admits_locked(caller)) return {};
     ++by_caller_[caller];
-    ++inside_;
+    ++in_flight_;
     return Ticket(this, caller);
   }
   bool admits(const std::string& caller) const {
     const std::lock_guard lock(mutex_);
     return admits_locked(caller);
   }
-  int64_t inside() const {
+  int64_t in_flight() const {
     const std::lock_guard lock(mutex_);
-    return inside_;
+    return in_flight_;
   }
-  int64_t inside(const std::string& caller) const {
+  int64_t in_flight(const std::string& caller) const {
     const std::lock_guard lock(mutex_);
     return held(caller);
   }
@@ -68,18 +68,18 @@ class Gate {
     return found == by_caller_.end() ? 0 : found->second;
   }
   bool admits_locked(const std::string& caller) const {
-    const int64_t own = held(caller), free = all_ - inside_;
+    const int64_t own = held(caller), free = all_ - in_flight_;
     return free > 0 && (own == 0 || own + 1 <= kShare * (free - 1));
   }
   void leave(const std::string& caller) {
     const std::lock_guard lock(mutex_);
-    --inside_;
+    --in_flight_;
     if (const auto found = by_caller_.find(caller); --found->second == 0) by_caller_.erase(found);
   }
 
   const int64_t places_, all_;
   mutable std::mutex mutex_;
-  int64_t inside_ = 0;
+  int64_t in_flight_ = 0;
   std::unordered_map<std::string, int64_t> by_caller_;  // callers with requests
 };
 

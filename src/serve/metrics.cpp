@@ -65,7 +65,7 @@ Cost ServeMetrics::charged(const std::optional<std::string>& caller) const {
   return out;
 }
 
-std::string ServeMetrics::text(const EngineState& engine, int64_t inside,
+std::string ServeMetrics::text(const EngineState& engine, int64_t in_flight,
                                const std::optional<std::string>& caller) const {
   const std::lock_guard lock(mutex_);
   std::string out = "# HELP makar:requests_total Requests answered.\n# TYPE makar:requests_total counter\n";
@@ -75,7 +75,7 @@ std::string ServeMetrics::text(const EngineState& engine, int64_t inside,
     out +=
         fmt::format("# HELP makar:{0} {2}\n# TYPE makar:{0} {1}\nmakar:{0} {3}\n", name, kind, help, value);
   };
-  one("num_requests_inside", "gauge", "Requests admitted and not yet answered.", inside);
+  one("num_requests_inside", "gauge", "Requests admitted and not yet answered.", in_flight);
   one("num_requests_running", "gauge", "Requests in the engine.", engine.tasks);
   one("prompt_tokens_total", "counter", "Prompt tokens.", prompt_tokens_);
   one("generation_tokens_total", "counter", "Generated tokens.", generated_tokens_);

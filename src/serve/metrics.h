@@ -32,9 +32,9 @@ class ServeMetrics {
 
   std::pair<int64_t, int64_t> tokens_so_far() const { return {prompt_tokens_, generated_tokens_}; }
 
-  // In the Prometheus text format. `inside`: admitted requests in flight. `caller`: whose costs are shown;
+  // In the Prometheus text format. `in_flight`: admitted requests in flight. `caller`: whose costs are shown;
   // all if not set.
-  std::string text(const EngineState& engine, int64_t inside,
+  std::string text(const EngineState& engine, int64_t in_flight,
                    const std::optional<std::string>& caller = std::nullopt) const;
 
  private:

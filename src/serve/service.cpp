@@ -18,8 +18,8 @@ Dialect dialect_of(std::string_view path) {
 
 ApiError queue_full(const Gate& gate, const std::string& caller) {
   ApiError error{429,
-                 fmt::format("{} requests are in flight, {} of them yours; try again later", gate.inside(),
-                             gate.inside(caller)),
+                 fmt::format("{} requests are in flight, {} of them yours; try again later", gate.in_flight(),
+                             gate.in_flight(caller)),
                  "rate_limit_error", std::nullopt, "queue_full"};
   error.retry_after = 1;
   return error;
@@ -52,7 +52,7 @@ std::optional<ApiError> refusal(ServeContext& server, const HttpRequest& head, c
 
 }  // namespace
 
-HttpResponse Service::broken(int status, const std::string& why) {
+HttpResponse Service::error_reply(int status, const std::string& why) {
   ApiError error{status, why};
   if (status >= 500) error.type = "server_error";
   if (status == 503) error.retry_after = 1;

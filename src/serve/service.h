@@ -13,7 +13,7 @@ class Service : public HttpHandler {
 
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
-  HttpResponse broken(int status, const std::string& why) override;
+  HttpResponse error_reply(int status, const std::string& why) override;
   void drain() { context_.draining = true; }  // /ready fails from now on
   std::string caller(const HttpRequest& head) override { return context_.access.caller(head); }
   size_t max_body(const HttpRequest& head) override;

@@ -71,7 +71,7 @@ std::byte* BlockPool::allocate(size_t bytes) {
         return block;
       }
     }
-    if (bound_ > 0) shrink(bound_ - std::min(bound_, used_));
+    if (limit_ > 0) shrink(limit_ - std::min(limit_, used_));
   }
   std::byte* block = aligned_block(size);
   if (size >= kSmall) {
@@ -100,7 +100,7 @@ void BlockPool::deallocate(std::byte* block, size_t bytes) {
   used_ -= real;
   free_.emplace(real, block);
   free_bytes_ += real;
-  shrink(bound_ > 0 ? bound_ - std::min(bound_, used_) : peak_ / 2 + (size_t{64} << 20));
+  shrink(limit_ > 0 ? limit_ - std::min(limit_, used_) : peak_ / 2 + (size_t{64} << 20));
 }
 
 void BlockPool::shrink(size_t max) {
@@ -112,12 +112,12 @@ void BlockPool::shrink(size_t max) {
   }
 }
 
-void BlockPool::bound(size_t total) {
+void BlockPool::set_limit(size_t total) {
   // A fixed threshold returns freed blocks to the system at once; malloc's dynamic threshold grows to 32 MiB.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   std::lock_guard lock(mutex_);
-  bound_ = total;
-  if (bound_ > 0) shrink(bound_ - std::min(bound_, used_));
+  limit_ = total;
+  if (limit_ > 0) shrink(limit_ - std::min(limit_, used_));
 }
 
 void BlockPool::trim() {

@@ -21,7 +21,7 @@ class BlockPool {
   void trim();
   // From now on frees unused blocks when used and unused blocks together would exceed `total` bytes; 0: the
   // default limit on unused blocks.
-  void bound(size_t total);
+  void set_limit(size_t total);
   // Bytes in use now, and their peak.
   size_t used() const;
   size_t peak() const;
@@ -37,7 +37,7 @@ class BlockPool {
   std::unordered_map<std::byte*, size_t> sizes_;  // sizes of the large blocks in use
   static size_t rounded(size_t bytes);
   void shrink(size_t max);  // frees unused blocks down to `max` bytes, the largest first
-  size_t free_bytes_ = 0, used_ = 0, peak_ = 0, bound_ = 0;  // bound_ 0: the default limit
+  size_t free_bytes_ = 0, used_ = 0, peak_ = 0, limit_ = 0;  // limit_ 0: the default limit
 };
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-// Options: names, places, the environment, and the text of --help.
+// Options: names, positions, the environment, and the text of --help.
 #include "base/options.h"
 
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@ Options declared(Values& v) {
   Options o("test", "Test options.", "makar test a b");
   o.group("Model");
   auto& model = o.add("-m --model --checkpoint", &v.model, "the model", "MODEL");
-  model.required = true, model.place = "FROM";
+  model.required = true, model.position = "FROM";
   o.group("Output");
   auto& to = o.add("-o --output", &v.to, "the file to write", "FILE");
-  to.place = "TO";
+  to.position = "TO";
   o.add("-n --max-tokens --n-predict", &v.tokens,
         "tokens to generate at most, a number that needs many words to "
         "explain and so has to be wrapped",

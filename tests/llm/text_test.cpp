@@ -335,7 +335,7 @@ TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
   }
   EXPECT_EQ(texts[0], texts[2]);
   EXPECT_EQ(texts[1], texts[2]);
-  BlockPool::shared().bound(0);
+  BlockPool::shared().set_limit(0);
 }
 
 TEST(Session, IsHostileUntilItIsRead) {

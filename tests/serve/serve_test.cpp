@@ -103,16 +103,16 @@ TEST(Gate, AdmitsOneCallerUpToItsPlaces) {
     Gate gate(places);
     std::vector<Gate::Ticket> held;
     while (auto ticket = gate.enter("a")) held.push_back(std::move(ticket));
-    EXPECT_EQ(gate.inside("a"), places);
+    EXPECT_EQ(gate.in_flight("a"), places);
     EXPECT_FALSE(gate.admits("a"));
     held.pop_back();
-    EXPECT_EQ(gate.inside(), places - 1);
+    EXPECT_EQ(gate.in_flight(), places - 1);
     EXPECT_TRUE(gate.admits("a"));
   }
   Gate gate(2);
   auto a = gate.enter("a");
   const Gate::Ticket moved = std::move(a);
-  EXPECT_EQ(gate.inside("a"), 1);
+  EXPECT_EQ(gate.in_flight("a"), 1);
 }
 
 TEST(Gate, KeepsPlacesForOtherCallers) {
@@ -120,20 +120,20 @@ TEST(Gate, KeepsPlacesForOtherCallers) {
   std::map<std::string, std::vector<Gate::Ticket>> held;
   const auto fill = [&](const std::string& caller) {
     while (auto ticket = gate.enter(caller)) held[caller].push_back(std::move(ticket));
-    return gate.inside(caller);
+    return gate.in_flight(caller);
   };
   EXPECT_EQ(fill("a"), 100);
   EXPECT_EQ(fill("b"), 20);
   held["a"].clear();
   EXPECT_EQ(fill("b"), 100);
   held.clear();
-  EXPECT_EQ(gate.inside(), 0);
+  EXPECT_EQ(gate.in_flight(), 0);
   // Callers that ask in turns get equal parts, and the next caller still finds a place.
   for (int i = 0; i < 200; ++i)
     for (const char* caller : {"a", "b", "c"})
       if (auto ticket = gate.enter(caller)) held[caller].push_back(std::move(ticket));
   for (const char* caller : {"a", "b", "c"})
-    EXPECT_NEAR(static_cast<double>(gate.inside(caller)), 38.5, 1) << caller;
+    EXPECT_NEAR(static_cast<double>(gate.in_flight(caller)), 38.5, 1) << caller;
   EXPECT_TRUE(gate.admits("d"));
 }
 

@@ -37,7 +37,7 @@ void HttpConnection::start() {
     if (code) return self->close();
     self->guarded([&] {
       if (!self->rejected_) return self->next_request();
-      self->refuse(self->shared_->handler.broken(503, "too many connections; try again later"));
+      self->refuse(self->shared_->handler.error_reply(503, "too many connections; try again later"));
       self->read();
     });
   });
@@ -60,7 +60,7 @@ HttpConnection::Clock::time_point HttpConnection::uploading_since() const {
 }
 
 void HttpConnection::evict() {
-  refuse(shared_->handler.broken(
+  refuse(shared_->handler.error_reply(
       408, "the body arrived too slowly while other requests needed its memory; send the request again"));
 }
 
@@ -140,7 +140,8 @@ void HttpConnection::parse_body() {
     input_.erase(0, taken);
     if (code && code != http::error::need_more) return fail(code);
     if (!reserve_body(parser_->get().body().size()))
-      return refuse(shared_->handler.broken(503, "the memory for request bodies is full; try again later"));
+      return refuse(
+          shared_->handler.error_reply(503, "the memory for request bodies is full; try again later"));
     if (taken == 0) {  // incomplete chunk header or trailer
       if (input_.size() >= shared_->options.max_headers) fail(http::error::bad_chunk_extension);
       return;
@@ -152,11 +153,12 @@ void HttpConnection::parse_body() {
 // Responds with an error to an unparsable request and closes the connection.
 void HttpConnection::fail(Code code) {
   if (code == http::error::header_limit)
-    return refuse(shared_->handler.broken(
+    return refuse(shared_->handler.error_reply(
         431, fmt::format("the headers are longer than {} bytes", shared_->options.max_headers)));
   if (code == http::error::body_limit)
-    return refuse(shared_->handler.broken(413, fmt::format("the body is longer than {} bytes", body_limit_)));
-  refuse(shared_->handler.broken(400, "not a valid HTTP/1.1 request: " + code.message()));
+    return refuse(
+        shared_->handler.error_reply(413, fmt::format("the body is longer than {} bytes", body_limit_)));
+  refuse(shared_->handler.error_reply(400, "not a valid HTTP/1.1 request: " + code.message()));
 }
 
 void HttpConnection::refuse(HttpResponse response) {
@@ -196,7 +198,7 @@ void HttpConnection::head_complete() {
   head_only_ = message.method() == http::verb::head;
   const auto hosts = message.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && !http_1_0_))
-    return refuse(shared_->handler.broken(
+    return refuse(shared_->handler.error_reply(
         400, fmt::format("expected one Host header, found {}: HTTP/1.1 requires exactly one", hosts)));
   if (auto refused = shared_->handler.refuse(request_)) {
     // Close the connection: an unread body would be parsed as the next request.
@@ -228,7 +230,7 @@ void HttpConnection::dispatch() {
   try {
     shared_->handler.handle(std::move(request), exchange);
   } catch (const std::exception& e) {
-    exchange->send(shared_->handler.broken(500, "internal error"));
+    exchange->send(shared_->handler.error_reply(500, "internal error"));
   }
 }
 

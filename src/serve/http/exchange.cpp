@@ -22,7 +22,7 @@ HttpExchange::~HttpExchange() {
   boost::asio::post(executor, [c = std::move(connection_), ended = ended_.load()] {
     if (ended || c->phase_ != HttpConnection::Phase::kAnswer) return;
     if (c->answering_) return c->close();
-    c->guarded([&] { c->send(c->shared_->handler.broken(500, "the request was dropped")); });
+    c->guarded([&] { c->send(c->shared_->handler.error_reply(500, "the request was dropped")); });
   });
 }
 

@@ -67,7 +67,7 @@ class HttpHandler {
   // Called on the server thread; must not block.
   virtual void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) = 0;
   // The error response to a request that is malformed, or that the server cannot complete.
-  virtual HttpResponse broken(int status, const std::string& why) = 0;
+  virtual HttpResponse error_reply(int status, const std::string& why) = 0;
 };
 
 struct HttpOptions {

@@ -84,7 +84,7 @@ void engine_state(ServeContext& server, Call& call) {
               std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()},
              {"prompt_tokens", prompt},
              {"written_tokens", generated},
-             {"requests", {{"inside", server.gate.inside()}, {"places", server.gate.places()}}},
+             {"requests", {{"inside", server.gate.in_flight()}, {"places", server.gate.places()}}},
              {"engine",
               {{"tasks", engine.tasks},
                {"steps", engine.steps},

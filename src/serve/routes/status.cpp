@@ -26,7 +26,7 @@ void ready(ServeContext& server, Call& call) {
 void metrics(ServeContext& server, Call& call) {
   HttpResponse response;
   response.type = "text/plain; version=0.0.4";
-  response.body = server.metrics.text(server.registry.state(), server.gate.inside(),
+  response.body = server.metrics.text(server.registry.state(), server.gate.in_flight(),
                                       server.access.sees_all(call.request)
                                           ? std::nullopt
                                           : std::optional(server.access.caller(call.request)));

@@ -62,14 +62,14 @@ class Budget {
   void touch(size_t bytes) { spend(1 + static_cast<int64_t>(bytes >> 6)); }
 
   // Counts bytes that are allocated, and bytes that are freed.
-  void take(size_t bytes) {
+  void allocate(size_t bytes) {
     held_ += static_cast<int64_t>(bytes);
     if (held_ > memory_) {
       held_ -= static_cast<int64_t>(bytes);
       fail_limit("the template uses more memory than its limit");
     }
   }
-  void give(size_t bytes) { held_ -= static_cast<int64_t>(bytes); }
+  void release(size_t bytes) { held_ -= static_cast<int64_t>(bytes); }
   // Fails before an allocation of `bytes` that would exceed the budget.
   void check_allocation(size_t bytes) const {
     if (bytes > static_cast<size_t>(memory_) || held_ + static_cast<int64_t>(bytes) > memory_)

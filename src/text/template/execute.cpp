@@ -39,12 +39,12 @@ Interpreter::Enter::~Enter() {
 Interpreter::Output::Output(Interpreter& i) : interpreter(i), outer(i.output_) { i.output_ = this; }
 Interpreter::Output::~Output() {
   interpreter.output_ = outer;
-  interpreter.budget.give(charged);
+  interpreter.budget.release(charged);
 }
 
 void Interpreter::emit(const Traced& text) {
   budget.touch(text.size());
-  budget.take(text.size());
+  budget.allocate(text.size());
   output_->charged += text.size();
   output_->text.append(text, 0, text.size(), inside_);
   budget.check_output(output_->text.size());
@@ -215,7 +215,7 @@ Value Interpreter::define(const Statement& s) {
   macro->macro = &s;
   macro->scope = scope_;
   if (macro_scopes_.empty() || macro_scopes_.back() != scope_) {
-    budget.take(sizeof(Scope) + 64);  // macro scopes live until the end of the rendering
+    budget.allocate(sizeof(Scope) + 64);  // macro scopes live until the end of the rendering
     macro_scopes_.push_back(scope_);
   }
   return {Kind::kCallable, std::move(macro)};

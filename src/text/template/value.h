@@ -95,10 +95,10 @@ struct Object {
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
   virtual ~Object() {
-    if (budget) budget->give(charged);
+    if (budget) budget->release(charged);
   }
   void charge(Budget& to, size_t bytes) {
-    to.take(bytes);
+    to.allocate(bytes);
     budget = &to, charged += bytes;
   }
   Budget* budget = nullptr;
