@@ -50,7 +50,7 @@ struct Activations {
       pool.for_ranges(panels, 1, quantize);
   }
   int count(int64_t p) const { return static_cast<int>(std::min(each, m - p * each)); }
-  int64_t block_bytes(int rows) const { return activation_bytes(form, rows, table.quant_starts); }
+  int64_t block_bytes(int rows) const { return activation_bytes(form, rows, table.quant_initial_sums); }
   int64_t panel_bytes(int rows) const { return blocks * block_bytes(rows); }
   std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
 };
@@ -90,7 +90,7 @@ void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, 
   const int64_t cols = a.table.quant_cols, col = j0 * cols, end = std::min(b.n(), j1 * cols);
   QuantProduct q;
   q.form = b.form(), q.rows = a.count(0), q.blocks = a.blocks;
-  q.a = a.panel(0), q.b = b.panel(j0), q.b_panel = b.panel_bytes(), q.book = b.book();
+  q.a = a.panel(0), q.b = b.panel(j0), q.b_panel = b.panel_bytes(), q.codebook = b.codebook();
   q.c = out.c + col, q.ldc = out.ldc, q.cols = end - col, q.accumulate = out.accumulate;
   a.table.quant_product(q);
   add_bias(out, 0, a.m, col, end);
@@ -112,10 +112,10 @@ void blocked(const Activations& a, const QuantMatrix& b, const ProductPlan& plan
         if (plan.scales())
           t.quant_scales(plan.form, now, b.panel(j + i) + from, reinterpret_cast<float*>(scratch + i * step));
         else if (!plan.as_is)
-          t.quant_expand(b.form(), now, b.panel(j + i) + from, b.book(), scratch + i * step);
+          t.quant_expand(b.form(), now, b.panel(j + i) + from, b.codebook(), scratch + i * step);
       }
       QuantProduct q;
-      q.form = plan.form, q.blocks = now, q.book = b.book();
+      q.form = plan.form, q.blocks = now, q.codebook = b.codebook();
       q.b = plan.as_is ? b.panel(j) + from : scratch, q.b_panel = plan.as_is ? b.panel_bytes() : step;
       q.a_panel = a.panel_bytes(static_cast<int>(a.each));
       q.scale_panel = step / int64_t{sizeof(float)};
@@ -124,13 +124,13 @@ void blocked(const Activations& a, const QuantMatrix& b, const ProductPlan& plan
       const std::byte* next = k + chunk < a.blocks        ? b.panel(j) + (k + chunk) / blocks_of(f) * group
                               : (j + pass) * cols < b.n() ? b.panel(j + pass)  // or of the next task
                                                           : nullptr;
-      const int64_t ahead = group / blocks_of(f) / (p1 - p0);  // prefetch bytes per panel of rows
-      if (next) q.ahead_panel = b.panel_bytes();
+      const int64_t prefetch = group / blocks_of(f) / (p1 - p0);  // prefetch bytes per panel of rows
+      if (next) q.prefetch_panel = b.panel_bytes();
       if (a.tile) {
         q.rows = static_cast<int>(std::min(a.m, p1 * a.each) - p0 * a.each),
         q.each = static_cast<int>(a.each);
         q.a = a.panel(p0), q.first_block = k, q.c = out.c + p0 * a.each * out.ldc + j * cols;
-        q.ahead = next, q.ahead_step = ahead;
+        q.prefetch = next, q.prefetch_step = prefetch;
         t.quant_tile(q);
         continue;
       }
@@ -138,7 +138,7 @@ void blocked(const Activations& a, const QuantMatrix& b, const ProductPlan& plan
         taken = plan.eight && p + 1 < p1 && a.count(p + 1) == kQuantRows ? 2 : 1;
         q.rows = taken == 2 ? 8 : a.count(p);
         q.scales = plan.scales() && taken == 2 ? reinterpret_cast<const float*>(scratch) : nullptr;
-        if (next) q.ahead_step = ahead * taken, q.ahead = next + (p - p0) * now * ahead;
+        if (next) q.prefetch_step = prefetch * taken, q.prefetch = next + (p - p0) * now * prefetch;
         q.a = a.panel(p) + k * a.block_bytes(a.count(p));
         q.c = out.c + p * a.each * out.ldc + j * cols;
         if (q.accumulate && p + taken < p1)  // prefetch the next rows of C

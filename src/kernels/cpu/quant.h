@@ -31,7 +31,7 @@ class QuantMatrix {
 
   int form() const { return form_; }
   int unit() const { return unit_; }
-  const int8_t* book() const { return book_; }
+  const int8_t* codebook() const { return codebook_; }
   int64_t blocks() const { return blocks_; }  // of 64 k
   int64_t panel_bytes() const { return panel_bytes_; }
   const std::byte* panel(int64_t index) const { return data_.address() + index * panel_bytes_; }
@@ -41,7 +41,7 @@ class QuantMatrix {
   Tensor data_;  // u8 [panels, panel_bytes]
   DType type_ = DType::kF32;
   int form_ = 0, unit_ = 1;
-  const int8_t* book_ = nullptr;
+  const int8_t* codebook_ = nullptr;
   int64_t n_ = 0, k_ = 0, blocks_ = 0, panel_bytes_ = 0;
 };
 

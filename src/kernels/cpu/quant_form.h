@@ -21,7 +21,7 @@ enum class QuantValues : uint8_t {
   kInt8,       // as they are
   kSigned4,    // low nibbles: steps 0..3 of a run of 32 k, high nibbles: 4..7; read as 16 times the value
   kUnsigned4,  // the same for 0..15
-  kBook4,      // the same, an index into 16 values
+  kCodebook4,  // the same, an index into 16 values
   kInt6,  // 3 bytes per 4 values: the upper six bits of each, the fourth in the lower two; read as 4 times
           // the value
   kUnsigned2,  // 1 byte per 4 values: the steps of a run, lowest bits first; read as 16 times the value
@@ -61,15 +61,15 @@ enum QuantFormId : int {
 };
 
 inline constexpr QuantForm kQuantForms[kQuantFormCount] = {
-    {QuantValues::kInt8, QuantScales::kHalf, 32, false},       // Q8_0
-    {QuantValues::kSigned4, QuantScales::kHalf, 32, false},    // Q4_0
-    {QuantValues::kBook4, QuantScales::kHalf, 32, false},      // IQ4_NL
-    {QuantValues::kInt6, QuantScales::kHalf, 32, false},       // Q5_0
-    {QuantValues::kUnsigned4, QuantScales::kHalf, 32, true},   // Q4_1
-    {QuantValues::kInt6, QuantScales::kHalf, 32, true},        // Q5_1
-    {QuantValues::kBook4, QuantScales::kSuper, 32, false},     // IQ4_XS, IQ2_XXS
-    {QuantValues::kUnsigned4, QuantScales::kSuper, 32, true},  // Q4_K
-    {QuantValues::kInt6, QuantScales::kSuper, 32, true},       // Q5_K
+    {QuantValues::kInt8, QuantScales::kHalf, 32, false},        // Q8_0
+    {QuantValues::kSigned4, QuantScales::kHalf, 32, false},     // Q4_0
+    {QuantValues::kCodebook4, QuantScales::kHalf, 32, false},   // IQ4_NL
+    {QuantValues::kInt6, QuantScales::kHalf, 32, false},        // Q5_0
+    {QuantValues::kUnsigned4, QuantScales::kHalf, 32, true},    // Q4_1
+    {QuantValues::kInt6, QuantScales::kHalf, 32, true},         // Q5_1
+    {QuantValues::kCodebook4, QuantScales::kSuper, 32, false},  // IQ4_XS, IQ2_XXS
+    {QuantValues::kUnsigned4, QuantScales::kSuper, 32, true},   // Q4_K
+    {QuantValues::kInt6, QuantScales::kSuper, 32, true},        // Q5_K
     {QuantValues::kInt8, QuantScales::kSuper, 16, false},  // Q6_K: unpacking six bits would cost more than it
                                                            // saves
     {QuantValues::kSigned4, QuantScales::kSuper, 16, false},   // Q3_K
@@ -135,20 +135,25 @@ constexpr int wide_form(const QuantForm& f) {
 // Layout of activations: panels of `rows` rows. A block is int8 [rows][64] (for kInt16, the low bytes follow
 // likewise), the scales f32 [rows] and, for forms with mins, the sums of the parts f32 [parts][rows].
 //
-// Instructions that multiply unsigned by signed bytes (Table::quant_starts) read a weight q as q + 128. Forms
-// with mins have no negative q and need no bias; for the others, the last field is int32 [parts][rows]
+// Instructions that multiply unsigned by signed bytes (Table::quant_initial_sums) read a weight q as q + 128.
+// Forms with mins have no negative q and need no bias; for the others, the last field is int32 [parts][rows]
 // instead: where an integer sum starts, the bits of 1.5 * 2^23 less 128 times the sum of the part's
 // activations. For kInt16 [2][rows]: less 128 times the sum of the high bytes, and of both, from zero.
 constexpr int64_t activation_values(const QuantForm& f) {
   return f.values == QuantValues::kInt16 ? 2 * kQuantBlock : kQuantBlock;
 }
-constexpr int starts_of(const QuantForm& f) { return f.values == QuantValues::kInt16 ? 2 : parts_of(f); }
-constexpr int64_t activation_bytes(const QuantForm& f, int rows, bool starts) {
-  return rows * (activation_values(f) + 4 + (f.mins ? 4 * parts_of(f) : starts ? 4 * starts_of(f) : 0));
+constexpr int initial_sums_of(const QuantForm& f) {
+  return f.values == QuantValues::kInt16 ? 2 : parts_of(f);
+}
+constexpr int64_t activation_bytes(const QuantForm& f, int rows, bool initial_sums) {
+  return rows * (activation_values(f) + 4 +
+                 (f.mins         ? 4 * parts_of(f)
+                  : initial_sums ? 4 * initial_sums_of(f)
+                                 : 0));
 }
 
 // Prefetch during a product: `step` bytes per block, starting at `at`.
-struct Ahead {
+struct Prefetch {
   const std::byte* at;
   int64_t step;
 };

@@ -19,8 +19,8 @@ SplitBlockFn split_block_of(DType type);
 // How the kernels store a type.
 struct QuantStorage {
   int form;
-  int unit;            // factor by which the kernels read weights
-  const int8_t* book;  // 16 values
+  int unit;                // factor by which the kernels read weights
+  const int8_t* codebook;  // 16 values
 };
 QuantStorage storage_of(DType type);
 

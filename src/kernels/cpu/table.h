@@ -97,16 +97,16 @@ struct QuantProduct {
   int64_t a_panel = 0;      // bytes between panels of activations
   const void* b = nullptr;  // panels of weights, b_panel bytes apart
   int64_t b_panel = 0;
-  const float* scales = nullptr;  // output of Table::quant_scales per panel, scale_panel floats apart, or
-  int64_t scale_panel = 0;        // nullptr
-  const int8_t* book = nullptr;   // 16 values for codebook forms; always 16 readable bytes
+  const float* scales = nullptr;     // output of Table::quant_scales per panel, scale_panel floats apart, or
+  int64_t scale_panel = 0;           // nullptr
+  const int8_t* codebook = nullptr;  // 16 values for codebook forms; always 16 readable bytes
   float* c = nullptr;
   int64_t ldc = 0, cols = 0;
   bool accumulate = false;
-  // Panels to prefetch, ahead_panel bytes apart: ahead_step bytes per block, so that memory loads overlap
-  // with this product. nullptr: none.
-  const void* ahead = nullptr;
-  int64_t ahead_panel = 0, ahead_step = 0;
+  // Panels to prefetch, prefetch_panel bytes apart: prefetch_step bytes per block, so that memory loads
+  // overlap with this product. nullptr: none.
+  const void* prefetch = nullptr;
+  int64_t prefetch_panel = 0, prefetch_step = 0;
 };
 
 // Consecutive heads of a group in a selective scan, over consecutive rows of a sequence (SelectiveScan); rows
@@ -161,12 +161,12 @@ struct Table {
   void (*widen)(DType type, const uint16_t* x, int64_t count, float* out) = nullptr;  // f16 or bf16 to f32
 
   // --- matrix product on quantized weights (quant.h drives these) ---
-  int quant_cols = 4;            // columns of a panel: 4, 8 or 16
-  bool quant_starts = false;     // activations carry the starts of the sums (quant_form.h)
-  bool int16_is_faster = false;  // than converting f16 weights to f32
+  int quant_cols = 4;               // columns of a panel: 4, 8 or 16
+  bool quant_initial_sums = false;  // activations carry the initial sums (quant_form.h)
+  bool int16_is_faster = false;     // than converting f16 weights to f32
   void (*quant_product)(const QuantProduct&) = nullptr;
   // Expands `blocks` blocks of a panel to its wide form.
-  void (*quant_expand)(int form, int64_t blocks, const void* b, const int8_t* book, void* out) = nullptr;
+  void (*quant_expand)(int form, int64_t blocks, const void* b, const int8_t* codebook, void* out) = nullptr;
   // Whether products on a form support 8 rows in addition to up to 4. For a form that is not wide, the scales
   // must be prepared first, unless quant_scales is null: wide_scales() floats for each of `blocks` blocks of
   // a panel.

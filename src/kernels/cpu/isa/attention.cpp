@@ -9,8 +9,8 @@
 
 #include "kernels/cpu/isa/attention_block.h"
 #include "kernels/cpu/isa/key_tiles.h"
-#include "kernels/cpu/isa/parts.h"
-#include "kernels/cpu/isa/weigh.h"
+#include "kernels/cpu/isa/sections.h"
+#include "kernels/cpu/isa/weighted_sum.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
@@ -123,9 +123,10 @@ void attention_forward(const AttentionHead& a, float* scratch) {
       }
       if (few) {
         const auto weighed = [&](const auto* v) {
-          weigh(a.rows,
-                Weighed<std::decay_t<decltype(*v)>>{scores, kKeyTile, seen, v, v_stride, a.out, a.out_stride},
-                a.dim);
+          weighted_sum(a.rows,
+                       WeightedSum<std::decay_t<decltype(*v)>>{scores, kKeyTile, seen, v, v_stride, a.out,
+                                                               a.out_stride},
+                       a.dim);
         };
         v_type == DType::kF16 ? weighed(static_cast<const F16*>(values))
                               : weighed(static_cast<const float*>(values));

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/cpu/isa/attention_block.h"
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {

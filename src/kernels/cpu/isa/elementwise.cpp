@@ -1,6 +1,6 @@
 // Activations over arrays, gated products, sums.
 #include "kernels/cpu/isa/activations.h"
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {

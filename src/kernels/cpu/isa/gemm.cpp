@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/cpu/isa/gemm_tiles.h"
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {

@@ -1,7 +1,7 @@
 // Pure multiply-add loops: an upper bound for every kernel on this machine.
 #include <cmath>
 
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 #if defined(MAKAR_ISA_neon)
 #include <arm_neon.h>
 #elif defined(MAKAR_ISA_avx2) || defined(MAKAR_ISA_avx512)

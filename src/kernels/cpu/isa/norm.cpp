@@ -1,6 +1,6 @@
 // LayerNorm and RMSNorm on rows. Statistics are two-pass, in the fixed tree of math.h.
 #include "kernels/cpu/isa/math.h"
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/isa/parts.h"
 #include "kernels/cpu/isa/quad.h"
+#include "kernels/cpu/isa/sections.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/cpu/isa/parts.h"
 #include "kernels/cpu/isa/quant_parts.h"
+#include "kernels/cpu/isa/sections.h"
 #if defined(MAKAR_ISA_neon)
 #include "kernels/cpu/isa/quant_tile16_neon.h"
 #endif
@@ -28,7 +28,7 @@ struct RowsBlock {
 
   const std::byte* row(int i) const { return panel[i / kEach] + i % kEach * kQuantBlock; }
   const std::byte* low_row(int i) const { return row(i) + kEach * kQuantBlock; }  // of 16-bit values
-  // The n-th number of row i after the values: the scale, then sums or starts (quant_form.h).
+  // The n-th number of row i after the values: the scale, then sums or initial sums (quant_form.h).
   template <class T>
   const T* number(const QuantForm& f, int n, int i) const {
     return reinterpret_cast<const T*>(panel[i / kEach] + kEach * activation_values(f)) + n * kEach +
@@ -96,14 +96,14 @@ inline void one_wide_block(const RowsBlock<R>& a, const std::byte* values, Float
 template <int N, int R>
 inline void dot_sparse(Ints (&x)[R], const RowsBlock<R>& a, const std::byte* values, Bytes positions,
                        int part) {
-  const Bytes w = load_bytes(values + (part * 4 + N) * kStepBytes), at = places_of<N>(positions);
+  const Bytes w = load_bytes(values + (part * 4 + N) * kStepBytes), at = positions_of<N>(positions);
   MAKAR_UNROLLED
   for (int i = 0; i < R; ++i) x[i] = dot_at(x[i], w, at, load_row(a.row(i) + (part * 2 + N / 2) * kQuantRun));
 }
 
 template <int Form, int R>
 inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scales<Form>& scales, int block,
-                      Bytes book, Floats (&acc)[R]) {
+                      Bytes codebook, Floats (&acc)[R]) {
   constexpr QuantForm F = kQuantForms[Form];
   constexpr int P = parts_of(F), kRuns = F.part / kQuantRun;
   constexpr bool kSparse = F.values == QuantValues::kSparse8;  // dot_at() needs no bias
@@ -125,7 +125,7 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
     MAKAR_UNROLLED
     for (int run = p * kRuns; run < (kSparse ? 0 : (p + 1) * kRuns); ++run) {
       Bytes w[kSteps];
-      read_run<F.values>(values, run, book, w);
+      read_run<F.values>(values, run, codebook, w);
       dot_run<S, R>(x, w, [&](int i) { return a.row(i) + run * kQuantRun; });
     }
     MAKAR_UNROLLED
@@ -157,8 +157,8 @@ constexpr int kPrefetchLevel = 2;
 
 // R rows by one panel.
 template <int Form, int R>
-inline void one_panel(int64_t blocks, RowsBlock<R> a, const std::byte* b, Bytes book, float* c, int64_t ldc,
-                      bool accumulate, Ahead ahead) {
+inline void one_panel(int64_t blocks, RowsBlock<R> a, const std::byte* b, Bytes codebook, float* c,
+                      int64_t ldc, bool accumulate, Prefetch prefetch) {
   constexpr QuantForm F = kQuantForms[Form];
   constexpr int kBlocks = blocks_of(F);
   Floats acc[R];
@@ -166,7 +166,7 @@ inline void one_panel(int64_t blocks, RowsBlock<R> a, const std::byte* b, Bytes 
   for (int i = 0; i < R; ++i) acc[i] = accumulate ? load_floats(c + i * ldc) : zero_floats();
 #if defined(MAKAR_ISA_neon)
   if constexpr (R == 4 && Form == kFormInt16) {
-    tile16_of_four(blocks, a.panel[0], b, acc, ahead);
+    tile16_of_four(blocks, a.panel[0], b, acc, prefetch);
     blocks = 0;
   }
 #endif
@@ -177,10 +177,10 @@ inline void one_panel(int64_t blocks, RowsBlock<R> a, const std::byte* b, Bytes 
         __builtin_prefetch(b + prefetch_distance<Form, R>() + at, 0, kPrefetchLevel);
     for (int block = 0; block < kBlocks; ++block, a.next(F)) {
       if constexpr (R > kQuantRows) {
-        for (int64_t at = 0; at < ahead.step; at += 64) __builtin_prefetch(ahead.at + at, 0, 2);
-        ahead.at += ahead.step;
+        for (int64_t at = 0; at < prefetch.step; at += 64) __builtin_prefetch(prefetch.at + at, 0, 2);
+        prefetch.at += prefetch.step;
       }
-      one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), scales, block, book, acc);
+      one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), scales, block, codebook, acc);
     }
   }
   MAKAR_UNROLLED
@@ -193,24 +193,25 @@ void panels(const QuantProduct& q) {
   for (const std::byte*& panel : a.panel)
     panel = static_cast<const std::byte*>(q.a) + (&panel - a.panel) * q.a_panel;
   const auto* b = static_cast<const std::byte*>(q.b);
-  const Bytes book = load_book(q.book);
-  Ahead ahead{q.ahead ? static_cast<const std::byte*>(q.ahead) : b, q.ahead ? q.ahead_step : 0};
-  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, ahead.at += q.ahead_panel) {
+  const Bytes codebook = load_codebook(q.codebook);
+  Prefetch prefetch{q.prefetch ? static_cast<const std::byte*>(q.prefetch) : b,
+                    q.prefetch ? q.prefetch_step : 0};
+  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, prefetch.at += q.prefetch_panel) {
     float* c = q.c + col;
     if (q.cols - col >= kQuantCols) {
-      one_panel<Form, R>(q.blocks, a, b, book, c, q.ldc, q.accumulate, ahead);
+      one_panel<Form, R>(q.blocks, a, b, codebook, c, q.ldc, q.accumulate, prefetch);
       continue;
     }
     const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
     float buffer[R * kQuantCols] = {};
     for (int i = 0; i < R && q.accumulate; ++i) std::memcpy(buffer + i * kQuantCols, c + i * q.ldc, bytes);
-    one_panel<Form, R>(q.blocks, a, b, book, buffer, kQuantCols, q.accumulate, ahead);
+    one_panel<Form, R>(q.blocks, a, b, codebook, buffer, kQuantCols, q.accumulate, prefetch);
     for (int i = 0; i < R; ++i) std::memcpy(c + i * q.ldc, buffer + i * kQuantCols, bytes);
   }
 }
 
 template <int Form>
-void expand(int64_t blocks, const std::byte* b, Bytes book, std::byte* out) {
+void expand(int64_t blocks, const std::byte* b, Bytes codebook, std::byte* out) {
   constexpr QuantForm F = kQuantForms[Form], W = kQuantForms[wide_form(F)];
   for (int64_t g = 0; g < blocks; g += blocks_of(F), b += group_bytes(F)) {
     const Scales<Form> scales(b);
@@ -219,7 +220,7 @@ void expand(int64_t blocks, const std::byte* b, Bytes book, std::byte* out) {
       MAKAR_UNROLLED
       for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
         Bytes w[kSteps];
-        read_run<F.values>(b + scale_bytes(F) + block * value_bytes(F), run, book, w);
+        read_run<F.values>(b + scale_bytes(F) + block * value_bytes(F), run, codebook, w);
         for (int s = 0; s < kSteps; ++s)
           store_bytes(out + scale_bytes(W) + (run * kSteps + s) * kStepBytes, w[s]);
       }
@@ -250,15 +251,16 @@ constexpr auto kExpand = expand_table(std::make_integer_sequence<int, kFormWide>
 
 void quant_product(const QuantProduct& q) { kPanels[q.form][q.rows - 1](q); }
 
-void quant_expand(int form, int64_t blocks, const void* b, const int8_t* book, void* out) {
-  kExpand[form](blocks, static_cast<const std::byte*>(b), load_book(book), static_cast<std::byte*>(out));
+void quant_expand(int form, int64_t blocks, const void* b, const int8_t* codebook, void* out) {
+  kExpand[form](blocks, static_cast<const std::byte*>(b), load_codebook(codebook),
+                static_cast<std::byte*>(out));
 }
 
 }  // namespace
 
 void fill_quant(Table& table) {
   table.quant_cols = kQuantCols;
-  table.quant_starts = kQuantStarts;
+  table.quant_initial_sums = kQuantInitialSums;
   table.quant_product = quant_product;
   table.quant_expand = quant_expand;
 #if defined(MAKAR_ISA_avx512vnni)

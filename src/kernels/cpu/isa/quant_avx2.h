@@ -31,7 +31,7 @@ inline Floats rounded(Ints x) { return _mm256_cvtepi32_ps(x); }
 
 #if defined(MAKAR_ISA_avxvnni)
 // Unsigned by signed bytes: weights get a bias of 128, which the start of the sums cancels (quant_form.h).
-constexpr bool kQuantStarts = true;
+constexpr bool kQuantInitialSums = true;
 using Factor = Bytes;
 template <Signs S>
 inline Factor factor(Bytes w) {
@@ -43,7 +43,7 @@ inline Ints dot(Ints x, Factor w, Row a) {
 }
 #else
 // |w| times a with the sign of w, or the other way round: two products of at most 128 * 127 fit 16 bits.
-constexpr bool kQuantStarts = false;
+constexpr bool kQuantInitialSums = false;
 struct Factor {
   Bytes size, w;
 };
@@ -67,16 +67,17 @@ inline Bytes load_bytes(const std::byte* p) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
 }
 inline void store_bytes(std::byte* p, Bytes x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
-inline Bytes load_book(const int8_t* p) {
+inline Bytes load_codebook(const int8_t* p) {
   return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 
 inline Bytes masked(Bytes w, int mask) {
   return _mm256_and_si256(w, _mm256_set1_epi8(static_cast<char>(mask)));
 }
-// The places of the values of vector N among 16 activations: two bits of each byte, plus the group of four.
+// The positions of the values of vector N among 16 activations: two bits of each byte, plus the group of
+// four.
 template <int N>
-inline Bytes places_of(Bytes packed) {
+inline Bytes positions_of(Bytes packed) {
   constexpr int kGroups = 0x04040000 + (N % 2) * 0x08080808;
   return _mm256_or_si256(masked(_mm256_srli_epi16(packed, 2 * N), 3), _mm256_set1_epi32(kGroups));
 }
@@ -103,7 +104,7 @@ inline Bytes two_bits(Bytes w) {
   else
     return masked(_mm256_srli_epi16(w, At - 4), 0x30);
 }
-inline Bytes look_up(Bytes book, Bytes index) { return _mm256_shuffle_epi8(book, index); }
+inline Bytes look_up(Bytes codebook, Bytes index) { return _mm256_shuffle_epi8(codebook, index); }
 inline Bytes upper_six(Bytes w) { return masked(w, 0xfc); }
 inline Bytes gather_six(Bytes a, Bytes b, Bytes c) {
   return _mm256_or_si256(

@@ -9,7 +9,7 @@
 namespace makar::kernels::MAKAR_ISA {
 
 constexpr int kQuantCols = 16;
-constexpr bool kQuantStarts = true;
+constexpr bool kQuantInitialSums = true;
 
 using Bytes = __m512i;
 using Ints = __m512i;
@@ -41,16 +41,17 @@ inline Ints dot(Ints x, Factor w, Row a) {
 
 inline Bytes load_bytes(const std::byte* p) { return _mm512_loadu_si512(p); }
 inline void store_bytes(std::byte* p, Bytes x) { _mm512_storeu_si512(p, x); }
-inline Bytes load_book(const int8_t* p) {
+inline Bytes load_codebook(const int8_t* p) {
   return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 
 inline Bytes masked(Bytes w, int mask) {
   return _mm512_and_si512(w, _mm512_set1_epi8(static_cast<char>(mask)));
 }
-// The places of the values of vector N among 16 activations: two bits of each byte, plus the group of four.
+// The positions of the values of vector N among 16 activations: two bits of each byte, plus the group of
+// four.
 template <int N>
-inline Bytes places_of(Bytes packed) {
+inline Bytes positions_of(Bytes packed) {
   constexpr int kGroups = 0x04040000 + (N % 2) * 0x08080808;
   return _mm512_or_si512(masked(_mm512_srli_epi16(packed, 2 * N), 3), _mm512_set1_epi32(kGroups));
 }
@@ -74,7 +75,7 @@ inline Bytes two_bits(Bytes w) {
   else
     return masked(_mm512_srli_epi16(w, At - 4), 0x30);
 }
-inline Bytes look_up(Bytes book, Bytes index) { return _mm512_shuffle_epi8(book, index); }
+inline Bytes look_up(Bytes codebook, Bytes index) { return _mm512_shuffle_epi8(codebook, index); }
 inline Bytes upper_six(Bytes w) { return masked(w, 0xfc); }
 inline Bytes gather_six(Bytes a, Bytes b, Bytes c) {
   return _mm512_or_si512(

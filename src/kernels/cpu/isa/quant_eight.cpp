@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 #if defined(MAKAR_ISA_neon)
 #include "kernels/cpu/isa/quant_parts.h"
 #include "kernels/cpu/isa/quant_tile_neon.h"
@@ -37,11 +37,11 @@ void eight(const QuantProduct& q) {
   r.blocks = q.blocks, r.group = blocks_of(F), r.gap = scale_bytes(F);
   r.a = static_cast<const std::byte*>(q.a), r.other = r.a + q.a_panel;
   r.scale_step = q.scales ? wide_scales(F) * int64_t{sizeof(float)} : group_bytes(F);
-  r.ahead = {q.ahead ? static_cast<const std::byte*>(q.ahead) : b, q.ahead_step};
+  r.prefetch = {q.prefetch ? static_cast<const std::byte*>(q.prefetch) : b, q.prefetch_step};
   alignas(16) float y[8 * kQuantCols] = {};
   r.y = y;
   const float* scales = q.scales;
-  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, r.ahead.at += q.ahead_panel) {
+  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, r.prefetch.at += q.prefetch_panel) {
     float* c = q.c + col;
     for (int i = 0; i < 8; ++i) {
       store_floats(y + i * kQuantCols, zero_floats());

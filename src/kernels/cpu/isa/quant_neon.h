@@ -8,7 +8,7 @@
 namespace makar::kernels::MAKAR_ISA {
 
 constexpr int kQuantCols = 4;
-constexpr bool kQuantStarts = false;
+constexpr bool kQuantInitialSums = false;
 
 using Bytes = int8x16_t;
 using Ints = int32x4_t;  // 4 columns
@@ -36,7 +36,7 @@ inline Floats rounded(Ints x) { return vcvtq_f32_s32(x); }
 inline Bytes load_bytes(const std::byte* p) { return vld1q_s8(reinterpret_cast<const int8_t*>(p)); }
 inline void store_bytes(std::byte* p, Bytes x) { vst1q_s8(reinterpret_cast<int8_t*>(p), x); }
 inline Row load_row(const std::byte* p) { return load_bytes(p); }
-inline Bytes load_book(const int8_t* p) { return vld1q_s8(p); }
+inline Bytes load_codebook(const int8_t* p) { return vld1q_s8(p); }
 template <Signs S>
 inline Factor factor(Bytes w) {
   return w;
@@ -47,14 +47,15 @@ inline Ints dot(Ints x, Factor w, Row a) {
   return vdotq_laneq_s32(x, w, a, L);
 }
 
-// The places of the values of vector N among 16 activations: two bits of each byte, plus the group of four.
+// The positions of the values of vector N among 16 activations: two bits of each byte, plus the group of
+// four.
 template <int N>
-inline Bytes places_of(Bytes packed) {
-  uint8x16_t place = vreinterpretq_u8_s8(packed);
-  if constexpr (N > 0) place = vshrq_n_u8(place, 2 * N);
-  if constexpr (N < 3) place = vandq_u8(place, vdupq_n_u8(3));
+inline Bytes positions_of(Bytes packed) {
+  uint8x16_t position = vreinterpretq_u8_s8(packed);
+  if constexpr (N > 0) position = vshrq_n_u8(position, 2 * N);
+  if constexpr (N < 3) position = vandq_u8(position, vdupq_n_u8(3));
   constexpr uint32_t kGroups = 0x04040000u + (N % 2) * 0x08080808u;
-  return vreinterpretq_s8_u8(vorrq_u8(place, vreinterpretq_u8_u32(vdupq_n_u32(kGroups))));
+  return vreinterpretq_s8_u8(vorrq_u8(position, vreinterpretq_u8_u32(vdupq_n_u32(kGroups))));
 }
 // x[c] += w[c][0..3] . a[at[c][0..3]]
 inline Ints dot_at(Ints x, Bytes w, Bytes at, Row a) {
@@ -72,7 +73,7 @@ inline Bytes two_bits(Bytes w) {
   if constexpr (At > 4) w = vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(w), At - 4));
   return vandq_s8(w, vdupq_n_s8(0x30));
 }
-inline Bytes look_up(Bytes book, Bytes index) { return vqtbl1q_s8(book, vreinterpretq_u8_s8(index)); }
+inline Bytes look_up(Bytes codebook, Bytes index) { return vqtbl1q_s8(codebook, vreinterpretq_u8_s8(index)); }
 inline Bytes upper_six(Bytes w) { return vandq_s8(w, vdupq_n_s8(static_cast<int8_t>(0xfc))); }
 // The lower two bits of three bytes, from the top.
 inline Bytes gather_six(Bytes a, Bytes b, Bytes c) {

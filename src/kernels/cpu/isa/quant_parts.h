@@ -24,12 +24,12 @@ constexpr int64_t wide_scales(const QuantForm& f) { return wide_scales(f, kQuant
 constexpr int64_t scale_bytes(const QuantForm& f) { return scale_bytes(f, kQuantCols); }
 constexpr int64_t group_bytes(const QuantForm& f) { return group_bytes(f, kQuantCols); }
 constexpr int64_t activation_bytes(const QuantForm& f, int rows) {
-  return activation_bytes(f, rows, kQuantStarts);
+  return activation_bytes(f, rows, kQuantInitialSums);
 }
 
 // The four steps of run `run` (0..3) of a block.
 template <QuantValues V>
-inline void read_run(const std::byte* block, int run, Bytes book, Bytes (&out)[kSteps]) {
+inline void read_run(const std::byte* block, int run, Bytes codebook, Bytes (&out)[kSteps]) {
   if constexpr (V == QuantValues::kInt8) {
     for (int s = 0; s < kSteps; ++s) out[s] = load_bytes(block + (run * kSteps + s) * kStepBytes);
   } else if constexpr (V == QuantValues::kInt6) {
@@ -38,11 +38,11 @@ inline void read_run(const std::byte* block, int run, Bytes book, Bytes (&out)[k
     out[0] = upper_six(a), out[1] = upper_six(b), out[2] = upper_six(c), out[3] = gather_six(a, b, c);
   } else if constexpr (V == QuantValues::kSparse8) {
     alignas(64) std::byte dense[kSteps][kStepBytes] = {};
-    const std::byte *values = block + run * 2 * kStepBytes, *places = block + (8 + run / 2) * kStepBytes;
+    const std::byte *values = block + run * 2 * kStepBytes, *positions = block + (8 + run / 2) * kStepBytes;
     for (int half = 0; half < 2; ++half)
       for (int b = 0; b < kStepBytes; ++b) {
-        const int place = std::to_integer<int>(places[b]) >> ((run % 2 * 2 + half) * 2) & 3;
-        dense[2 * half + b % 4 / 2][b / 4 * 4 + place] = values[half * kStepBytes + b];
+        const int position = std::to_integer<int>(positions[b]) >> ((run % 2 * 2 + half) * 2) & 3;
+        dense[2 * half + b % 4 / 2][b / 4 * 4 + position] = values[half * kStepBytes + b];
       }
     for (int s = 0; s < kSteps; ++s) out[s] = load_bytes(dense[s]);
   } else if constexpr (V == QuantValues::kUnsigned2) {
@@ -57,7 +57,7 @@ inline void read_run(const std::byte* block, int run, Bytes book, Bytes (&out)[k
       else if constexpr (V == QuantValues::kUnsigned4)
         out[s] = low ? low_nibbles(w) : high_nibbles(w);
       else
-        out[s] = look_up(book, low ? low_nibbles(w) : high_nibbles(w));
+        out[s] = look_up(codebook, low ? low_nibbles(w) : high_nibbles(w));
     }
   }
 }

@@ -1,5 +1,5 @@
 // A loop of 8-bit dot products alone: an upper bound for products of quantized weights.
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 #if defined(MAKAR_ISA_neon) || defined(MAKAR_ISA_avxvnni) || defined(MAKAR_ISA_avx512vnni)
 #include "kernels/cpu/isa/quant_parts.h"
 

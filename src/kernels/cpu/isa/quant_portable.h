@@ -10,7 +10,7 @@
 namespace makar::kernels::MAKAR_ISA {
 
 constexpr int kQuantCols = 4;
-constexpr bool kQuantStarts = false;
+constexpr bool kQuantInitialSums = false;
 
 struct Bytes {
   int8_t v[16];
@@ -68,7 +68,7 @@ inline Bytes load_bytes(const std::byte* p) {
 }
 inline void store_bytes(std::byte* p, Bytes x) { std::memcpy(p, x.v, 16); }
 inline Row load_row(const std::byte* p) { return load_bytes(p); }
-inline Bytes load_book(const int8_t* p) { return load_bytes(reinterpret_cast<const std::byte*>(p)); }
+inline Bytes load_codebook(const int8_t* p) { return load_bytes(reinterpret_cast<const std::byte*>(p)); }
 template <Signs S>
 inline Factor factor(Bytes w) {
   return w;
@@ -81,7 +81,7 @@ inline Ints dot(Ints x, const Factor& w, const Row& a) {
 }
 
 template <int N>
-inline Bytes places_of(Bytes packed) {
+inline Bytes positions_of(Bytes packed) {
   return each_byte(
       [&](int i) { return (static_cast<uint8_t>(packed.v[i]) >> (2 * N) & 3) + i % 4 / 2 * 4 + N % 2 * 8; });
 }
@@ -106,8 +106,8 @@ template <int At>
 inline Bytes two_bits(Bytes w) {
   return each_byte([&](int i) { return static_cast<uint8_t>(w.v[i]) >> At << 4 & 0x30; });
 }
-inline Bytes look_up(Bytes book, Bytes index) {
-  return each_byte([&](int i) { return book.v[index.v[i]]; });
+inline Bytes look_up(Bytes codebook, Bytes index) {
+  return each_byte([&](int i) { return codebook.v[index.v[i]]; });
 }
 inline Bytes upper_six(Bytes w) {
   return each_byte([&](int i) { return w.v[i] & 0xfc; });

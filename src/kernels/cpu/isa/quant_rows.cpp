@@ -9,8 +9,8 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/cpu/isa/parts.h"
 #include "kernels/cpu/isa/quant_lanes.h"
+#include "kernels/cpu/isa/sections.h"
 #include "kernels/cpu/quant_form.h"
 
 namespace makar::kernels::MAKAR_ISA {
@@ -109,9 +109,9 @@ void wide_block(const Block& b, float inverse, int rows) {
       std::memset(high + k, 0, kQuantRun), std::memset(low + k, 0, kQuantRun);
     else
       sixteen_wide(b.x + k, inverse, high + k, low + k);
-    if (kQuantStarts) high_sum += sum_of(high + k), low_sum += sum_of(low + k);
+    if (kQuantInitialSums) high_sum += sum_of(high + k), low_sum += sum_of(low + k);
   }
-  if (!kQuantStarts) return;
+  if (!kQuantInitialSums) return;
   b.d[rows] = std::bit_cast<float>(-128 * high_sum);
   b.d[2 * rows] = std::bit_cast<float>(-128 * (high_sum + low_sum));
 }
@@ -140,9 +140,10 @@ void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, in
       for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
         int8_t* q = blocks[i].q + run * kQuantRun;
         sixteen(blocks[i].x + run * kQuantRun, inverse[i], q);
-        if (f.mins || kQuantStarts) sum[run] = sum_of(q);
+        if (f.mins || kQuantInitialSums) sum[run] = sum_of(q);
       }
-    for (int run = 0; run < kQuantBlock / kQuantRun && (f.mins || kQuantStarts); run += f.part / kQuantRun) {
+    for (int run = 0; run < kQuantBlock / kQuantRun && (f.mins || kQuantInitialSums);
+         run += f.part / kQuantRun) {
       const int32_t whole = f.part == kQuantRun ? sum[run] : sum[run] + sum[run + 1];
       blocks[i].d[(1 + run * kQuantRun / f.part) * rows] =
           f.mins ? static_cast<float>(whole * unit) : std::bit_cast<float>(kSeedBits - 128 * whole);
@@ -153,7 +154,7 @@ void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, in
 void quant_rows(int form, int unit, const float* x, int64_t row_stride, int rows, int64_t k, int64_t blocks,
                 void* out) {
   const QuantForm& f = kQuantForms[form];
-  const int64_t step = activation_bytes(f, rows, kQuantStarts);
+  const int64_t step = activation_bytes(f, rows, kQuantInitialSums);
   auto* to = static_cast<std::byte*>(out);
   Block some[kTogether];
   int count = 0;

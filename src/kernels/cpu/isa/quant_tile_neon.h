@@ -17,12 +17,12 @@ struct EightRows {
   const std::byte* scales;
   int64_t scale_step;
   float* y;  // [8][4]; accumulated
-  Ahead ahead;
+  Prefetch prefetch;
   const int32_t* seed = kSeed;
 };
 static_assert(offsetof(EightRows, a) == 8 && offsetof(EightRows, values) == 24 &&
               offsetof(EightRows, gap) == 40 && offsetof(EightRows, scale_step) == 56 &&
-              offsetof(EightRows, ahead) == 72 && offsetof(EightRows, seed) == 88);
+              offsetof(EightRows, prefetch) == 72 && offsetof(EightRows, seed) == 88);
 
 extern "C" {
 void makar_tile_int8(const EightRows*);

@@ -8,9 +8,9 @@ constexpr int32_t kSeed = 0x4B400000;  // the bits of 1.5 * 2^23
 // Where an integer sum starts; `start` is read if the weights have a bias.
 template <Signs S>
 inline Ints first_ints(const int32_t* start) {
-  return all_ints(kQuantStarts && S == Signs::kSigned ? *start : kSeed);
+  return all_ints(kQuantInitialSums && S == Signs::kSigned ? *start : kSeed);
 }
-inline Ints first_plain(const int32_t* start) { return all_ints(kQuantStarts ? *start : 0); }
+inline Ints first_plain(const int32_t* start) { return all_ints(kQuantInitialSums ? *start : 0); }
 
 struct TwoFloats {
   Floats low, high;

@@ -1,6 +1,6 @@
 // Rotary positions (Su et al., 2021) on the first `rotary` dimensions of each head.
 #include "kernels/cpu/isa/math.h"
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "kernels/cpu/isa/math.h"
-#include "kernels/cpu/isa/parts.h"
 #include "kernels/cpu/isa/quad_exp.h"
+#include "kernels/cpu/isa/sections.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {

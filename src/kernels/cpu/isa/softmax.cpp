@@ -1,6 +1,6 @@
 // Softmax rows and cross-entropy rows.
 #include "kernels/cpu/isa/math.h"
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 
 #define MAKAR_TEXT2(x) #x
 #define MAKAR_TEXT(x) MAKAR_TEXT2(x)

@@ -1,6 +1,6 @@
 // The optimisers' elementwise update on a range of one parameter.
 #include "kernels/cpu/isa/math.h"
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {

@@ -74,7 +74,7 @@ struct TilePanel {
   static_assert(P == 2 || P == 4);
   int rows;
   const std::byte *a, *b;
-  Ahead ahead;
+  Prefetch prefetch;
   Sums<P>* sums;  // of even and odd blocks; separate from y, which stays in registers
   Floats y[kRows];
 
@@ -126,8 +126,9 @@ struct TilePanel {
   }
   template <int Odd>
   [[gnu::always_inline]] void step(int64_t now, int64_t blocks) {
-    for (int64_t at = 0; at < ahead.step && now < blocks; at += 64) __builtin_prefetch(ahead.at + at, 0, 2);
-    ahead.at += ahead.step;
+    for (int64_t at = 0; at < prefetch.step && now < blocks; at += 64)
+      __builtin_prefetch(prefetch.at + at, 0, 2);
+    prefetch.at += prefetch.step;
     multiply_and_store<Odd>(now, blocks);
     if (now >= kLag && now < blocks + kLag) scale(now - kLag, sums[(Odd + kLag) % 2]);
   }
@@ -135,11 +136,11 @@ struct TilePanel {
 
 template <int Form, bool Full>
 inline void tile_panel(int64_t blocks, int rows, const std::byte* a, const std::byte* b,
-                       const PanelOutput& out, Ahead ahead) {
+                       const PanelOutput& out, Prefetch prefetch) {
   constexpr int P = parts_of(kQuantForms[Form]);
   Sums<P> sums[2];
   TilePanel<Form, Full> panel;
-  panel.rows = rows, panel.a = a, panel.b = b, panel.ahead = ahead, panel.sums = sums;
+  panel.rows = rows, panel.a = a, panel.b = b, panel.prefetch = prefetch, panel.sums = sums;
   const int count = panel.count();
   MAKAR_UNROLLED
   for (int i = 0; i < kQuantTile; ++i) panel.y[i] = i < count ? out.start(i) : zero_floats();
@@ -163,17 +164,18 @@ void tiles(const QuantProduct& q) {
     const auto* a =
         static_cast<const std::byte*>(q.a) + panel * q.a_panel + q.first_block * activation_bytes(F, rows);
     const auto* b = static_cast<const std::byte*>(q.b);
-    Ahead ahead{b, 0};
-    if (q.ahead)
-      ahead = {static_cast<const std::byte*>(q.ahead) + panel * q.blocks * q.ahead_step, q.ahead_step};
-    for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, ahead.at += q.ahead_panel) {
+    Prefetch prefetch{b, 0};
+    if (q.prefetch)
+      prefetch = {static_cast<const std::byte*>(q.prefetch) + panel * q.blocks * q.prefetch_step,
+                  q.prefetch_step};
+    for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, prefetch.at += q.prefetch_panel) {
       const int64_t columns = std::min<int64_t>(q.cols - col, kQuantCols);
       const PanelOutput out{q.c + first * q.ldc + col, q.ldc, static_cast<__mmask16>((1u << columns) - 1),
                             q.accumulate};
       if (rows == kQuantTile)
-        tile_panel<Form, true>(q.blocks, rows, a, b, out, ahead);
+        tile_panel<Form, true>(q.blocks, rows, a, b, out, prefetch);
       else
-        tile_panel<Form, false>(q.blocks, rows, a, b, out, ahead);
+        tile_panel<Form, false>(q.blocks, rows, a, b, out, prefetch);
     }
   }
   _tile_release();

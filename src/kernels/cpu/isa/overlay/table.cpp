@@ -1,5 +1,5 @@
 // The table of an instruction set that only adds products of bytes: another set's table with them replaced.
-#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/sections.h"
 
 #define MAKAR_TEXT2(x) #x
 #define MAKAR_TEXT(x) MAKAR_TEXT2(x)

@@ -8,7 +8,7 @@
 namespace makar::kernels::MAKAR_ISA {
 
 template <class T>
-struct Weighed {
+struct WeightedSum {
   const float* weights;
   int64_t weights_stride, keys;
   const T* values;
@@ -19,7 +19,7 @@ struct Weighed {
 
 // M rows by 4 W columns, starting at `at`.
 template <int M, int W, class T>
-inline void weigh_columns(const Weighed<T>& w, int64_t at) {
+inline void weighted_sum_columns(const WeightedSum<T>& w, int64_t at) {
   Quad acc[M][W];
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < W; ++j) acc[i][j] = quad_load(w.out + i * w.out_stride + at + 4 * j);
@@ -36,11 +36,11 @@ inline void weigh_columns(const Weighed<T>& w, int64_t at) {
 }
 
 template <int M, class T>
-inline void weigh_rows(const Weighed<T>& w, int64_t dim) {
+inline void weighted_sum_rows(const WeightedSum<T>& w, int64_t dim) {
   constexpr int kMax = M == 1 ? 16 : M == 2 ? 8 : 4;  // as many as fit the registers
   int64_t at = 0;
-  for (; at + 4 * kMax <= dim; at += 4 * kMax) weigh_columns<M, kMax>(w, at);
-  for (; at + 4 <= dim; at += 4) weigh_columns<M, 1>(w, at);
+  for (; at + 4 * kMax <= dim; at += 4 * kMax) weighted_sum_columns<M, kMax>(w, at);
+  for (; at + 4 <= dim; at += 4) weighted_sum_columns<M, 1>(w, at);
   for (; at < dim; ++at)
     for (int i = 0; i < M; ++i) {
       float& out = w.out[i * w.out_stride + at];
@@ -51,18 +51,18 @@ inline void weigh_rows(const Weighed<T>& w, int64_t dim) {
 
 // The remaining rows, M at a time.
 template <int M, class T>
-inline void weigh_some(int64_t& rows, Weighed<T>& w, int64_t dim) {
+inline void weighted_sum_some(int64_t& rows, WeightedSum<T>& w, int64_t dim) {
   while (rows >= M) {
-    weigh_rows<M>(w, dim);
+    weighted_sum_rows<M>(w, dim);
     w.weights += M * w.weights_stride, w.out += M * w.out_stride, rows -= M;
   }
 }
 
 template <class T>
-inline void weigh(int64_t rows, Weighed<T> w, int64_t dim) {
-  weigh_some<4>(rows, w, dim);
-  weigh_some<2>(rows, w, dim);
-  weigh_some<1>(rows, w, dim);
+inline void weighted_sum(int64_t rows, WeightedSum<T> w, int64_t dim) {
+  weighted_sum_some<4>(rows, w, dim);
+  weighted_sum_some<2>(rows, w, dim);
+  weighted_sum_some<1>(rows, w, dim);
 }
 
 }  // namespace makar::kernels::MAKAR_ISA
