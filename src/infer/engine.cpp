@@ -55,8 +55,8 @@ Engine::Engine(const Model& model, Device& device, EngineOptions options)
       prefixes_(cache_),
       whole_(!model.spec().decoder),
       stretch_after_(stretch_after(model.spec().main())),
-      stream_(sink_window(model.spec(), options.context)),
-      window_(whole_ ? 0 : widest_window(*model.spec().decoder, stream_)) {
+      sink_window_(sink_window(model.spec(), options.context)),
+      window_(whole_ ? 0 : widest_window(*model.spec().decoder, sink_window_)) {
   check(options_.step_tokens > 0, "a step computes at least one token");
   if (options_.max_prefix_pages < 0 && cache_.page_bytes() > 0)
     options_.max_prefix_pages = std::max<int64_t>(device.memory().capacity() / 8 / cache_.page_bytes(), 1);
@@ -152,7 +152,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
   if (!images.empty()) batch.features = ops::concat(ctx, images, 0);
   if (adapted) ctx.row_adapters = adapters;
   ForwardContext f{ctx, whole_ ? nullptr : &cache_};
-  f.sink_window = stream_;
+  f.sink_window = sink_window_;
   const Tensor hidden = whole_ ? model_.encode(f, batch) : model_.decode(f, batch, {}, nullptr);
   const size_t width = static_cast<size_t>(hidden.dim(1));
   const auto wants_states = [](const Wanted& w) { return w.job->wants_states(); };
@@ -194,7 +194,7 @@ void Engine::finish_step(const std::vector<ScheduledRows>& scheduled) {
     if (whole_) continue;
     if (options_.share_prefixes && chunk.job->source.empty() && branch.cached / KvCache::kPageRows > before)
       add_prefix(*chunk.job, branch);
-    if (window_ > 0) cache_.forget(*branch.slot, stream_.sinks, branch.cached - window_ + 1);
+    if (window_ > 0) cache_.evict(*branch.slot, sink_window_.sinks, branch.cached - window_ + 1);
   }
   for (const auto& job : jobs_) {
     if (job->error) job->stop(cache_);

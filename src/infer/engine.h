@@ -101,7 +101,7 @@ class Engine {
   std::vector<std::shared_ptr<Job>> jobs_;  // by priority, then by turn
   bool whole_;                              // encoder: no cache, no chunked prefill
   int64_t stretch_after_ = 0;  // sequences of more tokens have other rotary positions (longrope); 0: none
-  SinkWindow stream_;          // attention sinks and window for unbounded contexts
+  SinkWindow sink_window_;     // attention sinks and window for unbounded contexts
   int64_t window_ = 0;         // the widest attention window of all layers; 0: full context
   StepPacer pacer_;
   TurnOrder order_;

@@ -35,7 +35,7 @@ void PrefixCache::add(const std::string& salt, std::span<const int64_t> tokens,
     const auto [child, added] = at->children.try_emplace(page_tokens(tokens, i));
     Node& node = child->second;
     if (added) {
-      cache_.keep(pages[i]);
+      cache_.retain(pages[i]);
       node.page = pages[i], node.parent = at, node.key = &child->first;
       recent_.push_front(&node);
       node.recent = recent_.begin();
@@ -54,7 +54,7 @@ bool PrefixCache::evict() {
       std::vector<Node*> evicted = {node};
       for (size_t i = 0; i < evicted.size(); ++i) {
         for (auto& [tokens, child] : evicted[i]->children) evicted.push_back(&child);
-        cache_.drop(evicted[i]->page);
+        cache_.release_page(evicted[i]->page);
         recent_.erase(evicted[i]->recent);
       }
       const Key key = *node->key;
@@ -65,7 +65,7 @@ bool PrefixCache::evict() {
 }
 
 void PrefixCache::clear() {
-  for (Node* node : recent_) cache_.drop(node->page);
+  for (Node* node : recent_) cache_.release_page(node->page);
   recent_.clear();
   roots_.clear();
 }

@@ -113,7 +113,7 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, Device& devic
   MAKAR_TRY(out.loaded_, load_model(source, {options.weights == WeightUse::kTrained}));
   AdapterSet offered(out.loaded_, device);
   for (const std::string& folder : options.offered) MAKAR_CHECK_OK(offered.load(folder));
-  offered.offer();
+  offered.add_row_adapters();
   MAKAR_CHECK_OK(load_adapters(out.loaded_, options.adapters, device));
   out.stop_ = out.spec().eos;
   const std::string folder = fs::is_directory(path) ? path : fs::path(path).parent_path().string();

@@ -34,7 +34,7 @@ class AdapterSet {
   // cannot be combined with other adapters.
   Status load(const std::string& folder);
   // Makes every loaded adapter selectable per row, by its index.
-  void offer();
+  void add_row_adapters();
   // One weight per loaded adapter; 0: not in use.
   void use(const std::vector<float>& weights);
 

@@ -89,7 +89,7 @@ void AdapterSet::use(const std::vector<float>& weights) {
   }
 }
 
-void AdapterSet::offer() {
+void AdapterSet::add_row_adapters() {
   ParameterSet& set = loaded_.model->parameters();
   for (size_t i = 0; i < adapters_.size(); ++i)
     for (const AdaptedLinear& p : adapters_[i]) {
@@ -99,8 +99,8 @@ void AdapterSet::offer() {
         own->value = value, own->trainable = false;
         return own;
       };
-      p.linear->offer(i,
-                      std::make_shared<Adapter>(Adapter{put(".a", p.a), put(".b", p.b), nullptr, p.scale}));
+      p.linear->add_row_adapter(
+          i, std::make_shared<Adapter>(Adapter{put(".a", p.a), put(".b", p.b), nullptr, p.scale}));
     }
 }
 

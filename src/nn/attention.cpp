@@ -59,7 +59,7 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
     if (spec.relative->position_to_content)
       distance_query = Linear(set, name + ".distance_query", width, spec.heads * spec.head_dim, true);
   }
-  if (spec.sinks) sinks_ = set.add(name + ".sinks", {spec.heads});
+  if (spec.sink_logits) sink_logits_ = set.add(name + ".sinks", {spec.heads});
 }
 
 ops::AttentionOptions Attention::options() const {
@@ -126,7 +126,7 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
     key = ops::rope(ctx, key, spec_.kv_heads, *spec_.rope, in.rope);
     if (spec_.rope_values) value = ops::rope(ctx, value, spec_.kv_heads, *spec_.rope, in.rope);
   }
-  const Tensor sinks = sinks_ ? sinks_->value : Tensor();
+  const Tensor sink_logits = sink_logits_ ? sink_logits_->value : Tensor();
   Tensor mixed;
   if (f.cache) {
     check(!ctx.tape, "a cache is for inference: no tape");
@@ -135,7 +135,7 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
       cached_options.sinks = f.sink_window.sinks, cached_options.window = f.sink_window.window;
     const ops::CachedKeys keys = f.cache->keys(layer);
     ops::store_keys(ctx, key, value, keys, in.self, spec_.kv_heads);
-    mixed = ops::attend_cached(ctx, query, keys, in.self, cached_options, sink_query, sinks);
+    mixed = ops::attend_cached(ctx, query, keys, in.self, cached_options, sink_query, sink_logits);
   } else {
     std::vector<Tensor>* weights = nullptr;
     if (f.record && f.record->attention) {
@@ -144,7 +144,7 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
     }
     if (f.record && f.record->attention_inputs)
       f.record->queries.push_back(query), f.record->keys.push_back(key);
-    mixed = ops::attend(ctx, query, key, value, in.self, options(), weights, sinks);
+    mixed = ops::attend(ctx, query, key, value, in.self, options(), weights, sink_logits);
   }
   if (spec_.latent && spec_.latent->value_dim < spec_.head_dim) {
     const int64_t rows = x.dim(0), used = spec_.latent->value_dim;

@@ -55,7 +55,7 @@ class Attention {
   Norm q_norm_, k_norm_;
   // QkNorm::kEachHead: one parameter [heads, head_dim]; kSeparate: one [head_dim] per head; else none.
   std::vector<Parameter*> q_scale_, k_scale_;
-  Parameter* sinks_ = nullptr;  // [heads]
+  Parameter* sink_logits_ = nullptr;  // [heads]
   // kXl: biases added to the queries before their products with keys, distances and segments; then the keys
   // of the same and of the other segment.
   Parameter *content_bias_ = nullptr, *distance_bias_ = nullptr, *segment_bias_ = nullptr,

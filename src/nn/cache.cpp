@@ -15,8 +15,8 @@ namespace {
 // Whether the attention of a block has kernels for keys and values in bf16 (ops::attends_bf16).
 bool caches_bf16(const BlockSpec& block) {
   const auto able = [](const AttentionSpec& a) {
-    return a.bias == BiasKind::kNone && a.soft_cap == 0.0f && a.scale > 0.0f && !a.sinks && !a.relative &&
-           a.head_dim % 8 == 0 && a.head_dim <= kernels::kMaxBf16HeadDim;
+    return a.bias == BiasKind::kNone && a.soft_cap == 0.0f && a.scale > 0.0f && !a.sink_logits &&
+           !a.relative && a.head_dim % 8 == 0 && a.head_dim <= kernels::kMaxBf16HeadDim;
   };
   return able(block.attention) && (!block.cross || able(*block.cross));
 }
@@ -72,7 +72,7 @@ void KvCache::release(size_t slot) {
   check(s.used, "release: the slot is not in use");
   for (const PagedTokens* tokens : {&s.own, &s.cross})
     for (const Page page : tokens->pages)
-      if (page >= 0) drop(page);
+      if (page >= 0) release_page(page);
   s = Slot{};
   free_slots_.push_back(slot);
 }
@@ -83,7 +83,7 @@ KvCache::PagedTokens KvCache::shared(const PagedTokens& from, int64_t rows) {
   to.rows = rows;
   to.pages.assign(from.pages.begin(), from.pages.begin() + pages_for(rows));
   for (const Page page : to.pages)
-    if (page >= 0) keep(page);
+    if (page >= 0) retain(page);
   return to;
 }
 
@@ -118,13 +118,13 @@ bool KvCache::extend(PagedTokens& tokens, int64_t rows) {
   const bool split = tokens.rows % kPageRows != 0 && users(tokens.pages.back()) > 1;
   if (max_pages_ > 0 && want - have + (split ? 1 : 0) > pages_free()) return false;
   if (split) {
-    const Page before = tokens.pages.back(), own = take();
+    const Page before = tokens.pages.back(), own = allocate_page();
     memory_.copy(pages_[index(own)].data.address(), pages_[index(before)].data.address(),
                  static_cast<size_t>(page_bytes_));
     tokens.pages.back() = own;
-    drop(before);
+    release_page(before);
   }
-  while (static_cast<int64_t>(tokens.pages.size()) < want) tokens.pages.push_back(take());
+  while (static_cast<int64_t>(tokens.pages.size()) < want) tokens.pages.push_back(allocate_page());
   tokens.rows = rows;
   return true;
 }
@@ -134,25 +134,25 @@ int64_t KvCache::truncate(size_t slot, int64_t rows) {
   if (rows >= tokens.rows) return tokens.rows;
   if (has_states_) rows = rows / kPageRows * kPageRows;
   while (static_cast<int64_t>(tokens.pages.size()) > pages_for(rows)) {
-    if (tokens.pages.back() >= 0) drop(tokens.pages.back());
+    if (tokens.pages.back() >= 0) release_page(tokens.pages.back());
     tokens.pages.pop_back();
   }
   tokens.rows = rows;
   return rows;
 }
 
-void KvCache::forget(size_t slot, int64_t keep, int64_t row) {
+void KvCache::evict(size_t slot, int64_t keep, int64_t row) {
   PagedTokens& tokens = slots_.at(slot).own;
   for (int64_t i = std::min(row / kPageRows, static_cast<int64_t>(tokens.pages.size())) - 1;
        i >= pages_for(keep); --i) {
     Page& page = tokens.pages[static_cast<size_t>(i)];
     if (page < 0) break;
-    drop(page);
+    release_page(page);
     page = -1;
   }
 }
 
-KvCache::Page KvCache::take() {
+KvCache::Page KvCache::allocate_page() {
   ++used_;
   if (!free_.empty()) {
     const Page page = free_.back();
@@ -164,9 +164,9 @@ KvCache::Page KvCache::take() {
   return static_cast<Page>(pages_.size() - 1);
 }
 
-void KvCache::drop(Page page) {
+void KvCache::release_page(Page page) {
   StoredPage& stored = pages_[index(page)];
-  check(stored.users > 0, "drop: the page has no users");
+  check(stored.users > 0, "release_page: the page has no users");
   if (--stored.users > 0) return;
   --used_;
   free_.push_back(page);

@@ -44,14 +44,14 @@ class KvCache {
   int64_t truncate(size_t slot, int64_t rows);
   // Releases the pages that lie entirely between the first `keep` tokens and token `row`; they must not be
   // read again.
-  void forget(size_t slot, int64_t keep, int64_t row);
+  void evict(size_t slot, int64_t keep, int64_t row);
   int64_t length(size_t slot) const { return slots_.at(slot).own.rows; }
   const std::vector<Page>& pages(size_t slot) const { return slots_.at(slot).own.pages; }
   const std::vector<Page>& cross_pages(size_t slot) const { return slots_.at(slot).cross.pages; }
 
-  // --- pages, with reference counts: a page is free when its last user drops it ---
-  void keep(Page page) { ++pages_[index(page)].users; }
-  void drop(Page page);
+  // --- pages, with reference counts: a page is free when its last user releases it ---
+  void retain(Page page) { ++pages_[index(page)].users; }
+  void release_page(Page page);
   int64_t users(Page page) const { return pages_[index(page)].users; }
   int64_t references() const;  // total page references
   int64_t pages_used() const { return used_; }
@@ -95,7 +95,7 @@ class KvCache {
   };
 
   static size_t index(Page page) { return static_cast<size_t>(page); }
-  Page take();
+  Page allocate_page();
   bool extend(PagedTokens& tokens, int64_t rows);
   std::vector<int64_t> addresses(const PagedTokens& tokens) const;
   PagedTokens shared(const PagedTokens& from, int64_t rows);

@@ -10,14 +10,14 @@ namespace makar {
 Linear::Linear(ParameterSet& set, const std::string& name, int64_t in, int64_t out, bool bias)
     : weight_(set.add(name + ".weight", {out, in})), bias_(bias ? set.add(name + ".bias", {out}) : nullptr) {}
 
-void Linear::offer(size_t number, std::shared_ptr<const Adapter> adapter) {
+void Linear::add_row_adapter(size_t number, std::shared_ptr<const Adapter> adapter) {
   check(!adapter->magnitude, "a DoRA adapter cannot be selected per row: attach it instead");
-  if (offered_.size() <= number) offered_.resize(number + 1);
-  offered_[number] = std::move(adapter);
+  if (row_adapters_.size() <= number) row_adapters_.resize(number + 1);
+  row_adapters_[number] = std::move(adapter);
 }
 
 Tensor Linear::operator()(Context& ctx, const Tensor& x) const {
-  return with_offered(ctx, x, with_attached(ctx, x));
+  return with_row_adapters(ctx, x, with_attached(ctx, x));
 }
 
 std::vector<Tensor> Linear::together(Context& ctx, const Tensor& x,
@@ -30,22 +30,22 @@ std::vector<Tensor> Linear::together(Context& ctx, const Tensor& x,
   if (layers.size() == all.size()) {
     out = ops::linears(ctx, x, layers);
     size_t i = 0;
-    for (const Linear* l : all) out[i] = l->with_offered(ctx, x, out[i]), ++i;
+    for (const Linear* l : all) out[i] = l->with_row_adapters(ctx, x, out[i]), ++i;
   } else {
     for (const Linear* l : all) out.push_back((*l)(ctx, x));
   }
   return out;
 }
 
-Tensor Linear::with_offered(Context& ctx, const Tensor& x, Tensor y) const {
-  if (ctx.row_adapters.empty() || offered_.empty()) return y;
+Tensor Linear::with_row_adapters(Context& ctx, const Tensor& x, Tensor y) const {
+  if (ctx.row_adapters.empty() || row_adapters_.empty()) return y;
   check(!ctx.tape && static_cast<int64_t>(ctx.row_adapters.size()) == x.dim(0),
         "one adapter per row, outside of training");
-  for (size_t number = 0; number < offered_.size(); ++number) {
+  for (size_t number = 0; number < row_adapters_.size(); ++number) {
     std::vector<int64_t> rows;
     for (size_t r = 0; r < ctx.row_adapters.size(); ++r)
       if (ctx.row_adapters[r] == static_cast<int32_t>(number)) rows.push_back(static_cast<int64_t>(r));
-    const Adapter* adapter = offered_[number].get();
+    const Adapter* adapter = row_adapters_[number].get();
     if (rows.empty() || !adapter) continue;
     const Tensor low = ops::linear(ctx, ops::gather_rows(ctx, x, rows), adapter->a->value);
     const Tensor own = ops::scale(ctx, ops::linear(ctx, low, adapter->b->value), adapter->scale);

@@ -39,7 +39,7 @@ class Linear {
   const Adapter* adapter() const { return adapter_.get(); }
   // Registers an adapter that rows select by index (Context::row_adapters), in addition to the attached one.
   // Results are bit-identical to attaching that adapter.
-  void offer(size_t number, std::shared_ptr<const Adapter> adapter);
+  void add_row_adapter(size_t number, std::shared_ptr<const Adapter> adapter);
   // W with the adapter merged: W + scale B A, rows rescaled for DoRA.
   Tensor merged(Context& ctx) const;
 
@@ -54,11 +54,11 @@ class Linear {
 
  private:
   Tensor with_attached(Context& ctx, const Tensor& x) const;
-  Tensor with_offered(Context& ctx, const Tensor& x, Tensor y) const;
+  Tensor with_row_adapters(Context& ctx, const Tensor& x, Tensor y) const;
   Tensor with_magnitude(Context& ctx, const Tensor& x) const;
   Parameter *weight_ = nullptr, *bias_ = nullptr;
   std::shared_ptr<Adapter> adapter_;
-  std::vector<std::shared_ptr<const Adapter>> offered_;
+  std::vector<std::shared_ptr<const Adapter>> row_adapters_;
   std::shared_ptr<const kernels::PackedWeight> packed_;
 };
 

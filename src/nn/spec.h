@@ -73,8 +73,8 @@ struct AttentionSpec {
   float dropout = 0.0f;
   bool qkv_bias = false, out_bias = false;
   QkNorm qk_norm = QkNorm::kNone;
-  float clip = 0.0f;   // > 0: q, k and v are limited to [-clip, clip]
-  bool sinks = false;  // a learned logit per head that only adds to the softmax's denominator (gpt-oss)
+  float clip = 0.0f;         // > 0: q, k and v are limited to [-clip, clip]
+  bool sink_logits = false;  // a learned logit per head that only adds to the softmax's denominator (gpt-oss)
   BiasKind bias = BiasKind::kNone;
   float alibi_scale = 1.0f;
   bool alibi_rounded = false;  // rounded to bf16, by key index (Falcon)

@@ -54,29 +54,30 @@ kernels::CacheLayer layer_of(Context& ctx, const CachedKeys& cache, const Attent
 
 struct AttentionResult {
   Tensor out, lse;
-  Tensor kept;  // with sinks: [tokens, heads], the keys' share of the softmax denominator
+  Tensor kept;  // with sink logits: [tokens, heads], the keys' share of the softmax denominator
 };
-// Adds one sink logit per head to the softmax denominator of results without sinks, which scales each row.
-// The gradients of q, k and v follow from the new `out` and `lse` as without sinks.
-AttentionResult apply_sinks(Context& ctx, const Tensor& out, const Tensor& lse, const Tensor& sinks) {
+// Adds one sink logit per head to the softmax denominator of results without it, which scales each row.
+// The gradients of q, k and v follow from the new `out` and `lse` as without it.
+AttentionResult apply_sink_logits(Context& ctx, const Tensor& out, const Tensor& lse,
+                                  const Tensor& sink_logits) {
   Context plain{ctx.device};
   const int64_t rows = lse.dim(0), heads = lse.dim(1), dim = out.dim(1) / heads;
-  const Tensor log_kept = activate(plain, subtract(plain, lse, sinks), Activation::kLogSigmoid);
+  const Tensor log_kept = activate(plain, subtract(plain, lse, sink_logits), Activation::kLogSigmoid);
   const Tensor kept = activate(plain, log_kept, Activation::kExp);
   const Tensor scaled = scale_rows(plain, out.reshape({rows * heads, dim}), kept.reshape({rows * heads, 1}));
   return {scaled.reshape(out.shape()), subtract(plain, lse, log_kept), kept};
 }
 
 // d sink = -(its weight) * (dy . out), summed over rows.
-void sinks_backward(const Context& ctx, const Tensor& sinks, const AttentionResult& result,
-                    const Tensor& dy) {
+void sink_logits_backward(const Context& ctx, const Tensor& sink_logits, const AttentionResult& result,
+                          const Tensor& dy) {
   Context plain{ctx.device};
   const int64_t rows = result.kept.dim(0), heads = result.kept.dim(1), dim = dy.dim(1) / heads;
-  const Tensor dots = ctx.empty({rows, heads}), dsinks = ctx.empty({heads});
+  const Tensor dots = ctx.empty({rows, heads}), dsink_logits = ctx.empty({heads});
   ctx.device.row_dots({ctx.f32(dy), ctx.f32(result.out), ctx.f32(dots), rows * heads, dim, false});
   const Tensor weight = shift(plain, result.kept, -1.0f);  // minus the sink's weight
-  ctx.device.multiply_sum({ctx.f32(weight), ctx.f32(dots), ctx.f32(dsinks), rows, heads, false});
-  ctx.tape->pass(sinks, dsinks);
+  ctx.device.multiply_sum({ctx.f32(weight), ctx.f32(dots), ctx.f32(dsink_logits), rows, heads, false});
+  ctx.tape->pass(sink_logits, dsink_logits);
 }
 
 // `shape`: from the forward pass; the batch keeps its addresses alive.
@@ -157,31 +158,31 @@ kernels::AttentionShape attention_shape(Context& ctx, const AttentionBatch& batc
 }
 
 Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const AttentionBatch& batch,
-              const AttentionOptions& o, std::vector<Tensor>* weights, const Tensor& sinks) {
+              const AttentionOptions& o, std::vector<Tensor>* weights, const Tensor& sink_logits) {
   const int64_t kv_width = o.kv_heads * o.head_dim;
   check(q.dim(-1) == o.heads * o.head_dim && k.dim(-1) == kv_width && v.dim(-1) == kv_width,
         "attention: widths and heads disagree");
   for (const auto& s : batch.rows)
     check(s.q_start + s.q_rows <= q.dim(0) && s.kv_start + s.kv_rows <= k.dim(0),
           "attention: rows out of range");
-  if (computes_bf16(ctx) && attends_bf16(ctx, batch, o) && !weights && !sinks.defined())
+  if (computes_bf16(ctx) && attends_bf16(ctx, batch, o) && !weights && !sink_logits.defined())
     return attend_bf16(ctx, narrowed(ctx, q), narrowed(ctx, k), narrowed(ctx, v), batch, o);
   if (any_bf16(ctx, q, k, v))
-    return attend(ctx, widened(ctx, q), widened(ctx, k), widened(ctx, v), batch, o, weights, sinks);
+    return attend(ctx, widened(ctx, q), widened(ctx, k), widened(ctx, v), batch, o, weights, sink_logits);
   const kernels::AttentionShape shape = attention_shape(ctx, batch, o);
   AttentionResult result{ctx.empty(q.shape()), ctx.empty({q.dim(0), o.heads}), {}};
   ctx.device.attention({shape, ctx.f32(q), ctx.f32(k), ctx.f32(v), ctx.f32(result.out), ctx.f32(result.lse)});
-  if (sinks.defined()) result = apply_sinks(ctx, result.out, result.lse, sinks);
+  if (sink_logits.defined()) result = apply_sink_logits(ctx, result.out, result.lse, sink_logits);
   if (weights)
     for (const SequenceRows& s : batch.rows) {
       weights->push_back(ctx.empty({o.heads, s.q_rows, s.kv_rows}));
       ctx.device.attention_weights({shape, ctx.f32(q), ctx.f32(k), ctx.f32(v), ctx.f32(result.lse),
                                     ctx.f32(weights->back()), &s - batch.rows.data()});
     }
-  if (ctx.any_needs(q, k, v, batch.bias_table) || (sinks.defined() && ctx.needs(sinks)))
-    ctx.tape->record(result.out, [ctx, batch, shape, q, k, v, result, sinks](const Tensor& dy) {
+  if (ctx.any_needs(q, k, v, batch.bias_table) || (sink_logits.defined() && ctx.needs(sink_logits)))
+    ctx.tape->record(result.out, [ctx, batch, shape, q, k, v, result, sink_logits](const Tensor& dy) {
       backward(ctx, batch, shape, q, k, v, result.out, result.lse, dy);
-      if (sinks.defined() && ctx.needs(sinks)) sinks_backward(ctx, sinks, result, dy);
+      if (sink_logits.defined() && ctx.needs(sink_logits)) sink_logits_backward(ctx, sink_logits, result, dy);
     });
   return result.out;
 }
@@ -215,12 +216,12 @@ void store_keys(Context& ctx, const Tensor& k, const Tensor& v, const CachedKeys
 }
 
 Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, const AttentionBatch& batch,
-                     const AttentionOptions& o, const Tensor& q_sinks, const Tensor& sinks) {
+                     const AttentionOptions& o, const Tensor& q_sinks, const Tensor& sink_logits) {
   check(!ctx.tape, "attention on a cache has no gradient");
   check(q.dim(-1) == o.heads * o.head_dim, "attention: widths and heads disagree");
   for (const auto& s : batch.rows) check(s.q_start + s.q_rows <= q.dim(0), "attention: rows out of range");
   if (cache.k_type == DType::kBF16) {
-    check(attends_bf16(ctx, batch, o) && o.sinks == 0 && !sinks.defined(),
+    check(attends_bf16(ctx, batch, o) && o.sinks == 0 && !sink_logits.defined(),
           "attention: no kernel for a bf16 cache");
     const Tensor rows = narrowed(ctx, q), out = ctx.empty(q.shape(), DType::kBF16);
     ctx.device.attention_cached_bf16(
@@ -228,12 +229,12 @@ Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, con
     return out;
   }
   if (any_bf16(ctx, q, q_sinks))
-    return attend_cached(ctx, widened(ctx, q), cache, batch, o, widened(ctx, q_sinks), sinks);
+    return attend_cached(ctx, widened(ctx, q), cache, batch, o, widened(ctx, q_sinks), sink_logits);
   const Tensor out = ctx.empty(q.shape());
-  const Tensor lse = sinks.defined() ? ctx.empty({q.dim(0), o.heads}) : Tensor();
+  const Tensor lse = sink_logits.defined() ? ctx.empty({q.dim(0), o.heads}) : Tensor();
   ctx.device.attention_cached({attention_shape(ctx, batch, o), ctx.f32(q), o.sinks, ctx.f32(q_sinks),
                                layer_of(ctx, cache, batch), ctx.f32(out), ctx.f32(lse)});
-  return sinks.defined() ? apply_sinks(ctx, out, lse, sinks).out : out;
+  return sink_logits.defined() ? apply_sink_logits(ctx, out, lse, sink_logits).out : out;
 }
 
 }  // namespace makar::ops

@@ -54,11 +54,11 @@ void add_bias(Context& ctx, AttentionBatch& batch, int64_t heads, const Distance
 kernels::AttentionShape attention_shape(Context& ctx, const AttentionBatch& batch, const AttentionOptions& o);
 
 // q [tokens, heads * head_dim], k and v [kv tokens, kv_heads * head_dim] -> like q. With `weights`, the
-// attention maps are written there: one tensor [heads, q_rows, kv_rows] per sequence. `sinks` [heads]: logits
-// that add to each row's softmax denominator and have no value (gpt-oss).
+// attention maps are written there: one tensor [heads, q_rows, kv_rows] per sequence. `sink_logits` [heads]:
+// logits that add to each row's softmax denominator and have no value (gpt-oss).
 Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const AttentionBatch& batch,
               const AttentionOptions& options, std::vector<Tensor>* weights = nullptr,
-              const Tensor& sinks = {});
+              const Tensor& sink_logits = {});
 // attend() on a batch that is built for this call; for code with a single layer.
 Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                  const std::vector<SequenceRows>& sequences, const AttentionOptions& options,
@@ -77,6 +77,7 @@ void store_keys(Context& ctx, const Tensor& k, const Tensor& v, const CachedKeys
 // attend() without a tape, on cached keys and values. `q_sinks`: queries rotated for attention to sinks, if
 // positions are rotary.
 Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, const AttentionBatch& batch,
-                     const AttentionOptions& options, const Tensor& q_sinks = {}, const Tensor& sinks = {});
+                     const AttentionOptions& options, const Tensor& q_sinks = {},
+                     const Tensor& sink_logits = {});
 
 }  // namespace makar::ops

@@ -56,7 +56,7 @@ Json reduced_config(const ModelSpec& spec, const Reduction& kept) {
 }
 
 Status check_heads(const AttentionSpec& a, const std::string& place) {
-  if (a.latent || a.sinks || a.bias != BiasKind::kNone || a.qk_norm == QkNorm::kWhole ||
+  if (a.latent || a.sink_logits || a.bias != BiasKind::kNone || a.qk_norm == QkNorm::kWhole ||
       a.qk_norm == QkNorm::kEachHead || a.qk_norm == QkNorm::kSeparate)
     return error_of(Error::Kind::kUnsupported, place,
                     "removing heads is not supported for this attention (latent keys, sinks, position bias "

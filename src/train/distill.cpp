@@ -31,7 +31,7 @@ struct TargetRows {
 
 Status check_attention(const AttentionSpec& s, const AttentionSpec& t) {
   const auto plain = [](const AttentionSpec& a) {
-    return a.bias == BiasKind::kNone && !a.sinks && !a.latent;
+    return a.bias == BiasKind::kNone && !a.sink_logits && !a.latent;
   };
   if (!plain(s) || !plain(t))
     return error_of(

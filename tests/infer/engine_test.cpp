@@ -12,7 +12,7 @@ namespace makar {
 namespace {
 
 // Random adapters on every layer, which requests select.
-void offer_adapters(Model& model, size_t count) {
+void add_row_adapters(Model& model, size_t count) {
   uint64_t seed = 0;
   model.each_linear([&](const std::string& name, Linear& linear) {
     for (size_t i = 0; i < count; ++i) {
@@ -25,8 +25,9 @@ void offer_adapters(Model& model, size_t count) {
         return p;
       };
       const int64_t rank = 2 + static_cast<int64_t>(i);
-      linear.offer(i, std::make_shared<Adapter>(Adapter{random(".a", {rank, linear.in()}),
-                                                        random(".b", {linear.out(), rank}), nullptr, 0.7f}));
+      linear.add_row_adapter(
+          i, std::make_shared<Adapter>(Adapter{random(".a", {rank, linear.in()}),
+                                               random(".b", {linear.out(), rank}), nullptr, 0.7f}));
     }
   });
 }
@@ -48,7 +49,7 @@ class Dice {
 class EngineTrials : public testing::TestWithParam<const char*> {
  protected:
   explicit EngineTrials(const std::string& name = GetParam()) : loaded_(subject(name)) {
-    offer_adapters(*loaded_.model, 2);
+    add_row_adapters(*loaded_.model, 2);
   }
 
   std::shared_ptr<Job> random_job(Dice& dice, bool drafts) {

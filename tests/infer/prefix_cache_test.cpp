@@ -115,7 +115,7 @@ TEST_F(PrefixCacheTest, DoesNotEvictPagesInUse) {
 TEST_F(PrefixCacheTest, EvictsAFreePageWithItsDescendants) {
   const size_t slot = compute(tokens(3));
   prefixes_->add("", tokens(3), cache_.pages(slot));
-  cache_.forget(slot, 0, kRows);  // the first page leaves the window
+  cache_.evict(slot, 0, kRows);  // the first page leaves the window
   ASSERT_TRUE(prefixes_->evict());
   EXPECT_EQ(prefixes_->pages(), 0);
   EXPECT_TRUE(prefixes_->find("", tokens(3)).empty());

@@ -197,7 +197,7 @@ TEST_F(Adapters, AdaptersPerRowEqualAttachedOnes) {
   const LoadedModel loaded = base();
   AdapterSet set(loaded, device_);
   for (const std::string& folder : folders) ASSERT_TRUE(set.load(folder).ok());
-  set.offer();
+  set.add_row_adapters();
   EXPECT_TRUE(same_bits(run(loaded), plain)) << "no row selects an adapter";
   const Inputs in = inputs(loaded);
   for (int32_t i = 0; i < 2; ++i) {

@@ -13,7 +13,7 @@ Result<ModelSpec> read_gpt_oss(const Config& config) {
   r.windows(*m.decoder, r.window_or("sliding_window", 128), 2);
   for (BlockSpec& b : m.decoder->blocks) {
     b.attention.qkv_bias = b.attention.out_bias = r.flag_or("attention_bias", true);
-    b.attention.sinks = true;
+    b.attention.sink_logits = true;
     FeedForwardSpec& f = b.feed_forward;
     f = r.experts(f, "num_local_experts", 128, 4);
     f.bias = f.router_bias = true;
