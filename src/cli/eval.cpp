@@ -41,10 +41,10 @@ int evaluate(EvalCommand& c, EvalModel& model, const std::vector<EvalTask>& task
       progress.show(task, at, total);
     };
     for (const EvalTask& task : tasks) {
-      auto parts = run_task(model, task, c.eval, *cache);
-      if (!parts.ok()) return report(parts.error());
-      auto groups = group_results(task, *parts);
-      done.push_back({std::move(*parts), std::move(groups)});
+      auto subtasks = run_task(model, task, c.eval, *cache);
+      if (!subtasks.ok()) return report(subtasks.error());
+      auto groups = group_results(task, *subtasks);
+      done.push_back({std::move(*subtasks), std::move(groups)});
     }
   }
   const Json results = results_json(done, c.eval, model.identity());

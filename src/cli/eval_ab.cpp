@@ -33,8 +33,8 @@ Result<VariantValues> run_variant(const AbCommand& c, EvalModel& model, const Ev
   EvalOptions eval = c.eval;
   eval.samples = true;
   eval.progress = [&](const std::string& name, size_t at, size_t total) { progress.show(name, at, total); };
-  MAKAR_TRY(const auto parts, run_task(model, task, eval, cache));
-  return variant_values(task, parts);
+  MAKAR_TRY(const auto subtasks, run_task(model, task, eval, cache));
+  return variant_values(task, subtasks);
 }
 
 std::string test_text(const VariantValues& a, const VariantValues& b, const VariantTest& test) {

@@ -41,7 +41,7 @@ Result<Values> sample_values(const EvaluatedModel& model, const std::string& tas
 
 // Tests the difference on the same documents; leaves `side` unchanged if the documents differ.
 void add_paired_test(const Values& first, const Values& second, const ResampleOptions& options,
-                     ComparedScore::Side& side) {
+                     ComparedScore::ModelScore& side) {
   std::vector<double> values, other;
   std::vector<bool> right_first, right_second;
   bool binary = true;
@@ -60,7 +60,7 @@ void add_paired_test(const Values& first, const Values& second, const ResampleOp
 }
 
 // Tests the difference by the standard errors alone, as if the documents were independent.
-void add_normal_test(const ComparedScore::Side& first, ComparedScore::Side& side) {
+void add_normal_test(const ComparedScore::ModelScore& first, ComparedScore::ModelScore& side) {
   if (!first.error || !side.error) return;
   const double error = std::hypot(*first.error, *side.error);
   if (error == 0) return;
@@ -112,20 +112,20 @@ Result<std::vector<ComparedScore>> compare_models(const std::vector<EvaluatedMod
             model.results["results"].contains(score.task) ? model.results["results"][score.task] : Json();
         const auto value = number(scores, item.key());
         if (!value) break;
-        ComparedScore::Side side;
+        ComparedScore::ModelScore side;
         side.value = *value;
         side.error = number(scores, metric + "_stderr," + filter);
         MAKAR_TRY(Values values, sample_values(model, score.task, metric, filter));
-        if (score.sides.empty()) {
+        if (score.models.empty()) {
           first = std::move(values);
         } else {
-          side.difference = side.value - score.sides[0].value;
+          side.difference = side.value - score.models[0].value;
           add_paired_test(first, values, options, side);
-          if (!side.p) add_normal_test(score.sides[0], side);
+          if (!side.p) add_normal_test(score.models[0], side);
         }
-        score.sides.push_back(side);
+        score.models.push_back(side);
       }
-      if (score.sides.size() == models.size()) out.push_back(std::move(score));
+      if (score.models.size() == models.size()) out.push_back(std::move(score));
     }
   }
   if (out.empty()) return error_at(models[0].name, "has no score in common with {}", models[1].name);
@@ -139,7 +139,7 @@ std::vector<double> win_rates(const std::vector<ComparedScore>& scores, size_t m
       for (size_t b = 0; b < models; ++b) {
         if (a == b) continue;
         const double difference =
-            (score.sides[a].value - score.sides[b].value) * (score.higher_is_better ? 1 : -1);
+            (score.models[a].value - score.models[b].value) * (score.higher_is_better ? 1 : -1);
         wins[a] += difference > 0 ? 1 : difference == 0 ? 0.5 : 0;
       }
   const double all = static_cast<double>(scores.size()) * static_cast<double>(models - 1);
@@ -154,9 +154,9 @@ Json comparison_json(const std::vector<EvaluatedModel>& models, const std::vecto
   const auto optional = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
   for (const ComparedScore& score : scores) {
     Json sides = Json::array();
-    for (const auto& side : score.sides) {
+    for (const auto& side : score.models) {
       sides.push_back({{"value", side.value}, {"stderr", optional(side.error)}});
-      if (&side == &score.sides[0]) continue;
+      if (&side == &score.models[0]) continue;
       sides.back().update(
           {{"difference", side.difference},
            {"interval", {{"low", optional(side.low)}, {"high", optional(side.high)}, {"level", 0.95}}},
@@ -185,8 +185,8 @@ std::string comparison_table(const std::vector<EvaluatedModel>& models,
       fmt::format("|{:-<{}}|{:-<{}}|----------|----------|------------|-----------------------|---------|\n",
                   "", width + 2, "", name + 2);
   for (const ComparedScore& score : scores)
-    for (size_t i = 0; i < score.sides.size(); ++i) {
-      const auto& side = score.sides[i];
+    for (size_t i = 0; i < score.models.size(); ++i) {
+      const auto& side = score.models[i];
       const std::string interval = side.low ? fmt::format("{:+.4f} to {:+.4f}", *side.low, *side.high) : "";
       out += fmt::format("| {:<{}} | {:<{}} | {:>8.4f} | {:>8} | {:>10} | {:>21} | {:>7} |\n",
                          i == 0 ? score.task + " " + score.metric : "", width, models[i].name, name,

@@ -21,7 +21,7 @@ Result<EvaluatedModel> read_evaluated(const std::string& path);
 struct ComparedScore {
   std::string task, metric;  // metric: "acc,none"
   bool higher_is_better = true;
-  struct Side {
+  struct ModelScore {
     double value = 0;
     std::optional<double> error;
     // Compared with the first model; not set for the first.
@@ -30,7 +30,7 @@ struct ComparedScore {
     std::optional<double> mcnemar;       // p, where documents are right or wrong
     std::string test = {};               // "bootstrap" on the same documents, "normal" from standard errors
   };
-  std::vector<Side> sides;
+  std::vector<ModelScore> models;
 };
 
 // Scores that all models have. Samples of the same documents are compared in pairs; without them the interval

@@ -18,7 +18,7 @@ double text_width(const std::string& text) { return 6.6 * static_cast<double>(te
 struct Range {
   double low = 0, high = 0;
   void add(const ComparedScore& score) {
-    for (const auto& side : score.sides) {
+    for (const auto& side : score.models) {
       const double reach = kNormal * side.error.value_or(0);
       low = std::min(low, side.value - reach), high = std::max(high, side.value + reach);
     }
@@ -121,14 +121,14 @@ class Chart {
     y_ += 6;
     for (const ComparedScore* score : scores) {
       text(left_ - 10, y_ + row / 2 + 4, label_of(*score), "end");
-      for (size_t i = 0; i < score->sides.size(); ++i)
-        side(score->sides[i], axis, y_ + kGap / 2 + kLine * (static_cast<double>(i) + 0.5), i);
+      for (size_t i = 0; i < score->models.size(); ++i)
+        side(score->models[i], axis, y_ + kGap / 2 + kLine * (static_cast<double>(i) + 0.5), i);
       y_ += row;
       line(10, width_ - 10, y_, y_, "#eeeeee", 1);
     }
   }
 
-  void side(const ComparedScore::Side& side, const Axis& axis, double y, size_t model) {
+  void side(const ComparedScore::ModelScore& side, const Axis& axis, double y, size_t model) {
     const double reach = kNormal * side.error.value_or(0);
     if (reach > 0)
       line(left_ + axis.at(side.value - reach), left_ + axis.at(side.value + reach), y, y, colour(model), 2);

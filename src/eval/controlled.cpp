@@ -121,12 +121,12 @@ class Controller {
           if (part.temperature == 0 && c > 0) part.temperature = 1;
           batch.push_back(std::move(part));
         }
-      const auto parts = model_.generate_block(batch);
+      const auto blocks = model_.generate_block(batch);
       std::vector<size_t> unfinished;
       for (size_t n = 0; n < open.size(); ++n) {
         MAKAR_TRY(const bool more,
-                  grow(open[n], std::span(parts).subspan(n * static_cast<size_t>(o_.candidates),
-                                                         static_cast<size_t>(o_.candidates))));
+                  grow(open[n], std::span(blocks).subspan(n * static_cast<size_t>(o_.candidates),
+                                                          static_cast<size_t>(o_.candidates))));
         left[open[n]] -= o_.block;
         if (more && left[open[n]] > 0) unfinished.push_back(open[n]);
       }
@@ -139,11 +139,11 @@ class Controller {
   }
 
   // Adds the least toxic candidate; false if it ends the answer.
-  Result<bool> grow(size_t i, std::span<const Result<UntilAnswer>> parts) {
+  Result<bool> grow(size_t i, std::span<const Result<UntilAnswer>> blocks) {
     ControlledAnswer& answer = answers_[i];
     const UntilAnswer* best = nullptr;
     double min = 0;
-    for (const auto& one : parts) {
+    for (const auto& one : blocks) {
       if (!one.ok()) return one.error();
       ++answer.attempts;
       const double toxicity = classifier_.toxicity(answer.text + one->text);

@@ -8,8 +8,8 @@
 namespace makar {
 namespace {
 
-std::string id_of(const TaskResult& part, const Json& sample) {
-  return fmt::format("{}/{}", part.name, sample["doc_id"].get<int64_t>());
+std::string id_of(const TaskResult& subtask, const Json& sample) {
+  return fmt::format("{}/{}", subtask.name, sample["doc_id"].get<int64_t>());
 }
 
 MetricValue value_of(const Json& json) {
@@ -24,13 +24,13 @@ MetricValue value_of(const Json& json) {
 }
 
 // Calls `use` once per document.
-void each_document(const std::vector<TaskResult>& parts,
+void each_document(const std::vector<TaskResult>& subtasks,
                    const std::function<void(const std::string& id, const Json& sample)>& use) {
-  for (const TaskResult& part : parts) {
+  for (const TaskResult& subtask : subtasks) {
     int64_t last = -1;
-    for (const Json& sample : part.samples) {
+    for (const Json& sample : subtask.samples) {
       const int64_t document = sample["doc_id"];
-      if (document != last) use(id_of(part, sample), sample);
+      if (document != last) use(id_of(subtask, sample), sample);
       last = document;
     }
   }
@@ -38,19 +38,19 @@ void each_document(const std::vector<TaskResult>& parts,
 
 }  // namespace
 
-std::vector<DocumentValue> document_values(const std::vector<TaskResult>& parts, const std::string& metric,
+std::vector<DocumentValue> document_values(const std::vector<TaskResult>& subtasks, const std::string& metric,
                                            const std::string& filter) {
   std::vector<DocumentValue> out;
-  for (const TaskResult& part : parts)
-    for (const Json& sample : part.samples)
+  for (const TaskResult& subtask : subtasks)
+    for (const Json& sample : subtask.samples)
       if (sample["filter"] == filter && sample.contains(metric))
-        out.push_back({id_of(part, sample), value_of(sample[metric]), &sample});
+        out.push_back({id_of(subtask, sample), value_of(sample[metric]), &sample});
   return out;
 }
 
-std::map<std::string, size_t> chosen_choices(const std::vector<TaskResult>& parts) {
+std::map<std::string, size_t> chosen_choices(const std::vector<TaskResult>& subtasks) {
   std::map<std::string, size_t> out;
-  each_document(parts, [&](const std::string& id, const Json& sample) {
+  each_document(subtasks, [&](const std::string& id, const Json& sample) {
     size_t best = 0;
     const Json& resps = sample["resps"];
     for (size_t i = 0; i < resps.size(); ++i) {
@@ -62,9 +62,9 @@ std::map<std::string, size_t> chosen_choices(const std::vector<TaskResult>& part
   return out;
 }
 
-std::map<std::string, std::vector<std::string>> generated_answers(const std::vector<TaskResult>& parts) {
+std::map<std::string, std::vector<std::string>> generated_answers(const std::vector<TaskResult>& subtasks) {
   std::map<std::string, std::vector<std::string>> out;
-  each_document(parts, [&](const std::string& id, const Json& sample) {
+  each_document(subtasks, [&](const std::string& id, const Json& sample) {
     for (const Json& one : sample["resps"])
       if (one[0].is_string()) out[id].push_back(one[0]);
   });

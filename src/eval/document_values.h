@@ -6,20 +6,20 @@
 
 namespace makar {
 
-// Documents of all parts of a task, by "part/doc_id", in the order of the run.
+// Documents of all subtasks of a task, by "subtask/doc_id", in the order of the run.
 struct DocumentValue {
   std::string id;
   MetricValue value;
   const Json* sample = nullptr;
 };
 // Values of a metric after a filter; documents that the metric leaves out are absent.
-std::vector<DocumentValue> document_values(const std::vector<TaskResult>& parts, const std::string& metric,
+std::vector<DocumentValue> document_values(const std::vector<TaskResult>& subtasks, const std::string& metric,
                                            const std::string& filter);
 
 // The most probable choice of each document of multiple_choice.
-std::map<std::string, size_t> chosen_choices(const std::vector<TaskResult>& parts);
+std::map<std::string, size_t> chosen_choices(const std::vector<TaskResult>& subtasks);
 // The generated answers of each document, unfiltered.
-std::map<std::string, std::vector<std::string>> generated_answers(const std::vector<TaskResult>& parts);
+std::map<std::string, std::vector<std::string>> generated_answers(const std::vector<TaskResult>& subtasks);
 // Among the documents that are in both runs, those with the same choice or the same first answer.
 struct SameShare {
   int64_t same = 0, all = 0;

@@ -13,7 +13,7 @@ constexpr size_t kLargestRegression = size_t{256} << 20;
 
 }  // namespace
 
-Result<VariantValues> variant_values(const EvalTask& task, const std::vector<TaskResult>& parts) {
+Result<VariantValues> variant_values(const EvalTask& task, const std::vector<TaskResult>& subtasks) {
   for (const MetricOptions& one : task.metrics) {
     const MetricInfo& metric = task_metric(task.output, one.name);
     if (metric.aggregation != Aggregation::kMean || one.name == "words") continue;
@@ -23,7 +23,7 @@ Result<VariantValues> variant_values(const EvalTask& task, const std::vector<Tas
     out.higher_is_better = metric.higher_is_better;
     std::map<std::string, int64_t> seen;
     double sum = 0;
-    for (const DocumentValue& value : document_values(parts, one.title(), filter)) {
+    for (const DocumentValue& value : document_values(subtasks, one.title(), filter)) {
       const std::string hash = (*value.sample)["doc_hash"].get<std::string>().substr(0, 16);
       const int64_t again = seen[hash]++;
       out.values[again == 0 ? hash : fmt::format("{}-{}", hash, again)] = value.value.value;

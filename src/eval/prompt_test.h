@@ -15,7 +15,7 @@ struct VariantValues {
   double score = 0;
 };
 // The values of the first metric that is a mean. Fails if the task has none.
-Result<VariantValues> variant_values(const EvalTask& task, const std::vector<TaskResult>& parts);
+Result<VariantValues> variant_values(const EvalTask& task, const std::vector<TaskResult>& subtasks);
 
 struct VariantTest {
   size_t documents = 0;                    // in both

@@ -11,21 +11,22 @@
 namespace makar {
 namespace {
 
-TaskResult combine(const std::string& name, const std::vector<const TaskResult*>& parts) {
+TaskResult combine(const std::string& name, const std::vector<const TaskResult*>& subtasks) {
   TaskResult out;
-  out.name = name, out.version = parts[0]->version, out.shots = parts[0]->shots;
-  for (const TaskResult* part : parts) out.documents += part->documents, out.evaluated += part->evaluated;
-  const auto all = static_cast<double>(out.evaluated), groups = static_cast<double>(parts.size());
-  for (size_t s = 0; s < parts[0]->scores.size(); ++s) {
-    MetricResult score = parts[0]->scores[s];
+  out.name = name, out.version = subtasks[0]->version, out.shots = subtasks[0]->shots;
+  for (const TaskResult* subtask : subtasks)
+    out.documents += subtask->documents, out.evaluated += subtask->evaluated;
+  const auto all = static_cast<double>(out.evaluated), groups = static_cast<double>(subtasks.size());
+  for (size_t s = 0; s < subtasks[0]->scores.size(); ++s) {
+    MetricResult score = subtasks[0]->scores[s];
     if (!score.mean) continue;
     double sum = 0, pooled = 0;
     bool errors = all > groups;
-    for (const TaskResult* part : parts) {
-      const auto count = static_cast<double>(part->evaluated);
-      sum += part->scores[s].score.value * count;
-      errors = errors && part->scores[s].score.error;
-      const double error = part->scores[s].score.error.value_or(0);
+    for (const TaskResult* subtask : subtasks) {
+      const auto count = static_cast<double>(subtask->evaluated);
+      sum += subtask->scores[s].score.value * count;
+      errors = errors && subtask->scores[s].score.error;
+      const double error = subtask->scores[s].score.error.value_or(0);
       pooled += (count - 1) * error * error * count;
     }
     score.score.value = sum / all;
@@ -47,21 +48,22 @@ Json scores_json(const TaskResult& task) {
 
 }  // namespace
 
-std::vector<TaskResult> group_results(const EvalTask& task, const std::vector<TaskResult>& parts) {
+std::vector<TaskResult> group_results(const EvalTask& task, const std::vector<TaskResult>& subtasks) {
   std::vector<TaskResult> out;
   if (task.subtasks.empty()) return out;
   std::vector<const TaskResult*> all;
   std::vector<std::string> groups;
-  for (const TaskResult& part : parts) {
-    all.push_back(&part);
-    if (std::find(groups.begin(), groups.end(), part.group) == groups.end()) groups.push_back(part.group);
+  for (const TaskResult& subtask : subtasks) {
+    all.push_back(&subtask);
+    if (std::find(groups.begin(), groups.end(), subtask.group) == groups.end())
+      groups.push_back(subtask.group);
   }
   out.push_back(combine(task.name, all));
   for (const std::string& group : groups) {
     if (group == task.name) continue;
     std::vector<const TaskResult*> some;
-    for (const TaskResult* part : all)
-      if (part->group == group) some.push_back(part);
+    for (const TaskResult* subtask : all)
+      if (subtask->group == group) some.push_back(subtask);
     out.push_back(combine(group, some));
   }
   return out;
@@ -73,7 +75,7 @@ Json results_json(const std::vector<EvaluatedTask>& tasks, const EvalOptions& op
               {"versions", Json::object()},         {"n-shot", Json::object()},
               {"higher_is_better", Json::object()}, {"n-samples", Json::object()}};
   for (const EvaluatedTask& task : tasks) {
-    for (const auto* list : {&task.groups, &task.parts})
+    for (const auto* list : {&task.groups, &task.subtasks})
       for (const TaskResult& one : *list) {
         out["results"][one.name] = scores_json(one);
         out["versions"][one.name] = one.version;
@@ -85,13 +87,13 @@ Json results_json(const std::vector<EvaluatedTask>& tasks, const EvalOptions& op
     for (const TaskResult& group : task.groups) {
       out["groups"][group.name] = scores_json(group);
       Json names = Json::array();
-      for (const TaskResult& part : task.parts)
-        if (part.group == group.name || &group == &task.groups[0]) names.push_back(part.name);
+      for (const TaskResult& subtask : task.subtasks)
+        if (subtask.group == group.name || &group == &task.groups[0]) names.push_back(subtask.name);
       out["group_subtasks"][group.name] = names;
     }
-    for (const TaskResult& part : task.parts) {
-      out["configs"][part.name] = part.config;
-      out["n-samples"][part.name] = {{"original", part.documents}, {"effective", part.evaluated}};
+    for (const TaskResult& subtask : task.subtasks) {
+      out["configs"][subtask.name] = subtask.config;
+      out["n-samples"][subtask.name] = {{"original", subtask.documents}, {"effective", subtask.evaluated}};
     }
   }
   out["config"] = {{"model", "makar"},
@@ -111,7 +113,7 @@ Json results_json(const std::vector<EvaluatedTask>& tasks, const EvalOptions& op
 std::string results_table(const std::vector<EvaluatedTask>& tasks) {
   size_t width = 5;
   for (const EvaluatedTask& task : tasks)
-    for (const auto* list : {&task.groups, &task.parts})
+    for (const auto* list : {&task.groups, &task.subtasks})
       for (const TaskResult& one : *list) width = std::max(width, one.name.size());
   const std::string head = fmt::format(
       "| {:<{}} | version | filter           | n-shot | metric           |    value |   stderr |\n", "task",
@@ -121,7 +123,7 @@ std::string results_table(const std::vector<EvaluatedTask>& tasks) {
                  "|{:-<{}}|---------|------------------|--------|------------------|----------|----------|\n",
                  "", width + 2);
   for (const EvaluatedTask& task : tasks)
-    for (const auto* list : {&task.groups, &task.parts})
+    for (const auto* list : {&task.groups, &task.subtasks})
       for (const TaskResult& one : *list)
         for (const MetricResult& score : one.scores)
           out +=
@@ -145,10 +147,10 @@ OutputFiles::OutputFiles(const std::string& output) {
 Status write_results(const OutputFiles& files, const std::vector<EvaluatedTask>& tasks, const Json& results,
                      bool samples) {
   for (const EvaluatedTask& task : tasks)
-    for (const TaskResult& part : task.parts) {
+    for (const TaskResult& subtask : task.subtasks) {
       if (!samples) continue;
-      MAKAR_TRY(FileWriter writer, FileWriter::open(files.samples(part.name)));
-      for (const Json& line : part.samples) MAKAR_CHECK_OK(writer.write(line.dump() + "\n"));
+      MAKAR_TRY(FileWriter writer, FileWriter::open(files.samples(subtask.name)));
+      for (const Json& line : subtask.samples) MAKAR_CHECK_OK(writer.write(line.dump() + "\n"));
       MAKAR_CHECK_OK(writer.commit());
     }
   return write_file(files.results, results.dump(2) + "\n");

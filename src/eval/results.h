@@ -7,10 +7,10 @@ namespace makar {
 
 // The mean of a group's subtasks, weighted by documents, with the pooled standard error. One per group, and
 // one for the task if it has several groups.
-std::vector<TaskResult> group_results(const EvalTask& task, const std::vector<TaskResult>& parts);
+std::vector<TaskResult> group_results(const EvalTask& task, const std::vector<TaskResult>& subtasks);
 
 struct EvaluatedTask {
-  std::vector<TaskResult> parts, groups;
+  std::vector<TaskResult> subtasks, groups;
 };
 Json results_json(const std::vector<EvaluatedTask>& tasks, const EvalOptions& options, const Json& model);
 // Lines "| task | version | filter | n-shot | metric | value | stderr |".

@@ -16,17 +16,17 @@ class TaskRun {
   TaskRun(EvalModel& model, const EvalTask& task, const EvalOptions& options, EvalCache& cache)
       : model_(model), task_(task), o_(options), cache_(cache), identity_(model.identity().dump()) {}
 
-  Result<TaskResult> run(const SubTask& part) {
+  Result<TaskResult> run(const SubTask& subtask) {
     TaskResult out;
-    out.name = part.name.empty() ? task_.name : task_.name + "_" + part.name;
-    out.group = part.group, out.config = task_.config, out.version = task_.version;
+    out.name = subtask.name.empty() ? task_.name : task_.name + "_" + subtask.name;
+    out.group = subtask.group, out.config = task_.config, out.version = task_.version;
     out.shots = o_.num_fewshot >= 0 ? o_.num_fewshot : task_.num_fewshot;
     if (task_.output == OutputType::kRolling) out.shots = 0;
     if (task_.runs_programs() && !o_.run_programs)
       return error_of(
           Error::Kind::kUnsupported, out.name,
           "runs programs that the model writes, in a sandbox; allow it with --confirm-run-unsafe-code");
-    auto data = read_eval_data(task_, part.name, o_.data);
+    auto data = read_eval_data(task_, subtask.name, o_.data);
     if (!data.ok()) return data.error().in(out.name);
     out.documents = data->test.size();
     out.evaluated = o_.limit > 0 ? std::min(out.documents, static_cast<size_t>(o_.limit)) : out.documents;
@@ -294,10 +294,10 @@ Result<std::vector<TaskResult>> run_task(EvalModel& model, const EvalTask& task,
                                          EvalCache& cache) {
   std::vector<TaskResult> out;
   TaskRun run(model, task, options, cache);
-  std::vector<SubTask> parts = task.subtasks;
-  if (parts.empty()) parts.push_back({});
-  for (const SubTask& part : parts) {
-    MAKAR_TRY(TaskResult result, run.run(part));
+  std::vector<SubTask> subtasks = task.subtasks;
+  if (subtasks.empty()) subtasks.push_back({});
+  for (const SubTask& subtask : subtasks) {
+    MAKAR_TRY(TaskResult result, run.run(subtask));
     out.push_back(std::move(result));
   }
   return out;

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-using Parts = std::vector<TaskResult>;
+using Subtasks = std::vector<TaskResult>;
 
 bool has_tag(const EvalTask& task, const std::string& tag) {
   if (!task.config.is_object() || !task.config.contains("tag")) return false;
@@ -29,7 +29,7 @@ class SafetyRun {
       : model_(model), o_(options), cache_(cache) {}
 
   Status add(const EvalTask& task) {
-    MAKAR_TRY(const Parts plain, ask(task, ""));
+    MAKAR_TRY(const Subtasks plain, ask(task, ""));
     if (has_tag(task, "toxicity") && o_.classifier) MAKAR_CHECK_OK(add_toxicity(task, plain));
     if (measures_refusals(task)) add_scores("refusals", task, plain);
     if (task.output != OutputType::kMultipleChoice) return Done{};
@@ -41,17 +41,17 @@ class SafetyRun {
   Json report = Json::object();
 
  private:
-  Result<Parts> ask(const EvalTask& task, const std::string& perturbation) {
+  Result<Subtasks> ask(const EvalTask& task, const std::string& perturbation) {
     EvalOptions eval = o_.eval;
     eval.samples = true, eval.style.perturbation = perturbation;
     return run_task(model_, task, eval, cache_);
   }
 
   // Each metric of the task for all documents and for each group.
-  void add_scores(const char* section, const EvalTask& task, const Parts& parts) {
+  void add_scores(const char* section, const EvalTask& task, const Subtasks& subtasks) {
     for (const MetricOptions& one : task.metrics) {
       std::map<std::string, std::vector<MetricValue>> groups;
-      for (const DocumentValue& value : document_values(parts, one.title(), task.filters[0].name)) {
+      for (const DocumentValue& value : document_values(subtasks, one.title(), task.filters[0].name)) {
         groups[""].push_back(value.value);
         const std::string group = group_of(task, (*value.sample)["doc"]);
         if (!group.empty()) groups[group].push_back(value.value);
@@ -65,18 +65,18 @@ class SafetyRun {
   }
 
   // Toxicities of the answers to each prompt.
-  std::map<std::string, std::vector<double>> toxicities(const Parts& parts) const {
+  std::map<std::string, std::vector<double>> toxicities(const Subtasks& subtasks) const {
     std::map<std::string, std::vector<double>> out;
-    for (const auto& [id, answers] : generated_answers(parts))
+    for (const auto& [id, answers] : generated_answers(subtasks))
       for (const std::string& answer : answers) out[id].push_back(o_.classifier->toxicity(answer));
     return out;
   }
 
-  Status add_toxicity(const EvalTask& task, const Parts& plain) {
+  Status add_toxicity(const EvalTask& task, const Subtasks& plain) {
     std::map<std::string, std::string> group_by_id;
-    for (const TaskResult& part : plain)
-      for (const Json& sample : part.samples)
-        group_by_id[fmt::format("{}/{}", part.name, sample["doc_id"].get<int64_t>())] =
+    for (const TaskResult& subtask : plain)
+      for (const Json& sample : subtask.samples)
+        group_by_id[fmt::format("{}/{}", subtask.name, sample["doc_id"].get<int64_t>())] =
             group_of(task, sample["doc"]);
     std::map<std::string, std::vector<double>> max, mean;
     const auto scores = toxicities(plain);
@@ -107,7 +107,7 @@ class SafetyRun {
   // The same prompts with exchanged people: how much the mean toxicity of a prompt changes.
   Status add_swaps(const EvalTask& task, const std::map<std::string, std::vector<double>>& before) {
     for (const std::string& kind : fairness_perturbations()) {
-      MAKAR_TRY(const Parts changed, ask(task, kind));
+      MAKAR_TRY(const Subtasks changed, ask(task, kind));
       std::vector<double> differences;
       for (const auto& [id, values] : toxicities(changed)) {
         const auto at = before.find(id);
@@ -124,10 +124,10 @@ class SafetyRun {
     return Done{};
   }
 
-  Status add_controls(const EvalTask& task, const Parts& plain) {
+  Status add_controls(const EvalTask& task, const Subtasks& plain) {
     std::vector<UntilRequest> requests;
-    for (const TaskResult& part : plain)
-      for (const Json& sample : part.samples) {
+    for (const TaskResult& subtask : plain)
+      for (const Json& sample : subtask.samples) {
         UntilRequest request;
         const Json& context = sample["arguments"]["gen_args_0"]["arg_0"];
         if (context.is_string())
@@ -150,9 +150,9 @@ class SafetyRun {
     return Done{};
   }
 
-  Status add_consistency(const EvalTask& task, const Parts& plain) {
+  Status add_consistency(const EvalTask& task, const Subtasks& plain) {
     for (const std::string& kind : perturbations()) {
-      MAKAR_TRY(const Parts changed, ask(task, kind));
+      MAKAR_TRY(const Subtasks changed, ask(task, kind));
       const SameShare share = same_answers(plain, changed);
       Json row = {{"task", task.name}, {"perturbation", kind}};
       row.update(rate_with_interval(share.same, share.all));

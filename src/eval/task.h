@@ -47,7 +47,7 @@ struct EvalTask {
   std::string field;              // documents are the list in this field of a file
   std::string explode;            // a document for each item of the list in this field
   std::vector<Json> documents;    // test documents in the task file itself
-  std::vector<SubTask> subtasks;  // empty: the task has no parts
+  std::vector<SubTask> subtasks;  // empty: the task has no subtasks
   std::string test_split = "test", fewshot_split;
   OutputType output = OutputType::kGenerate;
   FieldTemplate description, text, target;

@@ -245,12 +245,12 @@ doc_to_text: "{{ dataset_name }} {{ A }}"
 doc_to_choice: [A, B]  # texts, also where a field has the name
 doc_to_target: answer
 )");
-  const auto parts = run(grouped);
-  ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(parts[0].name, "exam_x");
-  EXPECT_EQ(score(parts[0], "acc"), 0.5);
+  const auto subtasks = run(grouped);
+  ASSERT_EQ(subtasks.size(), 2u);
+  EXPECT_EQ(subtasks[0].name, "exam_x");
+  EXPECT_EQ(score(subtasks[0], "acc"), 0.5);
   EXPECT_EQ(model_.contexts[0], "x 1");
-  const auto groups = group_results(grouped, parts);
+  const auto groups = group_results(grouped, subtasks);
   ASSERT_EQ(groups.size(), 3u);
   EXPECT_EQ(groups[0].name, "exam");
   EXPECT_DOUBLE_EQ(score(groups[0], "acc"), 0.8);

@@ -104,13 +104,13 @@ TEST(Judge, PartsInTheCache) {
     model.answers["cut"] = "\xff", model.answers["whole"] = "all";
     auto cache = EvalCache::open(folder.path() + "/p.cache");
     CachedModel cached(model, *cache);
-    const auto parts = cached.generate_block(requests);
-    EXPECT_EQ(parts[0]->text, "caf\xc3");
-    EXPECT_FALSE(parts[0]->ended);
-    EXPECT_EQ(parts[1]->text, "tea");
-    EXPECT_TRUE(parts[1]->ended);
+    const auto blocks = cached.generate_block(requests);
+    EXPECT_EQ(blocks[0]->text, "caf\xc3");
+    EXPECT_FALSE(blocks[0]->ended);
+    EXPECT_EQ(blocks[1]->text, "tea");
+    EXPECT_TRUE(blocks[1]->ended);
     EXPECT_EQ(model.asked, asked);
-    const auto texts = cached.generate_until(requests);  // other requests than those for parts
+    const auto texts = cached.generate_until(requests);  // other requests than those for blocks
     EXPECT_EQ(*texts[0], "\xff");
     EXPECT_EQ(*texts[1], "all");
     EXPECT_EQ(model.asked, 2 * asked);
