@@ -1,18 +1,12 @@
 // What a model writes in a step: parsing, and the schema that makes it parse.
 #include "apps/agent.h"
 #include "base/quote.h"
+#include "base/trim.h"
 
 namespace makar {
 namespace {
 
 constexpr size_t kLongestReply = size_t{1} << 20;
-
-std::string trimmed(std::string_view text) {
-  const char* blanks = " \t\r\n";
-  const size_t begin = text.find_first_not_of(blanks);
-  if (begin == text.npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(blanks) - begin + 1));
-}
 
 // Models often put JSON into a code block.
 std::string_view without_fence(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include "apps/prompt.h"
 #include "base/quote.h"
+#include "base/trim.h"
 #include "metrics/words.h"
 
 namespace makar {
@@ -13,22 +14,15 @@ constexpr const char *kStepByStep = " Let's think step by step.", *kTherefore = 
                      *kFollowUp = "Follow up:", *kIntermediate = "Intermediate answer:",
                      *kFinal = "So the final answer is:";
 
-std::string stripped(std::string_view text) {
-  const char* blanks = " \t\r\n";
-  const size_t begin = text.find_first_not_of(blanks);
-  if (begin == text.npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(blanks) - begin + 1));
-}
-
 std::string first_line(const std::string& text) {
-  const std::string whole = stripped(text);
-  return stripped(whole.substr(0, whole.find('\n')));
+  const std::string whole = trimmed(text);
+  return trimmed(whole.substr(0, whole.find('\n')));
 }
 
 // The text after the last `mark`; empty without one.
 std::string after_last(const std::string& text, const std::string& mark) {
   const size_t at = text.rfind(mark);
-  return at == text.npos ? "" : stripped(std::string_view(text).substr(at + mark.size()));
+  return at == text.npos ? "" : trimmed(std::string_view(text).substr(at + mark.size()));
 }
 
 class Runner {
@@ -71,14 +65,14 @@ class Runner {
   }
 
   Result<std::string> extracted(const std::string& text) const {
-    if (!prompt_.answer) return stripped(text);
+    if (!prompt_.answer) return trimmed(text);
     std::vector<std::vector<Span>> found;
     MAKAR_CHECK_OK(prompt_.answer->find_groups(text, found, 10000));
     if (found.empty()) return std::string();
     // The last match: conclusions come at the end.
     const auto& groups = found.back();
     const Span span = groups.size() > 1 && groups[1].end > groups[1].begin ? groups[1] : groups[0];
-    return stripped(std::string_view(text).substr(span.begin, span.end - span.begin));
+    return trimmed(std::string_view(text).substr(span.begin, span.end - span.begin));
   }
 
   // Reasoning; then the answer by the pattern, or by a second reply.
@@ -88,7 +82,7 @@ class Runner {
     std::vector<std::string> stop = prompt_.stop;
     stop.emplace_back("\n");
     MAKAR_TRY(const std::string last, write(text + kStepByStep + reasoning + kTherefore, stop, sample));
-    return stripped(last);
+    return trimmed(last);
   }
 
   Result<std::string> self_ask(const std::string& text) {
@@ -122,14 +116,14 @@ class Runner {
       const size_t line = std::min(list.find('\n', at), list.size());
       std::string one = list.substr(at, line - at);
       one.erase(0, std::min(one.find_first_not_of(" \t-*.)0123456789"), one.size()));
-      if (!stripped(one).empty()) questions.push_back(stripped(one));
+      if (!trimmed(one).empty()) questions.push_back(trimmed(one));
       at = line + 1;
     }
     std::string so_far = text + "\n";
     for (const std::string& question : questions) {
       so_far += "\nQ: " + question + "\nA:";
       MAKAR_TRY(const std::string answer, write(so_far, {"\nQ:", "\n\n"}, 0));
-      so_far += " " + stripped(answer);
+      so_far += " " + trimmed(answer);
     }
     MAKAR_TRY(const std::string last,
               write(so_far + "\n\nTherefore, the answer to the first question is:", prompt_.stop, 0));
@@ -145,14 +139,14 @@ class Runner {
 
 std::string majority(const std::vector<std::string>& answers) {
   std::map<std::string, int64_t> counts;
-  for (const std::string& one : answers) ++counts[lowered(stripped(one))];
+  for (const std::string& one : answers) ++counts[lowered(trimmed(one))];
   const std::string* best = nullptr;
   int64_t max = 0;
   for (const std::string& one : answers) {
-    if (stripped(one).empty()) continue;
-    if (const int64_t n = counts[lowered(stripped(one))]; n > max) best = &one, max = n;
+    if (trimmed(one).empty()) continue;
+    if (const int64_t n = counts[lowered(trimmed(one))]; n > max) best = &one, max = n;
   }
-  return best ? stripped(*best) : "";
+  return best ? trimmed(*best) : "";
 }
 
 Result<PromptRun> run_prompt(const PromptProgram& program, const Json& fields, const PromptModel& model,
@@ -170,7 +164,7 @@ Result<PromptRun> run_prompt(const PromptProgram& program, const Json& fields, c
 
 std::string test_failure(const PromptTest& test, const std::string& output) {
   const std::string shown = quote(output, 200);
-  if (test.equals && stripped(output) != stripped(*test.equals))
+  if (test.equals && trimmed(output) != trimmed(*test.equals))
     return fmt::format("expected {}, got {}", quote(*test.equals, 200), shown);
   if (test.contains && output.find(*test.contains) == std::string::npos)
     return fmt::format("expected a text with {}, got {}", quote(*test.contains, 200), shown);

@@ -130,7 +130,7 @@ std::string next_instruction(const std::string& continuation) {
 }
 
 void InstructionFilter::add_known(const std::string& instruction) {
-  known_.push_back(prepare_overlap(Overlap::kRougeL, lowered(instruction)));
+  known_.push_back(prepare_overlap(Overlap::kRougeL, lowered_ascii(instruction)));
 }
 
 std::string InstructionFilter::drop(const std::string& instruction) {
@@ -140,7 +140,7 @@ std::string InstructionFilter::drop(const std::string& instruction) {
   const auto first = static_cast<unsigned char>(instruction[0]);
   if (first < 0x80 && !std::isalnum(first)) return "punctuation";
   // Tasks that a language model of text cannot do (the list of the paper, in part).
-  const std::string lower = lowered(instruction);
+  const std::string lower = lowered_ascii(instruction);
   for (const char* word :
        {"image", "picture", "graph", "plot", "draw", "file", "map", "video", "audio", "music", "go to"})
     if (lower.find(word) != std::string::npos) return "not text";

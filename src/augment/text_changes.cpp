@@ -70,7 +70,7 @@ bool begins_part(const std::string& word) {
   static const std::set<std::string> kWords = {
       "and",  "but",   "because", "while", "so",   "when",  "although", "on", "in",     "at",
       "with", "after", "before",  "under", "near", "which", "where",    "or", "behind", "until"};
-  return kWords.contains(lowered(word));
+  return kWords.contains(lowered_ascii(word));
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ std::string shuffle_sentences(const std::string& text, TextDraws& d) {
   if (all.size() < 2) {  // a single sentence: its words, and the final punctuation stays
     WordsOfText t = WordsOfText::split(text);
     if (t.words.size() < 2) return text;
-    if (!is_content_word(t.words[0])) t.words[0] = lowered(t.words[0]);
+    if (!is_content_word(t.words[0])) t.words[0] = lowered_ascii(t.words[0]);
     const std::vector<std::string> before = t.words;
     for (size_t i = t.words.size(); i > 1; --i) std::swap(t.words[i - 1], t.words[d.below(i)]);
     if (t.words == before) std::swap(t.words[0], t.words.back());
@@ -130,7 +130,7 @@ std::string split_or_merge(const std::string& text, TextDraws& d) {
     if (begins_part(t.words[i])) places.push_back(i);
   if (places.empty()) return text;
   const size_t at = places[d.below(places.size())];
-  const std::string joint = lowered(t.words[at]);
+  const std::string joint = lowered_ascii(t.words[at]);
   t.between[at] = ". ";
   t.words[at] = capitalized(t.words[at]);
   if (joint == "and" || joint == "or") {
@@ -166,7 +166,7 @@ std::string fool_classifier(const std::string& text, const std::string& label, d
   for (const auto& [importance, i] : order) {
     if (left == 0) break;
     std::vector<std::string> others;
-    if (r.synonyms && is_content_word(t.words[i])) others = r.synonyms(lowered(t.words[i]));
+    if (r.synonyms && is_content_word(t.words[i])) others = r.synonyms(lowered_ascii(t.words[i]));
     if (!t.words[i].empty() && is_ascii_letter(t.words[i][0])) {
       size_t at = d.below(t.words[i].size());
       if (!is_ascii_letter(t.words[i][at])) at = 0;

@@ -24,9 +24,9 @@ std::string replace_words(const std::string& text, double rate, TextDraws& d,
   size_t left = change_count(rate, t.words.size());
   for (const size_t i : drawn_positions(t, d, is_content_word)) {
     if (left == 0) break;
-    const std::string lower = lowered(t.words[i]);
+    const std::string lower = lowered_ascii(t.words[i]);
     std::vector<std::string> others = candidates(lower);
-    std::erase_if(others, [&](const std::string& w) { return lowered(w) == lower || w.empty(); });
+    std::erase_if(others, [&](const std::string& w) { return lowered_ascii(w) == lower || w.empty(); });
     if (others.empty()) continue;
     t.words[i] = in_case_of(others[d.below(others.size())], t.words[i]);
     --left;
@@ -47,7 +47,7 @@ bool is_content_word(const std::string& word) {
       "he",   "she",  "they", "we",   "you",   "i",    "his", "her",   "my",   "your", "this", "that", "not",
       "no",   "so",   "than", "do",   "does",  "did",  "has", "have",  "had",  "will", "can",  "me",   "him",
       "them", "our",  "who",  "what", "which", "when", "how", "there", "their"};
-  return !kFunctionWords.contains(lowered(word));
+  return !kFunctionWords.contains(lowered_ascii(word));
 }
 
 std::string replace_synonyms(const std::string& text, double rate, const AugmentResources& r, TextDraws& d) {
@@ -65,7 +65,7 @@ std::string insert_words(const std::string& text, double rate, const AugmentReso
   if (places.empty()) return text;
   const std::vector<std::string> own = t.words;
   for (size_t i = 0; i < change_count(rate, own.size()); ++i) {
-    std::string word = lowered(own[places[i % places.size()]]);
+    std::string word = lowered_ascii(own[places[i % places.size()]]);
     if (r.synonyms)
       if (const auto others = r.synonyms(word); !others.empty()) word = others[d.below(others.size())];
     t.insert(1 + d.below(t.words.size()), word);
@@ -90,7 +90,7 @@ std::string swap_words(const std::string& text, double rate, TextDraws& d) {
     const size_t i = d.below(t.words.size() - 1);
     std::swap(t.words[i], t.words[i + 1]);
     if (i == 0 && capital) {
-      if (!is_content_word(t.words[1])) t.words[1] = lowered(t.words[1]);
+      if (!is_content_word(t.words[1])) t.words[1] = lowered_ascii(t.words[1]);
       t.words[0] = capitalized(t.words[0]);
     }
   }
@@ -108,7 +108,8 @@ Result<std::string> replace_in_context(const std::string& text, double rate, con
     for (size_t j = 0; j < i; ++j) before += parts.words[j] + parts.between[j + 1];
     for (size_t j = i + 1; j < parts.words.size(); ++j) after += parts.words[j] + parts.between[j + 1];
     MAKAR_TRY(std::vector<std::string> others, r.masked(before, after));
-    std::erase_if(others, [&](const std::string& w) { return lowered(w) == lowered(t.words[i]); });
+    std::erase_if(others,
+                  [&](const std::string& w) { return lowered_ascii(w) == lowered_ascii(t.words[i]); });
     if (others.empty()) continue;
     t.words[i] = in_case_of(others[d.below(others.size())], t.words[i]);
     --left;
@@ -120,14 +121,16 @@ std::string replace_entities(const std::string& text, double rate, const Augment
   const auto& lists = r.entities.empty() ? common_entities() : r.entities;
   std::map<std::string, const std::vector<std::string>*> list_of;
   for (const auto& [kind, names] : lists)
-    for (const std::string& name : names) list_of.emplace(lowered(name), &names);
+    for (const std::string& name : names) list_of.emplace(lowered_ascii(name), &names);
   WordsOfText t = WordsOfText::split(text);
   size_t left = change_count(rate, t.words.size());
   const auto is_number = [](const std::string& w) {
     return !w.empty() && w.size() <= 15 &&
            std::all_of(w.begin(), w.end(), [](char c) { return c >= '0' && c <= '9'; });
   };
-  const auto is_entity = [&](const std::string& w) { return is_number(w) || list_of.contains(lowered(w)); };
+  const auto is_entity = [&](const std::string& w) {
+    return is_number(w) || list_of.contains(lowered_ascii(w));
+  };
   for (const size_t i : drawn_positions(t, d, is_entity)) {
     if (left == 0) break;
     std::string& word = t.words[i];
@@ -138,11 +141,11 @@ std::string replace_entities(const std::string& text, double rate, const Augment
       if (other == word) other.back() = other.back() == '9' ? '8' : static_cast<char>(other.back() + 1);
       word = other;
     } else {
-      const std::vector<std::string>& names = *list_of.at(lowered(word));
+      const std::vector<std::string>& names = *list_of.at(lowered_ascii(word));
       if (names.size() < 2) continue;
       const auto own = static_cast<size_t>(
           std::find_if(names.begin(), names.end(),
-                       [&](const std::string& n) { return lowered(n) == lowered(word); }) -
+                       [&](const std::string& n) { return lowered_ascii(n) == lowered_ascii(word); }) -
           names.begin());
       word = in_case_of(names[(own + 1 + d.below(names.size() - 1)) % names.size()], word);
     }

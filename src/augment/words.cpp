@@ -66,7 +66,7 @@ std::string capitalized(std::string word) {
   return word;
 }
 
-std::string lowered(std::string word) {
+std::string lowered_ascii(std::string word) {
   for (char& c : word)
     if (is_upper(c)) c = static_cast<char>(c - 'A' + 'a');
   return word;

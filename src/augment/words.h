@@ -21,7 +21,7 @@ struct WordsOfText {
 
 bool is_capitalized(std::string_view word);  // A first letter in upper case, then lower case.
 std::string capitalized(std::string word);
-std::string lowered(std::string word);
+std::string lowered_ascii(std::string word);  // ASCII letters only
 // `word` in the case of `like`: Cat for The, CAT for THE.
 std::string in_case_of(std::string word, std::string_view like);
 

@@ -2,6 +2,7 @@
 // images.
 #include <fmt/format.h>
 
+#include "base/trim.h"
 #include "cli/generation_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
@@ -24,11 +25,6 @@ Result<std::unique_ptr<TextGeneration>> begin_caption(Engine& engine, const Lang
     MAKAR_TRY(ids, encode_with_images(language, language.spec().image_input ? prompt : "", *o.images));
   }
   return TextGeneration::begin(engine, language, std::move(ids), o);
-}
-
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
 }  // namespace

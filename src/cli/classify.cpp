@@ -155,7 +155,7 @@ int train_texts(Classify& c, const std::string& command) {
   if (max > 0 && c.max_length > max)
     return report(error_at("max_length", "the model has {} positions, got {}", max, c.max_length)), 2;
   if (c.freeze_body || c.freeze_layers > 0) freeze_body(*loaded->model, c.freeze_body ? -1 : c.freeze_layers);
-  say_trained_parameters(c.common, *loaded->model);
+  print_trained_parameters(c.common, *loaded->model);
   ClassifyTask task(*loaded->model, *data, c.common.loop.micro_batch_size,
                     static_cast<uint64_t>(c.common.loop.seed),
                     static_cast<float>(c.common.loop.label_smoothing));

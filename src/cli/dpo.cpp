@@ -164,7 +164,7 @@ int train(Dpo& s, const std::string& command) {
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
   const auto adapter = open_adapter(s, loaded, device);
   if (!adapter.ok()) return report(adapter.error());
-  say_trained_parameters(s.common, *loaded.model);
+  print_trained_parameters(s.common, *loaded.model);
   Json identity = {{"base_model", s.base_model},
                    {"adapter", adapter->has_value() ? (*adapter)->scale() : 0.0f},
                    {"loss_type", s.loss_type},

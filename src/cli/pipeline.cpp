@@ -99,7 +99,7 @@ int run_all(const Pipeline& pipeline, bool quiet) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (const Status s = state->add(stage, seconds); !s.ok()) return report(s.error());
   }
-  fmt::print("{}: {} finished\n", pipeline.folder(), counted(pipeline.stages.size(), "stage"));
+  fmt::print("{}: {} finished\n", pipeline.folder(), with_plural(pipeline.stages.size(), "stage"));
   return 0;
 }
 

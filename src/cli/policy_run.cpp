@@ -147,7 +147,7 @@ Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, T
   if (!language.has_tokenizer())
     return error_of(Error::Kind::kNotFound, s.base_model, "has no tokenizer; sampling text needs it");
   MAKAR_TRY(parts->adapter, open_adapter(s, language.loaded(), device));
-  say_trained_parameters(s.common, language.model());
+  print_trained_parameters(s.common, language.model());
   MAKAR_CHECK_OK(open_reference(s, *parts, device));
   MAKAR_CHECK_OK(open_rewards(s, *parts, device));
   s.policy.stop = language.stop_ids();

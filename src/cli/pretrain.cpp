@@ -233,8 +233,8 @@ int train(Pretrain& p, const std::string& command) {
   const auto accumulation = static_cast<uint64_t>(loop.gradient_accumulation_steps);
   say(p.common,
       fmt::format("{} of {} parameters; {} of about {} tokens; an epoch is {}", model.spec().architecture,
-                  count, counted(static_cast<uint64_t>(total_steps(loop, epoch)), "step"),
-                  task->tokens_per_step, counted((epoch + accumulation - 1) / accumulation, "step")));
+                  count, with_plural(static_cast<uint64_t>(total_steps(loop, epoch)), "step"),
+                  task->tokens_per_step, with_plural((epoch + accumulation - 1) / accumulation, "step")));
   const auto round = open_qat(p.common, model, false, pool, identity);
   if (!round.ok()) return report(round.error()), 2;
   TrainJob job{p.common,      *loaded,      *task->task, device,   nullptr,      &tokenizer,

@@ -103,7 +103,7 @@ int train(Reward& s, const std::string& command) {
       {"base_model", s.base_model}, {"margin", s.margin}, {"center_rewards_coefficient", s.centring}};
   if (const Status adapted = adapt(s, *loaded, device, identity); !adapted.ok())
     return report(adapted.error()), 2;
-  say_trained_parameters(s.common, *loaded->model);
+  print_trained_parameters(s.common, *loaded->model);
   auto data = read_data(s, *language, identity);
   if (!data.ok()) return report(data.error());
   RewardTask task(*loaded->model, std::move(*data),

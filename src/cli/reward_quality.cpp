@@ -72,7 +72,7 @@ int train(Quality& s, bool given, const std::string& command) {
   const auto seed = static_cast<uint64_t>(s.common.loop.seed);
   const auto loaded = with_answer_head(language->model(), s.base_model, s.names, seed);
   if (!loaded.ok()) return report(loaded.error());
-  say_trained_parameters(s.common, *loaded->model);
+  print_trained_parameters(s.common, *loaded->model);
   QualityTask task(*loaded->model, std::move(*data), s.names, s.common.loop.micro_batch_size, seed);
   const Tokenizer& tokenizer = language->tokenizer();
   return run_job({s.common, *loaded, task, device, nullptr, &tokenizer, s.base_model, "trained", command,

@@ -131,7 +131,7 @@ int train(Sft& s, const std::string& command) {
   const LoadedModel& loaded = language->loaded();
   const auto adapter = open_adapter(s, loaded, device);
   if (!adapter.ok()) return report(adapter.error());
-  say_trained_parameters(s.common, *loaded.model);
+  print_trained_parameters(s.common, *loaded.model);
   Json identity = {{"base_model", s.base_model},
                    {"adapter", adapter->has_value() ? (*adapter)->scale() : 0.0f}};
   if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;

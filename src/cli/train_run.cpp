@@ -36,7 +36,7 @@ DatasetOptions dataset_options(const TrainCommon& common) {
           common.loop.output_dir, [&common](const std::string& text) { say(common, text); }};
 }
 
-void say_trained_parameters(const TrainCommon& common, const Model& model) {
+void print_trained_parameters(const TrainCommon& common, const Model& model) {
   int64_t trained = 0, total = 0;
   for (const auto& p : model.parameters().all()) {
     if (p->buffer) continue;
@@ -163,7 +163,7 @@ int find_learning_rate(const Loop& loop, const TrainCommon& common) {
 }
 
 // The same command has already run to its end: nothing to do.
-int say_finished_before(const TrainCommon& common) {
+int print_finished_before(const TrainCommon& common) {
   const std::string& folder = common.loop.output_dir;
   const auto run = read_json(folder + "/run.json");
   const auto value = [&](const char* key) {
@@ -179,7 +179,7 @@ int say_finished_before(const TrainCommon& common) {
   } else {
     const Json steps = value("steps");
     fmt::print("{}: finished already ({}); nothing to do. --overwrite trains it again\n", folder,
-               counted(steps.is_number_unsigned() ? steps.get<uint64_t>() : 0, "step"));
+               with_plural(steps.is_number_unsigned() ? steps.get<uint64_t>() : 0, "step"));
   }
   return 0;
 }
@@ -210,7 +210,7 @@ int run_job(const TrainJob& job) {
   const auto result = run_loop(loop);
   end_line();
   if (!result.ok()) return report(result.error());
-  if (result->finished_before) return say_finished_before(common);
+  if (result->finished_before) return print_finished_before(common);
   if (result->interrupted) {
     fmt::print(stderr, "stopped at step {}; the same command resumes from {}/checkpoint-{}\n", result->steps,
                common.loop.output_dir, result->steps);
@@ -243,7 +243,7 @@ int run_job(const TrainJob& job) {
     fmt::print("{}\n", out.dump());
   } else {
     fmt::print("{}: {} in {:.1f} s, loss {:.4f}", common.loop.output_dir,
-               counted(static_cast<uint64_t>(result->steps), "step"), result->seconds, result->last_loss);
+               with_plural(static_cast<uint64_t>(result->steps), "step"), result->seconds, result->last_loss);
     for (const auto& [name, value] : result->validation) fmt::print(", validation {} {:.4f}", name, value);
     fmt::print("{}{}\n", cost.empty() ? "" : ", ", cost);
   }

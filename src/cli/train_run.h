@@ -63,7 +63,7 @@ double measure_peak(Device& device);
 DatasetOptions dataset_options(const TrainCommon& common);
 void say(const TrainCommon& common, const std::string& text);
 // "training 147456 of 26080512 parameters (0.57 %)"
-void say_trained_parameters(const TrainCommon& common, const Model& model);
+void print_trained_parameters(const TrainCommon& common, const Model& model);
 
 // Input of run_job, which runs the loop, writes the run folder and returns the exit code.
 struct TrainJob {

@@ -23,7 +23,7 @@ void say_prepared(const DatasetOptions& options, const std::string& path, const 
     options.say(path + ": the split by hash leaves one part empty: the last tokens are used for validation");
   options.say(fmt::format("{}: {} documents, {} tokens for training, {} for validation (schema: {})", path,
                           p.documents + p.validation_documents, p.tokens, p.validation_tokens, p.schema));
-  say_bad_records(options, p.bad);
+  report_bad_records(options, p.bad);
 }
 
 // Prepares a dataset in `folder` unless it was prepared there before.
@@ -76,13 +76,13 @@ Result<DatasetSpec> parse_dataset(const std::string& text) {
   return out;
 }
 
-std::string counted(uint64_t count, const char* what) {
+std::string with_plural(uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-void say_bad_records(const DatasetOptions& options, const BadRecords& bad) {
+void report_bad_records(const DatasetOptions& options, const BadRecords& bad) {
   if (bad.count == 0) return;
-  options.say(fmt::format("{} could not be used:", counted(bad.count, "record")));
+  options.say(fmt::format("{} could not be used:", with_plural(bad.count, "record")));
   for (const std::string& line : bad.reported) options.say("  " + line);
 }
 

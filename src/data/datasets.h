@@ -28,8 +28,8 @@ struct DatasetOptions {
 };
 
 // "1 step", "2 steps"
-std::string counted(uint64_t count, const char* what);
-void say_bad_records(const DatasetOptions& options, const BadRecords& bad);
+std::string with_plural(uint64_t count, const char* what);
+void report_bad_records(const DatasetOptions& options, const BadRecords& bad);
 
 struct TokenSource {
   std::string name;
@@ -64,7 +64,7 @@ Result<Data> read_examples(const DatasetOptions& options, const char* what, Json
     MAKAR_CHECK_OK(read(spec, split, data));
     options.say(fmt::format("{}: {} {} for training, {} for validation", spec.path, data.train.size() - train,
                             what, data.validation.size() - validation));
-    say_bad_records(options, data.bad);
+    report_bad_records(options, data.bad);
     return Done{};
   };
   const auto restart = [&]() -> Status {

@@ -136,7 +136,7 @@ bool in_validation(std::string_view document, double share, uint64_t seed) {
   return static_cast<double>(h >> 11) * 0x1p-53 < share;
 }
 
-bool ValidationSplit::takes(std::string_view content) {
+bool ValidationSplit::selects(std::string_view content) {
   const uint64_t number = seen_++;
   const bool take = from_ != kNever ? number >= from_ : share_ > 0 && in_validation(content, share_, 0);
   taken_ += take ? 1 : 0;

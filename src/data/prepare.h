@@ -43,7 +43,7 @@ bool in_validation(std::string_view document, double share, uint64_t seed);
 class ValidationSplit {
  public:
   explicit ValidationSplit(double share, uint64_t from = kNever) : share_(share), from_(from) {}
-  bool takes(std::string_view content);
+  bool selects(std::string_view content);
   uint64_t seen() const { return seen_; }
   // If no example was selected, or all were: a split that selects the last ones. nullopt if no validation is
   // requested or there is only one example.

@@ -102,14 +102,14 @@ std::string manifest_text(const Json& manifest) {
   return out;
 }
 
-// Where the card documents a point of the rubric: in facts of the manifest with a part of their name that
+// Where the card documents a criterion of the rubric: in facts of the manifest with a part of their name that
 // begins with one of these words, or in scores.
-struct PointEvidence {
-  const char* point;
+struct CriterionEvidence {
+  const char* criterion;
   std::vector<const char*> words;
 };
-const std::vector<PointEvidence>& evidence() {
-  static const std::vector<PointEvidence> all = {
+const std::vector<CriterionEvidence>& evidence() {
+  static const std::vector<CriterionEvidence> all = {
       {"data sources", {"data", "dataset"}},
       {"data governance", {"governance", "data_governance", "consent", "privacy"}},
       {"copyrighted data", {"copyright", "license", "data_license"}},
@@ -131,13 +131,13 @@ size_t score_count(const std::vector<EvaluatedModel>& results, bool risks) {
   return lines > 2 ? static_cast<size_t>(lines - 2) : 0;
 }
 
-// The facts and the number of scores on the card that document a point.
-std::string stated(const std::string& point, const CardInput& input) {
+// The facts and the number of scores on the card that document a criterion.
+std::string stated(const std::string& criterion, const CardInput& input) {
   std::vector<std::pair<std::string, Json>> known;
   if (input.manifest.is_object()) add_facts(input.manifest, "", known);
   std::vector<std::string> out;
-  for (const PointEvidence& one : evidence())
-    if (point == one.point)
+  for (const CriterionEvidence& one : evidence())
+    if (criterion == one.criterion)
       for (const auto& fact : known) {
         const std::string name = "." + fact.first;  // so that a word may begin any part of OBJECT.NAME
         if (std::any_of(one.words.begin(), one.words.end(),
@@ -145,22 +145,24 @@ std::string stated(const std::string& point, const CardInput& input) {
           out.push_back(cell(fact.first));
       }
   const size_t capabilities = score_count(input.results, false), risks = score_count(input.results, true);
-  const size_t scores = point == "capabilities and limitations" ? capabilities
-                        : point == "risks and mitigations"      ? risks
-                        : point == "evaluations"                ? capabilities + risks
-                                                                : 0;
+  const size_t scores = criterion == "capabilities and limitations" ? capabilities
+                        : criterion == "risks and mitigations"      ? risks
+                        : criterion == "evaluations"                ? capabilities + risks
+                                                                    : 0;
   if (scores > 0) out.push_back(fmt::format("{} scores", scores));
   return out.empty() ? "nothing" : fmt::format("{}", fmt::join(out, ", "));
 }
 
 std::string rubric_text(const CardInput& input) {
   std::string out = "| point | score of 4 | stated above |\n|---|---|---|\n";
-  const auto* mine =
-      input.rubric && input.rubric->points.count(input.name) ? &input.rubric->points.at(input.name) : nullptr;
-  for (const std::string& point : rubric_points())
-    out += fmt::format("| {} | {} | {} |\n", point,
-                       mine && mine->count(point) ? fmt::format("{:.2f}", mine->at(point)) : "not rated",
-                       stated(point, input));
+  const auto* mine = input.rubric && input.rubric->criteria.count(input.name)
+                         ? &input.rubric->criteria.at(input.name)
+                         : nullptr;
+  for (const std::string& criterion : rubric_criteria())
+    out +=
+        fmt::format("| {} | {} | {} |\n", criterion,
+                    mine && mine->count(criterion) ? fmt::format("{:.2f}", mine->at(criterion)) : "not rated",
+                    stated(criterion, input));
   if (mine)
     out += fmt::format("\nTotal: {:.1f} of 48, {} of 12 points rated, {} raters",
                        input.rubric->totals.at(input.name), mine->size(), input.rubric->raters);

@@ -1,5 +1,6 @@
 // A model card (Mitchell et al., 2019) from the files of a model and the results of its evaluations, with a
-// rubric of twelve regulatory criteria, called points (Bommasani et al., 2023), each with a score of 0 to 4.
+// rubric of twelve regulatory criteria, points in its files (Bommasani et al., 2023), each with a score of 0
+// to 4.
 #pragma once
 #include <map>
 
@@ -7,19 +8,20 @@
 
 namespace makar {
 
-const std::vector<std::string>& rubric_points();  // twelve names
+const std::vector<std::string>& rubric_criteria();  // twelve names
 
-// One rating: the score that a rater gives to a system for one point.
+// One rating: the score that a rater gives to a system for one criterion.
 struct RubricRating {
-  std::string rater, system, point;
+  std::string rater, system, criterion;
   int64_t score = 0;  // 0 to 4
 };
 // A table with the columns rater, system, point, score (CSV, TSV or JSONL).
 Result<std::vector<RubricRating>> read_ratings(const std::string& path);
 
 struct RubricResult {
-  std::map<std::string, double> totals;                         // by system: of 48, mean of the raters
-  std::map<std::string, std::map<std::string, double>> points;  // by system and point, mean of the raters
+  std::map<std::string, double> totals;  // by system: of 48, mean of the raters
+  std::map<std::string, std::map<std::string, double>>
+      criteria;                 // by system and criterion, mean of the raters
   std::optional<double> kappa;  // agreement: Cohen's with squared weights for two raters, Fleiss' for more
   size_t raters = 0;
 };

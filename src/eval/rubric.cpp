@@ -10,20 +10,20 @@
 
 namespace makar {
 
-const std::vector<std::string>& rubric_points() {
-  static const std::vector<std::string> points = {"data sources",
-                                                  "data governance",
-                                                  "copyrighted data",
-                                                  "compute",
-                                                  "energy",
-                                                  "capabilities and limitations",
-                                                  "risks and mitigations",
-                                                  "evaluations",
-                                                  "testing",
-                                                  "machine-generated content",
-                                                  "member states",
-                                                  "downstream documentation"};
-  return points;
+const std::vector<std::string>& rubric_criteria() {
+  static const std::vector<std::string> criteria = {"data sources",
+                                                    "data governance",
+                                                    "copyrighted data",
+                                                    "compute",
+                                                    "energy",
+                                                    "capabilities and limitations",
+                                                    "risks and mitigations",
+                                                    "evaluations",
+                                                    "testing",
+                                                    "machine-generated content",
+                                                    "member states",
+                                                    "downstream documentation"};
+  return criteria;
 }
 
 Result<std::vector<RubricRating>> read_ratings(const std::string& path) {
@@ -35,15 +35,16 @@ Result<std::vector<RubricRating>> read_ratings(const std::string& path) {
     if (!found) break;
     RubricRating rating;
     for (const auto& [key, to] : {std::pair("rater", &rating.rater), std::pair("system", &rating.system),
-                                  std::pair("point", &rating.point)}) {
+                                  std::pair("point", &rating.criterion)}) {
       if (!record.value.contains(key) || !record.value[key].is_string())
         return error_at(record.place(), "expected a text in the column '{}'", key);
       *to = record.value[key];
     }
-    const auto& points = rubric_points();
-    if (std::find(points.begin(), points.end(), rating.point) == points.end())
-      return error_at(record.place(), "{} is not a point of the rubric{}; expected {}", quote(rating.point),
-                      did_you_mean(rating.point, points), fmt::join(points, ", "));
+    const auto& criteria = rubric_criteria();
+    if (std::find(criteria.begin(), criteria.end(), rating.criterion) == criteria.end())
+      return error_at(record.place(), "{} is not a point of the rubric{}; expected {}",
+                      quote(rating.criterion), did_you_mean(rating.criterion, criteria),
+                      fmt::join(criteria, ", "));
     const Json score = record.value.contains("score") ? record.value["score"] : Json();
     const std::string digits = score.is_string() ? score.get<std::string>() : score.dump();
     if (digits.size() != 1 || digits[0] < '0' || digits[0] > '4')
@@ -58,18 +59,19 @@ Result<std::vector<RubricRating>> read_ratings(const std::string& path) {
 Result<RubricResult> rate_systems(const std::vector<RubricRating>& ratings) {
   std::map<std::string, std::map<std::pair<std::string, std::string>, int64_t>> by_rater;
   for (const RubricRating& one : ratings)
-    if (!by_rater[one.rater].emplace(std::pair(one.system, one.point), one.score).second)
-      return error_at("ratings", "{} rates '{}' of {} twice", quote(one.rater), one.point, quote(one.system));
+    if (!by_rater[one.rater].emplace(std::pair(one.system, one.criterion), one.score).second)
+      return error_at("ratings", "{} rates '{}' of {} twice", quote(one.rater), one.criterion,
+                      quote(one.system));
   RubricResult out;
   out.raters = by_rater.size();
   std::map<std::string, std::map<std::string, std::pair<double, double>>> sums;
   for (const RubricRating& one : ratings) {
-    auto& [sum, count] = sums[one.system][one.point];
+    auto& [sum, count] = sums[one.system][one.criterion];
     sum += static_cast<double>(one.score), ++count;
   }
-  for (const auto& [system, points] : sums)
-    for (const auto& [point, sum] : points) {
-      out.points[system][point] = sum.first / sum.second;
+  for (const auto& [system, criteria] : sums)
+    for (const auto& [criterion, sum] : criteria) {
+      out.criteria[system][criterion] = sum.first / sum.second;
       out.totals[system] += sum.first / sum.second;
     }
   if (by_rater.size() < 2) return out;

@@ -81,9 +81,9 @@ class GloveTrainer {
 
   WordVectors train() {
     if (o_.fast)
-      fast();
+      train_without_locks();
     else
-      in_rounds();
+      train_in_rounds();
     WordVectors out{words_, static_cast<size_t>(o_.width), RowMatrix(words_.size(), layout_.width)};
     for (size_t i = 0; i < words_.size(); ++i)
       for (size_t j = 0; j < out.width; ++j) out.rows.row(i)[j] = word_.row(i)[j] + context_.row(i)[j];
@@ -103,7 +103,7 @@ class GloveTrainer {
     loss = 0;
   }
 
-  void in_rounds() {
+  void train_in_rounds() {
     const uint64_t together = std::clamp<uint64_t>(counts_.size() / 1'000'000, 1, kMaxAtOnce);
     std::vector<std::unique_ptr<GloveLearner<PrivateRows>>> learners;
     std::vector<RowUses> word_uses(words_.size()), context_uses(words_.size());
@@ -134,7 +134,7 @@ class GloveTrainer {
     }
   }
 
-  void fast() {
+  void train_without_locks() {
     std::atomic<uint64_t> next = 0;
     std::mutex mutex;
     pool_.run(pool_.threads(), [&](int64_t) {

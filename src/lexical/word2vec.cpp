@@ -107,7 +107,7 @@ class Trainer {
   }
 
   WordVectors train() {
-    o_.fast ? fast() : in_rounds();
+    o_.fast ? train_without_locks() : train_in_rounds();
     WordVectors out{text_.words, static_cast<size_t>(o_.width),
                     RowMatrix(text_.words.size(), shared_.stride)};
     for (uint32_t i = 0; i < text_.words.size(); ++i)
@@ -139,7 +139,7 @@ class Trainer {
     loss_ += learner.take_loss(), examples_ += static_cast<double>(learner.take_examples());
   }
 
-  void in_rounds() {
+  void train_in_rounds() {
     const uint64_t together = std::clamp<uint64_t>(text_.tokens / kWordsPerChunk, 1, kMaxChunks);
     if (together == 1) {
       Word2VecLearner<SharedRows> learner(shared_, in_, out_);
@@ -177,7 +177,7 @@ class Trainer {
     }
   }
 
-  void fast() {
+  void train_without_locks() {
     std::atomic<uint64_t> next = 0;
     std::mutex mutex;
     pool_.run(pool_.threads(), [&](int64_t) {

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "base/trim.h"
+
 namespace makar {
 namespace {
 
@@ -11,12 +13,6 @@ constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
 constexpr std::string_view kFunction = "<function=", kFunctionClose = "</function>";
 constexpr std::string_view kCallMarkers[] = {"[TOOL_CALLS]", "<|python_tag|>"};
 constexpr std::string_view kBlanks = " \t\r\n";
-
-std::string trimmed(std::string_view text) {
-  const size_t from = text.find_first_not_of(kBlanks);
-  if (from == std::string_view::npos) return {};
-  return std::string(text.substr(from, text.find_last_not_of(kBlanks) - from + 1));
-}
 
 // The length of the longest suffix of `text` that is a proper prefix of `marker`.
 size_t partial_marker(std::string_view text, std::string_view marker) {

@@ -50,7 +50,7 @@ Status read_answer_pairs(const DataPath& path, const ConversationEncoder& encode
       continue;
     }
     // Split by the prompt, so that no prompt is both in training and in validation.
-    const bool held_out = split.takes(dump(read->prompt));
+    const bool held_out = split.selects(dump(read->prompt));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*pair));
   }
   out.bad = reader.bad();

@@ -61,7 +61,7 @@ std::vector<int64_t> both_ways(const Batch& batch, const std::vector<int64_t>& n
 MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targets, float smoothing) {
   if (model.spec().head.kind == HeadKind::kBidirectionalLm) targets = both_ways(batch, targets);
   MicroBatch out;
-  out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
+  out.tokens = batch.rows(), out.squared_lengths = squared_lengths(batch);
   out.weight = static_cast<double>(targets.size()) -
                static_cast<double>(std::count(targets.begin(), targets.end(), ops::kIgnore));
   LanguageBatch language;

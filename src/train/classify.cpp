@@ -127,7 +127,7 @@ Result<MicroBatch> ClassifyTask::make(std::span<const size_t> which, bool valida
     if (data_.kind == LabelKind::kNumber) numbers.push_back(t.number);
   }
   MicroBatch out;
-  out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
+  out.tokens = batch.rows(), out.squared_lengths = squared_lengths(batch);
   const auto ignored = std::count(targets.begin(), targets.end(), ops::kIgnore);
   out.weight = data_.kind == LabelKind::kTags
                    ? static_cast<double>(targets.size()) - static_cast<double>(ignored)

@@ -39,7 +39,7 @@ Status read_triplets(const DataPath& path, const Tokenizer& tokenizer, int64_t m
         reader.bad().add_once(record.place(), unknown_fields(record.value, {Schema::kTriplet}));
       continue;
     }
-    const bool held_out = split.takes(record.value["anchor"].get_ref<const std::string&>());
+    const bool held_out = split.selects(record.value["anchor"].get_ref<const std::string&>());
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
   }
   out.bad = reader.bad();
@@ -90,7 +90,8 @@ Result<MicroBatch> ContrastiveTask::make(std::span<const size_t> which, bool val
   Batch anchors, others;
   MAKAR_CHECK_OK(batches(which, validation, anchors, others));
   MicroBatch out;
-  out.tokens = anchors.rows() + others.rows(), out.pairs = squared_lengths(anchors) + squared_lengths(others);
+  out.tokens = anchors.rows() + others.rows(),
+  out.squared_lengths = squared_lengths(anchors) + squared_lengths(others);
   out.weight = static_cast<double>(which.size());
   out.loss = [this, anchors = std::move(anchors),
               others = std::move(others)](ForwardContext& f) -> Result<Tensor> {

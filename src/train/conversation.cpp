@@ -170,7 +170,7 @@ Result<ConversationsRead> read_conversations(const DataPath& path, const std::st
       reader.bad().add(record.place(), encoded.error().message);
       continue;
     }
-    const bool held_out = split.takes(dump(*messages));
+    const bool held_out = split.selects(dump(*messages));
     MAKAR_CHECK_OK(to.add(*encoded, held_out));
   }
   out.bad = reader.bad();
@@ -188,10 +188,10 @@ Result<ConversationStores> open_conversations(const DatasetOptions& options,
     const uint64_t train = writer->train(), validation = writer->validation();
     MAKAR_TRY(const auto read, read_conversations(spec.data(), spec.type, encoder, split, *writer));
     options.say(fmt::format("{}: {} for training, {} for validation (schema: {})", spec.path,
-                            counted(writer->train() - train, "conversation"),
+                            with_plural(writer->train() - train, "conversation"),
                             writer->validation() - validation,
                             read.schema.empty() ? "unknown" : read.schema));
-    say_bad_records(options, read.bad);
+    report_bad_records(options, read.bad);
     return Done{};
   };
   const auto restart = [&]() -> Status {

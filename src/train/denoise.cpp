@@ -185,7 +185,7 @@ DenoiseTask::Masked DenoiseTask::mask(const Pieces& pieces, uint64_t draw) const
 
 MicroBatch DenoiseTask::masked(Masked examples) {
   MicroBatch out;
-  out.tokens = examples.batch.rows(), out.pairs = squared_lengths(examples.batch),
+  out.tokens = examples.batch.rows(), out.squared_lengths = squared_lengths(examples.batch),
   out.weight = static_cast<double>(examples.kept.size());
   LanguageBatch language;
   language.inputs.source = examples.batch;

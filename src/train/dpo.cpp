@@ -142,7 +142,7 @@ Result<MicroBatch> DpoTask::make(std::span<const size_t> which, bool validation,
   MAKAR_TRY(Pairs pairs, read(which, validation));
   MicroBatch out;
   out.weight = static_cast<double>(which.size());
-  out.tokens = pairs.answers.batch.rows(), out.pairs = squared_lengths(pairs.answers.batch);
+  out.tokens = pairs.answers.batch.rows(), out.squared_lengths = squared_lengths(pairs.answers.batch);
   out.loss = [this, validation, pairs = std::move(pairs)](ForwardContext& f) -> Result<Tensor> {
     const PreferencePairs scored = score(f, pairs);
     if (!validation) add_rewards(scored, rewards_);

@@ -26,7 +26,7 @@ Result<FixedBatchTask> FixedBatchTask::open(Model& model, const std::string& pat
 Result<MicroBatch> FixedBatchTask::train_batch(uint64_t) {
   const Batch& batch = inputs_.target.rows() > 0 ? inputs_.target : inputs_.source;
   MicroBatch out;
-  out.weight = 1, out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
+  out.weight = 1, out.tokens = batch.rows(), out.squared_lengths = squared_lengths(batch);
   out.loss = [this](ForwardContext& f) { return head_loss(f, *model_, inputs_, labels_, {smoothing_}); };
   return out;
 }

@@ -117,7 +117,7 @@ Result<MicroBatch> ImageTask::make(std::span<const size_t> which, bool validatio
   }
   Batch batch = image_batch(model_, images, which, shifts);
   MicroBatch out;
-  out.tokens = batch.rows(), out.pairs = squared_lengths(batch),
+  out.tokens = batch.rows(), out.squared_lengths = squared_lengths(batch),
   out.weight = static_cast<double>(which.size());
   out.loss = [this, batch = std::move(batch),
               targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {

@@ -133,7 +133,7 @@ Status read_image_text(const DatasetSpec& dataset, const ModelSpec& spec, const 
       reader.bad().add(record.place(), text.error().text());
       continue;
     }
-    const bool held_out = split.takes(dump(record.value));
+    const bool held_out = split.selects(dump(record.value));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*text));
   }
   out.bad = reader.bad();
@@ -248,7 +248,7 @@ Result<MicroBatch> ImageTextTask::make(std::span<const size_t> which, bool valid
     add_text(spec, text, texts, language.targets);
   }
   MicroBatch out;
-  out.tokens = texts.rows(), out.pairs = squared_lengths(texts);
+  out.tokens = texts.rows(), out.squared_lengths = squared_lengths(texts);
   out.weight =
       static_cast<double>(language.targets.size()) -
       static_cast<double>(std::count(language.targets.begin(), language.targets.end(), ops::kIgnore));
@@ -257,7 +257,8 @@ Result<MicroBatch> ImageTextTask::make(std::span<const size_t> which, bool valid
   } else {
     language.inputs.source = pixel_batch(spec, joined(pixels));
     language.inputs.target = std::move(texts);
-    out.tokens += language.inputs.source.rows(), out.pairs += squared_lengths(language.inputs.source);
+    out.tokens += language.inputs.source.rows(),
+        out.squared_lengths += squared_lengths(language.inputs.source);
   }
   out.language = std::make_shared<const LanguageBatch>(std::move(language));
   out.loss = [this, b = out.language](ForwardContext& f) -> Result<Tensor> {

@@ -65,7 +65,7 @@ Status read_ratings(const DataPath& path, const ConversationEncoder& encoder, Va
       continue;
     }
     const bool held_out =
-        split.takes(rated->front().prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
+        split.selects(rated->front().prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
     for (const RatedRecord& one : *rated)
       if (const Status added = (held_out ? validation : train).add(one); !added.ok())
         reader.bad().add(record.place(), added.error().message);
@@ -170,7 +170,7 @@ Result<MicroBatch> KtoTask::make(std::span<const size_t> which, bool validation,
   MAKAR_TRY(Examples examples, read(which, validation));
   MicroBatch out;
   out.weight = static_cast<double>(which.size());
-  out.tokens = examples.answers.batch.rows(), out.pairs = squared_lengths(examples.answers.batch);
+  out.tokens = examples.answers.batch.rows(), out.squared_lengths = squared_lengths(examples.answers.batch);
   out.loss = [this, validation, examples = std::move(examples)](ForwardContext& f) -> Result<Tensor> {
     Sums unused;
     return loss(f, examples, validation ? unused : step_);

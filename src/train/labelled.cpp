@@ -317,7 +317,7 @@ Result<LabelledData> read_once(const DataPath& path, const Tokenizer& tokenizer,
         reader.bad().add(record.place(), taken.error().message);
       continue;
     }
-    const bool held_out = split.takes(split_key(taken->front(), out.kind));
+    const bool held_out = split.selects(split_key(taken->front(), out.kind));
     for (const LabelledText& t : *taken) MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
   }
   out.bad = reader.bad();

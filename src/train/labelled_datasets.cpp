@@ -9,7 +9,7 @@ void say_read(const DatasetOptions& options, const std::string& path, const Labe
   const size_t examples = d.train.size() + d.validation.size();
   options.say(fmt::format("{}: {} examples (schema: {}{})", path, examples, d.schema,
                           d.names.empty() ? "" : fmt::format(", {} labels", d.names.size())));
-  say_bad_records(options, d.bad);
+  report_bad_records(options, d.bad);
   if (!d.groups.empty()) options.say(fmt::format("groups: {}", fmt::join(d.groups, ", ")));
   if (d.kind == LabelKind::kClass && d.names.size() > 20 && d.names.size() * 2 > examples)
     options.say(fmt::format(

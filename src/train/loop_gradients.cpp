@@ -26,8 +26,8 @@ double training_flops(const Model& model, const MicroBatch& batch) {
   double attention = 0;
   for (const BlockSpec& b : spec.main().blocks)
     if (!b.recurrent && !b.alignment)
-      attention += 12.0 * static_cast<double>(b.attention.heads * b.attention.head_dim) * batch.pairs *
-                   (b.attention.causal ? 0.5 : 1.0);
+      attention += 12.0 * static_cast<double>(b.attention.heads * b.attention.head_dim) *
+                   batch.squared_lengths * (b.attention.causal ? 0.5 : 1.0);
   return work * static_cast<double>(batch.tokens) + attention;
 }
 

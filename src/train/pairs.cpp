@@ -22,7 +22,7 @@ MicroBatch pair_batch(Model& model, const std::vector<TokenPair>& pairs, float s
   MicroBatch out;
   out.weight = static_cast<double>(targets.size());
   out.tokens = inputs.source.rows() + inputs.target.rows();
-  out.pairs = squared_lengths(inputs.source) + squared_lengths(inputs.target);
+  out.squared_lengths = squared_lengths(inputs.source) + squared_lengths(inputs.target);
   out.language = std::make_shared<const LanguageBatch>(LanguageBatch{std::move(inputs), std::move(targets)});
   out.loss = [&model, smoothing, b = out.language](ForwardContext& f) -> Result<Tensor> {
     return language_loss(f, model, b->inputs, b->targets, smoothing);
@@ -55,7 +55,7 @@ Status read_pairs(const DataPath& path, const Tokenizer& tokenizer, int64_t eos,
     TokenPair pair;
     MAKAR_TRY(pair.source, encode(source->get_ref<const std::string&>()));
     MAKAR_TRY(pair.target, encode(target->get_ref<const std::string&>()));
-    const bool held_out = split.takes(source->get_ref<const std::string&>());
+    const bool held_out = split.selects(source->get_ref<const std::string&>());
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(pair));
   }
   out.bad = reader.bad();

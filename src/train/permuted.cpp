@@ -43,7 +43,7 @@ void add_permuted(Permuted& out, const std::vector<int64_t>& ids, const std::vec
 
 MicroBatch permuted_batch(Model& model, Permuted examples, float smoothing) {
   MicroBatch out;
-  out.tokens = examples.batch.rows(), out.pairs = squared_lengths(examples.batch);
+  out.tokens = examples.batch.rows(), out.squared_lengths = squared_lengths(examples.batch);
   out.weight = static_cast<double>(examples.targets.size());
   out.loss = [&model, smoothing, e = std::move(examples)](ForwardContext& f) -> Result<Tensor> {
     Inputs inputs;

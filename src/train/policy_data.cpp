@@ -35,7 +35,7 @@ Result<PolicyPrompts> open_policy_prompts(const DatasetOptions& options, const C
             reader.bad().add(record.place(), prompt.error().message);
             continue;
           }
-          MAKAR_CHECK_OK((split.takes(prompt->turns) ? out.validation : out.train).add(*prompt));
+          MAKAR_CHECK_OK((split.selects(prompt->turns) ? out.validation : out.train).add(*prompt));
         }
         out.bad = reader.bad();
         return Done{};

@@ -179,7 +179,7 @@ Result<MicroBatch> PolicyTask::train_batch(uint64_t index) {
   PolicySlice s = slice(which);
   MicroBatch out;
   out.weight = weight_of(s);
-  out.tokens = s.answers.batch.rows(), out.pairs = squared_lengths(s.answers.batch);
+  out.tokens = s.answers.batch.rows(), out.squared_lengths = squared_lengths(s.answers.batch);
   const bool fresh = o_.steps() == 1;
   out.loss = [this, fresh, s = std::move(s)](ForwardContext& f) -> Result<Tensor> {
     const Tensor now = token_log_probabilities(f, policy_, s.answers.batch, s.answers.mask).values;

@@ -48,7 +48,7 @@ Status read_qualities(const DataPath& path, const ConversationEncoder& encoder,
       continue;
     }
     // Split by the prompt, so that no prompt is both in training and in validation.
-    const bool held_out = split.takes(read->prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const bool held_out = split.selects(read->prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*answer));
     if (!held_out)
       for (size_t q = 0; q < names.size(); ++q)
@@ -132,7 +132,7 @@ Result<MicroBatch> QualityTask::make(std::span<const size_t> which, bool validat
   out.weight = static_cast<double>(answers.ratings.size()) -
                static_cast<double>(
                    std::count(answers.ratings.begin(), answers.ratings.end(), RatedQualities::kUnrated));
-  out.tokens = answers.batch.rows(), out.pairs = squared_lengths(answers.batch);
+  out.tokens = answers.batch.rows(), out.squared_lengths = squared_lengths(answers.batch);
   out.loss = [this, answers = std::move(answers)](ForwardContext& f) -> Result<Tensor> {
     Inputs inputs;
     inputs.source = answers.batch;

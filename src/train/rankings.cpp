@@ -28,7 +28,7 @@ Status read_rankings(const DataPath& path, const ConversationEncoder& encoder, V
       continue;
     }
     // Split by the prompt, so that no prompt is both in training and in validation.
-    const bool held_out = split.takes(read->prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const bool held_out = split.selects(read->prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*answers));
   }
   out.bad = reader.bad();

@@ -71,7 +71,7 @@ std::vector<int64_t> drawn_tokens(const Tensor& logits, const Rng& rng) {
 MicroBatch replaced_batch(Model& discriminator, Model& generator, MaskedBatch examples, uint64_t seed,
                           uint64_t draw) {
   MicroBatch out;
-  out.tokens = examples.batch.rows(), out.pairs = squared_lengths(examples.batch);
+  out.tokens = examples.batch.rows(), out.squared_lengths = squared_lengths(examples.batch);
   out.weight = static_cast<double>(examples.kept.size());
   out.loss = [&discriminator, &generator, seed, draw,
               e = std::move(examples)](ForwardContext& f) -> Result<Tensor> {

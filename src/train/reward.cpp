@@ -159,7 +159,7 @@ Result<MicroBatch> RewardTask::make(std::span<const size_t> which, bool validati
   MAKAR_TRY(Prompts prompts, read(which, validation));
   MicroBatch out;
   out.weight = static_cast<double>(which.size());
-  out.tokens = prompts.batch.rows(), out.pairs = squared_lengths(prompts.batch);
+  out.tokens = prompts.batch.rows(), out.squared_lengths = squared_lengths(prompts.batch);
   out.loss = [this, validation, prompts = std::move(prompts)](ForwardContext& f) -> Result<Tensor> {
     const Tensor scores = reward_scores(f, model_, prompts.batch);
     if (!validation) {

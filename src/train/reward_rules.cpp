@@ -5,18 +5,13 @@
 
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "base/trim.h"
 #include "data/schema.h"
 #include "text/regex.h"
 #include "world/check.h"
 
 namespace makar {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 // The texts of the record's `answer`.
 Result<std::vector<std::string>> wanted_answers(const Json& record) {

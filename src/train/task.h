@@ -19,9 +19,9 @@ struct LanguageBatch {
 };
 
 struct MicroBatch {
-  double weight = 0;   // number of targets; weights the mean losses of a step's micro-batches
-  int64_t tokens = 0;  // rows processed by the model, for throughput
-  double pairs = 0;    // sum of squared sequence lengths, for the FLOPs of attention
+  double weight = 0;           // number of targets; weights the mean losses of a step's micro-batches
+  int64_t tokens = 0;          // rows processed by the model, for throughput
+  double squared_lengths = 0;  // sum of squared sequence lengths, for the FLOPs of attention
   std::function<Result<Tensor>(ForwardContext&)> loss;  // mean over the targets
   // Set by objectives of language models: distillation computes another loss on the same batch.
   std::shared_ptr<const LanguageBatch> language = nullptr;

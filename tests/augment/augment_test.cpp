@@ -50,7 +50,7 @@ std::set<std::string> all_of(const std::string& kind, const std::string& text = 
 
 std::vector<std::string> sorted_words(const std::string& text) {
   auto words = WordsOfText::split(text).words;
-  for (std::string& w : words) w = lowered(w);
+  for (std::string& w : words) w = lowered_ascii(w);
   std::sort(words.begin(), words.end());
   return words;
 }

@@ -290,13 +290,13 @@ std::vector<RubricRating> ratings_of(const std::string& rater, const std::string
   std::vector<RubricRating> out;
   for (size_t p = 0; p < 12; ++p) {
     const int64_t score = total / 12 + (static_cast<int64_t>(p) < total % 12 ? 1 : 0);
-    out.push_back({rater, system, rubric_points()[p], score});
+    out.push_back({rater, system, rubric_criteria()[p], score});
   }
   return out;
 }
 
 TEST(Card, TwelvePointsOfTenSystems) {
-  ASSERT_EQ(rubric_points().size(), 12u);
+  ASSERT_EQ(rubric_criteria().size(), 12u);
   const std::vector<int64_t> totals = {25, 23, 22, 7, 27, 36, 21, 8, 5, 29};
   std::vector<RubricRating> ratings;
   for (size_t s = 0; s < totals.size(); ++s)

@@ -176,7 +176,7 @@ TEST(Conversation, PacksHoldEveryDocumentOnceAndNoMoreThanTheirLength) {
 
 TEST(Validation, TheLastExamplesWhereTheHashChoosesNone) {
   ValidationSplit none(1e-12);
-  for (int i = 0; i < 40; ++i) EXPECT_FALSE(none.takes(std::to_string(i)));
+  for (int i = 0; i < 40; ++i) EXPECT_FALSE(none.selects(std::to_string(i)));
   auto tail = none.tail();
   ASSERT_TRUE(tail);
   std::vector<int> taken;
@@ -185,8 +185,8 @@ TEST(Validation, TheLastExamplesWhereTheHashChoosesNone) {
   EXPECT_EQ(taken, std::vector<int>{39});
   EXPECT_FALSE(tail->tail()) << "once";
   ValidationSplit half(0.5), off(0), one(1e-12);
-  for (int i = 0; i < 40; ++i) half.takes(std::to_string(i)), off.takes(std::to_string(i));
-  one.takes("alone");
+  for (int i = 0; i < 40; ++i) half.selects(std::to_string(i)), off.selects(std::to_string(i));
+  one.selects("alone");
   EXPECT_FALSE(half.tail() || off.tail() || one.tail());
 }
 
