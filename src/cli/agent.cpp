@@ -13,7 +13,7 @@
 #include "cli/agent_tools.h"
 #include "cli/json_lines.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "cli/with_engine.h"
 
 namespace makar {

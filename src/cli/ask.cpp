@@ -10,7 +10,7 @@
 #include "cli/model_path.h"
 #include "cli/rank_flags.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "cli/with_engine.h"
 #include "lexical/toxicity.h"
 #include "retrieval/answer_drafts.h"
@@ -82,7 +82,7 @@ struct Retrieval {
     out.reranking = c.search.reranking;
     return out;
   }
-  Result<std::vector<SearchHit>> operator()(const std::string& question) const {
+  Result<std::vector<SearchHit>> search(const std::string& question) const {
     if (!reranker) return searcher->search(question);
     MAKAR_TRY(auto hits, searcher->search(question, candidates));
     MAKAR_CHECK_OK(reranker->rerank(question, hits, reranking));
@@ -169,12 +169,12 @@ int answer(AskCommand& c, const std::string& question) {
     return with_model(c, device, [&](Engine& engine, const LanguageModel& language) {
       const auto query = rewrite_question(engine, language, question, c.ask.generation);
       if (!query.ok()) return report(query.error());
-      auto hits = (*retrieval)(*query);
-      if (hits.ok() && !has_relevant(*hits, c)) hits = (*retrieval)(question);
+      auto hits = retrieval->search(*query);
+      if (hits.ok() && !has_relevant(*hits, c)) hits = retrieval->search(question);
       if (!hits.ok()) return report(hits.error());
       return write_answer(c, question, *hits, *retrieval, engine, language);
     });
-  const auto hits = (*retrieval)(question);
+  const auto hits = retrieval->search(question);
   if (!hits.ok()) return report(hits.error());
   if (!has_relevant(*hits, c)) {  // before the model is loaded
     AnswerWithSources nothing;
@@ -237,7 +237,7 @@ int evaluate(AskCommand& c) {
     Progress progress;
     for (const AskedQuestion& one : *questions) {
       progress.show("questions", samples.size(), questions->size());
-      const auto hits = (*retrieval)(one.question);
+      const auto hits = retrieval->search(one.question);
       if (!hits.ok()) return report(hits.error());
       const auto answered =
           answer_question(engine, language, one.question, *hits, retrieval->searcher->analyzer(), c.ask);

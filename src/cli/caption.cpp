@@ -5,7 +5,7 @@
 #include "base/trim.h"
 #include "cli/generation_flags.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "llm/image_inputs.h"
 
 namespace makar {

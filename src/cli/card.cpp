@@ -7,7 +7,7 @@
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 
 namespace makar {
 

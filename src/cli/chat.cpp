@@ -13,7 +13,7 @@
 #include "cli/line_editor.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 
 namespace makar {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/model_options.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "llm/classify.h"
 #include "llm/embed.h"
 #include "llm/image_inputs.h"

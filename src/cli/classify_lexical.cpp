@@ -14,7 +14,7 @@
 #include "cli/data_paths.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "data/schema.h"
 #include "lexical/hmm.h"
 #include "lexical/text_classifier.h"

@@ -13,7 +13,7 @@
 #include "cli/classify_report.h"
 #include "cli/classify_thresholds.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "data/datasets.h"
 #include "data/schema.h"
 
@@ -295,7 +295,7 @@ int ClassifyOutput::run(const ClassLabels& labels, const ClassifyRecords& classi
   if (!text.empty())
     answers.write({text}, 1);
   else
-    read = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
+    read = each_line_batch(files, [&](const std::vector<std::string_view>& lines, size_t first) {
       for (size_t i = 0; i < lines.size(); i += kTextBatch)
         if (!answers.write({lines.begin() + static_cast<int64_t>(i),
                             lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kTextBatch))},

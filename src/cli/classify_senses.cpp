@@ -7,7 +7,7 @@
 #include "base/progress.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "llm/senses.h"
 
 namespace makar {
@@ -154,7 +154,7 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
     if (!line.ok()) return report(line.error());
     return print_out(dump(*line) + "\n") ? 0 : 1;
   }
-  const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
+  const Status status = each_line_batch(files, [&](const std::vector<std::string_view>& lines, size_t first) {
     for (size_t i = 0; i < lines.size(); ++i) {
       const auto record = parse_json(lines[i], "", {size_t{16} << 20, 64});
       const auto line =

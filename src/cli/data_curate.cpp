@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "cli/command.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "curate/curate.h"
 #include "data/datasets.h"
 #include "lexical/arpa.h"
@@ -231,7 +231,7 @@ int run_language_detect(const std::vector<std::string>& arguments) {
   if (!json.ok()) return report(json.error());
   const auto model = LanguageId::from_json(*json, path);
   if (!model.ok()) return report(model.error());
-  const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t) {
+  const Status status = each_line_batch(files, [&](const std::vector<std::string_view>& lines, size_t) {
     for (const std::string_view line : lines) {
       const auto answer = model->detect(line);
       if (!print_out(fmt::format("{}\t{:.4f}\n", answer.language, answer.probability))) return false;

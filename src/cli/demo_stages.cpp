@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/file.h"
-#include "cli/demo_parts.h"
+#include "cli/demo_use_stages.h"
 #include "cli/run.h"
 
 namespace makar {

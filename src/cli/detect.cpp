@@ -4,7 +4,7 @@
 #include "cli/eval_model.h"
 #include "cli/metrics_input.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "eval/detector.h"
 #include "eval/document_values.h"
 #include "eval/watermark.h"

@@ -3,7 +3,7 @@
 #pragma once
 #include <optional>
 
-#include "cli/fine_tuned.h"
+#include "cli/fine_tune.h"
 #include "train/sampled_answers.h"
 
 namespace makar {

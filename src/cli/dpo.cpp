@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/nearest.h"
-#include "cli/fine_tuned.h"
+#include "cli/fine_tune.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "train/kto.h"
@@ -194,7 +194,7 @@ int run_dpo(const std::vector<std::string>& arguments) {
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
   Status checked = check_options(s, options);
-  if (checked.ok()) checked = check_fine_tuned(s, options, kDpoAdapterRate);
+  if (checked.ok()) checked = check_fine_tune(s, options, kDpoAdapterRate);
   if (!checked.ok()) return report(checked.error()), 2;
   return train(s, command_line("dpo", arguments));
 }

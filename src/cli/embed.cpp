@@ -10,7 +10,7 @@
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "llm/image_inputs.h"
 
 namespace makar {
@@ -113,7 +113,7 @@ int run_embed(const std::vector<std::string>& arguments) {
     status = print(texts);
   } else {
     Status inner = Done{};
-    status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t) {
+    status = each_line_batch(files, [&](const std::vector<std::string_view>& lines, size_t) {
       inner = print({lines.begin(), lines.end()});
       return inner.ok();
     });

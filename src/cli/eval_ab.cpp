@@ -5,7 +5,7 @@
 #include "base/progress.h"
 #include "cli/eval_tasks.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "eval/prompt_test.h"
 
 namespace makar {

@@ -1,7 +1,7 @@
 // makar eval compare: results of two or more models, with tests of their differences.
 #include "base/file.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "eval/compare.h"
 
 namespace makar {

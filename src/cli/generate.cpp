@@ -8,7 +8,7 @@
 
 #include "cli/generate_command.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "llm/image_inputs.h"
 
 namespace makar {

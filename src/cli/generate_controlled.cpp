@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "eval/engine_model.h"
 
 namespace makar {

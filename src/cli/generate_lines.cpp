@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "cli/generate_command.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "llm/image_inputs.h"
 
 namespace makar {
@@ -156,14 +156,15 @@ bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engi
 
 int run_lines(Engine& engine, const LanguageModel& language, const GenerateCommand& c) {
   const auto batch_size = static_cast<size_t>(c.parallel);
-  const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
-    for (size_t i = 0; i < lines.size(); i += batch_size) {
-      const auto end = lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + batch_size));
-      if (!answer_lines({lines.begin() + static_cast<int64_t>(i), end}, first + i, engine, language, c))
-        return false;
-    }
-    return true;
-  });
+  const Status status =
+      each_line_batch(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
+        for (size_t i = 0; i < lines.size(); i += batch_size) {
+          const auto end = lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + batch_size));
+          if (!answer_lines({lines.begin() + static_cast<int64_t>(i), end}, first + i, engine, language, c))
+            return false;
+        }
+        return true;
+      });
   return status.ok() ? 0 : report(status.error());
 }
 

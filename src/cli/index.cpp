@@ -12,7 +12,7 @@
 #include "cli/index_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "retrieval/check_index.h"
 
 namespace makar {

@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/metrics_input.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "eval/cached_model.h"
 
 namespace makar {

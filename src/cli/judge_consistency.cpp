@@ -6,7 +6,6 @@
 #include "cli/judge.h"
 #include "cli/metrics_input.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
 #include "eval/cache.h"
 #include "eval/consistency.h"
 #include "llm/token_vectors.h"

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "people/study_report.h"
 
 namespace makar {

@@ -4,7 +4,6 @@
 #include "cli/judge.h"
 #include "cli/metrics_input.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
 #include "eval/qualities.h"
 
 namespace makar {

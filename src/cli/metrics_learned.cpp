@@ -8,7 +8,7 @@
 #include "cli/metrics_input.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "llm/token_vectors.h"
 #include "metrics/agreement.h"
 #include "metrics/learned_head.h"

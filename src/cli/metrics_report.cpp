@@ -5,7 +5,7 @@
 
 #include "cli/metrics.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 
 namespace makar {
 namespace {

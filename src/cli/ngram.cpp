@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "cli/data_paths.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "lexical/arpa.h"
 #include "lexical/corpus.h"
 #include "lexical/ngram_generate.h"

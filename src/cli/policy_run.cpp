@@ -136,7 +136,7 @@ Status check_policy(PolicyRun& s, const Options& options, double adapter_rate) {
   p.activations = activations_of(s.common.loop);
   s.common.loop.no_dropout = true;  // with dropout, the trained policy would not be the sampled one
   for (const std::string& text : s.rewards) MAKAR_CHECK_OK(parse_reward_term(text));
-  return check_fine_tuned(s, options, adapter_rate);
+  return check_fine_tune(s, options, adapter_rate);
 }
 
 Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, ThreadPool& pool) {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "cli/fine_tuned.h"
+#include "cli/fine_tune.h"
 #include "train/policy_task.h"
 
 namespace makar {

@@ -14,7 +14,7 @@
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "models/source.h"
-#include "quant/choose_parts.h"
+#include "quant/choose_kept_parts.h"
 #include "quant/report.h"
 #include "train/finish.h"
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "cli/fine_tuned.h"
+#include "cli/fine_tune.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 
@@ -148,7 +148,7 @@ int run_reward(const std::vector<std::string>& arguments) {
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
   if (const Status ok = check_f32(s.common, "reward"); !ok.ok()) return report(ok.error());
   if (const Status checked = check_options(s); !checked.ok()) return report(checked.error()), 2;
-  if (const Status checked = check_fine_tuned(s, options, kRewardAdapterRate); !checked.ok())
+  if (const Status checked = check_fine_tune(s, options, kRewardAdapterRate); !checked.ok())
     return report(checked.error()), 2;
   if (s.adapter == "qlora")
     return report(error_of(Error::Kind::kUnsupported, "adapter", "a reward model takes lora, not qlora")), 2;

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "cli/fine_tuned.h"
+#include "cli/fine_tune.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "train/quality.h"

@@ -1,10 +1,10 @@
 // makar reward score: scores answers with a reward model, and counts how often it agrees with rankings.
 #include <fmt/format.h>
 
-#include "cli/fine_tuned.h"
+#include "cli/fine_tune.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "data/schema.h"
 #include "llm/classify.h"
 #include "train/quality.h"
@@ -162,7 +162,7 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   Scorer scorer(language->model(), quality ? label_names(spec) : std::vector<std::string>(), encoder, device,
                 json);
   constexpr size_t kRecordBatch = 16;
-  const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
+  const Status status = each_line_batch(files, [&](const std::vector<std::string_view>& lines, size_t first) {
     for (size_t i = 0; i < lines.size(); i += kRecordBatch)
       if (!scorer.run({lines.begin() + static_cast<int64_t>(i),
                        lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kRecordBatch))},

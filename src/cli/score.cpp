@@ -7,7 +7,7 @@
 #include "base/progress.h"
 #include "cli/generation_flags.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "llm/loglikelihood.h"
 
 namespace makar {
@@ -187,9 +187,10 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
     return report(error_at("--context-policy", "truncate-left drops scored tokens; use error or sinks")), 2;
   Engine engine(language.model(), *opened->device, *engine_options);
   if (c.jsonl) {
-    const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
-      return score_lines(engine, language, lines, first, c);
-    });
+    const Status status =
+        each_line_batch(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
+          return score_lines(engine, language, lines, first, c);
+        });
     return status.ok() ? 0 : report(status.error());
   }
   if (c.completion.empty()) {

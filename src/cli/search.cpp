@@ -10,7 +10,7 @@
 #include "cli/index_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "retrieval/rerank.h"
 #include "retrieval/test_collection.h"
 
@@ -239,7 +239,7 @@ int run_search(const std::vector<std::string>& arguments) {
     status = answer(fmt::format("{}", fmt::join(c.words, " ")));
   } else {
     Status inner = Done{};
-    status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t) {
+    status = each_line_batch(c.files, [&](const std::vector<std::string_view>& lines, size_t) {
       for (const std::string_view line : lines)
         if (inner.ok() && !line.empty()) inner = answer(std::string(line));
       return inner.ok();

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cli/fine_tuned.h"
+#include "cli/fine_tune.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "llm/image_inputs.h"
@@ -180,7 +180,7 @@ int run_sft(const std::vector<std::string>& arguments) {
                   "makar sft --base-model DIR --datasets chats.jsonl --adapter lora -o runs/mine");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
-  if (const Status c = check_fine_tuned(s, options, kAdapterRate); !c.ok()) return report(c.error()), 2;
+  if (const Status c = check_fine_tune(s, options, kAdapterRate); !c.ok()) return report(c.error()), 2;
   return train(s, command_line("sft", arguments));
 }
 

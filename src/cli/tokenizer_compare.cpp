@@ -3,7 +3,8 @@
 #include <cstdio>
 
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
+#include "text/tokenizer.h"
 
 namespace makar {
 namespace {

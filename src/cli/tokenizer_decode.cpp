@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/quote.h"
 #include "cli/run.h"
+#include "cli/text_io.h"
 #include "cli/tokenizer_options.h"
 
 namespace makar {
@@ -84,7 +85,7 @@ int run_tokenizer_decode(const std::vector<std::string>& arguments) {
   }
   bool failed = false;
   const Status status =
-      each_lines(shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
+      each_line_batch(shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
         std::string out;
         for (size_t i = 0; i < batch.size(); ++i) {
           if (jsonl) {

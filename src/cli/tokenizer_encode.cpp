@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "cli/text_io.h"
 #include "cli/tokenizer_options.h"
 #include "text/pipeline.h"
 #include "text/unicode.h"
@@ -181,7 +182,7 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
   ThreadPool pool(static_cast<int>(threads));
   bool failed = false;
   const Status status =
-      each_lines(shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
+      each_line_batch(shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
         std::vector<std::string> out(batch.size());
         pool.for_ranges(static_cast<int64_t>(batch.size()), 1, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/run.h"
+#include "cli/text_io.h"
 #include "cli/tokenizer_options.h"
 #include "text/unicode.h"
 

@@ -1,34 +1,6 @@
 #include "cli/tokenizer_options.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
-#include "base/file.h"
-#include "base/option_names.h"
-#include "text/unicode.h"
-
 namespace makar {
-namespace {
-
-constexpr size_t kChunk = size_t{1} << 20;
-
-// Reads the available bytes, at least one unless the input ends.
-Result<size_t> read_some(int file, const std::string& name, std::string& buffer) {
-  const size_t before = buffer.size();
-  buffer.resize(before + kChunk);
-  ssize_t got;
-  do got = ::read(file, buffer.data() + before, kChunk);
-  while (got < 0 && errno == EINTR);
-  buffer.resize(before + static_cast<size_t>(got > 0 ? got : 0));
-  if (got < 0) return error_of(Error::Kind::kIo, name, "cannot be read: {}", std::strerror(errno));
-  return static_cast<size_t>(got);
-}
-
-}  // namespace
 
 void TokenizerOptions::declare(Options& options) {
   options.group("Input");
@@ -60,83 +32,6 @@ EncodeOptions TokenizerOptions::encode_options() const {
                          : forbid_special ? SpecialText::kForbid
                                           : SpecialText::kPlain;
   return options;
-}
-
-Status each_lines(const std::vector<std::string>& files,
-                  const std::function<bool(const std::vector<std::string_view>&, size_t)>& f) {
-  size_t number = 1;
-  std::vector<std::string> names = files;
-  if (names.empty()) names.emplace_back("-");
-  for (const std::string& name : names) {
-    const int file = name == "-" ? 0 : ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return error_of(Error::Kind::kNotFound, name, "cannot be opened: {}", std::strerror(errno));
-    std::string buffer;
-    std::vector<std::string_view> lines;
-    Status status = Done{};
-    for (bool more = true; more;) {
-      const size_t seen = buffer.size();  // no line break before this
-      const auto got = read_some(file, name, buffer);
-      if (!got.ok()) {
-        status = got.error();
-        break;
-      }
-      more = *got > 0;
-      lines.clear();
-      size_t done = 0;
-      for (size_t search = seen; done < buffer.size();) {
-        size_t end = buffer.find('\n', search);
-        if (end == std::string::npos) {
-          if (more) break;
-          end = buffer.size();
-        }
-        std::string_view line = std::string_view(buffer).substr(done, end - done);
-        if (line.ends_with('\r')) line.remove_suffix(1);
-        lines.push_back(line);
-        done = search = std::min(end + 1, buffer.size());
-      }
-      if (!lines.empty() && !f(lines, number)) break;
-      number += lines.size();
-      if (buffer.size() - done >= Tokenizer::kTextLimit) {
-        status = error_of(Error::Kind::kLimit, fmt::format("{}: line {}", name, number),
-                          "has more than {} bytes; split it", Tokenizer::kTextLimit);
-        break;
-      }
-      buffer.erase(0, done);
-    }
-    if (file != 0) ::close(file);
-    MAKAR_CHECK_OK(status);
-  }
-  return Done{};
-}
-
-Result<std::string> read_whole(const std::vector<std::string>& files) {
-  std::string text;
-  if (files.empty()) {
-    if (isatty(STDIN_FILENO)) fmt::print(stderr, "makar: reading standard input; Ctrl-D ends it\n");
-    while (true) {
-      MAKAR_TRY(const size_t got, read_some(0, "standard input", text));
-      if (got == 0) return text;
-      if (text.size() >= Tokenizer::kTextLimit)
-        return error_of(Error::Kind::kLimit, "standard input",
-                        "has more than {} bytes; use --lines, or split it into files", Tokenizer::kTextLimit);
-    }
-  }
-  for (const std::string& file : files) {
-    MAKAR_TRY(const std::string one, read_file(file));
-    text += one;
-  }
-  return text;
-}
-
-bool print_out(std::string_view text) {
-  const bool good = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  return std::fflush(stdout) == 0 && good;
-}
-
-std::string error_line(const Error& error, size_t line) {
-  return Json{{"error", {{"message", to_valid_utf8(options_as_fields(error.text()))}, {"line", line}}}}
-             .dump() +
-         "\n";
 }
 
 }  // namespace makar

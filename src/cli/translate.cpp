@@ -5,7 +5,7 @@
 #include "cli/alignment_plot.h"
 #include "cli/generation_flags.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 
 namespace makar {
 namespace {
@@ -68,7 +68,7 @@ int run_seq2seq(Options& options, const std::vector<std::string>& arguments) {
     status = text.ok() ? answer(*text) : Status(text.error());
   } else {
     Status inner = Done{};
-    status = each_lines(files, [&](const std::vector<std::string_view>& batch, size_t) {
+    status = each_line_batch(files, [&](const std::vector<std::string_view>& batch, size_t) {
       for (const auto line : batch)
         if (inner = answer(std::string(line)); !inner.ok()) return false;
       return true;

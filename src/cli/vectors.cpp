@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/data_paths.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "lexical/count_vectors.h"
 #include "lexical/glove.h"
 #include "lexical/vector_files.h"

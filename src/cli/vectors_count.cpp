@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/data_paths.h"
 #include "cli/run.h"
+#include "cli/text_io.h"
 #include "lexical/count_vectors.h"
 
 namespace makar {

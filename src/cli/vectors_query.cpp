@@ -5,7 +5,7 @@
 #include "base/quote.h"
 #include "cli/command.h"
 #include "cli/run.h"
-#include "cli/tokenizer_options.h"
+#include "cli/text_io.h"
 #include "lexical/vector_files.h"
 
 namespace makar {

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "kernels/cpu_device.h"
-#include "quant/choose_parts.h"
+#include "quant/choose_kept_parts.h"
 #include "quant/reduce.h"
 
 namespace makar {

@@ -30,7 +30,7 @@ HOST_FILES = {
         train/image.cpp train/image_text.cpp train/preference.cpp train/debias.cpp images/processor.cpp infer/image_inputs.cpp llm/image_inputs.cpp nets/autoencoder.cpp nets/gan.cpp nets/mlp.cpp nets/neural_lm.cpp nets/tabular.cpp
         nets/text_cnn.cpp""",
     "weights encoded on the host": """
-        quant/encode.cpp quant/gptq.cpp quant/calibrate.cpp quant/choose_parts.cpp quant/prune.cpp quant/reduce.cpp quant/report.cpp""",
+        quant/encode.cpp quant/gptq.cpp quant/calibrate.cpp quant/choose_kept_parts.cpp quant/prune.cpp quant/reduce.cpp quant/report.cpp""",
     "results read through host()": """
         cli/alignment_plot.cpp cli/inspect_attention.cpp cli/classify_images.cpp cli/net_autoencoder.cpp cli/net_data.h capi/capi.cpp train/quality.cpp models/model.cpp nets/batches.cpp
         cli/classify_run.cpp cli/embed.cpp cli/index_options.cpp cli/reward_score.cpp infer/engine.cpp infer/model_drafter.cpp

@@ -1,4 +1,4 @@
-#include "quant/choose_parts.h"
+#include "quant/choose_kept_parts.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "cli/fine_tuned.h"
+#include "cli/fine_tune.h"
 
 #include <fmt/format.h>
 
@@ -81,7 +81,7 @@ void declare_adapter(Options& o, FineTuneOptions& s) {
   o.add("--use-dora --peft-use-dora", &s.dora, "weight-decomposed adapter (DoRA)");
 }
 
-Status check_fine_tuned(FineTuneOptions& s, const Options& options, double adapter_rate) {
+Status check_fine_tune(FineTuneOptions& s, const Options& options, double adapter_rate) {
   if (!s.adapter.empty() && s.adapter != "lora" && s.adapter != "qlora")
     return error_at(
         "adapter", "expected lora or qlora, got '{}'{}", s.adapter,

@@ -1,5 +1,5 @@
 // The stages of `makar demo` that measure and use the model.
-#include "cli/demo_parts.h"
+#include "cli/demo_use_stages.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -24,7 +24,7 @@ struct FineTuneOptions {
 void declare_base(Options& options, FineTuneOptions& s);
 void declare_adapter(Options& options, FineTuneOptions& s);
 // Checks the options of both, records which were given, and sets the default learning rate of adapters.
-Status check_fine_tuned(FineTuneOptions& s, const Options& options, double adapter_rate);
+Status check_fine_tune(FineTuneOptions& s, const Options& options, double adapter_rate);
 
 // Loads the model to train. A frozen base is mapped in its files' types, or quantized.
 Result<LanguageModel> load_base(FineTuneOptions& s, Device& device, ThreadPool& pool);
