@@ -181,7 +181,7 @@ TEST(Validation, TheLastExamplesWhereTheHashChoosesNone) {
   ASSERT_TRUE(tail);
   std::vector<int> taken;
   for (int i = 0; i < 40; ++i)
-    if (tail->takes(std::to_string(i))) taken.push_back(i);
+    if (tail->selects(std::to_string(i))) taken.push_back(i);
   EXPECT_EQ(taken, std::vector<int>{39});
   EXPECT_FALSE(tail->tail()) << "once";
   ValidationSplit half(0.5), off(0), one(1e-12);
