@@ -14,11 +14,12 @@ PromptModel scripted(std::vector<std::pair<std::string, std::string>> rules, siz
                                          uint64_t sample) -> Result<ModelReply> {
     for (const auto& [key, reply] : rules) {
       if (text.find(key) == text.npos) continue;
-      std::string said = reply;
-      for (size_t at = said.find("{sample}"); at != said.npos; at = said.find("{sample}"))
-        said.replace(at, 8, std::to_string(sample % 3 == 2 ? 9 : 7));
-      for (const std::string& one : stop) said = said.substr(0, said.find(one));
-      return ModelReply{said, static_cast<int64_t>(text.size()), 1};
+      std::string output_text = reply;
+      for (size_t at = output_text.find("{sample}"); at != output_text.npos;
+           at = output_text.find("{sample}"))
+        output_text.replace(at, 8, std::to_string(sample % 3 == 2 ? 9 : 7));
+      for (const std::string& one : stop) output_text = output_text.substr(0, output_text.find(one));
+      return ModelReply{output_text, static_cast<int64_t>(text.size()), 1};
     }
     return error_at("script", "no rule for: {}", text);
   };
@@ -56,7 +57,7 @@ TEST(Prompt, PartsAndShots) {
   EXPECT_EQ(build_prompt(program(yaml + "shots: 0\n").prompts[0], fields, scripted({}))->text,
             "Answer.\n\nAbout sums.\n\nQ: question 7 again\nA:");
   EXPECT_EQ(build_prompt(program(yaml + "shots: 1\n").prompts[0], fields, scripted({}))->shots, 1);
-  // As many as fit: exactly, by the size of the text.
+  // Without `shots`, as many examples as fit into the context.
   const auto whole = build_prompt(program(yaml).prompts[0], fields, scripted({}));
   EXPECT_EQ(whole->shots, 9);
   for (const size_t context : {whole->text.size(), whole->text.size() - 1, size_t{100}, size_t{60}}) {
@@ -71,7 +72,7 @@ TEST(Prompt, PartsAndShots) {
       build_prompt(program(yaml + "shots: 2\norder: similar\n").prompts[0], fields, scripted({}));
   EXPECT_NE(similar->text.find("question 7\nA: answer\n\nQ: question 7 again"), std::string::npos)
       << similar->text;
-  // Drawn by seed.
+  // Random examples depend only on the seed.
   const Prompt random = program(yaml + "shots: 3\norder: random\n").prompts[0];
   EXPECT_EQ(build_prompt(random, fields, scripted({}), 4)->text,
             build_prompt(random, fields, scripted({}), 4)->text);
@@ -117,7 +118,7 @@ TEST(Prompt, SelfAsk) {
   ASSERT_TRUE(run.ok()) << run.error().text();
   EXPECT_EQ(run->output, "Edward VII");
   EXPECT_EQ(run->replies.size(), 3U);
-  // A model that never concludes: bounded.
+  // A model that never concludes stops after `follow_ups` questions.
   const auto endless =
       run_prompt(program("input: 'Question: {{q}}'\ntechnique: self-ask\nfollow_ups: 3\n"), {{"q", "x"}},
                  scripted({{"Answer:", " no"}, {"Question", "Follow up: why?\n"}}));

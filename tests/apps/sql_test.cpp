@@ -146,7 +146,7 @@ TEST(Sql, WorkIsLimited) {
   EXPECT_FALSE(SqlReader::open(folder.write("x.db", std::string(4096, 'x'))).ok());
 }
 
-// One call of a function that would take minutes, or memory, within the limits of the statement.
+// Single function calls that would take minutes or gigabytes stay within the limits of the statement.
 TEST(Sql, FunctionsAreLimited) {
   const ScratchFolder folder;
   const auto database = SqlReader::open(make_database(folder, false));

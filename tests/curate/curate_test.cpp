@@ -92,7 +92,7 @@ TEST(Quality, GopherNamesTheRuleThatFails) {
   EXPECT_EQ(gopher(ngrams, {}).rule, "gopher-repeated-ngrams");
 }
 
-// Against counting every n-gram as a text.
+// Compared with an implementation that counts every n-gram as a string.
 TEST(Quality, RepeatedNgramsAreThoseOfTheDefinition) {
   constexpr double kTop[] = {0.20, 0.18, 0.16}, kAll[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
   GopherRules rules;
@@ -383,7 +383,7 @@ TEST(Curate, FieldsTokensWeightsAndGroups) {
       EXPECT_NEAR(static_cast<double>(report->sources[0].written), 100, 25);
       EXPECT_EQ(report->sources[1].written, 6u);
       std::map<std::string, CurateReport::Group> of(report->groups.begin(), report->groups.end());
-      // i % 4 == 0 are men; half of the votes are too few.
+      // Every fourth document is about a man; half of all have too few votes.
       EXPECT_EQ(of["gender: men"].documents, 100u);
       EXPECT_EQ(of["gender: women"].documents, 301u);
       EXPECT_EQ(of["gender: women"].kept_documents + of["gender: men"].kept_documents, 201u);
@@ -396,7 +396,7 @@ TEST(Curate, FieldsTokensWeightsAndGroups) {
     }
 }
 
-TEST(Curate, GroupsOfAFile) {
+TEST(Curate, GroupsAreReadFromAFile) {
   const auto groups = Representation::parse("a\tOne\r\na\ttwo\n\nb\ttwo\n", "g.tsv");
   ASSERT_TRUE(groups.ok()) << groups.error().text();
   EXPECT_EQ(groups->groups(), (std::vector<std::string>{"a", "b"}));
@@ -431,7 +431,7 @@ TEST(Names, RulesAndTagger) {
   EXPECT_EQ(tagged.found, 1u);
 }
 
-// Planted names: found by the rules, and nothing else is.
+// The rules find the planted names and nothing else.
 TEST(Names, RecallOnPlantedNames) {
   const char* first[] = {"Anna", "David", "Maria", "Peter"};
   const char* last[] = {"Keller", "Novak", "O'Brien", "Smith-Jones"};

@@ -56,12 +56,12 @@ TEST(Feedback, TheBetterAnswerIsTheCorrection) {
   EXPECT_EQ(records(record, "rated")[1]["label"], false);
 }
 
-TEST(Feedback, ACritiqueAsksForARevision) {
+TEST(Feedback, ACritiqueBecomesARevisionRequest) {
   Feedback feedback = *read_feedback({{"prompt", "q"}, {"completion", "b"}, {"critique", "too short"}});
-  const Json asked = revision_request(feedback);
-  ASSERT_EQ(asked.size(), 3u);
-  EXPECT_EQ(asked[1]["content"], "b");
-  EXPECT_NE(asked[2]["content"].get<std::string>().find("too short"), std::string::npos);
+  const Json request = revision_request(feedback);
+  ASSERT_EQ(request.size(), 3u);
+  EXPECT_EQ(request[1]["content"], "b");
+  EXPECT_NE(request[2]["content"].get<std::string>().find("too short"), std::string::npos);
   EXPECT_EQ(feedback_records(feedback, FeedbackForm::kRated)[0]["label"], false);
   add_revision(feedback, "b");  // no revision: the same answer
   EXPECT_EQ(feedback.answers.size(), 1u);

@@ -199,7 +199,7 @@ metric_list: [{metric: exact_match, alias: solved, all_of: document_number}, {me
   EXPECT_FALSE(all[0].samples[0].contains("solved"));
   EXPECT_EQ(all[0].samples[3]["solved"], 0);
   EXPECT_EQ(all[0].samples[4]["solved"], 1);
-  // A document that `where` leaves out still ends the run of its file.
+  // A document that `where` excludes still counts as the last input of its file.
   const auto some = run(task(R"(
 task: files
 dataset_kwargs: {data_files: {test: d.jsonl}, explode: test}

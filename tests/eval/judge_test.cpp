@@ -53,7 +53,7 @@ TEST(Judge, BothOrdersCount) {
   EXPECT_NEAR((*report)["flip_rate"].get<double>(), 1.0 / 3, 1e-12);
 }
 
-// A judge that fails and is asked again gets only the requests that it has not answered.
+// After a failure, a second run sends the judge only the requests that have no cached result.
 TEST(Judge, ResumesFromTheCache) {
   ScratchFolder folder;
   const std::string path = folder.path() + "/j.cache";
@@ -82,8 +82,8 @@ TEST(Judge, ResumesFromTheCache) {
   EXPECT_EQ(*pairs_report(*resumed), *pairs_report(*expected));
 }
 
-// Parts of answers keep how they ended, and bytes that are not UTF-8, in the run and when it resumes.
-TEST(Judge, PartsInTheCache) {
+// The cache stores whether a part of an answer ended, and bytes that are not UTF-8.
+TEST(Judge, PartsOfAnswersAreCached) {
   class Parts : public ToyModel {
    public:
     std::vector<Result<UntilAnswer>> generate_part(std::span<const UntilRequest> requests) override {
@@ -110,7 +110,7 @@ TEST(Judge, PartsInTheCache) {
     EXPECT_EQ(parts[1]->text, "tea");
     EXPECT_TRUE(parts[1]->ended);
     EXPECT_EQ(model.asked, asked);
-    const auto texts = cached.generate_until(requests);  // other requests than those for parts
+    const auto texts = cached.generate_until(requests);  // not served from the cached parts
     EXPECT_EQ(*texts[0], "\xff");
     EXPECT_EQ(*texts[1], "all");
     EXPECT_EQ(model.asked, 2 * asked);
@@ -170,7 +170,7 @@ TEST(Consistency, NearestSentenceOfEachSample) {
   EXPECT_NEAR((*scores)[1], 1 - (std::cos(0.1) + std::cos(0.4)) / 2, 1e-6);
 }
 
-// Yes to a question if the answer contains the word that the test put there.
+// Answers Yes to a question if the judged answer contains the letter of that question.
 class QualityModel : public ToyModel {
  public:
   std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) override {
@@ -204,7 +204,7 @@ TEST(Qualities, SharesByHand) {
   EXPECT_NEAR((*verdicts)[0].sensible, 0.9, 1e-12);
   const Json report = qualities_report(*verdicts, true);
   EXPECT_DOUBLE_EQ(report["sensible"]["value"].get<double>(), 0.75);
-  EXPECT_DOUBLE_EQ(report["specific"]["value"].get<double>(), 0.25);  // the third one makes no sense
+  EXPECT_DOUBLE_EQ(report["specific"]["value"].get<double>(), 0.25);  // the third answer is not sensible
   EXPECT_DOUBLE_EQ(report["interesting"]["value"].get<double>(), 0.25);
   EXPECT_DOUBLE_EQ(report["ssi"].get<double>(), 5.0 / 12);
   EXPECT_DOUBLE_EQ(report["grounded"]["value"].get<double>(), 0.5);  // of two answers with claims

@@ -52,7 +52,7 @@ TEST_F(Sandbox, TimeAndMemoryAreLimited) {
   EXPECT_FALSE(passes("f = open('big', 'wb')\nfor i in range(200): f.write(bytes(1 << 20))\n"));
 }
 
-TEST_F(Sandbox, ManyFilesAreTooLarge) {
+TEST_F(Sandbox, TheTotalSizeOfAllFilesIsLimited) {
   ProgramLimits limits;
   limits.seconds = 60, limits.disk = 8 << 20;
   const auto begin = std::chrono::steady_clock::now();
@@ -70,7 +70,7 @@ TEST_F(Sandbox, NoNetworkNoProcessesNoOtherFiles) {
   const ScratchFolder folder;
   const std::string precious = folder.path() + "/precious";
   ASSERT_TRUE(write_file(precious, "x").ok());
-  // Each line must raise an exception; the file in the program's own folder must not.
+  // Each denied() call must raise an OSError; writing in the program's own folder must work.
   EXPECT_TRUE(passes(R"(
 import os, signal, socket, subprocess
 def denied(f, *given):

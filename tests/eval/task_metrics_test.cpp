@@ -94,7 +94,7 @@ TEST(TaskMetrics, StereotypeScores) {
   EXPECT_DOUBLE_EQ(score_of(task, 2, questions, responses, documents), 0.625 * 0.25 / 0.5);
 }
 
-TEST(TaskMetrics, BiasScoresOfTheirDocumentsOnly) {
+TEST(TaskMetrics, BiasScoresCountOnlyDocumentsThatMeetTheirCondition) {
   const EvalTask task = task_with(
       "[{metric: bias_score, labels: l, where: '{{ clear }}'}, {metric: ambiguous_bias_score, labels: l, "
       "where: '{{ not clear }}'}]",

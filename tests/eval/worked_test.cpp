@@ -74,7 +74,7 @@ dataset_kwargs:
   documents: [{question: "The odd numbers in this group add up to an even number: 15, 32, 5, 13, 82, 7, 1.", answer: "False"}]
 doc_to_text: "Q: {{ question }}\nA:"
 doc_to_target: answer
-filter_list: [{name: said, filter: [{function: regex, regex_pattern: 'The answer is (\w+)'}]}]
+filter_list: [{name: extracted, filter: [{function: regex, regex_pattern: 'The answer is (\w+)'}]}]
 )",
                      model),
             1);

@@ -17,10 +17,10 @@ Config config() {
 }
 
 template <class T>
-void expect_error(const Result<T>& result, const std::string& says) {
-  ASSERT_FALSE(result.ok()) << says;
+void expect_error(const Result<T>& result, const std::string& message) {
+  ASSERT_FALSE(result.ok()) << message;
   EXPECT_EQ(result.error().text().substr(0, 13), "m/config.json");
-  EXPECT_NE(result.error().text().find(says), std::string::npos) << result.error().text();
+  EXPECT_NE(result.error().text().find(message), std::string::npos) << result.error().text();
 }
 
 TEST(Config, ReadsEveryType) {

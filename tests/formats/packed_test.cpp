@@ -33,7 +33,7 @@ Tensor halves(const Shape& shape) {
   return t;
 }
 
-// Q4_0 and Q8_0 as their definitions say.
+// One value, dequantized by the definitions of Q4_0 and Q8_0.
 float value(const Tensor& t, int64_t i) {
   if (t.dtype() == DType::kF32) return t.f32()[i];
   if (t.dtype() == DType::kBF16) return from_bf16(t.data<uint16_t>()[i]);

@@ -26,9 +26,9 @@ void expect_six(const std::string& folder) {
     EXPECT_EQ(weights->tensor(name)->f32()[3], tensor.f32()[3]);
 }
 
-void expect_error(const Result<WeightFiles>& result, const std::string& says, Error::Kind kind) {
-  ASSERT_FALSE(result.ok()) << says;
-  EXPECT_NE(result.error().text().find(says), std::string::npos) << result.error().text();
+void expect_error(const Result<WeightFiles>& result, const std::string& message, Error::Kind kind) {
+  ASSERT_FALSE(result.ok()) << message;
+  EXPECT_NE(result.error().text().find(message), std::string::npos) << result.error().text();
   EXPECT_EQ(result.error().kind, kind) << result.error().text();
 }
 
@@ -54,7 +54,7 @@ TEST(Weights, ShardsAndBack) {
   const Json index = *read_json(folder / "model.safetensors.index.json");
   EXPECT_EQ(index["metadata"]["total_size"], 96);
   EXPECT_EQ(index["weight_map"]["layer.5"], "model-00003-of-00003.safetensors");
-  // A save of another kind removes all files of this one.
+  // A save with another number of shards removes the old files.
   ASSERT_TRUE(save_weights(folder.path(), six_tensors(), 16).ok());
   EXPECT_FALSE(folder.has("model-00001-of-00003.safetensors"));
   EXPECT_TRUE(folder.has("model-00006-of-00006.safetensors"));

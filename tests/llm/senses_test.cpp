@@ -1,4 +1,4 @@
-// Word senses: vectors of words compared with the layers of the model, ranking in closed forms.
+// Word senses: vectors of words compared with the layers of the model, rankings computed by hand.
 #include "llm/senses.h"
 
 #include <cmath>

@@ -107,8 +107,8 @@ TEST(Sacrebleu, SharedFixture) {
   EXPECT_GT(compared, 200);
 }
 
-// sacrebleu normalizes references twice: the blank after "t's" is a plain one only the second time. One of the
-// three words of "t 's strasse" is there.
+// sacrebleu normalizes references twice: the blank after "t's" is a plain one only the second time. One of
+// the three words of "t 's strasse" is there.
 TEST(Sacrebleu, TerNormalizesReferencesTwice) {
   const auto ter = evaluate_ter({{"STRASSE", {"t's\u2003STRASSE"}}}, {.normalized = true});
   ASSERT_TRUE(ter.ok());
@@ -123,7 +123,7 @@ TEST(Sacrebleu, HostileLinesAreBounded) {
   ASSERT_FALSE(ter.ok());
   EXPECT_EQ(ter.error().kind, Error::Kind::kLimit);
   EXPECT_NE(ter.error().text().find("line 1"), std::string::npos) << ter.error().text();
-  // Linear metrics take such lines.
+  // Metrics of linear cost accept such lines.
   EXPECT_TRUE(evaluate_bleu({{a, {b}}}, {}).ok());
   std::string entities;
   for (int i = 0; i < 100000; ++i) entities += "&amp;.";

@@ -198,7 +198,7 @@ TEST(Agreement, ByHand) {
   EXPECT_FALSE(evaluate_pass({{"p", 2, 1}}, 3).ok());
 }
 
-TEST(Spans, AsConlleval) {
+TEST(Spans, MatchConlleval) {
   const auto spans = spans_of({"B-PER", "I-PER", "O", "I-LOC", "B-LOC", "I-ORG", "S-PER", "S-PER"});
   EXPECT_EQ(spans,
             (std::vector<LabelledSpan>{
