@@ -97,7 +97,7 @@ TEST(GgufModels, ScansAreTheSameUpToRounding) {
   }
 }
 
-// GGUF has no heads of encoders: only the encoder is written.
+// Only the encoder is written, whatever its head.
 TEST(GgufModels, ModernBertIsWrittenWithoutItsHead) {
   const LoadedModel original = subject("golden/modernbert-mlm");
   ScratchFolder folder;

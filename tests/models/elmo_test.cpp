@@ -30,7 +30,7 @@ Json config(const std::string& head) {
 
 LoadedModel made(const std::string& head) {
   auto m = make_model(Config(config(head), "config.json"));
-  check(m.ok(), "the config of the test is good");
+  check(m.ok(), "invalid config in the test");
   initialize(*m->model, 7);
   return std::move(*m);
 }

@@ -1,5 +1,5 @@
-// Networks on numbers: losses by closed forms and differences, tables, fits that are known to exist,
-// autoencoders and the adversarial network on images that are easy to learn; threads.
+// Small networks: losses against closed forms and finite differences, tables, data that can be fitted,
+// autoencoders and GANs on images that are easy to learn; the same results for any number of threads.
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -150,7 +150,7 @@ TEST(Tabular, RegressionSavingAndThreads) {
     CpuDevice device(2);
     EXPECT_LT(TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {})->best().score, 8) << loss;
   }
-  // Poisson answers are rates, in the target's unit, also after loading.
+  // Poisson predictions are rates, in the target's unit, also after loading.
   {
     CpuDevice device(1);
     auto net = std::move(*TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {}));
@@ -169,17 +169,17 @@ TEST(Tabular, RegressionSavingAndThreads) {
     o.loss = "log-cosh";
   }
   ScratchFolder folder;
-  std::vector<std::vector<std::vector<double>>> answers;
+  std::vector<std::vector<std::vector<double>>> predicted;
   for (const int threads : {1, 3}) {
     CpuDevice device(threads);
     o.batch_norm = true, o.dropout = 0.1, o.training.epochs = 5;
     TabularNet net = std::move(*TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {}));
-    answers.push_back(net.predict(rows, device).value());
+    predicted.push_back(net.predict(rows, device).value());
     ASSERT_TRUE(net.save(folder.path()).ok());
     TabularNet again = std::move(*TabularNet::load(folder.path()));
-    EXPECT_EQ(again.predict(rows, device).value(), answers.back());
+    EXPECT_EQ(again.predict(rows, device).value(), predicted.back());
   }
-  EXPECT_EQ(answers[0], answers[1]);
+  EXPECT_EQ(predicted[0], predicted[1]);
 }
 
 // Images of 6 x 6: a bright row or a bright column.
@@ -262,9 +262,9 @@ TEST(Gan, TheSameForAnyNumberOfThreads) {
   EXPECT_EQ(files[0], files[1]);
 }
 
-// Networks that were saved and loaded answer the same; a description that does not fit the weights is an
-// error.
-TEST(Nets, SavedOnesAreReadBack) {
+// Networks that were saved and loaded give the same results; a description that does not fit the weights is
+// an error.
+TEST(Nets, SavedNetworksRoundTrip) {
   CpuDevice device(1);
   GanOptions o;
   o.generator = "5", o.discriminator = "6", o.code = 4, o.training.epochs = 1, o.training.batch = 16;
@@ -354,7 +354,7 @@ TEST(TextCnn, WindowsOfWordsSeparateTextsThatSingleWordsDoNot) {
 }
 
 // Without windows, the classifier is a function of the mean of the words' vectors: order and repetition of
-// the whole text change nothing, and no word alone decides "not good".
+// the whole text change nothing.
 TEST(TextCnn, TheMeanOfVectorsIgnoresOrder) {
   TextsWithLabels data;
   for (int i = 0; i < 40; ++i)

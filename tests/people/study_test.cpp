@@ -68,7 +68,7 @@ TEST(Study, ErrorsHaveTheirLine) {
   }
 }
 
-TEST(Study, LastRatingCountsAndCutLineIsIgnored) {
+TEST(Study, TheLastRatingCountsAndATruncatedLineIsIgnored) {
   const auto all = ratings(
       "{\"rater\":\"ann\",\"item\":0,\"ranks\":[1,2]}\n{\"rater\":\"ann\",\"item\":0,\"ranks\":[2,1]}\n{"
       "\"rater\":");

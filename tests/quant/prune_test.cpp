@@ -1,5 +1,5 @@
 // Pruning: which weights become zero, the compensation of SparseGPT against exact least squares, and reduced
-// models against models computed with the removed parts switched off.
+// models against models computed with the removed parts set to zero.
 #include "quant/prune.h"
 
 #include <gtest/gtest.h>
@@ -150,14 +150,14 @@ Tensor hidden_of(const Model& model) {
   return model.hidden(f, inputs);
 }
 
-TEST(Reduce, LayersAreSpread) {
+TEST(Reduce, KeptLayersAreSpreadEvenly) {
   EXPECT_EQ(spread_layers(12, 4), (std::vector<int64_t>{0, 4, 7, 11}));
   EXPECT_EQ(spread_layers(6, 6), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(spread_layers(5, 1), (std::vector<int64_t>{0}));
 }
 
 // Removed channels and heads give the same as zeros in their place.
-TEST(Reduce, RemovedPartsAreZeros) {
+TEST(Reduce, RemovedPartsActLikeZeros) {
   for (const char* name : {"llama", "qwen2"}) {
     const LoadedModel whole = *load_model(kModels + name, {true});
     const StackSpec& s = whole.model->spec().main();

@@ -53,7 +53,7 @@ std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
-// By the definitions, over all texts.
+// BM25 by its definition, over all texts.
 double bm25(const std::map<std::string, std::string>& all, const std::string& name,
             const std::vector<std::string>& query, bool robertson, double k1, double b) {
   double total = 0, score = 0;
@@ -109,7 +109,7 @@ TEST(Store, Bm25EqualsTheFormulasThroughChanges) {
   const auto collection = store->create_collection("c", plain());
   ASSERT_TRUE(collection.ok());
   IndexerOptions options;
-  options.commit_documents = 37;  // several transactions, rows that are continued
+  options.commit_documents = 37;  // several transactions, so that posting lists span several rows
   auto indexer = Indexer::open(*store, *collection, options);
   ASSERT_TRUE(indexer.ok());
   const auto made = texts(900);

@@ -33,7 +33,7 @@ TEST(Analyzer, WordsStopWordsStems) {
   EXPECT_NE(unknown.error().message.find("english"), std::string::npos);
 }
 
-TEST(Analyzer, BagOfWordsOfTheLiterature) {
+TEST(Analyzer, BagOfWordsMatchesTheWorkedExample) {
   // Two sentences over ten words.
   const std::vector<std::string> vocabulary = {"review", "the", "movie", "is",  "very",
                                                "scary",  "and", "long",  "not", "slow"};

@@ -98,7 +98,7 @@ TEST(ServeApi, WritesInvalidUtf8AsValidJson) {
   EXPECT_EQ((*reply)["usage"]["total_tokens"], 5);
 }
 
-TEST(Gate, AdmitsOneCallerUpToItsPlaces) {
+TEST(Gate, AdmitsOneCallerUpToTheLimit) {
   for (int64_t places = 1; places < 40; ++places) {
     Gate gate(places);
     std::vector<Gate::Ticket> held;
@@ -115,7 +115,7 @@ TEST(Gate, AdmitsOneCallerUpToItsPlaces) {
   EXPECT_EQ(gate.inside("a"), 1);
 }
 
-TEST(Gate, KeepsPlacesForOtherCallers) {
+TEST(Gate, ReservesPlacesForOtherCallers) {
   Gate gate(100);
   std::map<std::string, std::vector<Gate::Ticket>> held;
   const auto fill = [&](const std::string& caller) {
@@ -128,7 +128,7 @@ TEST(Gate, KeepsPlacesForOtherCallers) {
   EXPECT_EQ(fill("b"), 100);
   held.clear();
   EXPECT_EQ(gate.inside(), 0);
-  // Callers that ask in turns get equal parts, and the next caller still finds a place.
+  // Callers that alternate get equal shares, and a new caller is still admitted.
   for (int i = 0; i < 200; ++i)
     for (const char* caller : {"a", "b", "c"})
       if (auto ticket = gate.enter(caller)) held[caller].push_back(std::move(ticket));
@@ -226,7 +226,7 @@ Json kept_response(const std::string& id, const Json& previous) {
 }
 
 TEST(ResponseStore, EvictsTheLeastRecentlyUsed) {
-  ResponseStore store(8);  // two for each owner
+  ResponseStore store(8);  // two per owner
   store.keep("me", kept_response("a", nullptr), Json::array({1}));
   store.keep("me", kept_response("b", "a"), Json::array({2}));
   ASSERT_TRUE(store.response("me", "a").ok());
@@ -247,7 +247,7 @@ TEST(ResponseStore, EvictsTheLeastRecentlyUsed) {
 }
 
 TEST(ResponseStore, LimitsItsBytes) {
-  ResponseStore store(1000, 16000);  // 4000 bytes for each owner
+  ResponseStore store(1000, 16000);  // 4000 bytes per owner
   for (int i = 0; i < 100; ++i)
     store.keep("me", kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
   EXPECT_GT(store.size(), 0U);

@@ -29,7 +29,7 @@ TEST(WordNet, IndexDataAndExceptions) {
   EXPECT_TRUE(w.synonyms(std::string(100000, 's')).empty());
 }
 
-TEST(WordNet, MissingDatabaseNamesTheCure) {
+TEST(WordNet, AMissingDatabaseNamesThePackage) {
   const auto w = WordNet::open("/nowhere");
   ASSERT_FALSE(w.ok());
   EXPECT_NE(w.error().text().find("wordnet-base"), std::string::npos);

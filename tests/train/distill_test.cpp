@@ -88,7 +88,7 @@ TEST(DistillLoss, DivergencesFollowTheirDefinitions) {
     }
 }
 
-TEST(DistillLoss, NothingToLearnFromAnEqualTeacher) {
+TEST(DistillLoss, AnEqualTeacherGivesZeroLoss) {
   CpuDevice device(1);
   Context ctx{device};
   const Tensor same = ops::log_softmax(ctx, random_tensor({4, 7}, 3));
@@ -162,8 +162,8 @@ TEST(DistillLoss, Attention) {
               const auto n = static_cast<int64_t>(a.size());
               const auto q = log_softmax_of(a.data(), n), p = log_softmax_of(b.data(), n);
               for (size_t j = 0; j < a.size(); ++j) {
-                const double apart = static_cast<double>(a[j]) - static_cast<double>(b[j]);
-                total += divergence ? std::exp(p[j]) * (p[j] - q[j]) : apart * apart;
+                const double gap = static_cast<double>(a[j]) - static_cast<double>(b[j]);
+                total += divergence ? std::exp(p[j]) * (p[j] - q[j]) : gap * gap;
               }
               counted += divergence ? 1 : static_cast<double>(n);
             }
@@ -229,9 +229,9 @@ TEST(Distill, TheLossIsTheMixture) {
 }
 
 // Logits computed for a few rows at a time give the same loss and gradients.
-TEST(Distill, FewLogitsAtOnce) {
+TEST(Distill, LogitsInBlocksGiveTheSameLossAndGradients) {
   Pair p;
-  const auto gradients = [&](int64_t held) {
+  const auto gradients = [&](int64_t block_logits) {
     auto task = p.text();
     const auto batch = task->train_batch(0)->language;
     Tape tape(p.device);
@@ -242,7 +242,7 @@ TEST(Distill, FewLogitsAtOnce) {
     Context plain{p.device};
     ForwardContext frozen{plain};
     PredictionLoss loss{*p.student.model, *p.teacher.model, TeacherLoss::kReverse, 2.0f};
-    loss.held_logits = held;
+    loss.held_logits = block_logits;
     const Tensor value =
         loss(ctx, p.student.model->hidden(f, batch->inputs), p.teacher.model->hidden(frozen, batch->inputs));
     tape.backward(value);
@@ -276,7 +276,7 @@ TEST(Distill, AnEqualTeacherGivesNoGradient) {
 }
 
 // A narrower student: projections are trained, and neither counted nor saved.
-TEST(Distill, ProjectionsBetweenWidths) {
+TEST(Distill, ProjectionsAreTrainedButNeitherCountedNorSaved) {
   Pair p;
   Json config = p.student.model->spec().config;
   config["hidden_size"] = 32, config["head_dim"] = 8;
@@ -304,7 +304,7 @@ TEST(Distill, ProjectionsBetweenWidths) {
     EXPECT_EQ(t.name.find("distill"), std::string::npos);
 }
 
-TEST(Distill, UnfitTeachersAreRefused) {
+TEST(Distill, IncompatibleTeachersAreRejected) {
   Pair p;
   const LoadedModel bert = *load_model(kGolden + "/models/roberta-mlm"),
                     bloom = *load_model(kGolden + "/models/bloom-alibi");

@@ -99,7 +99,7 @@ TEST(Dpo, GoldenGradients) {
 
 // The model before training is its own reference: all rewards are exactly 0, in batches of any size, and an
 // adapter that was just added changes nothing.
-TEST(Dpo, TheStartHasNoMargin) {
+TEST(Dpo, TheInitialModelHasNoMargin) {
   for (const bool adapter : {false, true}) {
     Golden g;
     if (adapter) {

@@ -63,7 +63,7 @@ TEST(Policy, ClipHigherAndDivergence) {
     EXPECT_NEAR(kl.f32()[i], std::exp(d) - d - 1, 1e-6);
 }
 
-TEST(Policy, WhiteningKeepsTheMeanIfAsked) {
+TEST(Policy, WhiteningKeepsTheMeanOnRequest) {
   const Tensor x = vector_of({1, 2, 3, 6}), y = whiten(x, true);
   const double dev = std::sqrt((4 + 1 + 0 + 9) / 4.0);
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(y.f32()[i], (x.f32()[i] - 3) / dev + 3, 1e-5);
