@@ -38,7 +38,7 @@ Tool echo_tool(const std::string& name, const std::string& output, int* runs = n
   return tool;
 }
 
-TEST(Calculator, Exact) {
+TEST(Calculator, ResultsAreExact) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"23 * 47", "1081"},
       {"23*40 + 23*7", "1081"},
@@ -84,7 +84,7 @@ TEST(Calculator, InvalidOrTooExpensiveExpressionsAreErrors) {
     EXPECT_FALSE(calculate(text).ok()) << text.substr(0, 20);
 }
 
-TEST(Agent, TwoHopsAndAnAddition) {
+TEST(Agent, CombinesSearchesAndACalculation) {
   Tool search = echo_tool("search", "");
   search.untrusted = true;
   search.parameters = text_parameters("query", "words");
@@ -110,7 +110,7 @@ TEST(Agent, TwoHopsAndAnAddition) {
   EXPECT_EQ(trace_json(*trace)["steps"][2]["tool"], "calculator");
 }
 
-TEST(Agent, TextFormat) {
+TEST(Agent, BothReplyFormatsAreReadAndChecked) {
   const auto step = read_reply(
       "Thought: I need a sum.\nAction: calculator\nAction Input: {\"expression\": \"1+1\"}\nObservation: 3\n"
       "Final Answer: 3",
@@ -132,7 +132,7 @@ TEST(Agent, TextFormat) {
   EXPECT_TRUE(read_reply("```json\n{\"answer\": \"x\"}\n```", AgentFormat::kJson).ok());
 }
 
-TEST(Agent, PlanAndExecute) {
+TEST(Agent, PlansThenExecutesEveryTask) {
   const auto model =
       script({dump({{"plan", {"find a", "find b"}}}), call("calculator", {{"expression", "1+1"}}),
               answer("a is 2"), answer("b is 3"), answer("5")});
@@ -264,7 +264,7 @@ TEST(Agent, TextOfDocumentsRunsNoToolWithEffects) {
 }
 
 // 100 hostile scripts: whatever a model writes, every limit holds.
-TEST(Agent, HostileScripts) {
+TEST(Agent, EveryLimitHoldsForHostileReplies) {
   std::mt19937 random(18);
   const auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
   for (int i = 0; i < 100; ++i) {
@@ -388,7 +388,7 @@ TEST(Agent, TheTimeLimitEndsTheRun) {
   EXPECT_LE(remaining, 0.05);
 }
 
-TEST(Tools, Hosts) {
+TEST(Tools, FetchOnlyFromAllowedHosts) {
   EXPECT_EQ(*host_of("http://Example.org/a?b"), "example.org");
   EXPECT_EQ(*host_of("https://localhost:8000"), "localhost:8000");
   for (const char* bad : {"ftp://a", "file:///etc/passwd", "http://", "http://a@b/", "http://a\\@b",
@@ -401,7 +401,7 @@ TEST(Tools, Hosts) {
     EXPECT_FALSE(fetch.run({{"url", bad}}, 1).ok()) << bad;
 }
 
-TEST(Mcp, ServerAnswers) {
+TEST(Mcp, TheServerAnswersRequestsAndRejectsInvalidOnes) {
   const std::vector<Tool> tools = {calculator_tool()};
   const auto ask = [&](const Json& message) {
     return parse_json(*mcp_answer(dump(message), tools, 5), "x").value();
@@ -432,7 +432,7 @@ TEST(Mcp, ServerAnswers) {
     EXPECT_TRUE(mcp_answer(bad, tools, 5)->find("error") != std::string::npos) << bad;
 }
 
-TEST(Mcp, ToolsOfAServer) {
+TEST(Mcp, ToolsOfAServerAreReadAndChecked) {
   const auto tools = read_mcp_tools(
       {{"tools", {{{"name", "a"}, {"inputSchema", {{"type", "object"}}}}, {{"name", "b"}}}}}, "s");
   ASSERT_TRUE(tools.ok());

@@ -33,7 +33,7 @@ PromptProgram program(const std::string& yaml) {
   return *out;
 }
 
-TEST(Prompt, FewShotTranslations) {
+TEST(Prompt, ExamplesPrecedeTheInput) {
   const PromptProgram p = program(
       "example: '{{word}} in English is {{english}}.'\ninput: '{{word}} in English is'\nindicator: "
       "':'\nseparator: ' '\n"
@@ -48,7 +48,7 @@ TEST(Prompt, FewShotTranslations) {
   EXPECT_EQ(build_prompt(q.prompts[0], {{"a", "Car"}}, scripted({}))->text, "Ice cream => helado\nCar =>");
 }
 
-TEST(Prompt, PartsAndShots) {
+TEST(Prompt, PartsAreJoinedAndShotsFillTheContext) {
   std::string yaml =
       "instruction: Answer.\ncontext: 'About {{topic}}.'\ninput: 'Q: {{q}}'\nindicator: \"\\nA:\"\n"
       "example: 'Q: {{q}}\n\n  A: {{a}}'\nexamples:\n";
@@ -81,7 +81,7 @@ TEST(Prompt, PartsAndShots) {
   EXPECT_FALSE(build_prompt(program(yaml).prompts[0], {{"q", "x"}}, scripted({})).ok()) << "a missing field";
 }
 
-TEST(Prompt, ChainOfThought) {
+TEST(Prompt, ChainOfThoughtExtractsTheAnswer) {
   const PromptProgram p = program("input: 'Q: {{q}}'\nindicator: \"\\nA:\"\ntechnique: chain-of-thought\n");
   const auto run = run_prompt(p, {{"q", "23 x 47?"}},
                               scripted({{"Therefore, the answer is", " 1081.\nMore"},
@@ -96,7 +96,7 @@ TEST(Prompt, ChainOfThought) {
   EXPECT_EQ(run_prompt(q, {{"q", "x"}}, scripted({{"x", "920 is 920. The sum is 1081 ok"}}))->output, "1081");
 }
 
-TEST(Prompt, SelfConsistency) {
+TEST(Prompt, SelfConsistencyTakesTheMajority) {
   const PromptProgram p =
       program("input: '{{q}}'\ntechnique: self-consistency\nsamples: 5\nanswer: 'is (\\d+)'\n");
   const auto run = run_prompt(p, {{"q", "x"}}, scripted({{"x", "it is {sample}"}}));
@@ -107,7 +107,7 @@ TEST(Prompt, SelfConsistency) {
   EXPECT_EQ(majority({}), "");
 }
 
-TEST(Prompt, SelfAsk) {
+TEST(Prompt, SelfAskAnswersFollowUpQuestions) {
   const PromptProgram p = program("input: 'Question: {{q}}'\ntechnique: self-ask\n");
   const auto run = run_prompt(
       p, {{"q", "Who was king when the bridge was built?"}},
@@ -126,7 +126,7 @@ TEST(Prompt, SelfAsk) {
   EXPECT_LE(endless->replies.size(), 8U);
 }
 
-TEST(Prompt, LeastToMost) {
+TEST(Prompt, LeastToMostAnswersSubquestionsFirst) {
   const PromptProgram p = program("input: '{{q}}'\ntechnique: least-to-most\n");
   const auto run = run_prompt(p, {{"q", "How old?"}},
                               scripted({{"Therefore, the answer to the first", " 39"},
@@ -139,7 +139,7 @@ TEST(Prompt, LeastToMost) {
             std::string::npos);
 }
 
-TEST(Prompt, Graph) {
+TEST(Prompt, PromptsRunInTheOrderOfTheirNeeds) {
   const PromptProgram p = program(
       "name: g\nprompts:\n- {name: last, input: 'Join {{a}} and {{b}}', needs: [a, b]}\n- {name: a, input: "
       "'A {{x}}'}\n"
@@ -154,7 +154,7 @@ TEST(Prompt, Graph) {
   EXPECT_EQ(run->outputs["b"], "two");
 }
 
-TEST(Prompt, BadFiles) {
+TEST(Prompt, BrokenFilesAreLocatedErrors) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"", "map"},
       {"input: x\ninstruktion: y\n", "did you mean 'instruction'"},
@@ -178,7 +178,7 @@ TEST(Prompt, BadFiles) {
   }
 }
 
-TEST(Prompt, Tests) {
+TEST(Prompt, TestsCheckTheOutput) {
   const PromptProgram p = program(
       "input: x\ntests:\n- {fields: {a: 1}, equals: yes}\n- {name: second, contains: dog, lacks: cat}\n- "
       "{matches: '^\\d+$'}\n");
@@ -191,7 +191,7 @@ TEST(Prompt, Tests) {
   EXPECT_NE(test_failure(p.tests[2], "12a"), "");
 }
 
-TEST(Prompt, Tuning) {
+TEST(Prompt, TuningFindsTheBestInstructionAndExamples) {
   // Right only with the good instruction and an example about dogs.
   PromptModel model;
   model.fits = [](const std::string&, int64_t) { return Result<bool>(true); };

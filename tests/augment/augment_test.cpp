@@ -56,7 +56,7 @@ std::vector<std::string> sorted_words(const std::string& text) {
   return words;
 }
 
-TEST(Augment, WorkedExampleWords) {
+TEST(Augment, ChangesOfWordsMatchTheWorkedExample) {
   EXPECT_EQ(all_of("synonyms"),
             (std::set<std::string>{"The kitty sat on the mat.", "The cat sat on the rug."}));
   EXPECT_EQ(all_of("neighbors"), (std::set<std::string>{"The cat stood on the mat."}));
@@ -76,7 +76,7 @@ TEST(Augment, WorkedExampleWords) {
   EXPECT_FALSE(all_of("entities").contains(kCat));
 }
 
-TEST(Augment, WorkedExampleTexts) {
+TEST(Augment, ChangesOfTextsMatchTheWorkedExample) {
   EXPECT_EQ(all_of("back-translation"), (std::set<std::string>{"The cat was sitting on the mat."}));
   EXPECT_EQ(all_of("paraphrase"), (std::set<std::string>{"On the mat sat the cat."}));
   EXPECT_EQ(all_of("split-merge"), (std::set<std::string>{"The cat sat. On the mat."}));

@@ -37,7 +37,7 @@ std::string document(uint64_t number, int words) {
   return out + "end.";
 }
 
-TEST(Clean, Html) {
+TEST(Clean, HtmlBecomesText) {
   EXPECT_EQ(clean_html("<p>a &lt; b &amp; c</p><script>x < 1</script>d"), "\na < b & c\nd");
   EXPECT_EQ(clean_html("<a href=\"x>y\">link</a> 1 < 2 <!-- <b> -->z"), "link 1 < 2 z");
   EXPECT_EQ(clean_html("&#233;&#x20AC;&unknown; &"), "\u00E9\u20AC&unknown; &");
@@ -46,7 +46,7 @@ TEST(Clean, Html) {
   EXPECT_EQ(clean_html("<script>never closed"), "");
 }
 
-TEST(Clean, Wiki) {
+TEST(Clean, WikiMarkupBecomesText) {
   EXPECT_EQ(
       clean_wiki("'''Makar''' is a [[Scots language|Scots]] [[poet]].{{citation|a {{b}} c}}<ref>x</ref>"),
       "Makar is a Scots poet.");
@@ -55,7 +55,7 @@ TEST(Clean, Wiki) {
   EXPECT_EQ(clean_wiki("{| class=x\n|-\n| a\n|}b"), "b");
 }
 
-TEST(Clean, Latex) {
+TEST(Clean, LatexBecomesText) {
   EXPECT_EQ(clean_latex("\\documentclass{a}\\begin{document}A \\emph{fine} day~\\cite{x} costs 5\\% of "
                         "$x^2$.% no\n\\end{document}"),
             "A fine day  costs 5% of  .\n");
@@ -63,7 +63,7 @@ TEST(Clean, Latex) {
   EXPECT_EQ(clean_latex("\\section*{Title}\\textbf{b}"), "Titleb");
 }
 
-TEST(Clean, LicenceBoilerplateBlanks) {
+TEST(Clean, LicencesBoilerplateAndBlanksAreRemoved) {
   EXPECT_EQ(clean_licence("/* Copyright 2020 X */\n\nint x;"), "int x;");
   EXPECT_EQ(clean_licence("#!/bin/sh\n# Licensed under the Apache License\n# more\necho"), "#!/bin/sh\necho");
   EXPECT_EQ(clean_licence("// adds two numbers\nint x;"), "// adds two numbers\nint x;");
@@ -351,7 +351,7 @@ TEST(Curate, EveryDropHasItsReason) {
   }
 }
 
-TEST(Curate, FieldsTokensWeightsAndGroups) {
+TEST(Curate, FieldsTokensWeightsAndGroupsAreApplied) {
   ScratchFolder folder;
   std::string lines;
   for (int i = 0; i < 400; ++i)
@@ -414,7 +414,7 @@ TEST(Curate, UnknownCleanersAreErrors) {
   EXPECT_NE(s.error().text().find("did you mean 'html'"), std::string::npos);
 }
 
-TEST(Names, RulesAndTagger) {
+TEST(Names, AreFoundByRulesAndByATagger) {
   EXPECT_EQ(remove_names("I met Dr. Jane Smith and Mr Brown in Paris.", nullptr).text,
             "I met Dr. [NAME] and Mr [NAME] in Paris.");
   EXPECT_EQ(remove_names("John Miller wrote. Mark my words, the John was cold.", nullptr).text,

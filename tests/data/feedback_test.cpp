@@ -13,7 +13,7 @@ std::vector<Json> records(const Json& record, const char* form) {
 }
 
 // How many records each kind gives in the forms sft, pairs, rated and ranked.
-TEST(Feedback, KindsAndForms) {
+TEST(Feedback, EveryKindBecomesEveryForm) {
   const struct {
     FeedbackKind kind;
     Json record;
@@ -69,7 +69,7 @@ TEST(Feedback, ACritiqueBecomesARevisionRequest) {
   EXPECT_EQ(feedback_records(feedback, FeedbackForm::kPairs)[0]["chosen"][0]["content"], "a longer answer");
 }
 
-TEST(Feedback, BadRecords) {
+TEST(Feedback, BadRecordsAreErrors) {
   for (const Json& bad : {Json(3), Json::object(), Json{{"prompt", "q"}}, Json{{"completion", "a"}},
                           Json{{"prompt", "q"}, {"completion", "a"}, {"correction", "a"}},
                           Json{{"prompt", "q"}, {"completion", "a"}, {"label", 7}},

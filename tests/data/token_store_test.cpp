@@ -17,7 +17,7 @@
 namespace makar {
 namespace {
 
-TEST(Sha256, KnownSums) {
+TEST(Sha256, MatchesKnownSums) {
   EXPECT_EQ(sha256_of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(sha256_of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256_of(std::string(1000000, 'a')),

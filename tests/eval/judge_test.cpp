@@ -143,7 +143,7 @@ TEST(Judge, ScoresAreWeightedByProbability) {
   EXPECT_NE(model.contexts[0].find("[Reference answer]\nref"), std::string::npos);
 }
 
-TEST(Consistency, SentencesAndWords) {
+TEST(Consistency, SelfcheckByWordsAndByModelMatchesValuesByHand) {
   EXPECT_EQ(sentences_of("It is 3.5 m. Is it?\nYes! no"),
             (std::vector<std::string>{"It is 3.5 m.", "Is it?", "Yes!", "no"}));
   const auto scores = selfcheck_by_words({"a b", "z z"}, {"a b", "a b"});
@@ -158,7 +158,7 @@ TEST(Consistency, SentencesAndWords) {
   EXPECT_EQ(model.contexts.size(), 8u);
 }
 
-TEST(Consistency, NearestSentenceOfEachSample) {
+TEST(Consistency, SelfcheckByVectorsUsesTheNearestSentenceOfEachSample) {
   // One token per text: the angle of its vector is its number of letters, in tenths.
   const TextVectors vectors = [](const std::string& text) -> Result<TokenVectors> {
     const float angle = 0.1f * static_cast<float>(text.size());
@@ -195,7 +195,7 @@ class QualityModel : public ToyModel {
                                                     {"T", "support every claim"}};
 };
 
-TEST(Qualities, SharesByHand) {
+TEST(Qualities, SharesMatchValuesByHand) {
   QualityModel model;
   std::vector<JudgedItem> items;
   for (const char* answer : {"SPICT", "SC", "PI", "ST"}) items.push_back({"q", answer});
@@ -214,7 +214,7 @@ TEST(Qualities, SharesByHand) {
   EXPECT_FALSE(qualities_report(*alone, false).contains("grounded"));
 }
 
-TEST(Consistency, SummariesByQuestions) {
+TEST(Consistency, SummariesAreScoredByQuestions) {
   ToyModel model;
   model.answers[""] = "Is it cold?\nIs it late?\n";  // the prompt ends with a line break
   model.logprobs = {{" Yes", -1}, {" No", -2}};
@@ -224,7 +224,7 @@ TEST(Consistency, SummariesByQuestions) {
   EXPECT_EQ(verdict->score, 1);
 }
 
-TEST(Watermark, TailOfTheBinomialDistribution) {
+TEST(Watermark, BinomialTailMatchesDirectSums) {
   EXPECT_DOUBLE_EQ(binomial_tail(4, 0, 0.5), 1);
   EXPECT_NEAR(binomial_tail(4, 3, 0.5), 5.0 / 16, 1e-14);
   EXPECT_NEAR(binomial_tail(3, 2, 0.25), 3 * 0.0625 * 0.75 + 0.015625, 1e-14);
@@ -273,7 +273,7 @@ TEST(Watermark, FalsePositivesKeepTheirRate) {
   EXPECT_GT(flagged, 20);
 }
 
-TEST(Detector, ThresholdOfHumanTexts) {
+TEST(Detector, TheThresholdKeepsTheRateOnHumanTexts) {
   std::vector<double> human;
   for (int i = 0; i < 100; ++i) human.push_back(i);
   const double threshold = threshold_for(human, 0.05);
@@ -295,7 +295,7 @@ std::vector<RubricRating> ratings_of(const std::string& rater, const std::string
   return out;
 }
 
-TEST(Card, TwelvePointsOfTenSystems) {
+TEST(Card, RatingsGiveTotalsAndAgreement) {
   ASSERT_EQ(rubric_points().size(), 12u);
   const std::vector<int64_t> totals = {25, 23, 22, 7, 27, 36, 21, 8, 5, 29};
   std::vector<RubricRating> ratings;

@@ -29,7 +29,7 @@ ToxicityClassifier classifier() {
   return std::move(*out);
 }
 
-TEST(Perturb, KnownSentences) {
+TEST(Perturb, KnownSentencesArePerturbed) {
   EXPECT_EQ(perturb("He gave her his book. It was hers.", "gender", 0), "She gave him her book. It was his.");
   EXPECT_EQ(perturb("Her mother saw him and HER brother.", "gender", 0),
             "His father saw her and HIS sister.");
@@ -59,7 +59,7 @@ TEST(Perturb, TyposChangeSomeWordsAndNoLabels) {
   EXPECT_NEAR(same, 700, 30);  // one of eight is drawn; a doubled letter may still contain the word
 }
 
-TEST(Perturb, GenderWords) {
+TEST(Perturb, GenderWordsAreCounted) {
   const GenderWords words = count_gender_words("She saw her brother; he waved.");
   EXPECT_EQ(words.female, 2);
   EXPECT_EQ(words.male, 2);
@@ -91,7 +91,7 @@ class RuleModel : public ToyModel {
   }
 };
 
-TEST(Controlled, ModesByHand) {
+TEST(Controlled, EveryModeControlsAnswers) {
   const auto toxicity = classifier();
   RuleModel model;
   // The first seed is toxic, others are not; "never" is always toxic; rewriting is polite.
@@ -168,7 +168,7 @@ RuleModel choosing() {
   return model;
 }
 
-TEST(Matrix, ColumnsByHand) {
+TEST(Matrix, ColumnsMatchValuesByHand) {
   const auto task = parse_task(kChoices, "t.yaml");
   ASSERT_TRUE(task.ok()) << task.error().text();
   RuleModel model = choosing();
@@ -198,7 +198,7 @@ TEST(Matrix, ColumnsByHand) {
   EXPECT_FALSE(parse_matrix("{\"model\": \"m\"}", "m.json").ok());
 }
 
-TEST(Safety, ReportByHand) {
+TEST(Safety, ReportMatchesValuesByHand) {
   const auto toxicity = classifier();
   RuleModel model = choosing();
   model.answer = [](const UntilRequest& r) -> UntilAnswer {
@@ -259,7 +259,7 @@ metric_list:
   EXPECT_FALSE(safety_report(model, {*prompts}, options, *cache).ok());
 }
 
-TEST(PromptTest, PairedByHand) {
+TEST(PromptTest, PairedTestMatchesValuesByHand) {
   const auto task = parse_task(kChoices, "t.yaml");
   const auto other = changed_task(*task, {{"doc_to_text", "Sure. {{ q | lower }}"}}, "people_b");
   ASSERT_TRUE(other.ok()) << other.error().text();

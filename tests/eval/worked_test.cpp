@@ -30,7 +30,7 @@ double score_of(const std::string& yaml, ToyModel& model) {
   return (*results)[0].scores[0].score.value;
 }
 
-TEST(Worked, FewShotBuilders) {
+TEST(Worked, FewShotPromptsMatch) {
   EXPECT_EQ(last_prompt(R"(
 task: words
 dataset_kwargs: {documents: [{french: Maison, english: house}, {french: Chat, english: cat}, {french: Chien}]}
@@ -53,7 +53,7 @@ fewshot_delimiter: "\n"
             "Ice cream => helado\nCar =>");
 }
 
-TEST(Worked, ChainsOfThought) {
+TEST(Worked, ChainsOfThoughtAreScored) {
   ToyModel model;
   model.answers = {{"A: Let's think step by step.",
                     " 23 x 40 = 920 and 23 x 7 = 161. 920 + 161 = 1081. The answer is 1081."}};
@@ -80,7 +80,7 @@ filter_list: [{name: extracted, filter: [{function: regex, regex_pattern: 'The a
             1);
 }
 
-TEST(Worked, SentimentAndInference) {
+TEST(Worked, SentimentAndInferenceAreScored) {
   ToyModel model;
   model.logprobs = {{" positive", -1}, {" negative", -2}};
   const std::string sentiment = R"(

@@ -96,7 +96,7 @@ TEST(Config, InfinityIsRead) {
     EXPECT_FALSE(Config::parse(text, "config.json").ok()) << text;
 }
 
-TEST(Config, BrokenFiles) {
+TEST(Config, BrokenFilesAreErrors) {
   ScratchFolder folder;
   EXPECT_EQ(Config::read(folder / "none").error().kind, Error::Kind::kNotFound);
   EXPECT_NE(Config::read(folder.path()).error().text().find("has no config.json"), std::string::npos);

@@ -185,7 +185,7 @@ TEST(Safetensors, ErrorsEscapeAndShortenHostileNames) {
   EXPECT_LT(file.error().text().size(), 300u);
 }
 
-TEST(Safetensors, MissingFileAndFolder) {
+TEST(Safetensors, AMissingFileAndAFolderAreErrors) {
   ScratchFolder folder;
   EXPECT_EQ(Safetensors::open(folder / "none").error().kind, Kind::kNotFound);
   EXPECT_FALSE(Safetensors::open(folder.path()).ok());

@@ -37,7 +37,7 @@ std::string file_of(const std::string& name) {
   return safetensors_bytes("{" + tensor_json(name, "F32", "[1]", 0, 4) + "}", 4);
 }
 
-TEST(Weights, OneFile) {
+TEST(Weights, AreSavedInOneFile) {
   ScratchFolder folder;
   ASSERT_TRUE(save_weights(folder.path(), six_tensors()).ok());
   EXPECT_TRUE(folder.has("model.safetensors"));
@@ -45,7 +45,7 @@ TEST(Weights, OneFile) {
   expect_six(folder.path());
 }
 
-TEST(Weights, ShardsAndBack) {
+TEST(Weights, AreSavedInShardsAndBackInOneFile) {
   ScratchFolder folder;
   ASSERT_TRUE(save_weights(folder.path(), six_tensors(), 32).ok());  // two tensors of 16 bytes per shard
   EXPECT_TRUE(folder.has("model-00001-of-00003.safetensors"));
@@ -91,7 +91,7 @@ TEST(Weights, FoldersWithoutWeightsNameTheCure) {
   expect_error(WeightFiles::open(folder.path()), "the pickle has no end", Kind::kInvalid);
 }
 
-TEST(Weights, BrokenIndexes) {
+TEST(Weights, BrokenIndexesAreErrors) {
   using Kind = Error::Kind;
   ScratchFolder folder;
   const auto with = [&](const std::string& text) {

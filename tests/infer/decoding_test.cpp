@@ -203,7 +203,7 @@ TEST_F(DecodingTest, LowProbabilityTokenEndsTheAnswer) {
   EXPECT_EQ(got.finish, Finish::kUnsure);
 }
 
-TEST_F(DecodingTest, MinTokensAndIgnoreEos) {
+TEST_F(DecodingTest, MinTokensAndIgnoreEosDelayTheEnd) {
   Decoding o;
   o.max_new_tokens = 24, o.sampler.temperature = 1;
   const auto full = run(make_job(model_, {}, prompt_, o, {-1}))[0].ids();

@@ -140,7 +140,7 @@ const std::vector<Case>& cases() {
 
 // One row by f16 weights has its own kernel: it must give the same bits for every f16 value, and leave
 // weights and activations that it cannot handle to the general kernel.
-TEST(Gemm, OneRowByEveryHalf) {
+TEST(Gemm, OneRowTimesEveryF16HasTheSameBits) {
   ThreadPool pool(2);
   const int64_t n = 67, k = 1000;  // 67000 f16 values: all of them
   std::vector<uint16_t> halves(static_cast<size_t>(n * k));

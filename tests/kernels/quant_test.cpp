@@ -222,7 +222,7 @@ TEST(QuantTogether, EachEqualsItsOwnProduct) {
 }
 
 // Small weights next to large ones, subnormals, the largest value, and NaN.
-TEST(QuantHalves, EveryF16) {
+TEST(QuantHalves, EveryF16IsCloseOrNan) {
   ThreadPool pool(1);
   std::vector<float> x(64, 0.0f);
   x[5] = 1.0f;
@@ -243,7 +243,7 @@ TEST(QuantHalves, EveryF16) {
 }
 
 // A NaN affects only its own row; tiny and zero blocks are zero.
-TEST(QuantRows, UnusualActivations) {
+TEST(QuantRows, UnusualActivationsAffectOnlyTheirRow) {
   ThreadPool pool(1);
   const Weights w(DType::kQ8_0, 8, 128);
   const auto packed = w.pack(pool);

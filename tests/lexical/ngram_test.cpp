@@ -59,7 +59,7 @@ TEST(Ngram, AddKFollowsTheFormula) {
   EXPECT_NEAR(prob(three, {"<s>", "I"}, "and"), 0.05 / (2 + 0.05 * v), 1e-6);
 }
 
-TEST(Ngram, GoodTuringFishExample) {
+TEST(Ngram, GoodTuringMatchesTheFishExample) {
   // 10 carp, 3 perch, 2 whitefish, 1 trout, 1 salmon, 1 eel.
   const std::vector<uint64_t> n = {0, 3, 1, 1, 0, 0, 0, 0, 0, 0, 1};
   const auto starred = good_turing(n, 5);
@@ -78,7 +78,7 @@ TEST(Ngram, KatzDiscountsFollowTheFormula) {
   EXPECT_NEAR(d[3], (4.0 * 12 / 20 / 3 - a) / (1 - a), 1e-12);
 }
 
-TEST(Ngram, KneserNeyDiscounts) {
+TEST(Ngram, KneserNeyDiscountsFollowTheFormula) {
   const auto d = kneser_ney_discounts({0, 100, 40, 20, 12});
   ASSERT_TRUE(d.has_value());
   const double y = 100.0 / 180;

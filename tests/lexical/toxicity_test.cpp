@@ -19,7 +19,7 @@ TextClassifier small(bool balanced = false) {
   return std::move(*out);
 }
 
-TEST(Toxicity, PerspectiveForm) {
+TEST(Toxicity, ScoresHaveThePerspectiveForm) {
   const auto toxicity = ToxicityClassifier::from_json(small(true).json(), "t.json");
   ASSERT_TRUE(toxicity.ok()) << toxicity.error().text();
   const std::string text = "dü stupid";

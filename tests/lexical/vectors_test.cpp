@@ -226,7 +226,7 @@ TEST(Vectors, PpmiAndLsaSeparateTopics) {
 }
 
 // Count vectors, and tf 0.0025 with idf ln 20, computed by hand.
-TEST(Vectors, BagOfWordsAndTfIdf) {
+TEST(Vectors, BagOfWordsAndTfIdfMatchValuesByHand) {
   NumberedWords v;
   for (const char* w : {"a", "the", "cat", "sat", "on", "mat", "red", "dog", "lay", "rug"}) v.add(w);
   const std::vector<std::string_view> first = {"a", "the", "the", "cat", "sat", "on", "on", "mat", "red"},
@@ -236,7 +236,7 @@ TEST(Vectors, BagOfWordsAndTfIdf) {
   EXPECT_NEAR(tf_idf(1, 400, 20, 1), 0.00749, 5e-6);
 }
 
-TEST(Vectors, SvdOfAKnownMatrix) {
+TEST(Vectors, SvdMatchesAKnownMatrix) {
   // [[3, 0], [4, 5]] has singular values sqrt(45) and sqrt(5).
   SparseMatrix m;
   m.columns = 2;
@@ -392,7 +392,7 @@ TEST(Vectors, BrokenFilesAreErrors) {
   fails("1 3\na nan nan nan\n", "3 numbers");
 }
 
-TEST(Vectors, AnalogiesAndSets) {
+TEST(Vectors, AnalogiesAndSimilaritiesAreScored) {
   WordVectors v;
   for (const char* w : {"man", "king", "woman", "queen", "apple"}) v.words.add(w);
   v.width = 3, v.rows = RowMatrix(5, padded(3));

@@ -43,7 +43,7 @@ Result<Evaluation> evaluate(const Json& score, const Segments& segments) {
                                  o.value("asian_support", false), o.value("case_sensitive", false)});
 }
 
-TEST(Sacrebleu, ScoresAndSignatures) {
+TEST(Sacrebleu, ScoresAndSignaturesMatch) {
   const auto golden = read_json(std::string(MAKAR_TEST_GOLDEN) + "/metrics/sacrebleu.json");
   ASSERT_TRUE(golden.ok()) << golden.error().text();
   EXPECT_EQ((*golden)["sacrebleu"], kSacrebleuVersion);
@@ -63,7 +63,7 @@ TEST(Sacrebleu, ScoresAndSignatures) {
 }
 
 // The shared fixture has sentences of a corpus, which is not part of this repository.
-TEST(Sacrebleu, SharedFixture) {
+TEST(Sacrebleu, ScoresMatchTheSharedFixture) {
   const char* assets = std::getenv("MAKAR_ASSETS");
   const std::string path =
       assets ? std::string(assets) + "/../golden/metrics/sacrebleu.json"

@@ -109,7 +109,7 @@ TEST_F(BrokenFolders, EachIsALocatedError) {
   EXPECT_LT(growth, 64 * 1024);
 }
 
-TEST_F(BrokenFolders, MissingFolders) {
+TEST_F(BrokenFolders, MissingFoldersAreErrors) {
   const auto text = [](const std::string& path) { return load_model(path).error().text(); };
   EXPECT_NE(text(scratch_ / "nowhere").find("no such file or folder"), std::string::npos);
   EXPECT_NE(text(scratch_.write("file", "x")).find("is a file; expected a model folder"), std::string::npos);

@@ -38,7 +38,7 @@ double class_value(const std::string& name, const std::vector<float>& x, int64_t
   return class_loss(ctx, name, of({1, static_cast<int64_t>(x.size())}, x), {want}).f32()[0];
 }
 
-TEST(Losses, ClosedForms) {
+TEST(Losses, MatchClosedForms) {
   EXPECT_NEAR(loss_value("mse", {1, 3}, {0, 1}), 2.5, 1e-6);
   EXPECT_NEAR(loss_value("mae", {1, -3}, {0, 1}), 2.5, 1e-6);
   EXPECT_NEAR(loss_value("huber", {0.5f, -3}, {0, 0}), (0.125 + 2.5) / 2, 1e-6);
@@ -78,7 +78,7 @@ TEST(Losses, GradientsEqualDifferences) {
   }
 }
 
-TEST(Table, NumbersValuesAndMissing) {
+TEST(Table, NumbersCategoriesAndMissingValuesAreEncoded) {
   ScratchFolder folder;
   const std::string path = folder.path() + "/t.csv";
   ASSERT_TRUE(write_file(path, "size,colour,price\n1,red,10\n3,blue,30\n,red,20\n5,,\n").ok());
@@ -135,7 +135,7 @@ TEST(Tabular, ANetworkSeparatesRingsAndALineDoesNot) {
   EXPECT_LT(TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {})->best().score, 0.75);
 }
 
-TEST(Tabular, RegressionSavingAndThreads) {
+TEST(Tabular, RegressionFitsRoundTripsAndIgnoresTheThreadCount) {
   std::vector<TableRow> rows;
   for (int i = 0; i < 200; ++i) {
     TableRow row;
@@ -214,7 +214,7 @@ TEST(Autoencoder, EveryKindLearnsBars) {
   }
 }
 
-TEST(Autoencoder, TheSameForAnyNumberOfThreads) {
+TEST(Autoencoder, IsTheSameForAnyNumberOfThreads) {
   std::vector<std::string> files;
   for (const int threads : {1, 3}) {
     CpuDevice device(threads);
@@ -248,7 +248,7 @@ TEST(Gan, SamplesResembleTheData) {
   }
 }
 
-TEST(Gan, TheSameForAnyNumberOfThreads) {
+TEST(Gan, IsTheSameForAnyNumberOfThreads) {
   std::vector<std::string> files;
   for (const int threads : {1, 3}) {
     CpuDevice device(threads);

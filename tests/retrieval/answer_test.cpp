@@ -21,7 +21,7 @@ YesNoJudge judge_by(std::function<bool(const std::string&)> yes) {
   };
 }
 
-TEST(AnswerEvaluation, ClosedForms) {
+TEST(AnswerEvaluation, MatchesClosedForms) {
   const std::vector<SearchHit> passages = {passage("useful A."), passage("noise."), passage("useful B."),
                                            passage("noise.")};
   const auto judge = judge_by([](const std::string& p) {

@@ -104,7 +104,7 @@ TEST_F(PageTest, RatingsAreBlindAndStored) {
     EXPECT_NE(bad("POST", trick, "{\"rater\":\"ann\"}"), "fine") << trick;
 }
 
-TEST_F(PageTest, ResultsOfEvaluations) {
+TEST_F(PageTest, ShowsResultsOfEvaluations) {
   ASSERT_TRUE(make_folder(folder_ / "results/base").ok());
   ASSERT_TRUE(
       write_file(folder_ / "results/base/results.json",

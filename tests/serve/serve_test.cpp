@@ -172,11 +172,11 @@ TEST(FairQueue, CallersTakeTurnsAndSmallItemsGoFirst) {
 }
 
 TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
-  std::atomic<bool> let_go{false};
+  std::atomic<bool> unblocked{false};
   std::atomic<int> done{0};
   Workers workers(1, 2);
   const auto hold = [&] {
-    while (!let_go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!unblocked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
   for (int i = 0; i < 50; ++i) workers.post({hold, "a", 1 << 20, true});
   for (int i = 0; i < 10; ++i) workers.post({[&] { ++done; }, "a", 10});
@@ -187,7 +187,7 @@ TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
   workers.post({[&] { other = true; }, "b", 1 << 20, true});
   for (int i = 0; i < 60000 && !other; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(other) << "one caller holds all threads";
-  let_go = true;
+  unblocked = true;
 }
 
 TEST(Workers, DropItemsOfDisconnectedClients) {

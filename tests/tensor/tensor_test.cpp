@@ -108,7 +108,7 @@ TEST(Tensor, ConvertsBetweenFloatTypes) {
   EXPECT_THROW(ints.to(DType::kQ8_0), ContractError);
 }
 
-TEST(Tensor, SameBytesAsAnotherType) {
+TEST(Tensor, BytesMayBeViewedAsATypeOfTheSameSize) {
   const Tensor half = Tensor::zeros({2, 64}, DType::kF16);
   EXPECT_EQ(half.viewed_as(DType::kBF16).raw(), half.raw());
   EXPECT_THROW(half.viewed_as(DType::kF32), ContractError);

@@ -40,7 +40,7 @@ std::vector<uint32_t> control_ids(const Tokenizer& t, const std::vector<uint32_t
   return out;
 }
 
-TEST(ChatEncoder, MasksAndPlainText) {
+TEST(ChatEncoder, EncodesTheTextAndMasksTheAssistant) {
   const Tokenizer t = small_tokenizer();
   const auto chat = ChatTemplate::parse(kChatMl, "t");
   ASSERT_TRUE(chat.ok());

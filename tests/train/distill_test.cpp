@@ -106,7 +106,7 @@ TEST(DistillLoss, JensenShannonIsBounded) {
   EXPECT_NEAR(teacher_divergence(ctx, q, p, TeacherLoss::kJensenShannon, 0.5f).f32()[0], std::log(2.0), 1e-5);
 }
 
-TEST(DistillLoss, HiddenStates) {
+TEST(DistillLoss, HiddenStateLossesFollowTheirDefinitions) {
   const Tensor teacher = random_tensor({3, 4}, 4);
   check_gradient(
       random_tensor({3, 4}, 5),
@@ -133,7 +133,7 @@ TEST(DistillLoss, HiddenStates) {
 }
 
 // Two sequences of 3 and 2 rows, two heads that share one key head.
-TEST(DistillLoss, Attention) {
+TEST(DistillLoss, AttentionLossesFollowTheirDefinitions) {
   AttentionSpec spec;
   spec.heads = 2, spec.kv_heads = 1, spec.head_dim = 2, spec.scale = 0.7f;
   const std::vector<Sequence> sequences = {{0, 3}, {3, 2}};
@@ -179,7 +179,7 @@ TEST(DistillLoss, Attention) {
     }
 }
 
-TEST(Distill, LayerMaps) {
+TEST(Distill, LayerMapsAreParsed) {
   EXPECT_EQ(even_layers(2, 6), (LayerMap{{0, 0}, {1, 3}, {2, 6}}));
   EXPECT_EQ(*parse_layer_map("1:2,2:6", 2, 6, "layer_map"), (LayerMap{{1, 2}, {2, 6}}));
   for (const char* bad :

@@ -62,7 +62,7 @@ struct Golden {
   }
 };
 
-TEST(Dpo, GoldenFixtureThroughTheTask) {
+TEST(Dpo, TheTaskMatchesTheGoldenFixture) {
   Golden g;
   for (const auto& [loss, smoothing, key] :
        {std::tuple(PreferenceLoss::kSigmoid, 0.0f, "loss"),
@@ -87,7 +87,7 @@ TEST(Dpo, GoldenFixtureThroughTheTask) {
 }
 
 // The gradient of the golden loss reaches the model: its norm from the fixture's tensors.
-TEST(Dpo, GoldenGradients) {
+TEST(Dpo, GradientsMatchTheGoldenFixture) {
   Golden g;
   DpoTask task = g.task({}, *g.reference.model);
   g.loss(task);

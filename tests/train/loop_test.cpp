@@ -373,7 +373,7 @@ TEST(Loop, BadSettingsAreNamed) {
   EXPECT_FALSE(check_loop(s).ok());
 }
 
-TEST(TensorBoard, ChecksumAndFile) {
+TEST(TensorBoard, ChecksumIsCrc32cAndScalarsAreWritten) {
   EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
   ScratchFolder f;
   auto file = EventFile::create(f.path());

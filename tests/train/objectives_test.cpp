@@ -28,7 +28,7 @@ std::vector<int64_t> numbers(size_t n) {
   return ids;
 }
 
-TEST(Denoise, FifteenPercentMaskedRandomAndKept) {
+TEST(Denoise, FifteenPercentAreMaskedReplacedOrKept) {
   const SpecialIds s = special();
   std::vector<int64_t> ids = numbers(100000), before = ids, targets;
   ids[0] = before[0] = s.cls;
@@ -214,13 +214,13 @@ TEST(TokenRoles, IdsOfAConfigComeFromTheTokenizer) {
   EXPECT_EQ(fits, before);
 }
 
-TEST(Answers, SquadMeasuresByHand) {
+TEST(Answers, SquadMeasuresMatchValuesByHand) {
   EXPECT_EQ(normal_answer("The  Cat, sat!"), "cat sat");
   EXPECT_DOUBLE_EQ(answer_f1("the cat sat", "a cat"), 2.0 / 3.0);
   EXPECT_DOUBLE_EQ(answer_f1("dog", "cat"), 0.0);
 }
 
-TEST(Recipe, KeysListsAndOverrides) {
+TEST(Recipe, KeysListsAndOverridesAreRead) {
   ScratchFolder f;
   const std::string file = f.write("r.yaml",
                                    "learning_rate: 1e-3\ndatasets:\n  - path: a.jsonl\n    type: alpaca\n    "

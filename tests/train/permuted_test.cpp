@@ -193,7 +193,7 @@ TEST(Replaced, DrawsFollowTheDistribution) {
 }
 
 // The loss is the generator's plus 50 times the discriminator's; both models share their embeddings.
-TEST(Replaced, LossAndSharedEmbeddings) {
+TEST(Replaced, TheLossIsTheSumOfBothAndEmbeddingsAreShared) {
   Json config = subject("golden/electra-discriminator").model->spec().config;
   const LoadedModel model = small_model(config);
   const auto generator = make_generator(*model.model, 0.5, 3);

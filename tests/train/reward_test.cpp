@@ -67,7 +67,7 @@ TEST(Reward, GradientEqualsDifferences) {
   }
 }
 
-TEST(Reward, GoldenFixtureThroughTheTask) {
+TEST(Reward, TheTaskMatchesTheGoldenFixture) {
   ScratchFolder scratch;
   CpuDevice device(2);
   const std::string folder = golden("models/llama-reward");
@@ -97,7 +97,7 @@ TEST(Reward, GoldenFixtureThroughTheTask) {
 }
 
 // Scores are calibrated if pairs with probability p are in the right order in a share p of all cases.
-TEST(Reward, CalibrationOfPerfectAndOverconfidentScores) {
+TEST(Reward, CalibrationDetectsOverconfidentScores) {
   PairCalibration good, bad;
   for (int i = 0; i < 1000; ++i) {
     const double sure = std::log(3.0);  // probability 0.75
