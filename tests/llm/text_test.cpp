@@ -131,7 +131,7 @@ TEST_F(LanguageModelTest, StreamedTextEqualsTheAnswersAndStopStringsEndThem) {
   ASSERT_TRUE(result.ok()) << result.error().text();
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(result->answers[i].text, streamed[i]);
-    // Answer i of several is the answer of its own seed alone.
+    // Answer i of several equals a single answer with the seed plus i.
     TextGenerationOptions alone = o;
     alone.answers = 1, alone.sampler.seed = o.sampler.seed + i, alone.on_text = nullptr;
     const auto one = generate_text(engine, language, {'a', 'b'}, alone);

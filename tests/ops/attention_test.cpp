@@ -132,8 +132,8 @@ Tensor rounded(const Tensor& x, int64_t dim, DType type) {
   return out;
 }
 
-// A smaller cache is attention over numbers rounded once: the same bits, whatever the chunks.
-TEST_F(AttentionBits, SmallerPagesAreAttentionOverRoundedNumbers) {
+// A cache of a smaller type equals attention over values rounded once: the same bits for any chunk size.
+TEST_F(AttentionBits, SmallerTypesEqualAttentionOverRoundedValues) {
   constexpr int64_t kTokens = 215;
   const DType types[][2] = {{DType::kF16, DType::kF16},
                             {DType::kQ8_0, DType::kQ8_0},
@@ -247,7 +247,7 @@ TEST_F(AttentionBits, SinksHaveThePositionsBeforeTheWindow) {
 }
 
 // Values above the range of f16 are clamped; NaN stays.
-TEST_F(AttentionBits, SmallerPagesClampAndKeepNan) {
+TEST_F(AttentionBits, SmallerTypesClampAndKeepNan) {
   ops::AttentionOptions o;
   o.head_dim = 8;
   const Tensor q = Tensor::full({2, 8}, 0.0f), k = random({2, 8}, 2);

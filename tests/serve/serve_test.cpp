@@ -155,8 +155,8 @@ TEST(FairQueue, CallersTakeTurnsAndSmallItemsGoFirst) {
   queue.push("modest", 5 << 20, 200);
   std::vector<int> order;
   while (const auto next = queue.pop(all)) order.push_back(next->second);
-  // The small item goes before the large ones of its caller; the other caller is second; the oldest item is
-  // in between.
+  // The small item goes before the large ones of its caller; the other caller is second; then
+  // follow the large items, oldest first.
   EXPECT_EQ(order, (std::vector<int>{100, 200, 0, 1, 2, 3, 4, 5}));
   EXPECT_TRUE(queue.empty());
 

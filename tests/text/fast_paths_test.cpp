@@ -150,8 +150,8 @@ TEST(FastPaths, GiveTheIdsOfTheWholeTextForSentencePiece) {
   }
 }
 
-// A repeated character: half a second for 512 KiB in every family on an idle machine, and eight times the
-// text takes at most about sixteen times as long. CPU time; the bound has a margin for slow builds.
+// A repeated character: 512 KiB take at most half a second of CPU time in every family on an idle machine,
+// and four times the text at most about eight times as long. The bounds have a margin for slow builds.
 TEST(FastPaths, LongRepeatsStayFast) {
   const std::string hf = assets() + "/tokenizers/hf/", trained = shared_golden() + "/tokenizers/trained/",
                     made = shared_golden() + "/tokenizers/sentencepiece/";
