@@ -150,8 +150,8 @@ TEST(FastPaths, GiveTheIdsOfTheWholeTextForSentencePiece) {
   }
 }
 
-// A repeated character: 512 KiB take at most half a second of CPU time in every family on an idle machine,
-// and four times the text at most about eight times as long. The bounds have a margin for slow builds.
+// A repeated character: 512 KiB take half a second on an idle machine. The bounds, 2 s of CPU time and twelve
+// times as long for four times the text, leave a margin for slow builds.
 TEST(FastPaths, LongRepeatsStayFast) {
   const std::string hf = assets() + "/tokenizers/hf/", trained = shared_golden() + "/tokenizers/trained/",
                     made = shared_golden() + "/tokenizers/sentencepiece/";
