@@ -1,4 +1,4 @@
-// Whether this program runs under AddressSanitizer or ThreadSanitizer, whose allocators count differently.
+// Whether this program runs under AddressSanitizer or ThreadSanitizer, which change memory use and speed.
 #pragma once
 
 namespace makar::test {

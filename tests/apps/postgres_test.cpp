@@ -105,7 +105,7 @@ class PostgresSql : public testing::Test {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-TEST_F(PostgresSql, FiveHundredHostileStatements) {
+TEST_F(PostgresSql, FiveHundredHostileStatementsAreRejected) {
   const auto statements = hostile_to_postgres();
   EXPECT_GE(statements.size(), 500u);
   for (const std::string& sql : statements) EXPECT_FALSE(reader->run(sql, {100, 0.3}).ok()) << sql;
@@ -139,7 +139,7 @@ TEST_F(PostgresSql, WorkIsLimited) {
   EXPECT_EQ(rows("SELECT 1"), (Rows{{"1"}}));  // the connection still works
 }
 
-TEST_F(PostgresSql, TablesAndValues) {
+TEST_F(PostgresSql, TablesAndValuesAreRead) {
   const auto tables = reader->tables();
   ASSERT_TRUE(tables.ok()) << tables.error().text();
   ASSERT_EQ(tables->size(), 3u);

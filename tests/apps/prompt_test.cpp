@@ -14,11 +14,12 @@ PromptModel scripted(std::vector<std::pair<std::string, std::string>> rules, siz
                                          uint64_t sample) -> Result<ModelReply> {
     for (const auto& [key, reply] : rules) {
       if (text.find(key) == text.npos) continue;
-      std::string said = reply;
-      for (size_t at = said.find("{sample}"); at != said.npos; at = said.find("{sample}"))
-        said.replace(at, 8, std::to_string(sample % 3 == 2 ? 9 : 7));
-      for (const std::string& one : stop) said = said.substr(0, said.find(one));
-      return ModelReply{said, static_cast<int64_t>(text.size()), 1};
+      std::string output_text = reply;
+      for (size_t at = output_text.find("{sample}"); at != output_text.npos;
+           at = output_text.find("{sample}"))
+        output_text.replace(at, 8, std::to_string(sample % 3 == 2 ? 9 : 7));
+      for (const std::string& one : stop) output_text = output_text.substr(0, output_text.find(one));
+      return ModelReply{output_text, static_cast<int64_t>(text.size()), 1};
     }
     return error_at("script", "no rule for: {}", text);
   };
@@ -32,7 +33,7 @@ PromptProgram program(const std::string& yaml) {
   return *out;
 }
 
-TEST(Prompt, FewShotTranslations) {
+TEST(Prompt, ExamplesPrecedeTheInput) {
   const PromptProgram p = program(
       "example: '{{word}} in English is {{english}}.'\ninput: '{{word}} in English is'\nindicator: "
       "':'\nseparator: ' '\n"
@@ -47,7 +48,7 @@ TEST(Prompt, FewShotTranslations) {
   EXPECT_EQ(build_prompt(q.prompts[0], {{"a", "Car"}}, scripted({}))->text, "Ice cream => helado\nCar =>");
 }
 
-TEST(Prompt, PartsAndShots) {
+TEST(Prompt, PartsAreJoinedAndShotsFillTheContext) {
   std::string yaml =
       "instruction: Answer.\ncontext: 'About {{topic}}.'\ninput: 'Q: {{q}}'\nindicator: \"\\nA:\"\n"
       "example: 'Q: {{q}}\n\n  A: {{a}}'\nexamples:\n";
@@ -56,7 +57,7 @@ TEST(Prompt, PartsAndShots) {
   EXPECT_EQ(build_prompt(program(yaml + "shots: 0\n").prompts[0], fields, scripted({}))->text,
             "Answer.\n\nAbout sums.\n\nQ: question 7 again\nA:");
   EXPECT_EQ(build_prompt(program(yaml + "shots: 1\n").prompts[0], fields, scripted({}))->shots, 1);
-  // As many as fit: exactly, by the size of the text.
+  // Without `shots`, as many examples as fit into the context.
   const auto whole = build_prompt(program(yaml).prompts[0], fields, scripted({}));
   EXPECT_EQ(whole->shots, 9);
   for (const size_t context : {whole->text.size(), whole->text.size() - 1, size_t{100}, size_t{60}}) {
@@ -71,7 +72,7 @@ TEST(Prompt, PartsAndShots) {
       build_prompt(program(yaml + "shots: 2\norder: similar\n").prompts[0], fields, scripted({}));
   EXPECT_NE(similar->text.find("question 7\nA: answer\n\nQ: question 7 again"), std::string::npos)
       << similar->text;
-  // Drawn by seed.
+  // Random examples depend only on the seed.
   const Prompt random = program(yaml + "shots: 3\norder: random\n").prompts[0];
   EXPECT_EQ(build_prompt(random, fields, scripted({}), 4)->text,
             build_prompt(random, fields, scripted({}), 4)->text);
@@ -80,7 +81,7 @@ TEST(Prompt, PartsAndShots) {
   EXPECT_FALSE(build_prompt(program(yaml).prompts[0], {{"q", "x"}}, scripted({})).ok()) << "a missing field";
 }
 
-TEST(Prompt, ChainOfThought) {
+TEST(Prompt, ChainOfThoughtExtractsTheAnswer) {
   const PromptProgram p = program("input: 'Q: {{q}}'\nindicator: \"\\nA:\"\ntechnique: chain-of-thought\n");
   const auto run = run_prompt(p, {{"q", "23 x 47?"}},
                               scripted({{"Therefore, the answer is", " 1081.\nMore"},
@@ -95,7 +96,7 @@ TEST(Prompt, ChainOfThought) {
   EXPECT_EQ(run_prompt(q, {{"q", "x"}}, scripted({{"x", "920 is 920. The sum is 1081 ok"}}))->output, "1081");
 }
 
-TEST(Prompt, SelfConsistency) {
+TEST(Prompt, SelfConsistencyTakesTheMajority) {
   const PromptProgram p =
       program("input: '{{q}}'\ntechnique: self-consistency\nsamples: 5\nanswer: 'is (\\d+)'\n");
   const auto run = run_prompt(p, {{"q", "x"}}, scripted({{"x", "it is {sample}"}}));
@@ -106,7 +107,7 @@ TEST(Prompt, SelfConsistency) {
   EXPECT_EQ(majority({}), "");
 }
 
-TEST(Prompt, SelfAsk) {
+TEST(Prompt, SelfAskAnswersFollowUpQuestions) {
   const PromptProgram p = program("input: 'Question: {{q}}'\ntechnique: self-ask\n");
   const auto run = run_prompt(
       p, {{"q", "Who was king when the bridge was built?"}},
@@ -117,7 +118,7 @@ TEST(Prompt, SelfAsk) {
   ASSERT_TRUE(run.ok()) << run.error().text();
   EXPECT_EQ(run->output, "Edward VII");
   EXPECT_EQ(run->replies.size(), 3U);
-  // A model that never concludes: bounded.
+  // A model that never concludes stops after `follow_ups` questions.
   const auto endless =
       run_prompt(program("input: 'Question: {{q}}'\ntechnique: self-ask\nfollow_ups: 3\n"), {{"q", "x"}},
                  scripted({{"Answer:", " no"}, {"Question", "Follow up: why?\n"}}));
@@ -125,7 +126,7 @@ TEST(Prompt, SelfAsk) {
   EXPECT_LE(endless->replies.size(), 8U);
 }
 
-TEST(Prompt, LeastToMost) {
+TEST(Prompt, LeastToMostAnswersSubquestionsFirst) {
   const PromptProgram p = program("input: '{{q}}'\ntechnique: least-to-most\n");
   const auto run = run_prompt(p, {{"q", "How old?"}},
                               scripted({{"Therefore, the answer to the first", " 39"},
@@ -138,7 +139,7 @@ TEST(Prompt, LeastToMost) {
             std::string::npos);
 }
 
-TEST(Prompt, Graph) {
+TEST(Prompt, PromptsRunInTheOrderOfTheirNeeds) {
   const PromptProgram p = program(
       "name: g\nprompts:\n- {name: last, input: 'Join {{a}} and {{b}}', needs: [a, b]}\n- {name: a, input: "
       "'A {{x}}'}\n"
@@ -153,7 +154,7 @@ TEST(Prompt, Graph) {
   EXPECT_EQ(run->outputs["b"], "two");
 }
 
-TEST(Prompt, BadFiles) {
+TEST(Prompt, BrokenFilesAreLocatedErrors) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"", "map"},
       {"input: x\ninstruktion: y\n", "did you mean 'instruction'"},
@@ -177,7 +178,7 @@ TEST(Prompt, BadFiles) {
   }
 }
 
-TEST(Prompt, Tests) {
+TEST(Prompt, TestsCheckTheOutput) {
   const PromptProgram p = program(
       "input: x\ntests:\n- {fields: {a: 1}, equals: yes}\n- {name: second, contains: dog, lacks: cat}\n- "
       "{matches: '^\\d+$'}\n");
@@ -190,7 +191,7 @@ TEST(Prompt, Tests) {
   EXPECT_NE(test_failure(p.tests[2], "12a"), "");
 }
 
-TEST(Prompt, Tuning) {
+TEST(Prompt, TuningFindsTheBestInstructionAndExamples) {
   // Right only with the good instruction and an example about dogs.
   PromptModel model;
   model.fits = [](const std::string&, int64_t) { return Result<bool>(true); };

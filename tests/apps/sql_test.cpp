@@ -99,7 +99,7 @@ std::vector<std::string> hostile(const std::string& other) {
   return out;
 }
 
-TEST(Sql, FiveHundredHostileStatements) {
+TEST(Sql, FiveHundredHostileStatementsAreRejected) {
   for (const bool wal : {false, true}) {
     const ScratchFolder folder;
     const std::string path = make_database(folder, wal);
@@ -146,7 +146,7 @@ TEST(Sql, WorkIsLimited) {
   EXPECT_FALSE(SqlReader::open(folder.write("x.db", std::string(4096, 'x'))).ok());
 }
 
-// One call of a function that would take minutes, or memory, within the limits of the statement.
+// Single function calls that would take minutes or gigabytes stay within the limits of the statement.
 TEST(Sql, FunctionsAreLimited) {
   const ScratchFolder folder;
   const auto database = SqlReader::open(make_database(folder, false));
@@ -231,7 +231,7 @@ TEST(Sql, LimitedFunctionsReturnWhatBuiltInOnesDo) {
   sqlite3_close(plain);
 }
 
-TEST(Sql, CsvWithOddHeaders) {
+TEST(Sql, CsvWithOddHeadersIsRead) {
   const ScratchFolder folder;
   std::string head = "Name,name,,NAME", row = "1,2,3,4";
   for (int i = 0; i < 700; ++i) head += ",c" + std::to_string(i), row += ",5";
@@ -244,7 +244,7 @@ TEST(Sql, CsvWithOddHeaders) {
   EXPECT_EQ(table->tables()->size(), 1u);
 }
 
-TEST(Sql, CsvInLatin1) {
+TEST(Sql, CsvInLatin1IsRead) {
   const ScratchFolder folder;
   std::string csv = "product,sold\n";
   const std::vector<std::pair<std::string, int>> sales = {{"caf\xE9", 5}, {"tea", 9},  {"milk", 2},
@@ -262,7 +262,7 @@ TEST(Sql, CsvInLatin1) {
   EXPECT_FALSE(database->run("DROP TABLE sales").ok());
 }
 
-TEST(Sql, SchemaAndGrammar) {
+TEST(Sql, TheGrammarAllowsOnlyNamesOfTheSchema) {
   const ScratchFolder folder;
   const auto database = SqlReader::open(make_database(folder, false));
   const auto tables = database->tables();
@@ -290,7 +290,7 @@ TEST(Sql, SchemaAndGrammar) {
     EXPECT_FALSE(matches(bad)) << bad;
 }
 
-TEST(Sql, SimilarExamplesLast) {
+TEST(Sql, TheMostSimilarExamplesAreLast) {
   const std::vector<SqlExample> examples = {{"how many rivers are in texas", "a"},
                                             {"what is the capital of texas", "b"},
                                             {"what is the capital of ohio", "c"},

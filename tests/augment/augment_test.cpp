@@ -1,4 +1,5 @@
-// The thirteen kinds on the worked example "The cat sat on the mat.", rates, seeds, hostile texts.
+// The thirteen kinds of augmentation on the worked example "The cat sat on the mat.", rates, seeds, hostile
+// texts.
 #include "augment/augment.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +56,7 @@ std::vector<std::string> sorted_words(const std::string& text) {
   return words;
 }
 
-TEST(Augment, WorkedExampleWords) {
+TEST(Augment, ChangesOfWordsMatchTheWorkedExample) {
   EXPECT_EQ(all_of("synonyms"),
             (std::set<std::string>{"The kitty sat on the mat.", "The cat sat on the rug."}));
   EXPECT_EQ(all_of("neighbors"), (std::set<std::string>{"The cat stood on the mat."}));
@@ -75,7 +76,7 @@ TEST(Augment, WorkedExampleWords) {
   EXPECT_FALSE(all_of("entities").contains(kCat));
 }
 
-TEST(Augment, WorkedExampleTexts) {
+TEST(Augment, ChangesOfTextsMatchTheWorkedExample) {
   EXPECT_EQ(all_of("back-translation"), (std::set<std::string>{"The cat was sitting on the mat."}));
   EXPECT_EQ(all_of("paraphrase"), (std::set<std::string>{"On the mat sat the cat."}));
   EXPECT_EQ(all_of("split-merge"), (std::set<std::string>{"The cat sat. On the mat."}));
@@ -131,7 +132,7 @@ TEST(Augment, RatesCountWords) {
   EXPECT_EQ(WordsOfText::split(augmented(text, "", {"insertion", 0.05}, {}, d).value()).words.size(), 105u);
 }
 
-TEST(Augment, ACopyIsAFunctionOfItsNumbers) {
+TEST(Augment, ACopyDependsOnlyOnSeedRecordAndCopyNumber) {
   const auto text = [](uint64_t seed, uint64_t record, uint64_t copy) {
     TextDraws d(seed, record, copy);
     return augmented("One two three four five six seven eight nine ten.", "", {"swap", 0.3}, {}, d).value();
@@ -162,7 +163,7 @@ TEST(Augment, MissingResourcesAndUnknownKindsAreErrors) {
   EXPECT_EQ(parse_step("swap:0.25")->rate, 0.25);
 }
 
-TEST(Augment, OddTexts) {
+TEST(Augment, EveryKindAcceptsOddTexts) {
   for (const std::string text : {"", ".", "a", "\xff\xfe", "...!?", "I", " \n ", "a-b'c", "\"Quoted.\" Yes."})
     for (const AugmentKind& kind : augment_kinds()) {
       if (!std::string(kind.needs).empty()) continue;

@@ -22,7 +22,7 @@ TEST(Json, KeepsTheOrderOfKeysAndTheBitsOfNumbers) {
     EXPECT_EQ(parse_json(Json(value).dump(), "place")->get<double>(), value);
 }
 
-TEST(Json, IsWrittenWithIndentInAsciiAndWithBadBytes) {
+TEST(Json, DumpIndentsEscapesAndReplacesInvalidUtf8) {
   const Json value = {{"a", {1, "\u00e9"}}, {"e", Json::object()}};
   EXPECT_EQ(value.dump(), "{\"a\":[1,\"\u00e9\"],\"e\":{}}");
   EXPECT_EQ(value.dump(-1, ' ', true), "{\"a\":[1,\"\\u00e9\"],\"e\":{}}");

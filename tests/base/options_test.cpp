@@ -1,4 +1,4 @@
-// Options: names, positions, the environment, and the text of --help.
+// Options: names, positional arguments, the environment, and the text of --help.
 #include "base/options.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ Status parse(Values& v, const std::string& line) {
   return o.parse(words);
 }
 
-TEST(Options, AWordFillsThePlaceThatNoFlagFilled) {
+TEST(Options, APositionalArgumentSetsTheFirstOptionThatNoFlagSets) {
   for (const char* line :
        {"a b", "-m a b", "b -m a", "a -o b", "--model=a -o b", "--checkpoint a b", "-- a b"}) {
     Values v;
@@ -58,7 +58,7 @@ TEST(Options, AWordFillsThePlaceThatNoFlagFilled) {
   EXPECT_NE(parse(v, "").error().text().find("FROM is missing"), std::string::npos);
 }
 
-TEST(Options, WordsReplaceTheEnvironmentOnlyWhereAllPlacesAreFilled) {
+TEST(Options, PositionalArgumentsOverrideTheEnvironmentOnlyIfAllAreGiven) {
   setenv("MAKAR_MODEL", "env", 1);
   Values one, two, flag;
   EXPECT_TRUE(parse(one, "b").ok());

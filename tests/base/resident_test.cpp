@@ -27,7 +27,7 @@ class CgroupTest : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(CgroupTest, VersionTwoTakesTheLowestOfTheParents) {
+TEST_F(CgroupTest, VersionTwoTakesTheLowestLimitOfAllParents) {
   write("memory.max", "max");
   write("a/memory.max", "5000");
   write("a/b/memory.max", "max");
@@ -38,7 +38,7 @@ TEST_F(CgroupTest, VersionTwoTakesTheLowestOfTheParents) {
   EXPECT_EQ(limit("0::/a/c\n"), 4000);
 }
 
-TEST_F(CgroupTest, VersionOne) {
+TEST_F(CgroupTest, VersionOneReadsTheLimitOfTheMemoryController) {
   write("memory/memory.limit_in_bytes", "9223372036854771712");
   write("memory/job/memory.limit_in_bytes", "7000");
   EXPECT_EQ(limit("5:cpu,cpuacct:/\n4:memory:/job\n0::/\n"), 7000);
@@ -52,7 +52,7 @@ TEST_F(CgroupTest, PathsOutsideOfAContainerFallBackToTheMountedRoot) {
   EXPECT_EQ(limit("0::/../../other\n"), 6000);
 }
 
-TEST_F(CgroupTest, OtherTextHasNoLimit) {
+TEST_F(CgroupTest, InvalidTextHasNoLimit) {
   write("memory.max", "many");
   for (const char* text : {"", "\n", ":", "::", "0::", "4:memory", "0::/"})
     EXPECT_EQ(limit(text), std::nullopt) << text;

@@ -25,10 +25,10 @@ TEST(WorkBudget, WithoutALimitItOnlyCounts) {
 
 TEST(WorkBudget, TheDeadlineAndTheCancelFlagStopIt) {
   WorkBudget late(WorkBudget::kUnlimited, WorkBudget::Clock::now() - std::chrono::seconds(1));
-  EXPECT_TRUE(late.spend());  // the clock is read every few thousand units, or when asked
+  EXPECT_TRUE(late.spend());  // the clock is read every few thousand units and by check()
   EXPECT_FALSE(late.spend(10'000));
-  WorkBudget asked(WorkBudget::kUnlimited, WorkBudget::Clock::now() - std::chrono::seconds(1));
-  EXPECT_FALSE(asked.check());
+  WorkBudget checked(WorkBudget::kUnlimited, WorkBudget::Clock::now() - std::chrono::seconds(1));
+  EXPECT_FALSE(checked.check());
 
   const auto gone = std::make_shared<std::atomic<bool>>(false);
   WorkBudget cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), gone);
@@ -43,7 +43,7 @@ TEST(WorkBudget, AnInnerBudgetCountsInTheOuterOneAndStopsWithIt) {
   {
     WorkBudget inner(10'000, &outer);
     EXPECT_FALSE(inner.spend(10'001));
-    EXPECT_FALSE(outer.stopped()) << "the limit of the inner one is its own";
+    EXPECT_FALSE(outer.stopped()) << "an exceeded inner limit does not stop the outer budget";
     EXPECT_GE(outer.spent(), 10'000);
   }
   WorkBudget inner(WorkBudget::kUnlimited, &outer);

@@ -1,8 +1,6 @@
 // Conversion between folders, GGUF and llama2.c checkpoints, with tokenizers and templates.
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "base/file.h"
 #include "convert/folder.h"
 #include "convert/gguf_model.h"
@@ -22,11 +20,6 @@ namespace makar {
 namespace {
 
 const std::string kLlama = std::string(MAKAR_TEST_GOLDEN) + "/models/llama";
-
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 Status write_as(const std::string& from, const std::string& to, const char* type, ThreadPool& pool) {
   MAKAR_TRY(GgufModel model, open_as_gguf(from));
@@ -137,7 +130,7 @@ std::string story(const std::string& path, Device& device, int64_t tokens) {
 TEST(Convert, Stories260KGeneratesTheExpectedText) {
   const std::string from = assets("weights/stories260K/");
   if (!is_file(from + "stories260K.bin")) GTEST_SKIP() << "no " << from;
-  const std::string expected = slurp(from + "expected_greedy_200.txt");
+  const std::string expected = *read_file(from + "expected_greedy_200.txt");
   ScratchFolder folder;
   ThreadPool pool(2);
   CpuDevice device(pool);

@@ -97,7 +97,7 @@ TEST(GgufModels, ScansAreTheSameUpToRounding) {
   }
 }
 
-// The body of an encoder, whatever its head.
+// Only the encoder is written, whatever its head.
 TEST(GgufModels, ModernBertIsWrittenWithoutItsHead) {
   const LoadedModel original = subject("golden/modernbert-mlm");
   ScratchFolder folder;
@@ -308,16 +308,16 @@ TEST(GgufModels, BrokenMetadataGivesLocatedErrors) {
   const auto set = [](const char* key, GgufValue value) {
     return [=](GgufFields& f, Sources&) { f.set(key, value); };
   };
-  const auto drop = [](const char* key) { return [=](GgufFields& f, Sources&) { f.erase(key); }; };
-  const auto lose = [](const char* name) {
+  const auto drop_key = [](const char* key) { return [=](GgufFields& f, Sources&) { f.erase(key); }; };
+  const auto drop_tensor = [](const char* name) {
     return [=](GgufFields&, Sources& s) {
       std::erase_if(s, [&](const GgufSource& t) { return t.name == name; });
     };
   };
-  expect(drop("general.architecture"), {"general.architecture", "missing"});
+  expect(drop_key("general.architecture"), {"general.architecture", "missing"});
   expect(set("general.architecture", GgufValue::text("lama")), {"'lama'", "did you mean 'llama'"});
   expect(set("general.architecture", GgufValue::u32(3)), {"general.architecture", "not a string"});
-  expect(drop("llama.block_count"), {"llama.block_count", "missing"});
+  expect(drop_key("llama.block_count"), {"llama.block_count", "missing"});
   expect(set("llama.block_count", GgufValue::text("two")),
          {"llama.block_count", "must be an integer, found 'two'"});
   expect(set("llama.block_count", GgufValue::u32(3)), {"blk.2.", "missing"});
@@ -334,8 +334,8 @@ TEST(GgufModels, BrokenMetadataGivesLocatedErrors) {
   expect(set("llama.rope.scaling.type", GgufValue::text("yarn")),
          {"rope.scaling.factor", "yarn requires it"});
   expect(set("split.count", GgufValue::u32(3)), {"file 1 of 3", "-00001-of-00003.gguf"});
-  expect(lose("token_embd.weight"), {"token_embd.weight", "missing"});
-  expect(lose("blk.1.ffn_up.weight"), {"blk.1.ffn_up.weight", "the metadata requires it"});
+  expect(drop_tensor("token_embd.weight"), {"token_embd.weight", "missing"});
+  expect(drop_tensor("blk.1.ffn_up.weight"), {"blk.1.ffn_up.weight", "the metadata requires it"});
   expect([](GgufFields&, Sources& s) { s[0].name = "token_embd.weights"; }, {"token_embd.weight"});
   expect(
       [](GgufFields&, Sources& s) {

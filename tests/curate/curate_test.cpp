@@ -37,7 +37,7 @@ std::string document(uint64_t number, int words) {
   return out + "end.";
 }
 
-TEST(Clean, Html) {
+TEST(Clean, HtmlBecomesText) {
   EXPECT_EQ(clean_html("<p>a &lt; b &amp; c</p><script>x < 1</script>d"), "\na < b & c\nd");
   EXPECT_EQ(clean_html("<a href=\"x>y\">link</a> 1 < 2 <!-- <b> -->z"), "link 1 < 2 z");
   EXPECT_EQ(clean_html("&#233;&#x20AC;&unknown; &"), "\u00E9\u20AC&unknown; &");
@@ -46,7 +46,7 @@ TEST(Clean, Html) {
   EXPECT_EQ(clean_html("<script>never closed"), "");
 }
 
-TEST(Clean, Wiki) {
+TEST(Clean, WikiMarkupBecomesText) {
   EXPECT_EQ(
       clean_wiki("'''Makar''' is a [[Scots language|Scots]] [[poet]].{{citation|a {{b}} c}}<ref>x</ref>"),
       "Makar is a Scots poet.");
@@ -55,7 +55,7 @@ TEST(Clean, Wiki) {
   EXPECT_EQ(clean_wiki("{| class=x\n|-\n| a\n|}b"), "b");
 }
 
-TEST(Clean, Latex) {
+TEST(Clean, LatexBecomesText) {
   EXPECT_EQ(clean_latex("\\documentclass{a}\\begin{document}A \\emph{fine} day~\\cite{x} costs 5\\% of "
                         "$x^2$.% no\n\\end{document}"),
             "A fine day  costs 5% of  .\n");
@@ -63,7 +63,7 @@ TEST(Clean, Latex) {
   EXPECT_EQ(clean_latex("\\section*{Title}\\textbf{b}"), "Titleb");
 }
 
-TEST(Clean, LicenceBoilerplateBlanks) {
+TEST(Clean, LicencesBoilerplateAndBlanksAreRemoved) {
   EXPECT_EQ(clean_licence("/* Copyright 2020 X */\n\nint x;"), "int x;");
   EXPECT_EQ(clean_licence("#!/bin/sh\n# Licensed under the Apache License\n# more\necho"), "#!/bin/sh\necho");
   EXPECT_EQ(clean_licence("// adds two numbers\nint x;"), "// adds two numbers\nint x;");
@@ -92,7 +92,7 @@ TEST(Quality, GopherNamesTheRuleThatFails) {
   EXPECT_EQ(gopher(ngrams, {}).rule, "gopher-repeated-ngrams");
 }
 
-// Against counting every n-gram as a text.
+// Compared with an implementation that counts every n-gram as a string.
 TEST(Quality, RepeatedNgramsAreThoseOfTheDefinition) {
   constexpr double kTop[] = {0.20, 0.18, 0.16}, kAll[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
   GopherRules rules;
@@ -351,7 +351,7 @@ TEST(Curate, EveryDropHasItsReason) {
   }
 }
 
-TEST(Curate, FieldsTokensWeightsAndGroups) {
+TEST(Curate, FieldsTokensWeightsAndGroupsAreApplied) {
   ScratchFolder folder;
   std::string lines;
   for (int i = 0; i < 400; ++i)
@@ -383,7 +383,7 @@ TEST(Curate, FieldsTokensWeightsAndGroups) {
       EXPECT_NEAR(static_cast<double>(report->sources[0].written), 100, 25);
       EXPECT_EQ(report->sources[1].written, 6u);
       std::map<std::string, CurateReport::Group> of(report->groups.begin(), report->groups.end());
-      // i % 4 == 0 are men; half of the votes are too few.
+      // Every fourth document is about a man; half of all have too few votes.
       EXPECT_EQ(of["gender: men"].documents, 100u);
       EXPECT_EQ(of["gender: women"].documents, 301u);
       EXPECT_EQ(of["gender: women"].kept_documents + of["gender: men"].kept_documents, 201u);
@@ -396,7 +396,7 @@ TEST(Curate, FieldsTokensWeightsAndGroups) {
     }
 }
 
-TEST(Curate, GroupsOfAFile) {
+TEST(Curate, GroupsAreReadFromAFile) {
   const auto groups = Representation::parse("a\tOne\r\na\ttwo\n\nb\ttwo\n", "g.tsv");
   ASSERT_TRUE(groups.ok()) << groups.error().text();
   EXPECT_EQ(groups->groups(), (std::vector<std::string>{"a", "b"}));
@@ -414,7 +414,7 @@ TEST(Curate, UnknownCleanersAreErrors) {
   EXPECT_NE(s.error().text().find("did you mean 'html'"), std::string::npos);
 }
 
-TEST(Names, RulesAndTagger) {
+TEST(Names, AreFoundByRulesAndByATagger) {
   EXPECT_EQ(remove_names("I met Dr. Jane Smith and Mr Brown in Paris.", nullptr).text,
             "I met Dr. [NAME] and Mr [NAME] in Paris.");
   EXPECT_EQ(remove_names("John Miller wrote. Mark my words, the John was cold.", nullptr).text,
@@ -431,7 +431,7 @@ TEST(Names, RulesAndTagger) {
   EXPECT_EQ(tagged.found, 1u);
 }
 
-// Planted names: found by the rules, and nothing else is.
+// The rules find the planted names and nothing else.
 TEST(Names, RecallOnPlantedNames) {
   const char* first[] = {"Anna", "David", "Maria", "Peter"};
   const char* last[] = {"Keller", "Novak", "O'Brien", "Smith-Jones"};

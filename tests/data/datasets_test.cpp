@@ -27,7 +27,7 @@ TEST(Datasets, NamesHaveTypeWeightAndColumns) {
     EXPECT_FALSE(parse_dataset(wrong).ok()) << wrong;
 }
 
-// A plain text is one document: the hash puts it into one part.
+// A plain text is one document, which the hash would put into training or validation as a whole.
 TEST(Datasets, OneDocumentIsSplitAtItsEnd) {
   int in_training = 0;
   for (int i = 0; i < 40; ++i) {
@@ -39,8 +39,8 @@ TEST(Datasets, OneDocumentIsSplitAtItsEnd) {
     ThreadPool pool(1);
     DatasetOptions o;
     o.train = {file}, o.validation_share = 0.5, o.folder = f / "run";
-    std::vector<std::string> said;
-    o.say = [&](const std::string& line) { said.push_back(line); };
+    std::vector<std::string> messages;
+    o.say = [&](const std::string& line) { messages.push_back(line); };
     Json identity;
     const auto data = open_token_datasets(o, characters(file, f, pool), -1, pool, identity);
     ASSERT_TRUE(data.ok()) << data.error().text();
@@ -49,11 +49,11 @@ TEST(Datasets, OneDocumentIsSplitAtItsEnd) {
     const auto all = static_cast<int64_t>(text.size());
     EXPECT_EQ(data->train[0].store.tokens() + data->validation[0].tokens(), all);
     EXPECT_NEAR(static_cast<double>(data->validation[0].tokens()), 0.5 * static_cast<double>(all), 1);
-    ASSERT_EQ(said.size(), 2u);
-    EXPECT_NE(said[0].find("the last tokens"), std::string::npos) << said[0];
-    // A second time, the tokens are there already.
+    ASSERT_EQ(messages.size(), 2u);
+    EXPECT_NE(messages[0].find("the last tokens"), std::string::npos) << messages[0];
+    // The second call reuses the stored tokens and reports nothing.
     ASSERT_TRUE(open_token_datasets(o, characters(file, f, pool), -1, pool, identity).ok());
-    EXPECT_EQ(said.size(), 2u);
+    EXPECT_EQ(messages.size(), 2u);
     EXPECT_EQ(identity["data"][0], identity["data"][1]);
   }
   EXPECT_GT(in_training, 0);

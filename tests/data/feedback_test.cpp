@@ -13,7 +13,7 @@ std::vector<Json> records(const Json& record, const char* form) {
 }
 
 // How many records each kind gives in the forms sft, pairs, rated and ranked.
-TEST(Feedback, KindsAndForms) {
+TEST(Feedback, EveryKindBecomesEveryForm) {
   const struct {
     FeedbackKind kind;
     Json record;
@@ -56,12 +56,12 @@ TEST(Feedback, TheBetterAnswerIsTheCorrection) {
   EXPECT_EQ(records(record, "rated")[1]["label"], false);
 }
 
-TEST(Feedback, ACritiqueAsksForARevision) {
+TEST(Feedback, ACritiqueBecomesARevisionRequest) {
   Feedback feedback = *read_feedback({{"prompt", "q"}, {"completion", "b"}, {"critique", "too short"}});
-  const Json asked = revision_request(feedback);
-  ASSERT_EQ(asked.size(), 3u);
-  EXPECT_EQ(asked[1]["content"], "b");
-  EXPECT_NE(asked[2]["content"].get<std::string>().find("too short"), std::string::npos);
+  const Json request = revision_request(feedback);
+  ASSERT_EQ(request.size(), 3u);
+  EXPECT_EQ(request[1]["content"], "b");
+  EXPECT_NE(request[2]["content"].get<std::string>().find("too short"), std::string::npos);
   EXPECT_EQ(feedback_records(feedback, FeedbackForm::kRated)[0]["label"], false);
   add_revision(feedback, "b");  // no revision: the same answer
   EXPECT_EQ(feedback.answers.size(), 1u);
@@ -69,7 +69,7 @@ TEST(Feedback, ACritiqueAsksForARevision) {
   EXPECT_EQ(feedback_records(feedback, FeedbackForm::kPairs)[0]["chosen"][0]["content"], "a longer answer");
 }
 
-TEST(Feedback, BadRecords) {
+TEST(Feedback, BadRecordsAreErrors) {
   for (const Json& bad : {Json(3), Json::object(), Json{{"prompt", "q"}}, Json{{"completion", "a"}},
                           Json{{"prompt", "q"}, {"completion", "a"}, {"correction", "a"}},
                           Json{{"prompt", "q"}, {"completion", "a"}, {"label", 7}},

@@ -95,7 +95,7 @@ TEST(Records, SquadBecomesOneRecordPerQuestion) {
   EXPECT_EQ(r.bad.count, 1u);
 }
 
-TEST(Records, CsvQuotesAndTsvWithoutHeader) {
+TEST(Records, CsvHasQuotesAndTsvNeedsNoHeader) {
   ScratchFolder f;
   const auto csv = read(f.write("a.csv", "text,label\n\"a, \"\"b\"\"\nc\",1\nshort\nplain,0\n"));
   ASSERT_EQ(csv.records.size(), 2u);
@@ -138,7 +138,7 @@ TEST(Records, ColumnsHaveTheNamesThatAreGiven) {
   EXPECT_NE(bad.reported[0].find("'opinion', 'stars', 'label'"), std::string::npos) << bad.reported[0];
 }
 
-TEST(Records, Conll) {
+TEST(Records, ConllSentencesAreRead) {
   ScratchFolder f;
   const auto r = read(f.write(
       "a.conllu", "# s\n1-2\tdon't\t_\t_\n1\tdo\tdo\tAUX\n2\tn't\tnot\tPART\n\n1\tx\n\n1\tgo\tgo\tVERB\n"));
@@ -217,7 +217,7 @@ TEST(Schemas, AreDetectedByTheirFields) {
   EXPECT_FALSE(detect_schema(Json::parse(R"({"x": 1})")));
 }
 
-TEST(Schemas, ConversationsInOneForm) {
+TEST(Schemas, ConversationsBecomeMessages) {
   const auto chat = to_messages(
       Json::parse(R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]})"),
       Schema::kShareGpt);

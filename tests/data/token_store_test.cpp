@@ -1,4 +1,4 @@
-// Order, mixtures and token shards: computed directly, read back as written, broken files named.
+// Hashes, permutations, mixtures and token shards: known values, round trips, located errors.
 #include "data/token_store.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace makar {
 namespace {
 
-TEST(Sha256, KnownSums) {
+TEST(Sha256, MatchesKnownSums) {
   EXPECT_EQ(sha256_of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(sha256_of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256_of(std::string(1000000, 'a')),
@@ -25,12 +25,12 @@ TEST(Sha256, KnownSums) {
   Sha256 pieces;
   for (int i = 0; i < 1000; ++i) {
     pieces.add(std::string(1000, 'a'));
-    pieces.add(std::span<const std::byte>());  // nothing, at no address
+    pieces.add(std::span<const std::byte>());  // an empty span with a null address
   }
   EXPECT_EQ(pieces.hex(), sha256_of(std::string(1000000, 'a')));
 }
 
-TEST(Permutation, EveryPlaceOnceAndAnotherOrderEachEpoch) {
+TEST(Permutation, HasEveryIndexOnceAndAnotherOrderPerEpoch) {
   for (const uint64_t n : {1u, 2u, 3u, 17u, 64u, 1000u}) {
     std::set<uint64_t> seen;
     std::vector<uint64_t> first, second;
@@ -41,7 +41,7 @@ TEST(Permutation, EveryPlaceOnceAndAnotherOrderEachEpoch) {
     EXPECT_LT(*seen.rbegin(), n);
     if (n > 16) EXPECT_NE(first, second);
   }
-  // No place is favoured: the mean displacement of a random permutation is n / 3.
+  // No index is favoured: the mean displacement of a random permutation is n / 3.
   double moved = 0;
   const Permutation p(10000, 3, 0);
   for (uint64_t i = 0; i < 10000; ++i) moved += std::abs(static_cast<double>(p(i)) - static_cast<double>(i));
@@ -91,9 +91,9 @@ TEST(TokenStore, WritesAndReadsDocuments) {
     const auto parts = store->cut(1, 4);
     ASSERT_EQ(parts.size(), 2u);
     EXPECT_EQ(parts[0].end, 3);
-    const auto held = TokenStore::open(f.path(), "validation");
-    ASSERT_TRUE(held.ok());
-    EXPECT_EQ(held->read({0, 1}), (std::vector<int64_t>{5}));
+    const auto validation_store = TokenStore::open(f.path(), "validation");
+    ASSERT_TRUE(validation_store.ok());
+    EXPECT_EQ(validation_store->read({0, 1}), (std::vector<int64_t>{5}));
   }
   f.write("train-00000.tokens", "cut");
   const auto broken = TokenStore::open(f.path(), "train");
@@ -147,7 +147,7 @@ TEST(Prepare, ValidationByHashKeepsDocumentsWhole) {
   EXPECT_EQ(last.back(), o.end_of_document);
 }
 
-TEST(Idx, ReadsAndRefuses) {
+TEST(Idx, ReadsValidFilesAndRejectsBrokenOnes) {
   const auto parse = [](const std::string& bytes) {
     auto stream = ByteStream::from_memory(bytes, "x");
     return read_idx(**stream);

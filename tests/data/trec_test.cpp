@@ -10,7 +10,7 @@ LineReader lines(const std::string& text) {
   return LineReader(std::move(*ByteStream::from_memory(text, "run")));
 }
 
-TEST(Trec, RunsAndJudgements) {
+TEST(Trec, RunsAndJudgementsAreRead) {
   const auto run = read_trec_run(lines("q1 Q0 d1 1 12.5 bm25\r\n\nq1\tQ0\td2 2 -3e-1 bm25"));
   ASSERT_TRUE(run.ok()) << run.error().text();
   ASSERT_EQ(run->size(), 2u);

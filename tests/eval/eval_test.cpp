@@ -57,7 +57,7 @@ metric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: b
 metadata: {version: 2}
 )";
 
-TEST_F(EvalTest, MultipleChoiceByHand) {
+TEST_F(EvalTest, MultipleChoiceMatchesValuesByHand) {
   // Document 0: the correct choice has the greater log-likelihood. Document 1: only the greater one per
   // character, "long one" has -6 / 8 = -0.75 against -1.6 / 2 = -0.8. Document 2: "ää" has 2 characters and 4
   // bytes, -2 / 2 against -3 / 4 for "oooo" by characters, but -2 / 4 against -3 / 4 by bytes.
@@ -91,7 +91,7 @@ TEST_F(EvalTest, MultipleChoiceByHand) {
   EXPECT_EQ(json["n-samples"]["choice"]["effective"], 3);
 }
 
-TEST_F(EvalTest, SeveralCorrectChoices) {
+TEST_F(EvalTest, SeveralChoicesMayBeCorrect) {
   write("d.jsonl", R"({"right":["r1","r2"],"wrong":["w"]})");
   model_.logprobs = {{" r1", std::log(0.2)}, {" r2", std::log(0.1)}, {" w", std::log(0.1)}};
   const auto results = run(task(R"(
@@ -107,7 +107,7 @@ metric_list: [{metric: mc2}, {metric: acc}]
   EXPECT_FALSE(results[0].scores[0].score.error);
 }
 
-TEST_F(EvalTest, LoglikelihoodAndRolling) {
+TEST_F(EvalTest, LoglikelihoodsGivePerplexities) {
   write("d.jsonl", "{\"text\":\"a greedy\"}\n{\"text\":\"b bb\"}\n");
   model_.logprobs = {{" a greedy", -1}, {" b bb", -3}};
   const char* both = R"(
@@ -134,7 +134,7 @@ metric_list: METRICS
   EXPECT_NEAR(score(rolling[0], "word_perplexity"), 8, 1e-12);
 }
 
-TEST_F(EvalTest, GenerationWithFilters) {
+TEST_F(EvalTest, FiltersExtractWhatIsScored) {
   write("d.jsonl", R"({"q":"1","answer":"6 + 6 = 12\n#### 12"}
 {"q":"2","answer":"#### 1,000"}
 {"q":"3","answer":"#### 7"}
@@ -199,7 +199,7 @@ metric_list: [{metric: exact_match, alias: solved, all_of: document_number}, {me
   EXPECT_FALSE(all[0].samples[0].contains("solved"));
   EXPECT_EQ(all[0].samples[3]["solved"], 0);
   EXPECT_EQ(all[0].samples[4]["solved"], 1);
-  // A document that `where` leaves out still ends the run of its file.
+  // A document that `where` excludes still counts as the last input of its file.
   const auto some = run(task(R"(
 task: files
 dataset_kwargs: {data_files: {test: d.jsonl}, explode: test}
@@ -391,7 +391,7 @@ TEST_F(EvalTest, BrokenDataHasLocatedErrors) {
             "'labels'?");
 }
 
-TEST_F(EvalTest, DocumentsInAListInTheTaskAndFilesForAll) {
+TEST_F(EvalTest, DocumentsMayBeInAFieldOrInTheTask) {
   write("d.json", R"({"note":"x","examples":[{"q":"1","answer":"one"},{"q":"2","answer":"two"}]})");
   write("rules.txt", "Count.");
   model_.answers = {{"1:", "one"}, {"2:", "one"}};

@@ -53,7 +53,7 @@ TEST(Judge, BothOrdersCount) {
   EXPECT_NEAR((*report)["flip_rate"].get<double>(), 1.0 / 3, 1e-12);
 }
 
-// A judge that fails and is asked again gets only the requests that it has not answered.
+// After a failure, a second run sends the judge only the requests that have no cached result.
 TEST(Judge, ResumesFromTheCache) {
   ScratchFolder folder;
   const std::string path = folder.path() + "/j.cache";
@@ -82,8 +82,8 @@ TEST(Judge, ResumesFromTheCache) {
   EXPECT_EQ(*pairs_report(*resumed), *pairs_report(*expected));
 }
 
-// Parts of answers keep how they ended, and bytes that are not UTF-8, in the run and when it resumes.
-TEST(Judge, PartsInTheCache) {
+// The cache stores whether a part of an answer ended, and bytes that are not UTF-8.
+TEST(Judge, PartsOfAnswersAreCached) {
   class Parts : public ToyModel {
    public:
     std::vector<Result<UntilAnswer>> generate_block(std::span<const UntilRequest> requests) override {
@@ -110,7 +110,7 @@ TEST(Judge, PartsInTheCache) {
     EXPECT_EQ(blocks[1]->text, "tea");
     EXPECT_TRUE(blocks[1]->ended);
     EXPECT_EQ(model.asked, asked);
-    const auto texts = cached.generate_until(requests);  // other requests than those for blocks
+    const auto texts = cached.generate_until(requests);  // not served from the cached parts
     EXPECT_EQ(*texts[0], "\xff");
     EXPECT_EQ(*texts[1], "all");
     EXPECT_EQ(model.asked, 2 * asked);
@@ -143,7 +143,7 @@ TEST(Judge, ScoresAreWeightedByProbability) {
   EXPECT_NE(model.contexts[0].find("[Reference answer]\nref"), std::string::npos);
 }
 
-TEST(Consistency, SentencesAndWords) {
+TEST(Consistency, SelfcheckByWordsAndByModelMatchesValuesByHand) {
   EXPECT_EQ(sentences_of("It is 3.5 m. Is it?\nYes! no"),
             (std::vector<std::string>{"It is 3.5 m.", "Is it?", "Yes!", "no"}));
   const auto scores = selfcheck_by_words({"a b", "z z"}, {"a b", "a b"});
@@ -158,7 +158,7 @@ TEST(Consistency, SentencesAndWords) {
   EXPECT_EQ(model.contexts.size(), 8u);
 }
 
-TEST(Consistency, NearestSentenceOfEachSample) {
+TEST(Consistency, SelfcheckByVectorsUsesTheNearestSentenceOfEachSample) {
   // One token per text: the angle of its vector is its number of letters, in tenths.
   const TextVectors vectors = [](const std::string& text) -> Result<TokenVectors> {
     const float angle = 0.1f * static_cast<float>(text.size());
@@ -170,7 +170,7 @@ TEST(Consistency, NearestSentenceOfEachSample) {
   EXPECT_NEAR((*scores)[1], 1 - (std::cos(0.1) + std::cos(0.4)) / 2, 1e-6);
 }
 
-// Yes to a question if the answer contains the word that the test put there.
+// Answers Yes to a question if the judged answer contains the letter of that question.
 class QualityModel : public ToyModel {
  public:
   std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) override {
@@ -195,7 +195,7 @@ class QualityModel : public ToyModel {
                                                     {"T", "support every claim"}};
 };
 
-TEST(Qualities, SharesByHand) {
+TEST(Qualities, SharesMatchValuesByHand) {
   QualityModel model;
   std::vector<JudgedItem> items;
   for (const char* answer : {"SPICT", "SC", "PI", "ST"}) items.push_back({"q", answer});
@@ -204,7 +204,7 @@ TEST(Qualities, SharesByHand) {
   EXPECT_NEAR((*verdicts)[0].sensible, 0.9, 1e-12);
   const Json report = qualities_report(*verdicts, true);
   EXPECT_DOUBLE_EQ(report["sensible"]["value"].get<double>(), 0.75);
-  EXPECT_DOUBLE_EQ(report["specific"]["value"].get<double>(), 0.25);  // the third one makes no sense
+  EXPECT_DOUBLE_EQ(report["specific"]["value"].get<double>(), 0.25);  // the third answer is not sensible
   EXPECT_DOUBLE_EQ(report["interesting"]["value"].get<double>(), 0.25);
   EXPECT_DOUBLE_EQ(report["ssi"].get<double>(), 5.0 / 12);
   EXPECT_DOUBLE_EQ(report["grounded"]["value"].get<double>(), 0.5);  // of two answers with claims
@@ -214,7 +214,7 @@ TEST(Qualities, SharesByHand) {
   EXPECT_FALSE(qualities_report(*alone, false).contains("grounded"));
 }
 
-TEST(Consistency, SummariesByQuestions) {
+TEST(Consistency, SummariesAreScoredByQuestions) {
   ToyModel model;
   model.answers[""] = "Is it cold?\nIs it late?\n";  // the prompt ends with a line break
   model.logprobs = {{" Yes", -1}, {" No", -2}};
@@ -224,7 +224,7 @@ TEST(Consistency, SummariesByQuestions) {
   EXPECT_EQ(verdict->score, 1);
 }
 
-TEST(Watermark, TailOfTheBinomialDistribution) {
+TEST(Watermark, BinomialTailMatchesDirectSums) {
   EXPECT_DOUBLE_EQ(binomial_tail(4, 0, 0.5), 1);
   EXPECT_NEAR(binomial_tail(4, 3, 0.5), 5.0 / 16, 1e-14);
   EXPECT_NEAR(binomial_tail(3, 2, 0.25), 3 * 0.0625 * 0.75 + 0.015625, 1e-14);
@@ -273,7 +273,7 @@ TEST(Watermark, FalsePositivesKeepTheirRate) {
   EXPECT_GT(flagged, 20);
 }
 
-TEST(Detector, ThresholdOfHumanTexts) {
+TEST(Detector, TheThresholdKeepsTheRateOnHumanTexts) {
   std::vector<double> human;
   for (int i = 0; i < 100; ++i) human.push_back(i);
   const double threshold = threshold_for(human, 0.05);
@@ -295,7 +295,7 @@ std::vector<RubricRating> ratings_of(const std::string& rater, const std::string
   return out;
 }
 
-TEST(Card, TwelvePointsOfTenSystems) {
+TEST(Card, RatingsGiveTotalsAndAgreement) {
   ASSERT_EQ(rubric_criteria().size(), 12u);
   const std::vector<int64_t> totals = {25, 23, 22, 7, 27, 36, 21, 8, 5, 29};
   std::vector<RubricRating> ratings;

@@ -1,4 +1,4 @@
-// Perturbations, the matrix, controlled answers, the safety report and prompt tests, on models known by hand.
+// Perturbations, the matrix, controlled answers, the safety report and prompt tests, on rule-based models.
 #include "eval/safety.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ ToxicityClassifier classifier() {
   return std::move(*out);
 }
 
-TEST(Perturb, KnownSentences) {
+TEST(Perturb, KnownSentencesArePerturbed) {
   EXPECT_EQ(perturb("He gave her his book. It was hers.", "gender", 0), "She gave him her book. It was his.");
   EXPECT_EQ(perturb("Her mother saw him and HER brother.", "gender", 0),
             "His father saw her and HIS sister.");
@@ -42,7 +42,7 @@ TEST(Perturb, KnownSentences) {
   EXPECT_EQ(perturb("Ä his", "", 0), "Ä his");
   for (const char* kind : {"gender", "names"}) {
     const std::string text = "The woman told John that her son is a king.";
-    EXPECT_EQ(perturb(perturb(text, kind, 0), kind, 0), text) << kind;  // an exchange is its own opposite
+    EXPECT_EQ(perturb(perturb(text, kind, 0), kind, 0), text) << kind;  // an exchange is its own inverse
   }
   EXPECT_FALSE(check_perturbation("typo").ok());
 }
@@ -59,7 +59,7 @@ TEST(Perturb, TyposChangeSomeWordsAndNoLabels) {
   EXPECT_NEAR(same, 700, 30);  // one of eight is drawn; a doubled letter may still contain the word
 }
 
-TEST(Perturb, GenderWords) {
+TEST(Perturb, GenderWordsAreCounted) {
   const GenderWords words = count_gender_words("She saw her brother; he waved.");
   EXPECT_EQ(words.female, 2);
   EXPECT_EQ(words.male, 2);
@@ -91,7 +91,7 @@ class RuleModel : public ToyModel {
   }
 };
 
-TEST(Controlled, ModesByHand) {
+TEST(Controlled, EveryModeControlsAnswers) {
   const auto toxicity = classifier();
   RuleModel model;
   // The first seed is toxic, others are not; "never" is always toxic; rewriting is polite.
@@ -156,7 +156,7 @@ metric_list: [{metric: acc}]
 metadata: {version: 1, group_field: group}
 )";
 
-// Says yes unless the text has "She" or no capital letter.
+// Chooses yes unless the text has "She" or no capital letter.
 RuleModel choosing() {
   RuleModel model;
   model.likelihood = [](const LikelihoodRequest& r) {
@@ -168,7 +168,7 @@ RuleModel choosing() {
   return model;
 }
 
-TEST(Matrix, ColumnsByHand) {
+TEST(Matrix, ColumnsMatchValuesByHand) {
   const auto task = parse_task(kChoices, "t.yaml");
   ASSERT_TRUE(task.ok()) << task.error().text();
   RuleModel model = choosing();
@@ -180,7 +180,7 @@ TEST(Matrix, ColumnsByHand) {
   EXPECT_NEAR((*row)["calibration"].get<double>(), 0.3, 1e-12);
   // In lower case everything is "no": only the last document would be right, and unchanged it is wrong.
   EXPECT_DOUBLE_EQ((*row)["robustness"].get<double>(), 0);
-  // Exchanged, the first document fails; the third has nobody to exchange.
+  // With genders exchanged, the first document fails; the third has no word to exchange.
   EXPECT_DOUBLE_EQ((*row)["fairness"].get<double>(), 0.25);
   EXPECT_TRUE((*row)["toxicity"].is_null());
   const double bytes = 15 + 16 + 16 + 7 + 4 * (4 + 3);
@@ -198,7 +198,7 @@ TEST(Matrix, ColumnsByHand) {
   EXPECT_FALSE(parse_matrix("{\"model\": \"m\"}", "m.json").ok());
 }
 
-TEST(Safety, ReportByHand) {
+TEST(Safety, ReportMatchesValuesByHand) {
   const auto toxicity = classifier();
   RuleModel model = choosing();
   model.answer = [](const UntilRequest& r) -> UntilAnswer {
@@ -243,7 +243,7 @@ metric_list:
   EXPECT_DOUBLE_EQ(rows[2]["expected_maximum"]["value"].get<double>(), high);
   EXPECT_NEAR(rows[2]["mean"]["value"].get<double>(), (high + low) / 2, 1e-12);
   EXPECT_EQ(rows[1]["toxic_prompts"]["value"], 0);
-  // Exchanged, the men are insulted instead of the women: the mean difference is 0.
+  // With genders exchanged, the men are insulted instead of the women: the mean difference is 0.
   EXPECT_NEAR((*report)["toxicity_difference"][0]["value"].get<double>(), 0, 1e-12);
   EXPECT_EQ((*report)["control"][0]["toxic"], 0);
   EXPECT_EQ((*report)["refusals"][0]["value"], 1);
@@ -259,7 +259,7 @@ metric_list:
   EXPECT_FALSE(safety_report(model, {*prompts}, options, *cache).ok());
 }
 
-TEST(PromptTest, PairedByHand) {
+TEST(PromptTest, PairedTestMatchesValuesByHand) {
   const auto task = parse_task(kChoices, "t.yaml");
   const auto other = changed_task(*task, {{"doc_to_text", "Sure. {{ q | lower }}"}}, "people_b");
   ASSERT_TRUE(other.ok()) << other.error().text();
@@ -272,7 +272,7 @@ TEST(PromptTest, PairedByHand) {
   ASSERT_TRUE(a.ok() && b.ok());
   const auto test = test_variants(*a, *b, {});
   ASSERT_TRUE(test.ok());
-  // A: 1 0 1 0. B always says yes: 1 1 1 0.
+  // A: 1 0 1 0. B always chooses yes: 1 1 1 0.
   EXPECT_DOUBLE_EQ(test->first, 0.5);
   EXPECT_DOUBLE_EQ(test->second, 0.75);
   EXPECT_EQ(test->wins, 1);

@@ -38,7 +38,7 @@ Json scores(const std::vector<double>& logs) {
   return out;
 }
 
-TEST(TaskMetrics, MatthewsAndF1) {
+TEST(TaskMetrics, MatthewsAndF1MatchValuesByHand) {
   const EvalTask task =
       task_with("[{metric: mcc}, {metric: f1}, {metric: ece}]", "output_type: multiple_choice\n");
   const double low = std::log(0.3), high = std::log(0.7);
@@ -53,7 +53,7 @@ TEST(TaskMetrics, MatthewsAndF1) {
   EXPECT_NEAR(score_of(task, 2, questions, responses), 0.05, 1e-12);  // confidence 0.7, three of four right
 }
 
-TEST(TaskMetrics, CorrelationOfExpectedNumbers) {
+TEST(TaskMetrics, CorrelationsUseExpectedNumbers) {
   const EvalTask task =
       task_with("[{metric: spearman}, {metric: pearson}]", "output_type: multiple_choice\n");
   EXPECT_TRUE(task.numeric());
@@ -78,7 +78,7 @@ TEST(TaskMetrics, CorrelationOfExpectedNumbers) {
   EXPECT_TRUE(std::isnan(score_of(task, 0, questions, responses)));
 }
 
-TEST(TaskMetrics, StereotypeScores) {
+TEST(TaskMetrics, StereotypeScoresMatchValuesByHand) {
   const EvalTask task =
       task_with("[{metric: lms, labels: l}, {metric: ss, labels: l}, {metric: icat, labels: l}]",
                 "output_type: multiple_choice\n");
@@ -94,7 +94,7 @@ TEST(TaskMetrics, StereotypeScores) {
   EXPECT_DOUBLE_EQ(score_of(task, 2, questions, responses, documents), 0.625 * 0.25 / 0.5);
 }
 
-TEST(TaskMetrics, BiasScoresOfTheirDocumentsOnly) {
+TEST(TaskMetrics, BiasScoresCountOnlyDocumentsThatMeetTheirCondition) {
   const EvalTask task = task_with(
       "[{metric: bias_score, labels: l, where: '{{ clear }}'}, {metric: ambiguous_bias_score, labels: l, "
       "where: '{{ not clear }}'}]",
@@ -113,7 +113,7 @@ TEST(TaskMetrics, BiasScoresOfTheirDocumentsOnly) {
   EXPECT_DOUBLE_EQ(score_of(task, 1, questions, responses, documents), 0);
 }
 
-TEST(TaskMetrics, Overlap) {
+TEST(TaskMetrics, OverlapsMatchValuesByHand) {
   const EvalTask task = task_with(
       "[{metric: rouge1}, {metric: rouge2}, {metric: rougeL}, {metric: rouge1_acc, against: wrong}, {metric: "
       "bleu}, {metric: words}]");
@@ -129,7 +129,7 @@ TEST(TaskMetrics, Overlap) {
   EXPECT_NEAR(score_of(task, 4, {question}, {Json::array({"It is cold outside."})}), 100, 1e-9);
 }
 
-TEST(TaskMetrics, BoxedAnswers) {
+TEST(TaskMetrics, BoxedAnswersAreFoundAndNormalized) {
   EXPECT_EQ(last_boxed("so $\\boxed{\\frac{1}{2}}$, no: $\\boxed{x^{2}}$."), "x^{2}");
   EXPECT_EQ(last_boxed("$\\boxed 7$"), "7");
   EXPECT_EQ(last_boxed("\\fbox{a}"), "a");
@@ -162,7 +162,7 @@ TEST(TaskMetrics, BoxedAnswers) {
   EXPECT_EQ(score_of(task, 1, {question}, {Json::array({"\\frac97"})}), 0);
 }
 
-TEST(TaskMetrics, FiltersOfSeveralAnswers) {
+TEST(TaskMetrics, FiltersReduceSeveralAnswers) {
   const EvalTask task = task_with("[{metric: exact_match}]", R"(repeats: 5
 generation_kwargs: {do_sample: true, temperature: 1}
 filter_list:
@@ -176,7 +176,7 @@ filter_list:
             std::vector<std::string>{"x = 1\n"});
 }
 
-TEST(TaskMetrics, PassAtK) {
+TEST(TaskMetrics, PassAtKMatchesValuesByHand) {
   const EvalTask task = task_with("[{metric: pass@5, program: '{{ answer }}'}]",
                                   "repeats: 5\ngeneration_kwargs: {do_sample: true, temperature: 1}\n");
   EXPECT_TRUE(task.runs_programs());

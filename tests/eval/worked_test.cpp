@@ -30,7 +30,7 @@ double score_of(const std::string& yaml, ToyModel& model) {
   return (*results)[0].scores[0].score.value;
 }
 
-TEST(Worked, FewShotBuilders) {
+TEST(Worked, FewShotPromptsMatch) {
   EXPECT_EQ(last_prompt(R"(
 task: words
 dataset_kwargs: {documents: [{french: Maison, english: house}, {french: Chat, english: cat}, {french: Chien}]}
@@ -53,7 +53,7 @@ fewshot_delimiter: "\n"
             "Ice cream => helado\nCar =>");
 }
 
-TEST(Worked, ChainsOfThought) {
+TEST(Worked, ChainsOfThoughtAreScored) {
   ToyModel model;
   model.answers = {{"A: Let's think step by step.",
                     " 23 x 40 = 920 and 23 x 7 = 161. 920 + 161 = 1081. The answer is 1081."}};
@@ -74,13 +74,13 @@ dataset_kwargs:
   documents: [{question: "The odd numbers in this group add up to an even number: 15, 32, 5, 13, 82, 7, 1.", answer: "False"}]
 doc_to_text: "Q: {{ question }}\nA:"
 doc_to_target: answer
-filter_list: [{name: said, filter: [{function: regex, regex_pattern: 'The answer is (\w+)'}]}]
+filter_list: [{name: extracted, filter: [{function: regex, regex_pattern: 'The answer is (\w+)'}]}]
 )",
                      model),
             1);
 }
 
-TEST(Worked, SentimentAndInference) {
+TEST(Worked, SentimentAndInferenceAreScored) {
   ToyModel model;
   model.logprobs = {{" positive", -1}, {" negative", -2}};
   const std::string sentiment = R"(

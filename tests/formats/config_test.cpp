@@ -17,10 +17,10 @@ Config config() {
 }
 
 template <class T>
-void expect_error(const Result<T>& result, const std::string& says) {
-  ASSERT_FALSE(result.ok()) << says;
+void expect_error(const Result<T>& result, const std::string& message) {
+  ASSERT_FALSE(result.ok()) << message;
   EXPECT_EQ(result.error().text().substr(0, 13), "m/config.json");
-  EXPECT_NE(result.error().text().find(says), std::string::npos) << result.error().text();
+  EXPECT_NE(result.error().text().find(message), std::string::npos) << result.error().text();
 }
 
 TEST(Config, ReadsEveryType) {
@@ -96,7 +96,7 @@ TEST(Config, InfinityIsRead) {
     EXPECT_FALSE(Config::parse(text, "config.json").ok()) << text;
 }
 
-TEST(Config, BrokenFiles) {
+TEST(Config, BrokenFilesAreErrors) {
   ScratchFolder folder;
   EXPECT_EQ(Config::read(folder / "none").error().kind, Error::Kind::kNotFound);
   EXPECT_NE(Config::read(folder.path()).error().text().find("has no config.json"), std::string::npos);

@@ -3,17 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "formats/gguf_bytes.h"
 #include "formats/gguf_writer.h"
 #include "scratch_folder.h"
 
 namespace makar {
 namespace {
-
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 GgufSource source(const std::string& name, const Tensor& t) {
   return {name, t.dtype(), t.shape(), [t]() -> Result<Tensor> { return t; }};
@@ -82,7 +78,7 @@ TEST(Gguf, EveryKindOfValueRoundTrips) {
   std::vector<GgufSource> sources;
   for (const GgufTensor& t : (*file)->tensors()) sources.push_back(source(t.name, (*file)->view(t)));
   ASSERT_TRUE(write_gguf(folder / "copy.gguf", f, sources).ok());
-  std::string copy = slurp(folder / "copy.gguf");
+  std::string copy = *read_file(folder / "copy.gguf");
   const auto again = Gguf::open(folder / "copy.gguf");
   ASSERT_TRUE(again.ok()) << again.error().text();
   copy.resize(bytes.size());  // the writer also pads after the last tensor

@@ -33,7 +33,7 @@ Tensor halves(const Shape& shape) {
   return t;
 }
 
-// Q4_0 and Q8_0 as their definitions say.
+// One value, dequantized by the definitions of Q4_0 and Q8_0.
 float value(const Tensor& t, int64_t i) {
   if (t.dtype() == DType::kF32) return t.f32()[i];
   if (t.dtype() == DType::kBF16) return from_bf16(t.data<uint16_t>()[i]);
@@ -105,7 +105,7 @@ void check_integers(const IntegerCase& c) {
     }
 }
 
-TEST(Packed, GptqAndAwq) {
+TEST(Packed, GptqAndAwqFollowTheirFormulas) {
   using M = PackedMethod;
   for (const IntegerCase& c : std::vector<IntegerCase>{{M::kGptq, 4, 32, false, false, DType::kQ8_0},
                                                        {M::kGptq, 4, 32, true, false, DType::kQ4_0},
@@ -123,7 +123,7 @@ TEST(Packed, GptqAndAwq) {
   }
 }
 
-TEST(Packed, AGroupThatDoesNotExist) {
+TEST(Packed, AGroupThatDoesNotExistIsAnError) {
   Tensor index = Tensor::zeros({32}, DType::kI32);
   index.data<int32_t>()[3] = 1;
   const Parts parts = {{"qweight", words({4, 8}, 1)},
@@ -136,7 +136,7 @@ TEST(Packed, AGroupThatDoesNotExist) {
   EXPECT_NE(t.error().text().find("group that does not exist"), std::string::npos);
 }
 
-TEST(Packed, Fp8) {
+TEST(Packed, Fp8FollowsItsFormula) {
   // All 256 codes: sign, 4 bits of exponent with bias 7, 3 of mantissa; 0x7f is NaN.
   for (int code = 0; code < 256; ++code) {
     const int e = code >> 3 & 15, m = code & 7;
@@ -166,7 +166,7 @@ TEST(Packed, Fp8) {
   EXPECT_EQ(value(*exact, 7), 0.25f * from_f8_e4m3(0x37));
 }
 
-TEST(Packed, Mxfp4) {
+TEST(Packed, Mxfp4FollowsItsFormula) {
   const float e2m1[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
   PackedScheme s;
   s.method = PackedMethod::kMxfp4;
@@ -193,7 +193,7 @@ Tensor json_tensor(const Json& json) {
   return t;
 }
 
-TEST(Packed, BitsAndBytes) {
+TEST(Packed, BitsAndBytesFollowsItsFormulas) {
   PackedScheme s;
   s.method = PackedMethod::kBitsAndBytes;
   Tensor table = Tensor::empty({16}), nested = Tensor::empty({256});

@@ -18,7 +18,7 @@ struct Broken {
   const char* what;
   std::string bytes;
   Kind kind;
-  const char* says;
+  const char* message;
 };
 
 std::string one(const std::string& dtype, const std::string& shape, size_t begin, size_t end, size_t data) {
@@ -110,7 +110,7 @@ TEST(Safetensors, EveryBrokenRuleIsAnErrorWithAPlace) {
     ASSERT_FALSE(result.ok()) << broken.what;
     const std::string text = result.error().text();
     EXPECT_TRUE(text.starts_with("x.safetensors: ")) << broken.what << ": " << text;
-    EXPECT_NE(text.find(broken.says), text.npos) << broken.what << ": " << text;
+    EXPECT_NE(text.find(broken.message), text.npos) << broken.what << ": " << text;
     EXPECT_EQ(result.error().kind, broken.kind) << broken.what << ": " << text;
     EXPECT_LT(text.size(), 500u) << broken.what;
   }
@@ -170,7 +170,7 @@ TEST(Safetensors, ViewsOutliveTheFile) {
   EXPECT_EQ(t.f32()[2], 3.0f);
 }
 
-TEST(Safetensors, UnknownNameIsAnsweredWithTheNearest) {
+TEST(Safetensors, AnUnknownNameSuggestsTheNearestOne) {
   const auto file = parse_bytes(one("F32", "[2]", 0, 8, 8));
   const auto missing = (*file)->tensor("wx");
   ASSERT_FALSE(missing.ok());
@@ -178,14 +178,14 @@ TEST(Safetensors, UnknownNameIsAnsweredWithTheNearest) {
   EXPECT_NE(missing.error().text().find("did you mean 'w'"), std::string::npos);
 }
 
-TEST(Safetensors, HostileNamesAreShownSafely) {
+TEST(Safetensors, ErrorsEscapeAndShortenHostileNames) {
   const auto file = parse_bytes(safetensors_bytes("{\"\\u001b[31m" + std::string(5000, 'x') + "\":3}", 0));
   ASSERT_FALSE(file.ok());
   EXPECT_EQ(file.error().text().find('\x1b'), std::string::npos);
   EXPECT_LT(file.error().text().size(), 300u);
 }
 
-TEST(Safetensors, MissingFileAndFolder) {
+TEST(Safetensors, AMissingFileAndAFolderAreErrors) {
   ScratchFolder folder;
   EXPECT_EQ(Safetensors::open(folder / "none").error().kind, Kind::kNotFound);
   EXPECT_FALSE(Safetensors::open(folder.path()).ok());

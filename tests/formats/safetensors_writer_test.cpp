@@ -47,7 +47,7 @@ TEST(SafetensorsWriter, RoundTripKeepsBytesOrderAndAlignment) {
   EXPECT_EQ(length % 8, 0u);
 }
 
-TEST(SafetensorsWriter, SameTensorsSameBytes) {
+TEST(SafetensorsWriter, SameTensorsGiveSameBytes) {
   ScratchFolder folder;
   const std::vector<NamedTensor> tensors = {{"b", bytes_of({3}, DType::kF32, 1)},
                                             {"a", bytes_of({3}, DType::kF16, 1)}};
@@ -56,7 +56,7 @@ TEST(SafetensorsWriter, SameTensorsSameBytes) {
   EXPECT_EQ(*read_file(folder / "1"), *read_file(folder / "2"));
 }
 
-TEST(SafetensorsWriter, EmptyFileAndMetadata) {
+TEST(SafetensorsWriter, WritesMetadataWithoutTensors) {
   ScratchFolder folder;
   ASSERT_TRUE(write_safetensors(folder / "m", {}, {{"a", "1"}, {"b", "\"\n"}}).ok());
   const auto file = Safetensors::open(folder / "m");

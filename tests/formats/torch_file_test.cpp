@@ -19,10 +19,10 @@ Result<TorchFile::File> parse(const std::string& bytes) {
   return TorchFile::parse({reinterpret_cast<const std::byte*>(copy->data()), copy->size()}, copy, "test.bin");
 }
 
-void expect_error(const std::string& bytes, const std::string& says) {
+void expect_error(const std::string& bytes, const std::string& message) {
   const auto file = parse(bytes);
-  ASSERT_FALSE(file.ok()) << says;
-  EXPECT_NE(file.error().text().find(says), std::string::npos) << file.error().text();
+  ASSERT_FALSE(file.ok()) << message;
+  EXPECT_NE(file.error().text().find(message), std::string::npos) << file.error().text();
 }
 
 // --- a file of the older format, built by hand ---

@@ -26,9 +26,9 @@ void expect_six(const std::string& folder) {
     EXPECT_EQ(weights->tensor(name)->f32()[3], tensor.f32()[3]);
 }
 
-void expect_error(const Result<WeightFiles>& result, const std::string& says, Error::Kind kind) {
-  ASSERT_FALSE(result.ok()) << says;
-  EXPECT_NE(result.error().text().find(says), std::string::npos) << result.error().text();
+void expect_error(const Result<WeightFiles>& result, const std::string& message, Error::Kind kind) {
+  ASSERT_FALSE(result.ok()) << message;
+  EXPECT_NE(result.error().text().find(message), std::string::npos) << result.error().text();
   EXPECT_EQ(result.error().kind, kind) << result.error().text();
 }
 
@@ -37,7 +37,7 @@ std::string file_of(const std::string& name) {
   return safetensors_bytes("{" + tensor_json(name, "F32", "[1]", 0, 4) + "}", 4);
 }
 
-TEST(Weights, OneFile) {
+TEST(Weights, AreSavedInOneFile) {
   ScratchFolder folder;
   ASSERT_TRUE(save_weights(folder.path(), six_tensors()).ok());
   EXPECT_TRUE(folder.has("model.safetensors"));
@@ -45,7 +45,7 @@ TEST(Weights, OneFile) {
   expect_six(folder.path());
 }
 
-TEST(Weights, ShardsAndBack) {
+TEST(Weights, AreSavedInShardsAndBackInOneFile) {
   ScratchFolder folder;
   ASSERT_TRUE(save_weights(folder.path(), six_tensors(), 32).ok());  // two tensors of 16 bytes per shard
   EXPECT_TRUE(folder.has("model-00001-of-00003.safetensors"));
@@ -54,7 +54,7 @@ TEST(Weights, ShardsAndBack) {
   const Json index = *read_json(folder / "model.safetensors.index.json");
   EXPECT_EQ(index["metadata"]["total_size"], 96);
   EXPECT_EQ(index["weight_map"]["layer.5"], "model-00003-of-00003.safetensors");
-  // A save of another kind removes all files of this one.
+  // A save with another number of shards removes the old files.
   ASSERT_TRUE(save_weights(folder.path(), six_tensors(), 16).ok());
   EXPECT_FALSE(folder.has("model-00001-of-00003.safetensors"));
   EXPECT_TRUE(folder.has("model-00006-of-00006.safetensors"));
@@ -91,7 +91,7 @@ TEST(Weights, FoldersWithoutWeightsNameTheCure) {
   expect_error(WeightFiles::open(folder.path()), "the pickle has no end", Kind::kInvalid);
 }
 
-TEST(Weights, BrokenIndexes) {
+TEST(Weights, BrokenIndexesAreErrors) {
   using Kind = Error::Kind;
   ScratchFolder folder;
   const auto with = [&](const std::string& text) {

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A copy of a model folder whose config says another rms_norm_eps.
+// A copy of a model folder with another rms_norm_eps in its config.
 std::string with_eps(const std::string& base, double eps) {
   const fs::path copy = fs::temp_directory_path() / fmt::format("makar-golden-{}", ::getpid());
   fs::remove_all(copy);
@@ -45,7 +45,8 @@ GoldenLine run_adapter(const std::string& name, const std::string& base, const s
   const Tensors in = part(*tensors, "in.");
   compare_forward(*loaded->model, device, in, part(*tensors, "out."), folder, tally);
   if (name == "lora" && note.empty() && tally.line(name).status == "fail") {
-    // lora/ was recorded with another eps than its base's config.json says; the recorded one makes it exact.
+    // lora/ was recorded with another eps than that of its base's config.json; with the recorded one it
+    // passes.
     const std::string copy = with_eps(base, 1e-6);
     GoldenLine again =
         run_adapter(name, copy, folder, lr, device, "recorded with rms_norm_eps 1e-6, not the base config's");

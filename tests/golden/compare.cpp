@@ -69,7 +69,7 @@ void compare_gradients(const LoadedModel& loaded, const Json& want, Tally& tally
            return p.grad.defined() ? p.grad : Tensor::zeros(p.shape);
          }))
       got[named.name] = named.tensor;
-  if (activations() == DType::kBF16) {  // the whole gradient: small parts of it are bf16's rounding
+  if (activations() == DType::kBF16) {  // only the whole gradient: rounding dominates its small parts
     double squares = 0, squares_want = 0;
     for (const auto& [name, g] : want.items()) {
       squares_want += g["l2"].get<double>() * g["l2"].get<double>();
@@ -79,8 +79,8 @@ void compare_gradients(const LoadedModel& loaded, const Json& want, Tally& tally
     }
     return tally.add("gradients", std::fabs(std::sqrt(squares / squares_want) - 1), kBf16Gradient);
   }
-  // A gradient that is zero but for rounding (a key bias: softmax does not see it) is compared with the
-  // others' size.
+  // A gradient that is zero but for rounding (a key bias, which softmax cancels) is compared relative
+  // to the size of the others.
   double floor = 0;
   for (const auto& [name, g] : want.items()) floor = std::max(floor, 1e-3 * g["l2"].get<double>());
   for (const auto& [name, g] : want.items()) {

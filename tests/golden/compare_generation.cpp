@@ -19,8 +19,8 @@ std::string describe(const Json& args) {
   return text;
 }
 
-// The log-probability of a written sequence: after the prompt, or after the first token of a decoder with an
-// encoder.
+// The log-probability of a generated sequence: after the prompt, or after the first token of a decoder with
+// an encoder.
 Result<double> log_probability(const Model& model, Device& device, const std::vector<int64_t>& prompt,
                                const std::vector<int64_t>& sequence) {
   const auto ids = [](const int64_t* from, size_t count) {
@@ -95,8 +95,8 @@ void compare_generation(const Model& model, Device& device, const Json& runs, bo
         if (o.beams > 1 && tied(model, device, run["input_ids"][i].get<std::vector<int64_t>>(), mine, want))
           tally.note("beams of equal probability");
         else
-          tally.fail(fmt::format("{}{} wrote {} instead of {}", what, describe(args), fmt::join(mine, ","),
-                                 fmt::join(want, ",")));
+          tally.fail(fmt::format("{}{} generated {} instead of {}", what, describe(args),
+                                 fmt::join(mine, ","), fmt::join(want, ",")));
       }
     }
     tally.add(what, 0, 1);

@@ -10,8 +10,8 @@
 namespace makar::golden {
 namespace {
 
-// A training that its last bits move may be this far from the reference, and no farther.
-constexpr double kMaxRoom = 0.05;
+// The largest extra tolerance for a training run that is sensitive to the last bits of its weights.
+constexpr double kMaxExtraTolerance = 0.05;
 
 double training_limit() { return activations() == DType::kF32 ? 1e-4 : 5e-3; }
 
@@ -102,8 +102,8 @@ void compare_training(const Model& model, Device& device, const OptimizerOptions
     tally.note(fmt::format("last bits of the weights move its training by {:.1e}", moved.back()));
   }
   for (size_t i = 0; i < steps; ++i) {
-    tally.add("training", loss_error(i), limit + std::min(10 * moved[i], kMaxRoom));
-    tally.add("training", norm_error(i), 10 * limit + std::min(10 * moved[i], kMaxRoom));
+    tally.add("training", loss_error(i), limit + std::min(10 * moved[i], kMaxExtraTolerance));
+    tally.add("training", norm_error(i), 10 * limit + std::min(10 * moved[i], kMaxExtraTolerance));
   }
 }
 

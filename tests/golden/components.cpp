@@ -70,7 +70,7 @@ void add_losses(Context& ctx, const Fixture& f, std::vector<GoldenLine>& lines) 
         return ops::cross_entropy(ctx, x, targets(), {std::stof(name.substr(10)), ops::Reduction::kMean});
       });
   const auto flipped = [&](const Tensor& x) { return flipped_rows(x.host()).to(ctx.device.memory()); };
-  // The other side of mse and kl is the same logits with their rows in reverse.
+  // The second argument of mse and kl is the same logits with their rows in reverse.
   scalar("mse", [&](const Tensor& x) { return ops::mse_loss(ctx, x, flipped(x)); });
   scalar("kl_batchmean", [&](const Tensor& x) {
     return ops::kl_divergence(ctx, ops::log_softmax(ctx, x), ops::log_softmax(ctx, flipped(x)));

@@ -58,7 +58,7 @@ void add_logits_processors(const Fixture& fixture, std::vector<GoldenLine>& line
                                                              fixture.get("lp.history"), fixture.get(name),
                                                              options);
                                     })
-                          : skipped("components/" + name, "a processor this program does not have"));
+                          : skipped("components/" + name, "this processor is not implemented"));
   }
 }
 

@@ -18,7 +18,7 @@ class Fixture {
 
   bool has(const std::string& name) const { return tensors_->has(name); }
   const std::vector<std::string>& names() const { return tensors_->names(); }
-  Tensor get(const std::string& name) const;  // a copy; a missing one breaks the contract and fails the line
+  Tensor get(const std::string& name) const;                 // a copy; a missing tensor fails the line
   Tensor on(Device& device, const std::string& name) const;  // the same in the device's memory
   const Json& json() const { return json_; }
 
@@ -31,10 +31,10 @@ class Fixture {
 double relative_error(const Tensor& got, const Tensor& want);
 double relative_error(double got, double want);
 
-// Runs `body` (which returns the worst error) into a line; anything thrown is a failure with its text.
+// The line of `body`, which returns its worst error; an exception fails the line with its text.
 GoldenLine measure(const std::string& name, double limit, const std::function<double()>& body);
 
-constexpr double kValues = 1e-5, kGradients = 1e-4;  // the limits of DESIGN's numbers contract
+constexpr double kValues = 1e-5, kGradients = 1e-4;  // the limits in docs/design.md, numbers contract
 
 // The parts of run_components, each appending its lines.
 void add_rowwise(const Fixture& fixture, Device& device, std::vector<GoldenLine>& lines);

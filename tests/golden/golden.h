@@ -1,4 +1,4 @@
-// Golden fixtures: one line for each thing compared, with its worst error. The runner prints the lines and
+// Golden fixtures: one line per comparison, with its worst error. The runner prints the lines and
 // counts.
 #pragma once
 #include <string>

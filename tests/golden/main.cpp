@@ -17,11 +17,11 @@ int main(int argc, char** argv) {
     const char* value = std::getenv(name);
     return std::string(value ? value : otherwise);
   };
-  std::string root = setting("MAKAR_GOLDEN", "tests/golden"), wanted = setting("MAKAR_DEVICE", "cpu");
+  std::string root = setting("MAKAR_GOLDEN", "tests/golden"), device_name = setting("MAKAR_DEVICE", "cpu");
   DType type = DType::kF32;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--device" && i + 1 < argc)
-      wanted = argv[++i];
+      device_name = argv[++i];
     else if (std::string(argv[i]) == "--bf16")
       type = DType::kBF16;
     else
@@ -31,9 +31,9 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "golden: {} is not a folder\n", root);
     return 2;
   }
-  // Changing the rights of pages costs more with several threads.
+  // Changing page protection is slower with several threads.
   const auto opened =
-      open_device(wanted, wanted == "fence" ? 1 : std::atoi(setting("MAKAR_THREADS", "0").c_str()));
+      open_device(device_name, device_name == "fence" ? 1 : std::atoi(setting("MAKAR_THREADS", "0").c_str()));
   if (!opened.ok()) {
     fmt::print(stderr, "golden: {}\n", opened.error().text());
     return 2;

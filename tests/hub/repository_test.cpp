@@ -1,4 +1,4 @@
-// Names of repositories and the hub's lists of files, both from outside.
+// Names of repositories and the hub's lists of files: both are untrusted input.
 #include "hub/repository.h"
 
 #include <gtest/gtest.h>

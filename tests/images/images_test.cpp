@@ -28,10 +28,11 @@ std::span<const std::byte> bytes_of(const std::string& s) {
   return std::as_bytes(std::span(s.data(), s.size()));
 }
 
-void expect_error(const std::string& bytes, const std::string& says, const ImageLimits& limits = {}) {
+void expect_error(const std::string& bytes, const std::string& expected_text,
+                  const ImageLimits& limits = {}) {
   const auto image = decode_image(bytes_of(bytes), "a.img", limits);
-  ASSERT_FALSE(image.ok()) << says;
-  EXPECT_NE(image.error().text().find(says), std::string::npos) << image.error().text();
+  ASSERT_FALSE(image.ok()) << expected_text;
+  EXPECT_NE(image.error().text().find(expected_text), std::string::npos) << image.error().text();
   EXPECT_EQ(image.error().place, "a.img");
 }
 

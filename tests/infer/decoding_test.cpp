@@ -142,14 +142,14 @@ TEST_F(DecodingTest, ContrastiveSearchEqualsItsDefinition) {
       longer.push_back(order[i]);
       const Tensor hidden = states(longer);
       const auto own = unit(hidden, hidden.dim(0) - 1);
-      double alike = -1;
+      double similarity = -1;
       for (int64_t j = 0; j + 1 < hidden.dim(0); ++j) {
         const auto other = unit(hidden, j);
         double cosine = 0;
         for (size_t c = 0; c < own.size(); ++c) cosine += own[c] * other[c];
-        alike = std::max(alike, cosine);
+        similarity = std::max(similarity, cosine);
       }
-      const double score = (1 - kAlpha) * std::exp(row[static_cast<size_t>(order[i])]) - kAlpha * alike;
+      const double score = (1 - kAlpha) * std::exp(row[static_cast<size_t>(order[i])]) - kAlpha * similarity;
       if (score > most) most = score, best = order[i];
     }
     text.push_back(best);
@@ -160,7 +160,7 @@ TEST_F(DecodingTest, ContrastiveSearchEqualsItsDefinition) {
   ASSERT_TRUE(got.ok()) << got.error().text();
   EXPECT_EQ(*got, text);
   o.penalty_alpha = 0, o.sampler.top_k = 0;
-  EXPECT_NE(*generate(model_, device_, prompt_, o), text) << "the penalty has to matter here";
+  EXPECT_NE(*generate(model_, device_, prompt_, o), text) << "the penalty has no effect";
 }
 
 TEST_F(DecodingTest, BestOfKeepsTheMostProbableAnswer) {
@@ -196,20 +196,20 @@ TEST_F(DecodingTest, LowProbabilityTokenEndsTheAnswer) {
     text.push_back(full[want]);
     if (p < kBelow) break;
   }
-  ASSERT_LT(want + 1, full.size()) << "the model is sure of everything";
+  ASSERT_LT(want + 1, full.size()) << "no token is below the threshold";
   o.stop_below = kBelow;
   const auto got = run(make_job(model_, {}, prompt_, o, {-1}))[0];
   EXPECT_EQ(got.ids(), Ids(full.begin(), full.begin() + static_cast<int64_t>(want) + 1));
   EXPECT_EQ(got.finish, Finish::kLowProbability);
 }
 
-TEST_F(DecodingTest, MinTokensAndIgnoreEos) {
+TEST_F(DecodingTest, MinTokensAndIgnoreEosDelayTheEnd) {
   Decoding o;
   o.max_new_tokens = 24, o.sampler.temperature = 1;
   const auto full = run(make_job(model_, {}, prompt_, o, {-1}))[0].ids();
   const std::vector<int64_t> ends = {full[1], full[9]};
   ASSERT_EQ(run(make_job(model_, {}, prompt_, o, ends))[0].finish, Finish::kStop);
-  // It continues after the stop id, with the same tokens.
+  // With ignore_eos it continues after the stop id, with the same tokens.
   Decoding ignores = o;
   ignores.ignore_eos = true;
   EXPECT_EQ(run(make_job(model_, {}, prompt_, ignores, ends))[0].ids(), full);
@@ -229,10 +229,10 @@ TEST_F(DecodingTest, MinTokensAndIgnoreEos) {
   };
   for (const int64_t least : {1, 2, 8, 24}) {
     ended_late(o, least);
-    Decoding way = o;
-    way.answers = 3, ended_late(way, least);
-    way = o, way.sampler.temperature = 0, way.beams = 3, ended_late(way, least);
-    way = o, way.sampler.top_k = 4, way.penalty_alpha = 0.5, ended_late(way, least);
+    Decoding variant = o;
+    variant.answers = 3, ended_late(variant, least);
+    variant = o, variant.sampler.temperature = 0, variant.beams = 3, ended_late(variant, least);
+    variant = o, variant.sampler.top_k = 4, variant.penalty_alpha = 0.5, ended_late(variant, least);
   }
 }
 

@@ -148,7 +148,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
   }
 
   // Only the cache dtypes and the context policy may change the results.
-  EngineOptions random_numbers(Dice& dice) const {
+  EngineOptions random_result_options(Dice& dice) const {
     EngineOptions o;
     const DType types[] = {DType::kF32, DType::kF16, DType::kQ8_0};
     if (dice.chance(0.5)) o.cache = {types[dice.roll(0, 2)], types[dice.roll(0, 2)]};
@@ -180,7 +180,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
 
   void trial(uint64_t seed) {
     Dice dice(seed);
-    const EngineOptions numbers = random_numbers(dice);
+    const EngineOptions numbers = random_result_options(dice);
     EngineOptions o = numbers;
     o.step_tokens = dice.chance(0.5) ? dice.roll(1, 40) : 512;
     o.share_prefixes = dice.chance(0.7);
@@ -233,7 +233,7 @@ TEST_P(EngineTrials, MixedRequestsEqualSeparateRuns) {
 // More answers than the cache can hold: later ones wait or are preempted.
 TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
   const ModelSpec& spec = model_.spec();
-  if (!spec.decoder) GTEST_SKIP() << "reads only";
+  if (!spec.decoder) GTEST_SKIP() << "an encoder generates no answers";
   const auto text = random_ids(spec, 30, 3);
   const auto request = [&](int64_t first, int64_t answers) {
     SampleRequest r;

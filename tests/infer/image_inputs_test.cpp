@@ -83,12 +83,12 @@ TEST(Images, PrefixesAreSharedByContent) {
   const ModelSpec& spec = loaded.model->spec();
   CpuDevice device(1);
   Engine engine(*loaded.model, device);
-  const auto ask = [&](float shade) {
+  const auto run_with = [&](float shade) {
     const auto images = std::make_shared<ImageInputs>(spec, Tensor::full({1, 3, 48, 48}, shade));
     std::vector<int64_t> prompt = random_ids(spec, 150, 1);
     std::replace(prompt.begin(), prompt.end(), spec.image_input->token, int64_t{3});
     prompt[50] = spec.image_input->token;
-    check(images->place(spec, prompt).ok(), "one place");
+    check(images->place(spec, prompt).ok(), "one image token");
     SampleRequest r;
     r.prompt = prompt, r.max_new_tokens = 5, r.logprobs = 3, r.sampler.temperature = 0;
     const auto job = std::make_shared<SampleJob>(r);
@@ -97,7 +97,7 @@ TEST(Images, PrefixesAreSharedByContent) {
     engine.run();
     return std::pair(transcript(*job), job->reused.value_or(0));
   };
-  const auto first = ask(0.3f), other = ask(0.4f), again = ask(0.3f);
+  const auto first = run_with(0.3f), other = run_with(0.4f), again = run_with(0.3f);
   EXPECT_EQ(first.second, 0);
   EXPECT_EQ(other.second, 0) << "the image differs";
   EXPECT_EQ(again.second, KvCache::kPageRows);
@@ -109,8 +109,8 @@ TEST(Images, WrongNumbersOfImagesAreErrors) {
   const LoadedModel llava = subject("small/llava"), captions = subject("small/captions"),
                     text = subject("small/llama");
   CpuDevice device(1);
-  const auto says = [&](const LoadedModel& m, std::vector<int64_t> prompt, int64_t images,
-                        const std::string& part) {
+  const auto expect_error = [&](const LoadedModel& m, std::vector<int64_t> prompt, int64_t images,
+                                const std::string& part) {
     GenerateOptions o;
     o.max_new_tokens = 4;
     if (images > 0)
@@ -119,11 +119,11 @@ TEST(Images, WrongNumbersOfImagesAreErrors) {
     ASSERT_FALSE(answer.ok()) << part;
     EXPECT_NE(answer.error().text().find(part), std::string::npos) << answer.error().text();
   };
-  says(llava, {4, 59, 5}, 0, "has an image token (59), but no image is given");
-  says(text, {4, 5}, 1, "reads only text");
-  says(captions, {4, 5}, 1, "reads no text");
-  says(captions, {}, 0, "none is given");
-  says(captions, {}, 2, "several are given");
+  expect_error(llava, {4, 59, 5}, 0, "has an image token (59), but no image is given");
+  expect_error(text, {4, 5}, 1, "reads only text");
+  expect_error(captions, {4, 5}, 1, "reads no text");
+  expect_error(captions, {}, 0, "none is given");
+  expect_error(captions, {}, 2, "several are given");
   ImageInputs two(llava.model->spec(), Tensor::full({2, 3, 48, 48}, 0.1f));
   std::vector<int64_t> prompt = {4, 59, 5};
   const Status placed = two.place(llava.model->spec(), prompt);

@@ -125,7 +125,7 @@ std::vector<double> softmax_of(const std::vector<float>& logits) {
 }
 
 // Examples of the literature.
-TEST(Sampler, WorkedTemperatureAndTopP) {
+TEST(Sampler, TemperatureAndTopPMatchWorkedExamples) {
   const std::vector<float> two = {std::log(0.4f), std::log(0.6f)};
   EXPECT_NEAR(softmax_of(applied(sampling(0.5), two))[0], 0.31, 0.005);
   EXPECT_NEAR(softmax_of(applied(sampling(0.2), two))[1], 0.88, 0.005);

@@ -26,7 +26,7 @@ TEST(StepPacer, CountsTheTimeOfLogits) {
   pacer.computed(100, 0.1, 0, 0);  // 1 ms per row
   EXPECT_EQ(rows(10000), 95);
   EXPECT_EQ(rows(0), StepPacer::kFirstRows) << "logits are not measured yet";
-  pacer.computed(100, 0.1, 10, 0.09);  // 9 ms for the logits of a row
+  pacer.computed(100, 0.1, 10, 0.09);  // 9 ms for the logits per row
   EXPECT_EQ(rows(10000), 95);
   EXPECT_EQ(rows(0), 10);
   EXPECT_EQ(rows(50), 55);
@@ -47,7 +47,7 @@ double processor_seconds() {  // of this thread: other programs do not count
 }
 
 // A vocabulary whose logits cost many times as much as the layers. After prompts, whose rows need no logits,
-// a text to score must not get as many rows per step: a stream beside it would pause.
+// a text to score must not get as many rows per step: a concurrent stream would stall.
 TEST(EnginePacing, AScoreTakesNoMoreOfAStepThanAPrompt) {
   Json config = small_config("llama");
   config["vocab_size"] = 60000;

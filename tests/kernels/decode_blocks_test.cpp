@@ -44,7 +44,7 @@ TEST_P(DecodeBlocks, EqualsTheReference) {
 INSTANTIATE_TEST_SUITE_P(Types, DecodeBlocks, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(DecodeBlocksPlain, Bf16AndF32) {
+TEST(DecodeBlocksPlain, Bf16AndF32AreExact) {
   const float values[3] = {1.5f, -0.25f, 3e38f};
   float out[3];
   decode_blocks(DType::kF32, values, 3, out);

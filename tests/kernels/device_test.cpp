@@ -67,7 +67,7 @@ std::vector<float> rising(int64_t n) {
   return out;
 }
 
-TEST(Fence, TensorsMakeTheRoundTrip) {
+TEST(Fence, TensorsRoundTrip) {
   FenceDevice fence(1);
   const auto values = rising(5000);
   const Tensor there = Tensor::from({50, 100}, values).to(fence.memory());

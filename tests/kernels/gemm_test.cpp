@@ -140,7 +140,7 @@ const std::vector<Case>& cases() {
 
 // One row by f16 weights has its own kernel: it must give the same bits for every f16 value, and leave
 // weights and activations that it cannot handle to the general kernel.
-TEST(Gemm, OneRowByEveryHalf) {
+TEST(Gemm, OneRowTimesEveryF16HasTheSameBits) {
   ThreadPool pool(2);
   const int64_t n = 67, k = 1000;  // 67000 f16 values: all of them
   std::vector<uint16_t> halves(static_cast<size_t>(n * k));
@@ -237,7 +237,7 @@ TEST(Gemm, SameBitsForAnyThreadCount) {
 
 // Compares every row of a batch with the same row computed alone. `product` computes one batch.
 template <class Product>
-bool rows_stand_alone(int64_t m, int64_t n, int64_t k, const Product& product) {
+bool rows_are_independent(int64_t m, int64_t n, int64_t k, const Product& product) {
   const Matrix a(m, k, 9), b(n, k, 10);
   std::vector<float> all(static_cast<size_t>(m * n)), one(static_cast<size_t>(n));
   product(m, n, k, a.get(), b.get(), all.data());
@@ -253,7 +253,7 @@ TEST(Gemm, ARowAloneEqualsTheRowInABatch) {
   for (const Table* t : available())
     for (const int64_t m : {2, 3, 4, 5, 6, 7, 8, 9, 15, 17, 40, 130, 270})
       for (const bool packed : {false, true})
-        EXPECT_TRUE(rows_stand_alone(
+        EXPECT_TRUE(rows_are_independent(
             m, 37, 700,
             [&](int64_t rows, int64_t n, int64_t k, const Operand& a, const Operand& b, float* c) {
               if (packed)
@@ -277,7 +277,7 @@ void broken(int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b,
     }
 }
 
-TEST(Gemm, TheBitTestDetectsPartialSumsAlongK) { EXPECT_FALSE(rows_stand_alone(8, 37, 700, broken)); }
+TEST(Gemm, TheBitTestDetectsPartialSumsAlongK) { EXPECT_FALSE(rows_are_independent(8, 37, 700, broken)); }
 
 TEST(Gemm, LongKIsSplitAndAccumulated) {
   ThreadPool pool(2);

@@ -57,7 +57,7 @@ class Quant : public testing::TestWithParam<DType> {
 };
 INSTANTIATE_TEST_SUITE_P(Types, Quant, testing::ValuesIn(block_types()), named);
 
-// Weights of which 2 of 4 are stored give the bits of the same weights as Q8_0, for few and many rows.
+// 2:4 sparse weights give the same bits as their dense Q8_0 form, for few and many rows.
 TEST(QuantSparse, HasTheBitsOfTheDenseType) {
   ThreadPool pool(2);
   const int64_t n = 37, k = 352;
@@ -188,11 +188,11 @@ TEST_P(Quant, PackedMatrixSupportsBlockTypes) {
   gemm(pool, 3, {x.data(), DType::kF32, w.k, 1}, packed, {y.data(), w.n});
   EXPECT_TRUE(same_bits(y, product(pool, x, 3, w.pack(pool))));
   // Rows of A that are interleaved.
-  std::vector<float> turned(x.size());
+  std::vector<float> transposed(x.size());
   for (int64_t i = 0; i < 3; ++i)
-    for (int64_t p = 0; p < w.k; ++p) turned[p * 3 + i] = x[i * w.k + p];
+    for (int64_t p = 0; p < w.k; ++p) transposed[p * 3 + i] = x[i * w.k + p];
   std::vector<float> z(y.size());
-  gemm(pool, 3, {turned.data(), DType::kF32, 1, 3}, packed, {z.data(), w.n});
+  gemm(pool, 3, {transposed.data(), DType::kF32, 1, 3}, packed, {z.data(), w.n});
   EXPECT_TRUE(same_bits(y, z));
 }
 
@@ -222,7 +222,7 @@ TEST(QuantTogether, EachEqualsItsOwnProduct) {
 }
 
 // Small weights next to large ones, subnormals, the largest value, and NaN.
-TEST(QuantHalves, EveryF16) {
+TEST(QuantHalves, EveryF16IsCloseOrNan) {
   ThreadPool pool(1);
   std::vector<float> x(64, 0.0f);
   x[5] = 1.0f;
@@ -243,7 +243,7 @@ TEST(QuantHalves, EveryF16) {
 }
 
 // A NaN affects only its own row; tiny and zero blocks are zero.
-TEST(QuantRows, UnusualActivations) {
+TEST(QuantRows, UnusualActivationsAffectOnlyTheirRow) {
   ThreadPool pool(1);
   const Weights w(DType::kQ8_0, 8, 128);
   const auto packed = w.pack(pool);

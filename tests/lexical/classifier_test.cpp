@@ -15,7 +15,7 @@ const TextsWithLabels kChina = {
     {"Chinese Beijing Chinese", "Chinese Chinese Shanghai", "Chinese Macao", "Tokyo Japan Chinese"},
     {"yes", "yes", "yes", "no"}};
 
-TEST(Classifier, NaiveBayesIsTheWorkedExample) {
+TEST(Classifier, NaiveBayesMatchesTheWorkedExample) {
   ClassifierOptions o;
   o.method = "naive-bayes", o.features.ngrams = 1;
   const auto c = TextClassifier::train(kChina, o);
@@ -54,8 +54,7 @@ TEST(Classifier, AllMethodsLearnAndReadBackTheSame) {
   }
 }
 
-// At the minimum of C sum log(1 + e^-yx) + |w|^2 / 2 the gradient is 0; the softmax of two classes has w and
-// -w.
+// At the minimum of C * cross-entropy + |w|^2 / 2 the gradient is 0; the biases are not regularised.
 TEST(Classifier, LogisticRegressionIsAtItsMinimum) {
   ClassifierOptions o;
   o.features.ngrams = 1, o.strength = 2;

@@ -43,7 +43,7 @@ NgramOptions with(const char* smoothing) {
   return o;
 }
 
-TEST(Ngram, AddKIsTheFormula) {
+TEST(Ngram, AddKFollowsTheFormula) {
   NgramOptions o = with("add-k");
   o.k = 1;
   const NgramModel m = trained(kSam, 2, o);
@@ -59,7 +59,7 @@ TEST(Ngram, AddKIsTheFormula) {
   EXPECT_NEAR(prob(three, {"<s>", "I"}, "and"), 0.05 / (2 + 0.05 * v), 1e-6);
 }
 
-TEST(Ngram, GoodTuringFishExample) {
+TEST(Ngram, GoodTuringMatchesTheFishExample) {
   // 10 carp, 3 perch, 2 whitefish, 1 trout, 1 salmon, 1 eel.
   const std::vector<uint64_t> n = {0, 3, 1, 1, 0, 0, 0, 0, 0, 0, 1};
   const auto starred = good_turing(n, 5);
@@ -68,7 +68,7 @@ TEST(Ngram, GoodTuringFishExample) {
   EXPECT_EQ(starred[3], 3);  // no fish occurs four times
 }
 
-TEST(Ngram, KatzDiscountsAreKatzs) {
+TEST(Ngram, KatzDiscountsFollowTheFormula) {
   // d_r = (r*/r - A) / (1 - A) with A = (k + 1) n_{k+1} / n_1; Katz (1987), equation 15.
   const std::vector<uint64_t> n = {0, 100, 40, 20, 12};
   const auto d = katz_discounts(n, 3);
@@ -78,7 +78,7 @@ TEST(Ngram, KatzDiscountsAreKatzs) {
   EXPECT_NEAR(d[3], (4.0 * 12 / 20 / 3 - a) / (1 - a), 1e-12);
 }
 
-TEST(Ngram, KneserNeyDiscounts) {
+TEST(Ngram, KneserNeyDiscountsFollowTheFormula) {
   const auto d = kneser_ney_discounts({0, 100, 40, 20, 12});
   ASSERT_TRUE(d.has_value());
   const double y = 100.0 / 180;
@@ -122,7 +122,7 @@ TEST(Ngram, ProbabilitiesSumToOneEverywhere) {
 }
 
 // tests/lexical/fables.arpa: lmplz -o 3 of KenLM on the lines of recipes/data/fables.txt.
-TEST(Ngram, KneserNeyAsKenLm) {
+TEST(Ngram, KneserNeyMatchesKenLm) {
   const std::string text = *read_file(MAKAR_SOURCE_DIR "/recipes/data/fables.txt");
   SentenceNgrams counts(3, size_t{1} << 30);
   WordSplitter splitter({});

@@ -19,7 +19,7 @@ TextClassifier small(bool balanced = false) {
   return std::move(*out);
 }
 
-TEST(Toxicity, PerspectiveForm) {
+TEST(Toxicity, ScoresHaveThePerspectiveForm) {
   const auto toxicity = ToxicityClassifier::from_json(small(true).json(), "t.json");
   ASSERT_TRUE(toxicity.ok()) << toxicity.error().text();
   const std::string text = "dü stupid";
@@ -39,7 +39,7 @@ TEST(Toxicity, PerspectiveForm) {
 }
 
 TEST(Toxicity, BalancedLabelsWeighTheSame) {
-  // "you" is in all texts, ten times as often with insults: without balance it counts as one.
+  // "you" is in all texts, ten times as often with insults: without balancing it counts as an insult.
   const auto plain = ToxicityClassifier::from_json(small(false).json(), "t.json");
   const auto balanced = ToxicityClassifier::from_json(small(true).json(), "t.json");
   EXPECT_GT(plain->toxicity("you"), 0.75);

@@ -19,7 +19,7 @@ using namespace makar;
 
 namespace {
 
-// Two topics whose words never meet: words of one topic occur in the same contexts.
+// Two topics whose words never co-occur: words of one topic occur in the same contexts.
 std::string two_topics(int lines) {
   const std::vector<std::string> a = {"cat", "dog", "horse", "cow", "sheep"},
                                  b = {"red", "green", "blue", "white", "black"};
@@ -47,7 +47,7 @@ bool same(const WordVectors& a, const WordVectors& b) {
   return true;
 }
 
-// Whether each word's nearest four are the other words of its topic.
+// Expects the four nearest words of each word to be of its topic.
 void expect_topics(const WordVectors& v, const std::string& what) {
   const VectorIndex index(v);
   const std::set<std::string> a = {"cat", "dog", "horse", "cow", "sheep"};
@@ -92,8 +92,6 @@ TEST(Vectors, ThreadsChangeNoBit) {
   }
 }
 
-// The full softmax of one example by finite differences: the loss falls by rate * |gradient|^2 to first
-// order. Checked through training with a tiny rate on a text of one pair.
 TEST(Vectors, SoftmaxLearnsConditionalProbabilities) {
   // After "a" comes "b" three times out of four; with the full softmax and width 10 the loss tends to the
   // entropy.
@@ -124,7 +122,7 @@ TEST(Vectors, LargeRoundsStayFinite) {
   expect_topics(*v, "large rounds");
 }
 
-TEST(Vectors, CharacterNgramsAreFastTexts) {
+TEST(Vectors, CharacterNgramsHashAsInFastText) {
   Word2VecOptions o;
   o.min_ngram = 3, o.max_ngram = 3, o.buckets = 1000;
   // <ab, ab>: FNV-1a of three bytes each.
@@ -227,8 +225,8 @@ TEST(Vectors, PpmiAndLsaSeparateTopics) {
   expect_topics(svd_vectors(text.words, word_documents(text), 2, 0.5, 1, one), "lsa");
 }
 
-// Worked example 13: count vectors, and tf .0025 with idf ln 20.
-TEST(Vectors, BagOfWordsAndTfIdf) {
+// Count vectors, and tf 0.0025 with idf ln 20, computed by hand.
+TEST(Vectors, BagOfWordsAndTfIdfMatchValuesByHand) {
   NumberedWords v;
   for (const char* w : {"a", "the", "cat", "sat", "on", "mat", "red", "dog", "lay", "rug"}) v.add(w);
   const std::vector<std::string_view> first = {"a", "the", "the", "cat", "sat", "on", "on", "mat", "red"},
@@ -238,7 +236,7 @@ TEST(Vectors, BagOfWordsAndTfIdf) {
   EXPECT_NEAR(tf_idf(1, 400, 20, 1), 0.00749, 5e-6);
 }
 
-TEST(Vectors, SvdOfAKnownMatrix) {
+TEST(Vectors, SvdMatchesAKnownMatrix) {
   // [[3, 0], [4, 5]] has singular values sqrt(45) and sqrt(5).
   SparseMatrix m;
   m.columns = 2;
@@ -344,7 +342,7 @@ TEST(Vectors, UnknownWordsHaveVectorsOfTheirNgrams) {
   EXPECT_EQ(upper->by_ngrams, 2u);
 }
 
-// Every cut, and damaged numbers at their places.
+// Every truncation, and damaged fields.
 TEST(Vectors, BrokenModelsOfFastTextAreErrors) {
   const std::string good = *read_file(MAKAR_SOURCE_DIR "/tests/lexical/fasttext.bin");
   const auto fails = [](const std::string& bytes, const char* with) {
@@ -394,7 +392,7 @@ TEST(Vectors, BrokenFilesAreErrors) {
   fails("1 3\na nan nan nan\n", "3 numbers");
 }
 
-TEST(Vectors, AnalogiesAndSets) {
+TEST(Vectors, AnalogiesAndSimilaritiesAreScored) {
   WordVectors v;
   for (const char* w : {"man", "king", "woman", "queen", "apple"}) v.words.add(w);
   v.width = 3, v.rows = RowMatrix(5, padded(3));

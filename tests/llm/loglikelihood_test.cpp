@@ -112,7 +112,7 @@ TEST_F(LoglikelihoodTest, AGreedyContinuationIsGreedy) {
   EXPECT_FALSE(got[1]->is_greedy);
 }
 
-// A shared context costs its rows once, and contexts that begin alike share pages.
+// A shared context costs its rows once, and contexts with a common prefix share pages.
 TEST_F(LoglikelihoodTest, SharedContextsAreComputedOnce) {
   const LanguageModel language = open();
   const std::string context(90, 'x');

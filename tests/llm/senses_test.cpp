@@ -1,4 +1,4 @@
-// Word senses: vectors of words compared with the layers of the model, ranking in closed forms.
+// Word senses: vectors of words compared with the layers of the model, rankings computed by hand.
 #include "llm/senses.h"
 
 #include <cmath>
@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-TEST(FindWord, WholeWordsInAnyCase) {
+TEST(FindWord, FindsWholeWordsInAnyCase) {
   const auto at = [](const std::string& text, const std::string& word) {
     const auto found = find_word(text, word);
     return found.ok() ? static_cast<int64_t>(found->begin) : -1;
@@ -22,7 +22,7 @@ TEST(FindWord, WholeWordsInAnyCase) {
   EXPECT_EQ(at("bank", ""), -1);
 }
 
-TEST(SenseInventory, NearestExampleAndMean) {
+TEST(SenseInventory, RanksByTheNearestExampleOrTheMean) {
   SenseInventory nearest(false), mean(true);
   for (SenseInventory* known : {&nearest, &mean}) {
     known->add("bank", "river", {1, 0});
@@ -45,7 +45,7 @@ TEST(SenseInventory, NearestExampleAndMean) {
 
 class WordSenses : public LanguageModelTest {};
 
-TEST_F(WordSenses, MeanOfTheLastLayersOverTheTokensOfTheWord) {
+TEST_F(WordSenses, AVectorIsTheMeanOfTheLastLayersOverTheTokensOfAWord) {
   const LanguageModel language = open();
   const std::string text = "the bank by the river";
   Context ctx{device_};

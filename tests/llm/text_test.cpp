@@ -32,7 +32,7 @@ TEST(TextStream, HoldsBackPossibleStopStrings) {
   TextStream stream(*tokenizer, {"END", "\n\n"});
   EXPECT_EQ(push_all(stream, "one E"), "one ");
   EXPECT_EQ(push_all(stream, "N"), "");
-  EXPECT_EQ(push_all(stream, "x"), "ENx");  // it was not
+  EXPECT_EQ(push_all(stream, "x"), "ENx");  // not a stop string
   EXPECT_EQ(push_all(stream, "\n"), "");
   EXPECT_FALSE(stream.stopped());
   EXPECT_EQ(push_all(stream, "two EENDtail"), "\ntwo E");
@@ -99,7 +99,7 @@ TEST(Score, WindowsScoreEachTokenOnceAfterEnoughOthers) {
         }
 }
 
-TEST_F(LanguageModelTest, ReadsEndingIdsOfBothConfigs) {
+TEST_F(LanguageModelTest, ReadsStopIdsOfBothConfigs) {
   const LanguageModel language = open();
   EXPECT_EQ(language.stop_ids(), (std::vector<int64_t>{256, 257}));
 }
@@ -118,7 +118,7 @@ TEST_F(LanguageModelTest, NoMessageSpellsAControlToken) {
   EXPECT_EQ(*language.encode("<|end|>", true), std::vector<int64_t>{256});
 }
 
-TEST_F(LanguageModelTest, AnswersStreamAsTheyAreAndStopWhereTheyShould) {
+TEST_F(LanguageModelTest, StreamedTextEqualsTheAnswersAndStopStringsEndThem) {
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
   TextGenerationOptions o;
@@ -131,7 +131,7 @@ TEST_F(LanguageModelTest, AnswersStreamAsTheyAreAndStopWhereTheyShould) {
   ASSERT_TRUE(result.ok()) << result.error().text();
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(result->answers[i].text, streamed[i]);
-    // Answer i of several is the answer of its own seed alone.
+    // Answer i of several equals a single answer with the seed plus i.
     TextGenerationOptions alone = o;
     alone.answers = 1, alone.sampler.seed = o.sampler.seed + i, alone.on_text = nullptr;
     const auto one = generate_text(engine, language, {'a', 'b'}, alone);
@@ -149,8 +149,8 @@ TEST_F(LanguageModelTest, AnswersStreamAsTheyAreAndStopWhereTheyShould) {
   EXPECT_STREQ(name(cut->answers[0].finish), "stop");
 }
 
-// Masks that take long are computed where the caller says, and are the same.
-TEST_F(LanguageModelTest, ExpensiveMasksAreComputedElsewhere) {
+// Expensive masks are posted to the executor of compute_on() and have the same values.
+TEST_F(LanguageModelTest, ExpensiveMasksAreComputedOnTheGivenExecutor) {
   const LanguageModel language = open();
   const auto constrainer = Constrainer::of(language);
   ASSERT_TRUE(constrainer.ok());
@@ -180,10 +180,10 @@ TEST_F(LanguageModelTest, ExpensiveMasksAreComputedElsewhere) {
   EXPECT_EQ(posted_mask['b'], 1);
   EXPECT_EQ(posted_mask['z'], -INFINITY);
   ASSERT_TRUE(fork->accept('b').ok());
-  EXPECT_TRUE(fork->mask(posted_mask).ok()) << "asked without waiting, it is computed at once";
+  EXPECT_TRUE(fork->mask(posted_mask).ok()) << "without waiting, mask() computes it at once";
 }
 
-TEST_F(LanguageModelTest, AContextWithoutRoomIsAnErrorOrFewerTokens) {
+TEST_F(LanguageModelTest, MoreTokensThanTheContextAreAnErrorOrAreReduced) {
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
   TextGenerationOptions o;
@@ -197,7 +197,7 @@ TEST_F(LanguageModelTest, AContextWithoutRoomIsAnErrorOrFewerTokens) {
   EXPECT_LE(static_cast<int64_t>(fits->answers[0].tokens.size()), language.spec().max_positions);
 }
 
-TEST_F(LanguageModelTest, AVectorDoesNotDependOnItsNeighbours) {
+TEST_F(LanguageModelTest, AnEmbeddingDoesNotDependOnItsBatch) {
   const LanguageModel language = open();
   EmbedOptions o;
   o.pooling = Pooling::kMean;
@@ -213,7 +213,7 @@ TEST_F(LanguageModelTest, AVectorDoesNotDependOnItsNeighbours) {
 }
 
 // All pairs compared, by a second implementation.
-TEST_F(LanguageModelTest, TheLeastRiskIsTheLargestMeanLikeness) {
+TEST_F(LanguageModelTest, MinimumBayesRiskIsTheLargestMeanOverlap) {
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
   TextGenerationOptions o;
@@ -233,14 +233,14 @@ TEST_F(LanguageModelTest, TheLeastRiskIsTheLargestMeanLikeness) {
     }
     TextGenerationOptions mbr = o;
     mbr.mbr = 7, mbr.answers = 1, mbr.mbr_metric = kind;
-    std::string shown;
-    mbr.on_text = [&](int64_t, const std::string& text) { return shown += text, true; };
+    std::string streamed_text;
+    mbr.on_text = [&](int64_t, const std::string& text) { return streamed_text += text, true; };
     const auto chosen = generate_text(engine, language, {'a', 'b'}, mbr);
     ASSERT_TRUE(chosen.ok()) << chosen.error().text();
     ASSERT_EQ(chosen->answers.size(), 1u);
     EXPECT_EQ(chosen->answers[0].text, drawn->answers[want].text);
     EXPECT_NEAR(chosen->answers[0].score, best / 6, 1e-12);
-    EXPECT_EQ(shown, chosen->answers[0].text) << "only what was chosen is shown";
+    EXPECT_EQ(streamed_text, chosen->answers[0].text) << "only the chosen answer is streamed";
   }
 }
 
@@ -253,7 +253,7 @@ TEST(BayesRisk, PrefersTheAnswerMostSimilarToTheOthers) {
   EXPECT_EQ(expected_overlap(Overlap::kF1, {"alone"}), std::vector<double>{0});
 }
 
-TEST_F(LanguageModelTest, AnotherTemplateTakesTheSameTokens) {
+TEST_F(LanguageModelTest, AnotherTemplateUsesTheSameSpecialTokens) {
   LanguageModel language = open();
   ChatInput input;
   input.messages = Json::array({{{"role", "user"}, {"content", "hi"}}});
@@ -266,17 +266,17 @@ TEST_F(LanguageModelTest, AnotherTemplateTakesTheSameTokens) {
 TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers) {
   const auto embedder = Embedder::open(folder_.path(), device_);
   ASSERT_TRUE(embedder.ok()) << embedder.error().text();
-  const auto alike = expected_cosine(**embedder, {"one text", "one text", "", "another"});
-  ASSERT_TRUE(alike.ok()) << alike.error().text();
-  EXPECT_EQ((*alike)[0], (*alike)[1]);
-  EXPECT_EQ((*alike)[2], 0) << "an empty text is like nothing";
-  EXPECT_GT((*alike)[0], (*alike)[3]);
+  const auto similarity = expected_cosine(**embedder, {"one text", "one text", "", "another"});
+  ASSERT_TRUE(similarity.ok()) << similarity.error().text();
+  EXPECT_EQ((*similarity)[0], (*similarity)[1]);
+  EXPECT_EQ((*similarity)[2], 0) << "an empty text is similar to none";
+  EXPECT_GT((*similarity)[0], (*similarity)[3]);
   const auto vectors = (**embedder)({"one text", "another"});  // unit vectors
   ASSERT_TRUE(vectors.ok());
   double dot = 0;
   for (int64_t i = 0; i < vectors->dim(1); ++i)
     dot += static_cast<double>(vectors->f32()[i]) * static_cast<double>(vectors->f32()[vectors->dim(1) + i]);
-  EXPECT_NEAR((*alike)[3], dot * 2 / 3, 1e-6);
+  EXPECT_NEAR((*similarity)[3], dot * 2 / 3, 1e-6);
 
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
@@ -290,7 +290,7 @@ TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers)
   ASSERT_TRUE(scores.ok());
   const auto best = std::max_element(scores->begin(), scores->end());
   o.mbr = 6, o.answers = 1, o.mbr_embedding = true;
-  EXPECT_FALSE(generate_text(engine, language, {'a', 'b'}, o).ok()) << "nobody embeds";
+  EXPECT_FALSE(generate_text(engine, language, {'a', 'b'}, o).ok()) << "no embedder is given";
   o.embedder = *embedder;
   const auto chosen = generate_text(engine, language, {'a', 'b'}, o);
   ASSERT_TRUE(chosen.ok());
@@ -338,7 +338,7 @@ TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
   BlockPool::shared().set_limit(0);
 }
 
-TEST(Session, IsHostileUntilItIsRead) {
+TEST(Session, BrokenFilesAreLocatedErrors) {
   for (const char* broken :
        {"", "[]", "{", R"({"messages": 3})", R"({"messages": [3]})", R"({"messages": [{"role": "user"}]})",
         R"({"messages": [{"role": "root", "content": "x"}]})",
@@ -357,11 +357,11 @@ TEST(Session, IsHostileUntilItIsRead) {
   EXPECT_EQ(read_session(many + "]}", "s.json").error().kind, Error::Kind::kLimit);
 }
 
-TEST(Session, IsReadAsItWasWritten) {
+TEST(Session, RoundTrips) {
   const Json messages = Json::array(
       {{{"role", "system"}, {"content", "be\nbrief"}}, {{"role", "user"}, {"content", "<|end|> \u00e9"}}});
   EXPECT_EQ(*read_session(write_session(messages), ""), messages);
-  // The input need not be UTF-8; it is saved unchanged.
+  // Bytes that are not UTF-8 are saved as replacement characters.
   const Json odd = Json::array({{{"role", "user"}, {"content", "caf\xe9"}}});
   const auto again = read_session(write_session(odd), "");
   ASSERT_TRUE(again.ok()) << again.error().text();

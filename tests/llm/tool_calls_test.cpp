@@ -22,7 +22,7 @@ void expect_calls(const std::string& text, const std::string& rest, const std::v
   }
 }
 
-TEST(ToolCalls, FoundInEveryTemplateFormat) {
+TEST(ToolCalls, AreFoundInEveryTemplateFormat) {
   expect_calls("plain <b>text</b> {", "plain <b>text</b> {", {});
   expect_calls(
       "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>\n"

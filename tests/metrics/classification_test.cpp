@@ -32,7 +32,7 @@ class ScikitLearn : public testing::Test {
   Json golden;
 };
 
-TEST_F(ScikitLearn, Labels) {
+TEST_F(ScikitLearn, LabelMetricsMatch) {
   const auto e = evaluate_classes(labels("pred"), labels("y"), "accuracy");
   ASSERT_TRUE(e.ok());
   for (const char* key : {"accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc", "kappa"})
@@ -40,7 +40,7 @@ TEST_F(ScikitLearn, Labels) {
   EXPECT_EQ(e->details["confusion"], golden["confusion"]);
 }
 
-TEST_F(ScikitLearn, Probabilities) {
+TEST_F(ScikitLearn, ProbabilityMetricsMatch) {
   Probabilities p{{"0", "1"}, {}, {}};
   for (size_t i = 0; i < golden["score"].size(); ++i) {
     const double score = golden["score"][i];
@@ -53,7 +53,7 @@ TEST_F(ScikitLearn, Probabilities) {
     EXPECT_NEAR(e->details[key].get<double>(), want(key), 1e-12) << key;
 }
 
-TEST_F(ScikitLearn, Fairness) {
+TEST_F(ScikitLearn, FairnessMetricsMatch) {
   const Evaluation e = evaluate_fairness({bits("binary_pred"), bits("binary"), labels("group")},
                                          "demographic_parity_difference");
   for (const char* key : {"demographic_parity_difference", "demographic_parity_ratio",
@@ -66,7 +66,7 @@ TEST_F(ScikitLearn, Fairness) {
                   1e-12);
 }
 
-TEST(Calibration, BinsByHand) {
+TEST(Calibration, BinsMatchValuesByHand) {
   // Confidence .9 four times with three right; .6 once, right.
   Probabilities p{{"a", "b", "c"}, {}, {}};
   for (int i = 0; i < 4; ++i) p.rows.push_back({0.9, 0.05, 0.05}), p.truth.push_back(i == 0 ? 1 : 0);
@@ -78,7 +78,7 @@ TEST(Calibration, BinsByHand) {
   EXPECT_NEAR(maximum_calibration_error(bins), 0.4, 1e-12);
 }
 
-TEST(Classes, LimitsAndTies) {
+TEST(Classes, LabelsAreSortedAndLimited) {
   EXPECT_EQ(sorted_labels({"10", "9", "10"}), (std::vector<std::string>{"9", "10"}));
   EXPECT_EQ(sorted_labels({"10", "9", "x"}), (std::vector<std::string>{"10", "9", "x"}));
   std::vector<std::string> many;
@@ -90,7 +90,7 @@ TEST(Classes, LimitsAndTies) {
   EXPECT_TRUE(evaluate_probabilities(one, "brier", 10).ok());
 }
 
-TEST(Fairness, RepresentationAndRatios) {
+TEST(Fairness, RepresentationAndRatiosMatchValuesByHand) {
   const Evaluation e = evaluate_representation({"a", "a", "a", "b"}, {});
   EXPECT_NEAR(e.score, 0.25, 1e-12);
   EXPECT_NEAR(evaluate_representation({"a", "a", "a", "b"}, {{"a", 3}, {"b", 1}}).score, 0, 1e-12);

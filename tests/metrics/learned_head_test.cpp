@@ -10,14 +10,14 @@
 namespace makar {
 namespace {
 
-TEST(LearnedHead, RidgeByHand) {
+TEST(LearnedHead, RidgeMatchesValuesByHand) {
   // (A + 1 I) x = b with A = [[1, 1], [1, 2]]: [[2, 1], [1, 3]] x = [3, 4] has x = [1, 1].
   const auto x = solve_ridge({1, 1, 1, 2}, {3, 4}, 1);
   EXPECT_NEAR(x[0], 1, 1e-12);
   EXPECT_NEAR(x[1], 1, 1e-12);
 }
 
-TEST(LearnedHead, DamagedCopies) {
+TEST(LearnedHead, DamagedCopiesDependOnTheSeedAndScoreLower) {
   const std::vector<std::string> sentences = {"the cat sat on the mat near the door",
                                               "a dog ran over the long bridge"};
   const auto pairs = synthetic_pairs(sentences, 20, 7);
@@ -39,7 +39,7 @@ TEST(LearnedHead, DamagedCopies) {
   EXPECT_LT(lowest, 0.8);
 }
 
-TEST(LearnedHead, FeaturesByHand) {
+TEST(LearnedHead, FeaturesMatchValuesByHand) {
   TokenVectors a{2, {1, 0, 0, 1}, {1, 1}}, b{2, {1, 0}, {1}};
   const auto f = pair_features(a, b);
   ASSERT_EQ(f.size(), 5u + 4);
@@ -79,7 +79,7 @@ TEST(LearnedHead, RecoversKnownRatings) {
   EXPECT_FALSE(LearnedHead::pretrain({}, {}).ok());
 }
 
-TEST(LearnedHead, BrokenFiles) {
+TEST(LearnedHead, BrokenFilesAreErrors) {
   for (const char* text :
        {"[]", "{}", R"({"kind":"makar learned metric"})",
         R"({"kind":"makar learned metric","mean":[1],"scale":[1],"weights":[1,2],"bias":0,"encoder":"e"})",

@@ -44,7 +44,7 @@ size_t longest_by_brute_force(const std::vector<std::string>& a, const std::vect
   return best;
 }
 
-TEST(Overlap, SubsequencesAndSharedWords) {
+TEST(Overlap, SubsequencesAndSharedWordsMatchBruteForce) {
   const std::string a = "the cat sat on the mat today", b = "on the day the cat was on a mat";
   const WordList x = split_words(WordSplit::k13a, a), y = split_words(WordSplit::k13a, b);
   const double lcs = static_cast<double>(longest_by_brute_force(x, y));
@@ -53,7 +53,7 @@ TEST(Overlap, SubsequencesAndSharedWords) {
   EXPECT_DOUBLE_EQ(score(Overlap::kF1, a, b), 2 * 5.0 / static_cast<double>(x.size() + y.size()));
 }
 
-TEST(Overlap, EqualAndDisjointTexts) {
+TEST(Overlap, EqualTextsGiveOneAndDisjointTextsZero) {
   for (const char* name : {"bleu", "chrf", "rouge-l", "f1"}) {
     const Overlap kind = *parse_overlap(name, "");
     EXPECT_DOUBLE_EQ(score(kind, "one two three four five", "one two three four five"), 1) << name;

@@ -39,7 +39,7 @@ TEST(Resample, IntervalsCoverTheTrueMean) {
   EXPECT_FALSE(bootstrap_interval(evaluation_of_mean("mean", "", {}), o).has_value());
 }
 
-TEST(Resample, SameSeedSameInterval) {
+TEST(Resample, TheSameSeedGivesTheSameInterval) {
   const Evaluation e = evaluation_of_mean("mean", "", noise(1, 30, 0));
   ResampleOptions o;
   const auto a = bootstrap_interval(e, o), b = bootstrap_interval(e, o);
@@ -48,7 +48,7 @@ TEST(Resample, SameSeedSameInterval) {
   EXPECT_NE(bootstrap_interval(e, o)->low, a->low);
 }
 
-TEST(Resample, PairedTests) {
+TEST(Resample, PairedTestsFindOnlyRealDifferences) {
   ResampleOptions o;
   o.resamples = o.trials = 500;
   int bootstrap_rejects = 0, random_rejects = 0;
@@ -69,7 +69,7 @@ TEST(Resample, PairedTests) {
   EXPECT_EQ(approximate_randomisation(itself, o).p, 1);
 }
 
-TEST(Resample, McNemarByHand) {
+TEST(Resample, McNemarMatchesValuesByHand) {
   std::vector<bool> a, b;
   const auto add = [&](int count, bool x, bool y) {
     for (int i = 0; i < count; ++i) a.push_back(x), b.push_back(y);

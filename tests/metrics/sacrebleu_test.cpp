@@ -43,7 +43,7 @@ Result<Evaluation> evaluate(const Json& score, const Segments& segments) {
                                  o.value("asian_support", false), o.value("case_sensitive", false)});
 }
 
-TEST(Sacrebleu, ScoresAndSignatures) {
+TEST(Sacrebleu, ScoresAndSignaturesMatch) {
   const auto golden = read_json(std::string(MAKAR_TEST_GOLDEN) + "/metrics/sacrebleu.json");
   ASSERT_TRUE(golden.ok()) << golden.error().text();
   EXPECT_EQ((*golden)["sacrebleu"], kSacrebleuVersion);
@@ -63,7 +63,7 @@ TEST(Sacrebleu, ScoresAndSignatures) {
 }
 
 // The shared fixture has sentences of a corpus, which is not part of this repository.
-TEST(Sacrebleu, SharedFixture) {
+TEST(Sacrebleu, ScoresMatchTheSharedFixture) {
   const char* assets = std::getenv("MAKAR_ASSETS");
   const std::string path =
       assets ? std::string(assets) + "/../golden/metrics/sacrebleu.json"
@@ -107,8 +107,8 @@ TEST(Sacrebleu, SharedFixture) {
   EXPECT_GT(compared, 200);
 }
 
-// sacrebleu normalizes references twice: the blank after "t's" is a plain one only the second time. One of the
-// three words of "t 's strasse" is there.
+// sacrebleu normalizes references twice: the blank after "t's" is a plain one only the second time. One of
+// the three words of "t 's strasse" is there.
 TEST(Sacrebleu, TerNormalizesReferencesTwice) {
   const auto ter = evaluate_ter({{"STRASSE", {"t's\u2003STRASSE"}}}, {.normalized = true});
   ASSERT_TRUE(ter.ok());
@@ -123,7 +123,7 @@ TEST(Sacrebleu, HostileLinesAreBounded) {
   ASSERT_FALSE(ter.ok());
   EXPECT_EQ(ter.error().kind, Error::Kind::kLimit);
   EXPECT_NE(ter.error().text().find("line 1"), std::string::npos) << ter.error().text();
-  // Linear metrics take such lines.
+  // Metrics of linear cost accept such lines.
   EXPECT_TRUE(evaluate_bleu({{a, {b}}}, {}).ok());
   std::string entities;
   for (int i = 0; i < 100000; ++i) entities += "&amp;.";

@@ -29,7 +29,7 @@ Segments segments_of(const Json& pairs) {
   return out;
 }
 
-TEST(Torchmetrics, EveryPair) {
+TEST(Torchmetrics, EveryPairMatches) {
   const Json g = golden();
   ASSERT_EQ(g["pairs"].size(), 8u);
   for (const Json& p : g["pairs"]) {
@@ -60,7 +60,7 @@ TEST(Torchmetrics, EveryPair) {
   }
 }
 
-TEST(Torchmetrics, Corpus) {
+TEST(Torchmetrics, TheCorpusMatches) {
   const Json g = golden();
   const Segments all = segments_of(g["pairs"]);
   EXPECT_NEAR(evaluate_bleu(all, unsmoothed(WordSplit::kNone))->score / 100,
@@ -71,7 +71,7 @@ TEST(Torchmetrics, Corpus) {
   EXPECT_NEAR(evaluate_ter(all, {})->score / 100, g["corpus"]["corpus_ter"].get<double>(), kNear);
 }
 
-TEST(Torchmetrics, Retrieval) {
+TEST(Torchmetrics, RetrievalMatches) {
   const Json whole = golden(), r = whole["retrieval"];
   std::vector<RankedDocument> documents;
   Judgements relevant, graded;

@@ -21,7 +21,7 @@
 namespace makar {
 namespace {
 
-TEST(Bleu, ClippedPrecisionOfARepeatedWord) {
+TEST(Bleu, PrecisionOfARepeatedWordIsClipped) {
   BleuOptions o;
   o.order = 1;
   const auto e = evaluate_bleu({{"the the the the the the the", {"the cat is on the mat"}}}, o);
@@ -37,7 +37,7 @@ void expect_rouge(const char* hyp, const char* ref, const char* kind, double pre
   EXPECT_NEAR(e->score, 2 * precision * recall / (precision + recall), 1e-12);
 }
 
-TEST(Rouge, WorkedSentences) {
+TEST(Rouge, MatchesWorkedSentences) {
   expect_rouge("It is very cold outside.", "It is cold outside.", "rouge1", 4.0 / 5, 1);
   expect_rouge("It is very cold outside.", "It is cold outside.", "rouge2", 2.0 / 4, 2.0 / 3);
   expect_rouge("It is very cold outside.", "It is cold outside.", "rougeL", 4.0 / 5, 1);
@@ -49,7 +49,7 @@ TEST(Rouge, WorkedSentences) {
 }
 
 // Lin (2004), section 5: "police killed the gunman" against three candidates.
-TEST(Rouge, SkipBigramsAndWeights) {
+TEST(Rouge, SkipBigramsAndWeightsMatchThePaper) {
   const char* ref = "police killed the gunman";
   expect_rouge("police kill the gunman", ref, "rougeS", 3.0 / 6, 3.0 / 6);
   expect_rouge("the gunman kill police", ref, "rougeS", 1.0 / 6, 1.0 / 6);
@@ -66,7 +66,7 @@ TEST(Rouge, SkipBigramsAndWeights) {
 
 // Lin (2004), section 3.2: w1 w2 w3 w4 w5 against "w1 w2 w6 w7 w8" and "w1 w3 w8 w9 w5": the union has 4
 // words.
-TEST(Rouge, UnionOfSentences) {
+TEST(Rouge, SentencesAreUnited) {
   const Segments s = {{"w1 w2 w6 w7 w8\nw1 w3 w8 w9 w5", {"w1 w2 w3 w4 w5"}}};
   EXPECT_NEAR(evaluate_rouge(s, {"rougeLsum"}, {})->details["rougeLsum"]["recall"].get<double>(), 4.0 / 5,
               1e-12);
@@ -107,7 +107,7 @@ TEST(Rouge, HostileLinesAreBounded) {
   EXPECT_TRUE(evaluate_rouge({{a, {b}}}, {"rouge2"}, {}).ok());
 }
 
-TEST(Meteor, ChunksAndStems) {
+TEST(Meteor, CountsChunksStemsAndSynonyms) {
   // Six matches in one chunk of seven words against six.
   MeteorOptions o;
   const double p = 6.0 / 7, r = 1, mean = p * r / (0.9 * p + 0.1 * r);
@@ -134,7 +134,7 @@ TEST(Squad, NormalisesAnswers) {
   EXPECT_EQ(e->correct, (std::vector<bool>{true, false}));
 }
 
-TEST(Diversity, ByHand) {
+TEST(Diversity, MatchesValuesByHand) {
   EXPECT_NEAR(evaluate_distinct({"a b a b", "a c"}, 2, WordSplit::kNone).score, 3.0 / 4,
               1e-12);  // ab ba ac of 4
   EXPECT_NEAR(evaluate_repetition({"a b a b", "a c"}, 1, WordSplit::kNone).score, (0.5 + 0) / 2, 1e-12);
@@ -159,7 +159,7 @@ TEST(Diversity, SelfBleuEqualsBleuAgainstTheOthers) {
   EXPECT_NEAR(evaluate_self_bleu(texts, o).score, sum / 5, 1e-9);
 }
 
-TEST(Ranking, ByDefinition) {
+TEST(Ranking, MatchesTheDefinitions) {
   const RankedQuery q =
       rank_query({{"a", 3}, {"b", 2}, {"c", 1}, {"d", 1}}, {{"b", 1}, {"c", 2}, {"lost", 1}});
   EXPECT_EQ(q.relevance, (std::vector<double>{0, 1, 0, 2}));  // d before c: equal scores by id, descending
@@ -171,7 +171,7 @@ TEST(Ranking, ByDefinition) {
               1e-12);
 }
 
-TEST(Agreement, ByHand) {
+TEST(Agreement, MatchesValuesByHand) {
   // Cohen (1960), the matrix 20 5 / 10 15: kappa 0.4.
   std::vector<std::string> a, b;
   const auto add = [&](int count, const char* x, const char* y) {
@@ -198,7 +198,7 @@ TEST(Agreement, ByHand) {
   EXPECT_FALSE(evaluate_pass({{"p", 2, 1}}, 3).ok());
 }
 
-TEST(Spans, AsConlleval) {
+TEST(Spans, MatchConlleval) {
   const auto spans = spans_of({"B-PER", "I-PER", "O", "I-LOC", "B-LOC", "I-ORG", "S-PER", "S-PER"});
   EXPECT_EQ(spans,
             (std::vector<LabelledSpan>{
@@ -208,7 +208,7 @@ TEST(Spans, AsConlleval) {
   EXPECT_EQ(e.details["labels"]["PER"]["f1"], 1.0);
 }
 
-TEST(BertScore, GreedyMatching) {
+TEST(BertScore, MatchesTokensGreedily) {
   TokenVectors hyp{2, {2, 0, 0, 3}, {1, 1}}, ref{2, {1, 0}, {1}};
   normalize(hyp), normalize(ref);
   const BertScore s = bert_score(hyp, ref);

@@ -1,4 +1,4 @@
-// Adapters on every family of the fixtures, and on packed weights as they are published.
+// Adapters on every family of the fixtures, and on prequantized weights (GPTQ, AWQ, FP8).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +41,7 @@ float value_of(const LoadedModel& loaded, Device& device) {
   return loss_of(loaded, ctx).f32()[0];
 }
 
-// Ends of the names of all linear layers in layers, as PEFT's all-linear.
+// Every linear layer of the blocks, as PEFT's all-linear.
 AdapterConfig all_linear() {
   AdapterConfig config;
   config.rank = 4, config.alpha = 8, config.targets = {"all-linear"};
@@ -58,7 +58,7 @@ void step(const LoadedModel& loaded, Optimizer& optimizer, Device& device) {
   optimizer.step(device, 1e-2);
 }
 
-// One folder of every fixture: an adapter on all linear layers lowers a loss, and gives the same bits when it
+// Every fixture: an adapter on all linear layers lowers a loss, and gives the same bits when it
 // is saved and loaded.
 TEST(AdapterFamilies, EveryFixtureTrainsAnAdapter) {
   CpuDevice device(2);

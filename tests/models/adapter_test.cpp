@@ -237,13 +237,13 @@ TEST_F(Adapters, SeveralAdaptersAreSwitchedStackedAndMerged) {
   EXPECT_GT(relative_error(both, alone(second)), 1e-4);
   EXPECT_LT(relative_error(with(0.5f, 0), plain), relative_error(with(1, 0), plain));
   // The same from the strings of a command line, with weights, and merged.
-  const Tensor weighed = with(0.25f, -0.5f);
-  const LoadedModel by_words = base();
-  const Status words = load_adapters(by_words, {first + ":0.25", second + ":-0.5"}, device_);
+  const Tensor weighted = with(0.25f, -0.5f);
+  const LoadedModel by_arguments = base();
+  const Status words = load_adapters(by_arguments, {first + ":0.25", second + ":-0.5"}, device_);
   ASSERT_TRUE(words.ok()) << words.error().text();
-  EXPECT_TRUE(same_bits(run(by_words), weighed));
-  merge_adapter(by_words, device_);
-  EXPECT_LT(relative_error(run(by_words), weighed), 2e-6);
+  EXPECT_TRUE(same_bits(run(by_arguments), weighted));
+  merge_adapter(by_arguments, device_);
+  EXPECT_LT(relative_error(run(by_arguments), weighted), 2e-6);
   // Stacked adapters equal both merged one after the other.
   const LoadedModel in_turn = base();
   for (const auto& folder : {first, second}) {

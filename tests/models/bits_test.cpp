@@ -74,21 +74,21 @@ TEST_P(Bits, BatchedRequestsEqualEachAlone) {
   KvCache cache(*model_.spec().decoder, requests.size());
   for (int64_t step = 0; step < steps; ++step) {
     Inputs together;
-    std::vector<size_t> who;
+    std::vector<size_t> active;
     for (size_t i = 0; i < requests.size(); ++i) {
       Request& r = requests[i];
       const int64_t end = std::min(r.past + r.chunk, steps);
       if (step < r.joins || r.past == end) continue;
       together.source.add({r.ids.begin() + r.past, r.ids.begin() + end}, r.past);
       together.source.sequences.back().past = r.past, together.source.sequences.back().slot = i;
-      who.push_back(i);
+      active.push_back(i);
     }
     const Tensor all = logits(model_, device_, together, &cache);
-    for (size_t k = 0; k < who.size(); ++k) {
+    for (size_t k = 0; k < active.size(); ++k) {
       const Sequence& s = together.source.sequences[k];
-      Request& r = requests[who[k]];
+      Request& r = requests[active[k]];
       ASSERT_TRUE(same_bits(rows_of(all, s), r.alone.slice(s.past, s.past + s.length)))
-          << "request " << who[k] << " at " << s.past;
+          << "request " << active[k] << " at " << s.past;
       r.past += s.length;
     }
   }

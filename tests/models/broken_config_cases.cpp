@@ -198,7 +198,7 @@ std::vector<Case> config_fields() {
        set("rope_scaling",
            {{"rope_type", "llama3"}, {"factor", 8.0}, {"low_freq_factor", 4.0}, {"high_freq_factor", 4.0}}),
        {"config.json: rope_scaling", "'high_freq_factor'", "must differ"}},
-      {"a quarter of a rotary dimension",
+      {"less than one rotary dimension",
        "neox",
        set("rotary_pct", 0.1),
        {"config.json", "'rotary_pct'", "rotates 0 of 8"}},
@@ -267,7 +267,7 @@ std::vector<Case> config_fields() {
               c["relative_attention_num_buckets"] = 16;
             }),
        {"config.json", "'relative_attention_num_buckets'", "must be 32"}},
-      {"too many layers in a step",
+      {"too many layers in a group",
        "bert",
        json(kConfig,
             [](Json& c) {

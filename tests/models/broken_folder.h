@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 
+#include "base/file.h"
 #include "base/json.h"
 
 namespace makar::broken {
@@ -19,26 +19,20 @@ inline constexpr const char* kConfig = "config.json";
 inline constexpr const char* kWeights = "model.safetensors";
 inline constexpr const char* kIndex = "model.safetensors.index.json";
 
-inline std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-inline void spill(const std::string& path, const std::string& bytes) {
+inline void write_bytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
 // --- any file ---
 
 inline Edit text(const std::string& file, const std::string& bytes) {
-  return [=](const std::string& folder) { spill(folder + "/" + file, bytes); };
+  return [=](const std::string& folder) { write_bytes(folder + "/" + file, bytes); };
 }
 inline Edit bytes(const std::string& file, std::function<void(std::string&)> change) {
   return [=](const std::string& folder) {
-    std::string all = slurp(folder + "/" + file);
+    std::string all = *read_file(folder + "/" + file);
     change(all);
-    spill(folder + "/" + file, all);
+    write_bytes(folder + "/" + file, all);
   };
 }
 inline Edit gone(const std::string& file) {

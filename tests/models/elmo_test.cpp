@@ -30,7 +30,7 @@ Json config(const std::string& head) {
 
 LoadedModel made(const std::string& head) {
   auto m = make_model(Config(config(head), "config.json"));
-  check(m.ok(), "the config of the test is good");
+  check(m.ok(), "invalid config in the test");
   initialize(*m->model, 7);
   return std::move(*m);
 }
@@ -168,17 +168,17 @@ TEST(Elmo, LogitsDependOnOneSideOnly) {
   Context ctx{device};
   ForwardContext f{ctx};
   const LoadedModel m = made("ForBidirectionalLM");
-  const auto logits = [&](const std::vector<int64_t>& text, const char* way) {
+  const auto logits = [&](const std::vector<int64_t>& text, const char* logits_name) {
     Inputs in;
     in.source = texts({text});
-    return m.model->outputs(ctx, m.model->hidden(f, in), in.source).at(way);
+    return m.model->outputs(ctx, m.model->hidden(f, in), in.source).at(logits_name);
   };
-  for (const char* way : {"forward_logits", "backward_logits"}) {
-    const Tensor a = logits({1, 2, 3, 4, 5}, way), b = logits({1, 2, 9, 4, 5}, way);
+  for (const char* logits_name : {"forward_logits", "backward_logits"}) {
+    const Tensor a = logits({1, 2, 3, 4, 5}, logits_name), b = logits({1, 2, 9, 4, 5}, logits_name);
     for (int64_t t = 0; t < 5; ++t) {
       const bool changed =
           std::memcmp(a.f32() + t * kVocab, b.f32() + t * kVocab, kVocab * sizeof(float)) != 0;
-      EXPECT_EQ(changed, way[0] == 'f' ? t >= 2 : t <= 2) << way << " " << t;
+      EXPECT_EQ(changed, logits_name[0] == 'f' ? t >= 2 : t <= 2) << logits_name << " " << t;
     }
   }
 }

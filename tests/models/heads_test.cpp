@@ -20,26 +20,27 @@ Tensor outputs_of(const Model& model, Device& device, const char* name) {
 TEST(StableLm, NormsOfHeadsAreThoseOfCohere) {
   Json config = subject("golden/stablelm").model->spec().config;
   config["qk_layernorm"] = true;
-  const LoadedModel apart = small_model(config);
-  ModelSpec spec = apart.model->spec();
+  const LoadedModel separate = small_model(config);
+  ModelSpec spec = separate.model->spec();
   for (BlockSpec& b : spec.decoder->blocks) b.attention.qk_norm = QkNorm::kEachHead;
   Model together(spec);
   for (const auto& p : together.parameters().all()) {
-    if (const Parameter* same = apart.model->parameters().find(p->name)) {
+    if (const Parameter* same = separate.model->parameters().find(p->name)) {
       p->value = same->value;
       continue;
     }
     p->value = Tensor::empty(p->shape);  // [heads, head_dim]
     const std::string start = p->name.substr(0, p->name.size() - std::string("weight").size());
     for (int64_t h = 0; h < p->shape[0]; ++h) {
-      const Tensor& own = apart.model->parameters().find(start + std::to_string(h) + ".weight")->value;
+      const Tensor& own = separate.model->parameters().find(start + std::to_string(h) + ".weight")->value;
       for (int64_t i = 0; i < own.count(); ++i)  // different for every head
         own.f32()[i] = 0.5f + 0.1f * static_cast<float>(h) + 0.03f * static_cast<float>(i % 7);
       std::copy_n(own.f32(), own.count(), p->value.f32() + h * own.count());
     }
   }
   CpuDevice device(1);
-  EXPECT_TRUE(same_bits(outputs_of(*apart.model, device, "logits"), outputs_of(together, device, "logits")));
+  EXPECT_TRUE(
+      same_bits(outputs_of(*separate.model, device, "logits"), outputs_of(together, device, "logits")));
 }
 
 TEST(StableLm, NormsOfHeadsAreSavedUnderTheirNames) {

@@ -63,7 +63,7 @@ TEST(Inspect, MixtralCountsOnlySelectedExperts) {
 }
 
 // Sizes that the literature prints, from configs alone.
-TEST(Inspect, SizesOfKnownModels) {
+TEST(Inspect, KnownModelsHaveTheirPublishedSizes) {
   const Inspection gpt3 = of_config(Json::parse(
       R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 12288, "n_layer": 96,
     "n_head": 96, "n_positions": 2048, "vocab_size": 50257})"));

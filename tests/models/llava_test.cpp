@@ -14,7 +14,7 @@
 namespace makar {
 namespace {
 
-TEST(Llava, ReadsMistralAndNamesWhatItReads) {
+TEST(Llava, LoadsMistralAndNamesTheSupportedDecoders) {
   const std::string golden = std::string(MAKAR_TEST_GOLDEN) + "/models/llava";
   ScratchFolder folder;
   Json config = *read_json(golden + "/config.json");

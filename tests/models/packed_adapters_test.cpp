@@ -48,23 +48,23 @@ struct Pair {
 };
 
 Pair nf4(const std::string& name, const Tensor& w, bool nested) {
-  constexpr int64_t kRun = 64;
-  const int64_t runs = w.count() / kRun;
+  constexpr int64_t kBlockSize = 64;
+  const int64_t block_count = w.count() / kBlockSize;
   Pair out{{}, Tensor::empty(w.shape())};
-  Tensor bytes = Tensor::zeros({w.count() / 2, 1}, DType::kU8), largest = Tensor::zeros({runs}),
-         codes = Tensor::zeros({runs}, DType::kU8), outer = Tensor::from({1}, std::vector<float>{0.25f}),
-         steps = Tensor::zeros({256});
+  Tensor bytes = Tensor::zeros({w.count() / 2, 1}, DType::kU8), largest = Tensor::zeros({block_count}),
+         codes = Tensor::zeros({block_count}, DType::kU8),
+         outer = Tensor::from({1}, std::vector<float>{0.25f}), steps = Tensor::zeros({256});
   for (int i = 0; i < 256; ++i) steps.f32()[i] = static_cast<float>(i - 128) / 128;
-  for (int64_t r = 0; r < runs; ++r) {
+  for (int64_t r = 0; r < block_count; ++r) {
     float top = 0;
-    for (int64_t i = 0; i < kRun; ++i) top = std::max(top, std::fabs(w.f32()[r * kRun + i]));
+    for (int64_t i = 0; i < kBlockSize; ++i) top = std::max(top, std::fabs(w.f32()[r * kBlockSize + i]));
     if (nested) {  // top is about code/128 * 0.25 + 0.25
       const int code = std::clamp(static_cast<int>(std::lround((top - 0.25f) / 0.25f * 128)) + 128, 0, 255);
       codes.data<uint8_t>()[r] = static_cast<uint8_t>(code);
       top = steps.f32()[code] * 0.25f + 0.25f;
     }
     largest.f32()[r] = top;
-    for (int64_t i = r * kRun; i < (r + 1) * kRun; ++i) {
+    for (int64_t i = r * kBlockSize; i < (r + 1) * kBlockSize; ++i) {
       int best = 0;
       for (int k = 1; k < 16; ++k)
         if (std::fabs(kNf4[k] * top - w.f32()[i]) < std::fabs(kNf4[best] * top - w.f32()[i])) best = k;
@@ -72,8 +72,10 @@ Pair nf4(const std::string& name, const Tensor& w, bool nested) {
       out.decoded.f32()[i] = kNf4[best] * top;
     }
   }
-  Json state = {
-      {"quant_type", "nf4"}, {"blocksize", kRun}, {"dtype", "float16"}, {"shape", {w.dim(0), w.dim(1)}}};
+  Json state = {{"quant_type", "nf4"},
+                {"blocksize", kBlockSize},
+                {"dtype", "float16"},
+                {"shape", {w.dim(0), w.dim(1)}}};
   if (nested) state.update({{"nested_blocksize", 256}, {"nested_dtype", "float32"}, {"nested_offset", 0.25}});
   out.packed = {{name, bytes},
                 {name + ".quant_map", Tensor::from({16}, std::span<const float>(kNf4))},

@@ -52,7 +52,7 @@ TEST_P(Packed, LogitsAreThoseOfTransformers) {
   EXPECT_LE(error_of_logits(golden(GetParam()), golden(GetParam()), {}), 3e-2) << "int8 activations";
 }
 
-TEST_P(Packed, SavedAsPlainWeights) {
+TEST_P(Packed, AreSavedAsPlainWeights) {
   const auto loaded = load_model(golden(GetParam()), {true});
   ASSERT_TRUE(loaded.ok());
   ScratchFolder folder;
@@ -78,7 +78,7 @@ TEST(PackedFiles, CodeInAPickleIsRefused) {
   EXPECT_NE(loaded.error().text().find("posix.system"), std::string::npos) << loaded.error().text();
 }
 
-TEST(PackedFiles, ShardsOfPickles) {
+TEST(PackedFiles, ShardsOfPicklesAreLoaded) {
   ScratchFolder folder;
   const auto copy = [&](const std::string& from, const std::string& to) {
     ASSERT_TRUE(write_file(folder / to, *read_file(from)).ok());

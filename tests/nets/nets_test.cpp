@@ -1,5 +1,5 @@
-// Networks on numbers: losses by closed forms and differences, tables, fits that are known to exist,
-// autoencoders and the adversarial network on images that are easy to learn; threads.
+// Small networks: losses against closed forms and finite differences, tables, data that can be fitted,
+// autoencoders and GANs on images that are easy to learn; the same results for any number of threads.
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -38,7 +38,7 @@ double class_value(const std::string& name, const std::vector<float>& x, int64_t
   return class_loss(ctx, name, of({1, static_cast<int64_t>(x.size())}, x), {want}).f32()[0];
 }
 
-TEST(Losses, ClosedForms) {
+TEST(Losses, MatchClosedForms) {
   EXPECT_NEAR(loss_value("mse", {1, 3}, {0, 1}), 2.5, 1e-6);
   EXPECT_NEAR(loss_value("mae", {1, -3}, {0, 1}), 2.5, 1e-6);
   EXPECT_NEAR(loss_value("huber", {0.5f, -3}, {0, 0}), (0.125 + 2.5) / 2, 1e-6);
@@ -78,7 +78,7 @@ TEST(Losses, GradientsEqualDifferences) {
   }
 }
 
-TEST(Table, NumbersValuesAndMissing) {
+TEST(Table, NumbersCategoriesAndMissingValuesAreEncoded) {
   ScratchFolder folder;
   const std::string path = folder.path() + "/t.csv";
   ASSERT_TRUE(write_file(path, "size,colour,price\n1,red,10\n3,blue,30\n,red,20\n5,,\n").ok());
@@ -135,7 +135,7 @@ TEST(Tabular, ANetworkSeparatesRingsAndALineDoesNot) {
   EXPECT_LT(TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {})->best().score, 0.75);
 }
 
-TEST(Tabular, RegressionSavingAndThreads) {
+TEST(Tabular, RegressionFitsRoundTripsAndIgnoresTheThreadCount) {
   std::vector<TableRow> rows;
   for (int i = 0; i < 200; ++i) {
     TableRow row;
@@ -150,7 +150,7 @@ TEST(Tabular, RegressionSavingAndThreads) {
     CpuDevice device(2);
     EXPECT_LT(TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {})->best().score, 8) << loss;
   }
-  // Poisson answers are rates, in the target's unit, also after loading.
+  // Poisson predictions are rates, in the target's unit, also after loading.
   {
     CpuDevice device(1);
     auto net = std::move(*TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {}));
@@ -169,17 +169,17 @@ TEST(Tabular, RegressionSavingAndThreads) {
     o.loss = "log-cosh";
   }
   ScratchFolder folder;
-  std::vector<std::vector<std::vector<double>>> answers;
+  std::vector<std::vector<std::vector<double>>> predicted;
   for (const int threads : {1, 3}) {
     CpuDevice device(threads);
     o.batch_norm = true, o.dropout = 0.1, o.training.epochs = 5;
     TabularNet net = std::move(*TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {}));
-    answers.push_back(net.predict(rows, device).value());
+    predicted.push_back(net.predict(rows, device).value());
     ASSERT_TRUE(net.save(folder.path()).ok());
     TabularNet again = std::move(*TabularNet::load(folder.path()));
-    EXPECT_EQ(again.predict(rows, device).value(), answers.back());
+    EXPECT_EQ(again.predict(rows, device).value(), predicted.back());
   }
-  EXPECT_EQ(answers[0], answers[1]);
+  EXPECT_EQ(predicted[0], predicted[1]);
 }
 
 // Images of 6 x 6: a bright row or a bright column.
@@ -214,7 +214,7 @@ TEST(Autoencoder, EveryKindLearnsBars) {
   }
 }
 
-TEST(Autoencoder, TheSameForAnyNumberOfThreads) {
+TEST(Autoencoder, IsTheSameForAnyNumberOfThreads) {
   std::vector<std::string> files;
   for (const int threads : {1, 3}) {
     CpuDevice device(threads);
@@ -248,7 +248,7 @@ TEST(Gan, SamplesResembleTheData) {
   }
 }
 
-TEST(Gan, TheSameForAnyNumberOfThreads) {
+TEST(Gan, IsTheSameForAnyNumberOfThreads) {
   std::vector<std::string> files;
   for (const int threads : {1, 3}) {
     CpuDevice device(threads);
@@ -262,9 +262,9 @@ TEST(Gan, TheSameForAnyNumberOfThreads) {
   EXPECT_EQ(files[0], files[1]);
 }
 
-// Networks that were saved and loaded answer the same; a description that does not fit the weights is an
-// error.
-TEST(Nets, SavedOnesAreReadBack) {
+// Networks that were saved and loaded give the same results; a description that does not fit the weights is
+// an error.
+TEST(Nets, SavedNetworksRoundTrip) {
   CpuDevice device(1);
   GanOptions o;
   o.generator = "5", o.discriminator = "6", o.code = 4, o.training.epochs = 1, o.training.batch = 16;
@@ -354,7 +354,7 @@ TEST(TextCnn, WindowsOfWordsSeparateTextsThatSingleWordsDoNot) {
 }
 
 // Without windows, the classifier is a function of the mean of the words' vectors: order and repetition of
-// the whole text change nothing, and no word alone decides "not good".
+// the whole text change nothing.
 TEST(TextCnn, TheMeanOfVectorsIgnoresOrder) {
   TextsWithLabels data;
   for (int i = 0; i < 40; ++i)

@@ -1,4 +1,4 @@
-// Linear with a weight of a block type: packed and not, with an adapter beside it.
+// Linear with a weight of a block type: packed and not, with an adapter.
 #include "nn/linear.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(LinearOfBlocks, PackingChangesNoBit) {
 }
 
 // The weight stays as it is, the adapter and the input get gradients.
-TEST(LinearOfBlocks, AnAdapterTrainsBesideIt) {
+TEST(LinearOfBlocks, AnAdapterTrainsOnAFrozenBlockWeight) {
   CpuDevice device(2);
   Layer layer(DType::kQ4_K);
   layer.linear.pack(device);

@@ -118,7 +118,7 @@ TEST(Recurrent, ASequenceIsTheSameAloneAndInARaggedBatch) {
 
 // With separate directions, the first half of a row depends on earlier rows only and the second half on later
 // ones.
-TEST(Recurrent, SeparateDirectionsDoNotSeeEachOther) {
+TEST(Recurrent, SeparateDirectionsAreIndependent) {
   CpuDevice device(1);
   Context ctx{device};
   ForwardContext f{ctx};

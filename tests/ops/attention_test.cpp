@@ -1,5 +1,5 @@
 // Attention's bits: a row is the same whole or in chunks, alone or among others, and a kernel that breaks the
-// order of keys is caught. Recorded weights and the dropout's rate.
+// order of keys is detected. Recorded weights and the dropout's rate.
 #include "ops/attention.h"
 
 #include <gtest/gtest.h>
@@ -132,8 +132,8 @@ Tensor rounded(const Tensor& x, int64_t dim, DType type) {
   return out;
 }
 
-// A smaller cache is attention over numbers rounded once: the same bits, whatever the chunks.
-TEST_F(AttentionBits, SmallerPagesAreAttentionOverRoundedNumbers) {
+// A cache of a smaller type equals attention over values rounded once: the same bits for any chunk size.
+TEST_F(AttentionBits, SmallerTypesEqualAttentionOverRoundedValues) {
   constexpr int64_t kTokens = 215;
   const DType types[][2] = {{DType::kF16, DType::kF16},
                             {DType::kQ8_0, DType::kQ8_0},
@@ -169,7 +169,7 @@ TEST_F(AttentionBits, SmallerPagesAreAttentionOverRoundedNumbers) {
 Tensor reference_sinks(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
                        const RopeOptions* rope, float slope) {
   const int64_t tokens = q.dim(0), dim = o.head_dim;
-  const auto turned = [&](const float* x, int64_t position, std::vector<double>& out) {
+  const auto rotated = [&](const float* x, int64_t position, std::vector<double>& out) {
     out.assign(x, x + dim);
     if (!rope) return;
     const auto rotary = ops::rope_frequencies(*rope, 0);
@@ -187,10 +187,10 @@ Tensor reference_sinks(const Tensor& q, const Tensor& k, const Tensor& v, const 
       if (j < o.sinks || j > t - o.window) seen.push_back(j);
     const auto last = static_cast<int64_t>(seen.size()) - 1;
     std::vector<double> query, key, scores;
-    turned(q.f32() + t * dim, last, query);
+    rotated(q.f32() + t * dim, last, query);
     double total = 0;
     for (int64_t place = 0; place <= last; ++place) {
-      turned(k.f32() + seen[static_cast<size_t>(place)] * dim, place, key);
+      rotated(k.f32() + seen[static_cast<size_t>(place)] * dim, place, key);
       double score = 0;
       for (int64_t d = 0; d < dim; ++d) score += query[static_cast<size_t>(d)] * key[static_cast<size_t>(d)];
       scores.push_back(std::exp(score * o.scale + slope * static_cast<double>(place - last)));
@@ -222,22 +222,21 @@ TEST_F(AttentionBits, SinksHaveThePositionsBeforeTheWindow) {
         own[static_cast<size_t>(i)] = i;
         near[static_cast<size_t>(i)] = std::min(i, sinks + window - 1);
       }
-      const auto turn = [&](const Tensor& x, const std::vector<int64_t>& at) {
-        return rotary ? ops::rope(ctx_, x, 1, rope, ops::rope_table(ctx_, at, ops::rope_frequencies(rope, 0)))
-                      : x;
+      const auto rotate = [&](const Tensor& x, const std::vector<int64_t>& at) {
+        return rotary ? ops::rope(ctx_, x, 1, rope, ops::rope_table(ctx_, at, ops::rope_frequencies(rope, 0))) : x;
       };
-      const Tensor turned = turn(q, own), to_sinks = rotary ? turn(q, near) : Tensor();
-      const Pages pages(turn(k, own), v, o);
+      const Tensor rotated = rotate(q, own), to_sinks = rotary ? rotate(q, near) : Tensor();
+      const Pages pages(rotate(k, own), v, o);
       const auto part = [&](int64_t past, int64_t n) {
-        return pages.attend(ctx_, turned.slice(past, past + n), {0, n, 0, past + n, past}, o, bias,
+        return pages.attend(ctx_, rotated.slice(past, past + n), {0, n, 0, past + n, past}, o, bias,
                             rotary ? to_sinks.slice(past, past + n) : Tensor());
       };
       const Tensor whole = part(0, kTokens);
-      double apart = 0;
+      double worst = 0;
       for (int64_t i = 0; i < want.count(); ++i)
-        apart = std::max(apart,
+        worst = std::max(worst,
                          std::fabs(static_cast<double>(whole.f32()[i]) - static_cast<double>(want.f32()[i])));
-      EXPECT_LT(apart, 5e-5) << "sinks " << sinks << ", window " << window
+      EXPECT_LT(worst, 5e-5) << "sinks " << sinks << ", window " << window
                              << (rotary ? ", rotary" : ", alibi");
       for (const int64_t chunk : {int64_t{1}, int64_t{50}})
         for (int64_t past = 0; past < kTokens; past += chunk) {
@@ -248,7 +247,7 @@ TEST_F(AttentionBits, SinksHaveThePositionsBeforeTheWindow) {
 }
 
 // Values above the range of f16 are clamped; NaN stays.
-TEST_F(AttentionBits, SmallerPagesClampAndKeepNan) {
+TEST_F(AttentionBits, SmallerTypesClampAndKeepNan) {
   ops::AttentionOptions o;
   o.head_dim = 8;
   const Tensor q = Tensor::full({2, 8}, 0.0f), k = random({2, 8}, 2);
@@ -325,7 +324,7 @@ TEST_F(AttentionBits, ABrokenOrderIsDetected) {
   EXPECT_FALSE(same_bits(merged, whole));
 }
 
-TEST_F(AttentionBits, RecordedWeightsAreTheWeights) {
+TEST_F(AttentionBits, RecordedWeightsReproduceTheOutput) {
   for (const Variant& v : variants()) {
     const std::vector<SequenceRows> sequences = {{0, 5, 0, 5, 0}, {5, 20, 5, 120, 100}};
     const int64_t kv_width = v.o.kv_heads * v.o.head_dim;

@@ -186,7 +186,7 @@ TEST_P(Bf16, PackedProductsHaveTheBitsOfProducts) {
   }
 }
 
-// The library's products and the own kernel's have the same bits, in all layouts.
+// cuBLASLt and makar's own kernel give the same bits, in all layouts.
 TEST(Bf16Products, LibraryAndOwnKernelAgree) {
   const auto library = open_device("cuda");
   if (!library.ok()) GTEST_SKIP() << library.error().text();

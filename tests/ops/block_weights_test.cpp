@@ -51,7 +51,7 @@ TEST(BlockWeights, DecodedIsDecodeBlocks) {
 }
 
 // The training loss uses the sampler's logits, and x gets the gradient of the dequantized head.
-TEST(BlockWeights, LossSeesTheLogitsOfTheProduct) {
+TEST(BlockWeights, FusedLossUsesTheLogitsOfTheProduct) {
   CpuDevice device(2);
   for (const DType type : {DType::kQ8_0, DType::kQ4_K}) {
     const Tensor w = block_weight(type, 50, 256);

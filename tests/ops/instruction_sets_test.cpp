@@ -20,7 +20,7 @@ Floats random(size_t n, uint64_t salt, float by = 1.5f) {
   return v;
 }
 
-// All results of one table over odd sizes, end to end.
+// All results of one table for unusual sizes, concatenated.
 Floats everything(const Table& t) {
   Floats all;
   const auto keep = [&](const Floats& v) { all.insert(all.end(), v.begin(), v.end()); };

@@ -1,4 +1,4 @@
-// One row for each op (and each of its cases): the op, a plain double-precision reference written here, and
+// One row per op and case: the op, a plain double-precision reference written here, and
 // what its inputs look like. op_table_test.cpp drives every row through the modes: against the reference,
 // finite differences, accumulated gradients, bits at several thread counts and on the fence device.
 #pragma once

@@ -19,7 +19,7 @@ struct Case {
   bool alibi = false, table = false, bidirectional_table = true, record = false, sinks = false;
 };
 
-// The T5 bucket, from the paper's words: half the buckets are exact distances, the others grow with the
+// The T5 bucket, from the paper's description: half the buckets are exact distances, the others grow with the
 // logarithm.
 int64_t bucket_of(int64_t distance, bool bidirectional, int64_t buckets, int64_t most) {
   int64_t first = 0, n = std::max<int64_t>(-distance, 0);

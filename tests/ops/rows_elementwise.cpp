@@ -118,7 +118,7 @@ void add_elementwise_rows(std::vector<OpRow>& rows) {
                {n});
     add_binary(rows, "maximum" + size, ops::maximum, [](double a, double b) { return std::max(a, b); }, {n},
                {n});
-    // Among so many pairs one lies closer to a tie than the step of the differences.
+    // Among so many pairs one is closer to a tie than the step of the finite differences.
     rows[rows.size() - 2].gradient_limit = rows.back().gradient_limit = n > 1000 ? 1e-3 : 1e-5;
     rows.push_back(
         {"clamp" + size,

@@ -104,7 +104,7 @@ void add_rope(std::vector<OpRow>& rows, const std::string& name, int64_t tokens,
     const auto table = ops::rope_table(ctx, positions, ops::rope_frequencies(options, 53));
     return Tensors{ops::rope(ctx, in[0], heads, options, table)};
   };
-  // Pairs are complex numbers turned by position * theta^(-2i / rotary).
+  // Pairs are complex numbers rotated by position * theta^(-2i / rotary).
   row.reference = [=](const Arrays& in) {
     Array y = in[0];
     const int64_t half = options.rotary / 2;

@@ -1,4 +1,4 @@
-// Common numbers of states have code of their own in selective scans. It gives the same bits as the general
+// Selective scans have specialised code for common numbers of states. It gives the same bits as the general
 // code, which runs if a state without effect is added.
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-TEST(ScanBits, KnownNumbersOfStatesDoNotChangeThem) {
+TEST(ScanBits, SpecialisedStateCountsGiveTheSameBits) {
   CpuDevice device(2);
   Context ctx{device};
   constexpr int64_t kTokens = 9, kHeads = 4, kDim = 3, kGroups = 2;

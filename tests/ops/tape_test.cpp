@@ -56,8 +56,8 @@ TEST_F(TapeTest, RecordsOutliveTheContext) {
   const auto gradient = [&](bool ended) {
     Tape tape(device_);
     tape.watch(x), tape.watch(w), tape.watch(g);
-    alignas(Context) std::byte place[sizeof(Context)];
-    auto* ctx = new (place) Context{device_, &tape, true, 5};
+    alignas(Context) std::byte storage[sizeof(Context)];
+    auto* ctx = new (storage) Context{device_, &tape, true, 5};
     const auto body = [&](Context& c, const std::vector<Tensor>& t) {
       return ops::dropout(c, ops::linear(c, ops::rms_norm(c, t[0], g, 1e-5f), w), 0.2f);
     };
@@ -65,7 +65,7 @@ TEST_F(TapeTest, RecordsOutliveTheContext) {
     const Tensor loss = ops::mean(*ctx, ops::multiply(*ctx, y, ops::log_softmax(*ctx, y)));
     if (ended) {
       ctx->~Context();
-      std::memset(place, 0xff, sizeof(place));
+      std::memset(storage, 0xff, sizeof(storage));
     }
     tape.backward(loss);
     return tape.gradient(w);
@@ -162,7 +162,7 @@ struct Network {
     tape.watch(x), tape.watch(memory);
     for (const Tensor& w : weights) tape.watch(w);
     const auto all = [&](Context& c, const std::vector<Tensor>& in) {
-      // Both on the way in and inside: hidden states that are not leaves.
+      // The inputs of the blocks' checkpoints are not leaves.
       Tensor h = ops::scale(c, in[0], 1.5f);
       const Tensor mem = ops::scale(c, in[1], 0.5f);
       for (size_t b = 0; b < kBlocks; ++b)
@@ -192,7 +192,7 @@ TEST_F(TapeTest, CheckpointsChangeNoBit) {
   }
 }
 
-TEST_F(TapeTest, ACheckpointMayHandItsInputThrough) {
+TEST_F(TapeTest, ACheckpointMayReturnItsInput) {
   const Tensor x = random({3}, 1);
   Tape tape(device_);
   Context ctx{device_, &tape};
@@ -208,14 +208,14 @@ TEST_F(TapeTest, LinearCrossEntropyEqualsItsPartsInBlocks) {
   const Tensor x = random({37, 24}, 1), w = random({50, 24}, 2), b = random({50}, 3);
   std::vector<int64_t> targets;
   for (int64_t i = 0; i < 37; ++i) targets.push_back(i % 4 == 1 ? ops::kIgnore : i * 3 % 50);
-  const auto run = [&](int64_t held, float cap) {
+  const auto run = [&](int64_t block_logits, float cap) {
     Tape tape(device_);
     Context ctx{device_, &tape};
     for (const Tensor& t : {x, w, b}) tape.watch(t);
     ops::CrossEntropyOptions o{0.1f, ops::Reduction::kMean, cap};
     Tensor loss;
-    if (held) {
-      o.max_logits = held;
+    if (block_logits) {
+      o.max_logits = block_logits;
       loss = ops::linear_cross_entropy(ctx, x, w, b, targets, o);
     } else {
       Tensor logits = ops::linear(ctx, x, w, b);
@@ -226,11 +226,12 @@ TEST_F(TapeTest, LinearCrossEntropyEqualsItsPartsInBlocks) {
     return std::vector<Tensor>{loss, tape.gradient(x), tape.gradient(w), tape.gradient(b)};
   };
   const auto whole = run(1 << 20, 0), capped = run(1 << 20, 3.0f);
-  for (const int64_t held : {int64_t{1}, int64_t{7 * 50}, int64_t{36 * 50}})
+  for (const int64_t block_logits : {int64_t{1}, int64_t{7 * 50}, int64_t{36 * 50}})
     for (size_t i = 0; i < whole.size(); ++i) {
-      EXPECT_TRUE(same_bits(whole[i], run(held, 0)[i])) << "blocks of " << held << " logits, tensor " << i;
-      EXPECT_TRUE(same_bits(capped[i], run(held, 3.0f)[i]))
-          << "capped, blocks of " << held << " logits, tensor " << i;
+      EXPECT_TRUE(same_bits(whole[i], run(block_logits, 0)[i]))
+          << "blocks of " << block_logits << " logits, tensor " << i;
+      EXPECT_TRUE(same_bits(capped[i], run(block_logits, 3.0f)[i]))
+          << "capped, blocks of " << block_logits << " logits, tensor " << i;
     }
   const auto parts = run(0, 0), capped_parts = run(0, 3.0f);
   EXPECT_TRUE(same_bits(whole[0], parts[0]));

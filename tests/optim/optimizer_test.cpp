@@ -101,8 +101,8 @@ TEST(Optimizer, StateOfAnotherModelIsRefusedByName) {
   adam.step(device, 0.01);
   std::map<std::string, Tensor> kept;
   for (const auto& [name, tensor] : adam.state()) kept[name] = tensor;
-  Optimizer lion = make(model, "adafactor");
-  const Status status = lion.restore(kept);
+  Optimizer adafactor = make(model, "adafactor");
+  const Status status = adafactor.restore(kept);
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().text().find("embed.weight.row_var"), std::string::npos) << status.error().text();
   auto wrong = kept;

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-TEST(Schedule, AtAndAfterTheEnd) {
+TEST(Schedule, EveryKindHasItsValuesAtAndAfterTheEnd) {
   Schedule s{ScheduleKind::kCosine, 1.0, 10, 110, 0.1};
   EXPECT_EQ(s.at(0), 0.0);
   EXPECT_EQ(s.at(5), 0.5);
@@ -26,7 +26,7 @@ TEST(Schedule, AtAndAfterTheEnd) {
   EXPECT_EQ(s.at(0), 0.0);
 }
 
-TEST(Schedule, WarmUpStableDecay) {
+TEST(Schedule, WarmUpStableDecayHasThreePhases) {
   Schedule s{ScheduleKind::kStable, 1.0, 10, 100, 0.2};
   s.decay = 20;
   EXPECT_EQ(s.at(5), 0.5);
@@ -46,7 +46,7 @@ TEST(Schedule, WarmUpStableDecay) {
   EXPECT_FALSE(decay_shape("cosin").ok());
 }
 
-TEST(Schedule, Names) {
+TEST(Schedule, NamesAreReadAndSuggested) {
   for (const std::string& name : schedule_names()) EXPECT_TRUE(schedule_kind(name).ok()) << name;
   const auto wrong = schedule_kind("cosin");
   ASSERT_FALSE(wrong.ok());

@@ -68,7 +68,7 @@ TEST(Study, ErrorsHaveTheirLine) {
   }
 }
 
-TEST(Study, LastRatingCountsAndCutLineIsIgnored) {
+TEST(Study, TheLastRatingCountsAndATruncatedLineIsIgnored) {
   const auto all = ratings(
       "{\"rater\":\"ann\",\"item\":0,\"ranks\":[1,2]}\n{\"rater\":\"ann\",\"item\":0,\"ranks\":[2,1]}\n{"
       "\"rater\":");
@@ -88,7 +88,7 @@ TEST(Study, OrdersAreBlindAndComplete) {
   EXPECT_NE(blind_order("ann", 7, 9), blind_order("bob", 7, 9));
 }
 
-TEST(Study, AgreementByHand) {
+TEST(Study, AgreementMatchesValuesByHand) {
   const Json report = study_report(study(), ratings(kRatings));
   EXPECT_EQ(report["raters"], 2);
   EXPECT_EQ(report["rated"], 3);
@@ -111,14 +111,14 @@ TEST(Study, RankingsBecomePairs) {
   EXPECT_NE(lines.find(R"("chosen":"2","rejected":"1","margin":1.0)"), std::string::npos) << lines;
 }
 
-TEST(Study, MajorityAndCorrections) {
+TEST(Study, MajoritiesAndCorrectionsBecomePairs) {
   const std::string lines = preference_lines(study(), ratings(kRatings));
   // Item 0: a before b, and the correction before a. Item 1: one against one gives none.
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
   EXPECT_NE(lines.find(R"("chosen":"better a")"), std::string::npos);
 }
 
-TEST(Study, ResultsFile) {
+TEST(Study, ResultsHaveWinRatesAndStandardErrors) {
   const Json results = study_results(study(), ratings(kRatings));
   EXPECT_DOUBLE_EQ(results["results"]["colours/x"]["win_rate,none"].get<double>(), 0.75);
   EXPECT_DOUBLE_EQ(results["results"]["colours/x"]["usefulness_stderr,none"].get<double>(), 1);

@@ -45,7 +45,7 @@ TEST(Encode, ErrorsMatchTheNumberOfBits) {
   EXPECT_LT(rmse(dequantized(encode(pool, x, DType::kBF16)), x), 3e-3);
 }
 
-TEST(Encode, UnusualRows) {
+TEST(Encode, UnusualRowsStayClose) {
   ThreadPool pool(1);
   std::vector<Tensor> rows = {Tensor::zeros({1, 256}), Tensor::full({1, 256}, 1.0f),
                               Tensor::full({1, 256}, -1.0f), Tensor::full({1, 256}, 1e-30f),
@@ -85,7 +85,7 @@ TEST(Encode, SameBitsForAnyThreadCount) {
   }
 }
 
-TEST(Encode, NotWorseThanLlamaQuantize) {
+TEST(Encode, IsNotWorseThanLlamaQuantize) {
   const char* assets = std::getenv("MAKAR_ASSETS");
   const std::string folder = std::string(assets ? assets : "../shared/assets") + "/../golden/gguf/";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;

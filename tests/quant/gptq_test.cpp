@@ -60,8 +60,8 @@ TEST(Gptq, ReducesTheOutputError) {
   for (const DType type : {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ8_0, DType::kQ4_K,
                            DType::kQ5_K, DType::kQ6_K}) {
     const double plain = output_error(w, encode(pool, w, type), h);
-    const double careful = output_error(w, encode_gptq(pool, w, type, h), h);
-    EXPECT_LT(careful, 0.5 * plain) << name(type);
+    const double compensated = output_error(w, encode_gptq(pool, w, type, h), h);
+    EXPECT_LT(compensated, 0.5 * plain) << name(type);
   }
 }
 

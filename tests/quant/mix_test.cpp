@@ -59,7 +59,7 @@ TEST(Mix, SomeLayersGetMoreBits) {
   EXPECT_EQ((*mix)(m.tensors[1]), DType::kQ6_K);
 }
 
-TEST(Mix, TiedEmbeddingsUnusualRowsAndSmallTensors) {
+TEST(Mix, TiedEmbeddingsUnusualRowsAndSmallTensorsGetOtherTypes) {
   const GgufModel small = model(2, false);
   const auto tied = Mix::find("q4_k", small.fields, small.tensors);
   ASSERT_TRUE(tied.ok());

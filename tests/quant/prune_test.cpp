@@ -1,5 +1,5 @@
 // Pruning: which weights become zero, the compensation of SparseGPT against exact least squares, and reduced
-// models against models computed with the removed parts switched off.
+// models against models computed with the removed parts set to zero.
 #include "quant/prune.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ Tensor numbers(const Shape& shape, uint64_t seed) {
 
 int64_t zeros_in(const float* x, int64_t n) { return std::count(x, x + n, 0.0f); }
 
-TEST(Prune, Patterns) {
+TEST(Prune, PatternsAreParsed) {
   EXPECT_EQ(parse_pattern("2:4", "pattern")->zeros, 2);
   for (const char* bad :
        {"", "2", "2:", ":4", "0:4", "4:4", "5:4", "2:65", "2:4:8", "-1:4", "a:b", "2:99999999999999999999"})
@@ -33,7 +33,7 @@ TEST(Prune, Patterns) {
 }
 
 // Worked by hand: |w| is 4 1 3 2 and, times the inputs' sizes 1 10 1 1, 4 10 3 2.
-TEST(Prune, SmallestByMagnitudeAndByEffect) {
+TEST(Prune, RemovesTheSmallestByMagnitudeOrByEffect) {
   ThreadPool pool(1);
   const std::vector<float> w = {4, -1, 3, -2}, wanda = {1, 10, 1, 1}, ones = {1, 1, 1, 1};
   Tensor a = Tensor::from({1, 4}, std::span<const float>(w)), b = a.clone(), c = a.clone();
@@ -150,14 +150,14 @@ Tensor hidden_of(const Model& model) {
   return model.hidden(f, inputs);
 }
 
-TEST(Reduce, LayersAreSpread) {
+TEST(Reduce, KeptLayersAreSpreadEvenly) {
   EXPECT_EQ(spread_layers(12, 4), (std::vector<int64_t>{0, 4, 7, 11}));
   EXPECT_EQ(spread_layers(6, 6), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(spread_layers(5, 1), (std::vector<int64_t>{0}));
 }
 
 // Removed channels and heads give the same as zeros in their place.
-TEST(Reduce, RemovedPartsAreZeros) {
+TEST(Reduce, RemovedPartsActLikeZeros) {
   for (const char* name : {"llama", "qwen2"}) {
     const LoadedModel whole = *load_model(kModels + name, {true});
     const StackSpec& s = whole.model->spec().main();
@@ -183,7 +183,7 @@ TEST(Reduce, RemovedPartsAreZeros) {
   }
 }
 
-TEST(Reduce, LayersOfManyFamilies) {
+TEST(Reduce, LayersOfManyFamiliesAreRemoved) {
   for (const char* name : {"llama", "gpt2", "qwen3", "gemma2-three-layers", "bloom-alibi", "opt-clean",
                            "roberta-mlm", "gpt-neox", "mixtral"}) {
     const LoadedModel whole = *load_model(kModels + name, {true});

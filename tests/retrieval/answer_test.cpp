@@ -12,7 +12,7 @@ SearchHit passage(const std::string& text) {
   return hit;
 }
 
-// Yes if the text before the last question has every word of `needed`.
+// A judge with probability 0.9 for the prompts that `yes` accepts and 0.2 for others.
 YesNoJudge judge_by(std::function<bool(const std::string&)> yes) {
   return [yes = std::move(yes)](const std::vector<std::string>& prompts) {
     std::vector<double> out;
@@ -21,7 +21,7 @@ YesNoJudge judge_by(std::function<bool(const std::string&)> yes) {
   };
 }
 
-TEST(AnswerEvaluation, ClosedForms) {
+TEST(AnswerEvaluation, MatchesClosedForms) {
   const std::vector<SearchHit> passages = {passage("useful A."), passage("noise."), passage("useful B."),
                                            passage("noise.")};
   const auto judge = judge_by([](const std::string& p) {
@@ -42,7 +42,7 @@ TEST(AnswerEvaluation, ClosedForms) {
             0);
 }
 
-TEST(AnswerDrafts, SafestThenBest) {
+TEST(AnswerDrafts, TheBestSafeDraftIsChosen) {
   const std::vector<SearchHit> sources = {passage("The keeper counts ships at night.")};
   const auto analyzer = Analyzer::open({});
   DraftOptions options;

@@ -53,7 +53,7 @@ std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
-// By the definitions, over all texts.
+// BM25 by its definition, over all texts.
 double bm25(const std::map<std::string, std::string>& all, const std::string& name,
             const std::vector<std::string>& query, bool robertson, double k1, double b) {
   double total = 0, score = 0;
@@ -109,7 +109,7 @@ TEST(Store, Bm25EqualsTheFormulasThroughChanges) {
   const auto collection = store->create_collection("c", plain());
   ASSERT_TRUE(collection.ok());
   IndexerOptions options;
-  options.commit_documents = 37;  // several transactions, rows that are continued
+  options.commit_documents = 37;  // several transactions, so that posting lists span several rows
   auto indexer = Indexer::open(*store, *collection, options);
   ASSERT_TRUE(indexer.ok());
   const auto made = texts(900);
@@ -138,7 +138,7 @@ TEST(Store, Bm25EqualsTheFormulasThroughChanges) {
   EXPECT_TRUE(store->document(*collection, "d1")->has_value());
 }
 
-TEST(Store, UnchangedDocumentsAndIds) {
+TEST(Store, UnchangedDocumentsAreSkippedAndKeepTheirIds) {
   const ScratchFolder folder;
   std::vector<std::string> keys[2];
   for (int round = 0; round < 2; ++round) {
@@ -159,7 +159,7 @@ TEST(Store, UnchangedDocumentsAndIds) {
   EXPECT_EQ(keys[0][0].size(), 16u);
 }
 
-TEST(Store, FiltersAndOffsets) {
+TEST(Store, FiltersApplyAndOffsetsFitTheText) {
   const ScratchFolder folder;
   const std::string path = folder / "i.db";
   auto store = IndexStore::open(path, true);
@@ -187,7 +187,7 @@ TEST(Store, FiltersAndOffsets) {
   EXPECT_TRUE((*(*Searcher::open(path, "default", options))->search("cat")).empty());
 }
 
-TEST(Store, HostileFiles) {
+TEST(Store, HostileFilesAreErrors) {
   const ScratchFolder folder;
   EXPECT_FALSE(IndexStore::open(folder / "none.db", false).ok());
   EXPECT_FALSE(IndexStore::open(folder.write("text.db", std::string(5000, 'x')), false).ok());
@@ -209,7 +209,7 @@ TEST(Store, HostileFiles) {
   EXPECT_FALSE(check_index(*store).ok());
 }
 
-TEST(Sparse, Weights) {
+TEST(Sparse, WeightsFollowTheirFormulas) {
   // tf 0.0025 and idf ln 20 give 0.00749.
   EXPECT_NEAR(sparse_weight({SparseForm::kTfIdf}, 20, 400, 1, 1, 400), 0.00749, 5e-6);
   EXPECT_NEAR(sparse_weight({SparseForm::kTfIdf}, 100, 7, 5, 2, 800), 0.0025 * std::log(20), 1e-15);
@@ -247,7 +247,7 @@ TEST(Search, RerankingReordersTheFirst) {
   EXPECT_EQ(order(none), "abcd");
 }
 
-TEST(Search, Fusion) {
+TEST(Search, FusionFollowsItsFormulas) {
   const std::vector<RankedChunk> a = {{5, 9}, {2, 5}, {7, 1}}, b = {{2, 0.9}, {8, 0.1}};
   const auto ranks = fuse_ranks(a, b, 60);
   ASSERT_EQ(ranks.size(), 4u);

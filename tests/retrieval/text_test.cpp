@@ -18,7 +18,7 @@ std::vector<std::string> terms(const AnalyzerOptions& options, const std::string
   return (*analyzer)(text);
 }
 
-TEST(Analyzer, WordsStopWordsStems) {
+TEST(Analyzer, SplitsDropsStopWordsAndStems) {
   EXPECT_EQ(terms({"none"}, "The Cats' 2 cats, café_x"),
             (std::vector<std::string>{"the", "cats", "2", "cats", "café_x"}));
   EXPECT_EQ(terms({"english"}, "The running cats of the FARM's owner"),
@@ -33,7 +33,7 @@ TEST(Analyzer, WordsStopWordsStems) {
   EXPECT_NE(unknown.error().message.find("english"), std::string::npos);
 }
 
-TEST(Analyzer, BagOfWordsOfTheLiterature) {
+TEST(Analyzer, BagOfWordsMatchesTheWorkedExample) {
   // Two sentences over ten words.
   const std::vector<std::string> vocabulary = {"review", "the", "movie", "is",  "very",
                                                "scary",  "and", "long",  "not", "slow"};
@@ -54,7 +54,7 @@ std::vector<std::string> pieces(const std::string& text, const ChunkOptions& opt
   return out;
 }
 
-TEST(Chunker, Characters) {
+TEST(Chunker, CharactersAreCutAtBlanks) {
   EXPECT_EQ(pieces("alpha beta gamma delta", {ChunkKind::kCharacters, 11, 0}),
             (std::vector<std::string>{"alpha beta", "gamma delta"}));
   EXPECT_EQ(pieces("one two three four", {ChunkKind::kCharacters, 9, 4}),
@@ -63,7 +63,7 @@ TEST(Chunker, Characters) {
   EXPECT_EQ(pieces("äöüäöü", {ChunkKind::kCharacters, 4, 0}), (std::vector<std::string>{"äöüä", "öü"}));
 }
 
-TEST(Chunker, ThousandCharacters) {
+TEST(Chunker, ChunksOfAThousandCharactersRestoreTheText) {
   std::string text;
   for (int i = 0; i < 700; ++i) text += "word" + std::to_string(i) + " ";
   const auto all = pieces(text, {ChunkKind::kCharacters, 1000, 0});
@@ -76,7 +76,7 @@ TEST(Chunker, ThousandCharacters) {
   EXPECT_EQ(joined, text);
 }
 
-TEST(Chunker, Sentences) {
+TEST(Chunker, SentencesAreGroupedIntoChunks) {
   const std::string text = "Mr. Smith left. He said \"Go!\" and ran? Yes.\n\nNew paragraph 3.14 here. End";
   std::vector<std::string> sentences;
   for (const Span& s : sentences_of(text)) sentences.push_back(text.substr(s.begin, s.end - s.begin));
@@ -91,7 +91,7 @@ TEST(Chunker, Sentences) {
             (std::vector<std::string>{"A one. B two.", "B two. C tre."}));
 }
 
-TEST(Chunker, Headings) {
+TEST(Chunker, HeadingsStartChunks) {
   const std::string text = "intro\n# A\ntext a\n## B\ntext b\n```\n# code\n```\n# C\ntext c\n";
   const auto chunks = split_chunks(text, {ChunkKind::kHeadings, 1000, 0});
   ASSERT_TRUE(chunks.ok());
@@ -126,7 +126,7 @@ TEST(Chunker, CoversTheText) {
       }
 }
 
-TEST(Html, Text) {
+TEST(Html, BecomesText) {
   const HtmlText page = read_html(
       "<!DOCTYPE html><html><head><title>A &amp; B</title><style>p {}</style><script>if (a<b) "
       "{}</script></head>"
@@ -136,7 +136,7 @@ TEST(Html, Text) {
   EXPECT_EQ(page.text, "## Head\n\nOne\ntwo éé x &bogus; a < b\n\n- i\n- j\n\nlast");
 }
 
-TEST(Encoding, DetectAndConvert) {
+TEST(Encoding, IsDetectedAndConverted) {
   EXPECT_EQ(detect_encoding("caf\xE9"), TextEncoding::kLatin1);
   EXPECT_EQ(detect_encoding("caf\xE9 \x80"), TextEncoding::kWindows1252);
   EXPECT_EQ(detect_encoding("café"), TextEncoding::kUtf8);
@@ -160,7 +160,7 @@ std::vector<SourceDocument> load(const std::string& bytes, SourceFormat format, 
   return out;
 }
 
-TEST(Loader, Records) {
+TEST(Loader, RecordsBecomeDocuments) {
   BadRecords bad;
   const auto rows = load("name,price\n\"Caf\xE9, big\",3\nb,4,5\n", SourceFormat::kCsv, bad);
   ASSERT_EQ(rows.size(), 1u);
@@ -186,7 +186,7 @@ TEST(Loader, Records) {
   EXPECT_EQ(cran[1].name, "2");
 }
 
-TEST(Loader, Pdf) {
+TEST(Loader, PdfBecomesText) {
   const ScratchFolder folder;
   const std::string stream = "BT /F1 24 Tf 72 700 Td (Hello retrieval) Tj ET";
   std::string pdf = "%PDF-1.4\n";

@@ -22,7 +22,7 @@ std::vector<float> vector_of(uint64_t index, int64_t width, uint64_t seed = 3) {
   return out;
 }
 
-TEST(Vectors, ProductsAndCodes) {
+TEST(Vectors, ProductsAndCodesAreClose) {
   for (const int64_t width : {1, 15, 16, 17, 100, 384}) {
     const auto a = vector_of(1, width), b = vector_of(2, width);
     double dot = 0, distance = 0;
@@ -54,7 +54,7 @@ double recall(const Hnsw& graph, int64_t width, size_t queries, size_t ef,
   return found / wanted;
 }
 
-TEST(Hnsw, RecallWithDeletionsAndFilters) {
+TEST(Hnsw, RecallIsHighWithDeletionsAndFilters) {
   for (const VectorType type : {VectorType::kF32, VectorType::kInt8})
     for (const Similarity similarity : {Similarity::kCosine, Similarity::kL2}) {
       constexpr int64_t kWidth = 24;
@@ -80,7 +80,7 @@ TEST(Hnsw, RecallWithDeletionsAndFilters) {
     }
 }
 
-TEST(Hnsw, RemoveAlmostAll) {
+TEST(Hnsw, WorksAfterRemovingAlmostAll) {
   Hnsw graph(8, VectorType::kF32, Similarity::kL2);
   for (int64_t i = 0; i < 500; ++i) graph.add(i, vector_of(static_cast<uint64_t>(i), 8).data());
   std::vector<int64_t> gone;
@@ -94,7 +94,7 @@ TEST(Hnsw, RemoveAlmostAll) {
   EXPECT_EQ(graph.search(vector_of(9, 8), 10, 50).size(), 1u);
 }
 
-TEST(Hnsw, SameChangesSameGraph) {
+TEST(Hnsw, SameChangesGiveTheSameGraph) {
   std::vector<std::string> bytes[2];
   for (auto& out : bytes) {
     Hnsw graph(8, VectorType::kF32, Similarity::kL2);
@@ -117,7 +117,7 @@ Result<std::vector<std::vector<float>>> toy_embed(const std::vector<std::string>
   return out;
 }
 
-TEST(Dense, CollectionsAndGraph) {
+TEST(Dense, TheGraphFindsWhatAFullScanFinds) {
   const ScratchFolder folder;
   const std::string path = folder / "i.db";
   auto store = IndexStore::open(path, true);

@@ -34,7 +34,7 @@ TEST(RateLimit, TokensMayExceedTheAllowanceOnce) {
   RateLimit limit({0, 600});
   const Clock::time_point start{};
   EXPECT_FALSE(limit.take("a", start));
-  limit.charge("a", 1200, start);  // a minute too much
+  limit.charge("a", 1200, start);  // one minute's allowance too much
   const auto refused = limit.take("a", start);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->type, "tokens");

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr int64_t kPoison = 300;  // a token whose embedding is NaN, if there is one
+constexpr int64_t kPoison = 300;  // the token whose embedding is NaN in a poisoned model
 
 // The golden llama with a tokenizer of single letters.
 class TinyModel {
@@ -54,12 +54,13 @@ class TinyModel {
   fs::path folder_;
 };
 
-class HeldReply : public HttpReply {
+// Stores the response of a request; a test can wait for it.
+class StoredReply : public HttpReply {
  public:
   void send(HttpResponse response) override {
     const std::lock_guard lock(mutex_);
     response_ = std::move(response);
-    told_.notify_all();
+    sent_.notify_all();
   }
   void begin(HttpResponse) override {}
   void write(std::string) override {}
@@ -67,17 +68,17 @@ class HeldReply : public HttpReply {
   void on_disconnect(std::function<void()>) override {}
   HttpResponse wait() {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(told_.wait_for(lock, 60s, [&] { return response_.has_value(); }));
+    EXPECT_TRUE(sent_.wait_for(lock, 60s, [&] { return response_.has_value(); }));
     return response_.value_or(HttpResponse{0, ""});
   }
 
  private:
   std::mutex mutex_;
-  std::condition_variable told_;
+  std::condition_variable sent_;
   std::optional<HttpResponse> response_;
 };
 
-// A CPU whose memory cannot be used for a while.
+// A CPU whose memory can be made to fail.
 class FailingDevice : public CpuDevice {
  public:
   using CpuDevice::CpuDevice;
@@ -102,19 +103,20 @@ class Served {
 
   FailingDevice& device() { return device_; }
   EngineLoop& loop() { return registry_.list().front().active->loop; }
-  std::shared_ptr<HeldReply> ask(const std::string& method, const std::string& path, std::string body = "") {
+  std::shared_ptr<StoredReply> send_request(const std::string& method, const std::string& path,
+                                            std::string body = "") {
     HttpRequest request{method, path, "", {{"host", "localhost"}}, std::move(body), "127.0.0.1"};
     EXPECT_FALSE(service_->refuse(request));
-    auto reply = std::make_shared<HeldReply>();
+    auto reply = std::make_shared<StoredReply>();
     service_->handle(std::move(request), reply);
     return reply;
   }
-  std::shared_ptr<HeldReply> write(const Json& prompt, const Json& more = Json::object()) {
+  std::shared_ptr<StoredReply> write(const Json& prompt, const Json& more = Json::object()) {
     Json body = {{"prompt", prompt}, {"max_tokens", 12}, {"temperature", 0}};
     body.update(more);
-    return ask("POST", "/v1/completions", body.dump());
+    return send_request("POST", "/v1/completions", body.dump());
   }
-  int health() { return ask("GET", "/health")->wait().status; }
+  int health() { return send_request("GET", "/health")->wait().status; }
 
  private:
   ModelRegistry::Opener opener() {
@@ -195,9 +197,9 @@ std::string text_of(const HttpResponse& response) {
 TEST(Faults, HangingStepMakesHealthFail) {
   Served served(false, 0.1);
   EXPECT_EQ(served.health(), 200);
-  std::atomic<bool> go_on{false};
+  std::atomic<bool> resume{false};
   served.loop().submit(std::make_shared<RogueTask>([&] {
-    while (!go_on) std::this_thread::sleep_for(1ms);
+    while (!resume) std::this_thread::sleep_for(1ms);
   }));
   const auto waiting = served.write("abc");
   const auto until = [&](int status) {
@@ -207,7 +209,7 @@ TEST(Faults, HangingStepMakesHealthFail) {
     return served.health();
   };
   EXPECT_EQ(until(503), 503);
-  go_on = true;
+  resume = true;
   EXPECT_EQ(until(200), 200);
   EXPECT_NE(text_of(waiting->wait()), "");  // a request that arrived meanwhile is answered
 }
@@ -217,17 +219,17 @@ TEST(Faults, ThrowingStepFailsOnlyItsRequests) {
   const std::string alone = text_of(served.write("abc")->wait());
   for (int i = 0; i < 5; ++i) {
     // Both arrive during a step, so the next step has both.
-    std::atomic<bool> in_step{false}, go_on{false};
+    std::atomic<bool> in_step{false}, resume{false};
     served.loop().submit(std::make_shared<RogueTask>([&] {
       in_step = true;
-      while (!go_on) std::this_thread::sleep_for(1ms);
+      while (!resume) std::this_thread::sleep_for(1ms);
     }));
     while (!in_step) std::this_thread::sleep_for(1ms);
     const auto broken = served.write("abc");
     while (served.loop().waiting() == 0) std::this_thread::sleep_for(1ms);
     const auto rogue = std::make_shared<RogueTask>([] { throw std::runtime_error("a broken contract"); });
     served.loop().submit(rogue);
-    go_on = true;
+    resume = true;
     const HttpResponse response = broken->wait();
     EXPECT_EQ(response.status, 500);
     EXPECT_NE(response.body.find("internal_error"), std::string::npos) << response.body;
@@ -238,7 +240,7 @@ TEST(Faults, ThrowingStepFailsOnlyItsRequests) {
   }
 }
 
-TEST(Faults, AnEngineThatCannotBeMadeIsTriedAgain) {
+TEST(Faults, AnEngineThatCannotBeCreatedIsRetried) {
   Served served;
   const std::string alone = text_of(served.write("abc")->wait());
   for (int i = 0; i < 3; ++i) {
@@ -264,10 +266,10 @@ TEST(Faults, ThrowingTaskFailsAlone) {
   Served served;
   const std::string alone = text_of(served.write("abc")->wait());
   for (const Where where : {Where::kBegin, Where::kDone, Where::kFinishAndFail, Where::kRelease}) {
-    const auto beside = served.write("abc");
-    const auto reply = std::make_shared<HeldReply>();
+    const auto concurrent = served.write("abc");
+    const auto reply = std::make_shared<StoredReply>();
     served.loop().submit(std::make_shared<ThrowingTask>(where, reply));
-    EXPECT_EQ(text_of(beside->wait()), alone);
+    EXPECT_EQ(text_of(concurrent->wait()), alone);
     if (where == Where::kBegin || where == Where::kDone) {
       EXPECT_EQ(reply->wait().status, 500);
     }
@@ -280,24 +282,24 @@ TEST(Faults, NanLogitsFailOnlyTheirRequest) {
   Served clean, served(true);
   const Json good = "abcdefghijklmnopqrstuvwxyz", bad = Json::array({41, kPoison, 43});
   // The poisoned token is never generated: it is in the prompt or absent. Log-probabilities expose every bit.
-  std::vector<Json> ways = {{{"temperature", 0}},
-                            {{"temperature", 1}, {"seed", 3}},
-                            {{"use_beam_search", true}, {"best_of", 3}},
-                            {{"echo", true}},
-                            {{"n", 3}, {"temperature", 1}, {"seed", 5}}};
-  for (Json& way : ways)
-    if (!way.contains("use_beam_search"))
-      way["logprobs"] = 2, way["logit_bias"] = {{std::to_string(kPoison), -1000}, {"2", -1000}};
+  std::vector<Json> variants = {{{"temperature", 0}},
+                                {{"temperature", 1}, {"seed", 3}},
+                                {{"use_beam_search", true}, {"best_of", 3}},
+                                {{"echo", true}},
+                                {{"n", 3}, {"temperature", 1}, {"seed", 5}}};
+  for (Json& variant : variants)
+    if (!variant.contains("use_beam_search"))
+      variant["logprobs"] = 2, variant["logit_bias"] = {{std::to_string(kPoison), -1000}, {"2", -1000}};
   std::vector<std::string> alone;
-  for (const Json& way : ways) alone.push_back(text_of(clean.write(good, way)->wait()));
+  for (const Json& variant : variants) alone.push_back(text_of(clean.write(good, variant)->wait()));
   for (int round = 0; round < 4; ++round) {  // pages that held NaN are reused
-    std::vector<std::shared_ptr<HeldReply>> broken, fine;
-    for (const Json& way : ways) {
-      broken.push_back(served.write(bad, way));
-      fine.push_back(served.write(good, way));
-      broken.push_back(served.write(bad, way));
+    std::vector<std::shared_ptr<StoredReply>> broken, fine;
+    for (const Json& variant : variants) {
+      broken.push_back(served.write(bad, variant));
+      fine.push_back(served.write(good, variant));
+      broken.push_back(served.write(bad, variant));
     }
-    for (size_t i = 0; i < ways.size(); ++i) EXPECT_EQ(text_of(fine[i]->wait()), alone[i]) << ways[i];
+    for (size_t i = 0; i < variants.size(); ++i) EXPECT_EQ(text_of(fine[i]->wait()), alone[i]) << variants[i];
     for (const auto& reply : broken) {
       const HttpResponse response = reply->wait();
       EXPECT_EQ(response.status, 500) << response.body;

@@ -85,7 +85,7 @@ TEST(BatchRunner, CountsAnAnswerWhenItIsOnDisk) {
   const auto count = [&](const char* what) {
     return records.find("a", (*batch)["id"])->at("request_counts").at(what).get<int64_t>();
   };
-  for (int i = 0; i < kLines - 1; ++i) {  // good and bad answers in turn, each in its own file
+  for (int i = 0; i < kLines - 1; ++i) {  // good and bad answers alternate, each kind in its own file
     const bool good = i % 2 == 0;
     replies[static_cast<size_t>(i)]->send({good ? 200 : 400, "{}"});
     const int64_t expected = i / 2 + 1;

@@ -57,7 +57,7 @@ class LookTest : public testing::TestWithParam<const char*> {
   std::optional<ServedModel> model_;
 };
 
-// [layer][head][row] -> the sum of the row.
+// Expects the weights of every row, [layer][head][row], to sum to 1.
 void expect_rows_of_one(const Json& attention) {
   const int64_t heads = attention["heads"], rows = attention["rows"], keys = attention["keys"];
   ASSERT_EQ(attention["layers"].size(), attention["data"].size());
@@ -172,25 +172,25 @@ TEST_F(LookTest, AFullQueueRejectsTheNext) {
   LookRequest request;
   request.prompt = "ab", request.next = true, request.top = 1;
   ASSERT_TRUE(prepare_look(request, *model_).ok());
-  std::atomic<bool> let_go{false};
+  std::atomic<bool> released{false};
   std::atomic<int> done{0};
   const auto gone = std::make_shared<std::atomic<bool>>(false);
   LookRunner runner;
   const auto wait = [&](const Result<Json>& found) {
     EXPECT_TRUE(found.ok());
-    while (!let_go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!released) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ++done;
   };
-  int taken = 0;
-  while (taken < 1000) {
+  int accepted = 0;
+  while (accepted < 1000) {
     WorkItem item;
-    item.cancelled = taken > 0 ? gone : nullptr;
+    item.cancelled = accepted > 0 ? gone : nullptr;
     if (!runner.post(std::move(item), request, *model_, -1, nullptr, wait)) break;
-    ++taken;
+    ++accepted;
   }
-  EXPECT_EQ(taken, 128);
+  EXPECT_EQ(accepted, 128);
   *gone = true;
-  let_go = true;
+  released = true;
   WorkItem last;
   for (int i = 0; i < 5000 && !runner.post(last, request, *model_, -1, nullptr, wait); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

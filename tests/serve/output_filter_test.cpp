@@ -18,7 +18,7 @@ std::string filtered(const std::string& text, size_t piece, bool& rejected) {
   return out;
 }
 
-TEST(OutputFilter, EndsBeforeTheSentence) {
+TEST(OutputFilter, EndsBeforeTheRejectedSentence) {
   const std::string text = "All is fine. This is bad! More text.";
   for (const size_t piece : {size_t{1}, size_t{3}, size_t{7}, text.size()}) {
     bool rejected = false;
@@ -32,7 +32,7 @@ TEST(OutputFilter, EndsBeforeTheSentence) {
   }
 }
 
-TEST(OutputFilter, LongSentencesAreNotHeldForever) {
+TEST(OutputFilter, LongSentencesAreReleasedBeforeTheirEnd) {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += "ä";
   FilteredText filter(&kFilter);

@@ -18,8 +18,8 @@ class PageTest : public testing::Test {
   PageTest()
       : page_({folder_ / "deep/store.db", folder_ / "runs", folder_ / "ratings", folder_ / "results"}) {}
 
-  Result<HttpResponse> ask(const std::string& method, const std::string& target,
-                           const std::string& body = "") {
+  Result<HttpResponse> send_request(const std::string& method, const std::string& target,
+                                    const std::string& body = "") {
     HttpRequest request;
     const size_t mark = target.find('?');
     request.method = method, request.path = target.substr(0, mark), request.body = body;
@@ -34,15 +34,16 @@ class PageTest : public testing::Test {
     return response;
   }
   Json good(const std::string& method, const std::string& target, const Json& body = nullptr) {
-    const auto response = ask(method, target, body.is_null() ? "" : body.dump());
+    const auto response = send_request(method, target, body.is_null() ? "" : body.dump());
     EXPECT_TRUE(response.ok()) << target << ": " << (response.ok() ? "" : response.error().text());
     return response.ok() ? *parse_json(response->body, "body") : Json();
   }
   std::string bad(const std::string& method, const std::string& target, const std::string& body = "") {
-    const auto response = ask(method, target, body);
+    const auto response = send_request(method, target, body);
     return response.ok() ? "fine" : name(response.error().kind);
   }
-  int64_t say(int64_t conversation, int64_t parent, const std::string& role, const std::string& content) {
+  int64_t add_message(int64_t conversation, int64_t parent, const std::string& role,
+                      const std::string& content) {
     return good("POST", "/makar/conversations/" + std::to_string(conversation) + "/messages",
                 {{"parent", parent}, {"role", role}, {"content", content}})["id"];
   }
@@ -91,7 +92,7 @@ TEST_F(PageTest, RatingsAreBlindAndStored) {
   EXPECT_FALSE(done.contains("item"));
   EXPECT_EQ(done["done"], 2);
   EXPECT_EQ(good("GET", "/makar/ratings/s/report")["ratings"], 2);
-  const auto lines = ask("GET", "/makar/ratings/s/preferences.jsonl");
+  const auto lines = send_request("GET", "/makar/ratings/s/preferences.jsonl");
   ASSERT_TRUE(lines.ok());
   EXPECT_EQ(std::count(lines->body.begin(), lines->body.end(), '\n'), 3);
   for (const char* wrong :
@@ -103,7 +104,7 @@ TEST_F(PageTest, RatingsAreBlindAndStored) {
     EXPECT_NE(bad("POST", trick, "{\"rater\":\"ann\"}"), "fine") << trick;
 }
 
-TEST_F(PageTest, ResultsOfEvaluations) {
+TEST_F(PageTest, ShowsResultsOfEvaluations) {
   ASSERT_TRUE(make_folder(folder_ / "results/base").ok());
   ASSERT_TRUE(
       write_file(folder_ / "results/base/results.json",
@@ -128,8 +129,10 @@ TEST_F(PageTest, EditsRemovesAndFindsMessages) {
   owner_ = "anna";
   const int64_t id = good("POST", "/makar/conversations", {{"title", "first"}})["id"];
   const std::string at = "/makar/conversations/" + std::to_string(id);
-  const int64_t user = say(id, 0, "user", "hello"), one = say(id, user, "assistant", "100% of _it_");
-  const int64_t two = say(id, user, "assistant", "a second"), below = say(id, two, "user", "and then?");
+  const int64_t user = add_message(id, 0, "user", "hello"),
+                one = add_message(id, user, "assistant", "100% of _it_");
+  const int64_t two = add_message(id, user, "assistant", "a second"),
+                below = add_message(id, two, "user", "and then?");
   const auto message = [](int64_t m) { return "/makar/messages/" + std::to_string(m); };
   good("POST", message(one), {{"content", "Better \\ words"}, {"meta", {{"edited", true}}}});
   const Json edited = good("GET", at)["messages"][1];
@@ -158,11 +161,11 @@ TEST_F(PageTest, EditsRemovesAndFindsMessages) {
   EXPECT_TRUE(good("GET", at)["messages"].empty());
 }
 
-TEST_F(PageTest, ShowsEachOwnerOnlyItsOwn) {
+TEST_F(PageTest, EachOwnerSeesOnlyItsOwnData) {
   owner_ = "anna";
   const int64_t id = good("POST", "/makar/conversations", {{"title", "mine"}})["id"];
-  const int64_t user = say(id, 0, "user", "hello"), first = say(id, user, "assistant", "hi");
-  const int64_t second = say(id, user, "assistant", "good day");
+  const int64_t user = add_message(id, 0, "user", "hello"), first = add_message(id, user, "assistant", "hi");
+  const int64_t second = add_message(id, user, "assistant", "good day");
   const Json choice = {{"chosen", first}, {"rejected", {second}}};
   const std::string at = "/makar/conversations/" + std::to_string(id);
   good("POST", "/makar/preferences", choice);
@@ -174,19 +177,19 @@ TEST_F(PageTest, ShowsEachOwnerOnlyItsOwn) {
     EXPECT_EQ(bad("POST", at + "/messages", R"({"role":"user","content":"x"})"), "not found");
     EXPECT_EQ(bad("POST", "/makar/messages/" + std::to_string(first), R"({"rating":1})"), "not found");
     EXPECT_NE(bad("POST", "/makar/preferences", choice.dump()), "fine");
-    EXPECT_EQ(ask("GET", "/makar/preferences.jsonl")->body, "");
+    EXPECT_EQ(send_request("GET", "/makar/preferences.jsonl")->body, "");
     EXPECT_EQ(bad("DELETE", at), "not found");
   }
   owner_ = "anna";
   EXPECT_EQ(good("GET", at)["title"], "mine");
-  EXPECT_NE(ask("GET", "/makar/preferences.jsonl")->body.find("good day"), std::string::npos);
+  EXPECT_NE(send_request("GET", "/makar/preferences.jsonl")->body.find("good day"), std::string::npos);
 }
 
 TEST_F(PageTest, StoresATreeOfMessages) {
   const int64_t id = good("POST", "/makar/conversations", {{"title", "One"}, {"system", "Be kind."}})["id"];
   const std::string at = "/makar/conversations/" + std::to_string(id);
-  const int64_t user = say(id, 0, "user", "hello"), first = say(id, user, "assistant", "hi");
-  const int64_t second = say(id, user, "assistant", "good day");
+  const int64_t user = add_message(id, 0, "user", "hello"), first = add_message(id, user, "assistant", "hi");
+  const int64_t second = add_message(id, user, "assistant", "good day");
   Json all = good("GET", at);
   EXPECT_EQ(all["messages"].size(), 3u);
   EXPECT_EQ(all["leaf"], second);
@@ -197,7 +200,7 @@ TEST_F(PageTest, StoresATreeOfMessages) {
   EXPECT_EQ(all["title"], "Two");
   EXPECT_EQ(all["settings"]["top_k"], 3);
   EXPECT_EQ(good("GET", "/makar/conversations")["conversations"][0]["messages"], 3);
-  const auto text = ask("GET", at + "/markdown");
+  const auto text = send_request("GET", at + "/markdown");
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(text->body, "# Two\n\n**System**\n\nBe kind.\n\n**You**\n\nhello\n\n**Assistant**\n\nhi\n");
   good("DELETE", at);
@@ -207,11 +210,11 @@ TEST_F(PageTest, StoresATreeOfMessages) {
 
 TEST_F(PageTest, DerivesPreferencesFromChoicesAndRatings) {
   const int64_t id = good("POST", "/makar/conversations", {{"system", "S"}})["id"];
-  const int64_t user = say(id, 0, "user", "Q"), a = say(id, user, "assistant", "A"),
-                b = say(id, user, "assistant", "B"), c = say(id, user, "assistant", "C");
+  const int64_t user = add_message(id, 0, "user", "Q"), a = add_message(id, user, "assistant", "A"),
+                b = add_message(id, user, "assistant", "B"), c = add_message(id, user, "assistant", "C");
   const auto lines = [&] {
     std::vector<Json> out;
-    const auto response = ask("GET", "/makar/preferences.jsonl");
+    const auto response = send_request("GET", "/makar/preferences.jsonl");
     EXPECT_TRUE(response.ok());
     for (size_t at = 0, end; (end = response->body.find('\n', at)) != std::string::npos; at = end + 1)
       out.push_back(*parse_json(response->body.substr(at, end - at), "line"));

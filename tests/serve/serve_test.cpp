@@ -98,7 +98,7 @@ TEST(ServeApi, WritesInvalidUtf8AsValidJson) {
   EXPECT_EQ((*reply)["usage"]["total_tokens"], 5);
 }
 
-TEST(Gate, AdmitsOneCallerUpToItsPlaces) {
+TEST(Gate, AdmitsOneCallerUpToTheLimit) {
   for (int64_t places = 1; places < 40; ++places) {
     Gate gate(places);
     std::vector<Gate::Ticket> held;
@@ -115,7 +115,7 @@ TEST(Gate, AdmitsOneCallerUpToItsPlaces) {
   EXPECT_EQ(gate.in_flight("a"), 1);
 }
 
-TEST(Gate, KeepsPlacesForOtherCallers) {
+TEST(Gate, ReservesPlacesForOtherCallers) {
   Gate gate(100);
   std::map<std::string, std::vector<Gate::Ticket>> held;
   const auto fill = [&](const std::string& caller) {
@@ -128,7 +128,7 @@ TEST(Gate, KeepsPlacesForOtherCallers) {
   EXPECT_EQ(fill("b"), 100);
   held.clear();
   EXPECT_EQ(gate.in_flight(), 0);
-  // Callers that ask in turns get equal parts, and the next caller still finds a place.
+  // Callers that alternate get equal shares, and a new caller is still admitted.
   for (int i = 0; i < 200; ++i)
     for (const char* caller : {"a", "b", "c"})
       if (auto ticket = gate.enter(caller)) held[caller].push_back(std::move(ticket));
@@ -155,8 +155,8 @@ TEST(FairQueue, CallersTakeTurnsAndSmallItemsGoFirst) {
   queue.push("modest", 5 << 20, 200);
   std::vector<int> order;
   while (const auto next = queue.pop(all)) order.push_back(next->second);
-  // The small item goes before the large ones of its caller; the other caller is second; the oldest item is
-  // in between.
+  // The small item goes before the large ones of its caller; the other caller is second; then
+  // follow the large items, oldest first.
   EXPECT_EQ(order, (std::vector<int>{100, 200, 0, 1, 2, 3, 4, 5}));
   EXPECT_TRUE(queue.empty());
 
@@ -172,11 +172,11 @@ TEST(FairQueue, CallersTakeTurnsAndSmallItemsGoFirst) {
 }
 
 TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
-  std::atomic<bool> let_go{false};
+  std::atomic<bool> unblocked{false};
   std::atomic<int> done{0};
   Workers workers(1, 2);
   const auto hold = [&] {
-    while (!let_go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!unblocked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
   for (int i = 0; i < 50; ++i) workers.post({hold, "a", 1 << 20, true});
   for (int i = 0; i < 10; ++i) workers.post({[&] { ++done; }, "a", 10});
@@ -187,7 +187,7 @@ TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
   workers.post({[&] { other = true; }, "b", 1 << 20, true});
   for (int i = 0; i < 60000 && !other; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(other) << "one caller holds all threads";
-  let_go = true;
+  unblocked = true;
 }
 
 TEST(Workers, DropItemsOfDisconnectedClients) {
@@ -226,7 +226,7 @@ Json kept_response(const std::string& id, const Json& previous) {
 }
 
 TEST(ResponseStore, EvictsTheLeastRecentlyUsed) {
-  ResponseStore store(8);  // two for each owner
+  ResponseStore store(8);  // two per owner
   store.keep("me", kept_response("a", nullptr), Json::array({1}));
   store.keep("me", kept_response("b", "a"), Json::array({2}));
   ASSERT_TRUE(store.response("me", "a").ok());
@@ -247,7 +247,7 @@ TEST(ResponseStore, EvictsTheLeastRecentlyUsed) {
 }
 
 TEST(ResponseStore, LimitsItsBytes) {
-  ResponseStore store(1000, 16000);  // 4000 bytes for each owner
+  ResponseStore store(1000, 16000);  // 4000 bytes per owner
   for (int i = 0; i < 100; ++i)
     store.keep("me", kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
   EXPECT_GT(store.size(), 0U);

@@ -78,7 +78,7 @@ TEST(Tensor, AViewKeepsItsBytesAlive) {
   EXPECT_EQ(part.f32()[0], 3.0f);
 }
 
-// Every f16 and bf16 value survives f32 and f64; f32 is rounded to the nearest, ties to even.
+// Every f16 and bf16 value round-trips through f32 and f64; f32 is rounded to the nearest, ties to even.
 TEST(Tensor, ConvertsBetweenFloatTypes) {
   for (const DType type : {DType::kF16, DType::kBF16}) {
     Tensor all = Tensor::empty({65536}, type);
@@ -108,7 +108,7 @@ TEST(Tensor, ConvertsBetweenFloatTypes) {
   EXPECT_THROW(ints.to(DType::kQ8_0), ContractError);
 }
 
-TEST(Tensor, SameBytesAsAnotherType) {
+TEST(Tensor, BytesMayBeViewedAsATypeOfTheSameSize) {
   const Tensor half = Tensor::zeros({2, 64}, DType::kF16);
   EXPECT_EQ(half.viewed_as(DType::kBF16).raw(), half.raw());
   EXPECT_THROW(half.viewed_as(DType::kF32), ContractError);

@@ -111,7 +111,7 @@ void compare(const std::string& path, int count) {
   }
 }
 
-TEST(FastPaths, SameAsThePipeline) {
+TEST(FastPaths, GiveTheResultsOfThePipeline) {
   const std::string hf = assets() + "/tokenizers/hf/", trained = shared_golden() + "/tokenizers/trained/";
   if (!is_folder(hf)) GTEST_SKIP() << hf << " is not available";
   const int count = std::getenv("MAKAR_SLOW") ? 100000 : 3000;
@@ -124,7 +124,7 @@ TEST(FastPaths, SameAsThePipeline) {
 
 // SentencePiece adds scores in single precision over the whole text: ids without offsets use cached words
 // where that cannot matter, and must equal those of the whole text at any length.
-TEST(FastPaths, SentencePieceModels) {
+TEST(FastPaths, GiveTheIdsOfTheWholeTextForSentencePiece) {
   const std::string real = assets() + "/tokenizers/sentencepiece/",
                     made = shared_golden() + "/tokenizers/sentencepiece/";
   if (!is_folder(real) || !is_folder(made)) GTEST_SKIP() << real << " is not available";
@@ -150,8 +150,8 @@ TEST(FastPaths, SentencePieceModels) {
   }
 }
 
-// A repeated character: half a second for 512 KiB in every family on an idle machine, and eight times the
-// text takes at most about sixteen times as long. CPU time; the bound has a margin for slow builds.
+// A repeated character: 512 KiB take half a second on an idle machine. The bounds, 2 s of CPU time and twelve
+// times as long for four times the text, leave a margin for slow builds.
 TEST(FastPaths, LongRepeatsStayFast) {
   const std::string hf = assets() + "/tokenizers/hf/", trained = shared_golden() + "/tokenizers/trained/",
                     made = shared_golden() + "/tokenizers/sentencepiece/";

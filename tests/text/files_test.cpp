@@ -20,7 +20,7 @@ void expect_ids(const Tokenizer& tokenizer, const std::string& text, const std::
 
 class SentencePieceGolden : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
-TEST_P(SentencePieceGolden, SameIdsAndText) {
+TEST_P(SentencePieceGolden, MatchesIdsAndText) {
   const std::string golden = shared_golden() + "/tokenizers/sentencepiece/" + GetParam().first;
   const std::string model = GetParam().second[0] == '/'
                                 ? assets() + "/tokenizers/sentencepiece" + GetParam().second
@@ -182,7 +182,7 @@ TEST(GgufVocabulary, MatchesLlamaCpp) {
   }
 }
 
-TEST(GgufVocabulary, WholeFile) {
+TEST(GgufVocabulary, AWholeFileLoads) {
   const std::string file = shared_golden() + "/gguf/llama-f32.gguf";
   if (!is_file(file)) GTEST_SKIP() << file << " is not available";
   const auto tokenizer = Tokenizer::load(file);
@@ -192,7 +192,7 @@ TEST(GgufVocabulary, WholeFile) {
   EXPECT_EQ(tokenizer->decode(encoding->ids), "Hello");
 }
 
-TEST(Tiktoken, SameIdsOnCode) {
+TEST(Tiktoken, MatchesIdsOnCode) {
   const std::string folder = assets() + "/tokenizers/tiktoken/";
   if (!is_file(folder + "gpt2.tiktoken")) GTEST_SKIP() << "the rank files are not available";
   const std::string text = *read_file(folder + "testdata/lib.rs.txt");

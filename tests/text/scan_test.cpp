@@ -97,11 +97,11 @@ TEST(Scanner, MatchesPcre) {
       ASSERT_TRUE(regex->match_all(text, matched).ok());
       if (scanned == matched) continue;
       ++wrong;
-      std::string shown;
-      for (const Span s : scanned) shown += fmt::format("[{},{}]", s.begin, s.end);
-      shown += " pcre ";
-      for (const Span s : matched) shown += fmt::format("[{},{}]", s.begin, s.end);
-      ADD_FAILURE() << pattern << "\n" << Json(text).dump(-1, ' ', true) << "\n" << shown;
+      std::string difference;
+      for (const Span s : scanned) difference += fmt::format("[{},{}]", s.begin, s.end);
+      difference += " pcre ";
+      for (const Span s : matched) difference += fmt::format("[{},{}]", s.begin, s.end);
+      ADD_FAILURE() << pattern << "\n" << Json(text).dump(-1, ' ', true) << "\n" << difference;
     }
   }
 }
@@ -115,7 +115,7 @@ TEST(Regex, BoundsExponentialPatterns) {
   EXPECT_EQ(status.error().kind, Error::Kind::kLimit);
 }
 
-TEST(Regex, TranslatesOrRefuses) {
+TEST(Regex, PatternsAreTranslatedOrRejected) {
   EXPECT_EQ(*translate_pattern("\\p{Han}{1,3}+|\\p{Han}+"), "\\p{sc:Han}{1,}|\\p{sc:Han}+");
   EXPECT_EQ(*translate_pattern("\\h[\\h]"), "[0-9a-fA-F][0-9a-fA-F]");
   EXPECT_EQ(*translate_pattern("\\x{41}+a{2,3}+"), "\\x{41}+a{2,}");
@@ -205,9 +205,9 @@ TEST(Regex, CategoriesAreThoseOfTheUnicodeTables) {
     }
 }
 
-// DeepSeek's pattern. U+1FADB is a symbol, so it takes the apostrophe with it, as in the Hugging Face
+// DeepSeek's pattern. U+1FADB is a symbol, so its match includes the apostrophe, as in the Hugging Face
 // library.
-TEST(Regex, ASymbolOfUnicode15BeforeAContraction) {
+TEST(Regex, ASymbolOfUnicode15KeepsTheApostrophe) {
   const auto regex = Regex::compile(
       "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
       " ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");

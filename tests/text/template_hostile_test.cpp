@@ -141,7 +141,7 @@ void on_small_stack(size_t bytes, std::function<void()> body) {
   pthread_attr_destroy(&attributes);
 }
 
-// The limit is the actual stack, not a number of levels that fits the usual one.
+// The limit follows from the actual size of the stack, not from a fixed number of levels.
 TEST(TemplateHostile, RecursionEndsInAnErrorOnAnyStack) {
   for (const size_t kib : {256, 512, 2048})
     on_small_stack(kib << 10, [&] {

@@ -31,7 +31,7 @@ std::string content_of(const ChatRendering& r) {
   return out;
 }
 
-TEST(Template, Expressions) {
+TEST(Template, ExpressionsMatchJinja) {
   EXPECT_EQ(text("{{ 1 + 2 * 3 }} {{ -7 // 2 }} {{ 7 % -3 }} {{ 2 ** 10 }} {{ 1 / 2 }}"), "7 -4 -2 1024 0.5");
   EXPECT_EQ(text("{{ [1, 'a', none, (true,)] }} {{ {'k': 1.0} }}"), "[1, 'a', None, (True,)] {'k': 1.0}");
   EXPECT_EQ(text("{{ 'abc'[::-1] }}{{ 'aé😀'[1:] }}{{ [1, 2, 3][-2:] }}"), "cbaé😀[2, 3]");

@@ -127,7 +127,7 @@ TEST(Tokenizer, StreamsWholeCharacters) {
   EXPECT_EQ(stream.finish(), "\uFFFD");
 }
 
-TEST(Tokenizer, PairsTruncationPadding) {
+TEST(Tokenizer, PairsAreTruncatedAndPadded) {
   const auto json =
       bert_vocab_to_json("[PAD]\n[UNK]\n[CLS]\n[SEP]\nhello\nworld\n##s\n,\n", true, "vocab.txt");
   ASSERT_TRUE(json.ok());
@@ -151,7 +151,7 @@ TEST(Tokenizer, PairsTruncationPadding) {
   EXPECT_EQ(cut->overflow[0].ids, (std::vector<uint32_t>{2, 4, 3, 0, 0, 0}));
 }
 
-TEST(Tokenizer, PairsOfLongTextsAreCutInLinearTimeAndAsPairsOfTheWholeTexts) {
+TEST(Tokenizer, TruncatingPairsIsLinearAndDoesNotDependOnOverflow) {
   const auto json = word_level(R"({"pre_tokenizer":{"type":"WhitespaceSplit"}})");
   const auto t = Tokenizer::from_json(json, "test");
   ASSERT_TRUE(t.ok()) << t.error().text();
@@ -176,7 +176,7 @@ TEST(Tokenizer, PairsOfLongTextsAreCutInLinearTimeAndAsPairsOfTheWholeTexts) {
         EXPECT_EQ(plain->offsets, windows->offsets);
         EXPECT_TRUE(plain->overflow.empty());
       }
-  // Windows of a million tokens: when each held a copy of all that was cut, this took terabytes.
+  // Windows of a million tokens: a copy of all truncated tokens per window would take terabytes.
   EncodeOptions options;
   options.truncation = Truncation{.max_length = 16}, options.overflow = true, options.offsets = false;
   const auto many = t->encode_pair(words(500'000), words(500'000), options);
@@ -184,7 +184,7 @@ TEST(Tokenizer, PairsOfLongTextsAreCutInLinearTimeAndAsPairsOfTheWholeTexts) {
   EXPECT_EQ(many->overflow.size(), 2U * (500'000 / 8 - 1));
 }
 
-TEST(Tokenizer, TrimmingCountsTheBlanksOfAToken) {
+TEST(Tokenizer, TrimmedOffsetsExcludeStrippedBlanks) {
   Json json =
       word_level(R"({"post_processor":{"type":"ByteLevel","trim_offsets":true,"add_prefix_space":false}})");
   json["added_tokens"][1]["rstrip"] = true;

@@ -98,7 +98,7 @@ TEST_P(TrainGolden, EqualsTheReference) {
   }
   size_t same = 0;
   for (const auto& [token, id] : ours["vocab"].items()) same += tokens[id.get<size_t>()] == token;
-  EXPECT_EQ(same, c.vocab) << "first difference matters";
+  EXPECT_EQ(same, c.vocab) << "tokens that have the id of the reference";
   if (model["type"] == "BPE") EXPECT_TRUE(ours["merges"] == model["merges"]);
   EXPECT_EQ(report->tokenizer["added_tokens"].dump(), (*golden)["added_tokens"].dump());
 }

@@ -39,7 +39,7 @@ struct Outcome {
 };
 
 // In a child process, so that the peak is that of this training. It starts with the memory of the parent.
-Outcome train_apart(const std::string& path, TrainSettings::Model model, size_t max_memory) {
+Outcome train_in_child(const std::string& path, TrainSettings::Model model, size_t max_memory) {
   const std::string out = path + ".out";
   const pid_t child = fork();
   if (child == 0) {
@@ -79,7 +79,7 @@ double resident_mib() {
 
 Outcome within(const std::string& path, TrainSettings::Model model, size_t mib) {
   const double before = resident_mib();
-  const Outcome outcome = train_apart(path, model, mib << 20);
+  const Outcome outcome = train_in_child(path, model, mib << 20);
   std::printf("bound %zu MiB: peak %.0f MiB (%.0f of them before), %zu runs on disk, %zu words dropped\n",
               mib, outcome.peak_mib, before, outcome.runs, outcome.dropped);
   if (!kSanitized) EXPECT_LT(outcome.peak_mib, static_cast<double>(mib) + before);

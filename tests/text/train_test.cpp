@@ -50,7 +50,7 @@ std::string synthetic(size_t words) {
   return out;
 }
 
-TEST(BpeTrainer, SmallExampleByHand) {
+TEST(BpeTrainer, MatchesASmallExampleByHand) {
   // "re" occurs 3 times, then "are" and "is" twice each: the smaller pair of ids is merged first.
   const std::vector<WordCount> words = {{"are", 2}, {"is", 2}, {"red", 1}, {"roses", 1}, {"so", 1}};
   BpeTraining t;
@@ -78,7 +78,7 @@ TEST(BpeTrainer, OverlapsAndLimits) {
   EXPECT_TRUE(train_bpe({}, t).ok());
 }
 
-TEST(WordPieceTrainer, LikelihoodScore) {
+TEST(WordPieceTrainer, MergesByLikelihood) {
   // The example of the Hugging Face course: hug 10, pug 5, pun 12, bun 4, hugs 5: the first merge by
   // likelihood is (##g, ##s).
   BpeTraining t;
@@ -171,7 +171,7 @@ TEST(TrainTokenizer, RarestWordsAreDroppedWhenMemoryIsShort) {
   EXPECT_EQ(counts->total, 10u * 50 + 990);
 }
 
-TEST(Corpus, HostileFiles) {
+TEST(Corpus, HostileFilesAreAcceptedOrLocatedErrors) {
   ThreadPool pool(1);
   const auto corpus_of = [](const std::string& path, bool jsonl = false) {
     CorpusOptions o;

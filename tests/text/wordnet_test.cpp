@@ -10,7 +10,7 @@ namespace {
 
 using Synonyms = std::vector<std::string>;
 
-TEST(WordNet, IndexDataAndExceptions) {
+TEST(WordNet, ReadsIndexDataAndExceptions) {
   const std::string data =
       "  header\n00000009 05 n 03 dog 0 Hound(p) 1 domestic_dog 0 000 | an animal\n"
       "00000074 05 n 02 man 0 adult 0 000 | a person\n";
@@ -29,13 +29,13 @@ TEST(WordNet, IndexDataAndExceptions) {
   EXPECT_TRUE(w.synonyms(std::string(100000, 's')).empty());
 }
 
-TEST(WordNet, MissingDatabaseNamesTheCure) {
+TEST(WordNet, AMissingDatabaseNamesThePackage) {
   const auto w = WordNet::open("/nowhere");
   ASSERT_FALSE(w.ok());
   EXPECT_NE(w.error().text().find("wordnet-base"), std::string::npos);
 }
 
-TEST(WordNet, Installed) {
+TEST(WordNet, TheInstalledDatabaseHasSynonyms) {
   const auto w = WordNet::open();
   if (!w.ok()) GTEST_SKIP() << w.error().text();
   const auto has = [&](const char* word, const char* synonym) {

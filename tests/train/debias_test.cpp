@@ -40,7 +40,7 @@ TEST(Debias, WeightsMakeGroupAndLabelIndependent) {
   EXPECT_NEAR(positive[0] / group[0], positive[1] / group[1], 1e-6);
 }
 
-TEST(Debias, WeightedCrossEntropyByHand) {
+TEST(Debias, WeightedCrossEntropyMatchesValuesByHand) {
   CpuDevice device(1);
   Context ctx{device};
   const std::vector<float> logits = {0, 1, 2, -1};

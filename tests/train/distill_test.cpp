@@ -88,7 +88,7 @@ TEST(DistillLoss, DivergencesFollowTheirDefinitions) {
     }
 }
 
-TEST(DistillLoss, NothingToLearnFromAnEqualTeacher) {
+TEST(DistillLoss, AnEqualTeacherGivesZeroLoss) {
   CpuDevice device(1);
   Context ctx{device};
   const Tensor same = ops::log_softmax(ctx, random_tensor({4, 7}, 3));
@@ -106,7 +106,7 @@ TEST(DistillLoss, JensenShannonIsBounded) {
   EXPECT_NEAR(teacher_divergence(ctx, q, p, TeacherLoss::kJensenShannon, 0.5f).f32()[0], std::log(2.0), 1e-5);
 }
 
-TEST(DistillLoss, HiddenStates) {
+TEST(DistillLoss, HiddenStateLossesFollowTheirDefinitions) {
   const Tensor teacher = random_tensor({3, 4}, 4);
   check_gradient(
       random_tensor({3, 4}, 5),
@@ -133,7 +133,7 @@ TEST(DistillLoss, HiddenStates) {
 }
 
 // Two sequences of 3 and 2 rows, two heads that share one key head.
-TEST(DistillLoss, Attention) {
+TEST(DistillLoss, AttentionLossesFollowTheirDefinitions) {
   AttentionSpec spec;
   spec.heads = 2, spec.kv_heads = 1, spec.head_dim = 2, spec.scale = 0.7f;
   const std::vector<Sequence> sequences = {{0, 3}, {3, 2}};
@@ -162,8 +162,8 @@ TEST(DistillLoss, Attention) {
               const auto n = static_cast<int64_t>(a.size());
               const auto q = log_softmax_of(a.data(), n), p = log_softmax_of(b.data(), n);
               for (size_t j = 0; j < a.size(); ++j) {
-                const double apart = static_cast<double>(a[j]) - static_cast<double>(b[j]);
-                total += divergence ? std::exp(p[j]) * (p[j] - q[j]) : apart * apart;
+                const double gap = static_cast<double>(a[j]) - static_cast<double>(b[j]);
+                total += divergence ? std::exp(p[j]) * (p[j] - q[j]) : gap * gap;
               }
               counted += divergence ? 1 : static_cast<double>(n);
             }
@@ -179,7 +179,7 @@ TEST(DistillLoss, Attention) {
     }
 }
 
-TEST(Distill, LayerMaps) {
+TEST(Distill, LayerMapsAreParsed) {
   EXPECT_EQ(even_layers(2, 6), (LayerMap{{0, 0}, {1, 3}, {2, 6}}));
   EXPECT_EQ(*parse_layer_map("1:2,2:6", 2, 6, "layer_map"), (LayerMap{{1, 2}, {2, 6}}));
   for (const char* bad :
@@ -229,9 +229,9 @@ TEST(Distill, TheLossIsTheMixture) {
 }
 
 // Logits computed for a few rows at a time give the same loss and gradients.
-TEST(Distill, FewLogitsAtOnce) {
+TEST(Distill, LogitsInBlocksGiveTheSameLossAndGradients) {
   Pair p;
-  const auto gradients = [&](int64_t held) {
+  const auto gradients = [&](int64_t block_logits) {
     auto task = p.text();
     const auto batch = task->train_batch(0)->language;
     Tape tape(p.device);
@@ -242,7 +242,7 @@ TEST(Distill, FewLogitsAtOnce) {
     Context plain{p.device};
     ForwardContext frozen{plain};
     PredictionLoss loss{*p.student.model, *p.teacher.model, TeacherLoss::kReverse, 2.0f};
-    loss.max_logits = held;
+    loss.max_logits = block_logits;
     const Tensor value =
         loss(ctx, p.student.model->hidden(f, batch->inputs), p.teacher.model->hidden(frozen, batch->inputs));
     tape.backward(value);
@@ -276,7 +276,7 @@ TEST(Distill, AnEqualTeacherGivesNoGradient) {
 }
 
 // A narrower student: projections are trained, and neither counted nor saved.
-TEST(Distill, ProjectionsBetweenWidths) {
+TEST(Distill, ProjectionsAreTrainedButNeitherCountedNorSaved) {
   Pair p;
   Json config = p.student.model->spec().config;
   config["hidden_size"] = 32, config["head_dim"] = 8;
@@ -304,7 +304,7 @@ TEST(Distill, ProjectionsBetweenWidths) {
     EXPECT_EQ(t.name.find("distill"), std::string::npos);
 }
 
-TEST(Distill, UnfitTeachersAreRefused) {
+TEST(Distill, IncompatibleTeachersAreRejected) {
   Pair p;
   const LoadedModel bert = *load_model(kGolden + "/models/roberta-mlm"),
                     bloom = *load_model(kGolden + "/models/bloom-alibi");

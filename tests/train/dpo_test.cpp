@@ -62,7 +62,7 @@ struct Golden {
   }
 };
 
-TEST(Dpo, GoldenFixtureThroughTheTask) {
+TEST(Dpo, TheTaskMatchesTheGoldenFixture) {
   Golden g;
   for (const auto& [loss, smoothing, key] :
        {std::tuple(PreferenceLoss::kSigmoid, 0.0f, "loss"),
@@ -87,7 +87,7 @@ TEST(Dpo, GoldenFixtureThroughTheTask) {
 }
 
 // The gradient of the golden loss reaches the model: its norm from the fixture's tensors.
-TEST(Dpo, GoldenGradients) {
+TEST(Dpo, GradientsMatchTheGoldenFixture) {
   Golden g;
   DpoTask task = g.task({}, *g.reference.model);
   g.loss(task);
@@ -99,7 +99,7 @@ TEST(Dpo, GoldenGradients) {
 
 // The model before training is its own reference: all rewards are exactly 0, in batches of any size, and an
 // adapter that was just added changes nothing.
-TEST(Dpo, TheStartHasNoMargin) {
+TEST(Dpo, TheInitialModelHasNoMargin) {
   for (const bool adapter : {false, true}) {
     Golden g;
     if (adapter) {

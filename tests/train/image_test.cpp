@@ -58,11 +58,11 @@ TEST(Distillation, TheTeacherTrainsOnlyTheDistillationHead) {
   // A ViT has one special token where the DeiT has two: each reads the images in its own layout.
   const LoadedModel teacher = model_of("vit", 8), other = model_of("vit", 9);
   const auto labels = gradients(nullptr, student), taught = gradients(teacher.model.get(), student),
-             taught_otherwise = gradients(other.model.get(), student);
+             taught_by_other = gradients(other.model.get(), student);
   EXPECT_TRUE(equal(labels.first, taught.first)) << "the class token learns the labels";
   EXPECT_FALSE(equal(labels.second, taught.second))
       << "the distillation token learns the teacher's predictions";
-  EXPECT_FALSE(equal(taught_otherwise.second, taught.second));
+  EXPECT_FALSE(equal(taught_by_other.second, taught.second));
 }
 
 TEST(Distillation, ValidationDoesNotRunTheTeacher) {
@@ -104,7 +104,7 @@ TEST(Images, AreReadIdentifiedAndOfTheModelsSize) {
   EXPECT_NE(wrong.error().text().find("8 x 8, these have 9 x 9"), std::string::npos) << wrong.error().text();
 }
 
-TEST(Images, ATeacherFitsItsStudent) {
+TEST(Images, ATeacherMustAcceptTheImagesOfItsStudent) {
   const LoadedModel student = model_of("deit", 7), teacher = model_of("vit", 8);
   EXPECT_TRUE(check_teacher(*student.model, *teacher.model, "teacher").ok());
   EXPECT_FALSE(check_teacher(*teacher.model, *student.model, "teacher").ok()) << "no distillation token";

@@ -8,7 +8,7 @@ namespace {
 
 Json message(const Json& content) { return {{"role", "user"}, {"content", content}}; }
 
-TEST(ImageText, PlacesOfImages) {
+TEST(ImageText, PlaceholdersAreReplacedByImages) {
   const auto kinds = [](const Json& content, std::vector<std::string> images) -> std::string {
     const auto out = messages_in_parts(Json::array({message(content)}), images);
     if (!out.ok()) return "error: " + out.error().message;

@@ -66,7 +66,7 @@ struct TinyRun {
   LoadedModel loaded = tiny();
   TestTask task{*loaded.model};
   LoopSettings settings;
-  std::vector<std::string> said;
+  std::vector<std::string> messages;
   TinyRun() {
     settings.output_dir = folder / "run";
     settings.learning_rate = 1e-3, settings.lr_scheduler = "constant", settings.max_steps = 12;
@@ -74,7 +74,7 @@ struct TinyRun {
   Result<LoopResult> go(int threads = 1) {
     CpuDevice device(threads);
     LoopEvents events;
-    events.say = [&](const std::string& text) { said.push_back(text); };
+    events.say = [&](const std::string& text) { messages.push_back(text); };
     return run_loop({*loaded.model, task, settings, device, events, nullptr, Json::object()});
   }
   std::vector<float> weights() const {
@@ -91,8 +91,8 @@ TEST(Loop, NonFiniteStepsAreSkippedAndReported) {
   const auto result = r.go();
   ASSERT_TRUE(result.ok()) << result.error().text();
   EXPECT_EQ(result->bad_steps, 1);
-  ASSERT_EQ(r.said.size(), 1u);
-  EXPECT_NE(r.said[0].find("step 5"), std::string::npos);
+  ASSERT_EQ(r.messages.size(), 1u);
+  EXPECT_NE(r.messages[0].find("step 5"), std::string::npos);
   for (const float w : r.weights()) ASSERT_TRUE(std::isfinite(w));
 }
 
@@ -230,12 +230,12 @@ TEST(Loop, ADamagedCheckpointNeverReplacesValidOnes) {
   CpuDevice device(1);
   LoopEvents events;
   events.step = [&](const StepInfo& i) { stop = i.step == 10; };
-  events.say = [&](const std::string& text) { again.said.push_back(text); };
+  events.say = [&](const std::string& text) { again.messages.push_back(text); };
   const auto result =
       run_loop({*again.loaded.model, again.task, again.settings, device, events, &stop, Json::object()});
   ASSERT_TRUE(result.ok()) << result.error().text();
-  ASSERT_EQ(again.said.size(), 2u);
-  EXPECT_NE(again.said[0].find("checksum"), std::string::npos);
+  ASSERT_EQ(again.messages.size(), 2u);
+  EXPECT_NE(again.messages[0].find("checksum"), std::string::npos);
   EXPECT_TRUE(is_file(r.settings.output_dir + "/checkpoint-10/complete.json"));
   // The run continues from there and replaces the damaged one.
   TinyRun last;
@@ -248,7 +248,7 @@ TEST(Loop, ADamagedCheckpointNeverReplacesValidOnes) {
   EXPECT_TRUE(kept[0].ends_with("checkpoint-12"));
 }
 
-TEST(Loop, AFinishedRunIsReplacedOnlyWhenAsked) {
+TEST(Loop, AFinishedRunIsReplacedOnlyWithOverwrite) {
   TinyRun r;
   ASSERT_TRUE(r.go().ok());
   const std::string run = r.settings.output_dir + "/run.json";
@@ -285,24 +285,25 @@ std::string bytes_of_file(const std::string& path) {
 }
 
 TEST(Loop, CheckpointsWrittenInTheBackgroundAreTheSameBytes) {
-  TinyRun plain, behind;
-  for (TinyRun* r : {&plain, &behind})
+  TinyRun plain, background;
+  for (TinyRun* r : {&plain, &background})
     r->settings.save_steps = 2, r->settings.save_total_limit = 9, r->settings.ema = 0.9;
-  behind.settings.save_in_background = true;
+  background.settings.save_in_background = true;
   ASSERT_TRUE(plain.go().ok());
-  ASSERT_TRUE(behind.go().ok());
-  EXPECT_EQ(plain.weights(), behind.weights());
+  ASSERT_TRUE(background.go().ok());
+  EXPECT_EQ(plain.weights(), background.weights());
   for (int step = 2; step <= 12; step += 2)
     for (const char* file : {"state.safetensors", "trainer_state.json", "complete.json"}) {
       const std::string at = fmt::format("/checkpoint-{}/{}", step, file);
-      EXPECT_EQ(bytes_of_file(plain.settings.output_dir + at), bytes_of_file(behind.settings.output_dir + at))
+      EXPECT_EQ(bytes_of_file(plain.settings.output_dir + at),
+                bytes_of_file(background.settings.output_dir + at))
           << at;
     }
   // A run saved this way resumes like any other.
   TinyRun half;
-  half.settings.output_dir = behind.settings.output_dir;
+  half.settings.output_dir = background.settings.output_dir;
   half.settings.ema = 0.9;
-  std::filesystem::remove_all(behind.settings.output_dir + "/checkpoint-12");
+  std::filesystem::remove_all(background.settings.output_dir + "/checkpoint-12");
   ASSERT_TRUE(half.go().ok());
   EXPECT_EQ(half.weights(), plain.weights());
 }
@@ -320,9 +321,10 @@ TEST(Loop, BackgroundErrorsAreReported) {
   EXPECT_TRUE(save.poll().ok()) << "it is still being written";
   go.set_value();
   EXPECT_FALSE(save.wait().ok());
-  EXPECT_TRUE(save.wait().ok()) << "an error is told once";
+  EXPECT_TRUE(save.wait().ok()) << "an error is reported once";
   ASSERT_TRUE(save.start(failing).ok());
-  EXPECT_FALSE(save.start([]() -> Status { return Done{}; }).ok()) << "the next save tells of the one before";
+  EXPECT_FALSE(save.start([]() -> Status { return Done{}; }).ok())
+      << "the next save reports the error of the one before";
 }
 
 TEST(Loop, TheRateIsWhereTheLossFallsFastest) {
@@ -339,7 +341,7 @@ TEST(Loop, TheRateIsWhereTheLossFallsFastest) {
   EXPECT_FALSE(choose_rate(found).ok());
 }
 
-TEST(Loop, SearchingARateLeavesNothingInTheFolder) {
+TEST(Loop, SearchingARateWritesNoFiles) {
   TinyRun r;
   CpuDevice device(1);
   const Loop loop{*r.loaded.model, r.task, r.settings, device, {}, nullptr, Json::object()};
@@ -351,7 +353,7 @@ TEST(Loop, SearchingARateLeavesNothingInTheFolder) {
   EXPECT_FALSE(find_rate(loop, {3}).ok());
 }
 
-TEST(Loop, ACoolDownLongerThanTheRunIsRefused) {
+TEST(Loop, ADecayLongerThanTheRunIsRejected) {
   TinyRun r;
   r.settings.lr_scheduler = "warmup_stable_decay", r.settings.warmup_steps = 4, r.settings.decay_steps = 9;
   EXPECT_FALSE(r.go().ok());
@@ -371,7 +373,7 @@ TEST(Loop, BadSettingsAreNamed) {
   EXPECT_FALSE(check_loop(s).ok());
 }
 
-TEST(TensorBoard, ChecksumAndFile) {
+TEST(TensorBoard, ChecksumIsCrc32cAndScalarsAreWritten) {
   EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
   ScratchFolder f;
   auto file = EventFile::create(f.path());

@@ -28,7 +28,7 @@ std::vector<int64_t> numbers(size_t n) {
   return ids;
 }
 
-TEST(Denoise, FifteenPercentMaskedRandomAndKept) {
+TEST(Denoise, FifteenPercentAreMaskedReplacedOrKept) {
   const SpecialIds s = special();
   std::vector<int64_t> ids = numbers(100000), before = ids, targets;
   ids[0] = before[0] = s.cls;
@@ -49,7 +49,7 @@ TEST(Denoise, FifteenPercentMaskedRandomAndKept) {
   EXPECT_NEAR(kept / hidden, 0.1, 0.01);
 }
 
-TEST(Denoise, CorruptedSpansPutTogetherAreTheText) {
+TEST(Denoise, CorruptedSpansRestoreTheText) {
   const SpecialIds s = special();
   for (const size_t n : {4u, 5u, 30u, 400u}) {
     const auto ids = numbers(n);
@@ -141,11 +141,11 @@ TEST(Conversation, PartsOnDiskRoundTrip) {
     EXPECT_EQ(writer.validation(), 3u);
     int64_t at[] = {0, 0};
     const auto train = TokenStore::open(folder.path(), "train"),
-               held = TokenStore::open(folder.path(), "validation");
-    ASSERT_TRUE(train.ok() && held.ok());
-    EXPECT_EQ(train->documents() + held->documents(), 9);
+               validation_store = TokenStore::open(folder.path(), "validation");
+    ASSERT_TRUE(train.ok() && validation_store.ok());
+    EXPECT_EQ(train->documents() + validation_store->documents(), 9);
     for (size_t i = 0; i < 9; ++i) {
-      const TokenStore& store = i % 3 == 2 ? *held : *train;
+      const TokenStore& store = i % 3 == 2 ? *validation_store : *train;
       const TokenRange range = store.document(at[i % 3 == 2]++);
       EXPECT_EQ(store.read(range), written[i].ids);
       EXPECT_EQ(store.mask(range), written[i].loss_mask);
@@ -171,10 +171,10 @@ TEST(Conversation, PacksHoldEveryDocumentOnceAndNoMoreThanTheirLength) {
     tokens += length;
   }
   EXPECT_EQ(seen.size(), documents.size());
-  EXPECT_LE(static_cast<int64_t>(packs.size()), tokens / 20 + 2) << "hardly any room is left over";
+  EXPECT_LE(static_cast<int64_t>(packs.size()), tokens / 20 + 2) << "almost no space is left over";
 }
 
-TEST(Validation, TheLastExamplesWhereTheHashChoosesNone) {
+TEST(Validation, UsesTheLastExamplesIfTheHashSelectsNone) {
   ValidationSplit none(1e-12);
   for (int i = 0; i < 40; ++i) EXPECT_FALSE(none.selects(std::to_string(i)));
   auto tail = none.tail();
@@ -214,13 +214,13 @@ TEST(TokenRoles, IdsOfAConfigComeFromTheTokenizer) {
   EXPECT_EQ(fits, before);
 }
 
-TEST(Answers, MeasuresOfSquad) {
+TEST(Answers, SquadMeasuresMatchValuesByHand) {
   EXPECT_EQ(normal_answer("The  Cat, sat!"), "cat sat");
   EXPECT_DOUBLE_EQ(answer_f1("the cat sat", "a cat"), 2.0 / 3.0);
   EXPECT_DOUBLE_EQ(answer_f1("dog", "cat"), 0.0);
 }
 
-TEST(Recipe, KeysListsAndOverrides) {
+TEST(Recipe, KeysListsAndOverridesAreRead) {
   ScratchFolder f;
   const std::string file = f.write("r.yaml",
                                    "learning_rate: 1e-3\ndatasets:\n  - path: a.jsonl\n    type: alpaca\n    "

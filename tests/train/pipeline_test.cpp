@@ -1,4 +1,4 @@
-// Pipelines: variables, errors with their lines, what has finished.
+// Pipelines: variables, errors with their lines, finished stages.
 #include "train/pipeline.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-TEST(Pipeline, WordsHaveTheValuesOfVariables) {
+TEST(Pipeline, VariablesAreReplacedInWords) {
   const auto read = parse_pipeline(R"(
 variables: {folder: runs/x, model: , steps: 3}
 stages:

@@ -20,7 +20,7 @@ Tensor vector_of(const std::vector<float>& v) {
 }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-TEST(Policy, AdvantagesByScale) {
+TEST(Policy, AdvantagesFollowTheirScale) {
   const Tensor rewards = vector_of({1, 0, 0, 1, 2, 2, 2, 5});
   const Tensor group = group_advantages(rewards, 4),
                none = group_advantages(rewards, 4, AdvantageScale::kNone),
@@ -38,7 +38,7 @@ TEST(Policy, AdvantagesByScale) {
   }
 }
 
-TEST(Policy, TokenWeights) {
+TEST(Policy, TokenWeightsFollowTheirMean) {
   PolicySlice s;
   s.starts = {0, 2, 6}, s.counted = {1, 1, 1, 1, 1, 1}, s.tokens = 6;
   EXPECT_EQ(token_weights(s, TokenMean::kAnswer, 10),
@@ -49,7 +49,7 @@ TEST(Policy, TokenWeights) {
   EXPECT_EQ(token_weights(s, TokenMean::kTokens, 10), (std::vector<float>{0, 0, 0.25f, 0.25f, 0.25f, 0.25f}));
 }
 
-TEST(Policy, ClipHigherAndDivergence) {
+TEST(Policy, ClippedAndKlTermsMatchValuesByHand) {
   CpuDevice device(1);
   Context ctx{device};
   const Tensor now = vector_of({0.25f, 0.25f, -0.4f, -0.4f, 0.0f}), old = vector_of({0, 0, 0, 0, 0}),
@@ -63,14 +63,14 @@ TEST(Policy, ClipHigherAndDivergence) {
     EXPECT_NEAR(kl.f32()[i], std::exp(d) - d - 1, 1e-6);
 }
 
-TEST(Policy, WhiteningKeepsTheMeanIfAsked) {
+TEST(Policy, WhiteningKeepsTheMeanOnRequest) {
   const Tensor x = vector_of({1, 2, 3, 6}), y = whiten(x, true);
   const double dev = std::sqrt((4 + 1 + 0 + 9) / 4.0);
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(y.f32()[i], (x.f32()[i] - 3) / dev + 3, 1e-5);
 }
 
 // The penalty is at every token, the reward at the last one of each answer.
-TEST(Policy, RewardsOfPpoByHand) {
+TEST(Policy, RewardsOfPpoMatchValuesByHand) {
   PolicyBuffer b;
   b.rollouts.resize(2);
   b.rollouts[0].log_probabilities = {-1, -2}, b.rollouts[1].log_probabilities = {-0.5f};
@@ -88,7 +88,7 @@ TEST(Policy, RewardsOfPpoByHand) {
   EXPECT_DOUBLE_EQ(adapted_weight(0.1, 0, 6, 64, 10000), 0.1 * (1 - 0.2 * 64 / 10000));
 }
 
-TEST(Preference, KtoByHand) {
+TEST(Preference, KtoMatchesValuesByHand) {
   CpuDevice device(1);
   Tape tape(device);
   Context ctx{device, &tape};
@@ -115,7 +115,7 @@ TEST(Preference, KtoByHand) {
   EXPECT_NEAR(kto_pair_loss(plain, pairs, 0.1f).f32()[0], both, 1e-6);
 }
 
-TEST(Preference, OrpoByHand) {
+TEST(Preference, OrpoMatchesValuesByHand) {
   CpuDevice device(1);
   const auto value = [](double a, double b, double beta) {
     const double odds = std::log(std::exp(a) / (1 - std::exp(a))) - std::log(std::exp(b) / (1 - std::exp(b)));
@@ -140,7 +140,7 @@ TEST(Preference, OrpoByHand) {
   EXPECT_NEAR(loss.f32()[0], want, 1e-5);
 }
 
-TEST(RewardRules, LastNumber) {
+TEST(RewardRules, FindTheLastNumber) {
   for (const auto& [text, want] : {std::pair("#### 42", 42.0),
                                    {"1,234.5 apples", 1234.5},
                                    {"x = -7.", -7.0},
@@ -165,7 +165,7 @@ double reward(const std::string& rule, const Json& record, const std::string& te
   return (*got)[0];
 }
 
-TEST(RewardRules, Rules) {
+TEST(RewardRules, ScoreAnswersOrAreErrors) {
   const Json record = {{"answer", "The answer is 7."}}, several = {{"answers", {"red", "crimson"}}};
   EXPECT_EQ(reward("exact", record, " The answer is 7.\n"), 1);
   EXPECT_EQ(reward("exact", record, "7"), 0);

@@ -20,7 +20,7 @@ const PreferencePairs kPairs = {vector_of({-58.18531036376953f, -33.240573883056
                                 vector_of({-55.045814514160156f, -32.84248733520508f, -26.571300506591797f}),
                                 vector_of({-62.92701721191406f, -35.2186279296875f, -28.897165298461914f})};
 
-TEST(Preference, GoldenLosses) {
+TEST(Preference, LossesMatchTheGoldenFixture) {
   CpuDevice device(1);
   Context ctx{device};
   EXPECT_NEAR(dpo_loss(ctx, kPairs, 0.1f).f32()[0], 0.7905837893486023, 1e-5);

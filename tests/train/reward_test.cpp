@@ -45,8 +45,7 @@ TEST(Reward, PairsOfARankingAreWeightedByTheirNumber) {
   EXPECT_NEAR(loss.f32()[0], want, 1e-6);
 }
 
-// d loss / d score by finite differences.
-TEST(Reward, Gradient) {
+TEST(Reward, GradientEqualsDifferences) {
   const RankedAnswers prompts[] = {{{{1}, {2}, {3}}, {0, 2, 1}, 0}, {{{1}, {2}}, {0, 1}, 0}};
   const ComparedPairs pairs = compared_pairs(prompts, 0.1f);
   std::vector<float> s = {0.3f, -0.2f, 0.9f, -1.0f, 0.4f};
@@ -68,7 +67,7 @@ TEST(Reward, Gradient) {
   }
 }
 
-TEST(Reward, GoldenFixtureThroughTheTask) {
+TEST(Reward, TheTaskMatchesTheGoldenFixture) {
   ScratchFolder scratch;
   CpuDevice device(2);
   const std::string folder = golden("models/llama-reward");
@@ -97,8 +96,8 @@ TEST(Reward, GoldenFixtureThroughTheTask) {
   EXPECT_FALSE(read_fixed_pairs(folder + "/golden.safetensors", scratch.path(), 100).ok());
 }
 
-// With equal answers the first of a pair is right as often as its probability says.
-TEST(Reward, CalibrationOfPerfectAndOverconfidentScores) {
+// Scores are calibrated if pairs with probability p are in the right order in a share p of all cases.
+TEST(Reward, CalibrationDetectsOverconfidentScores) {
   PairCalibration good, bad;
   for (int i = 0; i < 1000; ++i) {
     const double sure = std::log(3.0);  // probability 0.75

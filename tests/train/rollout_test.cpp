@@ -167,13 +167,13 @@ TEST(Reference, AnAdapterTurnedOffIsTheBaseModel) {
   const auto reference = values(off->log_probabilities(device, b.batch, b.mask).values);
   EXPECT_EQ(reference, values(Reference(*base.model).log_probabilities(device, b.batch, b.mask).values));
   EXPECT_NE(reference, sampled_log_probabilities(*rollouts));
-  // Without an adapter, or with other weights trained too, the base is not kept.
+  // Without an adapter, or with other weights trained too, there is no base model to compare with.
   EXPECT_FALSE(Reference::without_adapter(*base.model).ok());
   adapted.model->parameters().find("decoder.norm.weight")->trainable = true;
   EXPECT_FALSE(Reference::without_adapter(*adapted.model).ok());
 }
 
-// PPO in small: a policy, a value model, a frozen reference for the KL penalty with a controller, rollouts
+// A small PPO: a policy, a value model, a frozen reference for the KL penalty with a controller, rollouts
 // every third step. The buffer and the controller's coefficient are the state.
 class PolicyTask : public Task {
  public:
@@ -262,10 +262,10 @@ class PolicyTask : public Task {
     int64_t at = 0;
     for (const Rollout& r : buffer_) {
       for (size_t i = static_cast<size_t>(r.prompt_tokens); i < r.tokens.size(); ++i, ++at) {
-        const double apart = old_.f32()[at] - reference.values.f32()[at];
+        const double log_ratio = old_.f32()[at] - reference.values.f32()[at];
         const double wanted = r.tokens[i] == kWanted ? 1 : 0;
-        kl += apart, reward_ += wanted;
-        rewards.f32()[at] = static_cast<float>(wanted - kl_weight_ * apart);
+        kl += log_ratio, reward_ += wanted;
+        rewards.f32()[at] = static_cast<float>(wanted - kl_weight_ * log_ratio);
       }
     }
     const Advantages a = generalised_advantages(rewards, old_values_, reference.starts, 1.0, 0.95);
