@@ -1,4 +1,4 @@
-"""check() for all tests in Python: records and prints what failed."""
+"""check() for the tests in Python: prints `what`, the expectation or the fault, and records it as a failure unless `ok`."""
 
 failures = []
 

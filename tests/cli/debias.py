@@ -18,7 +18,7 @@ NAMES = {"north": ["ada", "bea", "cleo", "dora"], "south": ["egon", "fritz", "ge
 
 
 def records(count, seed, biased):
-    """The label follows from the adjectives: three of four agree with it. In the biased data the name of a group predicts it too."""
+    """The label follows from the adjectives: 70 % of them agree with it. In biased data the name, which shows the group, predicts it too."""
     rng = random.Random(seed)
     out = []
     for _ in range(count):

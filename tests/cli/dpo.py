@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """makar dpo through the program: a tiny model learns the world's preferences, resumes with the same bytes after a kill,
-references and losses, real forms of data, and bad records with their places.
+references and losses, forms of published data, and bad records with file and line.
 
 usage: dpo.py MAKAR
 """

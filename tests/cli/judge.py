@@ -139,11 +139,11 @@ def check_people(folder, model):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    place = pathlib.Path(scratch)
-    trained = make_model(place)
-    check_judge(place, trained)
-    check_watermark(place, trained)
-    check_card(place, trained)
-    check_people(place, trained)
+    root = pathlib.Path(scratch)
+    trained = make_model(root)
+    check_judge(root, trained)
+    check_watermark(root, trained)
+    check_card(root, trained)
+    check_people(root, trained)
 print(f"{len(failures)} failures")
 sys.exit(1 if failures else 0)

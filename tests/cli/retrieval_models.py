@@ -82,8 +82,8 @@ def check_ask(folder):
         answer = json.loads(out)
         check(answer["answered"] and answer["sources"], "sources")
         data = source.read_bytes()
-        for place in answer["sources"]:
-            check(data[place["begin"]:place["end"]].decode() == place["text"], "a source is at its offsets")
+        for cited in answer["sources"]:
+            check(data[cited["begin"]:cited["end"]].decode() == cited["text"], "a source is at its offsets")
         for sentence in answer["sentences"]:
             for c in sentence["citations"]:
                 check(data[c["begin"]:c["end"]].decode() == c["quote"], "a quote is at its offsets")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """makar reward through the program: the golden fixtures, a tiny model learns the world's preferences and rankings, scores
-in any batch, resume after a kill, real forms of data, and bad records with their places.
+in any batch, resume after a kill, forms of published data, and bad records with file and line.
 
 usage: reward.py MAKAR
 """

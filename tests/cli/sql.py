@@ -145,10 +145,10 @@ def check_assets(folder):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    place = pathlib.Path(scratch)
-    database_path = check_queries(place)
-    check_usage(place, database_path)
-    check_model(place, database_path)
-    check_evaluation(place, database_path)
-    check_assets(place)
+    root = pathlib.Path(scratch)
+    database_path = check_queries(root)
+    check_usage(root, database_path)
+    check_model(root, database_path)
+    check_evaluation(root, database_path)
+    check_assets(root)
 sys.exit(1 if failures else 0)

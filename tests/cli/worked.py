@@ -154,7 +154,7 @@ def check_drafts(folder):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    place = pathlib.Path(scratch)
+    root = pathlib.Path(scratch)
     for one in (check_sentiment, check_continuation, check_lora, check_drafts):
-        one(place)
+        one(root)
 sys.exit(1 if failures else 0)
