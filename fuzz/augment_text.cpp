@@ -15,6 +15,6 @@ FUZZ_TARGET(augment_text) {
   TextDraws first(1, 2, 3), second(1, 2, 3);
   const std::string changed = augmented(text, "", step, {}, first).value();
   check(changed.size() <= 3 * text.size() + 64, "bounded output");
-  check(changed == augmented(text, "", step, {}, second).value(), "the same random numbers give the same text");
+  check(changed == augmented(text, "", step, {}, second).value(), "the same draws give the same text");
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes as a corpus and a few settings: training gives an error with a message, or a tokenizer that loads,
-// encodes its corpus, and is the same for another thread count and memory limit.
+// Any bytes as a corpus and a few settings: training gives an error with a message, or a tokenizer that
+// loads, encodes its corpus, and is the same for another thread count and memory limit.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

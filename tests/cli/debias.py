@@ -71,7 +71,7 @@ with tempfile.TemporaryDirectory() as scratch:
     good(*words, "-o", folder / "whole")
     kill_after("checkpoint-20", words, folder / "killed")
     good(*words, "-o", folder / "killed")
-    check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has other bytes")
+    check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has different bytes")
     for words, part in ((["--reweigh"], "group_field"), (["--group-field", "group"], "has no effect"), (["--group-field", "tribe", "--reweigh"], "'tribe' with the group is missing"),
                         (["--group-field", "group", "--adversary", -1], "adversary"), (["--group-field", "group", "--reweigh", "--regression"], "")):
         refused(part, *common, *words, "-o", folder / "no")

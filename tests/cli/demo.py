@@ -75,7 +75,7 @@ def resumes(folder, complete):
     check(done.returncode == 0 and "1/10 data: already done" in done.stdout, f"after a kill: {done.stderr[-500:]}")
     for name in ("base", "chat", "aligned"):
         same = (folder / name / "model.safetensors").read_bytes() == (complete / name / "model.safetensors").read_bytes()
-        check(same, f"{name} has other bytes after an interruption")
+        check(same, f"{name} has different bytes after an interruption")
 
 
 def options(root, folder):

@@ -76,7 +76,7 @@ def resumes(folder, teacher, chats, common):
         good(*words, "-o", whole)
         kill_after("checkpoint-3", words, out)
         good(*words, "-o", out)
-        check((out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), f"a resumed run has other bytes: {extra}")
+        check((out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), f"a resumed run has different bytes: {extra}")
 
 
 def refusals(folder, teacher, text, common):

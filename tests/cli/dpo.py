@@ -95,7 +95,7 @@ def resumes(folder, base, pairs, common):
     check(not (out / "model.safetensors").exists(), "the run was killed before its end")
     done = good(*words, "-o", out)
     check("resuming at step" in done.stderr, f"the run resumes: {done.stderr[-300:]}")
-    check((out / "model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has other bytes")
+    check((out / "model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has different bytes")
     check(steps(out)[-1]["metrics"] == steps(folder / "whole")[-1]["metrics"], "a resumed run logs the same rewards")
     (out / "run.json").unlink()
     refused("beta", *words, "--beta", 0.2, "-o", out)

@@ -333,7 +333,7 @@ def check_encoder_decoder_perplexity():
 
     sources = [[i for i, m in zip(*row) if m] for row in zip(rows("in.input_ids"), rows("in.attention_mask"))]
     targets = [[i for i in row if i >= 0] for row in rows("in.labels")]
-    # The last labels as end tokens: none is added.
+    # The last label of each target is an end token, so none is appended.
     model_of_words("t5-tied-clean", "t5", eos_token_id=[t[-1] for t in targets])
     write("source.txt", [" ".join(f"w{i}" for i in row) for row in sources])
     write("target.txt", [" ".join(f"w{i}" for i in row) for row in targets])

@@ -102,7 +102,7 @@ def resumes(folder, base, train, common):
     good(*words, "-o", folder / "whole")
     kill_after("checkpoint-5", words, folder / "killed")
     good(*words, "-o", folder / "killed")
-    check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has other bytes")
+    check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has different bytes")
 
 
 with tempfile.TemporaryDirectory() as scratch:

@@ -95,7 +95,7 @@ def check_evaluation(folder, path):
 
 
 def check_assets(folder):
-    """GeoQuery on its database, and Spider's schemas: references against themselves and against each other's neighbours."""
+    """GeoQuery on its database, and Spider's schemas: references compared with themselves; for GeoQuery also with those of other questions."""
     if not (ASSETS / "eval" / "spider.tgz").is_file():
         print("skipped: GeoQuery and Spider (no assets)")
         return

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Worked examples of the literature on the command line: sentiment from a CSV (25), a question continued (28), LoRA on a 4-bit GPTQ
-base (31), three drafts and preference data (32). Tiny models, from data made here.
+base (31), three drafts and preference data (32); the numbers are those of docs/textbooks.md. Tiny models, generated data.
 
 usage: worked.py MAKAR
 """
@@ -37,7 +37,7 @@ def check_sentiment(folder):
     """25: no header, at most 160 tokens, body frozen, Adam at 2e-6, batches of 16, 3 epochs, 20 % for validation."""
     model = folder / "bert"
     model.mkdir()
-    # The fixture reads 64 positions: three times as many.
+    # The fixture has too few positions for 160 tokens: its table is repeated three times.
     config = json.loads((GOLDEN / "models" / "bert-embedding" / "config.json").read_text())
     config["max_position_embeddings"] *= 3
     (model / "config.json").write_text(json.dumps(config))
@@ -119,7 +119,7 @@ def gptq_folder(folder):
 
 
 def check_lora(folder):
-    """31: r 8, alpha 16, dropout .05, on query_key_value, rate 3e-4, 2 epochs, 256 tokens, micro-batch 1 of 3, Alpaca records."""
+    """31: r 8, alpha 16, dropout .05, on query_key_value, rate 3e-4, 2 epochs, 256 tokens, micro-batch 1, 3 accumulation steps, Alpaca records."""
     model = gptq_folder(folder)
     (folder / "prices.json").write_text('{"currency": "EUR", "input": 1, "hour": 1}')
     with open(folder / "alpaca.json", "w") as out:

@@ -154,7 +154,7 @@ def check_writers(server, folder):
             except ValueError:
                 pass  # the last line may be cut off
         process.wait()
-        time.sleep(0.2)  # the server notices the end of the connection
+        time.sleep(0.2)  # until the server notices the end of the connection
         present = [json.loads(line)["document"] for line in
                    good("index", "ls", address, "--collection", name, "--documents", "--json").stdout.splitlines()]
         check(set(committed) <= set(present) and len(present) % 10 == 0 and len(present) - len(committed) in (0, 10),

@@ -195,7 +195,7 @@ def main():
         check_bodies(s)
         check_disconnects(s, rounds)
         check_start(makar, str(s.model))
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     check_overload(makar)
     check_drain(makar)
     check_keys(makar)

@@ -107,7 +107,7 @@ def main():
     with Server(makar) as s:
         check_looks(s)
         check_paths(s)
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

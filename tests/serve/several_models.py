@@ -97,7 +97,7 @@ def check_adapters(makar, root):
               "adapters are listed below their model")
         status, answer = ask(s, model="third")
         check(status == 404 and answer["error"]["code"] == "model_not_found", "an unknown adapter is an unknown model")
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
 
 
 def check_models(makar, root):
@@ -141,7 +141,7 @@ def check_models(makar, root):
         check(not wrong, f"models are loaded and unloaded under load: {wrong[:1]}")
         quiet(s)
         check(len(loaded()) <= 2, "no more than --models-max")
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     for flags, word in ((["--add-model", "main=" + str(models_folder / "one")], "twice"), (["--models-dir", "/nowhere"], "nowhere"),
                         (["--lora-modules", "x"], "NAME=FOLDER"), (["--models-max", "0"], "--models-max"),
                         (["--add-model", "x=/nowhere"], "nowhere")):
@@ -174,7 +174,7 @@ def check_memory(makar, root):
         text = pathlib.Path(f"/proc/{s.process.pid}/status").read_text()
         peak = int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) / 1000
         check(peak <= budget * 1.024, f"{peak} MB within {budget}")
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
 
 
 def main():

@@ -80,7 +80,7 @@ def main():
         check(s.descriptors() <= files + 2, f"descriptors: {files} became {s.descriptors()}")
         check(metric(s, "num_requests_inside") == 0, "no request is left")
         check(metric(s, "kv_cache_pages") <= metric(s, "prefix_cache_pages"), "cache pages are released")
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

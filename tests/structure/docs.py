@@ -305,7 +305,7 @@ def main():
         print(error)
     if checker.errors:
         sys.exit(f"docs: {len(checker.errors)} errors in {len(documents)} documents")
-    print(f"docs: {len(documents)} documents, {checker.checked} paths, all there")
+    print(f"docs: {len(documents)} documents, {checker.checked} paths, all exist")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ async function writes(open) {
   await done(page);
   const lengths = await page.evaluate(() => window.lengths.size);
   check(lengths > 2, `the answer grows as it is written: ${lengths} lengths were seen`);
-  check((await page.textContent(".message.user .plain")) === "Tell me of the sea", "what was said");
+  check((await page.textContent(".message.user .plain")) === "Tell me of the sea", "the message is shown");
   check((await page.textContent(".sidebar li a")) === "Tell me of the sea", "the title");
   const id = Number((await page.evaluate(() => location.hash)).split("/")[2]);
   const kept = await api(`/makar/conversations/${id}`);
