@@ -16,6 +16,7 @@ import tempfile
 
 from checks import check, failures
 from program import GOLDEN, good, refused
+from tensor_files import read_safetensors
 
 rng = random.Random(5)
 THINGS = ["river", "stone", "garden", "window", "letter", "morning", "forest", "silver", "music", "winter"]
@@ -92,11 +93,6 @@ def adapters(folder, base, chats):
     print("adapters: on quantized bases, resumed, several at once, merged")
 
 
-def tensor_names(file):
-    data = pathlib.Path(file).read_bytes()
-    return [name for name in json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]]) if name != "__metadata__"]
-
-
 def adapter_names(folder):
     """target_modules as PEFT reads them: a module is adapted when its name is one of them, or ends with "." and one."""
     tasks = {"t5-relu-tied": "SEQ_2_SEQ_LM", "bart-clean": "SEQ_2_SEQ_LM", "bert-sequence-classification": "SEQ_CLS"}
@@ -106,8 +102,8 @@ def adapter_names(folder):
         if not good("sft", "-m", model, "-d", model / "golden.safetensors", "--adapter", "lora", "--max-steps", 1, "-q", "-o", out).returncode == 0:
             continue
         config = json.loads((out / "adapter_config.json").read_text())
-        adapted = {n[len("base_model.model."):].rsplit(".lora_", 1)[0] for n in tensor_names(out / "adapter_model.safetensors")}
-        parameters = tensor_names(model / "model.safetensors")
+        adapted = {n[len("base_model.model."):].rsplit(".lora_", 1)[0] for n in read_safetensors(out / "adapter_model.safetensors")}
+        parameters = list(read_safetensors(model / "model.safetensors"))
         modules = {".".join(n.split(".")[:i]) for n in parameters for i in range(1, n.count(".") + 1)}  # as named_modules() lists them
         targets = config["target_modules"]
         matched = {m for m in modules if m in targets or any(m.endswith(f".{t}") for t in targets)}

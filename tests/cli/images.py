@@ -12,8 +12,9 @@ import sys
 import tempfile
 
 from checks import check, failures
-from image_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png, read_safetensors, write_safetensors
+from image_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png
 from program import good, refused, run, steps
+from tensor_files import read_floats, write_safetensors
 
 LABELS = ["a cat", "a dog", "two birds"]
 
@@ -21,7 +22,7 @@ LABELS = ["a cat", "a dog", "two birds"]
 def forward(root, model, tensors):
     write_safetensors(root / "in.safetensors", {f"in.{name}": value for name, value in tensors.items()})
     good("forward", model, "-i", root / "in.safetensors", "-o", root / "out.safetensors")
-    return read_safetensors(root / "out.safetensors")
+    return read_floats(root / "out.safetensors")
 
 
 def numbers(rows):
@@ -142,7 +143,7 @@ def train_conversations(root, model, files, rows):
     (root / "text.jsonl").write_text(json.dumps(talk[3]) + "\n")
     good("sft", *common, "-d", root / "text.jsonl", "-o", root / "text-run", "--max-steps", "6")
     check(losses(root / "text-run")[-1] < losses(root / "text-run")[0], "conversations without images are learned")
-    before, after = read_safetensors(model / "model.safetensors"), read_safetensors(root / "text-run/model.safetensors")
+    before, after = read_floats(model / "model.safetensors"), read_floats(root / "text-run/model.safetensors")
     same = [name for name in before if before[name] == after[name]]
     check(any("vision_tower" in name for name in same) and all("vision_tower" in name or "projector" in name for name in same),
           f"text alone leaves vision tower and projector unchanged: {same}")

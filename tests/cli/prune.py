@@ -12,19 +12,13 @@ import tempfile
 
 from checks import check, failures
 from program import GOLDEN, good, refused
+from tensor_files import read_safetensors
 
 
 def matrices(folder):
     """The f32 matrices of the layers, by name."""
-    data = (folder / "model.safetensors").read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + size])
-    out = {}
-    for name, entry in header.items():
-        if ".layers." in name and len(entry.get("shape", [])) == 2:
-            begin, end = entry["data_offsets"]
-            out[name] = struct.unpack(f"<{(end - begin) // 4}f", data[8 + size + begin:8 + size + end])
-    return out
+    return {name: struct.unpack(f"<{len(data) // 4}f", data)
+            for name, (_, shape, data) in read_safetensors(folder / "model.safetensors").items() if ".layers." in name and len(shape) == 2}
 
 
 def stored(folder, base):

@@ -12,17 +12,10 @@ import sys
 import tempfile
 
 from checks import check, failures
-from image_models import write_safetensors
 from program import GOLDEN, good, steps
+from tensor_files import read_safetensors, write_safetensors
 
 rng = random.Random(2)
-
-
-def read_safetensors(path):
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    return {name: (about["dtype"], about["shape"], data[8 + size + about["data_offsets"][0]:8 + size + about["data_offsets"][1]])
-            for name, about in json.loads(data[8:8 + size]).items() if name != "__metadata__"}
 
 
 def character_tokenizer(special, size=0):

@@ -9,12 +9,12 @@ import os
 import pathlib
 import random
 import re
-import struct
 import sys
 import tempfile
 import threading
 
 from serving import GOLDEN, Server, check, failures, make_model, quiet
+from tensor_files import write_safetensors
 
 
 def make_adapter(folder, seed, modules, rank=3):
@@ -26,19 +26,16 @@ def make_adapter(folder, seed, modules, rank=3):
     shapes = {"self_attn.q_proj": (heads, width), "self_attn.k_proj": (kv, width), "self_attn.v_proj": (kv, width),
               "self_attn.o_proj": (width, heads), "mlp.gate_proj": (inner, width), "mlp.up_proj": (inner, width),
               "mlp.down_proj": (width, inner)}
-    rng, header, data = random.Random(seed), {}, b""
+    rng, tensors = random.Random(seed), {}
     for layer in range(config["num_hidden_layers"]):
         for name, (rows, columns) in shapes.items():
             if name.split(".")[1] not in modules:
                 continue
             for part, shape in (("A", (rank, columns)), ("B", (rows, rank))):
                 values = array.array("f", (rng.gauss(0, 0.5) for _ in range(shape[0] * shape[1]))).tobytes()
-                header[f"base_model.model.model.layers.{layer}.{name}.lora_{part}.weight"] = {
-                    "dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
-                data += values
+                tensors[f"base_model.model.model.layers.{layer}.{name}.lora_{part}.weight"] = ("F32", shape, values)
     folder.mkdir()
-    text = json.dumps(header).encode()
-    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    write_safetensors(folder / "adapter_model.safetensors", tensors)
     (folder / "adapter_config.json").write_text(json.dumps(
         {"peft_type": "LORA", "r": rank, "lora_alpha": 6, "target_modules": modules, "task_type": "CAUSAL_LM"}))
     return folder

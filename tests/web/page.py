@@ -9,7 +9,6 @@ Skipped (77) without node, npm or chromium, and where the packages cannot be dow
 import json
 import pathlib
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "serve"))
 from serving import GOLDEN, Server, make_model  # noqa: E402
 import image_models  # noqa: E402
+from tensor_files import read_safetensors, write_safetensors  # noqa: E402
 
 SKIPPED = 77
 
@@ -87,20 +87,13 @@ def many_heads(folder):
     config = json.loads((GOLDEN / "config.json").read_text())
     config.update(num_attention_heads=32, num_key_value_heads=16, head_dim=2, num_hidden_layers=22)
     (folder / "config.json").write_text(json.dumps(config))
-    data = (GOLDEN / "model.safetensors").read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    tensors, out = {}, b""
-    for key, about in json.loads(data[8:8 + size]).items():
-        if key == "__metadata__":
-            continue
-        start, end = about["data_offsets"]
+    tensors = {}
+    for key, tensor in read_safetensors(GOLDEN / "model.safetensors").items():
         layer = key.split(".")[2] if key.startswith("model.layers.") else None
         for i in range(int(layer), 22, 2) if layer else [None]:
             name = key if i is None else key.replace(f"layers.{layer}.", f"layers.{i}.")
-            tensors[name] = dict(about, data_offsets=[len(out), len(out) + end - start])
-            out += data[8 + size + start:8 + size + end]
-    head = json.dumps(tensors).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + out)
+            tensors[name] = tensor
+    write_safetensors(folder / "model.safetensors", tensors)
     return folder
 
 
