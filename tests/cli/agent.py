@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar agent on the command line: tools, limits, handover, MCP both ways, hostile servers and pages.
+"""makar agent on the command line: tools, limits, handover, MCP as client and server, hostile servers and pages.
 
 usage: agent.py MAKAR
 """
@@ -212,7 +212,7 @@ def check_trace(folder):
     check([k for line in lines for k in ("question", "ask", "said", "step", "end") if k in line] == ["question", "ask", "said", "step", "step", "step", "end"], f"lines: {lines}")
     check("the second" in lines[3]["step"]["observation"] and lines[-1]["answer"] == "2", f"what the person said: {lines}")
     code, out, _ = run(*words[1:5], "--trace", folder / "traces", "--max-seconds", 1, "a question")
-    check(code == 1 and json.loads(out)["end"] in ("handover", "time"), f"nobody answers: {out}")
+    check(code == 1 and json.loads(out)["end"] in ("handover", "time"), f"no person answers: {out}")
     code, out, _ = run(*words[1:5], "--trace", folder / "traces", "--no-person", "a question")
     check(code == 1 and json.loads(out)["end"] == "handover", f"--no-person: {out}")
     code, _, err = run("agent", "--replies", folder / "replies.jsonl", "--trace", folder / "replies.jsonl", "q")

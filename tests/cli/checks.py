@@ -1,4 +1,4 @@
-"""check() for the tests in Python: prints `what`, the expectation or the fault, and records it as a failure unless `ok`."""
+"""check() for the tests in Python: unless `ok`, prints and records `what`, the expectation or the fault."""
 
 failures = []
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The model that comes with the program: its script gives the same bytes twice, and makar chat, generate and serve use it when
+"""The model that comes with the program: its script gives the same bytes twice, and makar generate and makar chat use it when
 no model is given.
 
 usage: default_model.py MAKAR

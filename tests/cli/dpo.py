@@ -40,7 +40,7 @@ def learns(folder, base, pairs, held_out, common):
     check(abs(first["loss"] - 0.693147) < 1e-5 and set(first["metrics"]) == REWARDS, f"the first step starts at log 2: {first}")
     check(all(first["metrics"][name] == 0 for name in REWARDS), f"the model is its own reference at the start: {first}")
     contrary = result(good("dpo", "-m", base, "-d", swapped, *common, *words, "-o", folder / "contrary"))
-    check(contrary.get("rewards/accuracies", 1) < 0.15, f"swapped answers are learnt the other way: {contrary}")
+    check(contrary.get("rewards/accuracies", 1) < 0.15, f"swapped answers reverse the preference: {contrary}")
     for loss, extra in (("ipo", []), ("hinge", []), ("simpo", ["--beta", 2]), ("sigmoid", ["--label-smoothing", 0.1]), ("kto_pair", []), ("orpo", ["--beta", 1])):
         out = folder / f"loss-{loss}"
         got = result(good("dpo", "-m", base, "-d", pairs, *common, *words, "--loss-type", loss, *extra, "-o", out))

@@ -194,7 +194,7 @@ def conversations(root, files, rows):
     batch = good("generate", "-m", model, "-n", "6", "--ignore-eos", "--jsonl", text=requests).stdout.splitlines()
     check(json.loads(batch[0])["answers"] == json.loads(first)["answers"], "the same in a batch")
     caption = good("caption", "-m", model, files[0], "-p", "what?", "-n", "6", "--ignore-eos", "--json")
-    check(lines(caption)[0]["caption"] == json.loads(chat)["answers"][0]["text"].strip(), "caption asks the model")
+    check(lines(caption)[0]["caption"] == json.loads(chat)["answers"][0]["text"].strip(), "caption gives the answer of a chat")
 
     good("sft", "-m", model, "-d", GOLDEN / "llava/golden.safetensors", "-o", root / "run", "--max-steps", "2")
     train_conversations(root, model, files, rows)

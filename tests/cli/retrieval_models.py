@@ -105,7 +105,7 @@ def check_ask(folder):
 
 
 def check_training(folder):
-    """Hard negatives of BM25 train a retriever (DPR): the trained encoder ranks the positives higher than before. And what embeddings cost."""
+    """Hard negatives of BM25 train a retriever (DPR): the trained encoder ranks the positives higher than before. Also the cost of embeddings."""
     golden = GOLDEN / "models" / "bert-embedding"
     model = folder / "encoder"
     model.mkdir()

@@ -52,7 +52,7 @@ def learns(folder, base, pairs, held_out, common):
                                for r in map(json.loads, pairs.read_text().splitlines())))
     good("reward", "-m", base, "-d", swapped, "--val-set-size", 0, *common, "--max-steps", 160, "-o", folder / "contrary")
     other = json.loads(good("reward", "score", "-m", folder / "contrary", held_out, "--json").stdout)
-    check(other["accuracy"] < 0.1, f"swapped answers are learnt the other way: {other}")
+    check(other["accuracy"] < 0.1, f"swapped answers reverse the preference: {other}")
     return found
 
 

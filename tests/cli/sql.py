@@ -59,7 +59,7 @@ def check_usage(folder, path):
 
 
 def check_model(folder, path):
-    """A model with almost random weights: what it writes follows the grammar, and a failure is reported."""
+    """A model with almost random weights: its statement follows the grammar, and a failure is reported."""
     page = folder / "page.txt"
     page.write_text("".join(chr(c) for c in range(32, 127)) + "\nSELECT product FROM sales\n" * 60)
     code, _, err = run("pretrain", "--datasets", page, "--tokenizer", "char", "--max-steps", 3, "--sequence-len", 700,

@@ -55,7 +55,7 @@ def check_sentiment(folder):
     check(len(body) > 10 and all(after["bert." + n][2] == tensor[2] for n, tensor in body.items()), f"the body is frozen: {list(after)[:5]} {list(before)[:5]}")
     last = steps(folder / "slow")[-1]
     check(last["lr"] == 2e-6 and last["step"] in (12, 15), f"3 epochs of 4 or 5 batches, as 20 % of the texts leave: {last}")
-    # A rate at which so small a head learns; then new sentences with their probabilities.
+    # A learning rate at which so small a head learns; then new sentences with their probabilities.
     good(*common[:-6], "--num-epochs", 30, "--val-set-size", 0.2, "--learning-rate", 3e-2, "-o", folder / "fast")
     lines = [json.loads(line) for line in good("classify", "run", folder / "fast", text="a lovely film\na dull and awful film\n").stdout.splitlines()]
     check([line["label"] for line in lines] == ["Positive", "Negative"] and all(0.5 < line["score"] <= 1 for line in lines), f"new sentences: {lines}")

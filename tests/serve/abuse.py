@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A server under attack: it gives the expected answers, releases everything afterwards, and serves other clients meanwhile.
+"""A server under attack: it gives the expected answers, releases everything afterwards, and serves other clients during the attack.
 
 usage: abuse.py MAKAR [CASE...]      MAKAR_SLOW=1: the full sizes (10,000 broken requests, 1,000 clients that disconnect)
 """
@@ -19,7 +19,7 @@ from attacks import CHAT, NO_END, TEXT, USER
 from serving import PATIENCE, SPECIAL, Server, check, make_model, metric, processor_seconds, quiet, run_cases, wait_until
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
-if "address" in os.environ.get("MAKAR_SANITIZE", ""):  # keeps 256 MB of freed memory by default; these tests measure memory
+if "address" in os.environ.get("MAKAR_SANITIZE", ""):  # it keeps 256 MB of freed memory by default, and these tests measure memory
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=16"
 KEPT = 0.8 if SLOW else 0.6  # the share of their request rate that good clients must keep; short windows are less exact
 

@@ -234,7 +234,7 @@ def disconnects(makar):
 
 
 def engine(makar):
-    """Long prompts, long texts to embed and to score, and inspections, beside a stream of the same model."""
+    """Long prompts, long texts to embed and to score, and inspections, during a stream of the same model."""
     with tempfile.TemporaryDirectory() as folder:
         model = make_slow_model(pathlib.Path(folder) / "slow")
         with Server(makar, "-t", "2", "-np", "16", model=model) as s:

@@ -52,7 +52,7 @@ def check_texts(s):
     check(whole["usage"]["input_tokens"] == chat["usage"]["prompt_tokens"] and
           whole["usage"]["output_tokens"] == chat["usage"]["completion_tokens"], "usage")
     check(whole["status"] == "incomplete" and whole["incomplete_details"] == {"reason": "max_output_tokens"},
-          "an answer that was cut says so")
+          "an answer cut by its length is incomplete")
     events = stream(s, dict(ASK, metadata={"a": "b"}))
     kinds = [e["type"].removeprefix("response.") for e in events]
     check(kinds[2:4] == ["output_item.added", "content_part.added"] and

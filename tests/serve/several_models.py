@@ -84,7 +84,7 @@ def check_adapters(makar, root):
             c.start()
         for c in clients:
             c.join()
-        check(not wrong, f"an adapter gives the same answer alone and beside others: {wrong[:1]}")
+        check(not wrong, f"an adapter gives the same answer alone and in a batch with others: {wrong[:1]}")
         for name in adapters:
             vector = s.post("/v1/embeddings", {"input": "a text", "model": name})[1]["data"][0]["embedding"]
             check(vector == alone[name + " vector"], "embeddings with an adapter")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All attacks at once for an hour beside good clients: broken requests, slow clients, clients that do not read, clients that
+"""All attacks for an hour, together with good clients: broken requests, slow clients, clients that do not read, clients that
 disconnect. Memory and descriptors must not grow, and good clients must always get the same answers.
 
 usage: soak.py MAKAR [--minutes 60] [--growth 48] [-- OPTIONS OF makar serve]

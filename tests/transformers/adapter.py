@@ -3,7 +3,7 @@
 
 usage: adapter.py MAKAR BASE ADAPTER        BASE a Hugging Face folder, ADAPTER what `makar sft --adapter lora` wrote
 
-Needs torch, transformers, peft and safetensors; says so and passes where they are missing.
+Needs torch, transformers, peft and safetensors; prints a message and passes where they are missing.
 """
 import subprocess
 import sys

@@ -24,7 +24,7 @@ import time
 
 from draw_config import draw
 
-SKIPPED = {"llama-reward", "dpo-policy", "dpo-reference"}  # no inputs of a head of their own
+SKIPPED = {"llama-reward", "dpo-policy", "dpo-reference"}  # preference pairs, or no recorded inputs
 
 
 def tensor_names(path):

@@ -16,7 +16,7 @@ export async function answered(page, count = 1) {
   await page.waitForFunction(([s, n]) => document.querySelectorAll(s).length === n && !document.querySelector("[aria-busy=true]"), [answer, count]);
 }
 
-// Sends a message once the page can send: the list of models may still be on its way.
+// Sends a message once the page can send: the list of models may still be loading.
 export async function say(page, text) {
   await page.fill(composer, text);
   await page.waitForSelector(".composer .round:enabled");

@@ -29,7 +29,7 @@ async function writes(open) {
   check(kept.messages.length === 2 && kept.system === "Be brief." && kept.messages[1].meta.tokens.length > 0, "the server stores it");
   await page.reload();
   await done(page);
-  check((await page.locator(answer).count()) === 1, "it is there again after a reload");
+  check((await page.locator(answer).count()) === 1, "the answer is shown again after a reload");
   return page;
 }
 

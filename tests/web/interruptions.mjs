@@ -138,7 +138,7 @@ async function drops(page, server) {
   check((await page.locator('.cut-answer button:has-text("Continue")').count()) === 1, "an answer cut by its length can be continued");
 }
 
-// The real server continues an answer, and a stopped one says so.
+// The real server continues an answer that was cut by its length.
 async function continues(open) {
   const page = await open();
   await page.goto(base);
