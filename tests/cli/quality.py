@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from checks import check, failures
-from program import GOLDEN, good, kill_after, refused, run
+from program import GOLDEN, good, kill_after, refused
 
 
 def rated(path, count, split):

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 from serving import PATIENCE, Server, check, failures, metric, quiet, wait_until
 
