@@ -1,4 +1,4 @@
-// Any text as a statement: it runs within its limits or is refused, and the database stays as it is.
+// Any text as a statement: it runs within its limits or is refused, and the table is unchanged.
 #include <unistd.h>
 
 #include "apps/sql_reader.h"

@@ -1,5 +1,5 @@
-// Any bytes through every change that needs no model (selected by the first byte, with the rate of the
-// second): no crash, bounded output, the same result twice.
+// Any bytes through every augmentation that needs no model (selected by the first byte; the second is its
+// rate): no crash, bounded output, the same result twice.
 #include "augment/augment.h"
 #include "target.h"
 
@@ -15,6 +15,6 @@ FUZZ_TARGET(augment_text) {
   TextDraws first(1, 2, 3), second(1, 2, 3);
   const std::string changed = augmented(text, "", step, {}, first).value();
   check(changed.size() <= 3 * text.size() + 64, "bounded output");
-  check(changed == augmented(text, "", step, {}, second).value(), "the same draws, the same text");
+  check(changed == augmented(text, "", step, {}, second).value(), "the same draws give the same text");
   return 0;
 }

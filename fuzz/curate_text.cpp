@@ -1,5 +1,5 @@
-// Any bytes through every cleaner, the rules and the removal of personal data (selected by the first byte):
-// no crash, bounded output; a second removal finds nothing new.
+// Any bytes through every cleaner, or the removal of personal data, or the removal of names and the quality
+// rules (selected by the first byte): no crash, bounded output.
 #include "curate/clean.h"
 #include "curate/names.h"
 #include "curate/near_duplicates.h"

@@ -1,5 +1,5 @@
 // Any JSON as feedback on answers: a prompt with answers that begin with the assistant, or a bounded message;
-// what is written in every form can be read again.
+// the records written in every form can be read again.
 #include "data/feedback.h"
 #include "data/ranked_record.h"
 #include "target.h"

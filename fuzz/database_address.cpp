@@ -1,4 +1,4 @@
-// Any text as the address of a PostgreSQL database: what messages show of it never has the password.
+// Any text as the address of a PostgreSQL database: the form shown in messages never contains the password.
 #include "database/postgres.h"
 #include "target.h"
 

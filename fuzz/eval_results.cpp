@@ -1,5 +1,5 @@
-// Any bytes as a results file, a matrix and a regression file: values or located errors, and reports of what
-// is valid.
+// Any bytes as a results file, a matrix and a regression file: values or located errors, and reports of
+// valid files.
 #include "eval/compare.h"
 #include "eval/matrix.h"
 #include "eval/prompt_test.h"

@@ -1,4 +1,4 @@
-// Any bytes as a task file: a task, or a located error. A task asks questions about a small document.
+// Any bytes as a task file: a task, or a located error. A task makes a question from a small document.
 #include "eval/question.h"
 #include "eval/task_metrics.h"
 #include "target.h"

@@ -21,8 +21,7 @@ FUZZ_TARGET(gguf) {
     value.integers(), value.numbers(), value.texts();
     check(value.description().size() < 500, "a bounded text of a value");
   }
-  // As the first of several files, and joined with itself: only a file without tensors can be joined with
-  // itself.
+  // As the first file of a split, and joined with itself, which only a file without tensors allows.
   const auto others = gguf_split_paths((*file)->fields(), "/nowhere/x-00001-of-00002.gguf");
   check(!others.ok() || others->empty(), "a file in memory has no other files");
   const auto twice = Gguf::join({*file, *file});

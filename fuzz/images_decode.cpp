@@ -1,4 +1,4 @@
-// Any bytes as an image: an Error, or an image of the size it says, within the limits.
+// Any bytes as an image: an Error, or an image with as many pixels as its size says, within the limits.
 #include "images/processor.h"
 #include "target.h"
 

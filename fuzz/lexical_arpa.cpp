@@ -1,5 +1,5 @@
-// Any bytes as an ARPA file: a model whose probabilities are finite and that reads back the same, or a
-// located error.
+// Any bytes as an ARPA file: a model whose probabilities are numbers and that can be written and read again,
+// or a bounded error.
 #include <cmath>
 
 #include "lexical/arpa.h"

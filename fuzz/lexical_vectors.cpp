@@ -1,4 +1,4 @@
-// Any bytes as a file of word vectors: finite numbers that read back the same, or a bounded error.
+// Any bytes as a file of word vectors: finite numbers that can be written, or a bounded error.
 #include <cmath>
 
 #include "lexical/vector_files.h"

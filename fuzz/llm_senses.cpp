@@ -1,4 +1,4 @@
-// Any bytes as a word and, after a line break, a text: a place of the word inside the text, or an error.
+// Any bytes as a word and, after a line break, a text: the range of the word inside the text, or an error.
 #include <string>
 
 #include "llm/senses.h"
@@ -14,6 +14,6 @@ FUZZ_TARGET(llm_senses) {
   const auto found = find_word(text, word);
   if (!found.ok()) return 0;
   check(found->begin < found->end && found->end <= text.size() && found->end - found->begin == word.size(),
-        "the place is in the text");
+        "the range is in the text");
   return 0;
 }

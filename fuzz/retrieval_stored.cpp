@@ -1,4 +1,4 @@
-// Any bytes as a posting list, a vector or a node of the graph, as they come from an index file.
+// Any bytes as a posting list, a vector or a node of the HNSW graph, as an index file stores them.
 #include <cmath>
 
 #include "retrieval/hnsw.h"

@@ -52,7 +52,7 @@ FUZZ_TARGET(serve_api) {
       std::abort();
     if (!look.ok() && look.error().place.empty()) std::abort();
   }
-  // Calls: however the text is cut, no byte is lost that is not part of one.
+  // Tool calls: wherever the text is split, no byte outside of a call is lost.
   ToolCallReader whole({"f", "name"}, true), cut({"f", "name"}, true);
   TextWithCalls one = whole.push(text), rest = whole.finish();
   std::string pieces;

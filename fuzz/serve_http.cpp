@@ -88,7 +88,7 @@ class Handler : public HttpHandler {
   std::vector<std::string> seen;
 };
 
-// Complete responses, one after the other.
+// Checks that the output is a series of complete responses.
 void check_answers(const std::string& output) {
   std::string_view left = output;
   while (!left.empty()) {

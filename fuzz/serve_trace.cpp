@@ -1,5 +1,5 @@
-// Any bytes as the file of an agent's trace: complete lines, or an error with its place; the request that
-// waits for a person.
+// Any bytes as the file of an agent's trace: complete lines, or an error with its line; then the request that
+// waits for a person, and answers to it.
 #include "serve/page/agents.h"
 #include "target.h"
 

@@ -1,5 +1,5 @@
-// Any bytes as a chat template, rendered with a small conversation: an Error, or a rendering whose segments
-// cover the text, in which no marked byte of the conversation is attributed to the template.
+// Any bytes as a chat template, rendered with a small conversation: an Error, or segments that are not empty
+// and alternate, in which no marked byte of the conversation is attributed to the template.
 #include "target.h"
 #include "text/template/chat_template.h"
 

@@ -1,5 +1,5 @@
-// Any bytes as a corpus and a few settings: training gives a typed error or a tokenizer that loads, has at
-// most the requested size, encodes its corpus, and is the same for another thread count and memory limit.
+// Any bytes as a corpus and a few settings: training gives an error with a message, or a tokenizer that
+// loads, encodes its corpus, and is the same for another thread count and memory limit.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -62,7 +62,7 @@ FUZZ_TARGET(text_train) {
   }
   settings.max_memory = size_t{64} << 20;  // the minimum
   const auto two = train(settings, jsonl, 2);
-  check(two.ok() && one->tokenizer.dump() == two->tokenizer.dump(), "the same at any thread count and bound");
+  check(two.ok() && one->tokenizer.dump() == two->tokenizer.dump(), "the same at any thread count and limit");
   const auto tokenizer = Tokenizer::from_json(one->tokenizer, "trained");
   check(tokenizer.ok(), "the trained tokenizer loads");
   const auto encoding = tokenizer->encode(text);

@@ -1,4 +1,4 @@
-// Any text as a reward of makar grpo, and as an answer: a rule or a bounded message, a finite number.
+// Any text as a --reward of makar grpo: a term or a bounded message; and as an answer: a finite number.
 #include <cmath>
 
 #include "target.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar agent on the command line: tools, limits, handover, MCP both ways, hostile servers and pages.
+"""makar agent on the command line: tools, limits, handover, MCP as client and server, hostile servers and pages.
 
 usage: agent.py MAKAR
 """
@@ -169,7 +169,7 @@ def check_mcp(folder):
         (folder / "replies.jsonl").write_text(answer("x"))
         code, _, err = run("agent", "--replies", folder / "replies.jsonl", "--mcp", f"t={program} {mode}", "q", timeout=60)
         check(code == 1 and what in err, f"a server that is {mode}: {code} {err[-200:]}")
-    # makar is a server for itself.
+    # makar as its own MCP server.
     trace = replay(folder, [call("m_calculator", expression="23*47"), answer("1081")], "--mcp", f"m={MAKAR} agent --serve-mcp", "--no-calculator")
     check(trace["steps"][0].get("observation") == "1081", f"makar as server and client: {trace}")
     lines = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}, {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -195,7 +195,7 @@ def check_model(folder):
 
 
 def check_trace(folder):
-    """--trace: a file that grows with the run; an answer of the server ends the waiting, its absence the run."""
+    """--trace: a file that grows during the run. The run waits for an answer given on the page and ends with a handover without one."""
     (folder / "replies.jsonl").write_text(call("ask_person", question="Which?") + "\n" + call("calculator", expression="1 + 1") + "\n" + answer("2") + "\n")
     words = [MAKAR, "agent", "--replies", str(folder / "replies.jsonl"), "--json", "--trace", str(folder / "traces"), "--max-seconds", "60", "a question"]
     agent = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -212,7 +212,7 @@ def check_trace(folder):
     check([k for line in lines for k in ("question", "ask", "said", "step", "end") if k in line] == ["question", "ask", "said", "step", "step", "step", "end"], f"lines: {lines}")
     check("the second" in lines[3]["step"]["observation"] and lines[-1]["answer"] == "2", f"what the person said: {lines}")
     code, out, _ = run(*words[1:5], "--trace", folder / "traces", "--max-seconds", 1, "a question")
-    check(code == 1 and json.loads(out)["end"] in ("handover", "time"), f"nobody answers: {out}")
+    check(code == 1 and json.loads(out)["end"] in ("handover", "time"), f"no person answers: {out}")
     code, out, _ = run(*words[1:5], "--trace", folder / "traces", "--no-person", "a question")
     check(code == 1 and json.loads(out)["end"] == "handover", f"--no-person: {out}")
     code, _, err = run("agent", "--replies", folder / "replies.jsonl", "--trace", folder / "replies.jsonl", "q")
@@ -231,9 +231,9 @@ def check_usage(folder):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    place = pathlib.Path(scratch)
+    root = pathlib.Path(scratch)
     for one in (check_tools, check_fetch, check_code, check_mcp, check_model, check_trace, check_usage):
-        part = place / one.__name__
+        part = root / one.__name__
         part.mkdir()
         one(part)
 sys.exit(1 if failures else 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """--bf16: training in mixed precision is near training in f32, and repeatable bit for bit: run again, on other threads, with
-recomputed activations, resumed from a checkpoint, behind the fence. On a GPU the same, with its own bits.
+recomputed activations, resumed from a checkpoint, on the fence device. A GPU repeats its own bits, which differ from the CPU's.
 
 usage: bf16.py MAKAR
 """
@@ -11,18 +11,14 @@ import subprocess
 import sys
 import tempfile
 
+from checks import check, failures
+
 MAKAR = sys.argv[1]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-failures = []
 
 
 def run(*args):
     return subprocess.run([MAKAR, *map(str, args)], capture_output=True, text=True)
-
-
-def check(ok, what):
-    if not ok:
-        failures.append(what)
 
 
 def pretrain(folder, *more):
@@ -30,7 +26,7 @@ def pretrain(folder, *more):
     done = run("pretrain", "-d", ROOT / "docs/design.md", "--tokenizer", "char", "--max-steps", 6, "--micro-batch-size", 3, "--sequence-len", 70, "--layers",
                2, "--width", 64, "--heads", 2, "--learning-rate", "3e-3", "-o", folder, "--json", "-q", *more)
     if done.returncode != 0:
-        failures.append(f"{folder.name}: {done.stderr[-400:]}")
+        check(False, f"{folder.name}: {done.stderr[-400:]}")
         return 0.0, 0.0, b""
     got = json.loads(done.stdout.splitlines()[-1])
     return got["loss"], got["validation"]["loss"], (folder / "model.safetensors").read_bytes()
@@ -135,8 +131,6 @@ def main():
         align(top, gpu)
         refused = run("reward", "-m", top / "f32-llama", "-d", chat, "--bf16", "-o", top / "no")
         check(refused.returncode == 1 and "reward trains in f32 only" in refused.stderr, f"reward --bf16: {refused.stderr}")
-    for line in failures:
-        print("FAIL", line)
     return 1 if failures else 0
 
 

@@ -34,7 +34,7 @@ STOPS = {
 
 
 def complete(run):
-    """Steps of the checkpoints whose marker and checksums hold; a marker with anything else is a failure."""
+    """Steps of the complete checkpoints, whose files have the checksums of their marker. A marker without such files is a failure."""
     steps = []
     for marker in run.glob("checkpoint-*/complete.json"):
         folder = marker.parent
@@ -42,7 +42,7 @@ def complete(run):
             continue
         sums = json.loads(marker.read_text())
         good = all((folder / name).is_file() and hashlib.sha256((folder / name).read_bytes()).hexdigest() == wanted for name, wanted in sums.items())
-        check(good and len(sums) == 2, f"{folder} has a marker, but not the state that it names")
+        check(good and len(sums) == 2, f"{folder} has a marker, but not the files with the checksums in it")
         if good:
             steps.append(int(folder.name.split("-")[1]))
     return sorted(steps)
@@ -90,13 +90,13 @@ def trials(makar, scratch, count, rng):
         fewer = len(after) < min(limit, max(len(before), 1)) or max(after, default=0) < max(before, default=0)
         lost += fewer
         check(not fewer, f"trial {trial} ({kind}, limit {limit}, {'background' if background else 'foreground'}): {before} before, {after} after")
-        check(len(after) <= limit + 1, f"trial {trial}: {len(after)} checkpoints where {limit} are kept")
+        check(len(after) <= limit + 1, f"trial {trial}: {len(after)} checkpoints, save_total_limit is {limit}")
         process.stderr.close()
     print(f"checkpoints: {count} stops, {inside} inside a save, {lost} lost a checkpoint")
 
 
 def same_step_again(makar, scratch):
-    """A run that is stopped where it was saved does not write that step again, writes the model and removes files of interrupted saves."""
+    """A run that resumes at its last step does not save that step again; it writes the model and removes files of interrupted saves."""
     words = ["sft", "-m", MODEL, "-d", MODEL / "golden.safetensors", "learning_rate=1e-3", "max_steps=6", "save_steps=1", "-t", "1", "-q"]
     run = scratch / "same"
 

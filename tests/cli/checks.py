@@ -1,4 +1,4 @@
-"""check() for all tests in Python: records and prints what failed."""
+"""check() for the tests in Python: unless `ok`, prints and records `what`, the expectation or the fault."""
 
 failures = []
 

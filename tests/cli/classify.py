@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 from checks import check, failures
-from program import GOLDEN, good, refused, run
+from program import GOLDEN, good, refused
 
 random.seed(4)
 WORDS = {"neg": ["bad", "dull", "poor"], "pos": ["good", "fine", "great"]}

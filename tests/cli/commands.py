@@ -111,7 +111,7 @@ def check_decoding_modes():
 def with_memory(*arguments):
     """The output of a command and its peak memory in bytes."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        # AddressSanitizer keeps freed memory; here as little as possible.
+        # AddressSanitizer keeps freed memory in a quarantine: make it small.
         environment = dict(os.environ, ASAN_OPTIONS="quarantine_size_mb=1:thread_local_quarantine_size_kb=16")
         child = subprocess.Popen([MAKAR, *arguments], stdout=out, stderr=err, env=environment)
         _, status, usage = os.wait4(child.pid, 0)

@@ -18,7 +18,7 @@ NAMES = {"north": ["ada", "bea", "cleo", "dora"], "south": ["egon", "fritz", "ge
 
 
 def records(count, seed, biased):
-    """The label follows from the adjectives: three of four agree with it. In the biased data the name of a group predicts it too."""
+    """The label follows from the adjectives: 70 % of them agree with it. In biased data the name, which shows the group, predicts it too."""
     rng = random.Random(seed)
     out = []
     for _ in range(count):
@@ -52,10 +52,10 @@ with tempfile.TemporaryDirectory() as scratch:
     write(train, records(1500, 1, True))
     common = ["classify", "train", "--model-type", "gru", "--width", 32, "--tokenizer", "bpe", "--vocab-size", 300, "-d", train, "--val-set-size", 0, "--num-epochs", 5,
               "--lr", 5e-3, "-t", 1]
-    ways = {"plain": [], "reweigh": ["--group-field", "group", "--reweigh"],
+    settings = {"plain": [], "reweigh": ["--group-field", "group", "--reweigh"],
             "adversary": ["--group-field", "group", "--adversary", 1, "--adversary-sees-label"]}
     found = {}
-    for name, words in ways.items():
+    for name, words in settings.items():
         good(*common, *words, "-o", folder / name)
         found[name] = fairness(folder, folder / name, test)
     print("accuracy, demographic parity difference, equalized odds difference:", {k: [round(x, 3) for x in v] for k, v in found.items()})
@@ -67,11 +67,11 @@ with tempfile.TemporaryDirectory() as scratch:
         check(accuracy > plain[0], f"{name} is better on unbiased texts: {found}")
     saved = (folder / "adversary/model.safetensors").read_bytes()
     check(b"adversary" not in saved[:int.from_bytes(saved[:8], "little") + 8], "the adversary is not part of the model")
-    words = [*common, *ways["adversary"], "--save-steps", 20]
+    words = [*common, *settings["adversary"], "--save-steps", 20]
     good(*words, "-o", folder / "whole")
     kill_after("checkpoint-20", words, folder / "killed")
     good(*words, "-o", folder / "killed")
-    check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has other bytes")
+    check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has different bytes")
     for words, part in ((["--reweigh"], "group_field"), (["--group-field", "group"], "has no effect"), (["--group-field", "tribe", "--reweigh"], "'tribe' with the group is missing"),
                         (["--group-field", "group", "--adversary", -1], "adversary"), (["--group-field", "group", "--reweigh", "--regression"], "")):
         refused(part, *common, *words, "-o", folder / "no")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The model that comes with the program: its script gives the same bytes twice, and makar chat, generate and serve use it when
+"""The model that comes with the program: its script gives the same bytes twice, and makar generate and makar chat use it when
 no model is given.
 
 usage: default_model.py MAKAR
@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as scratch:
     root = pathlib.Path(scratch)
     one, two = make(root / "one", 1), make(root / "two", 2)
     if not failures:
-        check(one.read_bytes() == two.read_bytes(), "two runs of the recipe have other bytes")
+        check(one.read_bytes() == two.read_bytes(), "two runs of the script give different bytes")
         (root / "bin").mkdir()
         (root / "share/makar").mkdir(parents=True)
         program = shutil.copy(MAKAR, root / "bin/makar")

@@ -44,13 +44,13 @@ def whole(folder):
     check("\033" not in done.stdout and "\r" not in done.stdout, "no control characters in a pipe")
     report = (folder / "report.md").read_text()
     check(report.count("```sh\n") == sum(len(s["figures"]) for s in state(folder).values()), "the report has each figure's command")
-    # The commands of the report are those that a person can type: the one that trained the tokenizer runs again.
+    # The commands of the report run as they are printed: the one that encodes a text, for example.
     command = next(c for c in re.findall(r"```sh\n(.*?)\n```", report, re.S) if "tokenizer encode" in c)
     again = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     check(again.returncode == 0 and again.stdout.startswith("["), f"{command}: {again.stderr}")
 
 
-def goes_on(folder, complete):
+def resumes(folder, complete):
     """Interrupted during pretraining, then killed later; the results have the same bytes."""
     child = subprocess.Popen([MAKAR, "demo", "--quick", "--no-serve", "-t", "1", "-o", str(folder)], stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -69,13 +69,13 @@ def goes_on(folder, complete):
     child.send_signal(signal.SIGKILL)
     child.wait()
     done = demo(folder)
-    while time.time() < end and "wait for it" in done.stderr:  # the command that it ran is still saving its state
+    while time.time() < end and "wait for it" in done.stderr:  # a command that the killed demo started is still saving its state
         time.sleep(1)
         done = demo(folder)
     check(done.returncode == 0 and "1/10 data: already done" in done.stdout, f"after a kill: {done.stderr[-500:]}")
     for name in ("base", "chat", "aligned"):
         same = (folder / name / "model.safetensors").read_bytes() == (complete / name / "model.safetensors").read_bytes()
-        check(same, f"{name} has other bytes after an interruption")
+        check(same, f"{name} has different bytes after an interruption")
 
 
 def options(root, folder):
@@ -102,6 +102,6 @@ with tempfile.TemporaryDirectory() as scratch:
     root = pathlib.Path(scratch)
     whole(root / "demo")
     if not failures:
-        goes_on(root / "stopped", root / "demo")
+        resumes(root / "stopped", root / "demo")
         options(root, root / "demo")
 sys.exit("\n".join(failures) if failures else 0)

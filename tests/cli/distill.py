@@ -1,19 +1,16 @@
 #!/usr/bin/env python3
-"""makar distill through the program: students of the teacher's layers and new ones, texts, conversations and sampled
+"""makar distill through the program: students made of the teacher's layers and new ones, texts, conversations and sampled
 answers, resuming with the same bytes after a kill, and refused options.
 
 usage: distill.py MAKAR
 """
 import json
 import pathlib
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 
 from checks import check, failures
-from program import GOLDEN, MAKAR, good, refused, steps
+from program import GOLDEN, good, kill_after, refused, steps
 
 
 def result(done):
@@ -77,14 +74,9 @@ def resumes(folder, teacher, chats, common):
                  *extra]
         whole, out = folder / f"whole-{len(extra)}", folder / f"killed-{len(extra)}"
         good(*words, "-o", whole)
-        child = subprocess.Popen([MAKAR, *map(str, words), "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.time() + 120
-        while time.time() < end and child.poll() is None and not (out / "checkpoint-3").is_dir():
-            time.sleep(0.005)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+        kill_after("checkpoint-3", words, out)
         good(*words, "-o", out)
-        check((out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), f"a resumed run has other bytes: {extra}")
+        check((out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), f"a resumed run has different bytes: {extra}")
 
 
 def refusals(folder, teacher, text, common):

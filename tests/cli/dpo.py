@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """makar dpo through the program: a tiny model learns the world's preferences, resumes with the same bytes after a kill,
-references and losses, real forms of data, and bad records with their places.
+references and losses, forms of published data, and bad records with file and line.
 
 usage: dpo.py MAKAR
 """
@@ -40,7 +40,7 @@ def learns(folder, base, pairs, held_out, common):
     check(abs(first["loss"] - 0.693147) < 1e-5 and set(first["metrics"]) == REWARDS, f"the first step starts at log 2: {first}")
     check(all(first["metrics"][name] == 0 for name in REWARDS), f"the model is its own reference at the start: {first}")
     contrary = result(good("dpo", "-m", base, "-d", swapped, *common, *words, "-o", folder / "contrary"))
-    check(contrary.get("rewards/accuracies", 1) < 0.15, f"swapped answers are learnt the other way: {contrary}")
+    check(contrary.get("rewards/accuracies", 1) < 0.15, f"swapped answers reverse the preference: {contrary}")
     for loss, extra in (("ipo", []), ("hinge", []), ("simpo", ["--beta", 2]), ("sigmoid", ["--label-smoothing", 0.1]), ("kto_pair", []), ("orpo", ["--beta", 1])):
         out = folder / f"loss-{loss}"
         got = result(good("dpo", "-m", base, "-d", pairs, *common, *words, "--loss-type", loss, *extra, "-o", out))
@@ -95,7 +95,7 @@ def resumes(folder, base, pairs, common):
     check(not (out / "model.safetensors").exists(), "the run was killed before its end")
     done = good(*words, "-o", out)
     check("resuming at step" in done.stderr, f"the run resumes: {done.stderr[-300:]}")
-    check((out / "model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has other bytes")
+    check((out / "model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has different bytes")
     check(steps(out)[-1]["metrics"] == steps(folder / "whole")[-1]["metrics"], "a resumed run logs the same rewards")
     (out / "run.json").unlink()
     refused("beta", *words, "--beta", 0.2, "-o", out)

@@ -106,7 +106,7 @@ def check_usage(folder, model):
     code, _, err = run("eval", "-m", model, "--tasks", folder / "letters.yaml", "--data", folder / "none")
     check(code == 1 and "letters.jsonl" in err and "no such file" in err, f"missing data: {err}")
     code, _, err = run("eval", "-m", model, "--tasks", folder / "letters.yaml", "--log-samples")
-    check(code == 2 and "--output" in err, f"samples without a place: {err}")
+    check(code == 2 and "--output" in err, f"samples without an output folder: {err}")
     code, _, err = run("eval", "-m", model, "--tasks", ",")
     check(code == 2 and "--tasks" in err, f"no task: {err}")
 
@@ -200,7 +200,7 @@ def check_compare(folder, model):
     check(code == 1 and "is not a results file" in err, err)
 
 
-# Documents in the form of datasets that are not here: file, documents, and the prompt of the first one with its choices or target.
+# Documents in the form of datasets that are not among the assets: file, documents, and the prompt of the first one with its choices or target.
 FABRICATED = {
     "hellaswag": ("hellaswag/hellaswag_val.jsonl",
                   [{"activity_label": "Cooking", "ctx_a": "A man stirs.", "ctx_b": "he", "endings": ["eats.", "flies.", "b", "c"], "label": 0}],
@@ -323,13 +323,12 @@ metadata: {version: 1, group_field: g}
     check(code == 0 and json.loads(out)["documents"] == 3, f"two prompts: {out} {err[-300:]}")
     code, out, err = run("eval", "ab", *base, "--doc-to-text", "{{ q }}", "--check", folder / "values.json")
     check(code == 0 and "B - A +0.0000" in out, f"no regression: {out} {err}")
-    saved = json.loads((folder / "values.json").read_text())
     (folder / "docs.yaml").write_text((folder / "people.yaml").read_text().replace(
         '{q: "It is.", g: b, l: 0}', ", ".join('{q: "It is %d.", g: b, l: 0}' % i for i in range(30))))
     code, _, err = run("eval", "ab", "-m", model, "--tasks", folder / "docs.yaml", "--save", folder / "values.json")
     saved = json.loads((folder / "values.json").read_text())
     saved["values"] = {key: 1 - value for key, value in saved["values"].items()}
-    worse = sum(saved["values"].values()) > 22  # with the files exchanged, the other one is worse
+    worse = sum(saved["values"].values()) > 22  # the inverted scores are much better than the run's
     (folder / "values.json").write_text(json.dumps(saved))
     code, _, err = run("eval", "ab", "-m", model, "--tasks", folder / "docs.yaml", "--check", folder / "values.json")
     check(code == (1 if worse else 0) and ("regression" in err) == worse, f"a regression file: {code} {err}")
@@ -394,14 +393,14 @@ def check_assets(folder, url):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    place = pathlib.Path(scratch)
-    trained = make_model(place)
-    check_run(place, trained)
-    check_reports(place, trained)
-    check_fabricated(place, trained)
-    check_usage(place, trained)
-    address = check_url(place)
-    check_compare(place, trained)
-    check_assets(place, address)
+    root = pathlib.Path(scratch)
+    trained = make_model(root)
+    check_run(root, trained)
+    check_reports(root, trained)
+    check_fabricated(root, trained)
+    check_usage(root, trained)
+    address = check_url(root)
+    check_compare(root, trained)
+    check_assets(root, address)
 print(f"{len(failures)} failures")
 sys.exit(1 if failures else 0)

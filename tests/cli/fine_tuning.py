@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Adapters on bases in few bits, stacks of them, heads for numbers and next sentences, a teacher, the search for a learning
-rate, cool-down and saves in the background: each through the program, from data made here.
+"""Fine-tuning through the program, on generated data: adapters on quantized bases, several adapters at once, regression and
+next-sentence heads, a teacher, the learning-rate finder, decay schedules and background saves.
 
 usage: fine_tuning.py MAKAR
 """
@@ -11,31 +11,15 @@ import random
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 
 from checks import check, failures
+from program import GOLDEN, good, refused
+from tensor_files import read_safetensors
 
-GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 rng = random.Random(5)
 THINGS = ["river", "stone", "garden", "window", "letter", "morning", "forest", "silver", "music", "winter"]
-
-
-def run(makar, *words, text=None):
-    return subprocess.run([makar, *map(str, words)], capture_output=True, text=True, timeout=900, input=text)
-
-
-def good(makar, *words, text=None):
-    done = run(makar, *words, text=text)
-    check(done.returncode == 0, f"{' '.join(map(str, words))}: {done.stderr.strip()[-600:]}")
-    return done
-
-
-def refused(makar, part, *words):
-    done = run(makar, *words)
-    check(done.returncode in (1, 2) and part in done.stderr and "internal error" not in done.stderr,
-          f"{' '.join(map(str, words))} should be refused with '{part}': {done.returncode} {done.stderr.strip()[-300:]}")
 
 
 def log(folder, key="loss"):
@@ -58,19 +42,19 @@ def write_texts(folder):
     return texts, chats
 
 
-def adapters(makar, folder, base, chats):
+def adapters(folder, base, chats):
     gguf = folder / "base.gguf"
-    done = good(makar, "quantize", base, gguf, "--type", "q8_0")
+    done = good("quantize", base, gguf, "--type", "q8_0")
     check("grows" not in done.stderr, f"fewer bits: {done.stderr}")
-    good(makar, "quantize", base, folder / "small.gguf", "--type", "q4_0")
-    done = good(makar, "quantize", folder / "small.gguf", folder / "larger.gguf", "--type", "q8_0")
+    good("quantize", base, folder / "small.gguf", "--type", "q4_0")
+    done = good("quantize", folder / "small.gguf", folder / "larger.gguf", "--type", "q8_0")
     check("warning: the file grows" in done.stderr and "bits per weight, q8_0 takes 8.5" in done.stderr, f"more bits than before: {done.stderr}")
     common = ["-d", chats, "--val-set-size", 0, "--max-steps", 12, "--lr", 1e-2, "--save-steps", 4, "--sequence-len", 48, "--lora-r", 4, "-t", 2]
     runs = {}
     for name, model, words in (("gguf", gguf, ["--adapter", "qlora"]), ("q4_0", base, ["--adapter", "lora", "--quantize-base", "q4_0"]),
                                ("q8_0", base, ["--adapter", "qlora", "--quantize-base", "q8_0", "--use-dora"]), ("plain", base, ["--adapter", "lora"])):
         out = runs[name] = folder / f"adapter-{name}"
-        good(makar, "sft", "-m", model, *common, *words, "-o", out)
+        good("sft", "-m", model, *common, *words, "-o", out)
         if (out / "log.jsonl").is_file():
             losses = log(out)
             check(losses[-1] < 0.93 * losses[0], f"{name}: the loss falls: {losses}")
@@ -82,52 +66,48 @@ def adapters(makar, folder, base, chats):
         file.unlink()
     (runs["gguf"] / "run.json").unlink()  # as if it had been killed after step 8
     (runs["gguf"] / "adapter_model.safetensors").unlink()
-    done = good(makar, "sft", "-m", gguf, *common, "--adapter", "qlora", "-o", runs["gguf"])
+    done = good("sft", "-m", gguf, *common, "--adapter", "qlora", "-o", runs["gguf"])
     check("resuming at step 8" in done.stderr, f"an adapter's run resumes: {done.stderr}")
-    check((runs["gguf"] / "adapter_model.safetensors").read_bytes() == before, "a resumed adapter has other bytes")
-    refused(makar, "quantize_base", "sft", "-m", base, *common, "--quantize-base", "q4_0", "-o", folder / "no")
-    refused(makar, "q4_0", "sft", "-m", base, *common, "--adapter", "qlora", "--quantize-base", "q4_9", "-o", folder / "no")
-    refused(makar, "lora or qlora", "sft", "-m", base, *common, "--adapter", "qlore", "-o", folder / "no")
+    check((runs["gguf"] / "adapter_model.safetensors").read_bytes() == before, "a resumed adapter has different bytes")
+    refused("quantize_base", "sft", "-m", base, *common, "--quantize-base", "q4_0", "-o", folder / "no")
+    refused("q4_0", "sft", "-m", base, *common, "--adapter", "qlora", "--quantize-base", "q4_9", "-o", folder / "no")
+    refused("lora or qlora", "sft", "-m", base, *common, "--adapter", "qlore", "-o", folder / "no")
 
     def scored(*words):
         asked = json.dumps({"prompt": "the river", "completion": " and the river is near"}) + "\n"
-        done = good(makar, "score", *words, "--jsonl", text=asked)
+        done = good("score", *words, "--jsonl", text=asked)
         return json.loads(done.stdout)["logprob"] if done.returncode == 0 else float("nan")
 
     plain, a, b = scored("-m", base), runs["plain"], runs["q4_0"]
     check(abs(scored("-m", base, "--lora", a) - plain) > 0.1, "an adapter changes the probabilities")
     check(scored("-m", base, "--lora", f"{a}:0") == plain, "an adapter of weight 0 changes nothing")
-    good(makar, "merge", "-m", base, "--lora", a, "--lora", f"{b}:0.5", "-o", folder / "merged")
-    beside, merged = scored("-m", base, "--lora", a, "--lora", f"{b}:0.5"), scored("-m", folder / "merged")
-    check(abs(beside - merged) < 1e-3 and abs(beside - plain) > 0.1, f"beside {beside}, merged {merged}")
-    good(makar, "merge", "-m", gguf, "--lora", runs["gguf"], "-o", folder / "merged-gguf")
-    beside, merged = scored("-m", gguf, "--lora", runs["gguf"]), scored("-m", folder / "merged-gguf")
-    check(abs(beside - merged) < 0.05 * abs(merged), f"a GGUF base: beside {beside}, merged {merged}")  # activations are rounded in one
-    refused(makar, "alone", "merge", "-m", base, "--lora", a, "--lora", runs["q8_0"], "-o", folder / "no")
-    refused(makar, "not a number", "generate", "-m", base, "--lora", f"{a}:x", "hello")
-    print("adapters: on few bits, resumed, stacked, merged")
+    good("merge", "-m", base, "--lora", a, "--lora", f"{b}:0.5", "-o", folder / "merged")
+    separate, merged = scored("-m", base, "--lora", a, "--lora", f"{b}:0.5"), scored("-m", folder / "merged")
+    check(abs(separate - merged) < 1e-3 and abs(separate - plain) > 0.1, f"separate adapters {separate}, merged {merged}")
+    good("merge", "-m", gguf, "--lora", runs["gguf"], "-o", folder / "merged-gguf")
+    separate, merged = scored("-m", gguf, "--lora", runs["gguf"]), scored("-m", folder / "merged-gguf")
+    # With the GGUF base, activations are rounded to int8.
+    check(abs(separate - merged) < 0.05 * abs(merged), f"a GGUF base: separate adapter {separate}, merged {merged}")
+    refused("alone", "merge", "-m", base, "--lora", a, "--lora", runs["q8_0"], "-o", folder / "no")
+    refused("not a number", "generate", "-m", base, "--lora", f"{a}:x", "hello")
+    print("adapters: on quantized bases, resumed, several at once, merged")
 
 
-def tensor_names(file):
-    data = pathlib.Path(file).read_bytes()
-    return [name for name in json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]]) if name != "__metadata__"]
-
-
-def adapter_names(makar, folder):
+def adapter_names(folder):
     """target_modules as PEFT reads them: a module is adapted when its name is one of them, or ends with "." and one."""
     tasks = {"t5-relu-tied": "SEQ_2_SEQ_LM", "bart-clean": "SEQ_2_SEQ_LM", "bert-sequence-classification": "SEQ_CLS"}
     for name in ("gpt2", "llama", "qwen2", "qwen3", "gemma2", "mixtral", "gpt-neox", "falcon-mqa", "bloom-alibi", "opt-clean", "t5-relu-tied", "t5-gated-gelu-untied",
                  "bart-clean", "bert-sequence-classification", "roberta-mlm"):
         model, out = GOLDEN / "models" / name, folder / f"names-{name}"
-        if not good(makar, "sft", "-m", model, "-d", model / "golden.safetensors", "--adapter", "lora", "--max-steps", 1, "-q", "-o", out).returncode == 0:
+        if not good("sft", "-m", model, "-d", model / "golden.safetensors", "--adapter", "lora", "--max-steps", 1, "-q", "-o", out).returncode == 0:
             continue
         config = json.loads((out / "adapter_config.json").read_text())
-        adapted = {n[len("base_model.model."):].rsplit(".lora_", 1)[0] for n in tensor_names(out / "adapter_model.safetensors")}
-        parameters = tensor_names(model / "model.safetensors")
+        adapted = {n[len("base_model.model."):].rsplit(".lora_", 1)[0] for n in read_safetensors(out / "adapter_model.safetensors")}
+        parameters = list(read_safetensors(model / "model.safetensors"))
         modules = {".".join(n.split(".")[:i]) for n in parameters for i in range(1, n.count(".") + 1)}  # as named_modules() lists them
         targets = config["target_modules"]
         matched = {m for m in modules if m in targets or any(m.endswith(f".{t}") for t in targets)}
-        check(matched == adapted and len(adapted) >= 4, f"{name}: {targets} match {sorted(matched ^ adapted)[:6]} besides or without an adapter")
+        check(matched == adapted and len(adapted) >= 4, f"{name}: the modules that {targets} match and the adapted ones differ in {sorted(matched ^ adapted)[:6]}")
         check("all-linear" not in targets and len(targets) <= 12, f"{name}: target_modules {targets}")
         check(not any(m.split(".")[-1] in ("lm_head", "score", "classifier", "embed_out") for m in adapted), f"{name}: the head has an adapter")
         check(config["task_type"] == tasks.get(name, config["task_type"]), f"{name}: {config['task_type']}")
@@ -136,23 +116,23 @@ def adapter_names(makar, folder):
     check(llama["task_type"] == "CAUSAL_LM" and llama["lora_alpha"] == 16 and isinstance(llama["lora_alpha"], int), f"llama: {llama}")
     # The written adapter can be loaded.
     model = GOLDEN / "models/llama"
-    done = good(makar, "sft", "-m", model, "-d", model / "golden.safetensors", "--lora-model-dir", folder / "names-llama", "--max-steps", 1, "-o", folder / "names-again")
+    done = good("sft", "-m", model, "-d", model / "golden.safetensors", "--lora-model-dir", folder / "names-llama", "--max-steps", 1, "-o", folder / "names-again")
     check("training " in done.stderr, done.stderr)
     print("adapters: target_modules as PEFT matches them")
 
 
-def adapter_options(makar, folder, base, chats):
+def adapter_options(folder, base, chats):
     """Adapter options are refused without an adapter; the default learning rate of adapters is higher."""
     common = ["sft", "-m", base, "-d", chats, "--val-set-size", 0, "--max-steps", 2, "--lr-scheduler", "constant", "-t", 2]
-    refused(makar, "lora_r: has no effect without an adapter: add --adapter lora", *common, "--lora-r", 4, "-o", folder / "no")
-    refused(makar, "lora_alpha, use_dora have no effect", *common, "lora_alpha=4", "--use-dora", "-o", folder / "no")
-    refused(makar, "use --lora-model-dir", *common, "--adapter", folder / "adapter-plain", "-o", folder / "no")
-    refused(makar, "made with 4", *common, "--lora-model-dir", folder / "adapter-plain", "--lora-r", 16, "-o", folder / "no")
-    refused(makar, "is an adapter, not a model", "generate", "-m", folder / "adapter-plain", "hello")
-    refused(makar, f"-m {base} --lora {folder / 'adapter-plain'}", "sft", "-m", folder / "adapter-plain", "-d", chats, "-o", folder / "no")
+    refused("lora_r: has no effect without an adapter: add --adapter lora", *common, "--lora-r", 4, "-o", folder / "no")
+    refused("lora_alpha, use_dora have no effect", *common, "lora_alpha=4", "--use-dora", "-o", folder / "no")
+    refused("use --lora-model-dir", *common, "--adapter", folder / "adapter-plain", "-o", folder / "no")
+    refused("made with 4", *common, "--lora-model-dir", folder / "adapter-plain", "--lora-r", 16, "-o", folder / "no")
+    refused("is an adapter, not a model", "generate", "-m", folder / "adapter-plain", "hello")
+    refused(f"-m {base} --lora {folder / 'adapter-plain'}", "sft", "-m", folder / "adapter-plain", "-d", chats, "-o", folder / "no")
     rates = {}
     for name, more in (("lora", ["--adapter", "lora"]), ("given", ["--adapter", "lora", "learning_rate=3e-5"]), ("all", [])):
-        done = good(makar, *common, *more, "-o", folder / f"rate-{name}")
+        done = good(*common, *more, "-o", folder / f"rate-{name}")
         rates[name] = log(folder / f"rate-{name}", "lr")[0]
         trained, total = map(int, re.search(r"training (\d+) of (\d+) parameters", done.stderr).groups())
         check((trained == total) == (name == "all") and 0 < trained <= total, f"{name}: {trained} of {total} parameters")
@@ -160,7 +140,7 @@ def adapter_options(makar, folder, base, chats):
     print("adapters: options that have no effect are refused; the rate is 2e-4")
 
 
-def packing(makar, folder, base):
+def packing(folder, base):
     """--sample-packing: several conversations in one example of up to sequence_len tokens; the same tokens are trained."""
     chats, runs = folder / "short-chats.jsonl", {}
     with open(chats, "w") as f:
@@ -169,49 +149,49 @@ def packing(makar, folder, base):
     (folder / "plain.jinja").write_text("{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}")
     words = ["sft", "-m", base, "-d", chats, "--chat-template", folder / "plain.jinja", "--val-set-size", 0, "--sequence-len", 64, "--micro-batch-size", 1, "--num-epochs", 1, "-t", 2]
     for name, more in (("single", []), ("packed", ["--sample-packing"])):
-        done = good(makar, *words, *more, "-o", folder / f"pack-{name}")
+        done = good(*words, *more, "-o", folder / f"pack-{name}")
         lines = [json.loads(line) for line in (folder / f"pack-{name}/log.jsonl").read_text().splitlines()]
         runs[name] = [line["tokens"] for line in lines if "tokens" in line]
     check(len(runs["single"]) == 60 and len(runs["packed"]) <= 45, f"steps of an epoch: {len(runs['single'])} and {len(runs['packed'])}")
     check(sum(runs["single"]) == sum(runs["packed"]), f"tokens of an epoch: {sum(runs['single'])} and {sum(runs['packed'])}")
     check(max(runs["packed"]) <= 64 and sorted(runs["packed"])[len(runs["packed"]) // 2] > max(runs["single"]), f"packs: {runs['packed']}")
     check("packs of up to 64 tokens" in done.stderr, done.stderr)
-    refused(makar, "sample_packing", "sft", "-m", folder / "bert", "-d", chats, "--sample-packing", "-o", folder / "no")
+    refused("sample_packing", "sft", "-m", folder / "bert", "-d", chats, "--sample-packing", "-o", folder / "no")
     print(f"packing: {len(runs['packed'])} packs of 60 conversations")
 
 
-def rates(makar, folder, base, texts):
+def rates(folder, base, texts):
     out = folder / "search"
     search = ["pretrain", "--config", base, "--tokenizer", base, "-d", texts, "--sequence-len", 32, "--lr-find", "--lr-find-steps", 60, "-o", out, "-t", 2]
-    done = good(makar, *search)
+    done = good(*search)
     check("suggested: learning_rate" in done.stdout and (out / "lr_find.svg").read_text().startswith("<svg"), f"a rate is suggested: {done.stdout}")
     left = sorted(p.name for p in out.iterdir())
     check(set(left) <= {"lr_find.svg", "data", "tokenizer"}, f"the search writes only a plot: {left}")
-    found = json.loads(good(makar, *search, "--json").stdout)
+    found = json.loads(good(*search, "--json").stdout)
     check(1e-7 < found["suggestion"] <= found["lowest"] <= 1, f"the rate is in range: {found['suggestion']}")
     down = folder / "cooled"
     words = ["-m", base, "-d", texts, "--sequence-len", 32, "--max-steps", 20, "--lr", 1e-3, "--warmup-steps", 4, "--lr-scheduler", "warmup_stable_decay"]
-    good(makar, "pretrain", *words, "--decay-steps", 8, "--decay-type", "linear", "-o", down)
+    good("pretrain", *words, "--decay-steps", 8, "--decay-type", "linear", "-o", down)
     lr = log(down, "lr")
     check(lr[0] == 0 and lr[4:13] == [1e-3] * 9 and abs(lr[16] - 5e-4) < 1e-12 and lr[19] < 2e-4, f"warm-up, stable, decay: {lr}")
-    refused(makar, "decay_steps", "pretrain", *words, "--decay-steps", 18, "-o", folder / "no")
+    refused("decay_steps", "pretrain", *words, "--decay-steps", 18, "-o", folder / "no")
     # Saves in the background: the same checkpoints.
-    for name, more in (("front", []), ("behind", ["--save-in-background"])):
-        good(makar, "pretrain", *words, "--decay-steps", 8, "--save-steps", 5, "-o", folder / name, *more)
+    for name, more in (("foreground", []), ("background", ["--save-in-background"])):
+        good("pretrain", *words, "--decay-steps", 8, "--save-steps", 5, "-o", folder / name, *more)
     for step in (15, 20):
         for file in ("state.safetensors", "trainer_state.json", "complete.json"):
-            a, b = (folder / n / f"checkpoint-{step}" / file for n in ("front", "behind"))
+            a, b = (folder / n / f"checkpoint-{step}" / file for n in ("foreground", "background"))
             check(a.read_bytes() == b.read_bytes(), f"{b} differs from the file of a save in the foreground")
-    print("rates: searched, cooled down; saves in the background")
+    print("rates: found, decayed; saves in the background")
 
 
-def encoders(makar, folder):
+def encoders(folder):
     texts, bert = folder / "two.jsonl", folder / "bert"
     with open(texts, "w") as f:
         for i in range(300):
             a = THINGS[i % 2]
             f.write(json.dumps({"text": " ".join(rng.choice([a, a, a, "and", "near"]) for _ in range(rng.randrange(20, 30)))}) + "\n")
-    done = good(makar, "pretrain", "-d", texts, "--model-type", "bert", "--next-sentence", "--layers", 2, "--width", 32, "--heads", 2, "--vocab-size", 60,
+    done = good("pretrain", "-d", texts, "--model-type", "bert", "--next-sentence", "--layers", 2, "--width", 32, "--heads", 2, "--vocab-size", 60,
                 "--sequence-len", 32, "--micro-batch-size", 16, "--max-steps", 300, "--warmup-steps", 30, "--lr", 3e-3, "--val-set-size", 0.1, "-o", bert,
                 "--json", "-q")
     config = json.loads((bert / "config.json").read_text())
@@ -225,18 +205,18 @@ def encoders(makar, folder):
             words = [rng.choice(THINGS[:2]) for _ in range(6)]  # the share of the second
             f.write(json.dumps({"text": " ".join(words), "label": words.count(THINGS[1]) / 3 - 1}) + "\n")
     out = folder / "regression"
-    done = good(makar, "classify", "train", "-m", bert, "-d", numbers, "--val-set-size", 0.2, "--num-epochs", 12, "--lr", 2e-3, "--micro-batch-size", 16, "--regression", "--max-length", 32,
+    done = good("classify", "train", "-m", bert, "-d", numbers, "--val-set-size", 0.2, "--num-epochs", 12, "--lr", 2e-3, "--micro-batch-size", 16, "--regression", "--max-length", 32,
                 "-o", out, "--json", "-q")
     config = json.loads((out / "config.json").read_text())
-    check(config.get("problem_type") == "regression", f"a head for numbers: {config.get('problem_type')}")
+    check(config.get("problem_type") == "regression", f"a regression head: {config.get('problem_type')}")
     figures = json.loads(done.stdout)["validation"]
     check(figures["pearson"] > 0.8, f"numbers are learnt: {figures}")
-    said = [json.loads(line)["score"] for line in good(makar, "classify", "run", "-m", out, text="river river river\nstone stone stone\n").stdout.splitlines()]
+    said = [json.loads(line)["score"] for line in good("classify", "run", "-m", out, text="river river river\nstone stone stone\n").stdout.splitlines()]
     check(len(said) == 2 and said[1] > said[0] + 1, f"a number for each line: {said}")
-    print(f"encoders: next sentences {share:.2f}, numbers with a correlation of {figures['pearson']:.2f}")
+    print(f"encoders: next sentences {share:.2f}, regression with a correlation of {figures['pearson']:.2f}")
 
 
-def answers(makar, folder):
+def answers(folder):
     """Answers in a context, with a tokenizer that gives both texts the same type, as RoBERTa's does."""
     base = folder / "one-type"
     shutil.copytree(folder / "bert", base)
@@ -254,13 +234,13 @@ def answers(makar, folder):
             start = len(" ".join(words[:at])) + (at > 0)
             f.write(json.dumps({"question": "and", "context": " ".join(words), "answers": {"text": [words[at]], "answer_start": [start]}}) + "\n")
     out = folder / "answering"
-    done = good(makar, "classify", "train", "-m", base, "-d", asked, "--val-set-size", 0.2, "--num-epochs", 6, "--lr", 2e-3, "--micro-batch-size", 16, "--max-length", 32, "--stride", 8,
+    done = good("classify", "train", "-m", base, "-d", asked, "--val-set-size", 0.2, "--num-epochs", 6, "--lr", 2e-3, "--micro-batch-size", 16, "--max-length", 32, "--stride", 8,
                 "-o", out, "--json", "-q")
     f1 = json.loads(done.stdout)["validation"]["f1"]
     check(f1 > 0.9, f"answers are found: {f1}")
     line = json.dumps({"question": "and", "context": f"near and near {THINGS[1]} and"}) + "\n"
-    said = good(makar, "classify", "run", "-m", out, "--jsonl", text=line).stdout
-    check(json.loads(said)["answer"] == THINGS[1], f"and said: {said}")
+    said = good("classify", "run", "-m", out, "--jsonl", text=line).stdout
+    check(json.loads(said)["answer"] == THINGS[1], f"the answer of classify run: {said}")
     print(f"answers: F1 {f1:.2f}")
 
 
@@ -277,7 +257,7 @@ def write_images(path, count):
         f.write(struct.pack(">II", 0x801, count) + labels)
 
 
-def teacher(makar, folder):
+def teacher(folder):
     images = folder / "some-images-idx3-ubyte.gz"
     write_images(images, 400)
     config = {"architectures": ["ViTForImageClassification"], "model_type": "vit", "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
@@ -289,29 +269,28 @@ def teacher(makar, folder):
     (folder / "deit.json").write_text(json.dumps(student))
     words = ["classify", "train", "-d", images, "--val-datasets", images, "--micro-batch-size", 16, "--max-steps", 60, "--lr", 2e-3, "-q", "--json"]
     for name, config, more in (("vit", "vit", []), ("deit", "deit", ["--teacher", folder / "run-vit"]), ("wide", "other", [])):
-        done = good(makar, *words, "--config", folder / f"{config}.json", "-o", folder / f"run-{name}", *more)
+        done = good(*words, "--config", folder / f"{config}.json", "-o", folder / f"run-{name}", *more)
         check(done.stdout and json.loads(done.stdout)["validation"]["accuracy"] > 0.95, f"{name}: {done.stdout}")
-    refused(makar, "classes", *words, "--config", folder / "deit.json", "--teacher", folder / "run-wide", "-o", folder / "no")
-    refused(makar, "distillation token", *words, "--config", folder / "vit.json", "--teacher", folder / "run-vit", "-o", folder / "no")
+    refused("classes", *words, "--config", folder / "deit.json", "--teacher", folder / "run-wide", "-o", folder / "no")
+    refused("distillation token", *words, "--config", folder / "vit.json", "--teacher", folder / "run-vit", "-o", folder / "no")
     print("images: a DeiT taught by a ViT")
 
 
 def main():
-    makar = str(pathlib.Path(sys.argv[1]).resolve())
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         texts, chats = write_texts(folder)
         base = folder / "base"
-        good(makar, "pretrain", "-d", texts, "--model-type", "llama", "--layers", 2, "--width", 64, "--heads", 2, "--tokenizer", "bpe", "--vocab-size", 320,
+        good("pretrain", "-d", texts, "--model-type", "llama", "--layers", 2, "--width", 64, "--heads", 2, "--tokenizer", "bpe", "--vocab-size", 320,
              "--sequence-len", 64, "--max-steps", 30, "--lr", 3e-3, "-o", base, "-q")
-        adapters(makar, folder, base, chats)
-        adapter_names(makar, folder)
-        adapter_options(makar, folder, base, chats)
-        rates(makar, folder, base, texts)
-        encoders(makar, folder)
-        packing(makar, folder, base)
-        answers(makar, folder)
-        teacher(makar, folder)
+        adapters(folder, base, chats)
+        adapter_names(folder)
+        adapter_options(folder, base, chats)
+        rates(folder, base, texts)
+        encoders(folder)
+        packing(folder, base)
+        answers(folder)
+        teacher(folder)
     if failures:
         sys.exit(f"{len(failures)} failures")
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A new user's way: train a small model, use it, serve it, convert it; for every family and every kind of tokenizer that
+"""The first steps of a new user: train a small model, use it, serve it, convert it; for every family and every kind of tokenizer that
 pretrain makes.
 
-Each model is trained for a few steps from nothing, by --model-type or by the config.json of a family, with a tokenizer of
+Each model is trained from scratch for a few steps, by --model-type or by the config.json of a family, with a tokenizer of
 each kind. Then: generate (fill, translate) from the folder, the same from a server, convert to GGUF and back, and the same
-answers from there.
+answers from both.
 
-usage: first_model.py MAKAR [NAME...]   a part of the matrix; all of it with MAKAR_SLOW=1; NAME: only the cases with it
+usage: first_model.py MAKAR [NAME...]   a part of the matrix; all of it with MAKAR_SLOW=1; NAME: only cases whose name contains it
 """
 import json
 import os
@@ -22,11 +22,11 @@ from serving import Server, check, failures  # noqa: E402
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden/models"
 SHAPES = ["gpt2", "llama", "bert", "t5", "bart"]
 TOKENIZERS = ["char", "bpe", "wordpiece", "unigram"]
-# A config.json of each family that has a language model head, and what it learns.
+# Golden fixtures whose config.json is trained: the families with a language modelling head.
 CONFIGS = ["gpt2", "llama", "llama-tied-rope-llama3", "mistral", "mixtral", "qwen2", "qwen3", "gemma2", "gpt-neox", "falcon-grouped", "bloom-alibi", "opt",
            "roberta-mlm", "distilbert-mlm", "albert-mlm", "t5-gated-gelu-untied", "bart", "marian-clean"]
-NO_GGUF = ("bart", "marian", "opt", "albert", "distilbert")  # GGUF has no such architecture, or is not written yet
-# One of each row and column for every run; the rest with MAKAR_SLOW=1.
+NO_GGUF = ("bart", "marian", "opt", "albert", "distilbert")  # families without a GGUF architecture, or with one that makar does not write
+# At least one case per shape and per tokenizer runs always; the rest with MAKAR_SLOW=1.
 SHORT = {"gpt2 char", "llama char", "llama bpe", "llama unigram", "gpt2 wordpiece", "bert wordpiece", "bert char", "t5 unigram", "t5 char", "bart bpe",
          "config qwen2", "config opt", "config roberta-mlm"}
 SMALL = ["--layers", 1, "--width", 32, "--heads", 2]
@@ -88,11 +88,11 @@ def one(makar, scratch, name, words, family):
     # Ids of the config and the generation config are those of the tokenizer's control tokens.
     special = {t["id"] for t in tokens["added_tokens"] if t.get("special")}
     generation = model / "generation_config.json"
-    for place, json_file in (("config", config), ("generation_config", json.loads(generation.read_text()) if generation.is_file() else {})):
+    for source, json_file in (("config", config), ("generation_config", json.loads(generation.read_text()) if generation.is_file() else {})):
         for key in ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"):
             value = json_file.get(key)
             for i in value if isinstance(value, list) else [value]:
-                check(i is None or i in special, f"{name}: {place}: {key} {i} is not a control token of the tokenizer ({sorted(special)[:9]}...)")
+                check(i is None or i in special, f"{name}: {source}: {key} {i} is not a control token of the tokenizer ({sorted(special)[:9]}...)")
     encoder_decoder = config.get("is_encoder_decoder") or family in ("t5", "bart", "marian")
     kind = "pairs" if encoder_decoder else "masked" if family in ("bert", "roberta", "distilbert", "albert") else "causal"
     if kind == "masked":

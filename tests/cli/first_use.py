@@ -144,7 +144,7 @@ def check_suggestions(root, model):
 
 def check_scores(root):
     model = make_model(root / "scored", positions=64)
-    text = "The quick brown fox jumps over the lazy dog. " * 7  # 315 bytes, 315 tokens and the first
+    text = "The quick brown fox jumps over the lazy dog. " * 7  # 315 bytes, one token each
     (root / "long.txt").write_text(text)
     code, out, err = run("score", "-m", model, root / "long.txt", "--json")
     check(code == 0, f"a text beyond the context: {err}")
@@ -199,7 +199,7 @@ def check_speculation(model):
 
 
 def check_seeds_of_lines(model):
-    """Equal prompts on several lines get answers of their own, which depend on neither the batch nor on what else is in the file."""
+    """Equal prompts on several lines get different answers, which depend neither on the batch nor on the other lines."""
     lines = "".join(json.dumps({"prompt": "abc", "max_tokens": 16}) + "\n" for _ in range(6))
     texts = lambda *words, text=lines: [json.loads(line)["answers"][0]["text"] for line in run(  # noqa: E731
         "generate", "-m", model, "--jsonl", "--temperature", "1", "--seed", "5", *words, text=text)[1].splitlines()]

@@ -3,7 +3,6 @@
 
 usage: half_weights.py MAKAR
 """
-import json
 import math
 import pathlib
 import shutil
@@ -12,19 +11,10 @@ import subprocess
 import sys
 import tempfile
 
-from image_models import write_safetensors
+from tensor_files import read_floats, read_safetensors, write_safetensors
 
 MAKAR = sys.argv[1]
 MODELS = pathlib.Path(__file__).resolve().parents[1] / "golden/models"
-
-
-def read(path):
-    """-> {name: (type, shape, bytes)}"""
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    body = data[8 + size:]
-    return {k: (v["dtype"], v["shape"], body[v["data_offsets"][0]:v["data_offsets"][1]])
-            for k, v in json.loads(data[8:8 + size]).items() if k != "__metadata__"}
 
 
 def halved(data, kind):
@@ -40,7 +30,7 @@ def forward(model, inputs, out):
     done = subprocess.run([MAKAR, "forward", model, "-i", inputs, "-o", out], capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         return {}, done.stderr
-    return {k: struct.unpack(f"<{len(data) // 4}f", data) for k, (kind, _, data) in read(out).items() if kind == "F32"}, ""
+    return read_floats(out), ""
 
 
 def distance(a, b):
@@ -56,7 +46,7 @@ def main():
             weights, inputs = folder / "model.safetensors", folder / "golden.safetensors"
             if not weights.exists() or not inputs.exists():
                 continue
-            tensors = read(weights)
+            tensors = read_safetensors(weights)
             expected, _ = forward(folder, inputs, top / "out.safetensors")
             if not expected or not any(kind == "F32" for kind, _, _ in tensors.values()):
                 continue

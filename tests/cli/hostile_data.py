@@ -15,7 +15,7 @@ from checks import check, failures
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 
-# AddressSanitizer keeps freed memory; here as little as possible.
+# AddressSanitizer keeps freed memory in a quarantine: make it small.
 os.environ.setdefault("ASAN_OPTIONS", "quarantine_size_mb=1:thread_local_quarantine_size_kb=16")
 # Runs the program; prints its peak memory in MiB and returns its exit code.
 MEASURE = ("import resource, subprocess, sys\n"
@@ -65,7 +65,7 @@ def records(makar, folder, base, bert):
     check(said(done, "held.jsonl:1"), f"a label out of range: {done.returncode} {done.stderr[-400:]}")
     (folder / "bad-labels.jsonl").write_text("".join(json.dumps({"text": "a b", "label": v}) + "\n" for v in ([1], {"x": 2}, None)))
     done = run(makar, "classify", "train", "-m", bert, "-d", folder / "bad-labels.jsonl", "--max-steps", 1, "-o", folder / "no")
-    check(done.returncode == 1 and said(done, "bad-labels.jsonl"), f"labels that are none: {done.returncode} {done.stderr[-400:]}")
+    check(done.returncode == 1 and said(done, "bad-labels.jsonl"), f"labels of wrong types: {done.returncode} {done.stderr[-400:]}")
     print("records: warnings with file and line")
 
 
@@ -111,7 +111,7 @@ def growing(makar, folder, base, bert):
 
 
 def small_disk(makar, folder):
-    """A disk of a few hundred KiB, if mounting is allowed."""
+    """A disk of 1500 KiB, if mounting is allowed."""
     model, disk = GOLDEN / "models/gpt2", folder / "disk"
     disk.mkdir()
     words = [makar, "sft", "-m", model, "-d", model / "golden.safetensors", "learning_rate=1e-3", "save_steps=2", "max_steps=40", "save_total_limit=40", "-t", "1",
@@ -119,11 +119,11 @@ def small_disk(makar, folder):
     script = 'mount -t tmpfs -o size=1500k none "$0" || exit 77; shift; "$@"; code=$?; ls "$0"/run "$0"/run/checkpoint-*; exit $code'
     done = subprocess.run(["unshare", "-m", "sh", "-c", script, str(disk), "-", *map(str, words)], capture_output=True, text=True, timeout=600)
     if done.returncode == 77 or "unshare" in done.stderr:
-        print("a small disk: skipped, no mounting here")
+        print("a small disk: skipped, mounting is not allowed")
         return
     check(done.returncode == 1 and "No space left" in done.stderr and "older ones are untouched" in done.stderr, f"a small disk: {done.returncode} {done.stderr[-300:]}")
     check("checkpoint-2" in done.stdout and "complete.json" in done.stdout and ".tmp" not in done.stdout, f"what stays on a full disk: {done.stdout}")
-    print("a small disk: the older checkpoints stay good")
+    print("a small disk: the older checkpoints stay complete")
 
 
 def main():

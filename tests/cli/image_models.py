@@ -75,26 +75,3 @@ def pixels(rows, mean=MEAN, deviation=DEVIATION):
                 scaled = single(pixel[c] * (1 / 255))
                 out.append((single(scaled - single(mean[c]))) / single(deviation[c]))
     return struct.pack(f"<{len(out)}f", *out)
-
-
-def write_safetensors(path, tensors):
-    """tensors: {name: (dtype, shape, bytes)}"""
-    head, body = {}, b""
-    for name, (dtype, shape, data) in tensors.items():
-        head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(head).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
-
-
-def read_safetensors(path):
-    """{name: list of floats} of f32 tensors"""
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    out = {}
-    for name, about in json.loads(data[8:8 + size]).items():
-        if name == "__metadata__" or about["dtype"] != "F32":
-            continue
-        start, end = about["data_offsets"]
-        out[name] = list(struct.unpack(f"<{(end - start) // 4}f", data[8 + size + start:8 + size + end]))
-    return out

@@ -12,8 +12,9 @@ import sys
 import tempfile
 
 from checks import check, failures
-from image_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png, read_safetensors, write_safetensors
+from image_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png
 from program import good, refused, run, steps
+from tensor_files import read_floats, write_safetensors
 
 LABELS = ["a cat", "a dog", "two birds"]
 
@@ -21,7 +22,7 @@ LABELS = ["a cat", "a dog", "two birds"]
 def forward(root, model, tensors):
     write_safetensors(root / "in.safetensors", {f"in.{name}": value for name, value in tensors.items()})
     good("forward", model, "-i", root / "in.safetensors", "-o", root / "out.safetensors")
-    return read_safetensors(root / "out.safetensors")
+    return read_floats(root / "out.safetensors")
 
 
 def numbers(rows):
@@ -77,7 +78,7 @@ def captions(root, files):
     check([d["image"] for d in done] == [str(f) for f in files], "a caption per image, in order")
     for f, d in zip(files, done):
         alone = good("generate", "-m", model, "--image", f, "-n", "8").stdout
-        check(alone.strip() == d["caption"], f"alone and among others, the same caption: {alone!r} {d}")
+        check(alone.strip() == d["caption"], f"the same caption alone and in a batch: {alone!r} {d}")
     beams = good("caption", "-m", model, files[0], "--beams", "3", "-n", "8")
     check(beams.stdout.count("\n") == 1, "beam search")
     train_captions(root, model, files)
@@ -90,7 +91,7 @@ def losses(folder):
 
 
 def train_captions(root, model, files):
-    """The loss falls; the first loss is that of the same batch as tensors."""
+    """The loss falls; records that cannot be used are named with file and line."""
     texts = ["red", "blue"]
     (root / "captions.jsonl").write_text("".join(json.dumps({"image": f.name, "caption": t}) + "\n" for f, t in zip(files, texts)))
     common = ["--val-set-size", "0", "--micro-batch-size", "2", "--learning-rate", "1e-2", "-t", "1"]
@@ -138,14 +139,14 @@ def train_conversations(root, model, files, rows):
     (out / "model.safetensors").unlink()
     done = good("sft", *common, "-d", root / "talk.jsonl", "-o", out, "--max-steps", "12", "--save-steps", "6", "-t", "2")
     check("resuming at step 6" in done.stderr and (out / "model.safetensors").read_bytes() == before, f"a resumed run: {done.stderr[-500:]}")
-    # Only text: images are not needed, and what reads them keeps its bytes.
+    # Text alone: no images are needed, and the weights that read images do not change.
     (root / "text.jsonl").write_text(json.dumps(talk[3]) + "\n")
     good("sft", *common, "-d", root / "text.jsonl", "-o", root / "text-run", "--max-steps", "6")
     check(losses(root / "text-run")[-1] < losses(root / "text-run")[0], "conversations without images are learned")
-    before, after = read_safetensors(model / "model.safetensors"), read_safetensors(root / "text-run/model.safetensors")
+    before, after = read_floats(model / "model.safetensors"), read_floats(root / "text-run/model.safetensors")
     same = [name for name in before if before[name] == after[name]]
     check(any("vision_tower" in name for name in same) and all("vision_tower" in name or "projector" in name for name in same),
-          f"text does not change the images' part: {same}")
+          f"text alone leaves vision tower and projector unchanged: {same}")
     good("sft", *common, "-d", root / "talk.jsonl", "-o", root / "lora", "--max-steps", "12", "--adapter", "lora")
     check(losses(root / "lora")[-1] < losses(root / "lora")[0], "an adapter learns conversations with images")
     answer = good("generate", "-m", model, "--lora", root / "lora", "--chat", "--image", files[0], "what?", "-n", "4").stdout
@@ -163,7 +164,7 @@ def train_conversations(root, model, files, rows):
 
 def conversations(root, files, rows):
     model = make_model("llava", root / "llava")
-    # The text of the engine, token by token, by whole forward passes.
+    # The engine's greedy tokens, computed here by one whole forward pass per token.
     prompt = [1] + ids_of("USER: ") + [IMAGE] * 9 + ids_of("\nwhat? ASSISTANT:")
     given = [*prompt]
     for _ in range(6):
@@ -193,7 +194,7 @@ def conversations(root, files, rows):
     batch = good("generate", "-m", model, "-n", "6", "--ignore-eos", "--jsonl", text=requests).stdout.splitlines()
     check(json.loads(batch[0])["answers"] == json.loads(first)["answers"], "the same in a batch")
     caption = good("caption", "-m", model, files[0], "-p", "what?", "-n", "6", "--ignore-eos", "--json")
-    check(lines(caption)[0]["caption"] == json.loads(chat)["answers"][0]["text"].strip(), "caption asks the model")
+    check(lines(caption)[0]["caption"] == json.loads(chat)["answers"][0]["text"].strip(), "caption gives the answer of a chat")
 
     good("sft", "-m", model, "-d", GOLDEN / "llava/golden.safetensors", "-o", root / "run", "--max-steps", "2")
     train_conversations(root, model, files, rows)

@@ -50,24 +50,24 @@ def check_judge(folder, model):
     report = json.loads(out) if code == 0 else {}
     check(code == 0 and 1 <= report["score"] <= 5 and abs(sum(report["items"][0]["probabilities"]) - 1) < 1e-12, f"scores: {err}")
     (folder / "s.jsonl").write_text('{"answer": "It is a. It is b.", "samples": ["It is a.", "a or b"]}\n')
-    check_by = ("judge", "selfcheck", "-m", model, "--hyp", f"{folder}/s.jsonl:answer", "--samples", f"{folder}/s.jsonl:samples")
-    code, out, err = run(*check_by, "--json")
+    selfcheck = ("judge", "selfcheck", "-m", model, "--hyp", f"{folder}/s.jsonl:answer", "--samples", f"{folder}/s.jsonl:samples")
+    code, out, err = run(*selfcheck, "--json")
     check(code == 0 and len(json.loads(out)["items"][0]) == 2, f"selfcheck: {err}")
-    check(run(*check_by, "--by", "words")[0] == 0, "selfcheck by words")
-    check(run(*check_by[:2], *check_by[4:], "--by", "words")[0] == 0, "words need no model")
-    code, _, err = run(*check_by[:2], *check_by[4:])
-    check(code == 2 and "--model" in err, f"a judge needs one: {err}")
-    code, out, err = run(*check_by, "--by", "bertscore", "--json")
+    check(run(*selfcheck, "--by", "words")[0] == 0, "selfcheck by words")
+    check(run(*selfcheck[:2], *selfcheck[4:], "--by", "words")[0] == 0, "words need no model")
+    code, _, err = run(*selfcheck[:2], *selfcheck[4:])
+    check(code == 2 and "--model" in err, f"a judge needs a model: {err}")
+    code, out, err = run(*selfcheck, "--by", "bertscore", "--json")
     check(code == 0 and json.loads(out)["items"][0][0]["inconsistency"] < json.loads(out)["items"][0][1]["inconsistency"],
           f"selfcheck by BERTScore: {out} {err}")
     kept = folder / "bert.json"
-    first, again = [run(*check_by, "--by", "bertscore", "--json", "--output", kept)[1] for _ in range(2)]
+    first, again = [run(*selfcheck, "--by", "bertscore", "--json", "--output", kept)[1] for _ in range(2)]
     lines = (folder / "bert.json.cache").read_text().splitlines()
     check(first == again == out and len(lines) == 1, f"the scores of an answer are kept: {lines}")
     damaged = {key: ["x"] if isinstance(value, list) else value for key, value in json.loads(lines[0]).items()}
     (folder / "bert.json.cache").write_text(json.dumps(damaged) + "\n")
-    check(run(*check_by, "--by", "bertscore", "--json", "--output", kept)[1] == out, "a damaged cache is not used")
-    code, _, err = run(*check_by, "--by", "bert")
+    check(run(*selfcheck, "--by", "bertscore", "--json", "--output", kept)[1] == out, "a damaged cache is not used")
+    code, _, err = run(*selfcheck, "--by", "bert")
     check(code == 2 and "bertscore" in err, f"an unknown kind: {err}")
     code, out, err = run("judge", "qualities", *base)
     check(code == 0 and out.startswith("sensible") and "grounded" not in out, f"qualities: {out} {err}")
@@ -139,11 +139,11 @@ def check_people(folder, model):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    place = pathlib.Path(scratch)
-    trained = make_model(place)
-    check_judge(place, trained)
-    check_watermark(place, trained)
-    check_card(place, trained)
-    check_people(place, trained)
+    root = pathlib.Path(scratch)
+    trained = make_model(root)
+    check_judge(root, trained)
+    check_watermark(root, trained)
+    check_card(root, trained)
+    check_people(root, trained)
 print(f"{len(failures)} failures")
 sys.exit(1 if failures else 0)

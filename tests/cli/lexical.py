@@ -188,7 +188,7 @@ def curation(folder):
         expect(f"{bad}", code in (1, 2) and word in err, err)
     code, _, err = run("data", "curate", data, "--clean", "htlm", "-o", out)
     expect("an unknown cleaner", code == 2 and "did you mean 'html'" in err, err)
-    # The quality filter: lines of the model's own text have low perplexities, words in a random order high ones.
+    # The quality filter: lines of the training text have low perplexities, their words in alphabetical order high ones.
     lines = [line for line in pathlib.Path(FABLES).read_text().splitlines() if line.count(" ") > 8][:40]
     ok("ngram", "train", FABLES, "-o", folder / "f.arpa")
     mixed = folder / "mixed.jsonl"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar eval beside what lm-eval recorded: tests/testdata of EleutherAI/lm-evaluation-harness (version 0.3) has a hash of all requests of a
+"""makar eval compared with the records of lm-eval: tests/testdata of EleutherAI/lm-evaluation-harness (version 0.3) has a hash of all requests of a
 task, and its scores when a model answers them with -random() from the seed 42, in lm-eval's order of documents.
 
 usage: lm_eval.py MAKAR        (data: MAKAR_ASSETS, default ../shared/assets; skipped without it)
@@ -80,8 +80,8 @@ def documents(data):
 
 
 def record(docs):
-    """The answers of lm-eval's test model, the hash of its requests, and the shares of right choices by log-probability alone and per
-    character."""
+    """The answers of lm-eval's test model, the hash of its requests, and the accuracy by log-probability and by
+    log-probability per character."""
     order = list(docs)
     random.Random(42).shuffle(order)
     requests = [(d["query"], f" {c}") for d in order for c in d["choices"]]

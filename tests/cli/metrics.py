@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+from tensor_files import read_safetensors, write_safetensors
+
 MAKAR = os.path.abspath(sys.argv[1])
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "golden"
 GOLDEN = FIXTURES / "metrics"
@@ -231,27 +233,18 @@ def check_bad_input():
         expect(f"{name} of a long line", code == 0, (code, err))
 
 
-def write_safetensors(path, name, rows):
-    data = b"".join(struct.pack("<q", x) for row in rows for x in row)
-    header = json.dumps({name: {"dtype": "I64", "shape": [len(rows), len(rows[0])], "data_offsets": [0, len(data)]}}).encode()
-    pathlib.Path(path).write_bytes(struct.pack("<Q", len(header)) + header + data)
-
-
-def read_safetensors(path, name):
-    data = pathlib.Path(path).read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    entry = json.loads(data[8:8 + size])[name]
-    begin, end = entry["data_offsets"]
-    values = struct.unpack(f"<{(end - begin) // 4}f", data[8 + size + begin:8 + size + end])
-    width = entry["shape"][-1]
-    return [values[i:i + width] for i in range(0, len(values), width)]
+def read_rows(path, name, code):
+    """The rows of a tensor; `code` is that of its type in struct."""
+    _, shape, data = read_safetensors(path)[name]
+    values = struct.unpack(f"<{len(data) // struct.calcsize('<' + code)}{code}", data)
+    return [values[i:i + shape[-1]] for i in range(0, len(values), shape[-1])]
 
 
 def forward(model, ids, output):
-    write_safetensors("in.safetensors", "in.input_ids", [ids])
+    write_safetensors(pathlib.Path("in.safetensors"), {"in.input_ids": ("I64", [1, len(ids)], struct.pack(f"<{len(ids)}q", *ids))})
     subprocess.run([MAKAR, "forward", model, "--input", "in.safetensors", "--output", "out.safetensors"], check=True,
                    capture_output=True)
-    return read_safetensors("out.safetensors", f"out.{output}")
+    return read_rows(pathlib.Path("out.safetensors"), f"out.{output}", "f")
 
 
 def bert_vectors(ids, layer):
@@ -322,18 +315,10 @@ def check_perplexity():
 
 def check_encoder_decoder_perplexity():
     fixture = FIXTURES / "models" / "t5-tied-clean"
-
-    def rows(name):
-        data = (fixture / "golden.safetensors").read_bytes()
-        size = struct.unpack("<Q", data[:8])[0]
-        entry = json.loads(data[8:8 + size])[name]
-        begin, end = entry["data_offsets"]
-        values = struct.unpack(f"<{(end - begin) // 8}q", data[8 + size + begin:8 + size + end])
-        return [values[i:i + entry["shape"][1]] for i in range(0, len(values), entry["shape"][1])]
-
-    sources = [[i for i, m in zip(*row) if m] for row in zip(rows("in.input_ids"), rows("in.attention_mask"))]
-    targets = [[i for i in row if i >= 0] for row in rows("in.labels")]
-    # The last labels as end tokens: none is added.
+    ids, mask, labels = (read_rows(fixture / "golden.safetensors", f"in.{name}", "q") for name in ("input_ids", "attention_mask", "labels"))
+    sources = [[i for i, m in zip(*row) if m] for row in zip(ids, mask)]
+    targets = [[i for i in row if i >= 0] for row in labels]
+    # The last label of each target is an end token, so none is appended.
     model_of_words("t5-tied-clean", "t5", eos_token_id=[t[-1] for t in targets])
     write("source.txt", [" ".join(f"w{i}" for i in row) for row in sources])
     write("target.txt", [" ".join(f"w{i}" for i in row) for row in targets])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The loop of learning from people as one pipeline: raters on the page of the server, pairs, a reward model, PPO. Killed in
-the reward model's training and in PPO, it continues and ends with the bytes of a run that was not killed.
+"""Learning from human feedback as one pipeline: ratings on the page of the server, pairs, a reward model, PPO. Killed during
+the reward model's training and during PPO, it resumes and ends with the bytes of a run that was not killed.
 
 usage: pipeline.py MAKAR
 """
@@ -86,7 +86,7 @@ with tempfile.TemporaryDirectory() as scratch:
     again = good(*words, f"folder={killed}")
     check("pairs: already finished" in again.stderr and "reward: already finished" in again.stderr, again.stderr[-800:])
     for name in ("pairs.jsonl", "reward/model.safetensors", "policy/model.safetensors", "before.jsonl", "after.jsonl"):
-        check((killed / name).read_bytes() == (whole / name).read_bytes(), f"{name} has other bytes after two kills")
+        check((killed / name).read_bytes() == (whole / name).read_bytes(), f"{name} has different bytes after two kills")
     third = good(*words, f"folder={killed}")
     check(third.stderr.count("already finished") == 5, "nothing is left to do")
     refused("another command", *words[:-2], "save_steps=2", "threads=1", f"folder={killed}")

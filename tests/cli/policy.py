@@ -46,11 +46,11 @@ def resumes(folder, base, prompts, common):
             kill_after(f"checkpoint-{after}", words, out, wait)
         good(*words, "-o", out)
         same = (out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-        check(same, f"{command}: a resumed run has other bytes")
+        check(same, f"{command}: a resumed run has different bytes")
         check([s["metrics"] for s in steps(out)] == [s["metrics"] for s in steps(whole)], f"{command}: a resumed run logs the same")
         threads = folder / f"{command}-threads"
         good(*words, "-t", 1, "-o", threads)
-        check((threads / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), f"{command}: one thread has other bytes")
+        check((threads / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), f"{command}: one thread has different bytes")
 
 
 def rewards(folder, base, prompts, pairs, common):

@@ -13,16 +13,18 @@ GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 
 
 def run(*words, text=None):
-    return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=600, input=text)
+    return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=900, input=text)
 
 
 def good(*words, text=None):
+    """Runs a command that must succeed."""
     done = run(*words, text=text)
     check(done.returncode == 0, f"{' '.join(map(str, words))}: {done.stderr.strip()[-600:]}")
     return done
 
 
 def refused(part, *words, text=None):
+    """Runs a command that must fail with `part` in its error message."""
     done = run(*words, text=text)
     check(done.returncode in (1, 2) and part in done.stderr and "internal error" not in done.stderr,
           f"{' '.join(map(str, words))} should be refused with '{part}': {done.returncode} {done.stderr.strip()[-300:]}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """makar prune through the program: zeros by every method, 2:4, smaller models that load, recovery training that keeps the
-zeros and resumes with the same bytes, refused options.
+zeros, 2:4 weights in a GGUF file, refused options.
 
 usage: prune.py MAKAR
 """
@@ -12,19 +12,13 @@ import tempfile
 
 from checks import check, failures
 from program import GOLDEN, good, refused
+from tensor_files import read_safetensors
 
 
 def matrices(folder):
     """The f32 matrices of the layers, by name."""
-    data = (folder / "model.safetensors").read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + size])
-    out = {}
-    for name, entry in header.items():
-        if ".layers." in name and len(entry.get("shape", [])) == 2:
-            begin, end = entry["data_offsets"]
-            out[name] = struct.unpack(f"<{(end - begin) // 4}f", data[8 + size + begin:8 + size + end])
-    return out
+    return {name: struct.unpack(f"<{len(data) // 4}f", data)
+            for name, (_, shape, data) in read_safetensors(folder / "model.safetensors").items() if ".layers." in name and len(shape) == 2}
 
 
 def stored(folder, base):
@@ -37,7 +31,7 @@ def stored(folder, base):
         check(report["q8_24"].get("bytes", 9) < 0.8 * report["q8_0"].get("bytes", 1), f"the file is smaller: {report}")
         for words in (["generate", "-p", "Anna is", "-n", 12, "--temp", 0, "--json", "--logprobs", 3], ["perplexity", "-f", folder / "plain.txt", "-c", 64, "--json"]):
             got = {kind: good(words[0], "-m", path, *words[1:]).stdout.replace(str(path), "") for kind, path in files.items()}
-            check(got["q8_24"] == got["q8_0"] != "", f"{words[0]} has other bits: {got}")
+            check(got["q8_24"] == got["q8_0"] != "", f"{words[0]} differs between q8_24 and q8_0: {got}")
         for kind, path in files.items():
             good("convert", path, folder / f"{name}-{kind}", "--outtype", "f32")
         dense = [(folder / f"{name}-{kind}/model.safetensors").read_bytes() for kind in files]
@@ -81,7 +75,7 @@ def main():
         after = json.loads(good("prune", recovered, folder / "same2", "--layers", 3, *words).stdout or "{}").get("perplexity", 1e9)
         check(after < before, f"training recovers: {before} {after}")
 
-        # Zeros stay zero, also when the run resumes.
+        # Zeros stay zero during training.
         common = ["pretrain", "-m", folder / "24", "-d", text, "--sequence-len", 128, "--learning-rate", 1e-3, "--keep-zeros", "-q", "--save-steps", 3,
                   "--lr-scheduler", "constant", "--weight-decay", 0.1]
         good(*common, "--max-steps", 6, "-o", folder / "kept")

@@ -105,7 +105,7 @@ def check_model(root, hub, files):
     names = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
     check(names == {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "1_Pooling/config.json"},
           f"the files that a model needs: {names}")
-    check(all((folder / n).read_bytes() == files[n] for n in names), "as they are")
+    check(all((folder / n).read_bytes() == files[n] for n in names), "the files are unchanged")
     ranges = [r for p, r, _ in hub.requests if p.endswith("model.safetensors") and r]
     check(ranges == ["bytes=5000-"], f"a broken connection is resumed: {ranges}")
     before = len(hub.requests)
@@ -152,7 +152,7 @@ def check_faults(root, hub, files):
     hub.broken.clear()
     hub.broken.add("config.json")
     code, _, err = pull(root / "broken", hub, "pull", "someone/tiny")
-    check(code == 1 and "checksum" in err and not (folder / "config.json").exists(), f"of a small file too: {err}")
+    check(code == 1 and "checksum" in err and not (folder / "config.json").exists(), f"a wrong checksum of a small file: {err}")
     hub.broken.clear()
     code, _, err = pull(root / "store", hub, "pull", "someone/nothing")
     check(code == 1 and "no model someone/nothing" in err, f"an unknown model: {err}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Quantization-aware training through the program: the loss of the run is the loss of the quantized file, that file loses
-less than one of a model trained without, resume after a kill, errors.
+less quality than one of a model trained without it, resume after a kill, errors.
 
 usage: qat.py MAKAR
 """
@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as scratch:
     good(*words, "-o", folder / "whole")
     kill_after("checkpoint-4", words, folder / "killed")
     good(*words, "-o", folder / "killed")
-    check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has other bytes")
+    check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has different bytes")
     threads = [w if w != 1 else 2 for w in words]
     good(*threads, "-o", folder / "threads")
     check((folder / "threads/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "the number of threads changes bits")

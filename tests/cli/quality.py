@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Quality heads through the program: ratings of a study become data, a tiny model learns them, candidates are ranked by
-them, resume after a kill, bad records with their places.
+them, resume after a kill, bad records with file and line.
 
 usage: quality.py MAKAR
 """
@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from checks import check, failures
-from program import GOLDEN, good, kill_after, refused, run
+from program import GOLDEN, good, kill_after, refused
 
 
 def rated(path, count, split):
@@ -38,7 +38,7 @@ def learns(folder, base, train, held_out, common):
 
 
 def ranks(folder, base, model, held_out):
-    """The answer that generate keeps is the best of all by `reward score`; reward best takes the same rule."""
+    """The answer that generate keeps is the best of all by `reward score`; reward best accepts the same rule."""
     prompt = json.loads(held_out.read_text().splitlines()[0])["prompt"]
     words = ["generate", "-m", base, "-p", prompt, "--temperature", 1, "-n", 12, "--seed", 3, "--json"]
     drawn = [a["text"] for a in json.loads(good(*words, "--answers", 6).stdout)["answers"]]
@@ -102,7 +102,7 @@ def resumes(folder, base, train, common):
     good(*words, "-o", folder / "whole")
     kill_after("checkpoint-5", words, folder / "killed")
     good(*words, "-o", folder / "killed")
-    check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has other bytes")
+    check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has different bytes")
 
 
 with tempfile.TemporaryDirectory() as scratch:

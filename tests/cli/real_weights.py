@@ -69,31 +69,31 @@ def minimind(scratch):
     got = run("generate", "-m", folder, "--chat", "A person as JSON", "--json-schema", schema, "-n", "80")
     try:
         person = json.loads(got)
-        expect("and writes JSON of a schema", isinstance(person["name"], str) and isinstance(person["age"], int), got)
+        expect("and writes JSON that follows a schema", isinstance(person["name"], str) and isinstance(person["age"], int), got)
     except ValueError:
-        expect("and writes JSON of a schema", False, got)
-    asks = "\n".join(['{"prompt": "Tell me a story", "n_predict": 20}',
+        expect("and writes JSON that follows a schema", False, got)
+    requests = "\n".join(['{"prompt": "Tell me a story", "n_predict": 20}',
                       '{"prompt": "Tell me a story", "max_tokens": 20, "beams": 4, "num_beam_groups": 2, "diversity_penalty": 1.0, "n": 4}',
                       '{"prompt": "Tell me a story", "max_tokens": 20, "penalty_alpha": 0.6, "top_k": 4}',
                       '{"prompt": "Tell me a story", "max_tokens": 20, "mbr": 6, "mbr_metric": "bleu", "temperature": 0.9}',
                       '{"prompt": "Tell me a story", "max_tokens": 20, "stop_below": 0.3}',
                       '{"prompt": "x", "beams": 4, "num_beam_groups": 3}'])
-    answers = [json.loads(line) for line in run("generate", "-m", folder, "--chat", "--jsonl", text=asks + "\n").splitlines()]
+    answers = [json.loads(line) for line in run("generate", "-m", folder, "--chat", "--jsonl", text=requests + "\n").splitlines()]
     expect("each request chooses its decoding method", [len(a.get("answers", [])) for a in answers] == [1, 4, 1, 1, 1, 0], answers)
     expect("groups of beams differ", len({a["text"] for a in answers[1]["answers"]}) > 1, answers[1])
     expect("and errors stay with their line", answers[5].get("error", {}).get("line") == 6, answers[5])
     long = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "600", "-c", "128", "--context-policy", "sinks")
-    expect("a story goes on beyond its context", len(long) > 100, long)
+    expect("a story continues beyond its context", len(long) > 100, long)
     want = run("score", "-m", folder, "--prompt", "The capital of France is", "--completion", " Paris.", "--json")
     for kind in ("f16", "q8_0"):
         got = run("score", "-m", folder, "--prompt", "The capital of France is", "--completion", " Paris.", "--json", "--cache-type", kind)
-        apart = abs(json.loads(got)["logprob"] - json.loads(want)["logprob"])
-        expect(f"a cache of {kind} changes little", apart < 0.1, apart)
+        difference = abs(json.loads(got)["logprob"] - json.loads(want)["logprob"])
+        expect(f"a cache of {kind} changes little", difference < 0.1, difference)
     plain = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7")
-    ahead = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7", "-md", folder)
-    expect("a draft model changes nothing", plain == ahead, (plain, ahead))
-    ahead = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7", "--lookup")
-    expect("prompt lookup changes nothing", plain == ahead, (plain, ahead))
+    drafted = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7", "-md", folder)
+    expect("a draft model changes nothing", plain == drafted, (plain, drafted))
+    drafted = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7", "--lookup")
+    expect("prompt lookup changes nothing", plain == drafted, (plain, drafted))
     said = run("chat", "-m", folder, "--temp", "0", "-n", "3", "--logprobs", "2", text="What is the capital of France?\n")
     expect("chat --logprobs shows the alternatives of each token", len(re.findall(r" %  \|", said)) == 3, said)
 
@@ -118,9 +118,9 @@ def tinyllama():
     if not os.path.isdir(folder):
         print("skip  tinyllama-1.1b-chat has not been fetched")
         return
-    asks = [("", "John bought a book"), ("", "book bought a John"), ("", "book a John bought"),
+    requests = [("", "John bought a book"), ("", "book bought a John"), ("", "book a John bought"),
             ("John bought", " eggs at the corner store."), ("John bought", " vehicle at the corner store.")]
-    lines = "".join(json.dumps({"prompt": before, "completion": text}) + "\n" for before, text in asks)
+    lines = "".join(json.dumps({"prompt": before, "completion": text}) + "\n" for before, text in requests)
     model = next(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".gguf"))
     scores = [json.loads(line)["logprob"] for line in run("score", "-m", model, "--jsonl", text=lines).splitlines()]
     expect("sentences are ordered by probability", len(scores) == 5 and scores[0] > scores[1] > scores[2], scores)
@@ -180,18 +180,18 @@ def with_memory(*arguments):
 
 def memory(scratch):
     folder = os.path.join(scratch, "minimind2-small")
-    asks = os.path.join(scratch, "asks.jsonl")
-    with open(asks, "w") as file:
+    requests = os.path.join(scratch, "requests.jsonl")
+    with open(requests, "w") as file:
         for seed in range(16):
             file.write(json.dumps({"prompt": "Tell me a long story", "seed": seed, "max_tokens": 300}) + "\n")
     ask = ("generate", "-m", folder, "--chat", "-t", "2", "--temp", "0.8")
     _, _, least = with_memory(*ask, "Tell me a long story", "-n", "1")
-    many = (*ask, "--jsonl", "-f", asks)
+    many = (*ask, "--jsonl", "-f", requests)
     answers_of = lambda out: [json.loads(line).get("answers") for line in out.splitlines()]
     _, free, most = with_memory(*many)
     budget = math.ceil(most) - 10
     _, held, bounded = with_memory(*many, "--mem-budget", str(budget))
-    print(f"      {least:.0f} MB for a token, {most:.0f} for sixteen answers, {bounded:.0f} within {budget}")
+    print(f"      {least:.0f} MB for one token, {most:.0f} for sixteen answers, {bounded:.0f} within {budget}")
     expect("sixteen answers need memory", most > least + 25, (least, most))
     expect("--mem-budget is held", bounded <= budget, (bounded, budget))
     expect("--mem-budget changes no answer", None not in answers_of(held) and answers_of(held) == answers_of(free), held[:300])

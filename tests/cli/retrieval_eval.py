@@ -62,7 +62,7 @@ def check_collection(folder):
         query, _, document, rank, score, _ = line.split(" ")
         ranked.setdefault(query, []).append((float(score), document))
         check(int(rank) == len(ranked[query]), "ranks count up")
-    # By score and, as trec_eval does, equal scores by the id from the end of the alphabet.
+    # By score; equal scores by id in descending order, as trec_eval does.
     ranked = {query: [d for _, d in sorted(found, reverse=True)] for query, found in ranked.items()}
     gain = lambda grades: sum(g / math.log2(i + 2) for i, g in enumerate(grades))
     totals = {"ndcg@10": 0, "map": 0, "mrr@10": 0, "recall@10": 0, "precision@10": 0}
@@ -106,7 +106,7 @@ def check_assets(folder):
     check(scores["queries"] == 225 and scores["ndcg@10"] > 0.35, f"Cranfield: {scores}")
     code, out, err = run("metrics", "ndcg", "--run", folder / "run.trec", "--qrels", folder / "cranfield" / "cranqrel", "-k", 10, "--json")
     check(code == 0 and abs(json.loads(out)["score"] - scores["ndcg@10"]) < 1e-9, f"the same as makar metrics: {out[:200]}")
-    # As a BEIR folder; two documents have two texts, of which this takes the first.
+    # As a BEIR folder; two documents have two texts, of which the first is taken here.
     beir = folder / "beir"
     (beir / "qrels").mkdir(parents=True)
     entries = re.split(r"^\.I ", (folder / "cranfield" / "cran.all.1400").read_text(), flags=re.M)[1:]

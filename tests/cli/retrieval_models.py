@@ -3,20 +3,13 @@
 
 usage: retrieval_models.py MAKAR
 """
-import array
 import json
 import struct
 
 from checks import check
 from program import GOLDEN
 from retrieval_checks import make_model, run, run_all, search
-
-
-def read_tensors(path):
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    return {name: array.array("f", data[8 + size + about["data_offsets"][0]:8 + size + about["data_offsets"][1]])
-            for name, about in json.loads(data[8:8 + size]).items() if name != "__metadata__" and about["dtype"] == "F32"}
+from tensor_files import read_floats, read_safetensors, write_safetensors
 
 
 def check_cross_encoder(folder):
@@ -29,22 +22,11 @@ def check_cross_encoder(folder):
     if labels > 2:  # a cross-encoder has one or two labels: keep the first two
         config["id2label"], config["label2id"] = {"0": "a", "1": "b"}, {"a": 0, "b": 1}
     (model / "config.json").write_text(json.dumps(config))
-    data = (golden / "model.safetensors").read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    tensors, out = {}, b""
-    for name, about in json.loads(data[8:8 + size]).items():
-        if name == "__metadata__":
-            continue
-        begin, end = about["data_offsets"]
-        shape = about["shape"]
+    tensors = read_safetensors(golden / "model.safetensors")
+    for name, (dtype, shape, data) in tensors.items():
         if name.startswith("classifier.") and shape[0] > 2:
-            end = begin + (end - begin) // shape[0] * 2
-            shape = [2] + shape[1:]
-        piece = data[8 + size + begin:8 + size + end]
-        tensors[name] = {"dtype": about["dtype"], "shape": shape, "data_offsets": [len(out), len(out) + len(piece)]}
-        out += piece
-    head = json.dumps(tensors).encode()
-    (model / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + out)
+            tensors[name] = (dtype, [2] + shape[1:], data[:len(data) // shape[0] * 2])
+    write_safetensors(model / "model.safetensors", tensors)
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "blue", "fish", "bird", "sings", "swims", "the"]
     (model / "vocab.txt").write_text("\n".join(words) + "\n")
     (model / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer", "do_lower_case": True}))
@@ -60,12 +42,10 @@ def check_cross_encoder(folder):
         ids, types = ids + passage, types + [1] * len(passage)
         pack = lambda values: struct.pack(f"<{len(values)}q", *values)
         n = len(ids)
-        head = json.dumps({"in.input_ids": {"dtype": "I64", "shape": [1, n], "data_offsets": [0, 8 * n]},
-                           "in.token_type_ids": {"dtype": "I64", "shape": [1, n], "data_offsets": [8 * n, 16 * n]}}).encode()
-        (folder / "in.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + pack(ids) + pack(types))
+        write_safetensors(folder / "in.safetensors", {"in.input_ids": ("I64", [1, n], pack(ids)), "in.token_type_ids": ("I64", [1, n], pack(types))})
         code, _, err = run("forward", model, "-i", folder / "in.safetensors", "-o", folder / "out.safetensors")
         check(code == 0, f"forward: {err}")
-        logits = read_tensors(folder / "out.safetensors")["out.logits"]
+        logits = read_floats(folder / "out.safetensors")["out.logits"]
         expected = logits[0] if len(logits) == 1 else logits[1] - logits[0]
         check(abs(hit["score"] - expected) < 1e-4, f"cross-encoder: {hit['score']} {expected}")
 
@@ -82,8 +62,8 @@ def check_ask(folder):
         answer = json.loads(out)
         check(answer["answered"] and answer["sources"], "sources")
         data = source.read_bytes()
-        for place in answer["sources"]:
-            check(data[place["begin"]:place["end"]].decode() == place["text"], "a source is at its offsets")
+        for cited in answer["sources"]:
+            check(data[cited["begin"]:cited["end"]].decode() == cited["text"], "a source is at its offsets")
         for sentence in answer["sentences"]:
             for c in sentence["citations"]:
                 check(data[c["begin"]:c["end"]].decode() == c["quote"], "a quote is at its offsets")
@@ -125,7 +105,7 @@ def check_ask(folder):
 
 
 def check_training(folder):
-    """Hard negatives of BM25 train a retriever (DPR): the trained encoder ranks the positives higher than before. And what embeddings cost."""
+    """Hard negatives of BM25 train a retriever (DPR): the trained encoder ranks the positives higher than before. Also the cost of embeddings."""
     golden = GOLDEN / "models" / "bert-embedding"
     model = folder / "encoder"
     model.mkdir()

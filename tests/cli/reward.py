@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """makar reward through the program: the golden fixtures, a tiny model learns the world's preferences and rankings, scores
-in any batch, resume after a kill, real forms of data, and bad records with their places.
+in any batch, resume after a kill, forms of published data, and bad records with file and line.
 
 usage: reward.py MAKAR
 """
@@ -14,7 +14,7 @@ from program import GOLDEN, good, kill_after, refused, steps
 
 
 def clear_pairs(path, count, split):
-    """Pairs whose worse answer is rude, too long or off the topic: what a model of this size can tell."""
+    """Pairs whose worse answer is rude, too long or off the topic: differences that a model of this size can learn."""
     made = good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout.splitlines()
     path.write_text("".join(line + "\n" for line in made if json.loads(line)["kind"] != "wrong"))
 
@@ -52,7 +52,7 @@ def learns(folder, base, pairs, held_out, common):
                                for r in map(json.loads, pairs.read_text().splitlines())))
     good("reward", "-m", base, "-d", swapped, "--val-set-size", 0, *common, "--max-steps", 160, "-o", folder / "contrary")
     other = json.loads(good("reward", "score", "-m", folder / "contrary", held_out, "--json").stdout)
-    check(other["accuracy"] < 0.1, f"swapped answers are learnt the other way: {other}")
+    check(other["accuracy"] < 0.1, f"swapped answers reverse the preference: {other}")
     return found
 
 
@@ -68,7 +68,7 @@ def scores(folder, held_out, found):
     for i in (0, 17, 39):
         record, want = json.loads(lines[i]), json.loads(together[i])["scores"]
         alone = good("reward", "score", "-m", model, "-t", 1, text=lines[i] + "\n").stdout
-        check(json.loads(alone)["scores"] == want, f"line {i} alone has other bits")
+        check(json.loads(alone)["scores"] == want, f"line {i} has another score alone than in a batch")
         turns = [{"role": "user", "content": record["prompt"]}, {"role": "assistant", "content": record["rejected"]}]
         forms = [{"prompt": record["prompt"], "completion": record["chosen"]}, {"messages": turns},
                  {"prompt": record["prompt"], "answers": [record["chosen"], record["rejected"]], "ranks": [0, 1]}]
@@ -80,7 +80,7 @@ def scores(folder, held_out, found):
 
 
 def ranked(folder, base, common):
-    """All pairs of a ranking in one example. Rankings hold wrong answers too, so the bar is lower."""
+    """All pairs of a ranking in one example. Rankings contain wrong answers too, so a lower accuracy is required."""
     for split, count in (("train", 400), ("test", 100)):
         good("data", "world", "--form", "ranked", "-n", count, "--events", 3, "--split", split, "-o", folder / f"ranked-{split}.jsonl")
     done = good("reward", "-m", base, "-d", folder / "ranked-train.jsonl", "--val-datasets", folder / "ranked-test.jsonl", *common,
@@ -97,7 +97,7 @@ def resumes(folder, base, pairs, common):
     kill_after("checkpoint-5", words, out)
     check(not (out / "model.safetensors").exists(), "the run was killed before its end")
     check("resuming at step" in good(*words, "-o", out).stderr, "the run resumes")
-    check((out / "model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has other bytes")
+    check((out / "model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has different bytes")
 
 
 def adapter(folder, base, pairs, held_out, common):
@@ -111,7 +111,7 @@ def adapter(folder, base, pairs, held_out, common):
     check(abs(total["accuracy"] - found.get("accuracy", 0)) < 0.01 and abs(total["margin"] - found.get("margin", 0)) < 1e-3, f"merged: {total} is not {found}")
     kill_after("checkpoint-20", words, folder / "adapter-killed")
     good(*words, "-o", folder / "adapter-killed")
-    check((folder / "adapter-killed/model.safetensors").read_bytes() == (folder / "adapter/model.safetensors").read_bytes(), "a resumed run has other bytes")
+    check((folder / "adapter-killed/model.safetensors").read_bytes() == (folder / "adapter/model.safetensors").read_bytes(), "a resumed run has different bytes")
     refused("lora, not qlora", "reward", "-m", base, "-d", pairs, "--adapter", "qlora", "-o", folder / "no")
     refused("without an adapter", "reward", "-m", base, "-d", pairs, "--lora-r", 4, "-o", folder / "no")
 

@@ -86,7 +86,7 @@ def check_real(folder):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    place = pathlib.Path(scratch)
-    check_command(place)
-    check_real(place)
+    root = pathlib.Path(scratch)
+    check_command(root)
+    check_real(root)
 sys.exit(1 if failures else 0)

@@ -59,7 +59,7 @@ def check_usage(folder, path):
 
 
 def check_model(folder, path):
-    """A model with almost random weights: what it writes follows the grammar, and a failure is reported."""
+    """A model with almost random weights: its statement follows the grammar, and a failure is reported."""
     page = folder / "page.txt"
     page.write_text("".join(chr(c) for c in range(32, 127)) + "\nSELECT product FROM sales\n" * 60)
     code, _, err = run("pretrain", "--datasets", page, "--tokenizer", "char", "--max-steps", 3, "--sequence-len", 700,
@@ -95,7 +95,7 @@ def check_evaluation(folder, path):
 
 
 def check_assets(folder):
-    """GeoQuery on its database, and Spider's schemas: references against themselves and against each other's neighbours."""
+    """GeoQuery on its database, and Spider's schemas: references compared with themselves; for GeoQuery also with those of other questions."""
     if not (ASSETS / "eval" / "spider.tgz").is_file():
         print("skipped: GeoQuery and Spider (no assets)")
         return
@@ -145,10 +145,10 @@ def check_assets(folder):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    place = pathlib.Path(scratch)
-    database_path = check_queries(place)
-    check_usage(place, database_path)
-    check_model(place, database_path)
-    check_evaluation(place, database_path)
-    check_assets(place)
+    root = pathlib.Path(scratch)
+    database_path = check_queries(root)
+    check_usage(root, database_path)
+    check_model(root, database_path)
+    check_evaluation(root, database_path)
+    check_assets(root)
 sys.exit(1 if failures else 0)

@@ -39,7 +39,7 @@ def says(done, code, *parts):
 
 
 def columns(makar, folder, bert, llama):
-    """Own column names, in the command line and in a recipe; headers that are understood; columns by number."""
+    """Columns named by the user on the command line and in a recipe, headers with known names, columns by number."""
     reviews = [("warm and good", "good"), ("cold and bad", "bad")] * 20
     (folder / "own.csv").write_text("opinion,verdict,year\n" + "".join(f"{t},{label},2020\n" for t, label in reviews))
     (folder / "known.csv").write_text("review,sentiment\n" + "".join(f"{t},{label}\n" for t, label in reviews))
@@ -71,7 +71,7 @@ def columns(makar, folder, bert, llama):
     (folder / "poems.jsonl").write_text("".join(json.dumps({"verse": f"the river and the hill {i}", "by": "x"}) + "\n" for i in range(40)))
     good(makar, "pretrain", "-d", f"{folder / 'poems.jsonl'},text=verse", "--tokenizer", "char", *TINY, "--max-steps", 2, "-o", folder / "columns-text")
     says(run(makar, "data", "stats", f"{folder / 'poems.jsonl'},text=verse"), 0, "schema      text (40 records)")
-    print("columns: named, numbered, understood")
+    print("columns: named, numbered, recognized")
 
 
 def validation(makar, folder, bert, llama):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Worked examples of the literature on the command line: sentiment from a CSV (25), a question continued (28), LoRA on a 4-bit GPTQ
-base (31), three drafts and preference data (32). Tiny models, from data made here.
+base (31), three drafts and preference data (32); the numbers are those of docs/textbooks.md. Tiny models, generated data.
 
 usage: worked.py MAKAR
 """
@@ -12,17 +12,10 @@ import sys
 import tempfile
 
 from checks import check, failures
-from image_models import write_safetensors
 from program import GOLDEN, good, steps
+from tensor_files import read_safetensors, write_safetensors
 
 rng = random.Random(2)
-
-
-def read_safetensors(path):
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    return {name: (about["dtype"], about["shape"], data[8 + size + about["data_offsets"][0]:8 + size + about["data_offsets"][1]])
-            for name, about in json.loads(data[8:8 + size]).items() if name != "__metadata__"}
 
 
 def character_tokenizer(special, size=0):
@@ -37,7 +30,7 @@ def check_sentiment(folder):
     """25: no header, at most 160 tokens, body frozen, Adam at 2e-6, batches of 16, 3 epochs, 20 % for validation."""
     model = folder / "bert"
     model.mkdir()
-    # The fixture reads 64 positions: three times as many.
+    # The fixture has too few positions for 160 tokens: its table is repeated three times.
     config = json.loads((GOLDEN / "models" / "bert-embedding" / "config.json").read_text())
     config["max_position_embeddings"] *= 3
     (model / "config.json").write_text(json.dumps(config))
@@ -62,7 +55,7 @@ def check_sentiment(folder):
     check(len(body) > 10 and all(after["bert." + n][2] == tensor[2] for n, tensor in body.items()), f"the body is frozen: {list(after)[:5]} {list(before)[:5]}")
     last = steps(folder / "slow")[-1]
     check(last["lr"] == 2e-6 and last["step"] in (12, 15), f"3 epochs of 4 or 5 batches, as 20 % of the texts leave: {last}")
-    # A rate at which so small a head learns; then new sentences with their probabilities.
+    # A learning rate at which so small a head learns; then new sentences with their probabilities.
     good(*common[:-6], "--num-epochs", 30, "--val-set-size", 0.2, "--learning-rate", 3e-2, "-o", folder / "fast")
     lines = [json.loads(line) for line in good("classify", "run", folder / "fast", text="a lovely film\na dull and awful film\n").stdout.splitlines()]
     check([line["label"] for line in lines] == ["Positive", "Negative"] and all(0.5 < line["score"] <= 1 for line in lines), f"new sentences: {lines}")
@@ -119,7 +112,7 @@ def gptq_folder(folder):
 
 
 def check_lora(folder):
-    """31: r 8, alpha 16, dropout .05, on query_key_value, rate 3e-4, 2 epochs, 256 tokens, micro-batch 1 of 3, Alpaca records."""
+    """31: r 8, alpha 16, dropout .05, on query_key_value, rate 3e-4, 2 epochs, 256 tokens, micro-batch 1, 3 accumulation steps, Alpaca records."""
     model = gptq_folder(folder)
     (folder / "prices.json").write_text('{"currency": "EUR", "input": 1, "hour": 1}')
     with open(folder / "alpaca.json", "w") as out:
@@ -154,7 +147,7 @@ def check_drafts(folder):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    place = pathlib.Path(scratch)
+    root = pathlib.Path(scratch)
     for one in (check_sentiment, check_continuation, check_lora, check_drafts):
-        one(place)
+        one(root)
 sys.exit(1 if failures else 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar data world through the program: forms, pieces that join, the checker with right, wrong and hostile answers, and one
+"""makar data world through the program: forms, parts that concatenate to the whole, the checker with right, wrong and hostile answers, and one
 step of each recipe.
 
 usage: world.py MAKAR
@@ -38,7 +38,7 @@ def forms(folder):
         check(len(made) == 20 and all(field in r for r in made), f"{form}: 20 records with {field}")
     whole = run("data", "world", "--form", "rewards", "-n", 30, "--seed", 4).stdout
     parts = "".join(run("data", "world", "--form", "rewards", "-n", 10, "--first", at, "--seed", 4).stdout for at in (0, 10, 20))
-    check(whole == parts, "pieces of --first and -n are the whole")
+    check(whole == parts, "parts made with --first and -n concatenate to the whole")
     path = folder / "new/folder/a.jsonl"
     check(run("data", "world", "--form", "rewards", "-n", 30, "--seed", 4, "-o", path).returncode == 0, "writes a file")
     check(path.read_text() == whole, "a file has the same bytes")

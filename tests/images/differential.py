@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares decoding and preprocessing with Pillow and a plain copy of what the image processors of transformers compute:
+"""Compares decoding and preprocessing with Pillow and a plain reimplementation of the image processors of transformers:
 random sizes, formats and settings. Skipped without Pillow.
 
 usage: differential.py TOOL [COUNT]    (TOOL: the program image_pixels)

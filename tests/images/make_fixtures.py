@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes tests/images/fixtures with Pillow: small images of every kind, and the SHA-256 of their RGB bytes as they are and
-resized. Also the seeds of fuzz/corpus/images_decode.
+"""Makes tests/images/fixtures with Pillow: small images of every kind, and the SHA-256 of their RGB bytes in the
+original size and resized. Also the seeds of fuzz/corpus/images_decode.
 
-usage: make_fixtures.py    (needs python3-pil; the files in the repository are of Pillow 9.4.0)
+usage: make_fixtures.py    (needs python3-pil; the files in the repository were made with Pillow 9.4.0)
 """
 import hashlib
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""makar metrics against nltk, scikit-learn and sacrebleu on generated data: Debian's python3-nltk and python3-sklearn.
-Without one of them its part is left out; without all, the test is skipped.
+"""makar metrics compared with nltk, scikit-learn and sacrebleu on generated data (Debian: python3-nltk, python3-sklearn).
+Comparisons with a missing library are left out; without any of them the test is skipped.
 
 usage: differential.py MAKAR [ITEMS [SEED]]
 """
@@ -13,8 +13,8 @@ import sys
 import tempfile
 
 
-def find_python():
-    """Debian's packages belong to Debian's Python, which need not be the first one in PATH."""
+def restart_in_debian_python():
+    """Debian's packages are installed for /usr/bin/python3, which need not be the first Python in PATH."""
     debian = "/usr/bin/python3"
     if os.path.realpath(sys.executable) != os.path.realpath(debian) and os.path.exists(debian):
         os.execv(debian, [debian, *sys.argv])
@@ -31,7 +31,7 @@ nltk, sklearn, sacrebleu = optional("nltk"), optional("sklearn"), optional("sacr
 if not (nltk or sklearn or sacrebleu):
     if not os.environ.get("MAKAR_DIFFERENTIAL"):
         os.environ["MAKAR_DIFFERENTIAL"] = "1"
-        find_python()
+        restart_in_debian_python()
     print("skipped: no nltk, scikit-learn or sacrebleu")
     sys.exit(77)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""makar metrics on hostile pairs (empty, punctuation alone, CJK, emoji, right to left, unusual blanks, long) against sacrebleu,
-rouge_score and nltk, with all of their options. A missing library is left out; without any of them the test is skipped.
+"""makar metrics on hostile pairs (empty, punctuation alone, CJK, emoji, right to left, unusual blanks, long), compared with
+sacrebleu, rouge_score and nltk, with all of their options. A missing library is left out; without any of them the test is skipped.
 
 usage: hostile.py MAKAR [PAIRS [SEED]]
 """

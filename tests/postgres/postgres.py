@@ -154,7 +154,7 @@ def check_writers(server, folder):
             except ValueError:
                 pass  # the last line may be cut off
         process.wait()
-        time.sleep(0.2)  # the server notices the end of the connection
+        time.sleep(0.2)  # until the server notices the end of the connection
         present = [json.loads(line)["document"] for line in
                    good("index", "ls", address, "--collection", name, "--documents", "--json").stdout.splitlines()]
         check(set(committed) <= set(present) and len(present) % 10 == 0 and len(present) - len(committed) in (0, 10),
@@ -228,19 +228,19 @@ def check_vectors(folder):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    place = pathlib.Path(scratch)
-    os.chmod(place, 0o755)
+    root = pathlib.Path(scratch)
+    os.chmod(root, 0o755)
     if glob.glob("/usr/lib/postgresql/*/bin/initdb"):
-        (place / "server").mkdir(), (place / "terms").mkdir()
-        real = Server(place / "server")
+        (root / "server").mkdir(), (root / "terms").mkdir()
+        real = Server(root / "server")
         try:
-            check_store(real, place / "terms")
-            check_writers(real, place / "terms")
+            check_store(real, root / "terms")
+            check_writers(real, root / "terms")
             check_sql(real)
         finally:
             real.stop()
     else:
         print("skipped: PostgreSQL (Debian: package postgresql)")
-    (place / "vectors").mkdir()
-    check_vectors(place / "vectors")
+    (root / "vectors").mkdir()
+    check_vectors(root / "vectors")
 sys.exit(1 if failures else 0)

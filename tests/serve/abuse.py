@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A server under attack: it gives the expected answers, releases everything afterwards, and serves other clients meanwhile.
+"""A server under attack: it gives the expected answers, releases everything afterwards, and serves other clients during the attack.
 
 usage: abuse.py MAKAR [CASE...]      MAKAR_SLOW=1: the full sizes (10,000 broken requests, 1,000 clients that disconnect)
 """
@@ -19,9 +19,9 @@ from attacks import CHAT, NO_END, TEXT, USER
 from serving import PATIENCE, SPECIAL, Server, check, make_model, metric, processor_seconds, quiet, run_cases, wait_until
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
-if "address" in os.environ.get("MAKAR_SANITIZE", ""):  # keeps 256 MB of freed memory by default; these tests measure memory
+if "address" in os.environ.get("MAKAR_SANITIZE", ""):  # it keeps 256 MB of freed memory by default, and these tests measure memory
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=16"
-KEPT = 0.8 if SLOW else 0.6  # share of their rate; short windows are less exact
+KEPT = 0.8 if SLOW else 0.6  # the share of their request rate that good clients must keep; short windows are less exact
 
 
 def resident(s):
@@ -53,9 +53,9 @@ class Watched:
         check(s.post(TEXT, {"prompt": "a", "max_tokens": 2})[0] == 200, f"{self.what}: other clients are answered")
 
 
-def beside(s, what, attack):
-    """The share of their rate that good clients keep during `attack(seed)`. Windows with and without the attack alternate, and
-    each is compared with its two neighbours, since other load of the machine slows all three. The load may change between
+def check_rate_during(s, what, attack):
+    """Checks the share of their rate that good clients keep during `attack(seed)`. Windows with and without the attack alternate, and
+    each is compared with its two neighbours, since other load on the machine slows all three. The load may change between
     windows, so there are five trials; an attack that costs too much fails all of them."""
     windows, seconds = (5, 2.0) if SLOW else (3, 0.8)
     for trial in range(5):
@@ -82,13 +82,13 @@ def malformed(makar):
         counts = attacks.malformed(s, count, 1)
         print(f"malformed: {count} requests, by code {counts}", flush=True)
         check(500 not in counts and counts.get(400, 0) > count / 3, f"{counts}")
-        beside(s, "malformed", lambda seed: attacks.malformed(s, 30, seed, 0.005 * PATIENCE))
+        check_rate_during(s, "malformed", lambda seed: attacks.malformed(s, 30, seed, 0.005 * PATIENCE))
 
 
 def slow(makar):
-    """More connections than the server has places for, each for less than --client-time."""
+    """More connections than the server allows, each for less than --client-time."""
     with Server(makar, "-t", "1", "--client-time", "4") as s, Watched(s, "slow"):
-        beside(s, "slow", lambda seed: attacks.slow(s, 1))
+        check_rate_during(s, "slow", lambda seed: attacks.slow(s, 1))
 
 
 def unread(makar):
@@ -108,18 +108,18 @@ def disconnects(makar):
         used = processor_seconds(s.process.pid) - before
         print(f"disconnects: {used:.2f} s of processor time after the last client disconnected", flush=True)
         check(used < 5 * PATIENCE, f"requests of clients that disconnected took {used:.1f} s of processor time")
-        beside(s, "disconnects", lambda seed: attacks.disconnects(s, 10, seed, 0.02 * PATIENCE))
+        check_rate_during(s, "disconnects", lambda seed: attacks.disconnects(s, 10, seed, 0.02 * PATIENCE))
 
 
 def too_many(makar):
-    """Ten times as many requests as places."""
+    """Ten times as many requests as the server admits."""
     with Server(makar, "-t", "1", "-np", "4", "--queue", "12") as s, Watched(s, "too_many"):
         ask = {"prompt": "a" * 50, "max_tokens": 200, "temperature": 0, **NO_END}
         with concurrent.futures.ThreadPoolExecutor(176) as many:
             held = [many.submit(s.stream, TEXT, dict(ask, max_tokens=1500, n=3, temperature=1)) for _ in range(16)]
             wait_until(lambda: metric(s, "num_requests_inside") == 16)
             got = list(many.map(lambda _: s.request("POST", TEXT, ask), range(160)))
-            check(metric(s, "num_requests_inside") == 16, "all places stayed occupied")
+            check(metric(s, "num_requests_inside") == 16, "the admitted requests are all still in flight")
             check({code for code, _, _ in got} == {429}, f"all of them are refused: { {c for c, _, _ in got} }")
             check(all(int(h["retry-after"]) > 0 and json.loads(t)["error"]["code"] == "queue_full" for _, h, t in got), "with Retry-After")
             check([h.result()[1][-1] for h in held] == ["[DONE]"] * 16, "the admitted requests are answered")

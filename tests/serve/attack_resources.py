@@ -347,7 +347,7 @@ def descriptors(makar):
             check(s.request("GET", "/health")[0] == 200, "connections are accepted again")
             resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, most)
             check(wait_until(lambda: s.descriptors() <= limit - free + 1), f"the closed connections are released: {s.descriptors()}")
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
 
 
 CASES = {f.__name__: f for f in (many_keys, token_pieces, answers, rerank, preferences, bodies, log, moderations, host,

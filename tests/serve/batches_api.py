@@ -14,19 +14,19 @@ import time
 
 from serving import PATIENCE, Server, check, failures, metric, quiet, wait_until
 
-EDGE = "edge-of-the-form"
+BOUNDARY = "boundary-of-the-form"
 
 
-def form(*parts, edge=EDGE, end="--\r\n"):
-    """The body of a form with the parts (name, filename or None, data)."""
+def form(*parts, boundary=BOUNDARY, end="--\r\n"):
+    """The body of a multipart form with the parts (name, filename or None, data)."""
     out = b""
     for name, filename, data in parts:
         head = f'Content-Disposition: form-data; name="{name}"' + (f'; filename="{filename}"' if filename is not None else "")
-        out += f"--{edge}\r\n{head}\r\n\r\n".encode() + (data if isinstance(data, bytes) else data.encode()) + b"\r\n"
-    return out + f"--{edge}".encode() + end.encode()
+        out += f"--{boundary}\r\n{head}\r\n\r\n".encode() + (data if isinstance(data, bytes) else data.encode()) + b"\r\n"
+    return out + f"--{boundary}".encode() + end.encode()
 
 
-def upload(s, data, filename="lines.jsonl", purpose="batch", body=None, kind=f"multipart/form-data; boundary={EDGE}"):
+def upload(s, data, filename="lines.jsonl", purpose="batch", body=None, kind=f"multipart/form-data; boundary={BOUNDARY}"):
     if body is None:
         body = form(("purpose", None, purpose), ("file", filename, data))
     status, _, text = s.request("POST", "/v1/files", body, {"content-type": kind})
@@ -69,10 +69,10 @@ def wait(s, batch, *statuses):
 
 
 def check_files(s):
-    data = bytes(range(256)) * 4096 + b"\r\n--" + EDGE[:4].encode()
+    data = bytes(range(256)) * 4096 + b"\r\n--" + BOUNDARY[:4].encode()
     status, facts = upload(s, data, "../../etc/passwd", "user_data")
     check(status == 200 and facts["object"] == "file" and facts["bytes"] == len(data), f"upload: {facts}")
-    check(facts["filename"] == "passwd" and facts["purpose"] == "user_data", f"names are no paths: {facts}")
+    check(facts["filename"] == "passwd" and facts["purpose"] == "user_data", f"folders are removed from file names: {facts}")
     check(get(s, "/v1/files/" + facts["id"])[1] == facts, "facts of a file")
     import http.client
     link = http.client.HTTPConnection(s.host, s.port)
@@ -110,11 +110,11 @@ def check_bad_files(s, root):
             (form(*good[:1]), None, "file"), (form(*good[1:]), None, "purpose"), (b"", None, "body"),
             (form(("purpose", None, "world"), good[1]), None, "purpose"), (form(*good), "application/json", "body"),
             (form(*good), "multipart/form-data", "body"), (form(*good), "multipart/form-data; boundary=" + "x" * 71, "body"),
-            (form(*good, end=""), None, "body"), (form(*good, edge="other"), None, "body"), (form(*good)[:-20], None, "body"),
+            (form(*good, end=""), None, "body"), (form(*good, boundary="other"), None, "body"), (form(*good)[:-20], None, "body"),
             (form(good[0], ("file", "", "x")), None, "file"), (form(good[0], ("file", "a\tb", "x")), None, "file"),
             (form(good[0], ("file", "x" * 300, "x")), None, "file"), (form(*good * 20), None, "body"),
-            (b"--" + EDGE.encode() + b"\r\n" + b"x" * 10000 + form(*good), None, "body")):
-        status, error = upload(s, "", body=body, kind=kind or f"multipart/form-data; boundary={EDGE}")
+            (b"--" + BOUNDARY.encode() + b"\r\n" + b"x" * 10000 + form(*good), None, "body")):
+        status, error = upload(s, "", body=body, kind=kind or f"multipart/form-data; boundary={BOUNDARY}")
         check(status == 400 and error["error"]["param"] == param, f"{body[:60]}: {status} {error}")
     for path in ("..", "../lock", "%2e%2e%2flock", "file-", "file-1.json", "lock", "x/content", "/etc/passwd", "."):
         check(s.request("GET", "/v1/files/" + path)[0] == 404, f"no file is called {path}")
@@ -125,7 +125,7 @@ def check_bad_files(s, root):
     check(status == 413 or status == 400 and error["error"]["param"] == "file", f"too large: {status} {error}")
     status, error = upload(s, b"x" * 1_030_000)
     check(status == 400 and error["error"]["param"] == "file", f"a little too large: {status} {error}")
-    check(s.request("POST", "/v1/completions", json.dumps({"prompt": "x" * 9_000_000}))[0] == 413, "other bodies are as before")
+    check(s.request("POST", "/v1/completions", json.dumps({"prompt": "x" * 9_000_000}))[0] == 413, "bodies of other routes keep their limit")
     check([p.name for p in root.iterdir() if p.name != "lock"] == [], f"nothing is left behind: {list(root.iterdir())}")
 
 
@@ -175,7 +175,7 @@ def check_batches(s):
     check(len(page["data"]) == 5 and page["has_more"], "a list of batches")
 
 
-def check_behind(s):
+def check_priority(s):
     """Requests have priority over the lines of a batch."""
     long = "\n".join(line(str(i), chat("y" * 20, max_tokens=1500, logit_bias={"256": -100})) for i in range(40))
     batch = start(s, long)
@@ -244,7 +244,7 @@ def check_restart(makar, root):
         check(False, "two servers in one folder")
     except RuntimeError as e:
         check("another server" in str(e), f"two servers in one folder: {e}")
-    check(s.stop() == 0, "SIGTERM ends it with 0")
+    check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     return s
 
 
@@ -278,7 +278,7 @@ def check_owners(makar, root):
             status, _, text = s.request(method, path, body, {"authorization": "Bearer " + key, "content-type": kind})
             return status, json.loads(text) if path[-8:] != "/content" else text
         body = form(("purpose", None, "batch"), ("file", "a.jsonl", line("1", {"input": "x", "max_output_tokens": 2}, "/v1/responses")))
-        _, facts = ask("first-key", "POST", "/v1/files", body, f"multipart/form-data; boundary={EDGE}")
+        _, facts = ask("first-key", "POST", "/v1/files", body, f"multipart/form-data; boundary={BOUNDARY}")
         check("owner" not in facts, f"facts: {facts}")
         order = {"input_file_id": facts["id"], "endpoint": "/v1/responses"}
         check(ask("second-key", "POST", "/v1/batches", order)[0] == 404, "a batch of another's file")
@@ -314,8 +314,8 @@ def main():
             check_bad_files(s, root / "small")
         with Server(makar, "-t", "1", "-np", "4", "--files", str(root / "batches")) as s:
             check_batches(s)
-            check_behind(s)
-            check(s.stop() == 0, "SIGTERM ends it with 0")
+            check_priority(s)
+            check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
         with Server(makar, "-t", "1", "--files", "none") as s:
             for status, error in (upload(s, "x"), get(s, "/v1/files"), get(s, "/v1/batches"), s.post("/v1/batches", {})):
                 check(status == 400 and "--files none" in error["error"]["message"], f"no files: {error}")

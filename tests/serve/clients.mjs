@@ -1,6 +1,5 @@
 // Real clients against a running server: node clients.mjs URL MODEL CLASSIFIER SENSIBLE. No client is patched.
-// SENSIBLE is 1 where the model is one that answers sensibly, 0 where it writes at random: then only what holds of any
-// model is checked.
+// SENSIBLE is 1 for a trained model and 0 for one with random weights, of which only what holds for any model is checked.
 import assert from 'node:assert/strict';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import Anthropic from '@anthropic-ai/sdk';
@@ -15,7 +14,7 @@ const [url, model, classifier, sense] = process.argv.slice(2);
 const sensible = sense === '1';
 const question = sensible ? 'What is the capital of France?' : 'Hello';
 const messages = [{ role: 'user', content: question }];
-// A model that writes at random never closes a string, and generates many blanks.
+// A model with random weights rarely closes a string and generates many blanks: forbid blanks.
 const extra = sensible ? {} : { logit_bias: { 9: -100, 10: -100, 13: -100, 32: -100 } };
 const parameters = {
   type: 'object',
@@ -24,7 +23,7 @@ const parameters = {
   additionalProperties: false,
 };
 const City = z.object({ city: z.enum(['Paris', 'London']) });
-const long = 200;  // tokens that suffice for a call
+const long = 200;  // tokens that suffice for a tool call
 
 function check(name, ok, found) {
   assert.ok(ok, `${name}: ${JSON.stringify(found)}`);
@@ -176,7 +175,7 @@ async function anthropic(text) {
   const read = whole.usage.input_tokens + whole.usage.cache_read_input_tokens;
   assert.equal((await client.messages.countTokens({ model, messages })).input_tokens, read);
   assert.equal(last.usage.input_tokens + last.usage.cache_read_input_tokens, read);
-  if (sensible) {  // this dialect has no logit_bias: blanks of a model that writes at random have no end
+  if (sensible) {  // this dialect has no logit_bias, and a model with random weights generates blanks without end
     const tools = [{ name: 'get_weather', description: 'Weather of a city', input_schema: parameters }];
     const called = await client.messages.stream({ ...ask, tools, tool_choice: { type: 'any' }, max_tokens: long }).finalMessage();
     assert.equal(called.stop_reason, 'tool_use');

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The npm clients of clients.mjs against a server with a small real chat model and the toxicity classifier; where the
-weights are absent, against the tiny models of the tests, for everything that needs no sensible answer.
+"""The npm clients of clients.mjs against a server with the tiny models of the tests, for everything that needs no sensible
+answer; where the weights are present, also against a small real chat model and the toxicity classifier.
 
 usage: clients.py MAKAR ASSETS        (ASSETS: MAKAR_ASSETS, or the folder given)
 

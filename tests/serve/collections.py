@@ -42,7 +42,7 @@ def main(makar):
                 check(data[source["begin"]:source["end"]].decode() == source["text"], "a source is at its offsets")
             grounding = answer["choices"][0]["grounding"]
             check(0 <= grounding["groundedness"] <= 1 and isinstance(grounding["sentences"], list), "groundedness")
-            # The same answer as the model gives to the same prompt, and in a stream.
+            # The same answer in a stream.
             _, events = s.stream("/v1/chat/completions", ask("Who counts ships?"))
             chunks = [e for e in events if e != "[DONE]"]
             check(chunks[0]["sources"] == answer["sources"] and not any("sources" in c for c in chunks[1:]), "the first chunk has the sources")
@@ -50,12 +50,12 @@ def main(makar):
             check(text == answer["choices"][0]["message"]["content"], "a stream has the same text")
             last = [c["choices"][0] for c in chunks if c["choices"]][-1]
             check(last["finish_reason"] and last["grounding"] == grounding, "the last chunk has the grounding")
-            # Nothing relevant: no tokens.
+            # Nothing relevant is found: no token is generated.
             for stream in (False, True):
                 code, _, text = s.request("POST", "/v1/chat/completions", ask("zeppelin quarks", stream=stream))
                 check(code == 200 and "nothing relevant" in text, f"nothing relevant: {text[:200]}")
             code, answer = s.post("/v1/chat/completions", ask("zeppelin quarks"))
-            check(answer["sources"] == [] and answer["usage"]["total_tokens"] == 0, f"no model was asked: {answer['usage']}")
+            check(answer["sources"] == [] and answer["usage"]["total_tokens"] == 0, f"the model is not used: {answer['usage']}")
             # A follow-up that has no terms of its own uses the question before.
             talk = ask("And why?")
             talk["messages"] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who counts ships?"},
@@ -72,7 +72,7 @@ def main(makar):
             prompt = f"[1] {answer['sources'][0]['title']}\n{answer['sources'][0]['text']}\n\nQuestion: What does the smuggler hide?"
             code, tokens = s.post("/tokenize", {"content": prompt})
             check(answer["usage"]["prompt_tokens"] >= len(prompt.encode()) and 256 not in tokens["tokens"], "control tokens stay text")
-            # What a collection does not do.
+            # Routes and fields that a collection does not support.
             for path, body in (("/v1/completions", {"model": "harbour", "prompt": "x"}), ("/v1/embeddings", {"model": "harbour", "input": "x"}),
                                ("/v1/responses", {"model": "harbour", "input": "x"})):
                 code, answer = s.post(path, body)
@@ -86,7 +86,7 @@ def main(makar):
             index(makar, root / "harbour.db", keeper)
             code, answer = s.post("/v1/chat/completions", ask("Where lands the zeppelin?"))
             check(code == 200 and answer["sources"] and "zeppelin" in answer["sources"][0]["text"], f"a changed index: {answer}")
-            check(s.stop() == 0, "SIGTERM ends it with 0")
+            check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
         for flags, what in ((["--index", root / "none.db"], "no such index"), (["--index", f"plain={root / 'harbour.db'}"], "given twice"),
                             (["--index", f"{root / 'harbour.db'}#nothing"], "nothing")):
             done = subprocess.run([makar, "serve", "-m", plain, "--port", "0", *map(str, flags)], capture_output=True, text=True, timeout=60)

@@ -81,7 +81,7 @@ def cancels(s):
     file_id = upload(s, chats(200), purpose="fine-tune")[1]["id"]
     first, second = create(s, file_id, hyperparameters={"n_epochs": 500})[1]["id"], create(s, file_id)[1]["id"]
     wait_until(lambda: job_of(s, first)["status"] == "running" and (job_of(s, first)["trained_tokens"] or 0) > 0)
-    check(chat(s, s.name)[0] == 200, "the server answers beside a job")
+    check(chat(s, s.name)[0] == 200, "the server answers while a job runs")
     check(job_of(s, second)["status"] == "queued", "one job at a time")
     check(s.post(f"/v1/fine_tuning/jobs/{second}/cancel", {})[1]["status"] == "cancelled", "a queued job is cancelled at once")
     s.post(f"/v1/fine_tuning/jobs/{first}/cancel", {})
@@ -104,7 +104,7 @@ def main():
             wait_until(lambda: (job_of(s, job)["trained_tokens"] or 0) > 0)
             s.stop()
         with Server(makar, *flags, model=model) as s:
-            check(chat(s, tuned)[1]["choices"][0]["message"]["content"] == WORD, "a tuned model is there after a restart")
+            check(chat(s, tuned)[1]["choices"][0]["message"]["content"] == WORD, "a tuned model is served after a restart")
             over(s, job)
             done = job_of(s, job)
             check(done["status"] == "succeeded", f"the next server finishes the job: {done}")

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 from serving import PATIENCE, Server, check, failures, metric, quiet, wait_until
 
@@ -195,7 +194,7 @@ def main():
         check_bodies(s)
         check_disconnects(s, rounds)
         check_start(makar, str(s.model))
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     check_overload(makar)
     check_drain(makar)
     check_keys(makar)

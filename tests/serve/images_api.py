@@ -67,7 +67,7 @@ def dialects(server, root):
     check(status == 200 and answer["message"]["content"] == want, f"Ollama's chat: {status} {answer}")
     status, answer = server.post("/api/generate", {"prompt": "what?", "images": [ONE], "stream": False, "options": options})
     check(status == 200 and answer["response"] == want, f"Ollama's generate: {status} {answer}")
-    check("vision" in server.post("/api/show", {"model": server.name})[1].get("capabilities", []), "Ollama's show says so")
+    check("vision" in server.post("/api/show", {"model": server.name})[1].get("capabilities", []), "Ollama's show lists the capability vision")
 
     item = {"role": "user", "content": [{"type": "input_image", "image_url": url(ONE)}, {"type": "input_text", "text": "what?"}]}
     status, answer = server.post("/v1/responses", {"input": [item], "max_output_tokens": 8, **SAMPLING})

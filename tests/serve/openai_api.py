@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The OpenAI routes: answers whole and streamed, alone and beside other requests, with every option.
+"""The OpenAI routes: answers whole and streamed, alone and in a batch with other requests, with every option.
 
 usage: openai_api.py MAKAR
 """
@@ -183,21 +183,21 @@ def check_counters(s):
     before = [metric(s, n) for n in names]
     body = json.dumps({"prompt": "x" * 50, "max_tokens": 1900, "stream": True, "logit_bias": {"256": -1000}})
     link = http.client.HTTPConnection(s.host, s.port, timeout=60)
-    link.request("POST", TEXT, body, {"x-request-id": "who-leaves"})
+    link.request("POST", TEXT, body, {"x-request-id": "disconnects"})
     answer = link.getresponse()
     for _ in range(20):
         answer.readline()
     during = [metric(s, n) for n in names]
     inside = metric(s, "num_requests_inside")
     link.close(), answer.close()
-    check(inside == 1 and during[0] == before[0] + 50 and during[1] > before[1], f"counted while it is written: {before} {during}")
+    check(inside == 1 and during[0] == before[0] + 50 and during[1] > before[1], f"tokens are counted during generation: {before} {during}")
     quiet(s)
     after = metric(s, names[1])
-    line = next(one for one in s.lines() if one["id"] == "who-leaves")
+    line = next(one for one in s.lines() if one["id"] == "disconnects")
     check(line["status"] == 499 and line["prompt_tokens"] == 50 and line["completion_tokens"] == after - before[1] < 1900,
-          f"the log knows what was written: {line} {before[1]} {after}")
+          f"the log has the number of generated tokens: {line} {before[1]} {after}")
     _, beams = s.post(TEXT, {"prompt": "a", "max_tokens": 5, "use_beam_search": True, "best_of": 3, "n": 2, "logit_bias": {"256": -1000}})
-    check(metric(s, names[1]) == after + beams["usage"]["completion_tokens"] == after + 10, "what is chosen at the end is counted then")
+    check(metric(s, names[1]) == after + beams["usage"]["completion_tokens"] == after + 10, "tokens of beam search are counted at its end")
 
 
 def main():
@@ -207,7 +207,7 @@ def main():
             test(s)
         check(quiet(s), "no request is left")
         check(all("status" in line and "id" in line for line in s.lines()), "the log has one line per request")
-        check(s.stop() == 0, "SIGTERM ends the server with status 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

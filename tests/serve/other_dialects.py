@@ -133,7 +133,7 @@ def main():
         for test in (check_anthropic, check_ollama, check_reading):
             test(s)
         check(quiet(s), "no request is left")
-        check(s.stop() == 0, "SIGTERM ends the server with status 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

@@ -22,6 +22,7 @@ import attacks
 from attacks import CHAT, NO_END, TEXT, USER
 from serving import (
     PATIENCE, TEMPLATE, Server, Stalls, byte_tokenizer, check, metric, processor_seconds, quiet, run_cases, wait_until)
+from tensor_files import write_safetensors
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
 TOKENIZE, GAP = 0.5, 1.0  # seconds
@@ -46,14 +47,11 @@ def make_slow_model(folder, positions=9000):
             shapes[f"{block}self_attn.{name}_proj.weight"] = (width, width)
         shapes.update({block + "mlp.gate_proj.weight": (inner, width), block + "mlp.up_proj.weight": (inner, width), block + "mlp.down_proj.weight": (width, inner),
                        block + "input_layernorm.weight": (width,), block + "post_attention_layernorm.weight": (width,)})
-    header, data, at = {}, [], 0
+    tensors = {}
     for name, shape in shapes.items():
         size = 4 * math.prod(shape)
-        data.append(struct.pack("f", 1.0) * shape[0] if len(shape) == 1 else (noise * (size // len(noise) + 1))[:size])
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
-        at += size
-    head = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + b"".join(data))
+        tensors[name] = ("F32", shape, struct.pack("f", 1.0) * shape[0] if len(shape) == 1 else (noise * (size // len(noise) + 1))[:size])
+    write_safetensors(folder / "model.safetensors", tensors)
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "tokenizer.json").write_text(json.dumps(byte_tokenizer()))
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": TEMPLATE, "eos_token": "<|end|>"}))
@@ -144,7 +142,7 @@ class Others:
 
 
 def survives(s, what, attack, stream=True):
-    """Runs the attack in another process, again if the limits were exceeded: other load of the machine may be the cause."""
+    """Runs the attack in another process, again if the limits were exceeded: other load on the machine may be the cause."""
     worst = []
     for trial in range(TRIALS):
         with Others(s, stream) as others:
@@ -236,7 +234,7 @@ def disconnects(makar):
 
 
 def engine(makar):
-    """Long prompts, long texts to embed and to score, and inspections, beside a stream of the same model."""
+    """Long prompts, long texts to embed and to score, and inspections, during a stream of the same model."""
     with tempfile.TemporaryDirectory() as folder:
         model = make_slow_model(pathlib.Path(folder) / "slow")
         with Server(makar, "-t", "2", "-np", "16", model=model) as s:

@@ -37,7 +37,7 @@ def check_kills(makar, folder):
             new = s.post("/makar/conversations", {"title": "kill me"})[1]["id"]
             found = {m["id"]: m["content"] for c in json.loads(s.request("GET", "/makar/conversations")[2])["conversations"]
                      for m in json.loads(s.request("GET", f"/makar/conversations/{c['id']}")[2])["messages"]}
-            check(all(found.get(i) == text for i, text in kept), "what was acknowledged is there after a kill")
+            check(all(found.get(i) == text for i, text in kept), "acknowledged messages are stored after a kill")
             with concurrent.futures.ThreadPoolExecutor(4) as many:
                 before = len(kept)
                 for n in range(4):
@@ -56,7 +56,7 @@ def check_looks(s):
         texts = [many.submit(s.post, CHAT, ask) for _ in range(6)]
         looks = [many.submit(s.post, "/makar/look", look) for _ in range(12)]
         check(all(j.result()[1]["choices"][0]["message"]["content"] == alone for j in texts), "a look does not change other answers")
-        check(all(j.result() == first for j in looks), "and gives the same result beside others")
+        check(all(j.result() == first for j in looks), "and gives the same result in a batch with others")
     status, long = s.post("/makar/look", {"prompt": "x" * 513, "what": ["next"]})
     check(status == 400 and "512" in long["error"]["message"], f"a long text is refused: {long}")
     check(s.post("/makar/look", {"model": "../tiny", "prompt": "x"})[0] == 404, "an unknown model")
@@ -107,7 +107,7 @@ def main():
     with Server(makar) as s:
         check_looks(s)
         check_paths(s)
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

@@ -51,7 +51,7 @@ def main(makar):
             check(set(costs(s, "key-of-ann")) == {"ann"}, "a key sees its own cost only")
             state = json.loads(s.request("GET", "/makar/engine", headers={"authorization": "Bearer key-of-bob"})[2])
             check(abs(state["cost"]["money"] - sums["bob"]) < 1e-12 and state["cost"]["currency"] == "EUR", f"on the page: {state['cost']}")
-            check(s.stop() == 0, "SIGTERM ends it with 0")
+            check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
         # Time and energy: 3600 per hour is 1 per second of work, and 1000 W are 1000 J per second.
         prices.write_text(json.dumps({"hour": 3600, "watts": 1000}))
         with Server(makar, "--prices", prices, model=make_model(root / "again")) as s:

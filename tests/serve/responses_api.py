@@ -52,7 +52,7 @@ def check_texts(s):
     check(whole["usage"]["input_tokens"] == chat["usage"]["prompt_tokens"] and
           whole["usage"]["output_tokens"] == chat["usage"]["completion_tokens"], "usage")
     check(whole["status"] == "incomplete" and whole["incomplete_details"] == {"reason": "max_output_tokens"},
-          "an answer that was cut says so")
+          "an answer cut by its length is incomplete")
     events = stream(s, dict(ASK, metadata={"a": "b"}))
     kinds = [e["type"].removeprefix("response.") for e in events]
     check(kinds[2:4] == ["output_item.added", "content_part.added"] and
@@ -64,7 +64,7 @@ def check_texts(s):
     check(short["status"] == "completed" and short["incomplete_details"] is None, "an answer that is complete")
     _, instructed = s.post(PATH, dict(ASK, instructions="Answer."))
     check(instructed["instructions"] == "Answer." and instructed["usage"]["input_tokens"] == whole["usage"]["input_tokens"] + 9,
-          "instructions are a message of the system")
+          "instructions are a system message")
     parts = [{"role": "user", "content": [{"type": "input_text", "text": "Say "}, {"type": "input_text", "text": "something."}]}]
     _, items = s.post(PATH, dict(ASK, input=parts))
     check(text_of(items) == text_of(whole), "the same answer to a list of items as to a text")
@@ -164,7 +164,7 @@ def main():
         for test in (check_texts, check_formats, check_stored, check_truncation, check_errors):
             test(s)
         check(metric(s, "num_requests_inside") == 0, "no request is left")
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

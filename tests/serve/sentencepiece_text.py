@@ -57,7 +57,7 @@ def check_completions(s):
     check(both["text"] == "France" + choice["text"], f"echo: {both['text']!r}")
     known = both["logprobs"]
     check(known["tokens"][0] == "<s>" and len(known["tokens"]) == 12, f"tokens of an echo: {known['tokens']}")
-    check(known["text_offset"] == [0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9], f"<s> takes no place in the text: {known['text_offset']}")
+    check(known["text_offset"] == [0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9], f"<s> has no characters in the text: {known['text_offset']}")
     _, events = s.stream("/v1/completions", dict(ask, echo=True))
     pieces = [e["choices"][0] for e in events if e != "[DONE]" and e.get("choices")]
     check("".join(p["text"] for p in pieces) == both["text"], "streamed")
@@ -66,7 +66,7 @@ def check_completions(s):
     _, empty = s.post("/v1/completions", dict(ask, prompt="", max_tokens=3))
     first = empty["choices"][0]
     check(len(first["logprobs"]["tokens"]) == 3 and first["logprobs"]["text_offset"] == [0, 0, 1],
-          f"at the start of a text the first space is none: {first}")
+          f"at the start of a text the first space is dropped: {first}")
 
 
 def check_tools(s):

@@ -51,6 +51,8 @@ def make_model(folder, positions=2048, golden=GOLDEN):
 
 
 class Server:
+    """`makar serve` on a free port, with requests to it; the end of a `with` block stops it."""
+
     def __init__(self, makar, *flags, model=None, name="tiny"):
         self.folder = tempfile.TemporaryDirectory()
         root = pathlib.Path(self.folder.name)
@@ -151,7 +153,7 @@ def quiet(server, seconds=120 * PATIENCE):
 
 
 def processor_seconds(pid):
-    """Processor time of a process: unlike its duration, it does not depend on other load of the machine."""
+    """Processor time of a process: unlike its duration, it does not depend on other load on the machine."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -9,12 +9,12 @@ import os
 import pathlib
 import random
 import re
-import struct
 import sys
 import tempfile
 import threading
 
 from serving import GOLDEN, Server, check, failures, make_model, quiet
+from tensor_files import write_safetensors
 
 
 def make_adapter(folder, seed, modules, rank=3):
@@ -26,19 +26,16 @@ def make_adapter(folder, seed, modules, rank=3):
     shapes = {"self_attn.q_proj": (heads, width), "self_attn.k_proj": (kv, width), "self_attn.v_proj": (kv, width),
               "self_attn.o_proj": (width, heads), "mlp.gate_proj": (inner, width), "mlp.up_proj": (inner, width),
               "mlp.down_proj": (width, inner)}
-    rng, header, data = random.Random(seed), {}, b""
+    rng, tensors = random.Random(seed), {}
     for layer in range(config["num_hidden_layers"]):
         for name, (rows, columns) in shapes.items():
             if name.split(".")[1] not in modules:
                 continue
             for part, shape in (("A", (rank, columns)), ("B", (rows, rank))):
                 values = array.array("f", (rng.gauss(0, 0.5) for _ in range(shape[0] * shape[1]))).tobytes()
-                header[f"base_model.model.model.layers.{layer}.{name}.lora_{part}.weight"] = {
-                    "dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
-                data += values
+                tensors[f"base_model.model.model.layers.{layer}.{name}.lora_{part}.weight"] = ("F32", shape, values)
     folder.mkdir()
-    text = json.dumps(header).encode()
-    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    write_safetensors(folder / "adapter_model.safetensors", tensors)
     (folder / "adapter_config.json").write_text(json.dumps(
         {"peft_type": "LORA", "r": rank, "lora_alpha": 6, "target_modules": modules, "task_type": "CAUSAL_LM"}))
     return folder
@@ -87,7 +84,7 @@ def check_adapters(makar, root):
             c.start()
         for c in clients:
             c.join()
-        check(not wrong, f"an adapter gives the same answer alone and beside others: {wrong[:1]}")
+        check(not wrong, f"an adapter gives the same answer alone and in a batch with others: {wrong[:1]}")
         for name in adapters:
             vector = s.post("/v1/embeddings", {"input": "a text", "model": name})[1]["data"][0]["embedding"]
             check(vector == alone[name + " vector"], "embeddings with an adapter")
@@ -97,7 +94,7 @@ def check_adapters(makar, root):
               "adapters are listed below their model")
         status, answer = ask(s, model="third")
         check(status == 404 and answer["error"]["code"] == "model_not_found", "an unknown adapter is an unknown model")
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
 
 
 def check_models(makar, root):
@@ -141,7 +138,7 @@ def check_models(makar, root):
         check(not wrong, f"models are loaded and unloaded under load: {wrong[:1]}")
         quiet(s)
         check(len(loaded()) <= 2, "no more than --models-max")
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     for flags, word in ((["--add-model", "main=" + str(models_folder / "one")], "twice"), (["--models-dir", "/nowhere"], "nowhere"),
                         (["--lora-modules", "x"], "NAME=FOLDER"), (["--models-max", "0"], "--models-max"),
                         (["--add-model", "x=/nowhere"], "nowhere")):
@@ -174,7 +171,7 @@ def check_memory(makar, root):
         text = pathlib.Path(f"/proc/{s.process.pid}/status").read_text()
         peak = int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) / 1000
         check(peak <= budget * 1.024, f"{peak} MB within {budget}")
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
 
 
 def main():

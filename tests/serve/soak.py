@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All attacks at once for an hour beside good clients: broken requests, slow clients, clients that do not read, clients that
+"""All attacks for an hour, together with good clients: broken requests, slow clients, clients that do not read, clients that
 disconnect. Memory and descriptors must not grow, and good clients must always get the same answers.
 
 usage: soak.py MAKAR [--minutes 60] [--growth 48] [-- OPTIONS OF makar serve]
@@ -80,7 +80,7 @@ def main():
         check(s.descriptors() <= files + 2, f"descriptors: {files} became {s.descriptors()}")
         check(metric(s, "num_requests_inside") == 0, "no request is left")
         check(metric(s, "kv_cache_pages") <= metric(s, "prefix_cache_pages"), "cache pages are released")
-        check(s.stop() == 0, "SIGTERM ends it with 0")
+        check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

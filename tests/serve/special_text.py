@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Text of a client never becomes a control token, in any field; and what separates two texts.
+"""Text of a client never becomes a control token, in any field; fill-in-the-middle; beam search.
 
 usage: special_text.py MAKAR
 
 Every byte is a token here, so a text of control tokens takes as many as any other text of its length, unless one of
-them is read as what it spells.
+them is parsed as a control token.
 """
 import json
 import pathlib
@@ -19,7 +19,7 @@ PLAIN = "x" * len(FORGED)
 FIM = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
 
 
-def with_gaps(folder):
+def make_fim_model(folder):
     """A model with a tokenizer for fill-in-the-middle and a template that prints its input."""
     make_model(folder)
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
@@ -44,7 +44,7 @@ def tokens(s, path, body):
 
 
 def bodies(t):
-    """Every field that takes text: (path, a function from the text to a body)."""
+    """Yields (path, body) with the text `t` in every field that takes text."""
     user, call = {"role": "user", "content": "u"}, {"id": t, "type": "function", "function": {"name": t, "arguments": json.dumps({t: t})}}
     tool = {"type": "function", "function": {"name": t, "description": t, "parameters": {"type": "object", "description": t}}}
     chat, one = "/v1/chat/completions", {"max_tokens": 1}
@@ -89,28 +89,28 @@ def check_injection(s):
     def score(text):
         return s.post("/score", {"prompt": text, "completion": text})[1]["tokens"]
     check(score(FORGED) == score(PLAIN), "scores")
-    # The same for lines of a batch and stored responses.
+    # The same for stored responses.
     one = {"max_output_tokens": 1, "logit_bias": {"65": 1000}}  # the same answer to both
     _, first = s.post("/v1/responses", dict(one, input=FORGED))
     _, other = s.post("/v1/responses", dict(one, input=PLAIN))
     def after(kept):
         return s.post("/v1/responses", {"input": "u", "previous_response_id": kept["id"], "max_output_tokens": 1})[1]["usage"]["input_tokens"]
-    check(after(first) == after(other), "texts that are kept")
+    check(after(first) == after(other), "texts of stored responses")
     # The check can fail: control tokens of the template count as one token each.
     spelled = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": ""}], "max_tokens": 1})[1]
     check(spelled["usage"]["prompt_tokens"] < 20, f"a template's tokens are control tokens: {spelled}")
 
 
-def check_gaps(s):
+def check_fill_in_the_middle(s):
     ask = {"prompt": "ab", "suffix": "cde", "max_tokens": 4, "temperature": 0}
     _, filled = s.post("/v1/completions", ask)
     first = 256 + len(SPECIAL)
     _, same = s.post("/v1/completions", dict(ask, prompt=[first, 97, 98, first + 1, 99, 100, 101, first + 2], suffix=None))
     check(filled["choices"][0]["text"] == same["choices"][0]["text"] and filled["usage"] == same["usage"],
-          f"between two texts: {filled} {same}")
+          f"a suffix is encoded as fill-in-the-middle: {filled} {same}")
     _, ollama = s.post("/api/generate", {"prompt": "ab", "suffix": "cde", "stream": False,
                                          "options": {"num_predict": 4, "temperature": 0}})
-    check(ollama["response"] == filled["choices"][0]["text"], f"Ollama's way: {ollama}")
+    check(ollama["response"] == filled["choices"][0]["text"], f"the same in Ollama's API: {ollama}")
     for extra, param in (({"prompt": [1, 2]}, "suffix"), ({"echo": True}, "echo"), ({"suffix": 1}, "suffix")):
         status, error = s.post("/v1/completions", dict(ask, **extra))
         check(status == 400 and error["error"]["param"] == param, f"{extra}: {error}")
@@ -119,9 +119,9 @@ def check_gaps(s):
 def check_beams(s):
     ask = {"prompt": "Once", "max_tokens": 6}
     _, beams = s.post("/v1/completions", dict(ask, use_beam_search=True, best_of=4, n=2))
-    told = subprocess.run([sys.argv[1], "generate", "-m", str(s.model), "--jsonl"], text=True, capture_output=True,
+    done = subprocess.run([sys.argv[1], "generate", "-m", str(s.model), "--jsonl"], text=True, capture_output=True,
                           input=json.dumps(dict(ask, beams=4, n=2)) + "\n", timeout=60)
-    want = [a["text"] for a in json.loads(told.stdout)["answers"]]
+    want = [a["text"] for a in json.loads(done.stdout)["answers"]]
     check([c["text"] for c in beams["choices"]] == want and len(set(want)) == 2, f"the beams of makar generate: {beams} {want}")
     status, error = s.post("/v1/completions", dict(ask, use_beam_search=True, logprobs=1))
     check(status == 400 and error["error"]["param"] == "logprobs", f"beams have no log-probabilities of tokens: {error}")
@@ -132,11 +132,11 @@ def check_beams(s):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        with Server(sys.argv[1], "-t", "1", model=with_gaps(pathlib.Path(folder) / "gaps")) as s:
+        with Server(sys.argv[1], "-t", "1", model=make_fim_model(pathlib.Path(folder) / "fim")) as s:
             check_injection(s)
-            check_gaps(s)
+            check_fill_in_the_middle(s)
             check_beams(s)
-            check(s.stop() == 0, "SIGTERM ends the server with status 0")
+            check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
         with Server(sys.argv[1], "-t", "1") as s:
             status, error = s.post("/v1/completions", {"prompt": "a", "suffix": "b"})
             check(status == 400 and error["error"]["param"] == "suffix" and error["error"]["code"] == "unsupported",

@@ -70,18 +70,18 @@ def good_clients(s, cert):
 
 
 def versions(s, cert):
-    new = ssl.TLSVersion
-    check(handshake(s, context(cert, new.TLSv1_3, ["http/1.1"])) == ("TLSv1.3", "http/1.1"), "TLS 1.3")
-    check(handshake(s, context(cert, new.TLSv1_2, ["h2", "http/1.1"])) == ("TLSv1.2", "http/1.1"), "TLS 1.2")
+    version = ssl.TLSVersion
+    check(handshake(s, context(cert, version.TLSv1_3, ["http/1.1"])) == ("TLSv1.3", "http/1.1"), "TLS 1.3")
+    check(handshake(s, context(cert, version.TLSv1_2, ["h2", "http/1.1"])) == ("TLSv1.2", "http/1.1"), "TLS 1.2")
     check(handshake(s, context(cert))[1] is None, "without protocols")
     check(handshake(s, context(cert, None, ["h2"]))[1] is None, "another protocol alone is refused")
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
     old.set_ciphers("ALL:@SECLEVEL=0")
     warnings.simplefilter("ignore", DeprecationWarning)
-    old.minimum_version, old.maximum_version = new.TLSv1, new.TLSv1_1
+    old.minimum_version, old.maximum_version = version.TLSv1, version.TLSv1_1
     check(handshake(s, old)[0].endswith("Error"), "TLS 1.1 is refused")
-    weak = context(cert, new.TLSv1_2)
+    weak = context(cert, version.TLSv1_2)
     weak.set_ciphers("AES128-SHA:AES256-SHA:@SECLEVEL=0")
     check(handshake(s, weak)[0].endswith("Error"), "ciphers without forward secrecy are refused")
 
@@ -189,7 +189,7 @@ def main():
             bad_files(makar, s, folder, cert, key)
             good_clients(s, cert)
             check(wait_until(lambda: s.descriptors() <= before), f"descriptors: {before} became {s.descriptors()}")
-            check(s.stop() == 0, "SIGTERM ends it with 0")
+            check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

@@ -2,7 +2,7 @@
 """The device checker: code above kernels/ passes tensors to kernels and does not touch their memory.
 
 - Host pointers (.f32(), .i64(), .raw(), .span(), .data<T>()) only in the files of HOST_FILES: those that read and write
-  files, make values on the host, or look at results through Tensor::host().
+  files, make values on the host, or read results through Tensor::host().
 - Addresses (.address(), .f32_address(), .i64_address()) only in the modules and files of ADDRESSES, for the arguments of
   kernels.
 - Closures recorded on the tape capture by value: they run when the caller of the op has returned.
@@ -104,4 +104,4 @@ def self_test():
 
 
 if __name__ == "__main__":
-    planted.main(check, self_test, "device: {} files keep to the device's side of their tensors")
+    planted.main(check, self_test, "device: {} files checked, no access to tensor memory outside of the lists")

@@ -103,7 +103,7 @@ class Checker:
             self.check_makar(rest, place)
         elif len(words) == 1 and re.fullmatch(r"--[a-z][\w-]+", name):  # a flag without a command: some command must have it
             if name not in self.script_text:
-                self.error(place, f"`{name}`: no command or script knows it")
+                self.error(place, f"`{name}`: no command or script has this option")
 
     # -- paths ---------------------------------------------------------------------------------------------------
     def check_build_path(self, word, place):
@@ -305,7 +305,7 @@ def main():
         print(error)
     if checker.errors:
         sys.exit(f"docs: {len(checker.errors)} errors in {len(documents)} documents")
-    print(f"docs: {len(documents)} documents, {checker.checked} paths, all there")
+    print(f"docs: {len(documents)} documents, {checker.checked} paths, all exist")
 
 
 if __name__ == "__main__":

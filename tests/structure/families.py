@@ -30,7 +30,7 @@ def check(root):
     for name, lines, families, text in pages(root):
         seen += 1
         if lines > LIMIT:
-            errors.append(f"{name} has {lines} lines, more than {LIMIT}: move what other families share, or a section, to a page")
+            errors.append(f"{name} has {lines} lines, more than {LIMIT}: move what other families share, or its GGUF section, to a page of its own")
         for include in INCLUDE.findall(text):
             if include != "models/families/pages.h":
                 errors.append(f"{name} includes {include}: a page needs pages.h only")

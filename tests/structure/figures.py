@@ -4,7 +4,7 @@
 A module of level n depends on modules of lower levels only, at least one of level n - 1. A function is measured from the
 line of its name to its closing brace; functions inside of others are part of them.
 
-usage: figures.py               print the figures; exit code 1 if docs/architecture.md or docs/design.md has other modules
+usage: figures.py               print the figures; exit code 1 if docs/architecture.md or docs/design.md lists other modules or dependencies
        figures.py --self-test   show that lengths and levels are measured
 """
 import pathlib

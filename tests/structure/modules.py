@@ -73,7 +73,7 @@ def check(root):
             seen += 1
             other = found.group(1).split("/")[0]
             if not (root / "src" / found.group(1)).is_file():
-                errors.append(f"{place}:{number}: \"{found.group(1)}\" is not a file of src/ (write the path from the module on)")
+                errors.append(f"{place}:{number}: \"{found.group(1)}\" is not a file of src/ (write the path relative to src/)")
             elif other not in allowed[module]:
                 errors.append(f"{place}:{number}: module '{module}' includes \"{found.group(1)}\"; "
                               f"it may include {', '.join(sorted(allowed[module]))}")

@@ -25,7 +25,7 @@ FILES = {"avxvnni": ["quant*", "overlay/*"], "avx512vnni": ["quant*", "overlay/*
 
 
 def command(compiler, target, isa, source):
-    """This machine's own headers serve: what differs in them between the two does not concern kernels."""
+    """Uses the C library headers of this machine: they differ between the architectures only in what kernels do not use."""
     here = subprocess.run([compiler, "-xc++", "-E", "-v", os.devnull], capture_output=True, text=True).stderr
     listed = here.split("search starts here:")[-1].split("End of search")[0].split("\n")
     folders = [line.strip() for line in listed if line.startswith(" ") and "clang" not in line]
@@ -40,7 +40,7 @@ def kernels(isa):
 
 
 def faults(compiler, target, sources):
-    """sources: the files of an instruction set."""
+    """-> the first error of each file that does not compile; sources(isa) lists the files of an instruction set."""
     jobs = [(isa, source) for isa in SETS[target] for source in sources(isa)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         done = pool.map(lambda job: subprocess.run(command(compiler, target, *job), capture_output=True, text=True), jobs)
@@ -60,7 +60,7 @@ def main(compiler, self_test):
             open(trial, "w").write("#ifndef MAKAR_ISA_portable\nconstexpr int kTwice = 1, kTwice = 2;\n#endif\n")
             return 0 if faults(compiler, target, lambda isa: [trial]) else 1
     found = faults(compiler, target, kernels)
-    print("\n".join(found) or f"kernels read as {', '.join(SETS[target])}: no fault")
+    print("\n".join(found) or f"kernels compile for {', '.join(SETS[target])}")
     return 1 if found else 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares `makar template render` with jinja2 set up as transformers sets it, on expressions and templates
-written here and on every template found in the shared folders. Skips (exit 77) where jinja2 is missing.
+"""Compares `makar template render` with jinja2 configured as in transformers, on template_cases.txt, template_styles/ and
+the templates of MAKAR_GOLDEN_SHARED (default ../shared/golden). Skips (exit 77) where jinja2 is missing.
 
 usage: template_differential.py build/makar [template.jinja ...]"""
 import datetime

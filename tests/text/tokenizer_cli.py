@@ -37,20 +37,20 @@ def main():
         expect(code == 0 and json.loads(out)["tokens"] <= 300, f"train: {code} {said}")
         tokenizer = os.path.join(made, "tokenizer.json")
 
-        # Any bytes come back.
+        # Any bytes survive encoding and decoding.
         data = bytes(range(256)) + "né\u4e2d\U0001f600<|end|>".encode() + b"\xed\xa0\x80"
         _, ids, _ = run("encode", tokenizer, stdin=data)
         _, back, _ = run("decode", tokenizer, stdin=ids)
         expect(back == data, "bytes come back")
         end = json.loads(run("encode", tokenizer, "--text", "<|end|>", "--json", "--parse-special")[1])["ids"]
-        expect(end == [0] and 0 not in map(int, ids.split()), "special text is plain unless asked for")
+        expect(end == [0] and 0 not in map(int, ids.split()), "special text is plain text without --parse-special")
         expect(run("encode", tokenizer, "--text", "")[:2] == (0, b"\n"), "an empty --text is a text")
 
         # JSON lines: one answer per line, in order, errors included.
         lines = b'{"text":"the cat"}\nnonsense\n{"text":5}\n{"text":"n\xc3\xa9"}\n{"text":"a","pair":"n\xc3\xa9!"}\n'
         code, out, _ = run("encode", tokenizer, "--jsonl", stdin=lines)
         answers = [json.loads(line) for line in out.splitlines()]
-        expect(code == 0 and len(answers) == 5, "an answer a line")
+        expect(code == 0 and len(answers) == 5, "one answer per line")
         expect([a.get("error", {}).get("line") for a in answers] == [None, 2, 3, None, None], "errors name their line")
         expect(answers[3]["offsets"][-1][1] == 2 and answers[3]["byte_offsets"][-1][1] == 3, "offsets in code points and in bytes")
         pair = answers[4]

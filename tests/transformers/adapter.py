@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""An adapter that makar trained, opened by the real peft: the hidden states beside those of the merged model.
+"""An adapter that makar trained, loaded by PEFT: its hidden states are compared with those of the model that makar merged.
 
 usage: adapter.py MAKAR BASE ADAPTER        BASE a Hugging Face folder, ADAPTER what `makar sft --adapter lora` wrote
 
-Needs torch, transformers, peft and safetensors; says so and passes where they are missing.
+Needs torch, transformers, peft and safetensors; prints a message and passes where they are missing.
 """
 import subprocess
 import sys

@@ -15,10 +15,10 @@ def check(folder, golden, ours):
     arch = json.load(open(folder + "/config.json"))["architectures"][0]
     model, info = getattr(transformers, arch).from_pretrained(folder, attn_implementation="eager", output_loading_info=True)
     model = model.float().eval()
-    trouble = [k for k in info["missing_keys"] if "embed_positions" not in k] + list(info["unexpected_keys"])
+    wrong_keys = [k for k in info["missing_keys"] if "embed_positions" not in k] + list(info["unexpected_keys"])
     x = {k[3:]: v for k, v in load_file(golden).items() if k.startswith("in.") and "label" not in k and "positions" not in k and k not in ("in.chosen", "in.rejected")}
     if not x:
-        return None, trouble
+        return None, wrong_keys
     with torch.no_grad():
         out = model(**x)
     got = load_file(ours)
@@ -31,15 +31,15 @@ def check(folder, golden, ours):
         if mask is not None and value.shape[:2] == mask.shape:
             value, theirs = value[mask == 1], theirs[mask == 1]
         worst = max(worst, ((value - theirs).norm() / theirs.norm()).item())
-    return worst, trouble
+    return worst, wrong_keys
 
 
 if __name__ == "__main__":
     bad = 0
     for i in range(1, len(sys.argv) - 2, 3):
-        worst, trouble = check(*sys.argv[i:i + 3])
-        ok = not trouble and (worst is None or worst < 1e-5)
+        worst, wrong_keys = check(*sys.argv[i:i + 3])
+        ok = not wrong_keys and (worst is None or worst < 1e-5)
         bad += not ok
-        print("pass" if ok else "FAIL", sys.argv[i], worst, trouble)
+        print("pass" if ok else "FAIL", sys.argv[i], worst, wrong_keys)
     print(f"{(len(sys.argv) - 1) // 3 - bad} passed, {bad} failed")
     sys.exit(bad != 0)

@@ -23,6 +23,7 @@ CAUSAL_TIES = ("llama", "mistral", "qwen2", "qwen3", "qwen2_moe", "qwen3_moe", "
 
 
 def some(c, keys):
+    """The keys that the config has."""
     return [k for k in keys if c.get(k) is not None]
 
 
@@ -65,7 +66,7 @@ def draw_heads(c, rng):
 def draw_layers(c, rng):
     count = rng.randint(1, 4)
     for k in some(c, LAYERS):
-        # transformers' cache of T5 has the layers of the encoder
+        # transformers sizes T5's cache by the layers of the encoder, so encoder and decoder get the same number.
         c[k] = rng.randint(1, 3) if k in ("encoder_layers", "decoder_layers") else count
     kind = c["model_type"]
     if c.get("layer_types"):
@@ -143,7 +144,7 @@ def draw_rope(c, head, rng):
 def draw_numbers(c, rng):
     kind = c["model_type"]
     for k in some(c, INNER):
-        c[k] = 8 * rng.randint(3, 12) if some(c, EXPERTS) else rng.randint(20, 110)  # torch's grouped products: whole 16 bytes
+        c[k] = 8 * rng.randint(3, 12) if some(c, EXPERTS) else rng.randint(20, 110)  # torch's grouped matrix products need multiples of 16 bytes
     if kind == "phi3" or kind == "lfm2":
         c["intermediate_size"] = 8 * rng.randint(3, 12)
     if kind == "lfm2":
@@ -195,7 +196,7 @@ def draw_switches(c, rng):
         c["afn"] = rng.choice(["gelu", "relu", "silu"])
 
 
-def draw_picture(c, rng):
+def draw_image_size(c, rng):
     c["patch_size"] = rng.choice([4, 6, 8])
     c["image_size"] = c["patch_size"] * rng.randint(2, 4)
 
@@ -228,7 +229,7 @@ def draw_one(c, rng):
         draw_rope(c, head, rng)
     draw_switches(c, rng)
     if "image_size" in c:
-        draw_picture(c, rng)
+        draw_image_size(c, rng)
     if "vocab_size" in c:
         c["vocab_size"] = rng.randint(90, 300)
         if "decoder_vocab_size" in c:
@@ -241,6 +242,7 @@ def same_width(encoder, decoder):
 
 
 def draw(config, rng):
+    """A copy of `config` with random changes."""
     c = copy.deepcopy(config)
     c.pop("transformers_version", None)
     if c["model_type"] in ("clip", "llava", "vision-encoder-decoder"):

@@ -4,7 +4,7 @@
 Dropout is 0 and models are in eval mode, so every number can be repeated. The variants cover what one config of a
 family leaves out: rope scalings, sliding windows, the newer Falcon, OPT with projections, ALBERT with two groups, other heads.
 
-usage: make_fixtures.py FOLDER      (needs torch and transformers)
+usage: make_fixtures.py FOLDER [NAME...]      NAME: only these models (needs torch and transformers)
 """
 import json
 import os
@@ -15,12 +15,6 @@ import transformers
 from safetensors.torch import save_file
 
 V = 160
-
-
-def tiny(name, **more):
-    """A config of the family `name` with small sizes; `more` overrides."""
-    cls = getattr(transformers, name)
-    return cls(**more)
 
 
 LLAMA = dict(vocab_size=V, hidden_size=40, intermediate_size=72, num_hidden_layers=2, num_attention_heads=4,
@@ -128,14 +122,13 @@ def summary(t):
 
 def make(name, folder):
     arch, config_name, fields = MODELS[name]
-    known = getattr(transformers, config_name)
-    config = known(**fields)
+    config = getattr(transformers, config_name)(**fields)
     # transformers' eager Falcon adds ALiBi twice (once in the mask, once in the scores); its default path adds it once.
     attention = "sdpa" if name.startswith("falcon-alibi") else "eager"
     config._attn_implementation = attention
     torch.manual_seed(sum(map(ord, name)))
     model = getattr(transformers, arch)(config).float().eval()
-    for key, p in model.named_parameters():  # livelier than the usual 0.02; the sinusoids are not parameters to change
+    for key, p in model.named_parameters():  # more than the usual 0.02, so that every weight matters; sinusoidal tables stay
         if "embed_positions" in key and name.startswith(("marian", "roformer")):
             continue
         with torch.no_grad():
@@ -185,5 +178,5 @@ if __name__ == "__main__":
         try:
             make(each, sys.argv[1])
             print("made", each)
-        except Exception as e:  # one family's trouble must not hide the others
+        except Exception as e:  # a model that fails must not stop the others
             print("FAILED", each, type(e).__name__, str(e)[:300])

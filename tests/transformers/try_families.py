@@ -24,7 +24,7 @@ import time
 
 from draw_config import draw
 
-SKIPPED = {"llama-reward", "dpo-policy", "dpo-reference"}  # no inputs of a head of their own
+SKIPPED = {"llama-reward", "dpo-policy", "dpo-reference"}  # preference pairs, or no recorded inputs
 
 
 def tensor_names(path):
@@ -95,7 +95,7 @@ def summary(t):
 
 
 def change_weights(model, rng, torch):
-    """Weights that make a difference in every place; tables of sinusoids stay."""
+    """Adds noise that makes every weight matter; sinusoidal tables stay."""
     torch.manual_seed(rng.randrange(1 << 30))
     # T5 does not scale its attention scores, Mamba multiplies its states: larger weights amplify rounding.
     gain = 0.25 if model.config.model_type in ("t5", "mt5", "umt5", "mamba") else rng.choice([0.5, 1.0, 1.5])
@@ -120,8 +120,7 @@ def make(name, source, folder, rng):
     cls = getattr(transformers, arch)
     folder.mkdir(parents=True)
     (folder / "drawn.json").write_text(json.dumps(config))
-    scratch = folder / "config.json"
-    scratch.write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps(config))
     loaded = transformers.AutoConfig.from_pretrained(folder)
     loaded._attn_implementation = attention
     model = cls(loaded).float().eval()
@@ -170,7 +169,7 @@ def train(model, x, torch):
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
         losses.append(loss.item())
         opt.step()
-    # A batch that is learned leaves gradients that are rounding.
+    # Once the batch is learned, its gradients are rounding errors: only the steps before are compared.
     kept = next((i for i, norm in enumerate(norms) if norm < 0.02 * norms[0]), len(norms))
     return {"recipe": "AdamW lr=1e-3", "lr": 1e-3, "loss": losses[:kept], "grad_norm_before_clip": norms[:kept]}
 
@@ -217,10 +216,10 @@ def trial(job):
                 status = "made"
                 break
             except Exception as error:
-                place = error.__traceback__
-                while place.tb_next:
-                    place = place.tb_next
-                where = f"{os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}"
+                frame = error.__traceback__
+                while frame.tb_next:
+                    frame = frame.tb_next
+                where = f"{os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}"
                 text = f"{type(error).__name__} at {where}: {str(error)[:300]}"
         if status == "made":
             try:
@@ -241,13 +240,14 @@ def trial(job):
     return name, index, status, text, own
 
 
-def begin(threads_used):
+def begin(workers_started):
+    """Prepares a worker process: one torch thread, on a core of its own."""
     import torch
     torch.set_num_threads(1)
     cores = sorted(os.sched_getaffinity(0))
-    with threads_used.get_lock():
-        mine = threads_used.value
-        threads_used.value += 1
+    with workers_started.get_lock():
+        mine = workers_started.value
+        workers_started.value += 1
     os.sched_setaffinity(0, {cores[mine % len(cores)]})
     signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("100 s")))
     import transformers
@@ -262,7 +262,7 @@ def main():
     p.add_argument("--draws", type=int, default=4)
     p.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--seconds", type=float, default=3600)
-    p.add_argument("--only", default="", help="a regular expression: only the fixtures whose names it finds")
+    p.add_argument("--only", default="", help="a regular expression: only fixtures whose names match it")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--list", action="store_true", help="write the drawn configs to OUT and stop")
     a = p.parse_args()

@@ -1,4 +1,4 @@
-// Agents: the trace of a run that waits for a person, who allows a call and answers a question on the page; at 390 pixels.
+// Agents: the trace of a run that waits until a call is allowed and a question is answered on the page; at 390 pixels.
 import { base, becomes, check, fits, shot, test } from "./browser.mjs";
 
 await test(async (open) => {
@@ -12,7 +12,7 @@ await test(async (open) => {
   await page.click("text=Allow");
   await page.waitForSelector("text=The agent asks a person");
   check((await page.textContent(".steps")).includes("1081"), "the observation of the call");
-  check((await page.textContent(".steps")).includes("Allowed by a person"), "who allowed it");
+  check((await page.textContent(".steps")).includes("Allowed by a person"), "the step says that a person allowed it");
   await page.getByLabel("Your answer").fill("in euros");
   await page.click(".waiting button.primary");
   await becomes(() => page.textContent(".trace"), (t) => t.includes("1081 euros"), "the answer");

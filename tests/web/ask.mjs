@@ -17,7 +17,7 @@ await test(async (open) => {
   const [text, sources] = await Promise.all([".with-sources > div", ".sources"].map((s) => page.locator(s).boundingBox()));
   check(sources.x >= text.x + text.width && Math.abs(sources.y - text.y) < 40, "sources are beside the answer");
   await shot(page, "sources");
-  // They are stored with the conversation.
+  // Sources are stored with the conversation.
   const id = (await page.evaluate(() => location.hash)).split("/")[2];
   const { meta } = (await api(`/makar/conversations/${id}`)).messages.at(-1);
   check(meta.model === "library" && meta.sources[0].document.endsWith("keeper.pdf"), "the stored answer has its sources");
@@ -28,11 +28,11 @@ await test(async (open) => {
   await say(page, "Who bakes bread at dawn?");
   await answered(page, 2);
   check((await page.locator(".sources").last().textContent()).includes("<img src=x"), "a hostile document is shown as text");
-  // Nothing relevant: the model is not asked.
+  // Nothing relevant is found: the model is not used.
   await say(page, "zeppelin quarks");
   await answered(page, 3);
   check((await page.locator(".message.assistant").last().textContent()).includes("nothing relevant"), "nothing relevant");
-  // On a narrow screen they are below.
+  // On a narrow screen sources are below the answer.
   const narrow = await open({ width: 360, height: 700 });
   await narrow.goto(`${base}/#/chat/${id}`);
   await narrow.waitForSelector(".sources li");

@@ -11,12 +11,12 @@ export const allow = (url) => allowed.push(url);
 export const composer = ".composer textarea";
 export const answer = ".message.assistant:not(.writing)";
 
-// `count` answers are complete.
+// Waits until `count` answers are complete.
 export async function answered(page, count = 1) {
   await page.waitForFunction(([s, n]) => document.querySelectorAll(s).length === n && !document.querySelector("[aria-busy=true]"), [answer, count]);
 }
 
-// Sends a message once the page can send: the list of models may still be on its way.
+// Sends a message once the page can send: the list of models may still be loading.
 export async function say(page, text) {
   await page.fill(composer, text);
   await page.waitForSelector(".composer .round:enabled");
@@ -40,7 +40,7 @@ export async function setting(page, label, value) {
   await page.keyboard.press("Tab");
 }
 
-// Stores a conversation of alternating messages, and gives its id.
+// Stores a conversation of alternating messages; returns its id.
 export async function conversation(title, ...texts) {
   const { id } = await api("/makar/conversations", { title, system: "" });
   let parent = 0;
@@ -51,8 +51,8 @@ export async function conversation(title, ...texts) {
   return id;
 }
 
-// The most processor time, in milliseconds, that one task of the page takes during `action`. Unlike time on the clock it does not
-// depend on what else the machine does.
+// The most processor time, in milliseconds, that one task of the page takes during `action`. Unlike elapsed time it does not
+// depend on other load on the machine.
 async function longestTask(browser, page, action) {
   await browser.startTracing(page, { categories: ["disabled-by-default-devtools.timeline"] });
   await action();
@@ -64,7 +64,7 @@ async function longestTask(browser, page, action) {
   return Math.round(Math.max(...tasks.map((e) => e.tdur)) / 1000);
 }
 
-// Keeps what is on the screen, where MAKAR_SHOTS names a folder.
+// Saves a screenshot in the folder MAKAR_SHOTS, if that is set.
 export async function shot(page, name) {
   if (process.env.MAKAR_SHOTS) await page.screenshot({ path: `${process.env.MAKAR_SHOTS}/${name}.png` });
 }
@@ -90,7 +90,8 @@ export async function api(path, body, method) {
   }
 }
 
-// Runs `body(open)`; open({width, height, dark, locale}) is a new page with its own storage.
+// Runs `body(open)`; open({width, height, dark, touch, locale, origin}) opens a new page with its own storage.
+// Console errors that contain a text of `quiet` are expected.
 export async function test(body, { quiet = [] } = {}) {
   const browser = await chromium.launch({
     executablePath: "/usr/bin/chromium",
@@ -128,7 +129,7 @@ export async function test(body, { quiet = [] } = {}) {
   process.exit(failures ? 1 : 0);
 }
 
-// A page on a phone scrolls in one direction only.
+// Checks that the page is not wider than the screen.
 export async function fits(page, what) {
   const [inside, outside] = await page.evaluate(() => [
     Math.max(document.documentElement.scrollWidth, document.querySelector("main").scrollWidth),

@@ -22,14 +22,14 @@ async function writes(open) {
   await done(page);
   const lengths = await page.evaluate(() => window.lengths.size);
   check(lengths > 2, `the answer grows as it is written: ${lengths} lengths were seen`);
-  check((await page.textContent(".message.user .plain")) === "Tell me of the sea", "what was said");
+  check((await page.textContent(".message.user .plain")) === "Tell me of the sea", "the message is shown");
   check((await page.textContent(".sidebar li a")) === "Tell me of the sea", "the title");
   const id = Number((await page.evaluate(() => location.hash)).split("/")[2]);
   const kept = await api(`/makar/conversations/${id}`);
   check(kept.messages.length === 2 && kept.system === "Be brief." && kept.messages[1].meta.tokens.length > 0, "the server stores it");
   await page.reload();
   await done(page);
-  check((await page.locator(answer).count()) === 1, "it is there again after a reload");
+  check((await page.locator(answer).count()) === 1, "the answer is shown again after a reload");
   return page;
 }
 

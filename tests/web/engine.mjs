@@ -1,4 +1,4 @@
-// Engine: figures under load, the batch, the pages of the cache, and the words for them.
+// Engine: figures under load, the batch, the pages of the cache, and their labels.
 import { api, base, check, fits, shot, test } from "./browser.mjs";
 
 const number = (text) => Number(text.replace(/[^\d.]/g, ""));

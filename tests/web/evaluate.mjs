@@ -1,4 +1,4 @@
-// Evaluate: results as a table with another beside it; ratings of pairs, rankings and scales, blind, by keyboard, at 390 pixels.
+// Evaluate: results as a table, two side by side; ratings of pairs, rankings and scales, blind, by keyboard, at 390 pixels.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { base, becomes, check, fits, shot, test } from "./browser.mjs";
 

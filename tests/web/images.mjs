@@ -3,7 +3,7 @@ import { answered, api, base, check, say, shot, test } from "./browser.mjs";
 
 const input = ".composer input[type=file]";
 
-// An image as the browser writes it.
+// An image drawn and encoded by the browser.
 async function drawn(page, width, height, type) {
   const url = await page.evaluate(
     ([w, h, kind]) => {

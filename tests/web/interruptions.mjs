@@ -118,7 +118,7 @@ async function drops(page, server) {
   await page.click('.cut-answer button:has-text("Continue")');
   await page.waitForSelector(".cut-answer", { state: "detached" });
   await answered(page);
-  check(request.continue_final_message === true && request.messages.at(-1).content === "The beginning ", "the answer is given to the model");
+  check(request.continue_final_message === true && request.messages.at(-1).content === "The beginning ", "the request continues the answer so far");
   check((await text(page)).trim() === "The beginning and the end.", `the answer is continued: ${await text(page)}`);
   const id = (await page.evaluate(() => location.hash)).split("/")[2];
   const stored = (await api(`/makar/conversations/${id}`)).messages;
@@ -138,7 +138,7 @@ async function drops(page, server) {
   check((await page.locator('.cut-answer button:has-text("Continue")').count()) === 1, "an answer cut by its length can be continued");
 }
 
-// The real server continues an answer, and a stopped one says so.
+// The real server continues an answer that was cut by its length.
 async function continues(open) {
   const page = await open();
   await page.goto(base);

@@ -137,7 +137,7 @@ async function heads(page, width) {
   await shot(page, `heads-${width}`);
 }
 
-// One thing scrolls, and the header stays.
+// Only the main area scrolls, and the header stays.
 async function scrolls(page) {
   const [outer, inner] = await page.evaluate(() => {
     const main = document.querySelector("main");

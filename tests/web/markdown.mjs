@@ -88,7 +88,7 @@ async function grows(open) {
   server.close();
 }
 
-// A long table and a long list are cut into parts that are drawn apart: nothing of them is lost, and what follows is read as usual.
+// A long table and a long list are split into parts that are rendered separately: nothing is lost, and what follows is parsed as usual.
 async function cuts(open) {
   const rows = Array.from({ length: 700 }, (_, i) => `| ${i} | some cell $x_{${i}}$ | a third one |`);
   const items = Array.from({ length: 500 }, (_, i) => `${i + 1}. item number ${i + 1} of many`);

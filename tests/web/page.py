@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """The page in Chromium, against a server with tiny models.
 
-usage: page.py MAKAR install    the npm packages of the tests, and the page's types
-       page.py MAKAR NAME       NAME.mjs of this folder
+usage: page.py MAKAR install    install the npm packages and check the types of the page
+       page.py MAKAR NAME       run NAME.mjs of this folder
 
 Skipped (77) without node, npm or chromium, and where the packages cannot be downloaded.
 """
 import json
 import pathlib
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "serve"))
 from serving import GOLDEN, Server, make_model  # noqa: E402
 import image_models  # noqa: E402
+from tensor_files import read_safetensors, write_safetensors  # noqa: E402
 
 SKIPPED = 77
 
@@ -44,7 +44,7 @@ def make_run(folder, steps):
 
 
 def endless_model(folder, **options):
-    """A model without an end token: answers have as many tokens as are asked for."""
+    """A model without an end token: answers have as many tokens as requested."""
     make_model(folder, positions=32768, **options)
     for name in ("config.json", "tokenizer_config.json"):
         fields = json.loads((folder / name).read_text())
@@ -62,12 +62,12 @@ def make_pdf(path, *pages):
         drawn = f"BT /F1 12 Tf 20 700 Td ({text}) Tj ET"
         objects += [f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * i} 0 R /Resources << /Font << /F1 3 0 R >> >> >>",
                     f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream"]
-    out, places = "%PDF-1.4\n", []
+    out, offsets = "%PDF-1.4\n", []
     for i, body in enumerate(objects):
-        places.append(len(out))
+        offsets.append(len(out))
         out += f"{i + 1} 0 obj\n{body}\nendobj\n"
     start = len(out)
-    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n" + "".join(f"{at:010d} 00000 n \n" for at in places)
+    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n" + "".join(f"{at:010d} 00000 n \n" for at in offsets)
     path.write_text(out + f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n")
 
 
@@ -87,20 +87,13 @@ def many_heads(folder):
     config = json.loads((GOLDEN / "config.json").read_text())
     config.update(num_attention_heads=32, num_key_value_heads=16, head_dim=2, num_hidden_layers=22)
     (folder / "config.json").write_text(json.dumps(config))
-    data = (GOLDEN / "model.safetensors").read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    tensors, out = {}, b""
-    for key, about in json.loads(data[8:8 + size]).items():
-        if key == "__metadata__":
-            continue
-        start, end = about["data_offsets"]
+    tensors = {}
+    for key, tensor in read_safetensors(GOLDEN / "model.safetensors").items():
         layer = key.split(".")[2] if key.startswith("model.layers.") else None
         for i in range(int(layer), 22, 2) if layer else [None]:
             name = key if i is None else key.replace(f"layers.{layer}.", f"layers.{i}.")
-            tensors[name] = dict(about, data_offsets=[len(out), len(out) + end - start])
-            out += data[8 + size + start:8 + size + end]
-    head = json.dumps(tensors).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + out)
+            tensors[name] = tensor
+    write_safetensors(folder / "model.safetensors", tensors)
     return folder
 
 
@@ -140,7 +133,7 @@ def run(makar, name):
         agent = start_agent(makar, root) if name == "agents" else None
         if name == "images":
             model = image_models.make_model("llava", root / "tiny")
-        elif name == "chat":  # many layers: no faster than the browser draws
+        elif name == "chat":  # many layers, so that tokens do not arrive faster than the browser renders them
             model = endless_model(root / "tiny", golden=many_heads(root / "layers"))
         else:
             model = endless_model(root / "tiny")
@@ -164,7 +157,7 @@ def main():
     if sys.argv[2] == "install":
         return install()
     if not (HERE / "node_modules/playwright-core").is_dir():
-        print("skipped: the npm packages are not there")
+        print("skipped: the npm packages are missing; run page.py MAKAR install first")
         return SKIPPED
     return run(sys.argv[1], sys.argv[2])
 

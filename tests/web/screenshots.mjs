@@ -1,4 +1,4 @@
-// The screenshots of README.md, of a server with models/world.gguf: node tests/web/screenshots.mjs URL FOLDER
+// Makes the screenshots of README.md with a server of models/world.gguf: node tests/web/screenshots.mjs URL FOLDER
 import { answered, say, test } from "./browser.mjs";
 
 const folder = process.argv[3];

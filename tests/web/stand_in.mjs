@@ -1,5 +1,4 @@
-// A server in front of the real one that answers chosen requests itself: with a written text, an error, or a connection that
-// breaks. Everything else is forwarded.
+// A proxy that answers chosen requests itself, with a given text, an error, or a broken connection, and forwards all others.
 import { createServer, request } from "node:http";
 import { allow, base } from "./browser.mjs";
 
@@ -74,7 +73,7 @@ export async function stream(out, text, { body, piece = 7, pause = 0, drop, hold
   out.end("data: [DONE]\n\n");
 }
 
-// A promise, and the call that ends it.
+// A promise, and the function that resolves it.
 export function gate() {
   let open;
   const closed = new Promise((done) => (open = done));

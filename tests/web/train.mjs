@@ -17,7 +17,7 @@ const ink = (page) =>
 const figure = (page, name) => page.locator(".figures div", { hasText: name }).locator("dd").textContent();
 const labels = (page) => page.locator(".chart").first().locator(".u-legend .u-label").allTextContents();
 
-// Steps that are left, at the speed of the last ones.
+// The time left: the remaining steps at the speed of the last ones.
 async function timeLeft(page) {
   mkdirSync(`${runs}/timed`);
   const log = `${runs}/timed/log.jsonl`;
@@ -63,7 +63,7 @@ await test(async (open) => {
     el.dispatchEvent(new Event("input", { bubbles: true }));
   });
   check((await page.textContent(".sample")).startsWith("at 20"), "an earlier sample");
-  // It grows, a line that is not complete is read later, and a run that starts again is noticed.
+  // The log grows, an incomplete line is read later, and a restarted run is noticed.
   appendFileSync(`${runs}/first/log.jsonl`, line(101, 0.5) + line(102, 0.4) + '{"step": 103, "lo');
   await points(page, 102);
   appendFileSync(`${runs}/first/log.jsonl`, 'ss": 0.3}\n');
@@ -83,7 +83,7 @@ await test(async (open) => {
   await page.locator("#smoothing").focus();
   await page.keyboard.press("ArrowLeft");
   for (const path of ["..%2f..%2fetc", "%2e%2e", "first%2f..%2ffirst", ".hidden", "a%00b", "%2fetc"])
-    check((await api(`/makar/runs/${path}`)).error?.code === "not_found", `a trick: ${path}`);
+    check((await api(`/makar/runs/${path}`)).error?.code === "not_found", `an invalid run name: ${path}`);
   const phone = await open({ width: 390, height: 800, touch: true, dark: true });
   await phone.goto(`${base}/#/train`);
   await phone.waitForSelector(".chart canvas");

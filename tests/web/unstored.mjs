@@ -16,7 +16,7 @@ await test(
     await page.waitForSelector(".tiles");
     await page.click('nav a:has-text("Chat")');
     await answered(page);
-    check((await page.textContent(".message.assistant .said")).trim() === "The first answer.", "it is there after another page");
+    check((await page.textContent(".message.assistant .said")).trim() === "The first answer.", "the conversation is still there after another page was shown");
     const seen = gate();
     server.writes("The start, ", { drop: seen.closed });
     await say(page, "Another");
@@ -40,7 +40,7 @@ await test(
     await page.waitForFunction(() => document.querySelectorAll(".message").length === 2);
     await page.click(".menu summary");
     const [file] = await Promise.all([page.waitForEvent("download"), page.click('.menu button:has-text("Markdown")')]);
-    check(file.suggestedFilename() === "A-question.md", "it can be exported");
+    check(file.suggestedFilename() === "A-question.md", "the conversation can be exported");
     await page.click(".sidebar .fresh");
     await page.waitForSelector(".welcome");
     await page.click(".sidebar li a");
