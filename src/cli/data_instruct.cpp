@@ -12,6 +12,7 @@
 #include "cli/model_request.h"
 #include "cli/run.h"
 #include "data/schema.h"
+#include "llm/text_generation.h"
 
 namespace makar {
 namespace {
