@@ -223,7 +223,8 @@ TEST_F(AttentionBits, SinksHaveThePositionsBeforeTheWindow) {
         near[static_cast<size_t>(i)] = std::min(i, sinks + window - 1);
       }
       const auto rotate = [&](const Tensor& x, const std::vector<int64_t>& at) {
-        return rotary ? ops::rope(ctx_, x, 1, rope, ops::rope_table(ctx_, at, ops::rope_frequencies(rope, 0))) : x;
+        return rotary ? ops::rope(ctx_, x, 1, rope, ops::rope_table(ctx_, at, ops::rope_frequencies(rope, 0)))
+                      : x;
       };
       const Tensor rotated = rotate(q, own), to_sinks = rotary ? rotate(q, near) : Tensor();
       const Pages pages(rotate(k, own), v, o);
