@@ -16,6 +16,7 @@
 #include "data/schema.h"
 #include "lexical/vector_files.h"
 #include "llm/fill.h"
+#include "llm/text_generation.h"
 #include "text/wordnet.h"
 
 namespace makar {

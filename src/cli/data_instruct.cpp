@@ -12,6 +12,7 @@
 #include "cli/run.h"
 #include "data/datasets.h"
 #include "data/schema.h"
+#include "llm/text_generation.h"
 
 namespace makar {
 namespace {
