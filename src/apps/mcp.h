@@ -42,7 +42,7 @@ class McpClient {
   Status send(const Json& message, double seconds);
   Result<std::string> read_line(double seconds);
 
-  std::string command_, held_;
+  std::string command_, unread_;
   int process_ = -1, input_ = -1, output_ = -1;
   int64_t next_ = 1;
 };

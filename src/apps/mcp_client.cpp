@@ -106,20 +106,20 @@ Status McpClient::send(const Json& message, double seconds) {
 Result<std::string> McpClient::read_line(double seconds) {
   const auto end = after(seconds);
   for (size_t searched = 0;;) {
-    if (const size_t line = held_.find('\n', searched); line != std::string::npos) {
-      std::string out = held_.substr(0, line);
-      held_.erase(0, line + 1);
+    if (const size_t line = unread_.find('\n', searched); line != std::string::npos) {
+      std::string out = unread_.substr(0, line);
+      unread_.erase(0, line + 1);
       return out;
     }
-    searched = held_.size();
-    if (held_.size() > kLongestMcpLine)
+    searched = unread_.size();
+    if (unread_.size() > kLongestMcpLine)
       return error_of(Error::Kind::kLimit, command_, "a line has more than {} bytes", kLongestMcpLine);
     if (!wait_for(output_, POLLIN, end))
       return error_of(Error::Kind::kIo, command_, "did not answer in {:.1f} seconds", seconds);
     std::array<char, 1 << 14> buffer;
     const ssize_t n = ::read(output_, buffer.data(), buffer.size());
     if (n > 0)
-      held_.append(buffer.data(), static_cast<size_t>(n));
+      unread_.append(buffer.data(), static_cast<size_t>(n));
     else if (n == 0)
       return error_of(Error::Kind::kIo, command_, "the program ended");
     else if (errno != EAGAIN && errno != EINTR)

@@ -71,10 +71,10 @@ int run_caption(const std::vector<std::string>& arguments) {
   Engine engine(language->model(), device, *engine_options);
   flags.generation.fit = true;
   int code = 0;
-  constexpr size_t kTogether = 8;
-  for (size_t from = 0; from < images.size(); from += kTogether) {
+  constexpr size_t kBatchImages = 8;
+  for (size_t from = 0; from < images.size(); from += kBatchImages) {
     std::vector<Result<std::unique_ptr<TextGeneration>>> all;
-    const size_t to = std::min(images.size(), from + kTogether);
+    const size_t to = std::min(images.size(), from + kBatchImages);
     for (size_t i = from; i < to; ++i)
       all.push_back(begin_caption(engine, *language, images[i], prompt, flags.generation));
     for (size_t i = from; i < to; ++i) {

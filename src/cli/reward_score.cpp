@@ -161,11 +161,11 @@ int run_reward_score(const std::vector<std::string>& arguments) {
                                     {length > 0 ? std::min(length, context) : context, false, true});
   Scorer scorer(language->model(), quality ? label_names(spec) : std::vector<std::string>(), encoder, device,
                 json);
-  constexpr size_t kTogether = 16;
+  constexpr size_t kBatchRecords = 16;
   const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
-    for (size_t i = 0; i < lines.size(); i += kTogether)
+    for (size_t i = 0; i < lines.size(); i += kBatchRecords)
       if (!scorer.run({lines.begin() + static_cast<int64_t>(i),
-                       lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kTogether))},
+                       lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kBatchRecords))},
                       first + i))
         return false;
     return true;

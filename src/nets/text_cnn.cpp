@@ -47,7 +47,7 @@ Tensor mean_of(Context& ctx, const Tensor& rows, const std::vector<std::vector<i
 void TextCnn::declare() {
   table_ = set_.add("words.weight", {words_.size(), width_});
   for (const int64_t size : windows_)
-    filters_of_.emplace_back(set_, fmt::format("filters.{}", size), size * width_, filters_, true);
+    convolutions_.emplace_back(set_, fmt::format("filters.{}", size), size * width_, filters_, true);
   const int64_t features = windows_.empty() ? width_ : filters_ * static_cast<int64_t>(windows_.size());
   classifier_ = Linear(set_, "classifier", features, static_cast<int64_t>(labels_.size()), true);
 }
@@ -84,7 +84,7 @@ Tensor TextCnn::forward(Context& ctx, const std::vector<std::vector<int64_t>>& t
       parts.push_back(ops::gather_rows(ctx, rows, index));
     }
     const Tensor joined = parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, -1);
-    const Tensor on = ops::activate(ctx, filters_of_[w](ctx, joined), ops::Activation::kRelu);
+    const Tensor on = ops::activate(ctx, convolutions_[w](ctx, joined), ops::Activation::kRelu);
     features.push_back(segment_max(ctx, on, lengths));
   }
   const Tensor joined = features.size() == 1 ? features[0] : ops::concat(ctx, features, -1);

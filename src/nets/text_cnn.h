@@ -47,7 +47,7 @@ class TextCnn {
   float dropout_ = 0;
   ParameterSet set_;
   Parameter* table_ = nullptr;
-  std::vector<Linear> filters_of_;
+  std::vector<Linear> convolutions_;
   Linear classifier_;
 };
 

@@ -28,10 +28,9 @@ Json byte_bpe() {
       {"decoder", {{"type", "ByteLevel"}}},
       {"added_tokens", {{{"id", 300}, {"content", "<|end|>"}, {"special", true}, {"normalized", false}}}}};
   Json vocab = Json::object();
+  char32_t next = 256;
   for (int b = 0; b < 256; ++b) {
     const bool printable = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
-    static char32_t next = 256;
-    if (b == 0) next = 256;
     vocab[utf8(printable ? static_cast<char32_t>(b) : next++)] = b;
   }
   vocab["ab"] = 256, vocab["abc"] = 257, vocab["bc"] = 258;
@@ -151,7 +150,7 @@ TEST(Tokenizer, PairsTruncationPadding) {
   EXPECT_EQ(cut->overflow[0].ids, (std::vector<uint32_t>{2, 4, 3, 0, 0, 0}));
 }
 
-TEST(Tokenizer, PairsOfLongTextsAreCutInLinearTimeAndAsPairsOfTheWholeTexts) {
+TEST(Tokenizer, TruncatedPairsEqualTheFirstWindowAndTakeLinearTime) {
   const auto json = word_level(R"({"pre_tokenizer":{"type":"WhitespaceSplit"}})");
   const auto t = Tokenizer::from_json(json, "test");
   ASSERT_TRUE(t.ok()) << t.error().text();
@@ -176,7 +175,7 @@ TEST(Tokenizer, PairsOfLongTextsAreCutInLinearTimeAndAsPairsOfTheWholeTexts) {
         EXPECT_EQ(plain->offsets, windows->offsets);
         EXPECT_TRUE(plain->overflow.empty());
       }
-  // Windows of a million tokens: when each held a copy of all that was cut, this took terabytes.
+  // A million tokens in windows. If each window held a copy of the truncated rest, this would take terabytes.
   EncodeOptions options;
   options.truncation = Truncation{.max_length = 16}, options.overflow = true, options.offsets = false;
   const auto many = t->encode_pair(words(500'000), words(500'000), options);

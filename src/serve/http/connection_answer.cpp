@@ -8,7 +8,7 @@ namespace makar {
 namespace http = boost::beast::http;
 
 namespace {
-constexpr size_t kTogether = size_t{64} << 10;  // short pieces are merged up to this size
+constexpr size_t kMaxMerged = size_t{64} << 10;  // short pieces are merged up to this size
 }
 
 std::string HttpConnection::head_text(const HttpResponse& response, bool whole) const {
@@ -33,7 +33,7 @@ void HttpConnection::send(HttpResponse response) {
   answer_held_ = std::move(response.held);
   std::string head = head_text(response, whole);
   if (head_only_) return push(std::move(head), true);
-  if (response.body.size() <= kTogether) head += std::exchange(response.body, {});
+  if (response.body.size() <= kMaxMerged) head += std::exchange(response.body, {});
   if (response.more) more_ = std::make_shared<BodySource>(std::move(response.more));
   more_bytes_ = response.more_bytes;
   const bool last = !more_;
@@ -67,7 +67,7 @@ void HttpConnection::queue(std::string bytes) {
   if (phase_ == Phase::kClosed) return;
   if (unsent_bytes_ > shared_->options.max_unsent) return close();  // the client does not read
   unsent_bytes_ += bytes.size();
-  const bool joins = unsent_.size() > in_flight_ && unsent_.back().size() + bytes.size() <= kTogether;
+  const bool joins = unsent_.size() > in_flight_ && unsent_.back().size() + bytes.size() <= kMaxMerged;
   if (joins)
     unsent_.back() += bytes;
   else if (!bytes.empty())
