@@ -1,5 +1,5 @@
 // Personal data in texts: e-mail addresses, phone numbers, card numbers (with a valid check digit), IP
-// addresses, IBANs and US social security numbers are replaced by a mark such as [EMAIL].
+// addresses, IBANs and US social security numbers are replaced by a placeholder such as [EMAIL].
 #pragma once
 #include <array>
 #include <string>

@@ -61,7 +61,7 @@ class Job {
   int32_t adapter = -1;                 // index of the adapter; -1: none
   int64_t priority = 0;                 // higher values are scheduled first
   int64_t turn = 0;                     // set by the engine: order among jobs of the same priority
-  std::optional<int64_t> reused;        // prefix tokens found in the cache at first placement
+  std::optional<int64_t> reused;        // prefix tokens found in the cache when the job started
   std::optional<Error> error;
 
  protected:

@@ -21,8 +21,8 @@ class TurnOrder {
  public:
   using Jobs = std::vector<std::shared_ptr<Job>>;
 
-  // Sets the turn of a new job; returns its place among the others.
-  Jobs::const_iterator place(const Jobs& jobs, Job& job) {
+  // Sets the turn of a new job; returns the position to insert it at.
+  Jobs::const_iterator schedule(const Jobs& jobs, Job& job) {
     int64_t latest = 0, own = 0;
     std::optional<int64_t> next;
     std::set<std::string_view> running;
@@ -34,7 +34,7 @@ class TurnOrder {
         next = std::min(next.value_or(other->turn), other->turn);
       if (other->salt == job.salt) own = std::max(own, other->turn + 1);
     }
-    // What was started before the next turn, or while none waited, does not matter any more.
+    // Forget turns before the next one, and all turns if no job waits.
     std::erase_if(started_, [&](const auto& last) {
       return last.first.first == job.priority && (!next || last.second < *next);
     });

@@ -21,7 +21,7 @@ class MergeTable {
   }
   // A pair added twice keeps the later rank.
   void add(uint32_t left, uint32_t right, Merge merge) {
-    Slot& slot = slots_[place(left, right)];
+    Slot& slot = slots_[find_slot(left, right)];
     slot = {left, right, merge};
   }
   // Prefetches the slot of a pair.
@@ -31,7 +31,7 @@ class MergeTable {
   // Returns rank UINT32_MAX when the pair does not merge.
   Merge find(uint32_t left, uint32_t right) const {
     if (slots_.empty()) return {};
-    return slots_[place(left, right)].merge;
+    return slots_[find_slot(left, right)].merge;
   }
   template <class F>
   void each(F f) const {
@@ -44,7 +44,7 @@ class MergeTable {
     uint32_t left = 0, right = 0;
     Merge merge;
   };
-  size_t place(uint32_t left, uint32_t right) const {
+  size_t find_slot(uint32_t left, uint32_t right) const {
     const size_t mask = slots_.size() - 1;
     size_t at = (hash_pair(left, right) >> 32) & mask;
     while (slots_[at].merge.rank != UINT32_MAX && (slots_[at].left != left || slots_[at].right != right))

@@ -19,7 +19,7 @@ void Vocabulary::grow() {
   }
 }
 
-size_t Vocabulary::place(std::string_view token, uint64_t hash) const {
+size_t Vocabulary::find_slot(std::string_view token, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
   const auto low = static_cast<uint32_t>(hash);
   size_t at = low & mask;
@@ -32,7 +32,7 @@ void Vocabulary::add(std::string_view token, uint32_t id) {
   check(id <= kMaxId, "token id above Vocabulary::kMaxId");
   if (entries_.size() * 2 >= slots_.size()) grow();
   const uint64_t hash = hash_bytes(token);
-  Slot& slot = slots_[place(token, hash)];
+  Slot& slot = slots_[find_slot(token, hash)];
   if (!slot.entry) {
     entries_.push_back({static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(token.size()), id});
     bytes_ += token;
@@ -45,7 +45,7 @@ void Vocabulary::add(std::string_view token, uint32_t id) {
 
 uint32_t Vocabulary::find(std::string_view token) const {
   if (slots_.empty()) return kNoId;
-  const Slot& slot = slots_[place(token, hash_bytes(token))];
+  const Slot& slot = slots_[find_slot(token, hash_bytes(token))];
   return slot.entry ? entries_[slot.entry - 1].id : kNoId;
 }
 
@@ -65,7 +65,7 @@ void Vocabulary::find_all(std::span<const std::string_view> tokens, uint32_t* id
     for (size_t i = 0; i < count; ++i)
       if (guess(i)) __builtin_prefetch(bytes_.data() + entries_[guess(i) - 1].begin);
     for (size_t i = 0; i < count; ++i) {
-      const Slot& slot = slots_[place(tokens[first + i], hashes[i])];
+      const Slot& slot = slots_[find_slot(tokens[first + i], hashes[i])];
       ids[first + i] = slot.entry ? entries_[slot.entry - 1].id : kNoId;
     }
   }

@@ -45,7 +45,7 @@ class Vocabulary {
     uint32_t hash = 0;
   };
   // The slot of the token, or the free slot for it.
-  size_t place(std::string_view token, uint64_t hash) const;
+  size_t find_slot(std::string_view token, uint64_t hash) const;
 
   std::vector<Slot> slots_;      // size is a power of two
   std::vector<uint32_t> by_id_;  // index into entries_ + 1

@@ -99,8 +99,9 @@ TEST(Tokenizer, ABudgetEndsLongTexts) {
         counted.work = &whole;
         EXPECT_EQ(ids(*t, text, counted), ids(*t, text, plain));
         EXPECT_GT(whole.spent(), static_cast<int64_t>(text.size()) / 16);
-        const auto gone = std::make_shared<std::atomic<bool>>(true);
-        WorkBudget small(1000), cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), gone);
+        const auto cancel = std::make_shared<std::atomic<bool>>(true);
+        WorkBudget small(1000),
+            cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), cancel);
         for (WorkBudget* budget : {&small, &cancelled}) {
           counted.work = budget;
           const auto ended = t->encode(text, counted);

@@ -103,14 +103,14 @@ class UnigramTrainer {
     std::sort(characters.begin(), characters.end(), [&](uint32_t a, uint32_t b) {
       return letter_counts_[a] != letter_counts_[b] ? letter_counts_[a] > letter_counts_[b] : a > b;
     });
-    std::vector<uint32_t> place(letters_.size(), 0);  // one position of each character in the text
-    for (uint32_t i = 0; i < text_.size(); ++i) place[text_[i]] = i;
+    std::vector<uint32_t> position(letters_.size(), 0);  // one position of each character in the text
+    for (uint32_t i = 0; i < text_.size(); ++i) position[text_[i]] = i;
     std::vector<uint32_t> piece_of(letters_.size(), 0);
     pieces_ = {{0, 0}};
     std::vector<double> scores = {0};
     for (const uint32_t c : characters) {
       piece_of[c] = static_cast<uint32_t>(pieces_.size());
-      pieces_.push_back({place[c], 1});
+      pieces_.push_back({position[c], 1});
       scores.push_back(static_cast<double>(letter_counts_[c]));
     }
     const size_t slots = t_.seed_size > characters.size() ? t_.seed_size - characters.size() : 0;
