@@ -69,12 +69,13 @@ struct RunningModel {
     ModelOptions options;
     options.model = path;
     MAKAR_TRY(LanguageModel language, open_model(options, device));
-    if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, path, "has no tokenizer");
+    if (!language.has_tokenizer())
+      return error_of(Error::Kind::kNotFound, path, "has no tokenizer; use a model folder with one");
     auto out = std::make_shared<RunningModel>(RunningModel{std::move(language), nullptr});
     out->engine = std::make_unique<Engine>(out->language.model(), device);
     return out;
   }
-  // A first line of sampled text; empty if the prompt is longer than the context.
+  // Sampled text up to the end of the line; empty if the prompt is longer than the context.
   Result<std::string> write(const std::string& prompt, uint64_t seed, size_t length) {
     MAKAR_TRY(auto ids, encode_request(language, prompt));
     TextGenerationOptions o;
@@ -90,7 +91,7 @@ struct RunningModel {
   }
 };
 
-// What the steps need is loaded; `classifier` and `index` outlive the resources.
+// The resources of the steps, and the objects that they refer to.
 struct LoadedResources {
   AugmentResources all;
   std::optional<TextClassifier> classifier;
@@ -119,7 +120,9 @@ Status load_models(const AugmentCommand& c, Device& device, AugmentResources& r)
   if (c.masked.empty()) return Done{};
   MAKAR_TRY(const auto model, RunningModel::open(c.masked, device));
   const std::string mask = mask_token(model->language);
-  if (mask.empty()) return error_of(Error::Kind::kUnsupported, c.masked, "is not a masked language model");
+  if (mask.empty())
+    return error_of(Error::Kind::kUnsupported, c.masked,
+                    "is not a masked language model; use one such as BERT");
   r.masked = [model, mask](const std::string& before,
                            const std::string& after) -> Result<std::vector<std::string>> {
     std::vector<std::string> out;
@@ -217,11 +220,11 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
     const std::string original = text->get<std::string>(), label = label_text(record.value);
     for (int64_t copy = 0; copy < c.copies; ++copy) {
       TextDraws draws(static_cast<uint64_t>(c.seed), number, static_cast<uint64_t>(copy));
-      std::vector<AugmentStep> mine = steps;
-      if (c.choose) mine = {steps[draws.below(steps.size())]};
+      std::vector<AugmentStep> applied = steps;
+      if (c.choose) applied = {steps[draws.below(steps.size())]};
       std::string now = original;
       std::vector<std::string> used;
-      for (const AugmentStep& step : mine) {
+      for (const AugmentStep& step : applied) {
         MAKAR_TRY(std::string next, augmented(now, label, step, resources, draws));
         if (next == now || next.empty()) continue;
         now = std::move(next);

@@ -97,12 +97,12 @@ TEST(Reward, GoldenFixtureThroughTheTask) {
   EXPECT_FALSE(read_given_pairs(folder + "/golden.safetensors", scratch.path(), 100).ok());
 }
 
-// With equal answers the first of a pair is right as often as its probability says.
+// Three of four pairs are ordered correctly: scores that give this the probability 0.75 are calibrated.
 TEST(Reward, CalibrationOfPerfectAndOverconfidentScores) {
   PairCalibration good, bad;
   for (int i = 0; i < 1000; ++i) {
-    const double sure = std::log(3.0);  // probability 0.75
-    good.add(i % 4 == 0 ? -sure : sure);
+    const double difference = std::log(3.0);  // probability 0.75
+    good.add(i % 4 == 0 ? -difference : difference);
     bad.add(i % 4 == 0 ? -10 : 10);
   }
   EXPECT_NEAR(good.error(), 0, 1e-9);

@@ -17,15 +17,16 @@ class SchemaCompiler {
   Result<SchemaRules> run();
 
  private:
-  static constexpr int64_t kCounted = 2000;  // maximum count of items or characters that is enforced
-  static constexpr int kDeepest = 100;       // nesting of schemas, including followed references
+  static constexpr int64_t kMaxCount = 2000;  // maximum count of items or characters that is enforced
+  static constexpr int kDeepest = 100;        // nesting of schemas, including followed references
   // Rules per property: its pair, what may follow it, and what may replace it.
   static constexpr size_t kPropertyRules = 3;
 
   void note(const std::string& path, const std::string& what);
   Error too_large(const std::string& path) const {
     return error_of(Error::Kind::kLimit, "schema " + path,
-                    "schemas are nested deeper than {} or need more than {} nodes", kDeepest, limits_.nodes);
+                    "schemas are nested deeper than {} or need more than {} nodes; simplify the schema",
+                    kDeepest, limits_.nodes);
   }
   Error bad(const std::string& path, const std::string& what) const {
     return error_at("schema " + path, "{}", what);

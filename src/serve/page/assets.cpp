@@ -39,7 +39,7 @@ std::string unpack(std::string_view packed) {
     out.append(block.data(), block.size() - z.avail_out);
   }
   inflateEnd(&z);
-  check(code == Z_STREAM_END, "the page inside the program is whole");
+  check(code == Z_STREAM_END, "the embedded page is complete");
   return out;
 }
 
