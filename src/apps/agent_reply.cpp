@@ -1,4 +1,4 @@
-// What a model writes in a step: parsing, and the schema that makes it parse.
+// The reply of a model in a step: parsing, and the schema that makes it valid.
 #include "apps/agent.h"
 #include "base/quote.h"
 
@@ -14,7 +14,7 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(blanks) - begin + 1));
 }
 
-// Models like to put JSON into a code block.
+// Models often put JSON into a code block.
 std::string_view without_fence(std::string_view text) {
   const size_t open = text.find("```");
   if (open == text.npos || text.find('{') < open) return text;
@@ -58,7 +58,7 @@ Result<AgentStep> read_json_reply(std::string_view text) {
   const auto text_of = [&](const char* key, std::string& to) -> Status {
     const auto found = parsed->find(key);
     if (found == parsed->end() || found->is_null()) return Done{};
-    if (!found->is_string()) return error_at("reply", "\"{}\" must be a text; {}", key, wanted);
+    if (!found->is_string()) return error_at("reply", "\"{}\" must be a string; {}", key, wanted);
     to = found->get<std::string>();
     return Done{};
   };
@@ -118,7 +118,9 @@ Result<AgentStep> read_text_reply(std::string text) {
 }  // namespace
 
 Result<AgentStep> read_reply(const std::string& text, AgentFormat format) {
-  if (text.size() > kLongestReply) return error_of(Error::Kind::kLimit, "reply", "is too long");
+  if (text.size() > kLongestReply)
+    return error_of(Error::Kind::kLimit, "reply", "has {} bytes; at most {} are read", text.size(),
+                    kLongestReply);
   return format == AgentFormat::kJson ? read_json_reply(text) : read_text_reply(text);
 }
 

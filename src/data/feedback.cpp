@@ -17,7 +17,7 @@ Result<bool> read_thumb(const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_number_integer() && (value == 0 || value == 1)) return value == 1;
   if (value == "up" || value == "down") return value == "up";
-  return error_at("", "a thumb is true, false, 1, 0, \"up\" or \"down\"");
+  return error_at("", "'label' or 'thumb' must be true, false, 1, 0, \"up\" or \"down\"");
 }
 
 // The prompt, and the answer in `completion` or `response`, or in the last turns of the conversation.

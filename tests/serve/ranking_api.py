@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Encoders and classifiers over HTTP: moderations, reranking, embeddings, and requests that they refuse.
 
-usage: ranking_api.py MAKAR ASSETS        (ASSETS: MAKAR_ASSETS, or the folder given; parts that need it are left out
-without it)
+usage: ranking_api.py MAKAR ASSETS        (MAKAR_ASSETS overrides ASSETS; checks whose files are missing
+are skipped)
 """
 import json
 import lzma
@@ -22,7 +22,7 @@ TEXTS = ["Hello there.", "Something else entirely.", "hello"]
 
 
 def golden(name, root, **changes):
-    """A model of the golden fixtures with a tokenizer of bytes; if the vocabulary is smaller, ids are taken modulo its size."""
+    """A model of the golden fixtures with a byte-level tokenizer; if the vocabulary is smaller, ids are taken modulo its size."""
     folder = root / name
     shutil.copytree(MODELS / name, folder)
     config = json.loads((folder / "config.json").read_text())
@@ -36,7 +36,7 @@ def golden(name, root, **changes):
     return folder
 
 
-def welcome(makar, model):
+def run_printed_curl(makar, model):
     """Runs the curl command that the server prints -> (route, status)."""
     with Server(makar, "-t", "1", model=model) as s:
         text = "".join(s.process.stdout.readline() for _ in range(3))
@@ -76,16 +76,16 @@ def check_classifier(makar, root):
             check(status == 400 and error["error"]["param"] == param, f"{body}: {error}")
         check(s.post("/v1/moderations", {"input": "a", "model": "other"})[0] == 404, "another model")
         check(s.request("GET", "/health")[0] == 200 and s.stop() == 0, "it stops")
-    check(welcome(makar, model) == ("/v1/moderations", 200), "the curl line of a classifier")
+    check(run_printed_curl(makar, model) == ("/v1/moderations", 200), "the curl line of a classifier")
     several = golden("distilbert-classifier", root, problem_type="multi_label_classification")
     with Server(makar, "-t", "1", model=several) as s:
         result = s.post("/v1/moderations", {"input": TEXTS[0]})[1]["results"][0]
-        check(abs(sum(result["category_scores"].values()) - 1) > 1e-3, "labels by themselves do not add up")
-        check({k: v >= 0.5 for k, v in result["category_scores"].items()} == result["categories"], "each has its bound")
+        check(abs(sum(result["category_scores"].values()) - 1) > 1e-3, "scores of independent labels do not add up to one")
+        check({k: v >= 0.5 for k, v in result["category_scores"].items()} == result["categories"], "each label has its own threshold")
         check(result["flagged"] == any(result["categories"].values()), "flagged")
 
 
-def check_chosen(makar, root):
+def check_default_classifier(makar, root):
     """Moderations without a model name use the classifier, which is loaded for them; without a classifier they are an error."""
     chat = make_model(root / "chat")
     classifier, rank = root / "bert-sequence-classification", golden("llama-reward", root)
@@ -96,11 +96,11 @@ def check_chosen(makar, root):
         check(named["results"] == answer["results"], "the same as by its name")
         status, answer = s.post("/v1/moderations", {"input": TEXTS[0], "model": "chat"})
         check(status == 400 and answer["error"]["param"] == "model", f"a model that does not classify is refused: {answer}")
-        check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[1]["model"] == "chat", "others go to the first")
+        check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[1]["model"] == "chat", "other requests use the first model")
     with Server(makar, "-t", "1", model=chat) as s:
         status, error = s.post("/v1/moderations", {"input": "a"})
         check(status == 400 and error["error"]["param"] == "model" and "--add-model" in error["error"]["message"],
-              f"none classifies: {error}")
+              f"without a classifier: {error}")
 
 
 def check_vectors(makar, root):
@@ -119,14 +119,14 @@ def check_vectors(makar, root):
               f"the best two: {two}")
         check(two["usage"]["total_tokens"] == ranks["usage"]["total_tokens"] > 0, "usage")
         status, error = s.post("/v1/moderations", {"input": "a"})
-        check(status == 400 and error["error"]["param"] == "model", f"vectors are no classes: {error}")
+        check(status == 400 and error["error"]["param"] == "model", f"an embedding model does not classify: {error}")
         for body, param in (({"documents": ["a"]}, "query"), ({"query": "a"}, "documents"),
                             ({"query": "a", "documents": []}, "documents"), ({"query": "a", "documents": [1]}, "documents[0]"),
                             ({"query": 1, "documents": ["a"]}, "query"), ({"query": "a", "documents": ["a"], "top_n": 0}, "top_n"),
                             ({"query": "a", "documents": ["b", ""]}, "documents[1]")):
             status, error = s.post("/v1/rerank", body)
             check(status == 400 and error["error"]["param"] == param, f"{body}: {error}")
-    check(welcome(makar, model) == ("/v1/embeddings", 200), "the curl line of an encoder")
+    check(run_printed_curl(makar, model) == ("/v1/embeddings", 200), "the curl line of an encoder")
 
 
 def check_pairs(makar, root):
@@ -146,7 +146,7 @@ def check_pairs(makar, root):
     model = golden("roberta-classifier", root)
     with Server(makar, "-t", "1", model=model) as s:
         status, ranks = s.post("/v1/rerank", {"query": "hello", "documents": TEXTS})
-        check(status == 400 and ranks["error"]["param"] == "model", f"four classes are no rank: {ranks}")
+        check(status == 400 and ranks["error"]["param"] == "model", f"a model with four classes does not rank: {ranks}")
 
 
 def check_recorded(makar, root, assets):
@@ -180,7 +180,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         check_classifier(makar, root)
-        check_chosen(makar, root)
+        check_default_classifier(makar, root)
         check_vectors(makar, root)
         check_pairs(makar, root)
         check_recorded(makar, root, assets)

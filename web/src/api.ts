@@ -55,21 +55,21 @@ export async function remove<T>(path: string): Promise<T> {
   return (await call(path, { method: "DELETE" })).json() as Promise<T>;
 }
 
-// The events of a stream. A stream that ends without [DONE] was dropped, and that is an error.
+// The events of a stream. A stream that ends without [DONE] is an error: the connection was dropped.
 export async function* events<T>(path: string, body: unknown, signal: AbortSignal): AsyncGenerator<T, void> {
   const response = await call(path, { method: "POST", body: JSON.stringify(body), signal });
   const dropped = () => new ApiError(words.dropped, 0, "dropped", "");
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-  let held = "";
+  let buffer = "";
   for (;;) {
     const { done, value } = await reader.read().catch((error: unknown) => {
       throw signal.aborted ? error : dropped();
     });
     if (done) throw dropped();
-    held += value;
+    buffer += value;
     let start = 0;
-    for (let end = held.indexOf("\n\n"); end >= 0; end = held.indexOf("\n\n", start)) {
-      const event = held.slice(start, end);
+    for (let end = buffer.indexOf("\n\n"); end >= 0; end = buffer.indexOf("\n\n", start)) {
+      const event = buffer.slice(start, end);
       start = end + 2;
       if (!event.startsWith("data: ")) continue;
       const data = event.slice(6);
@@ -78,7 +78,7 @@ export async function* events<T>(path: string, body: unknown, signal: AbortSigna
       if (json.error) throw new ApiError(json.error.message, 500, json.error.code ?? "", "");
       yield json as Awaited<T>;
     }
-    held = held.slice(start);
+    buffer = buffer.slice(start);
   }
 }
 

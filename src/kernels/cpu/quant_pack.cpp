@@ -171,7 +171,7 @@ struct Packer {
 }  // namespace
 
 size_t QuantMatrix::bytes_for(DType type, int64_t n, int64_t k) {
-  const QuantForm& f = kQuantForms[holding_of(type).form];
+  const QuantForm& f = kQuantForms[storage_of(type).form];
   const int cols = cpu().quant_cols;
   return static_cast<size_t>(ceil_div(n, cols) * (blocks_for(f, k) / blocks_of(f) * group_bytes(f, cols)));
 }
@@ -179,7 +179,7 @@ size_t QuantMatrix::bytes_for(DType type, int64_t n, int64_t k) {
 QuantMatrix QuantMatrix::pack(ThreadPool& pool, DType type, const void* blocks, int64_t n, int64_t k,
                               const Table& table, Memory& memory) {
   check(is_block(type) && k > 0 && k % layout_of(type).elements == 0, "quantised rows are whole blocks");
-  const QuantHolding held = holding_of(type);
+  const QuantStorage held = storage_of(type);
   const QuantForm& f = kQuantForms[held.form];
   QuantMatrix m;
   m.table_ = &table, m.type_ = type, m.form_ = held.form, m.unit_ = held.unit, m.book_ = held.book;

@@ -210,8 +210,8 @@ SplitBlockFn split_block_of(DType type) {
   return nullptr;
 }
 
-QuantHolding holding_of(DType type) {
-  const auto plain = [](int form) { return QuantHolding{form, unit_of(kQuantForms[form]), kIq4Values}; };
+QuantStorage storage_of(DType type) {
+  const auto plain = [](int form) { return QuantStorage{form, unit_of(kQuantForms[form]), kIq4Values}; };
   switch (type) {
     case DType::kQ4_0:
       return plain(kFormSigned4);

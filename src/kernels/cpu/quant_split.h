@@ -17,11 +17,11 @@ using SplitBlockFn = void (*)(const void* block, SplitBlock& out);
 SplitBlockFn split_block_of(DType type);
 
 // How the kernels store a type.
-struct QuantHolding {
+struct QuantStorage {
   int form;
-  int unit;            // factor by which the kernels read weights
+  int unit;            // the kernels read weights as `unit` times their value
   const int8_t* book;  // 16 values
 };
-QuantHolding holding_of(DType type);
+QuantStorage storage_of(DType type);
 
 }  // namespace makar::kernels

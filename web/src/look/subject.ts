@@ -1,4 +1,4 @@
-// The text that is looked at.
+// The text whose intermediate results are shown.
 export interface Subject {
   model: string;
   text: string;
