@@ -161,7 +161,7 @@ void print_report(const QuantizeCommand& a, const Outcome& o) {
   fmt::print("perplexity    {:.4f} -> {:.4f} ({:+.2f} %), {} tokens\n", d.perplexity_before,
              d.perplexity_after, 100 * (d.perplexity_after / d.perplexity_before - 1), d.tokens);
   fmt::print("KL divergence {:.5f} nats per token\n", d.kl);
-  fmt::print("top-1         {:.2f} % the same\n", 100 * d.top1);
+  fmt::print("top-1         {:.2f} % agreement\n", 100 * d.top1);
 }
 
 }  // namespace
@@ -191,7 +191,10 @@ int run_quantize(const std::vector<std::string>& arguments) {
   declare_device(options, a.device);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (a.gptq && a.type == "q8_24")
-    return report(error_at("--gptq", "changes other weights to compensate errors, and q8_24 keeps zeros")), 2;
+    return report(
+               error_at("--gptq",
+                        "compensates errors in other weights, and q8_24 must keep its zeros; remove --gptq")),
+           2;
   if (!a.to.ends_with(".gguf")) return report(error_at("TO", "must end with .gguf, got {}", quote(a.to))), 2;
   for (const auto& [flag, value, min] : {std::tuple{"--ctx-size", a.window, 2},
                                          {"--report-tokens", a.report_tokens, 2},

@@ -54,7 +54,7 @@ struct Clear {
 using PostgresResult = std::unique_ptr<PGresult, Clear>;
 
 // ? as $1, $2 and so on, except in quotes.
-std::string numbered_marks(const std::string& sql) {
+std::string numbered_placeholders(const std::string& sql) {
   std::string out;
   bool quoted = false;
   for (int next = 1; const char c : sql) {
@@ -194,8 +194,9 @@ Status Postgres::each(const std::string& sql, const SqlRow& values,
       return error_of(Error::Kind::kUnsupported, path(), "PostgreSQL cannot store a zero byte in a text");
   const BoundValues bound(values);
   PGconn* const c = connection_.get();
-  if (!PQsendQueryParams(c, numbered_marks(sql).c_str(), static_cast<int>(values.size()), bound.types.data(),
-                         bound.values.data(), bound.lengths.data(), bound.formats.data(), 0))
+  if (!PQsendQueryParams(c, numbered_placeholders(sql).c_str(), static_cast<int>(values.size()),
+                         bound.types.data(), bound.values.data(), bound.lengths.data(), bound.formats.data(),
+                         0))
     return error(nullptr);
   PQsetSingleRowMode(c);
   Status out = Done{};
@@ -265,7 +266,9 @@ Status Postgres::stream(const std::string& sql, std::chrono::steady_clock::time_
           std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       pollfd waiting{PQsocket(c), POLLIN, 0};
       if (left.count() <= 0 || poll(&waiting, 1, static_cast<int>(left.count()) + 1) == 0) {
-        if (late) return error_of(Error::Kind::kIo, path(), "the server does not stop a statement");
+        if (late)
+          return error_of(Error::Kind::kIo, path(),
+                          "the server does not cancel the statement; stop it on the server");
         late = true;
         out = error_of(Error::Kind::kLimit, path(), "took too long");
         deadline += kStopTime;

@@ -1,7 +1,7 @@
 // The CPU's kernels on memory that is inaccessible outside kernels and copies, to simulate a device with
 // separate memory. Code above kernels/ that dereferences device memory crashes with a segmentation fault. For
-// tests, single-threaded. Environment: MAKAR_FENCE_MB limits its memory; after MAKAR_FENCE_KERNELS
-// kernels every kernel fails, as on a lost device.
+// tests, single-threaded. Environment: MAKAR_FENCE_MB limits its memory; from kernel number
+// MAKAR_FENCE_KERNELS on, every kernel fails, as on a lost device.
 #pragma once
 #include <map>
 #include <vector>

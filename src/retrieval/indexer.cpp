@@ -45,7 +45,7 @@ Result<PreparedDocument> Indexer::prepare(SourceDocument document) const {
     const std::string_view text =
         std::string_view(document.text).substr(place.begin, place.end - place.begin);
     PreparedChunk chunk;
-    chunk.place = place;
+    chunk.span = place;
     chunk.key = chunk_key(document.name, place.begin, text);
     const auto terms = analyzer_(indexed_text(document.title, document.index_title, place.heading, text));
     chunk.length = static_cast<uint32_t>(terms.size());
@@ -90,9 +90,9 @@ Status Indexer::embed_waiting() {
   for (const PreparedDocument& d : waiting_)
     for (const PreparedChunk& chunk : d.chunks)
       texts.push_back(collection_.settings.passage_prefix +
-                      indexed_text(d.source.title, d.source.index_title, chunk.place.heading,
+                      indexed_text(d.source.title, d.source.index_title, chunk.span.heading,
                                    std::string_view(d.source.text)
-                                       .substr(chunk.place.begin, chunk.place.end - chunk.place.begin)));
+                                       .substr(chunk.span.begin, chunk.span.end - chunk.span.begin)));
   MAKAR_TRY(auto vectors, options_.embed(texts));
   check(vectors.size() == texts.size(), "one vector per text");
   size_t at = 0;

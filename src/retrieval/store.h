@@ -49,8 +49,8 @@ struct CollectionInfo {
 
 // A chunk that is ready to be stored.
 struct PreparedChunk {
-  TextChunk place;
-  std::string key;  // its id: a hash of the document's name, the place and the text
+  TextChunk span;
+  std::string key;  // its id: a hash of the document's name, its position and the text
   std::map<std::string, uint32_t> terms;
   uint32_t length = 0;
   std::vector<float> vector;

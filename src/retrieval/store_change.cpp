@@ -151,8 +151,8 @@ Result<IndexStore::Change> IndexStore::add(const CollectionInfo& c,
                 database_->number("INSERT INTO chunks (collection, document, key, begin, \"end\", heading, "
                                   "length) VALUES (?, ?, ?, ?, "
                                   "?, ?, ?) RETURNING id",
-                                  {c.id, document, chunk.key, static_cast<int64_t>(chunk.place.begin),
-                                   static_cast<int64_t>(chunk.place.end), chunk.place.heading,
+                                  {c.id, document, chunk.key, static_cast<int64_t>(chunk.span.begin),
+                                   static_cast<int64_t>(chunk.span.end), chunk.span.heading,
                                    static_cast<int64_t>(chunk.length)}));
       out.added.push_back(id);
       length += chunk.length;

@@ -43,7 +43,7 @@ def stored(folder, base):
         dense = [(folder / f"{name}-{kind}/model.safetensors").read_bytes() for kind in files]
         check(dense[0] == dense[1], "the dense export has the same weights")
     refused("no matrix has 2 zeros in every 4", "quantize", base, folder / "no.gguf", "--type", "q8_24")
-    refused("q8_24 keeps zeros", "quantize", folder / "24", folder / "no.gguf", "--type", "q8_24", "--gptq")
+    refused("q8_24 must keep its zeros", "quantize", folder / "24", folder / "no.gguf", "--type", "q8_24", "--gptq")
     refused("unknown type", "sft", "-m", base, "-d", folder / "text.jsonl", "--adapter", "qlora", "--quantize-base", "q8_24", "-o", folder / "no")
 
 

@@ -162,7 +162,7 @@ def survives(s, what, attack, stream=True):
     check(quiet(s, 600 * PATIENCE), f"{what}: {metric(s, 'num_requests_inside')} requests are still in the server")
 
 
-def falling(count):
+def descending_characters(count):
     return "".join(chr(0x100000 - 2 * i) for i in range(count))
 
 
@@ -176,7 +176,7 @@ def grammars(makar):
         return request_bytes(CHAT, json.dumps({"messages": USER, "max_tokens": 1, **more}, ensure_ascii=False).encode())
     def schema(value):
         return ask(response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": value}})
-    kinds = {"a class of 250,000 falling characters": ask(grammar="root ::= [" + falling(250000) + "]"),
+    kinds = {"a class of 250,000 characters in descending order": ask(grammar="root ::= [" + descending_characters(250000) + "]"),
              "40,000 chained rules": ask(grammar=chain), "80,000 properties": schema(properties),
              "allOf of 20,000 parts": schema(merged), "allOf of one property": schema(nested)}
     with Server(makar, "-t", "2") as s:
@@ -244,7 +244,7 @@ def engine(makar):
             long = "".join(random.Random(3).choice("abcdefgh ") for _ in range(count))
             status, body = s.post(TEXT, {"prompt": long[:100], "max_tokens": 2})
             check(status == 200, f"the model answers: {status} {str(body)[:200]}")
-            survives(s, f"two prompts of {count} tokens", lambda: post_all(s, [request_bytes(TEXT, {"prompt": mark + long, "max_tokens": 2}) for mark in "xy"]))
+            survives(s, f"two prompts of {count} tokens", lambda: post_all(s, [request_bytes(TEXT, {"prompt": prefix + long, "max_tokens": 2}) for prefix in "xy"]))
             survives(s, f"an embedding of {count} tokens", lambda: post_all(s, [request_bytes("/v1/embeddings", {"input": "z" + long})]))
             survives(s, f"a score of {count} tokens", lambda: post_all(s, [request_bytes("/score", {"prompt": "w", "completion": long})]))
             echo = {"prompt": "v" + long, "echo": True, "logprobs": 3, "max_tokens": 1}

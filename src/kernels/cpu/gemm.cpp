@@ -23,8 +23,8 @@ constexpr int64_t kScratch = int64_t{8} << 20;  // maximum bytes of packed A, an
 constexpr int64_t kLongestK = 8192;             // longer products are split and accumulated
 constexpr int64_t kSerialPack = 16384;          // up to this many elements of A, the caller packs alone
 constexpr int64_t kDeep = 200000;               // elements of A that stay in the L2 cache
-constexpr int64_t kShortK = 256;
-constexpr int64_t kWidenInTile = 1;  // panels of A up to which the tiles widen 16-bit weights
+constexpr int64_t kShortK = 256;                // up to this k, a row panel takes all columns before the next
+constexpr int64_t kWidenInTile = 1;             // panels of A up to which the tiles widen 16-bit weights
 
 const std::byte* at(const Operand& x, int64_t row, int64_t k) {
   return static_cast<const std::byte*>(x.data) +

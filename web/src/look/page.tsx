@@ -21,29 +21,29 @@ export function LookPage({ model }: { model?: Model }) {
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   const [tries, setTries] = useState(0);
-  const late = useRef<AbortController | null>(null);
+  const running = useRef<AbortController | null>(null);
   useEffect(() => setCompletion(""), [model?.id, chat]);
   useEffect(() => {
     if (!model) return;
     keep("look-text", text.slice(0, 4000));
     const subject = { model: model.id, text, chat, completion };
     const timer = setTimeout(async () => {
-      late.current?.abort();
-      const mine = (late.current = new AbortController());
+      running.current?.abort();
+      const request = (running.current = new AbortController());
       setBusy(true);
       try {
         const what = ["tokens", "next", "probabilities", "positions", "routing"];
-        const look = await post<Look>("/makar/look", { ...lookRequest(subject), what, top: 2048 }, mine.signal);
+        const look = await post<Look>("/makar/look", { ...lookRequest(subject), what, top: 2048 }, request.signal);
         setSeen({ look, subject });
         if (!model.loaded) void refreshModels(); // it is loaded now
         setError(null);
       } catch (e) {
-        if (mine.signal.aborted) return;
+        if (request.signal.aborted) return;
         // Results of an earlier text must not stay under a text that was refused.
         setSeen(null);
         setError(e);
       } finally {
-        if (late.current === mine) setBusy(false);
+        if (running.current === request) setBusy(false);
       }
     }, seen ? 250 : 0);
     return () => clearTimeout(timer);
