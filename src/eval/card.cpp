@@ -154,17 +154,18 @@ std::string stated(const std::string& point, const CardInput& input) {
 
 std::string rubric_text(const CardInput& input) {
   std::string out = "| point | score of 4 | stated above |\n|---|---|---|\n";
-  const auto* mine =
+  const auto* ratings =
       input.rubric && input.rubric->points.count(input.name) ? &input.rubric->points.at(input.name) : nullptr;
   for (const std::string& point : rubric_points())
-    out += fmt::format("| {} | {} | {} |\n", point,
-                       mine && mine->count(point) ? fmt::format("{:.2f}", mine->at(point)) : "not rated",
-                       stated(point, input));
-  if (mine)
+    out += fmt::format(
+        "| {} | {} | {} |\n", point,
+        ratings && ratings->count(point) ? fmt::format("{:.2f}", ratings->at(point)) : "not rated",
+        stated(point, input));
+  if (ratings)
     out += fmt::format("\nTotal: {:.1f} of 48, {} of 12 points rated, {} raters",
-                       input.rubric->totals.at(input.name), mine->size(), input.rubric->raters);
-  if (mine && input.rubric->kappa) out += fmt::format(", kappa {:.2f}", *input.rubric->kappa);
-  return out + (mine ? ".\n" : "");
+                       input.rubric->totals.at(input.name), ratings->size(), input.rubric->raters);
+  if (ratings && input.rubric->kappa) out += fmt::format(", kappa {:.2f}", *input.rubric->kappa);
+  return out + (ratings ? ".\n" : "");
 }
 
 }  // namespace

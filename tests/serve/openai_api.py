@@ -156,7 +156,7 @@ def check_formats(s):
         _, events = s.stream(CHAT, ask)
         calls = [t for e in events[:-1] for c in e["choices"] for t in c["delta"].get("tool_calls", [])]
         check(len(calls) == 1 and calls[0]["index"] == 0 and calls[0]["function"] == call["function"], "a streamed call")
-        check(joined(events) == "", "a call is no text")
+        check(joined(events) == "", "a tool call has no text")
     _, plain = s.post(CHAT, {"messages": USER, "tools": TOOLS, "tool_choice": "none", "max_tokens": 4})
     check("tool_calls" not in plain["choices"][0]["message"], "no calls with tool_choice none")
 
@@ -195,9 +195,9 @@ def check_counters(s):
     after = metric(s, names[1])
     line = next(one for one in s.lines() if one["id"] == "who-leaves")
     check(line["status"] == 499 and line["prompt_tokens"] == 50 and line["completion_tokens"] == after - before[1] < 1900,
-          f"the log knows what was written: {line} {before[1]} {after}")
+          f"the log has the number of generated tokens: {line} {before[1]} {after}")
     _, beams = s.post(TEXT, {"prompt": "a", "max_tokens": 5, "use_beam_search": True, "best_of": 3, "n": 2, "logit_bias": {"256": -1000}})
-    check(metric(s, names[1]) == after + beams["usage"]["completion_tokens"] == after + 10, "what is chosen at the end is counted then")
+    check(metric(s, names[1]) == after + beams["usage"]["completion_tokens"] == after + 10, "tokens of beam search are counted at its end")
 
 
 def main():
