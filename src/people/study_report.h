@@ -5,11 +5,10 @@
 namespace makar {
 
 // {"items", "rated", "ratings", "raters", "agreement", "systems", "critiques", "scales"}.
-//   agreement: of every two raters on the answers that both compared: share of equal verdicts, Cohen's kappa,
-//     and on scales the kappa with squared weights; means weighted by verdicts. Null without two raters.
-//   systems: for each system wins, ties, losses against others, win rate with an interval of 95 % (bootstrap
-//   over
-//     items), and the mean of each scale.
+// - agreement: of every two raters on the answers that both compared: share of equal verdicts, Cohen's kappa,
+//   and on scales the kappa with squared weights; means weighted by verdicts. Null without two raters.
+// - systems: for each system wins, ties, losses against others, win rate with an interval of 95 % (bootstrap
+//   over items), and the mean of each scale.
 Json study_report(const Study& study, const std::vector<Rating>& ratings);
 
 // Lines {"prompt", "chosen", "rejected", "margin"}: pairs of answers, the first preferred by more raters, and

@@ -27,7 +27,7 @@ void add_trimmed(std::string_view text, size_t begin, size_t end, const std::str
   out.push_back({begin, end, heading});
 }
 
-// The place `count` characters after `at`, at most `end`.
+// The position `count` characters after `at`, at most `end`.
 size_t forward(std::string_view text, size_t at, size_t end, int64_t count) {
   for (; count > 0 && at < end; --count) at += decode_utf8(text, at).size;
   return std::min(at, end);

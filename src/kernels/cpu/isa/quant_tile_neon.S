@@ -16,11 +16,11 @@
 //   x10 seed          x11 prefetch step x12 group         x13 gap         x14 scale step    x15 y [8][4]
 //
 // How it was tuned (Neoverse-N1, 159 GOP/s of sdot alone; this reaches 125 with int8, 114 with 4 bits):
-//   - A multiplication between dot products takes the place of two of them, since its result comes a cycle or two later;
-//     multiplications in a row take one place each. So the float work of a block stands together at its end.
+//   - A multiplication between dot products takes two issue slots, since its result comes a cycle or two later;
+//     multiplications in a row take one each. So the float work of a block is grouped at its end.
 //   - Everything needed next (weights, rows, seeds) is loaded as soon as its register is free, one load after each
 //     instruction; several loads in a row stall the pipes (7 %).
-//   - Moves between registers cost a place, loads do not: seeds come from memory.
+//   - Moves between registers cost an issue slot, loads do not: seeds come from memory.
 // Measure a change with ./dev bench quant; test_kernels compares the bits with portable code.
 
 .macro name_rows
@@ -72,10 +72,10 @@ qT7 .req q23
 .macro seed_S i
   ldr qS\i, [x10]
 .endm
-.macro base_T_32 i  // where t starts: behind two scales
+.macro base_T_32 i  // the initial t: after two scales
   ldr qT\i, [x4, #32]
 .endm
-.macro base_T_64 i  // behind two scales and two mins, or four scales
+.macro base_T_64 i  // after two scales and two mins, or four scales
   ldr qT\i, [x4, #64]
 .endm
 .macro base_S_64 i
@@ -283,7 +283,7 @@ qT7 .req q23
   each_row rows_0
 1:
 .endm
-// Where the next block stands; the last block loads itself again.
+// The addresses of the next block; the last block loads itself again.
 .macro find_next value_bytes, row_bytes
   subs x9, x9, #1
   csel x7, x13, xzr, eq
