@@ -19,13 +19,14 @@ struct SparseMatrix {
 };
 
 struct Svd {
-  std::vector<double> values;          // falling
+  std::vector<double> values;          // in descending order
   std::vector<std::vector<double>> u;  // [rank][rows]; the sign makes the largest component positive
 };
 Svd truncated_svd(const SparseMatrix& matrix, size_t rank, uint64_t seed, ThreadPool& pool,
                   int iterations = 6);
 
-// Eigenvalues, falling, and eigenvectors ([i] belongs to value i) of a symmetric matrix, by Jacobi rotations.
+// Eigenvalues, in descending order, and eigenvectors ([i] belongs to value i) of a symmetric matrix, by
+// Jacobi rotations.
 void symmetric_eigen(std::vector<std::vector<double>> matrix, std::vector<double>& values,
                      std::vector<std::vector<double>>& vectors);
 

@@ -83,7 +83,7 @@ def minimind(scratch):
     expect("groups of beams differ", len({a["text"] for a in answers[1]["answers"]}) > 1, answers[1])
     expect("and errors stay with their line", answers[5].get("error", {}).get("line") == 6, answers[5])
     long = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "600", "-c", "128", "--context-policy", "sinks")
-    expect("a story goes on beyond its context", len(long) > 100, long)
+    expect("a story continues beyond its context", len(long) > 100, long)
     want = run("score", "-m", folder, "--prompt", "The capital of France is", "--completion", " Paris.", "--json")
     for kind in ("f16", "q8_0"):
         got = run("score", "-m", folder, "--prompt", "The capital of France is", "--completion", " Paris.", "--json", "--cache-type", kind)

@@ -61,11 +61,11 @@ struct Buckets {
 // The bucket in which the running sum reaches the target; subtracts the sum of the buckets above from it.
 size_t choose(const std::array<double, kBuckets>& sums, double& target) {
   double above = 0;
-  size_t found = 0, lasting = 0;
-  double above_lasting = 0;
+  size_t found = 0, last_filled = 0;
+  double above_last = 0;
   for (; found < kBuckets && above + sums[found] < target; above += sums[found++])
-    if (sums[found] > 0) lasting = found, above_lasting = above;
-  if (found == kBuckets) found = lasting, above = above_lasting;
+    if (sums[found] > 0) last_filled = found, above_last = above;
+  if (found == kBuckets) found = last_filled, above = above_last;
   target -= above;
   return found;
 }
