@@ -194,11 +194,7 @@ std::string label_text(const Json& record) {
 
 Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<AugmentStep>& steps,
                                 const AugmentResources& resources) {
-  std::vector<DataPath> paths;
-  for (const std::string& text : c.paths) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    paths.push_back(spec.data());
-  }
+  MAKAR_TRY(const auto paths, parse_data_paths(c.paths));
   MAKAR_TRY(auto reader, RecordReader::open(paths));
   MAKAR_TRY(auto out, FileWriter::open(c.output));
   Progress progress(c.quiet || c.json);

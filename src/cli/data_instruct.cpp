@@ -17,15 +17,6 @@
 namespace makar {
 namespace {
 
-Result<std::vector<DataPath>> instruction_paths(const std::vector<std::string>& texts) {
-  std::vector<DataPath> out;
-  for (const std::string& text : texts) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    out.push_back(spec.data());
-  }
-  return out;
-}
-
 // "0=negative" and so on.
 Result<LabelNames> parse_label_names(const std::vector<std::string>& texts) {
   LabelNames out;
@@ -135,7 +126,7 @@ int run_data_instruct(const std::vector<std::string>& arguments) {
     return report(error_at("--copies", "must be 1 to the task's {} templates, got {}",
                            (*task)->templates.size(), copies)),
            2;
-  const auto read = instruction_paths(paths);
+  const auto read = parse_data_paths(paths);
   if (!read.ok()) return report(read.error()), 2;
   const auto made = write_instructions(*read, **task, *names, copies, seed, output);
   if (!made.ok()) return report(made.error());
@@ -176,7 +167,7 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   if (count < 1 || attempts < 1 || !(similar > 0 && similar <= 1) || !(temperature >= 0))
     return report(error_at("data self-instruct", "--count and --attempts are 1 or more, --similar up to 1")),
            2;
-  const auto read = instruction_paths(paths);
+  const auto read = parse_data_paths(paths);
   if (!read.ok()) return report(read.error()), 2;
   auto known = read_seed_instructions(*read);
   if (!known.ok()) return report(known.error());

@@ -20,15 +20,6 @@ void declare_words(Options& options, WordOptions& words) {
   options.add("--lower", &words.lower, "convert to lower case");
 }
 
-Result<std::vector<DataPath>> dataset_paths(const std::vector<std::string>& arguments) {
-  std::vector<DataPath> out;
-  for (const std::string& text : arguments) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    out.push_back(spec.data());
-  }
-  return out;
-}
-
 // "0,0,1"
 Result<std::vector<int64_t>> read_counts(const std::string& text) {
   std::vector<int64_t> out;
@@ -129,7 +120,7 @@ int run_ngram_train(const std::vector<std::string>& arguments) {
   for (const Status& s : {check(c.model, static_cast<int>(c.order)), check(c.words)})
     if (!s.ok()) return report(s.error()), 2;
   c.model.say = [&](const std::string& text) { warn(text); };
-  const auto paths = dataset_paths(c.paths);
+  const auto paths = parse_data_paths(c.paths);
   if (!paths.ok()) return report(paths.error()), 2;
   const auto model = train(c, *paths);
   if (!model.ok()) return report(model.error());
@@ -173,7 +164,7 @@ int run_ngram_score(const std::vector<std::string>& arguments) {
   options.add("--json", &json, "print JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status s = check(words); !s.ok()) return report(s.error()), 2;
-  const auto paths = dataset_paths(texts);
+  const auto paths = parse_data_paths(texts);
   if (!paths.ok()) return report(paths.error()), 2;
   const auto model = load_arpa(path);
   if (!model.ok()) return report(model.error());

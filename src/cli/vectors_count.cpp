@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "cli/run.h"
+#include "cli/tokenizer_options.h"
 #include "data/datasets.h"
 #include "lexical/count_vectors.h"
 
@@ -127,11 +128,7 @@ int run_vectors_count(const std::vector<std::string>& arguments) {
                            "--min-count is 1 or more, --max-words 0 or more, --window 1 to 20")),
            2;
   const auto work = [&]() -> Status {
-    std::vector<DataPath> read;
-    for (const std::string& text : paths) {
-      MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-      read.push_back(spec.data());
-    }
+    MAKAR_TRY(const auto read, parse_data_paths(paths));
     MAKAR_TRY(const WordStream text, read_words(read, words, min_count, max_words, [](uint64_t, size_t) {}));
     return print_counts(kind, text, window, by_distance);
   };

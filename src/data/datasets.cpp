@@ -76,6 +76,15 @@ Result<DatasetSpec> parse_dataset(const std::string& text) {
   return out;
 }
 
+Result<std::vector<DataPath>> parse_data_paths(const std::vector<std::string>& texts) {
+  std::vector<DataPath> out;
+  for (const std::string& text : texts) {
+    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
+    out.push_back(spec.data());
+  }
+  return out;
+}
+
 std::string counted(uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }

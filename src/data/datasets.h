@@ -18,6 +18,8 @@ struct DatasetSpec {
   DataPath data() const { return {path, columns}; }
 };
 Result<DatasetSpec> parse_dataset(const std::string& text);
+// The paths and column names of several.
+Result<std::vector<DataPath>> parse_data_paths(const std::vector<std::string>& texts);
 
 struct DatasetOptions {
   std::vector<std::string> train, validation;  // as parse_dataset() reads them

@@ -195,7 +195,7 @@ def check_model(folder):
 
 
 def check_trace(folder):
-    """--trace: a file that grows with the run; an answer of the server ends the waiting, its absence the run."""
+    """--trace: a file that grows with the run. The agent waits for an answer file of the server; without one the run ends."""
     (folder / "replies.jsonl").write_text(call("ask_person", question="Which?") + "\n" + call("calculator", expression="1 + 1") + "\n" + answer("2") + "\n")
     words = [MAKAR, "agent", "--replies", str(folder / "replies.jsonl"), "--json", "--trace", str(folder / "traces"), "--max-seconds", "60", "a question"]
     agent = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -216,7 +216,7 @@ def check_trace(folder):
     code, out, _ = run(*words[1:5], "--trace", folder / "traces", "--no-person", "a question")
     check(code == 1 and json.loads(out)["end"] == "handover", f"--no-person: {out}")
     code, _, err = run("agent", "--replies", folder / "replies.jsonl", "--trace", folder / "replies.jsonl", "q")
-    check(code == 1 and "replies.jsonl" in err, f"a file is no folder: {err}")
+    check(code == 1 and "replies.jsonl" in err, f"a file is not a folder: {err}")
 
 
 def check_usage(folder):

@@ -1,6 +1,6 @@
 // Real clients against a running server: node clients.mjs URL MODEL CLASSIFIER SENSIBLE. No client is patched.
-// SENSIBLE is 1 where the model is one that answers sensibly, 0 where it writes at random: then only what holds of any
-// model is checked.
+// SENSIBLE is 1 if the model gives sensible answers, and 0 if its weights are random: then only properties of any model
+// are checked.
 import assert from 'node:assert/strict';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import Anthropic from '@anthropic-ai/sdk';

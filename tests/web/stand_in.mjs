@@ -1,5 +1,5 @@
-// A server in front of the real one that answers chosen requests itself: with a written text, an error, or a connection that
-// breaks. Everything else is forwarded.
+// A proxy in front of the server, which answers chosen requests itself: with a given text, an error, or a broken connection.
+// All other requests are forwarded.
 import { createServer, request } from "node:http";
 import { allow, base } from "./browser.mjs";
 

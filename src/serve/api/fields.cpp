@@ -67,8 +67,8 @@ Result<double> number_field(const Json& object, const std::string& key, double l
   return value;
 }
 
-Result<int64_t> whole_field(const Json& object, const std::string& key, int64_t low, int64_t high,
-                            int64_t fallback) {
+Result<int64_t> integer_field(const Json& object, const std::string& key, int64_t low, int64_t high,
+                              int64_t fallback) {
   if (!object.contains(key) || object[key].is_null()) return fallback;
   MAKAR_TRY(const double value,
             number_field(object, key, static_cast<double>(low), static_cast<double>(high), 0));

@@ -13,8 +13,8 @@ Result<Json> read_body(const std::string& body);
 // The value of a key, or the fallback if it is absent.
 Result<std::string> text_field(const Json& object, const std::string& key, const std::string& fallback = "");
 Result<bool> flag_field(const Json& object, const std::string& key, bool fallback = false);
-Result<int64_t> whole_field(const Json& object, const std::string& key, int64_t low, int64_t high,
-                            int64_t fallback);
+Result<int64_t> integer_field(const Json& object, const std::string& key, int64_t low, int64_t high,
+                              int64_t fallback);
 Result<double> number_field(const Json& object, const std::string& key, double low, double high,
                             double fallback);
 // A string, or a list of up to `max` strings.

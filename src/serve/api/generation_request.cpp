@@ -30,12 +30,12 @@ Status read_generation_options(const Json& body, GenerationRequest& request) {
   constexpr int64_t kMaxTokens = 1 << 20;
   for (const char* key : {"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"}) {
     if (!body.contains(key)) continue;
-    MAKAR_TRY(o.max_new_tokens, whole_field(body, key, request.echo ? 0 : 1, kMaxTokens, 0));
+    MAKAR_TRY(o.max_new_tokens, integer_field(body, key, request.echo ? 0 : 1, kMaxTokens, 0));
     request.max_given = true;
   }
   if (o.max_new_tokens == 0) o.max_new_tokens = 1, request.only_score = true;
-  MAKAR_TRY(o.answers, whole_field(body, "n", 1, kMaxAnswers, 1));
-  MAKAR_TRY(const int64_t best_of, whole_field(body, "best_of", 1, kMaxAnswers, o.answers));
+  MAKAR_TRY(o.answers, integer_field(body, "n", 1, kMaxAnswers, 1));
+  MAKAR_TRY(const int64_t best_of, integer_field(body, "best_of", 1, kMaxAnswers, o.answers));
   MAKAR_TRY(const bool beams, flag_field(body, "use_beam_search"));
   if (best_of < o.answers) return error_at("best_of", "is {}, less than n ({})", best_of, o.answers);
   if (beams) {

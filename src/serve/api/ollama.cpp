@@ -63,7 +63,7 @@ Result<Json> shared_keys(const Json& body) {
     for (const auto& [key, value] : options.items())
       if (key != "num_ctx" && key != "num_predict" && key != "n" && key != "best_of") out[key] = value;
   if (options.is_object() && options.contains("num_predict")) {
-    MAKAR_TRY(const int64_t max, whole_field(options, "num_predict", -2, 1 << 20, -1));
+    MAKAR_TRY(const int64_t max, integer_field(options, "num_predict", -2, 1 << 20, -1));
     if (max > 0) out["max_tokens"] = max;  // 0 or less: no limit
   }
   out["model"] = body.value("model", Json(""));

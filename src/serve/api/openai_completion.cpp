@@ -106,7 +106,7 @@ Result<GenerationRequest> read_completion(const Json& body, const RequestContext
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
   if (!suffix.empty()) request.suffix = suffix;
   if (request.suffix && request.echo) return error_at("echo", "cannot be combined with suffix");
-  MAKAR_TRY(request.options.logprobs, whole_field(body, "logprobs", 0, 20, -1));
+  MAKAR_TRY(request.options.logprobs, integer_field(body, "logprobs", 0, 20, -1));
   MAKAR_TRY(request.prompts, read_prompts(body));
   MAKAR_CHECK_OK(read_format(body, request));
   MAKAR_CHECK_OK(read_generation_options(body, request));

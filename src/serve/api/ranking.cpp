@@ -40,7 +40,7 @@ Result<RerankRequest> read_rerank(const Json& body) {
     request.documents.push_back(text.get<std::string>());
   }
   const auto all = static_cast<int64_t>(request.documents.size());
-  MAKAR_TRY(request.top_n, whole_field(body, "top_n", 1, 1 << 20, all));
+  MAKAR_TRY(request.top_n, integer_field(body, "top_n", 1, 1 << 20, all));
   request.top_n = std::min(request.top_n, all);
   MAKAR_TRY(request.return_documents, flag_field(body, "return_documents"));
   return request;

@@ -130,7 +130,7 @@ Status read_include(const Json& body, Json& form) {
     else if (what != "reasoning.encrypted_content" && what.find("_call") == std::string::npos)
       return error_at("include", "{} is not a known value", quote(what));
   }
-  MAKAR_TRY(const int64_t top, whole_field(body, "top_logprobs", 0, 20, 0));
+  MAKAR_TRY(const int64_t top, integer_field(body, "top_logprobs", 0, 20, 0));
   if (logprobs || top > 0) form["logprobs"] = true, form["top_logprobs"] = top;
   return Done{};
 }

@@ -30,11 +30,11 @@ struct BatchRunner::Work {
   std::chrono::steady_clock::time_point not_before, turn_ends = std::chrono::steady_clock::now() + kTurn;
 };
 
-BatchRunner::BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t together)
+BatchRunner::BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t max_in_flight)
     : files_(files),
       records_(records),
       send_(std::move(send)),
-      together_(static_cast<size_t>(together)),
+      max_in_flight_(static_cast<size_t>(max_in_flight)),
       results_(std::make_shared<LineResults>()) {
   thread_ = std::thread([this] { run(); });
 }
@@ -140,7 +140,7 @@ Status BatchRunner::begin(Work& work) {
 
 void BatchRunner::send_lines(Work& work) {
   if (std::chrono::steady_clock::now() < work.not_before) return;
-  while (!work.todo.empty() && work.in_flight.size() < together_) {
+  while (!work.todo.empty() && work.in_flight.size() < max_in_flight_) {
     const size_t line = work.todo.front();
     work.todo.pop_front();
     auto reply = std::make_shared<LineReply>(results_, round_, line);

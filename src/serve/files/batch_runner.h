@@ -18,8 +18,8 @@ class BatchRunner {
   // Starts one request of a batch. `reply` is answered later from any thread, or destroyed unanswered.
   using Send =
       std::function<void(const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply)>;
-  // `together`: maximum lines in flight. The stores must outlive the runner.
-  BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t together);
+  // `max_in_flight`: in lines. The stores must outlive the runner.
+  BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t max_in_flight);
   ~BatchRunner() { stop(); }
   // Cancels lines in flight; they run again when the batch resumes.
   void stop();
@@ -40,7 +40,7 @@ class BatchRunner {
   FileStore& files_;
   BatchRecords& records_;
   Send send_;
-  const size_t together_;
+  const size_t max_in_flight_;
   const std::shared_ptr<LineResults> results_;
   uint64_t round_ = 0;
   std::atomic<bool> stopping_{false};

@@ -80,7 +80,7 @@ Result<LookRequest> read_look(const Json& body) {
   MAKAR_TRY(request.completion, bounded_text(body, "completion"));
   MAKAR_TRY(request.special, flag_field(body, "parse_special"));
   MAKAR_TRY(request.of, text_field(body, "attention_of"));
-  MAKAR_TRY(request.top, whole_field(body, "top", 1, kLookTop, 1024));
+  MAKAR_TRY(request.top, integer_field(body, "top", 1, kLookTop, 1024));
   MAKAR_CHECK_OK(read_what(body, request));
   if (body.contains("messages")) {
     if (body.contains("prompt")) return error_at("prompt", "either prompt or messages, not both");

@@ -66,14 +66,14 @@ Result<ConversationChange> read_change(const Json& body) {
     MAKAR_TRY(out.settings, object_field(body, "settings"));
   }
   if (body.contains("leaf")) {
-    MAKAR_TRY(out.leaf, whole_field(body, "leaf", 0, kMaxId, 0));
+    MAKAR_TRY(out.leaf, integer_field(body, "leaf", 0, kMaxId, 0));
   }
   return out;
 }
 
 Result<NewMessage> read_message(const Json& body) {
   NewMessage out;
-  MAKAR_TRY(out.parent, whole_field(body, "parent", 0, kMaxId, 0));
+  MAKAR_TRY(out.parent, integer_field(body, "parent", 0, kMaxId, 0));
   MAKAR_TRY(out.role, text_field(body, "role"));
   MAKAR_TRY(out.content, text_field(body, "content"));
   if (body.contains("meta")) {
@@ -85,7 +85,7 @@ Result<NewMessage> read_message(const Json& body) {
 const Json kFine = {{"ok", true}};
 
 Result<Json> prefer(Store& store, const std::string& owner, const Json& body) {
-  MAKAR_TRY(const int64_t chosen, whole_field(body, "chosen", 1, kMaxId, 0));
+  MAKAR_TRY(const int64_t chosen, integer_field(body, "chosen", 1, kMaxId, 0));
   if (!body.contains("rejected") || !body["rejected"].is_array() || body["rejected"].empty() ||
       body["rejected"].size() > 128)
     return error_at("rejected", "expected a list of 1 to 128 messages");
@@ -112,7 +112,7 @@ Status change_message(Store& store, const std::string& owner, int64_t id, const 
     if (change.content || change.meta) return Done{};
     return error_at("rating", "expected rating, content or meta");
   }
-  MAKAR_TRY(const int64_t rating, whole_field(body, "rating", -1, 1, 0));
+  MAKAR_TRY(const int64_t rating, integer_field(body, "rating", -1, 1, 0));
   return store.rate(owner, id, rating);
 }
 
@@ -199,7 +199,7 @@ Result<HttpResponse> Page::rate(const HttpRequest& request, const std::vector<st
   if (path.size() == 3 && path[2] == "next" && post) {
     MAKAR_TRY(const Json body, read_body(request.body));
     MAKAR_TRY(const std::string rater, text_field(body, "rater"));
-    MAKAR_TRY(const int64_t after, whole_field(body, "after", -1, kMaxId, -1));
+    MAKAR_TRY(const int64_t after, integer_field(body, "after", -1, kMaxId, -1));
     MAKAR_TRY(const Json item, ratings_.next(path[1], rater, after));
     return json(item);
   }
@@ -227,7 +227,7 @@ Result<HttpResponse> Page::agents(const HttpRequest& request, const std::vector<
   }
   if (path.size() == 3 && path[2] == "answers" && post) {
     MAKAR_TRY(const Json body, read_body(request.body));
-    MAKAR_TRY(const int64_t number, whole_field(body, "number", 1, kMaxId, 0));
+    MAKAR_TRY(const int64_t number, integer_field(body, "number", 1, kMaxId, 0));
     MAKAR_CHECK_OK(answer_agent(options_.agents, path[1], number, body));
     return json(kFine);
   }

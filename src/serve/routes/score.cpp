@@ -14,7 +14,7 @@ void score(ServeContext& server, Call& call) {
   const auto text = [&]() -> Result<ScoredText> {
     MAKAR_TRY(const std::string prompt, text_field(body, "prompt"));
     MAKAR_TRY(const std::string completion, text_field(body, "completion"));
-    MAKAR_TRY(top, whole_field(body, "top", 0, 20, 0));
+    MAKAR_TRY(top, integer_field(body, "top", 0, 20, 0));
     if (!model.language.spec().continues_text())
       return error_of(Error::Kind::kUnsupported, "model",
                       "only decoder-only language models can score texts");

@@ -43,7 +43,7 @@ Result<Json> new_tuning_job(const Json& body) {
   MAKAR_TRY(const std::string training, text_field(body, "training_file"));
   MAKAR_TRY(const std::string validation, text_field(body, "validation_file"));
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
-  MAKAR_TRY(const int64_t seed, whole_field(body, "seed", 0, int64_t{1} << 31, 42));
+  MAKAR_TRY(const int64_t seed, integer_field(body, "seed", 0, int64_t{1} << 31, 42));
   if (training.empty())
     return error_at("training_file", "is missing: the id of a file with purpose fine-tune");
   MAKAR_CHECK_OK(check_suffix(suffix));
