@@ -1,4 +1,4 @@
-// How long a run still takes: the mean time of its last steps, for the steps that are left.
+// The remaining time of a run: the mean time of its last steps, times the number of steps left.
 import { words } from "../strings";
 import type { Run } from "./run";
 
