@@ -16,7 +16,7 @@ WordVocabulary WordVocabulary::count(const std::vector<std::string>& texts, int6
   WordVocabulary out;
   for (const auto& [word, n] : order) {
     if (n < min_count || out.words_.size() >= max) break;
-    out.number_.emplace(word, out.size());
+    out.indices_.emplace(word, out.size());
     out.words_.push_back(word);
   }
   return out;
@@ -29,7 +29,7 @@ Result<WordVocabulary> WordVocabulary::from_json(const Json& json, const std::st
     return error_at(place, "expected a list of at most {} words", kMax);
   for (const Json& word : json) {
     if (!word.is_string()) return error_at(place, "expected a list of words");
-    if (!out.number_.emplace(word.get<std::string>(), out.size()).second)
+    if (!out.indices_.emplace(word.get<std::string>(), out.size()).second)
       return error_at(place, "the word '{}' occurs twice", word.get<std::string>());
     out.words_.push_back(word.get<std::string>());
   }
@@ -40,8 +40,8 @@ std::vector<int64_t> WordVocabulary::ids(std::string_view text) const {
   WordSplitter splitter({"words", true});
   std::vector<int64_t> out;
   for (const std::string_view word : splitter.split(text)) {
-    const auto it = number_.find(std::string(word));
-    out.push_back(it == number_.end() ? kUnknown : it->second);
+    const auto it = indices_.find(std::string(word));
+    out.push_back(it == indices_.end() ? kUnknown : it->second);
   }
   return out;
 }

@@ -25,7 +25,7 @@ class WordVocabulary {
 
  private:
   std::vector<std::string> words_;
-  std::unordered_map<std::string, int64_t> number_;
+  std::unordered_map<std::string, int64_t> indices_;
 };
 
 }  // namespace makar

@@ -96,7 +96,7 @@ inline void one_wide_block(const RowsBlock<R>& a, const std::byte* values, Float
 template <int N, int R>
 inline void dot_sparse(Ints (&x)[R], const RowsBlock<R>& a, const std::byte* values, Bytes positions,
                        int part) {
-  const Bytes w = load_bytes(values + (part * 4 + N) * kStepBytes), at = places_of<N>(positions);
+  const Bytes w = load_bytes(values + (part * 4 + N) * kStepBytes), at = positions_of<N>(positions);
   MAKAR_UNROLLED
   for (int i = 0; i < R; ++i) x[i] = dot_at(x[i], w, at, load_row(a.row(i) + (part * 2 + N / 2) * kQuantRun));
 }

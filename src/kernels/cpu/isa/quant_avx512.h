@@ -48,9 +48,10 @@ inline Bytes load_book(const int8_t* p) {
 inline Bytes masked(Bytes w, int mask) {
   return _mm512_and_si512(w, _mm512_set1_epi8(static_cast<char>(mask)));
 }
-// The places of the values of vector N among 16 activations: two bits of each byte, plus the group of four.
+// The positions of the values of vector N among 16 activations: two bits of each byte, plus the group of
+// four.
 template <int N>
-inline Bytes places_of(Bytes packed) {
+inline Bytes positions_of(Bytes packed) {
   constexpr int kGroups = 0x04040000 + (N % 2) * 0x08080808;
   return _mm512_or_si512(masked(_mm512_srli_epi16(packed, 2 * N), 3), _mm512_set1_epi32(kGroups));
 }

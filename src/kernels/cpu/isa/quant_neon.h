@@ -47,9 +47,10 @@ inline Ints dot(Ints x, Factor w, Row a) {
   return vdotq_laneq_s32(x, w, a, L);
 }
 
-// The places of the values of vector N among 16 activations: two bits of each byte, plus the group of four.
+// The positions of the values of vector N among 16 activations: two bits of each byte, plus the group of
+// four.
 template <int N>
-inline Bytes places_of(Bytes packed) {
+inline Bytes positions_of(Bytes packed) {
   uint8x16_t place = vreinterpretq_u8_s8(packed);
   if constexpr (N > 0) place = vshrq_n_u8(place, 2 * N);
   if constexpr (N < 3) place = vandq_u8(place, vdupq_n_u8(3));

@@ -81,7 +81,7 @@ inline Ints dot(Ints x, const Factor& w, const Row& a) {
 }
 
 template <int N>
-inline Bytes places_of(Bytes packed) {
+inline Bytes positions_of(Bytes packed) {
   return each_byte(
       [&](int i) { return (static_cast<uint8_t>(packed.v[i]) >> (2 * N) & 3) + i % 4 / 2 * 4 + N % 2 * 8; });
 }
