@@ -222,7 +222,7 @@ def main():
             tell(line)
         same = equal_requests(sides["ours"], 100 if a.quick else 1000, chance)
         if same != [1, 1]:
-            fail(f"equal requests gave {same[0]} greedy and {same[1]} drawn texts")
+            fail(f"equal requests gave {same[0]} greedy and {same[1]} sampled texts")
         print("equal requests: one greedy and one sampled text", file=sys.stderr)
     finally:
         for side in sides.values():

@@ -47,17 +47,17 @@ struct BlockF16_64 {
   Half values[64];
 };
 
-// 32 weights, at most 2 of every 4 not zero: two values per group of 4, and two bits per value for its place
-// in the group, lowest bits first. Of two values with one place, the second counts.
+// 32 weights, at most 2 of every 4 not zero: two values per group of 4, and two bits per value for its
+// position in the group, lowest bits first. Of two values with one position, the second counts.
 struct BlockQ8_24 {
   Half d;
   int8_t qs[16];
-  uint8_t places[4];
-  int place(int value) const { return places[value / 4] >> (value % 4 * 2) & 3; }
+  uint8_t positions[4];
+  int position(int value) const { return positions[value / 4] >> (value % 4 * 2) & 3; }
   // The weights as Q8_0 has them.
   void dense(int8_t (&q)[32]) const {
     std::memset(q, 0, sizeof q);
-    for (int i = 0; i < 16; ++i) q[i / 2 * 4 + place(i)] = qs[i];
+    for (int i = 0; i < 16; ++i) q[i / 2 * 4 + position(i)] = qs[i];
   }
 };
 

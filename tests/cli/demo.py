@@ -50,7 +50,7 @@ def whole(folder):
     check(again.returncode == 0 and again.stdout.startswith("["), f"{command}: {again.stderr}")
 
 
-def goes_on(folder, complete):
+def resumes(folder, complete):
     """Interrupted during pretraining, then killed later; the results have the same bytes."""
     child = subprocess.Popen([MAKAR, "demo", "--quick", "--no-serve", "-t", "1", "-o", str(folder)], stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -102,6 +102,6 @@ with tempfile.TemporaryDirectory() as scratch:
     root = pathlib.Path(scratch)
     whole(root / "demo")
     if not failures:
-        goes_on(root / "stopped", root / "demo")
+        resumes(root / "stopped", root / "demo")
         options(root, root / "demo")
 sys.exit("\n".join(failures) if failures else 0)

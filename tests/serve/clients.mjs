@@ -24,7 +24,7 @@ const parameters = {
   additionalProperties: false,
 };
 const City = z.object({ city: z.enum(['Paris', 'London']) });
-const long = 200;  // tokens that suffice for a call
+const callTokens = 200;  // enough for a tool call
 
 function check(name, ok, found) {
   assert.ok(ok, `${name}: ${JSON.stringify(found)}`);
@@ -50,13 +50,13 @@ async function openai() {
   assert.equal(streamed, text);
   assert.deepEqual(usage, whole.usage);
 
-  const known = await client.chat.completions.create({ ...ask, logprobs: true, top_logprobs: 2 });
-  const bytes = known.choices[0].logprobs.content.flatMap((t) => t.bytes);
+  const scored = await client.chat.completions.create({ ...ask, logprobs: true, top_logprobs: 2 });
+  const bytes = scored.choices[0].logprobs.content.flatMap((t) => t.bytes);
   assert.equal(new TextDecoder().decode(new Uint8Array(bytes)).replace(/<\|.*/, ''), text);
 
   const tools = [{ type: 'function', function: { name: 'get_weather', description: 'Weather of a city', parameters } }];
   const weather = [{ role: 'user', content: 'What is the weather in Paris?' }];
-  const wanted = { ...ask, ...extra, messages: weather, tools, tool_choice: 'required', max_tokens: long };
+  const wanted = { ...ask, ...extra, messages: weather, tools, tool_choice: 'required', max_tokens: callTokens };
   const called = await client.chat.completions.create(wanted);
   const call = called.choices[0].message.tool_calls[0];
   assert.equal(called.choices[0].finish_reason, 'tool_calls');
@@ -81,10 +81,10 @@ async function openai() {
     check('runTools', typeof seen?.city === 'string', seen);
   }
 
-  const held = await client.chat.completions.parse({
-    ...ask, ...extra, max_tokens: long, response_format: zodResponseFormat(City, 'place'),
+  const parsed = await client.chat.completions.parse({
+    ...ask, ...extra, max_tokens: callTokens, response_format: zodResponseFormat(City, 'place'),
   });
-  check('zod', ['Paris', 'London'].includes(held.choices[0].message.parsed.city), held.choices[0].message);
+  check('zod', ['Paris', 'London'].includes(parsed.choices[0].message.parsed.city), parsed.choices[0].message);
 
   const completion = await client.completions.create({ model, prompt: 'Hello', max_tokens: 4, temperature: 0, echo: true, logprobs: 1 });
   assert.ok(completion.choices[0].text.startsWith('Hello'));
@@ -125,7 +125,7 @@ async function responses(text) {
   await assert.rejects(client.responses.retrieve(whole.id), (e) => e.status === 404);
 
   const tools = [{ type: 'function', name: 'get_weather', description: 'Weather of a city', parameters, strict: true }];
-  const wanted = { ...ask, ...extra, input: 'What is the weather in Paris?', tools, tool_choice: 'required', max_output_tokens: long };
+  const wanted = { ...ask, ...extra, input: 'What is the weather in Paris?', tools, tool_choice: 'required', max_output_tokens: callTokens };
   const called = await client.responses.create(wanted);
   const call = called.output.find((item) => item.type === 'function_call');
   assert.equal(typeof JSON.parse(call.arguments).city, 'string');
@@ -136,8 +136,8 @@ async function responses(text) {
     input: [{ type: 'function_call_output', call_id: call.call_id, output: 'sunny' }],
   });
   assert.ok(reply.output.length > 0);
-  const held = await client.responses.parse({ ...ask, ...extra, max_output_tokens: long, text: { format: zodTextFormat(City, 'place') } });
-  check('zod', ['Paris', 'London'].includes(held.output_parsed.city), held.output);
+  const parsed = await client.responses.parse({ ...ask, ...extra, max_output_tokens: callTokens, text: { format: zodTextFormat(City, 'place') } });
+  check('zod', ['Paris', 'London'].includes(parsed.output_parsed.city), parsed.output);
   await assert.rejects(client.responses.create({ ...ask, tools: [{ type: 'web_search' }] }), (e) => e.status === 400 && e.param === 'tools[0].type');
 }
 
@@ -178,7 +178,7 @@ async function anthropic(text) {
   assert.equal(last.usage.input_tokens + last.usage.cache_read_input_tokens, read);
   if (sensible) {  // this dialect has no logit_bias: blanks of a model that writes at random have no end
     const tools = [{ name: 'get_weather', description: 'Weather of a city', input_schema: parameters }];
-    const called = await client.messages.stream({ ...ask, tools, tool_choice: { type: 'any' }, max_tokens: long }).finalMessage();
+    const called = await client.messages.stream({ ...ask, tools, tool_choice: { type: 'any' }, max_tokens: callTokens }).finalMessage();
     assert.equal(called.stop_reason, 'tool_use');
     const use = called.content.find((b) => b.type === 'tool_use');
     assert.equal(typeof use.input.city, 'string');
@@ -220,10 +220,10 @@ async function ai(text) {
   for await (const piece of streamText(ask).textStream) streamed += piece;
   assert.equal(streamed, whole.text);
   const tools = { get_weather: tool({ description: 'Weather of a city', inputSchema: jsonSchema(parameters) }) };
-  const called = await generateText({ ...ask, tools, toolChoice: 'required', maxOutputTokens: long });
+  const called = await generateText({ ...ask, tools, toolChoice: 'required', maxOutputTokens: callTokens });
   assert.equal(called.finishReason, 'tool-calls');
   assert.equal(typeof called.toolCalls[0].input.city, 'string');
-  const made = await generateObject({ ...ask, schema: City, maxOutputTokens: long });
+  const made = await generateObject({ ...ask, schema: City, maxOutputTokens: callTokens });
   check('generateObject', ['Paris', 'London'].includes(made.object.city), made.object);
 }
 
@@ -234,7 +234,7 @@ async function langchain(text) {
   let streamed = '';
   for await (const piece of await chat.stream(question)) streamed += piece.content;
   assert.equal(streamed, text);
-  const patient = new ChatOpenAI({ model, apiKey: 'none', temperature: 0, maxTokens: long, maxRetries: 0, configuration, modelKwargs: extra });
+  const patient = new ChatOpenAI({ model, apiKey: 'none', temperature: 0, maxTokens: callTokens, maxRetries: 0, configuration, modelKwargs: extra });
   const weather = { type: 'function', function: { name: 'get_weather', description: 'Weather of a city', parameters } };
   const called = await patient.bindTools([weather], { tool_choice: 'required' }).invoke('What is the weather in Paris?');
   assert.equal(called.tool_calls[0].name, 'get_weather');

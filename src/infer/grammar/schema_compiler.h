@@ -43,7 +43,7 @@ class SchemaCompiler {
   void note_unknown(const Json& schema, const std::string& path);
   Result<ExprPtr> typed(const std::string& type, const Json& schema, const std::string& path, int depth);
   Result<ExprPtr> string(const Json& schema, const std::string& path);
-  Result<ExprPtr> number(bool whole, const Json& schema, const std::string& path);
+  Result<ExprPtr> number(bool integer, const Json& schema, const std::string& path);
 
   Result<std::optional<int64_t>> count(const Json& schema, const char* keyword, const std::string& path);
   Result<ExprPtr> array(const Json& schema, const std::string& path, int depth);

@@ -12,23 +12,23 @@ namespace {
 constexpr int kSteps = kQuantBlock / 4;  // steps per block; each is all columns by 4 k
 constexpr int64_t kAhead = 512;          // prefetch distance in bytes, per row
 
-// 2 of 4 values, and their places.
+// 2 of 4 values, and their positions.
 template <int C>
 void store_sparse(const uint8_t (&steps)[kSteps][C * 4], uint8_t* __restrict out) {
   constexpr int kBytes = C * 4;
-  uint8_t* places = out + kSteps / 2 * kBytes;
-  std::memset(places, 0, 2 * kBytes);
+  uint8_t* positions = out + kSteps / 2 * kBytes;
+  std::memset(positions, 0, 2 * kBytes);
   for (int s = 0; s < kSteps; ++s)
     for (int c = 0; c < C; ++c) {
       const uint8_t* four = &steps[s][c * 4];
-      int taken = 0, order[4];  // the places of values that are not zero, then the others
+      int taken = 0, order[4];  // the positions of values that are not zero, then the others
       for (const bool zeros : {false, true})
         for (int j = 0; j < 4; ++j)
           if ((four[j] == 0) == zeros) order[taken++] = j;
       for (int i = 0; i < 2; ++i) {
         const int vector = s / 2, at = c * 4 + s % 2 * 2 + i;
         out[vector * kBytes + at] = four[order[i]];
-        places[vector / 4 * kBytes + at] |= static_cast<uint8_t>(order[i] << (vector % 4 * 2));
+        positions[vector / 4 * kBytes + at] |= static_cast<uint8_t>(order[i] << (vector % 4 * 2));
       }
     }
 }

@@ -38,11 +38,11 @@ inline void read_run(const std::byte* block, int run, Bytes book, Bytes (&out)[k
     out[0] = upper_six(a), out[1] = upper_six(b), out[2] = upper_six(c), out[3] = gather_six(a, b, c);
   } else if constexpr (V == QuantValues::kSparse8) {
     alignas(64) std::byte dense[kSteps][kStepBytes] = {};
-    const std::byte *values = block + run * 2 * kStepBytes, *places = block + (8 + run / 2) * kStepBytes;
+    const std::byte *values = block + run * 2 * kStepBytes, *positions = block + (8 + run / 2) * kStepBytes;
     for (int half = 0; half < 2; ++half)
       for (int b = 0; b < kStepBytes; ++b) {
-        const int place = std::to_integer<int>(places[b]) >> ((run % 2 * 2 + half) * 2) & 3;
-        dense[2 * half + b % 4 / 2][b / 4 * 4 + place] = values[half * kStepBytes + b];
+        const int position = std::to_integer<int>(positions[b]) >> ((run % 2 * 2 + half) * 2) & 3;
+        dense[2 * half + b % 4 / 2][b / 4 * 4 + position] = values[half * kStepBytes + b];
       }
     for (int s = 0; s < kSteps; ++s) out[s] = load_bytes(dense[s]);
   } else if constexpr (V == QuantValues::kUnsigned2) {
