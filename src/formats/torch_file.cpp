@@ -236,11 +236,11 @@ Result<TorchFile::File> TorchFile::open(const std::string& path) {
   return parse(bytes, std::move(map), path);
 }
 
-Result<TorchFile::File> TorchFile::parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+Result<TorchFile::File> TorchFile::parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                          std::string place) {
   std::shared_ptr<TorchFile> file(new TorchFile);
   file->place_ = std::move(place);
-  file->keeper_ = std::move(keeper);
+  file->owner_ = std::move(owner);
   MAKAR_CHECK_OK(TorchReader(*file, bytes).run());
   return File(file);
 }
@@ -264,7 +264,7 @@ Result<Tensor> TorchFile::tensor(const std::string& name) const {
     expected *= shape[i];
   }
   if (contiguous && reinterpret_cast<uintptr_t>(data) % size == 0)
-    return Tensor::view_of(data, shape, t.entry.dtype, keeper_);
+    return Tensor::view_of(data, shape, t.entry.dtype, owner_);
   Tensor copy = Tensor::empty(shape, t.entry.dtype);
   if (contiguous) {
     if (copy.bytes() > 0) std::memcpy(copy.raw(), data, copy.bytes());

@@ -288,28 +288,28 @@ class Translator {
 
   // Parses one item of a class into the last element of `all`.
   Status item(std::vector<Choice>& all, int depth) {
-    Choice& now = all.back();
+    Choice& current = all.back();
     if (in_[at_] == '\\' && at_ + 1 < in_.size()) {
       if (in_[at_ + 1] == 'b' || in_[at_ + 1] == 'B')  // boundaries are not allowed in a class
-        return now.add(in_[at_ + 1] == 'b' ? "\\x08" : "B"), at_ += 2, Done{};
+        return current.add(in_[at_ + 1] == 'b' ? "\\x08" : "B"), at_ += 2, Done{};
       MAKAR_TRY(const Choice choice, escape(kWord));
-      raw_ ? now.add(choice.members) : now.add_set(choice);
+      raw_ ? current.add(choice.members) : current.add_set(choice);
     } else if (in_.substr(at_).starts_with("[:") && in_.find(":]", at_) != in_.npos) {
       const size_t end = in_.find(":]", at_);
       std::string_view name = in_.substr(at_ + 2, end - at_ - 2);
       const bool negated = name.starts_with('^');
       if (negated) name.remove_prefix(1);
       at_ = end + 2;
-      now.add_set(name == "punct" ? punctuation(negated) : named(name, negated));
+      current.add_set(name == "punct" ? punctuation(negated) : named(name, negated));
     } else if (in_[at_] == '[') {
       MAKAR_TRY(const Choice inner, char_class(depth + 1));
-      now.add_set(inner);
+      current.add_set(inner);
     } else if (next_is("&&")) {
       all.emplace_back();
     } else {
       // A '^' that comes first in the output must not negate the class.
-      if (in_[at_] == '^') now.add("\\");
-      now.add(in_.substr(at_++, 1));
+      if (in_[at_] == '^') current.add("\\");
+      current.add(in_.substr(at_++, 1));
     }
     return Done{};
   }

@@ -5,7 +5,7 @@ import { place } from "../place";
 import { useInterval, useWatched } from "../state";
 import { words } from "../strings";
 import { Trouble } from "../ui/controls";
-import { mostCompared } from "./curves";
+import { maxCompared } from "./curves";
 import { RunView } from "./run_view";
 import { pollMilliseconds } from "./use_runs";
 
@@ -62,7 +62,7 @@ export function TrainPage() {
                       aria-label={words.train.compareWith(r.name)}
                       title={words.train.compareWith(r.name)}
                       checked={compared.includes(r.name)}
-                      disabled={!compared.includes(r.name) && compared.length >= mostCompared}
+                      disabled={!compared.includes(r.name) && compared.length >= maxCompared}
                       onChange={(e) => setChosen(e.currentTarget.checked ? [...compared, r.name] : compared.filter((c) => c !== r.name))}
                     />
                   )}
