@@ -32,7 +32,7 @@ struct QuantizeCommand {
 Result<std::vector<int64_t>> read_ids(const std::string& tokenizer, const std::string& path, int64_t max) {
   MAKAR_TRY(const Tokenizer t, Tokenizer::load(tokenizer));
   MAKAR_TRY(std::string text, read_file(path));
-  // Tokens rarely exceed 16 bytes, so text beyond this cannot be needed.
+  // 16 bytes per token are enough for almost any text; otherwise fewer tokens are used.
   if (text.size() > static_cast<size_t>(max) * 16) text.resize(static_cast<size_t>(max) * 16);
   EncodeOptions options;
   options.offsets = false, options.add_special = true;

@@ -77,8 +77,8 @@ Status check_sums(const std::string& folder) {
 Status take(const Safetensors& file, const std::string& name, Tensor& into) {
   MAKAR_TRY(const Tensor t, file.tensor(name));
   if (!(t.shape() == into.shape()) || t.dtype() != into.dtype())
-    return error_at(file.place(), "tensor '{}' has shape {} where {} is expected", name, t.shape().text(),
-                    into.shape().text());
+    return error_at(file.place(), "tensor '{}' is {} of shape {}; expected {} of shape {}", name,
+                    makar::name(t.dtype()), t.shape().text(), makar::name(into.dtype()), into.shape().text());
   into.memory().copy_in(into.address(), t.raw(), t.bytes());
   return Done{};
 }

@@ -112,21 +112,22 @@ Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
   }
   const std::string id = job["id"].get<std::string>();
   MAKAR_CHECK_OK(make_folder(folder(id)));
-  // An unknown model is refused now; the files are linked, so a client may delete them.
-  if (const auto command = prepare(job, owner); !command.ok()) {
+  const auto refuse = [&](const Error& error) {
     std::error_code ignored;
     fs::remove_all(folder(id), ignored);
-    return command.error();
-  }
+    return error;
+  };
+  // An unknown model is refused now; the files are linked, so a client may delete them.
+  if (const auto command = prepare(job, owner); !command.ok()) return refuse(command.error());
   {
     const std::lock_guard lock(mutex_);
     const auto open = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& one) {
       return one.second.owner == owner && !tuning_is_over(one.second.job);
     });
     if (static_cast<size_t>(open) >= kMaxOpenJobs)
-      return error_of(Error::Kind::kLimit, "memory", "{} jobs are unfinished; try again later", open);
+      return refuse(error_of(Error::Kind::kLimit, "memory", "{} jobs are unfinished; try again later", open));
     const Entry entry{job, owner, false};
-    MAKAR_CHECK_OK(save(entry));
+    if (const Status saved = save(entry); !saved.ok()) return refuse(saved.error());
     jobs_[id] = entry;
   }
   add_event(id, tuning_event("info", "Created fine-tuning job: " + id));
@@ -295,7 +296,7 @@ void TuningJobs::work(const std::string& id) {
 
 // Reads what was added to the run's log: steps become events. A resumed run truncates its log to its
 // checkpoint; the log is then read from the start, and steps are reported only once.
-void TuningJobs::report_log(const std::string& id, LogPlace& at, bool report) {
+void TuningJobs::report_log(const std::string& id, LogPosition& at, bool report) {
   const std::string path = folder(id) + "/run/log.jsonl";
   std::error_code failed;
   const uint64_t size = fs::file_size(path, failed);
@@ -319,7 +320,7 @@ void TuningJobs::report_log(const std::string& id, LogPlace& at, bool report) {
 }
 
 bool TuningJobs::watch(const std::string& id, int process) {
-  LogPlace at;
+  LogPosition at;
   report_log(id, at, false);                                       // what an earlier server has reported
   std::optional<std::chrono::steady_clock::time_point> stop_sent;  // time of SIGTERM
   bool by_itself = true;

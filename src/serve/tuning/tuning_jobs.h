@@ -56,11 +56,11 @@ class TuningJobs {
   Result<std::vector<std::string>> prepare(const Json& job, const std::string& owner) const;
   // Waits for the process; passes its log on as events. Returns whether it ended by itself.
   bool watch(const std::string& id, int process);
-  struct LogPlace {
+  struct LogPosition {
     uint64_t bytes = 0;  // of the log, read so far
     int64_t step = 0, tokens = 0;
   };
-  void report_log(const std::string& id, LogPlace& at, bool report);
+  void report_log(const std::string& id, LogPosition& at, bool report);
   void change(const std::string& id, const Json& fields);
   void add_event(const std::string& id, const Json& event) const;
   bool cancelled(const std::string& id) const;
