@@ -42,7 +42,7 @@ std::string select_grammar(const std::vector<SqlTable>& tables);
 std::vector<SqlExample> similar_examples(const std::vector<SqlExample>& examples, const std::string& question,
                                          int64_t max);
 
-// A retry sees the errors of the queries before; a query that comes again is replaced by sampling.
+// A retry sees the errors of the earlier queries; a repeated query is replaced by a sampled one.
 Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language, const SqlReader& database,
                                   const std::string& question, const SqlQuestionOptions& options);
 

@@ -44,7 +44,7 @@ class Indexer {
   Indexer(IndexStore& store, CollectionInfo collection, IndexerOptions options, Analyzer analyzer);
   Result<PreparedDocument> prepare(SourceDocument document) const;
   Status embed_waiting();
-  // Reads the graph unless it is that of the file already; before a change, in its transaction.
+  // Reads the graph if the file has changed. Called in the transaction of a change, before the change.
   Status read_graph();
 
   IndexStore& store_;
