@@ -71,7 +71,7 @@ TEST(Prompt, PartsAndShots) {
       build_prompt(program(yaml + "shots: 2\norder: similar\n").prompts[0], fields, scripted({}));
   EXPECT_NE(similar->text.find("question 7\nA: answer\n\nQ: question 7 again"), std::string::npos)
       << similar->text;
-  // Drawn by seed.
+  // Chosen by the seed.
   const Prompt random = program(yaml + "shots: 3\norder: random\n").prompts[0];
   EXPECT_EQ(build_prompt(random, fields, scripted({}), 4)->text,
             build_prompt(random, fields, scripted({}), 4)->text);

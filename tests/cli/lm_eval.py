@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar eval beside what lm-eval recorded: tests/testdata of EleutherAI/lm-evaluation-harness (version 0.3) has a hash of all requests of a
+"""makar eval compared with what lm-eval recorded: tests/testdata of EleutherAI/lm-evaluation-harness (version 0.3) has a hash of all requests of a
 task, and its scores when a model answers them with -random() from the seed 42, in lm-eval's order of documents.
 
 usage: lm_eval.py MAKAR        (data: MAKAR_ASSETS, default ../shared/assets; skipped without it)
@@ -124,12 +124,12 @@ def main(folder):
                     folder / name, "--log-samples")
         if done.returncode:
             continue
-        mine = json.loads(done.stdout)["results"][name]
+        results = json.loads(done.stdout)["results"][name]
         for key, want in zip(("acc,none", "acc_norm,none"), shares):
-            check(abs(mine[key] - want) < 1e-12, f"{name}: {key} {mine[key]}, by hand {want}")
+            check(abs(results[key] - want) < 1e-12, f"{name}: {key} {results[key]}, by hand {want}")
         if scores:
             for key, want in zip(("acc,none", "acc_stderr,none", "acc_norm,none", "acc_norm_stderr,none"), scores):
-                check(abs(mine[key] - want) < 1e-12, f"{name}: {key} {mine[key]}, lm-eval {want}")
+                check(abs(results[key] - want) < 1e-12, f"{name}: {key} {results[key]}, lm-eval {want}")
         check(asked(folder / name / f"samples_{name}.jsonl", docs) == recorded, f"{name}: the requests are those of lm-eval")
     server.shutdown()
 

@@ -36,8 +36,8 @@ async function openai() {
   for await (const one of client.models.list()) ids.push(one.id);
   check('models', ids.includes(model) && ids.includes(classifier), ids);
   const ask = { model, messages, temperature: 0, max_tokens: 16 };
-  const whole = await client.chat.completions.create(ask);
-  const text = whole.choices[0].message.content;
+  const response = await client.chat.completions.create(ask);
+  const text = response.choices[0].message.content;
   assert.ok(text.length > 0);
   if (sensible) assert.match(text, /Paris/);
 
@@ -48,7 +48,7 @@ async function openai() {
     usage = chunk.usage ?? usage;
   }
   assert.equal(streamed, text);
-  assert.deepEqual(usage, whole.usage);
+  assert.deepEqual(usage, response.usage);
 
   const scored = await client.chat.completions.create({ ...ask, logprobs: true, top_logprobs: 2 });
   const bytes = scored.choices[0].logprobs.content.flatMap((t) => t.bytes);
@@ -105,8 +105,8 @@ async function openai() {
 async function responses(text) {
   const client = new OpenAI({ baseURL: url + '/v1', apiKey: 'none', maxRetries: 0 });
   const ask = { model, input: question, temperature: 0, max_output_tokens: 16 };
-  const whole = await client.responses.create(ask);
-  assert.equal(whole.output_text, text);
+  const response = await client.responses.create(ask);
+  assert.equal(response.output_text, text);
   let streamed = '', last;
   const kinds = new Set();
   for await (const event of await client.responses.create({ ...ask, stream: true })) {
@@ -115,14 +115,14 @@ async function responses(text) {
     if (event.type === 'response.completed' || event.type === 'response.incomplete') last = event.response;
   }
   assert.equal(streamed, text);
-  assert.deepEqual(last.usage, whole.usage);
+  assert.deepEqual(last.usage, response.usage);
   check('events', kinds.has('response.created') && kinds.has('response.output_item.done'), [...kinds]);
   assert.equal((await client.responses.stream(ask).finalResponse()).output[0].content[0].text, text);
-  const next = await client.responses.create({ ...ask, input: 'And of England?', previous_response_id: whole.id });
-  assert.ok(next.usage.input_tokens > whole.usage.input_tokens);
-  assert.equal((await client.responses.retrieve(whole.id)).id, whole.id);
-  await client.responses.delete(whole.id);
-  await assert.rejects(client.responses.retrieve(whole.id), (e) => e.status === 404);
+  const next = await client.responses.create({ ...ask, input: 'And of England?', previous_response_id: response.id });
+  assert.ok(next.usage.input_tokens > response.usage.input_tokens);
+  assert.equal((await client.responses.retrieve(response.id)).id, response.id);
+  await client.responses.delete(response.id);
+  await assert.rejects(client.responses.retrieve(response.id), (e) => e.status === 404);
 
   const tools = [{ type: 'function', name: 'get_weather', description: 'Weather of a city', parameters, strict: true }];
   const wanted = { ...ask, ...extra, input: 'What is the weather in Paris?', tools, tool_choice: 'required', max_output_tokens: callTokens };
@@ -166,14 +166,14 @@ async function batches(text) {
 async function anthropic(text) {
   const client = new Anthropic({ baseURL: url, apiKey: 'none', maxRetries: 0 });
   const ask = { model, messages, temperature: 0, max_tokens: 16 };
-  const whole = await client.messages.create(ask);
-  assert.equal(whole.content[0].text, text);
+  const response = await client.messages.create(ask);
+  assert.equal(response.content[0].text, text);
   let streamed = '';
   const stream = client.messages.stream(ask).on('text', (piece) => (streamed += piece));
   const last = await stream.finalMessage();
   assert.equal(streamed, text);
-  assert.equal(last.usage.output_tokens, whole.usage.output_tokens);
-  const read = whole.usage.input_tokens + whole.usage.cache_read_input_tokens;
+  assert.equal(last.usage.output_tokens, response.usage.output_tokens);
+  const read = response.usage.input_tokens + response.usage.cache_read_input_tokens;
   assert.equal((await client.messages.countTokens({ model, messages })).input_tokens, read);
   assert.equal(last.usage.input_tokens + last.usage.cache_read_input_tokens, read);
   if (sensible) {  // this dialect has no logit_bias: blanks of a model that writes at random have no end
@@ -213,12 +213,12 @@ async function ai(text) {
   const provider = createOpenAICompatible({ name: 'makar', baseURL: url + '/v1', supportsStructuredOutputs: true,
     fetch: sensible ? undefined : (to, o) => fetch(to, { ...o, body: JSON.stringify({ ...JSON.parse(o.body), ...extra }) }) });
   const ask = { model: provider(model), prompt: question, temperature: 0, maxOutputTokens: 16, maxRetries: 0 };
-  const whole = await generateText(ask);
-  if (sensible) assert.equal(whole.text, text);
-  assert.ok(whole.usage.outputTokens > 0);
+  const response = await generateText(ask);
+  if (sensible) assert.equal(response.text, text);
+  assert.ok(response.usage.outputTokens > 0);
   let streamed = '';
   for await (const piece of streamText(ask).textStream) streamed += piece;
-  assert.equal(streamed, whole.text);
+  assert.equal(streamed, response.text);
   const tools = { get_weather: tool({ description: 'Weather of a city', inputSchema: jsonSchema(parameters) }) };
   const called = await generateText({ ...ask, tools, toolChoice: 'required', maxOutputTokens: callTokens });
   assert.equal(called.finishReason, 'tool-calls');

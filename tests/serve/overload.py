@@ -25,7 +25,7 @@ from serving import (
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
 TOKENIZE, GAP = 0.5, 1.0  # seconds
-COPIES = 4 if SLOW else 2  # of each request at once: as many as one caller may occupy long workers
+COPIES = 4 if SLOW else 2  # of each request at once: as many as the workers for long requests that one caller may occupy
 TRIALS = 1 if SLOW else 4  # a server that stalls fails all of them
 
 
@@ -37,8 +37,8 @@ def make_slow_model(folder, positions=9000):
               "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": heads, "head_dim": width // heads,
               "vocab_size": vocab, "max_position_embeddings": positions, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
               "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 256, "torch_dtype": "float32"}
-    chance = random.Random(7)
-    noise = array.array("f", (chance.gauss(0, 0.05) for _ in range(4099))).tobytes()  # a prime number, so that rows differ
+    rng = random.Random(7)
+    noise = array.array("f", (rng.gauss(0, 0.05) for _ in range(4099))).tobytes()  # a prime number, so that rows differ
     shapes = {"model.embed_tokens.weight": (vocab, width), "model.norm.weight": (width,), "lm_head.weight": (vocab, width)}
     for i in range(layers):
         block = f"model.layers.{i}."
@@ -186,9 +186,9 @@ def grammars(makar):
 
 def patterns(makar):
     """60 regular expressions of 1,900 alternatives, and short expressions that describe large automata."""
-    chance = random.Random(1)
+    rng = random.Random(1)
     def alternatives(i):
-        return "|".join("".join(chance.choice("abcdefghij") for _ in range(5)) + str(i) for _ in range(1900))
+        return "|".join("".join(rng.choice("abcdefghij") for _ in range(5)) + str(i) for _ in range(1900))
     def ask(regex):
         return request_bytes(CHAT, {"messages": USER, "max_tokens": 8, "guided_regex": regex})
     many = [ask(alternatives(i)) for i in range(60)]
