@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An adapter that makar trained, opened by the real peft: the hidden states beside those of the merged model.
+"""An adapter that makar trained, opened by the real peft: its hidden states compared with those of the merged model.
 
 usage: adapter.py MAKAR BASE ADAPTER        BASE a Hugging Face folder, ADAPTER what `makar sft --adapter lora` wrote
 
