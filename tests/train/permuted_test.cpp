@@ -15,8 +15,8 @@ namespace {
 TEST(Permuted, TargetsAreDistinctSpans) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Draws draws{Rng(seed, Purpose::kMask)};
-    const auto places = permuted_targets(60, 10, draws);
-    const std::set<int64_t> distinct(places.begin(), places.end());
+    const auto positions = permuted_targets(60, 10, draws);
+    const std::set<int64_t> distinct(positions.begin(), positions.end());
     EXPECT_EQ(distinct.size(), 10u);
     EXPECT_GE(*distinct.begin(), 0);
     EXPECT_LT(*distinct.rbegin(), 60);
@@ -25,11 +25,12 @@ TEST(Permuted, TargetsAreDistinctSpans) {
   EXPECT_EQ(permuted_targets(3, 9, draws).size(), 3u);
 }
 
-// Hidden states of the rows that predict, for a text with targets at `places`.
-Tensor predictions(const Model& model, const std::vector<int64_t>& ids, const std::vector<int64_t>& places) {
+// Hidden states of the rows that predict, for a text with targets at `positions`.
+Tensor predictions(const Model& model, const std::vector<int64_t>& ids,
+                   const std::vector<int64_t>& positions) {
   CpuDevice device(1);
   Permuted p;
-  add_permuted(p, ids, places);
+  add_permuted(p, ids, positions);
   Context ctx{device};
   ForwardContext f{ctx};
   Inputs inputs;
@@ -44,16 +45,16 @@ Tensor predictions(const Model& model, const std::vector<int64_t>& ids, const st
 class Reference {
  public:
   explicit Reference(const Model& m) : m_(m), width_(m.spec().encoder->width) {}
-  std::vector<double> prediction(const std::vector<int64_t>& ids, const std::vector<int64_t>& places,
+  std::vector<double> prediction(const std::vector<int64_t>& ids, const std::vector<int64_t>& positions,
                                  size_t which) const {
     const auto& a = m_.spec().encoder->first().attention;
     std::vector<std::vector<double>> h;
     for (const int64_t id : ids) h.push_back(row("encoder.embed.tokens.weight", id));
     const std::vector<double> g = row("encoder.mask", 0);
-    const auto& at = places[which];
+    const auto& at = positions[which];
     std::vector<bool> seen(ids.size(), true);
-    for (size_t later = which; later < places.size(); ++later)
-      seen[static_cast<size_t>(places[later])] = false;
+    for (size_t later = which; later < positions.size(); ++later)
+      seen[static_cast<size_t>(positions[later])] = false;
     const auto query = product("attn.q", g);
     std::vector<double> mixed(static_cast<size_t>(width_), 0);
     for (int64_t head = 0; head < a.heads; ++head) {
@@ -149,10 +150,10 @@ LoadedModel small_xlnet(int layers) {
 TEST(Permuted, OneLayerIsTheDefinition) {
   const LoadedModel made = small_xlnet(1);
   const auto ids = random_ids(made.model->spec(), 9, 3);
-  const std::vector<int64_t> places = {4, 1, 7};
-  const Tensor got = predictions(*made.model, ids, places);
-  for (size_t t = 0; t < places.size(); ++t) {
-    const auto want = Reference(*made.model).prediction(ids, places, t);
+  const std::vector<int64_t> positions = {4, 1, 7};
+  const Tensor got = predictions(*made.model, ids, positions);
+  for (size_t t = 0; t < positions.size(); ++t) {
+    const auto want = Reference(*made.model).prediction(ids, positions, t);
     for (size_t i = 0; i < want.size(); ++i)
       EXPECT_NEAR(got.f32()[t * want.size() + i], want[i], 2e-4 * (1 + std::abs(want[i]))) << t << " " << i;
   }
@@ -161,16 +162,16 @@ TEST(Permuted, OneLayerIsTheDefinition) {
 // In three layers too, a prediction depends on the context and on the targets before it, and on nothing else.
 TEST(Permuted, APredictionDependsOnlyOnEarlierTokens) {
   const LoadedModel made = small_xlnet(3);
-  const std::vector<int64_t> ids = random_ids(made.model->spec(), 10, 3), places = {6, 2, 8};
-  const Tensor first = predictions(*made.model, ids, places);
+  const std::vector<int64_t> ids = random_ids(made.model->spec(), 10, 3), positions = {6, 2, 8};
+  const Tensor first = predictions(*made.model, ids, positions);
   const int64_t width = first.dim(1);
   for (size_t changed = 0; changed < ids.size(); ++changed) {
     std::vector<int64_t> other = ids;
     other[changed] = 3 + (ids[changed] + 11) % 50;
-    const Tensor second = predictions(*made.model, other, places);
-    for (size_t t = 0; t < places.size(); ++t) {
-      const auto it = std::find(places.begin(), places.end(), static_cast<int64_t>(changed));
-      const bool sees = it == places.end() || static_cast<size_t>(it - places.begin()) < t;
+    const Tensor second = predictions(*made.model, other, positions);
+    for (size_t t = 0; t < positions.size(); ++t) {
+      const auto it = std::find(positions.begin(), positions.end(), static_cast<int64_t>(changed));
+      const bool sees = it == positions.end() || static_cast<size_t>(it - positions.begin()) < t;
       const auto row = static_cast<int64_t>(t) * width;
       const bool same = std::equal(first.f32() + row, first.f32() + row + width, second.f32() + row);
       EXPECT_EQ(same, !sees) << "token " << changed << ", prediction " << t;

@@ -87,7 +87,8 @@ TEST(Rollout, LogProbabilitiesHaveTheTrainersBits) {
     const auto sampled = sampled_log_probabilities(*rollouts);
     EXPECT_GT(sampled.size(), 20u);
     EXPECT_EQ(sampled, trained_log_probabilities(*policy.model, device, *rollouts)) << type;
-    EXPECT_NE((*rollouts)[0].tokens, (*rollouts)[1].tokens) << "two answers to one prompt are two draws";
+    EXPECT_NE((*rollouts)[0].tokens, (*rollouts)[1].tokens)
+        << "two answers to one prompt are sampled separately";
   }
 }
 

@@ -35,12 +35,12 @@ function useSearch(list: Listed[], text: string): { shown: Listed[]; excerpts: M
   useEffect(() => {
     setExcerpts(new Map());
     if (!wanted) return;
-    let late = false;
+    let cancelled = false;
     const timer = setTimeout(async () => {
       const found = await (await conversationStore()).search(wanted).catch(() => []);
-      if (!late) setExcerpts(new Map(found.map((f) => [f.id, f.excerpt])));
+      if (!cancelled) setExcerpts(new Map(found.map((f) => [f.id, f.excerpt])));
     }, 200);
-    return () => ((late = true), clearTimeout(timer));
+    return () => ((cancelled = true), clearTimeout(timer));
   }, [wanted]);
   const shown = wanted ? list.filter((c) => excerpts.has(c.id) || c.title.toLowerCase().includes(wanted.toLowerCase())) : list;
   return { shown, excerpts };
