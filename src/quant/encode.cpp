@@ -75,7 +75,7 @@ void encode_sparse(const float* x, int64_t count, const float* w, std::byte* out
       for (int i = 0; i < 2; ++i) {
         const int value = group * 2 + i;
         sparse.qs[value] = q[order[i]];
-        sparse.places[value / 4] |= static_cast<uint8_t>(order[i] << (value % 4 * 2));
+        sparse.positions[value / 4] |= static_cast<uint8_t>(order[i] << (value % 4 * 2));
       }
     }
     std::memcpy(out, &sparse, sizeof sparse);
