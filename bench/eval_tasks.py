@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""One model on every task whose data is present: the score, the documents, chance of multiple choice, and the seconds.
+"""One model on every task whose data is present: the score, the number of documents, the chance level of multiple choice, and the seconds.
 
 usage: eval_tasks.py MAKAR MODEL DATA [--limit 20] [--tasks a,b] [--chat]      (DATA: the unpacked datasets)
-Tasks with subtasks ask at most 3 documents of each. Tasks without data are listed at the end.
+Tasks with subtasks use at most 3 documents of each. Tasks without data are listed at the end.
 """
 import argparse
 import json

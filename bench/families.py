@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Layers that differ: a mixture of 8 experts against a dense model of its active size in prefill, and Mamba's decoding against the
-speed of memory and against a dense model of the same bytes. Random weights in f16 and q8_0; makar on both sides, in alternating rounds.
+memory bandwidth and against a dense model of the same bytes. Random weights in f16 and q8_0; makar on both sides, in alternating rounds.
 
 usage: ./dev bench families [--json] [--rounds N] [--threads N] [--width N] [--layers N] [--models FOLDER] [--makar PROGRAM] [--only NAME]
 
 experts: prefill of 512 tokens; 2 of 8 experts of width F per token, against a dense feed-forward of width 2 F. The ratio is dense
 time over mixture time: 0.77 means that the mixture takes 1.3 times as long.
-mamba, mamba2, decoder: decoding of one sequence; "theirs" is the measured speed of reading memory, the ratio its share that decoding reaches
+mamba, mamba2, decoder: decoding of one sequence; "theirs" is the measured memory bandwidth, the ratio the share of it that decoding reaches
 (bytes of weights, states, and cached keys and values per token over the time of a token; a state is read and written). "of the decoder": the share of mamba over that of a Llama with as many
 layers as give it the same bytes, the median over the rounds.
 """

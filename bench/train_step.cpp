@@ -1,4 +1,4 @@
-// One training step of two models with makar: forward, backward, clipping, AdamW. bench/train.py runs it
+// Training steps of one model with makar: forward, backward, clipping, AdamW. bench/train.py runs it
 // against PyTorch. Prints one JSON object: seconds of each step after warm-up, losses, peak memory.
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -25,6 +25,32 @@ constexpr Case kCases[] = {{"char-gpt", 6, 384, 6, 256, 12, 65},
                            {"gpt2-124m-32x1024", 12, 768, 12, 1024, 32, 50257},
                            {"gpt2-350m-16x1024", 24, 1024, 16, 1024, 16, 50257}};
 
+Result<Config> config_of(const Case& c) {
+  return Config::parse(
+      fmt::format(
+          R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": {}, "n_embd": {}, "n_head": {},
+          "n_positions": {}, "vocab_size": {}, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}})",
+          c.layers, c.width, c.heads, std::max<int64_t>(c.context, 256), c.vocab),
+      "bench");
+}
+
+// Random tokens, and the next token of each as its target.
+std::pair<Batch, std::vector<int64_t>> synthetic_batch(const Case& c) {
+  Batch batch;
+  std::vector<int64_t> targets;
+  const Rng rng(1, Purpose::kSynthetic);
+  for (int64_t s = 0; s < c.sequences; ++s) {
+    std::vector<int64_t> ids;
+    for (int64_t t = 0; t <= c.context; ++t)
+      ids.push_back(static_cast<int64_t>(rng.bits(static_cast<uint64_t>(s * 100000 + t))[0] %
+                                         static_cast<uint64_t>(c.vocab)));
+    targets.insert(targets.end(), ids.begin() + 1, ids.end());
+    ids.pop_back();
+    batch.add(ids);
+  }
+  return {std::move(batch), std::move(targets)};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -47,31 +73,14 @@ int main(int argc, char** argv) {
       return 1;
     }
     Device& device = **opened;
-    const auto config = Config::parse(
-        fmt::format(
-            R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": {}, "n_embd": {}, "n_head": {},
-          "n_positions": {}, "vocab_size": {}, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}})",
-            c.layers, c.width, c.heads, std::max<int64_t>(c.context, 256), c.vocab),
-        "bench");
-    auto made = make_model(*config);
+    auto made = make_model(*config_of(c));
     Model& model = *made->model;
     initialize(model, 1);
     model.parameters().to(device.memory());
     OptimizerOptions o;
     o.weight_decay = 0.1, o.beta2 = 0.95;
     auto optimizer = Optimizer::make(model.parameters(), o);
-    Batch batch;
-    std::vector<int64_t> targets;
-    const Rng rng(1, Purpose::kSynthetic);
-    for (int64_t s = 0; s < c.sequences; ++s) {
-      std::vector<int64_t> ids;
-      for (int64_t t = 0; t <= c.context; ++t)
-        ids.push_back(static_cast<int64_t>(rng.bits(static_cast<uint64_t>(s * 100000 + t))[0] %
-                                           static_cast<uint64_t>(c.vocab)));
-      targets.insert(targets.end(), ids.begin() + 1, ids.end());
-      ids.pop_back();
-      batch.add(ids);
-    }
+    const auto [batch, targets] = synthetic_batch(c);
     std::vector<double> times, losses;
     for (int step = 0; step < steps + 2; ++step) {
       const double start = bench::seconds();

@@ -9,8 +9,8 @@
 using namespace makar;
 
 FUZZ_TARGET(gguf) {
-  const auto keeper = std::make_shared<int>(0);
-  const auto file = Gguf::parse({reinterpret_cast<const std::byte*>(data), size}, keeper, "fuzz");
+  const auto owner = std::make_shared<int>(0);
+  const auto file = Gguf::parse({reinterpret_cast<const std::byte*>(data), size}, owner, "fuzz");
   if (!file.ok()) {
     check(!file.error().message.empty() && file.error().text().size() < 2000,
           "an error has a bounded message");

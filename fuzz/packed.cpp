@@ -9,8 +9,8 @@
 using namespace makar;
 
 FUZZ_TARGET(packed) {
-  const auto keeper = std::make_shared<int>(0);
-  const auto file = Safetensors::parse({reinterpret_cast<const std::byte*>(data), size}, keeper, "fuzz");
+  const auto owner = std::make_shared<int>(0);
+  const auto file = Safetensors::parse({reinterpret_cast<const std::byte*>(data), size}, owner, "fuzz");
   if (!file.ok()) return 0;
   const auto text = (*file)->metadata().find("scheme");
   if (text == (*file)->metadata().end()) return 0;

@@ -7,8 +7,8 @@
 using namespace makar;
 
 FUZZ_TARGET(torch_file) {
-  const auto keeper = std::make_shared<int>(0);
-  const auto file = TorchFile::parse({reinterpret_cast<const std::byte*>(data), size}, keeper, "fuzz");
+  const auto owner = std::make_shared<int>(0);
+  const auto file = TorchFile::parse({reinterpret_cast<const std::byte*>(data), size}, owner, "fuzz");
   if (!file.ok()) {
     check(!file.error().message.empty() && file.error().text().size() < 2000,
           "an error has a bounded message");

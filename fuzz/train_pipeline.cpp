@@ -13,6 +13,6 @@ FUZZ_TARGET(train_pipeline) {
   }
   check(!read->stages.empty() && !read->folder().empty(), "a pipeline has stages and a folder");
   for (const PipelineStage& stage : read->stages)
-    check(!stage.name.empty() && !stage.words.empty(), "a stage has a name and a command");
+    check(!stage.name.empty() && !stage.command.empty(), "a stage has a name and a command");
   return 0;
 }

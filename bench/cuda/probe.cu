@@ -246,14 +246,15 @@ void speed() {
   for (const auto& [m, n, k] : shapes) {
     Buffer<T> x(size_t(m) * k), w(size_t(n) * k), c(size_t(m) * n);
     randomize(x, 1), randomize(w, 2);
-    const double ours = median_ms([&] { run_many<T, T>(x.data, w.data, c.data, m, n, k); });
-    const double turns = median_ms([&] { run_turns<T, T>(x.data, w.data, c.data, m, n, k); });
-    const double theirs = median_ms([&] { library.run(x.data, w.data, c.data, m, n, k); });
+    const double wgmma_ms = median_ms([&] { run_many<T, T>(x.data, w.data, c.data, m, n, k); });
+    const double turns_ms = median_ms([&] { run_turns<T, T>(x.data, w.data, c.data, m, n, k); });
+    const double library_ms = median_ms([&] { library.run(x.data, w.data, c.data, m, n, k); });
     const double flops = 2.0 * m * n * k / 1e9;
     std::printf(
         "product m %d n %d k %d: wgmma %.0f TFLOP/s, alternating %.0f, cuBLASLt without split-K %.0f, ratio "
         "%.2f\n",
-        m, n, k, flops / ours, flops / turns, flops / theirs, theirs / std::min(ours, turns));
+        m, n, k, flops / wgmma_ms, flops / turns_ms, flops / library_ms,
+        library_ms / std::min(wgmma_ms, turns_ms));
   }
   // Few rows, in a graph; weights are rotated among copies beyond the L2 cache (60 MB).
   cudaStream_t stream;

@@ -1,7 +1,7 @@
 """makar's trainers against those of Hugging Face and spm_train: seconds, and peak memory compared with its limit.
 
-The npm package of the Hugging Face library trains 30,000 tokens and no other number. The time for 8,000
-tokens is that of the last report of its progress bar below 8,000, a little less than it needs.
+The npm package of the Hugging Face library always trains 30,000 tokens. The time for 8,000 tokens is that of the
+last report of its progress bar below 8,000, a little less than it needs.
 
 A separate program, because the measured peak of a process includes the memory that its parent had when it forked.
 """
@@ -49,27 +49,27 @@ def timed(command, threads):
 
 def timed_until(command, threads, tokens):
     """The same for the Hugging Face trainer, up to its last report below so many tokens."""
-    ours, theirs = pty.openpty()  # it reports to terminals only
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    controller, terminal = pty.openpty()  # it reports to terminals only
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=environment(threads))
-    os.close(theirs)
-    said, seconds = "", None
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal, env=environment(threads))
+    os.close(terminal)
+    output, seconds = "", None
     while True:
         try:
-            data = os.read(ours, 65536)
+            data = os.read(controller, 65536)
         except OSError:
             break
         if not data:
             break
-        said = (said + data.decode("utf-8", "replace"))[-4000:]
-        reports = re.findall(r"Compute merges[^\d]*(\d+)\s*/\s*\d+", said)
+        output = (output + data.decode("utf-8", "replace"))[-4000:]
+        reports = re.findall(r"Compute merges[^\d]*(\d+)\s*/\s*\d+", output)
         if reports and int(reports[-1]) <= tokens:
             with open(f"/proc/{process.pid}/stat") as file:
                 fields = file.read().rsplit(")", 1)[1].split()
             cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
             seconds = cpu if threads == 1 else time.perf_counter() - start
-    os.close(ours)
+    os.close(controller)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = status
     return None if status or seconds is None else (seconds, usage.ru_maxrss / 1024)

@@ -1,4 +1,4 @@
-// What a model writes in a step: parsing, and the schema that makes it parse.
+// The reply of a model in a step: parsing, and the schema that makes it valid.
 #include "apps/agent.h"
 #include "base/quote.h"
 #include "base/trim.h"
@@ -52,7 +52,7 @@ Result<AgentStep> read_json_reply(std::string_view text) {
   const auto text_of = [&](const char* key, std::string& to) -> Status {
     const auto found = parsed->find(key);
     if (found == parsed->end() || found->is_null()) return Done{};
-    if (!found->is_string()) return error_at("reply", "\"{}\" must be a text; {}", key, wanted);
+    if (!found->is_string()) return error_at("reply", "\"{}\" must be a string; {}", key, wanted);
     to = found->get<std::string>();
     return Done{};
   };

@@ -21,15 +21,15 @@ Result<std::vector<int64_t>> ModelWriter::encode(const Json& messages) const {
 }
 
 Result<std::shared_ptr<Constraint>> ModelWriter::constraint(const std::string& schema) {
-  if (!tokens_) {
-    MAKAR_TRY(tokens_, Constrainer::of(language_));
+  if (!constrainer_) {
+    MAKAR_TRY(constrainer_, Constrainer::of(language_));
   }
   auto found = grammars_.find(schema);
   if (found == grammars_.end()) {
     MAKAR_TRY(Grammar grammar, Grammar::from_json_schema(schema));
     found = grammars_.emplace(schema, std::move(grammar)).first;
   }
-  return tokens_->constrain(found->second);
+  return constrainer_->constrain(found->second);
 }
 
 Result<ModelReply> ModelWriter::operator()(const Json& messages, const std::string& schema,

@@ -35,7 +35,7 @@ class ModelWriter {
   TextGenerationOptions options_;
   std::vector<std::string> stop_;
   bool plain_ = false;
-  std::optional<Constrainer> tokens_;
+  std::optional<Constrainer> constrainer_;
   std::map<std::string, Grammar> grammars_;  // by schema
 };
 

@@ -48,15 +48,15 @@ Result<Prompt> read_one(const TaskReader& in, const std::string& name) {
                     "is missing: the template of one example, such as \"{{input}} => {{output}}\"");
   MAKAR_TRY(const std::string shots, in.text("shots", "fill"));
   if (shots != "fill") {
-    MAKAR_TRY(out.shots, in.whole("shots", 0, 0, static_cast<int64_t>(kMaxExamples)));
+    MAKAR_TRY(out.shots, in.integer("shots", 0, 0, static_cast<int64_t>(kMaxExamples)));
   }
   MAKAR_TRY(out.order, choice<ExampleOrder>(in, "order", "first", {"first", "similar", "random"}));
   MAKAR_TRY(out.technique, choice<Technique>(in, "technique", "direct",
                                              {"direct", "chain-of-thought", "self-consistency", "self-ask",
                                               "least-to-most"}));
-  MAKAR_TRY(out.samples, in.whole("samples", 5, 1, 100));
-  MAKAR_TRY(out.follow_ups, in.whole("follow_ups", 5, 1, 50));
-  MAKAR_TRY(out.max_tokens, in.whole("max_tokens", 256, 1, 1 << 20));
+  MAKAR_TRY(out.samples, in.integer("samples", 5, 1, 100));
+  MAKAR_TRY(out.follow_ups, in.integer("follow_ups", 5, 1, 50));
+  MAKAR_TRY(out.max_tokens, in.integer("max_tokens", 256, 1, 1 << 20));
   MAKAR_TRY(out.stop, in.list("stop", {}));
   MAKAR_TRY(const std::string answer, in.text("answer", ""));
   if (!answer.empty()) {

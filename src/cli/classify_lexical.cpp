@@ -10,7 +10,6 @@
 
 #include "base/file.h"
 #include "base/progress.h"
-#include "cli/classify_output.h"
 #include "cli/data_paths.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
@@ -18,7 +17,6 @@
 #include "data/schema.h"
 #include "lexical/hmm.h"
 #include "lexical/text_classifier.h"
-#include "lexical/toxicity.h"
 #include "lexical/vector_files.h"
 #include "nets/text_cnn.h"
 
@@ -243,100 +241,6 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
     out += fmt::format("{:<22} {:>9} {:>9.2f} {:>9.4f}\n", r["method"].get<std::string>(),
                        r["features"].get<int64_t>(), r["seconds"].get<double>(), r["accuracy"].get<double>());
   return print_out(out) ? 0 : 1;
-}
-
-std::string lexical_model(const std::vector<std::string>& arguments) {
-  for (const std::string& a : arguments)
-    if ((a.ends_with(".json") && is_file(a)) || is_file(a + "/net.json")) return a;
-  return "";
-}
-
-int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
-  std::string path;
-  ClassifyOutput output;
-  bool perspective = false;
-  std::vector<std::string> benign;
-  Options options(
-      "classify run",
-      "Classify texts or tag words with a model of `makar classify train --method`: one result per line.",
-      "echo 'a fine film' | makar classify run sentiment.json");
-  Options::Option& model = options.add("-m --model", &path, "file of the classifier", "FILE");
-  model.position = "MODEL";
-  output.declare(options, "lines are JSON: {\"text\"} or two texts, as {\"sentence1\", \"sentence2\"}");
-  options.add(
-      "--perspective", &perspective,
-      "print toxicity scores in the format of the Perspective API; all labels but the harmless are toxic");
-  options.add("--benign", &benign,
-              "label for harmless texts, if it is not a common name such as `safe`; with --perspective",
-              "LABEL");
-  if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const bool folder = is_folder(path);
-  std::optional<TextCnn> cnn;
-  std::unique_ptr<Device> device;
-  if (folder) {
-    auto read = TextCnn::load(path);
-    if (!read.ok()) return report(read.error());
-    cnn = std::move(*read);
-    auto compute = open_compute("cpu", 1);
-    if (!compute.ok()) return report(compute.error());
-    device = std::move(*compute);
-  }
-  const auto json = folder ? Result<Json>(Json::object()) : read_json(path, {size_t{4} << 30, 16});
-  if (!json.ok()) return report(json.error());
-  std::optional<TextClassifier> classifier;
-  std::optional<HmmTagger> tagger;
-  if (json->is_object() && json->contains("tags")) {
-    auto read = HmmTagger::from_json(*json, path);
-    if (!read.ok()) return report(read.error());
-    tagger = std::move(*read);
-  } else if (!cnn) {
-    auto read = TextClassifier::from_json(*json, path);
-    if (!read.ok()) return report(read.error());
-    classifier = std::move(*read);
-  }
-  std::optional<ToxicityClassifier> toxicity;
-  if (perspective) {
-    auto read = ToxicityClassifier::from_json(*json, path, benign);
-    if (!read.ok()) return report(read.error());
-    toxicity = std::move(*read);
-  }
-  const auto answer = [&](const std::string& line) -> ClassAnswer {
-    if (toxicity) return {toxicity->perspective(line), {}};
-    if (cnn) return {{}, cnn->classify({line}, *device)[0]};
-    if (classifier) return {{}, classifier->classify(line).scores};
-    WordSplitter splitter({});
-    const auto& views = splitter.split(line);
-    const std::vector<std::string> words(views.begin(), views.end());
-    Json out = {{"tokens", words}, {"tags", tagger->tag(words)}};
-    if (!output.scores) return {out, {}};
-    double log_prob = 0;
-    out["scores"] = Json::array();
-    for (const std::vector<double>& row : tagger->posteriors(words, &log_prob)) {
-      Json tags = Json::object();
-      for (size_t i = 0; i < row.size(); ++i)
-        if (row[i] >= 1e-4) tags[tagger->tags()[i]] = row[i];
-      out["scores"].push_back(tags);
-    }
-    out["log_prob"] = log_prob;
-    return {out, {}};
-  };
-  const auto all = [&](const std::vector<Json>& records) {
-    std::vector<Result<ClassAnswer>> out;
-    for (const Json& record : records) {
-      const auto pair = text_pair_fields(record);
-      const Json* text = pair.first ? pair.first : text_field(record);
-      if (!text || !text->is_string())
-        out.emplace_back(error_at("", "expected {{\"text\"}}"));
-      else
-        out.emplace_back(
-            answer(text->get<std::string>() + (pair.second ? "\n" + pair.second->get<std::string>() : "")));
-    }
-    return out;
-  };
-  return output.run({cnn          ? cnn->labels()
-                     : classifier ? classifier->labels()
-                                  : std::vector<std::string>{}},
-                    all);
 }
 
 }  // namespace makar

@@ -27,69 +27,85 @@ int run_data_world(const std::vector<std::string>&);
 
 namespace {
 
-int run_prepare(const std::vector<std::string>& arguments) {
+struct PrepareCommand {
   PrepareOptions o;
   std::vector<std::string> paths;
-  std::string tokenizer_path, split = "hash", end;
+  std::string tokenizer, split = "hash", end;
   int64_t threads = 0;
   bool quiet = false, json = false;
+};
+
+void declare_prepare(Options& options, PrepareCommand& c) {
+  options.positional(
+      "PATHS", &c.paths,
+      "files and folders: text, JSONL, JSON, CSV, TSV, plain, gzip or zstd; PATH,text=NAME names a column");
+  options.add("--tokenizer", &c.tokenizer, "tokenizer file, or a folder that has one", "PATH").required =
+      true;
+  options.add("-o --output --out", &c.o.folder, "folder to write", "DIR");
+  options.add("--val-set-size", &c.o.validation, "share of the data kept for validation", "X");
+  options.add("--val-split", &c.split, "hash: documents by their content; tail: the last tokens", "NAME");
+  options.add("--end-of-document --eos", &c.end,
+              "token to put after each document; the tokenizer's end token if not set", "TOKEN");
+  options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
+  options.add("-q --quiet", &c.quiet, "print no progress");
+  options.add("--json", &c.json, "print the counts as JSON");
+}
+
+Status check_prepare(PrepareCommand& c) {
+  if (!(c.o.validation >= 0 && c.o.validation < 1))
+    return error_at("--val-set-size", "must be at least 0 and below 1, got {}", c.o.validation);
+  if (c.split != "hash" && c.split != "tail")
+    return error_at("--val-split", "expected hash or tail, got '{}'", c.split);
+  c.o.validation_at_end = c.split == "tail";
+  MAKAR_TRY(c.o.paths, parse_data_paths(c.paths));
+  return Done{};
+}
+
+void print_prepared(const PrepareCommand& c, const Prepared& p) {
+  if (c.json) {
+    const Json out = {{"documents", p.documents},
+                      {"tokens", p.tokens},
+                      {"validation_documents", p.validation_documents},
+                      {"validation_tokens", p.validation_tokens},
+                      {"bytes", p.bytes},
+                      {"bad_records", p.bad.count},
+                      {"schema", p.schema}};
+    fmt::print("{}\n", out.dump());
+    return;
+  }
+  fmt::print("{}: {} documents, {} tokens, {} more for validation (schema: {})\n", c.o.folder, p.documents,
+             p.tokens, p.validation_tokens, p.schema);
+  if (p.bad.count > 0) fmt::print("{} records could not be used:\n", p.bad.count);
+  for (const std::string& line : p.bad.reported) fmt::print("  {}\n", line);
+}
+
+int run_prepare(const std::vector<std::string>& arguments) {
+  PrepareCommand c;
+  PrepareOptions& o = c.o;
   o.folder = "tokens";
   Options options("data prepare", "Tokenize datasets once into shards that training maps into memory.",
                   "makar data prepare books/ --tokenizer tokenizer/ -o tokens");
-  options.positional(
-      "PATHS", &paths,
-      "files and folders: text, JSONL, JSON, CSV, TSV, plain, gzip or zstd; PATH,text=NAME names a column");
-  options.add("--tokenizer", &tokenizer_path, "tokenizer file, or a folder that has one", "PATH").required =
-      true;
-  options.add("-o --output --out", &o.folder, "folder to write", "DIR");
-  options.add("--val-set-size", &o.validation, "share of the data kept for validation", "X");
-  options.add("--val-split", &split, "hash: documents by their content; tail: the last tokens", "NAME");
-  options.add("--end-of-document --eos", &end,
-              "token to put after each document; the tokenizer's end token if not set", "TOKEN");
-  options.add("-t --threads", &threads, "number of threads; 0 for one per core", "N");
-  options.add("-q --quiet", &quiet, "print no progress");
-  options.add("--json", &json, "print the counts as JSON");
+  declare_prepare(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (!(o.validation >= 0 && o.validation < 1))
-    return report(error_at("--val-set-size", "must be at least 0 and below 1, got {}", o.validation)), 2;
-  if (split != "hash" && split != "tail")
-    return report(error_at("--val-split", "expected hash or tail, got '{}'", split)), 2;
-  auto read = parse_data_paths(paths);
-  if (!read.ok()) return report(read.error()), 2;
-  o.paths = std::move(*read);
-  const auto tokenizer = Tokenizer::load(tokenizer_path);
+  if (const Status s = check_prepare(c); !s.ok()) return report(s.error()), 2;
+  const auto tokenizer = Tokenizer::load(c.tokenizer);
   if (!tokenizer.ok()) return report(tokenizer.error());
-  o.validation_at_end = split == "tail";
-  for (const std::string& name : end.empty()
+  for (const std::string& name : c.end.empty()
                                      ? std::vector<std::string>{"<|endoftext|>", "</s>", "<|end_of_text|>"}
-                                     : std::vector<std::string>{end})
+                                     : std::vector<std::string>{c.end})
     if (const auto id = tokenizer->id(name); id && o.end_of_document < 0) o.end_of_document = *id;
-  if (!end.empty() && o.end_of_document < 0)
-    return report(error_at("--end-of-document", "the tokenizer has no token '{}'", end)), 2;
-  ThreadPool pool(static_cast<int>(std::clamp<int64_t>(threads, 0, 256)));
-  const auto made = [&] {
-    Progress progress(quiet || json);  // destroyed before the result is printed, which ends the progress line
+  if (!c.end.empty() && o.end_of_document < 0)
+    return report(error_at("--end-of-document", "the tokenizer has no token '{}'", c.end)), 2;
+  ThreadPool pool(static_cast<int>(std::clamp<int64_t>(c.threads, 0, 256)));
+  const auto prepared = [&] {
+    Progress progress(c.quiet || c.json);  // destroyed before the result is printed, which ends its line
     o.progress = [&](uint64_t documents, uint64_t tokens) {
       progress.show("tokens", tokens, 0, fmt::format("{} documents", documents));
     };
     return prepare_tokens(*tokenizer, pool, o);
   }();
-  if (!made.ok()) return report(made.error());
-  if (json) {
-    const Json out = {{"documents", made->documents},
-                      {"tokens", made->tokens},
-                      {"validation_documents", made->validation_documents},
-                      {"validation_tokens", made->validation_tokens},
-                      {"bytes", made->bytes},
-                      {"bad_records", made->bad.count},
-                      {"schema", made->schema}};
-    fmt::print("{}\n", out.dump());
-    return 0;
-  }
-  fmt::print("{}: {} documents, {} tokens, {} more for validation (schema: {})\n", o.folder, made->documents,
-             made->tokens, made->validation_tokens, made->schema);
-  if (made->bad.count > 0) fmt::print("{} records could not be used:\n", made->bad.count);
-  for (const std::string& line : made->bad.reported) fmt::print("  {}\n", line);
+  if (!prepared.ok()) return report(prepared.error());
+  print_prepared(c, *prepared);
   return 0;
 }
 

@@ -69,7 +69,8 @@ struct RunningModel {
     ModelOptions options;
     options.model = path;
     MAKAR_TRY(LanguageModel language, open_model(options, device));
-    if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, path, "has no tokenizer");
+    if (!language.has_tokenizer())
+      return error_of(Error::Kind::kNotFound, path, "has no tokenizer; use a model folder with one");
     auto out = std::make_shared<RunningModel>(RunningModel{std::move(language), nullptr});
     out->engine = std::make_unique<Engine>(out->language.model(), device);
     return out;
@@ -119,7 +120,9 @@ Status load_models(const AugmentCommand& c, Device& device, AugmentResources& r)
   if (c.masked.empty()) return Done{};
   MAKAR_TRY(const auto model, RunningModel::open(c.masked, device));
   const std::string mask = mask_token(model->language);
-  if (mask.empty()) return error_of(Error::Kind::kUnsupported, c.masked, "is not a masked language model");
+  if (mask.empty())
+    return error_of(Error::Kind::kUnsupported, c.masked,
+                    "is not a masked language model; use one such as BERT");
   r.masked = [model, mask](const std::string& before,
                            const std::string& after) -> Result<std::vector<std::string>> {
     std::vector<std::string> out;

@@ -76,7 +76,8 @@ Status convert(const FeedbackCommand& c, std::map<std::string, uint64_t>& kinds,
     MAKAR_TRY(reviser, Reviser::open(c));
   }
   std::FILE* file = c.output.empty() ? stdout : std::fopen(c.output.c_str(), "wb");
-  if (!file) return io_error(c.output, "write");
+  const std::string output = c.output.empty() ? "standard output" : c.output;
+  if (!file) return io_error(output, "write");
   const std::unique_ptr<std::FILE, void (*)(std::FILE*)> close(c.output.empty() ? nullptr : file,
                                                                [](std::FILE* f) { std::fclose(f); });
   std::vector<DataPath> paths(c.files.begin(), c.files.end());
@@ -95,11 +96,11 @@ Status convert(const FeedbackCommand& c, std::map<std::string, uint64_t>& kinds,
     ++kinds[name(feedback->kind)];
     for (const Json& out : feedback_records(*feedback, form)) {
       const std::string line = out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-      if (std::fwrite(line.data(), 1, line.size(), file) != line.size())
-        return io_error(c.output.empty() ? "standard output" : c.output, "write");
+      if (std::fwrite(line.data(), 1, line.size(), file) != line.size()) return io_error(output, "write");
       ++written;
     }
   }
+  if (std::fflush(file) != 0) return io_error(output, "write");
   bad = reader.bad();
   return Done{};
 }

@@ -10,13 +10,10 @@
 #include "eval/results.h"
 
 namespace makar {
-
 namespace {
 
-using EvalCommand = EvalRunFlags;
-
 int list_tasks(const std::vector<std::string>& arguments) {
-  EvalCommand c;
+  EvalRunFlags c;
   Options options("eval ls", "List the tasks: name, version, output type, dataset.", "makar eval ls");
   options.add("--include-path --include_path", &c.include, "folder of task files, instead of tasks/", "DIR");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -30,7 +27,7 @@ int list_tasks(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-int evaluate(EvalCommand& c, EvalModel& model, const std::vector<EvalTask>& tasks) {
+int evaluate(EvalRunFlags& c, EvalModel& model, const std::vector<EvalTask>& tasks) {
   const OutputFiles files(c.output);
   auto cache = open_cache(c);
   if (!cache.ok()) return report(cache.error());
@@ -70,7 +67,7 @@ int run_eval(const std::vector<std::string>& given) {
   // `makar eval run` is the same as `makar eval`.
   const std::vector<std::string> arguments(given.begin() + (!given.empty() && given[0] == "run"),
                                            given.end());
-  EvalCommand c;
+  EvalRunFlags c;
   Options options("eval", "Evaluate a model on tasks as lm-eval does: accuracy, exact match, perplexity.",
                   "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
   for (const Command& one : kSubcommands) options.subcommand(one.name, one.summary);

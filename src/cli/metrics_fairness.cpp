@@ -46,7 +46,8 @@ int run_fairness_metric(const std::string& name, const std::vector<std::string>&
         Evaluation e = evaluate_fairness(items, metric);
         e.signature += "|positive:" + yes;
         if (!std::isfinite(e.score))
-          return error_at(metric, "no group has a rate above 0: the ratio is not defined");
+          return error_at(metric,
+                          "no group has a rate above 0: the ratio is not defined; use the difference");
         // An interval for every rate of every group.
         for (Json& g : e.details["groups"])
           for (const char* rate : {"selection_rate", "tpr", "fpr"}) {

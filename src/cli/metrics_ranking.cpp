@@ -5,6 +5,7 @@
 #include "cli/run.h"
 #include "data/trec.h"
 #include "metrics/ranking.h"
+#include "retrieval/test_collection.h"
 
 namespace makar {
 namespace {
@@ -25,20 +26,6 @@ Result<std::vector<int64_t>> parse_cutoffs(const std::string& text) {
     out.push_back(k);
     at = end + 1;
   }
-  return out;
-}
-
-Result<Qrels> read_qrels(const std::string& path) {
-  MAKAR_TRY(auto lines, open_lines(path));
-  MAKAR_TRY(const auto judged, read_judgements(std::move(lines)));
-  Qrels out;
-  std::unordered_map<std::string, size_t> index;
-  for (const ScoredDocument& d : judged) {
-    const auto [found, added] = index.emplace(d.query, out.size());
-    if (added) out.push_back({d.query, {}});
-    out[found->second].second[d.document] = d.score;
-  }
-  if (out.empty()) return error_at(path, "has no judgements");
   return out;
 }
 

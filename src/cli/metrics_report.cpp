@@ -164,24 +164,24 @@ void MetricFiles::declare(Options& options, const char* hyp_help, const char* re
 
 int report_metric(const std::vector<std::string>& systems, const Evaluate& evaluate,
                   const MetricOutput& output) {
-  std::vector<Evaluation> made;
+  std::vector<Evaluation> evaluations;
   Json results = Json::array(), comparisons = Json::array();
   for (const std::string& system : systems) {
     auto e = evaluate({system});
     if (!e.ok()) return report(e.error());
     results.push_back(result_json(*e, output));
-    made.push_back(std::move(*e));
+    evaluations.push_back(std::move(*e));
   }
   for (size_t i = 1; i < systems.size(); ++i) {
-    const auto c = comparison(made[0], made[i], {systems[0], systems[i]}, evaluate, output);
+    const auto c = comparison(evaluations[0], evaluations[i], {systems[0], systems[i]}, evaluate, output);
     if (!c.ok()) return report(c.error());
     comparisons.push_back(*c);
   }
   if (output.json && systems.size() == 1) return print_out(results[0].dump() + "\n") ? 0 : 1;
   if (output.json) {
     for (size_t i = 0; i < systems.size(); ++i) results[i]["hyp"] = systems[i];
-    const Json all = {{"name", made[0].name},
-                      {"signature", made[0].signature},
+    const Json all = {{"name", evaluations[0].name},
+                      {"signature", evaluations[0].signature},
                       {"systems", results},
                       {"comparisons", comparisons}};
     return print_out(all.dump() + "\n") ? 0 : 1;

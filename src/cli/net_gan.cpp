@@ -12,14 +12,17 @@
 #include "nets/plots.h"
 
 namespace makar {
+namespace {
 
-int run_net_gan(const std::vector<std::string>& arguments) {
+struct GanCommand {
   std::string path;
+  int64_t limit = 0;
   GanOptions o;
   NetOutput out;
-  int64_t limit = 0;
-  Options options("net gan", "Train a generative adversarial network on images (IDX files such as MNIST).",
-                  "makar net gan train-images-idx3-ubyte.gz -o runs/gan");
+  void declare(Options& options);
+};
+
+void GanCommand::declare(Options& options) {
   options.positional("FILE", &path, "images (…idx3-ubyte)");
   options.add("--limit", &limit, "at most this many images; 0 for all", "N");
   options.group("Network");
@@ -48,13 +51,47 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   o.training.epochs = 10, o.training.batch = 64, o.training.learning_rate = 5e-4,
   o.training.optimizer = "adam";
   declare_net_training(options, o.training, out);
+}
+
+std::string losses_of(const Gan& gan) {
+  Curve d{"discriminator", {}, {}}, g{"generator", {}, {}};
+  for (const GanEpoch& e : gan.epochs())
+    d.add(static_cast<double>(e.epoch), e.discriminator_loss),
+        g.add(static_cast<double>(e.epoch), e.generator_loss);
+  return loss_chart({d, g});
+}
+
+void print_result(const NetOutput& out, size_t images, const GanEpoch& last) {
+  if (out.json) {
+    const Json json = {{"output_dir", out.folder},
+                       {"images", images},
+                       {"discriminator_loss", last.discriminator_loss},
+                       {"generator_loss", last.generator_loss},
+                       {"real", last.real},
+                       {"generated", last.generated}};
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  fmt::print("{}: {} images; discriminator output {:.2f} on real, {:.2f} on generated images\n", out.folder,
+             images, last.real, last.generated);
+}
+
+}  // namespace
+
+int run_net_gan(const std::vector<std::string>& arguments) {
+  GanCommand command;
+  GanOptions& o = command.o;
+  const NetOutput& out = command.out;
+  Options options("net gan", "Train a generative adversarial network on images (IDX files such as MNIST).",
+                  "makar net gan train-images-idx3-ubyte.gz -o runs/gan");
+  command.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
-  if (limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", limit)), 2;
+  if (command.limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", command.limit)), 2;
   if (const Status s = check(o); !s.ok()) return report(s.error()), 2;
   const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
-  const auto data = read_images(path, static_cast<size_t>(limit));
+  const auto data = read_images(command.path, static_cast<size_t>(command.limit));
   if (!data.ok()) return report(data.error());
   if (const Status s = check(o, *data); !s.ok()) return report(s.error()), 2;
   if (const Status s = make_folder(out.folder); !s.ok()) return report(s.error());
@@ -77,28 +114,12 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   });
   progress.reset();
   if (!gan.ok()) return report(gan.error());
-  Curve d{"discriminator", {}, {}}, g{"generator", {}, {}};
-  for (const GanEpoch& e : gan->epochs())
-    d.add(static_cast<double>(e.epoch), e.discriminator_loss),
-        g.add(static_cast<double>(e.epoch), e.generator_loss);
   const auto samples = gan->sample(100, static_cast<uint64_t>(o.training.seed), **compute);
   Status written = gan->save(out.folder);
-  if (written.ok()) written = write_file(out.folder + "/loss.svg", loss_chart({d, g}));
+  if (written.ok()) written = write_file(out.folder + "/loss.svg", losses_of(*gan));
   if (written.ok()) written = draw(samples);
   if (!written.ok()) return report(written.error());
-  const GanEpoch& last = gan->epochs().back();
-  if (out.json) {
-    const Json json = {{"output_dir", out.folder},
-                       {"images", data->count},
-                       {"discriminator_loss", last.discriminator_loss},
-                       {"generator_loss", last.generator_loss},
-                       {"real", last.real},
-                       {"generated", last.generated}};
-    fmt::print("{}\n", json.dump());
-    return 0;
-  }
-  fmt::print("{}: {} images; discriminator output {:.2f} on real, {:.2f} on generated images\n", out.folder,
-             data->count, last.real, last.generated);
+  print_result(out, data->count, gan->epochs().back());
   return 0;
 }
 

@@ -37,18 +37,18 @@ Status check_commands(const Pipeline& pipeline) {
   for (const Command& c : commands())
     if (std::string_view(c.name) != "pipeline") known.emplace_back(c.name);
   for (const PipelineStage& stage : pipeline.stages)
-    if (std::find(known.begin(), known.end(), stage.words[0]) == known.end())
-      return error_at("stage " + stage.name, "makar has no command '{}' for a pipeline{}", stage.words[0],
-                      did_you_mean(stage.words[0], known));
+    if (std::find(known.begin(), known.end(), stage.command[0]) == known.end())
+      return error_at("stage " + stage.name, "makar has no command '{}' for a pipeline{}", stage.command[0],
+                      did_you_mean(stage.command[0], known));
   return Done{};
 }
 
 // Runs a stage in a process of its own; its exit code, or 128 + the signal that ended it.
 Result<int> run_stage(const PipelineStage& stage) {
-  std::vector<std::string> words = {"/proc/self/exe"};
-  words.insert(words.end(), stage.words.begin(), stage.words.end());
+  std::vector<std::string> arguments = {"/proc/self/exe"};
+  arguments.insert(arguments.end(), stage.command.begin(), stage.command.end());
   std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   std::fflush(stdout), std::fflush(stderr);
   const pid_t parent = getpid(), child = fork();
@@ -85,7 +85,7 @@ int run_all(const Pipeline& pipeline, bool quiet) {
     }
     if (!quiet)
       fmt::print(stderr, "{}: {}\n", place,
-                 command_line(stage.words[0], {stage.words.begin() + 1, stage.words.end()}));
+                 command_line(stage.command[0], {stage.command.begin() + 1, stage.command.end()}));
     const auto begin = std::chrono::steady_clock::now();
     const auto code = run_stage(stage);
     if (!code.ok()) return report(code.error());
@@ -137,7 +137,7 @@ int run_pipeline(const std::vector<std::string>& arguments) {
   if (!list) return run_all(*pipeline, quiet);
   for (const PipelineStage& stage : pipeline->stages)
     fmt::print("{}: {}\n", stage.name,
-               command_line(stage.words[0], {stage.words.begin() + 1, stage.words.end()}));
+               command_line(stage.command[0], {stage.command.begin() + 1, stage.command.end()}));
   return 0;
 }
 

@@ -151,7 +151,9 @@ int run_reward(const std::vector<std::string>& arguments) {
   if (const Status checked = check_fine_tune(s, options, kRewardAdapterRate); !checked.ok())
     return report(checked.error()), 2;
   if (s.adapter == "qlora")
-    return report(error_of(Error::Kind::kUnsupported, "adapter", "a reward model takes lora, not qlora")), 2;
+    return report(error_of(Error::Kind::kUnsupported, "adapter",
+                           "a reward model cannot be trained with qlora; use lora")),
+           2;
   return train(s, command_line("reward", arguments));
 }
 

@@ -39,7 +39,9 @@ Result<size_t> bytes_of(const std::string& text) {
                        : unit[0] == 'G'                   ? 0x1p30
                        : unit[0] == 'T'                   ? 0x1p40
                                                           : 0;
-  if (end == 0 || scale == 0 || !(number > 0 && number * scale < 0x1p60))
+  const std::string rest = unit.empty() ? "" : unit.substr(1);
+  const bool known = rest.empty() || rest == "B" || rest == "iB";
+  if (end == 0 || scale == 0 || !known || !(number > 0 && number * scale < 0x1p60))
     return error_at("--max-memory", "expected a size like 512M or 4G, got '{}'", text);
   return static_cast<size_t>(number * scale);
 }

@@ -18,10 +18,10 @@
 namespace makar {
 namespace {
 
-std::atomic<bool> stop_asked{false};
+std::atomic<bool> stop_requested{false};
 
 void on_signal(int) {
-  if (stop_asked.exchange(true)) _exit(130);
+  if (stop_requested.exchange(true)) _exit(130);
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ Status check_f32(const TrainCommon& common, const std::string& command) {
 const std::atomic<bool>& stop_on_signal() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
-  return stop_asked;
+  return stop_requested;
 }
 
 namespace {
@@ -184,6 +184,22 @@ int print_finished_before(const TrainCommon& common) {
   return 0;
 }
 
+void print_trained(const TrainCommon& common, const LoopResult& result, const Json& run,
+                   const std::string& cost) {
+  if (common.json) {
+    Json out = {
+        {"output_dir", common.loop.output_dir}, {"steps", result.steps},     {"loss", result.last_loss},
+        {"validation", result.validation},      {"seconds", result.seconds}, {"tokens", result.tokens}};
+    if (common.prices) out["cost"] = run.at("cost");
+    fmt::print("{}\n", out.dump());
+  } else {
+    fmt::print("{}: {} in {:.1f} s, loss {:.4f}", common.loop.output_dir,
+               with_plural(static_cast<uint64_t>(result.steps), "step"), result.seconds, result.last_loss);
+    for (const auto& [name, value] : result.validation) fmt::print(", validation {} {:.4f}", name, value);
+    fmt::print("{}{}\n", cost.empty() ? "" : ", ", cost);
+  }
+}
+
 }  // namespace
 
 int run_job(const TrainJob& job) {
@@ -235,18 +251,7 @@ int run_job(const TrainJob& job) {
   if (const Status s = finish_run(finished); !s.ok()) return report(s.error());
   if (job.save_others)
     if (const Status s = job.save_others(); !s.ok()) return report(s.error());
-  if (common.json) {
-    Json out = {
-        {"output_dir", common.loop.output_dir}, {"steps", result->steps},     {"loss", result->last_loss},
-        {"validation", result->validation},     {"seconds", result->seconds}, {"tokens", result->tokens}};
-    if (common.prices) out["cost"] = run["cost"];
-    fmt::print("{}\n", out.dump());
-  } else {
-    fmt::print("{}: {} in {:.1f} s, loss {:.4f}", common.loop.output_dir,
-               with_plural(static_cast<uint64_t>(result->steps), "step"), result->seconds, result->last_loss);
-    for (const auto& [name, value] : result->validation) fmt::print(", validation {} {:.4f}", name, value);
-    fmt::print("{}{}\n", cost.empty() ? "" : ", ", cost);
-  }
+  print_trained(common, *result, run, cost);
   return 0;
 }
 

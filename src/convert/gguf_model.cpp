@@ -38,9 +38,9 @@ Result<GgufModel> from_folder(const ModelSource& source, const std::string& toke
   out.fields.set("general.name", GgufValue::text(last_part(source.path)));
   MAKAR_TRY(out.tensors, gguf_sources(loaded));
   // The sources refer to the model: keep it alive.
-  const auto keeper = std::make_shared<LoadedModel>(std::move(loaded));
-  for (GgufSource& t : out.tensors) t.make = [keeper, make = t.make] { return make(); };
-  MAKAR_TRY(const bool found, put_tokenizer(tokenizer, keeper->model->spec(), out.fields));
+  const auto owner = std::make_shared<LoadedModel>(std::move(loaded));
+  for (GgufSource& t : out.tensors) t.make = [owner, make = t.make] { return make(); };
+  MAKAR_TRY(const bool found, put_tokenizer(tokenizer, owner->model->spec(), out.fields));
   if (!found) out.warnings.push_back(tokenizer + ": has no tokenizer; the file will have none");
   if (out.fields.find("tokenizer.huggingface.json"))
     out.warnings.push_back(tokenizer +

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "curate/clean_text.h"
 #include "lexical/corpus.h"
 #include "text/hash.h"
 #include "text/unicode.h"
@@ -15,10 +16,10 @@
 namespace makar {
 namespace {
 
-std::vector<std::string_view> split_at(std::string_view text, char mark) {
+std::vector<std::string_view> split_at(std::string_view text, char separator) {
   std::vector<std::string_view> out;
   for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(mark, at), text.size());
+    const size_t end = std::min(text.find(separator, at), text.size());
     if (end > at) out.push_back(text.substr(at, end - at));
     at = end + 1;
   }
@@ -53,7 +54,7 @@ RuleResult repeated_lines(std::string_view text) {
 
 // The most frequent n-gram (2 to 4), and all n-grams that occur again (5 to 10), as shares of the characters.
 // An n-gram can occur again only where its first n - 1 words do, so that few occurrences remain after the
-// first rounds. Sorted, not hashed: the work does not depend on what the text's words hash to.
+// first rounds. Grouped by sorting, not in a hash table, so that no text can make it slow by collisions.
 RuleResult repeated_ngrams(const std::vector<std::string_view>& words) {
   static constexpr double kTop[] = {0.20, 0.18, 0.16}, kAll[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
   struct Occurrence {
@@ -70,7 +71,7 @@ RuleResult repeated_ngrams(const std::vector<std::string_view>& words) {
     hashes.push_back(hash), characters += static_cast<double>(w.size());
   }
   if (characters == 0) return {};
-  std::vector<uint32_t> again;
+  std::vector<uint32_t> repeats;
   for (size_t n = 2; n <= 10 && n <= words.size() && !occurrences.empty(); ++n) {
     std::erase_if(occurrences, [&](const Occurrence& p) { return p.at + n > words.size(); });
     for (Occurrence& p : occurrences)
@@ -80,7 +81,7 @@ RuleResult repeated_ngrams(const std::vector<std::string_view>& words) {
     });
     double top = 0, covered = 0;
     size_t kept = 0;
-    again.clear();
+    repeats.clear();
     for (size_t from = 0, end = 0; from < occurrences.size(); from = end) {
       while (end < occurrences.size() && occurrences[end].key == occurrences[from].key) ++end;
       if (end - from < 2) continue;
@@ -88,16 +89,16 @@ RuleResult repeated_ngrams(const std::vector<std::string_view>& words) {
       for (size_t i = 0; i < n; ++i) size += static_cast<double>(words[occurrences[from].at + i].size());
       top = std::max(top, size * static_cast<double>(end - from));
       for (size_t i = from; i < end; ++i) {
-        if (i > from) again.push_back(occurrences[i].at);
+        if (i > from) repeats.push_back(occurrences[i].at);
         occurrences[kept++] = occurrences[i];
       }
     }
     occurrences.resize(kept);
-    std::sort(again.begin(), again.end());
-    for (size_t i = 0, past = 0; n > 4 && i < again.size(); ++i) {
-      for (size_t w = std::max<size_t>(again[i], past); w < again[i] + n; ++w)
+    std::sort(repeats.begin(), repeats.end());
+    for (size_t i = 0, past = 0; n > 4 && i < repeats.size(); ++i) {
+      for (size_t w = std::max<size_t>(repeats[i], past); w < repeats[i] + n; ++w)
         covered += static_cast<double>(words[w].size());
-      past = std::max<size_t>(past, again[i] + n);
+      past = std::max<size_t>(past, repeats[i] + n);
     }
     const double share = (n <= 4 ? top : covered) / characters, max = n <= 4 ? kTop[n - 2] : kAll[n - 5];
     if (share > max)
@@ -169,10 +170,7 @@ RuleResult gopher(std::string_view text, const GopherRules& r) {
 }
 
 RuleResult c4(std::string& text, double min_sentences) {
-  std::string small = text;
-  for (char& c : small)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  if (small.find("lorem ipsum") != small.npos) return fails("c4-placeholder", "has 'lorem ipsum'");
+  if (lower_ascii(text).find("lorem ipsum") != text.npos) return fails("c4-placeholder", "has 'lorem ipsum'");
   if (text.find('{') != text.npos) return fails("c4-braces", "has a curly bracket");
   std::string kept;
   size_t sentences = 0;
@@ -185,10 +183,7 @@ RuleResult c4(std::string& text, double min_sentences) {
                       body.ends_with('"') || body.ends_with("\u201D");
     if (!ends || body.ends_with("...")) continue;
     if (splitter.split(body).size() < 5) continue;
-    std::string lowered(body);
-    for (char& c : lowered)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-    if (lowered.find("javascript") != lowered.npos) continue;
+    if (lower_ascii(body).find("javascript") != body.npos) continue;
     for (size_t i = 0; i < body.size(); ++i)
       sentences += (body[i] == '.' || body[i] == '!' || body[i] == '?') &&
                    (i + 1 == body.size() || body[i + 1] == ' ' || body[i + 1] == '"');

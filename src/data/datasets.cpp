@@ -132,8 +132,9 @@ Result<TokenDatasets> open_token_datasets(const DatasetOptions& options, const T
     identity["data"].push_back(sum);
     MAKAR_TRY(TokenStore train, TokenStore::open(folder, "train"));
     if (train.vocab() > static_cast<int64_t>(tokenizer.vocab_size()))
-      return error_at(folder, "was prepared with a tokenizer of {} tokens; this one has {}", train.vocab(),
-                      tokenizer.vocab_size());
+      return error_at(folder,
+                      "was prepared with a tokenizer of {} tokens, and this one has {}; prepare it again",
+                      train.vocab(), tokenizer.vocab_size());
     if (validation) {
       out.validation.push_back(std::move(train));
       return Done{};

@@ -45,9 +45,9 @@ class Writer {
 
   Status add(DocumentText document) {
     counts_.bytes += document.text.size();
-    held_ += document.text.size();
+    buffered_bytes_ += document.text.size();
     texts_.push_back(std::move(document));
-    return held_ >= (size_t{8} << 20) || texts_.size() >= 65536 ? flush() : Status(Done{});
+    return buffered_bytes_ >= (size_t{8} << 20) || texts_.size() >= 65536 ? flush() : Status(Done{});
   }
 
   Status flush() {
@@ -67,7 +67,7 @@ class Writer {
       if (texts_[i].ends) open_ = false;
     }
     texts_.clear();
-    held_ = 0;
+    buffered_bytes_ = 0;
     if (o_.progress)
       o_.progress(train_.documents() + validation_.documents(), train_.tokens() + validation_.tokens());
     return Done{};
@@ -94,7 +94,7 @@ class Writer {
   bool wide_, open_ = false;
   TokenWriter train_, validation_;
   std::vector<DocumentText> texts_;
-  size_t held_ = 0;
+  size_t buffered_bytes_ = 0;
 };
 
 Status write_manifest(const PrepareOptions& o, const Tokenizer& tokenizer,

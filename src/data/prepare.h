@@ -36,7 +36,7 @@ struct Prepared {
 // part, splits off the last tokens instead.
 Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, const PrepareOptions& options);
 
-// Whether a document belongs to validation; depends only on its content.
+// Whether a document belongs to validation; depends only on its content, the share and the seed.
 bool in_validation(std::string_view document, double share, uint64_t seed);
 
 // Selects validation examples while reading: a share by content hash, or all from a given index on.

@@ -83,11 +83,11 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
   TokenStore store;
   MAKAR_TRY(store.vocab_, manifest.integer("vocab_size", 1, int64_t{1} << 31));
   MAKAR_TRY(const std::string of, range.text_or("range_of", split));
-  MAKAR_TRY(const Config holder, splits.object(of));
-  if (!holder.json().contains("shards") || !holder.json()["shards"].is_array())
-    return holder.wrong("shards", "must be a list");
+  MAKAR_TRY(const Config stored_split, splits.object(of));
+  if (!stored_split.json().contains("shards") || !stored_split.json()["shards"].is_array())
+    return stored_split.wrong("shards", "must be a list");
   const size_t width = bits == 32 ? 4 : 2;
-  for (const Json& entry : holder.json()["shards"]) {
+  for (const Json& entry : stored_split.json()["shards"]) {
     const Config shard(entry.is_object() ? entry : Json::object(), manifest.place() + ": shards");
     MAKAR_TRY(const std::string name, shard.text("name"));
     if (name.find('/') != std::string::npos) return shard.wrong("name", "must be a file of the folder");
@@ -118,11 +118,14 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
       int64_t end = 0;
       std::memcpy(&end, index->bytes().data() + d * 8, 8);
       if (end <= last || end > s.tokens)
-        return error_at(path + ".index", "document {} does not end inside the shard", d);
+        return error_at(path + ".index", "document {} does not end inside the shard; prepare the data again",
+                        d);
       last = end;
       store.ends_.push_back(s.begin + end);
     }
-    if (last != s.tokens) return error_at(path + ".index", "the last document does not end with the shard");
+    if (last != s.tokens)
+      return error_at(path + ".index",
+                      "the last document does not end with the shard; prepare the data again");
     store.tokens_ += s.tokens;
     store.shards_.push_back(std::move(s));
   }
@@ -149,12 +152,12 @@ TokenStore TokenStore::from_memory(const std::vector<std::vector<uint32_t>>& doc
   s.wide = true;
   for (size_t d = 0; d < documents.size(); ++d) {
     if (documents[d].empty()) continue;
-    s.held.insert(s.held.end(), documents[d].begin(), documents[d].end());
-    if (!masks.empty()) s.held_mask.insert(s.held_mask.end(), masks[d].begin(), masks[d].end());
+    s.memory_ids.insert(s.memory_ids.end(), documents[d].begin(), documents[d].end());
+    if (!masks.empty()) s.memory_mask.insert(s.memory_mask.end(), masks[d].begin(), masks[d].end());
     for (const uint32_t id : documents[d]) store.vocab_ = std::max<int64_t>(store.vocab_, int64_t{id} + 1);
-    store.ends_.push_back(static_cast<int64_t>(s.held.size()));
+    store.ends_.push_back(static_cast<int64_t>(s.memory_ids.size()));
   }
-  s.tokens = store.tokens_ = static_cast<int64_t>(s.held.size());
+  s.tokens = store.tokens_ = static_cast<int64_t>(s.memory_ids.size());
   store.shards_.push_back(std::move(s));
   return store;
 }
@@ -176,8 +179,8 @@ std::vector<int64_t> TokenStore::read(TokenRange range) const {
   for (const Shard& s : shards_) {
     const int64_t from = std::max(begin, s.begin), to = std::min(end, s.begin + s.tokens);
     for (int64_t i = from - s.begin; i < to - s.begin; ++i) {
-      if (!s.held.empty())
-        out.push_back(s.held[static_cast<size_t>(i)]);
+      if (!s.memory_ids.empty())
+        out.push_back(s.memory_ids[static_cast<size_t>(i)]);
       else if (s.wide)
         out.push_back(reinterpret_cast<const uint32_t*>(s.ids->bytes().data())[i]);
       else
@@ -192,7 +195,7 @@ std::vector<int64_t> TokenStore::read(TokenRange range) const {
 
 bool TokenStore::masked() const {
   return std::any_of(shards_.begin(), shards_.end(),
-                     [](const Shard& s) { return s.mask || !s.held_mask.empty(); });
+                     [](const Shard& s) { return s.mask || !s.memory_mask.empty(); });
 }
 
 std::vector<uint8_t> TokenStore::mask(TokenRange range) const {
@@ -202,8 +205,8 @@ std::vector<uint8_t> TokenStore::mask(TokenRange range) const {
   for (const Shard& s : shards_) {
     const int64_t from = std::max(begin, s.begin), to = std::min(end, s.begin + s.tokens);
     for (int64_t i = from - s.begin; i < to - s.begin; ++i) {
-      if (!s.held_mask.empty())
-        out.push_back(s.held_mask[static_cast<size_t>(i)]);
+      if (!s.memory_mask.empty())
+        out.push_back(s.memory_mask[static_cast<size_t>(i)]);
       else if (s.mask)
         out.push_back(static_cast<uint8_t>(s.mask->bytes()[static_cast<size_t>(i)]));
       else

@@ -70,8 +70,8 @@ class TokenStore {
  private:
   struct Shard {
     std::shared_ptr<const MappedFile> ids, mask;
-    std::vector<uint32_t> held;  // of from_memory(), instead of the files
-    std::vector<uint8_t> held_mask;
+    std::vector<uint32_t> memory_ids;  // of from_memory(), instead of the files
+    std::vector<uint8_t> memory_mask;
     bool wide = false;
     int64_t begin = 0, tokens = 0;
   };

@@ -155,19 +155,19 @@ std::string stated(const std::string& criterion, const CardInput& input) {
 
 std::string rubric_text(const CardInput& input) {
   std::string out = "| point | score of 4 | stated above |\n|---|---|---|\n";
-  const auto* mine = input.rubric && input.rubric->criteria.count(input.name)
-                         ? &input.rubric->criteria.at(input.name)
-                         : nullptr;
+  const auto* ratings = input.rubric && input.rubric->criteria.count(input.name)
+                            ? &input.rubric->criteria.at(input.name)
+                            : nullptr;
   for (const std::string& criterion : rubric_criteria())
-    out +=
-        fmt::format("| {} | {} | {} |\n", criterion,
-                    mine && mine->count(criterion) ? fmt::format("{:.2f}", mine->at(criterion)) : "not rated",
-                    stated(criterion, input));
-  if (mine)
+    out += fmt::format(
+        "| {} | {} | {} |\n", criterion,
+        ratings && ratings->count(criterion) ? fmt::format("{:.2f}", ratings->at(criterion)) : "not rated",
+        stated(criterion, input));
+  if (ratings)
     out += fmt::format("\nTotal: {:.1f} of 48, {} of 12 points rated, {} raters",
-                       input.rubric->totals.at(input.name), mine->size(), input.rubric->raters);
-  if (mine && input.rubric->kappa) out += fmt::format(", kappa {:.2f}", *input.rubric->kappa);
-  return out + (mine ? ".\n" : "");
+                       input.rubric->totals.at(input.name), ratings->size(), input.rubric->raters);
+  if (ratings && input.rubric->kappa) out += fmt::format(", kappa {:.2f}", *input.rubric->kappa);
+  return out + (ratings ? ".\n" : "");
 }
 
 }  // namespace

@@ -133,6 +133,14 @@ const WordMap& first_names() {
   return map;
 }
 
+// The end of the word that starts at `from`: letters, with apostrophes inside.
+size_t word_end(std::string_view text, size_t from) {
+  while (from < text.size() && (is_letter(text[from]) ||
+                                (text[from] == '\'' && from + 1 < text.size() && is_letter(text[from + 1]))))
+    ++from;
+  return from;
+}
+
 // Calls `change` with each word (letters, with apostrophes inside), its number and the text after it, and
 // replaces the word by the result.
 std::string map_words(const std::string& text,
@@ -145,10 +153,7 @@ std::string map_words(const std::string& text,
       out += text[at++];
       continue;
     }
-    size_t end = at;
-    while (end < text.size() &&
-           (is_letter(text[end]) || (text[end] == '\'' && end + 1 < text.size() && is_letter(text[end + 1]))))
-      ++end;
+    const size_t end = word_end(text, at);
     out += change(text.substr(at, end - at), number++, std::string_view(text).substr(end));
     at = end;
   }
@@ -171,15 +176,10 @@ std::string replace_contractions(const std::string& text) {
       out += text[at++];
       continue;
     }
-    const auto word_end = [&](size_t from) {
-      while (from < text.size() && (is_letter(text[from]) || (text[from] == '\'' && from + 1 < text.size() &&
-                                                              is_letter(text[from + 1]))))
-        ++from;
-      return from;
-    };
-    const size_t end = word_end(at);
+    const size_t end = word_end(text, at);
     size_t second = end;
-    if (end + 1 < text.size() && text[end] == ' ' && is_letter(text[end + 1])) second = word_end(end + 1);
+    if (end + 1 < text.size() && text[end] == ' ' && is_letter(text[end + 1]))
+      second = word_end(text, end + 1);
     size_t taken = 0;
     for (const size_t stop : {second, end}) {
       const std::string phrase = text.substr(at, stop - at);

@@ -146,9 +146,9 @@ OutputFiles::OutputFiles(const std::string& output) {
 
 Status write_results(const OutputFiles& files, const std::vector<EvaluatedTask>& tasks, const Json& results,
                      bool samples) {
+  if (!samples) return write_file(files.results, results.dump(2) + "\n");
   for (const EvaluatedTask& task : tasks)
     for (const TaskResult& subtask : task.subtasks) {
-      if (!samples) continue;
       MAKAR_TRY(FileWriter writer, FileWriter::open(files.samples(subtask.name)));
       for (const Json& line : subtask.samples) MAKAR_CHECK_OK(writer.write(line.dump() + "\n"));
       MAKAR_CHECK_OK(writer.commit());

@@ -94,7 +94,7 @@ Status read_templates(const TaskReader& in, EvalTask& task) {
   if (task.target.empty()) return in.error("task", "has no doc_to_target");
   MAKAR_TRY(task.target_delimiter, in.text("target_delimiter", " "));
   MAKAR_TRY(task.fewshot_delimiter, in.text("fewshot_delimiter", "\n\n"));
-  MAKAR_TRY(task.num_fewshot, in.whole("num_fewshot", 0, 0, 1000));
+  MAKAR_TRY(task.num_fewshot, in.integer("num_fewshot", 0, 0, 1000));
   MAKAR_TRY(const auto shots, in.map("fewshot_config"));
   if (shots) {
     MAKAR_CHECK_OK(shots->only({"sampler"}));
@@ -117,7 +117,7 @@ Status read_generation(const TaskReader& in, EvalTask& task) {
     return in.error("generation_kwargs", "only generate_until has them");
   MAKAR_CHECK_OK(given->only({"until", "max_gen_toks", "do_sample", "temperature", "top_p"}));
   MAKAR_TRY(task.until, given->list("until", task.until));
-  MAKAR_TRY(task.max_gen_toks, given->whole("max_gen_toks", 256, 1, 1 << 20));
+  MAKAR_TRY(task.max_gen_toks, given->integer("max_gen_toks", 256, 1, 1 << 20));
   MAKAR_TRY(task.temperature, given->number("temperature", 0, 0, 100));
   MAKAR_TRY(task.top_p, given->number("top_p", 1, 0, 1));
   MAKAR_TRY(const bool sample, given->flag("do_sample", task.temperature > 0));
@@ -147,7 +147,7 @@ Status read_filters(const TaskReader& in, EvalTask& task) {
                                                   did_you_mean(s.function, known), fmt::join(known, ", ")));
       if (s.function == "regex") {
         MAKAR_TRY(s.regex, step.regex("regex_pattern"));
-        MAKAR_TRY(s.group_select, step.whole("group_select", 0, -1000, 1000));
+        MAKAR_TRY(s.group_select, step.integer("group_select", 0, -1000, 1000));
         MAKAR_TRY(s.fallback, step.text("fallback", s.fallback));
       }
       filter.steps.push_back(std::move(s));
@@ -283,7 +283,7 @@ Result<EvalTask> parse_task(const std::string& text, const std::string& place) {
   MAKAR_TRY(task.output, parse_output(in));
   MAKAR_CHECK_OK(read_data(in, task));
   MAKAR_CHECK_OK(read_templates(in, task));
-  MAKAR_TRY(task.repeats, in.whole("repeats", 1, 1, 1000));
+  MAKAR_TRY(task.repeats, in.integer("repeats", 1, 1, 1000));
   if (task.repeats > 1 && task.output != OutputType::kGenerate)
     return in.error("repeats", "only generate_until has them");
   if (task.repeats > 1 && !task.turns.empty())

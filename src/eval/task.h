@@ -41,8 +41,8 @@ struct EvalTask {
   std::map<std::string, std::vector<std::string>> data_files;  // by split; {name} is the name of the subtask
   Columns columns;                                             // names of fields
   std::vector<std::pair<std::string, std::string>> joined_files;  // field, file: line n belongs to document n
-  std::vector<std::pair<std::string, std::string>>
-      shared_files;               // field, file: the whole text in all documents
+  // Field and file: the whole text of the file in all documents.
+  std::vector<std::pair<std::string, std::string>> shared_files;
   bool lines = false;             // every line of a file is a document
   std::string field;              // documents are the list in this field of a file
   std::string explode;            // a document for each item of the list in this field
@@ -56,7 +56,7 @@ struct EvalTask {
   std::vector<std::string> choice_list;  // or the choices of all documents
   std::string target_delimiter = " ", fewshot_delimiter = "\n\n";
   int64_t num_fewshot = 0;
-  bool first_shots = false;  // the first documents of the split instead of drawn ones
+  bool first_shots = false;  // the first documents of the split instead of random ones
   std::vector<std::string> until = {"\n\n"};
   int64_t max_gen_toks = 256;
   double temperature = 0, top_p = 1;

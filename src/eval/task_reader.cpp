@@ -97,7 +97,8 @@ Result<double> TaskReader::number(const std::string& key, double fallback, doubl
   return value;
 }
 
-Result<int64_t> TaskReader::whole(const std::string& key, int64_t fallback, int64_t low, int64_t high) const {
+Result<int64_t> TaskReader::integer(const std::string& key, int64_t fallback, int64_t low,
+                                    int64_t high) const {
   MAKAR_TRY(const double value,
             number(key, static_cast<double>(fallback), static_cast<double>(low), static_cast<double>(high)));
   const auto out = static_cast<int64_t>(value);

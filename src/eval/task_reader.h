@@ -22,7 +22,7 @@ class TaskReader {
   bool is_list(const std::string& key) const;
 
   Result<std::string> text(const std::string& key, const std::string& fallback) const;
-  Result<int64_t> whole(const std::string& key, int64_t fallback, int64_t low, int64_t high) const;
+  Result<int64_t> integer(const std::string& key, int64_t fallback, int64_t low, int64_t high) const;
   Result<double> number(const std::string& key, double fallback, double low, double high) const;
   Result<bool> flag(const std::string& key, bool fallback) const;
   // A value, or a list of values.

@@ -54,7 +54,7 @@ Result<Gguf::File> Gguf::open(const std::string& path) {
   return join(files);
 }
 
-Result<Gguf::File> Gguf::parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+Result<Gguf::File> Gguf::parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                std::string place) {
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
                                std::min<size_t>(bytes.size(), 64));
@@ -66,14 +66,14 @@ Result<Gguf::File> Gguf::parse(std::span<const std::byte> bytes, std::shared_ptr
   if (!layout.ok()) return layout.error().in(place);
 
   const auto data = data_bytes > 0 ? bytes.subspan(header->data_begin) : std::span<const std::byte>();
-  return of(data, std::move(keeper), std::move(place), std::move(header->fields), std::move(header->tensors));
+  return of(data, std::move(owner), std::move(place), std::move(header->fields), std::move(header->tensors));
 }
 
-Gguf::File Gguf::of(std::span<const std::byte> data, std::shared_ptr<const void> keeper, std::string place,
+Gguf::File Gguf::of(std::span<const std::byte> data, std::shared_ptr<const void> owner, std::string place,
                     GgufFields fields, std::vector<GgufTensor> tensors) {
   auto file = std::shared_ptr<Gguf>(new Gguf);
   file->place_ = std::move(place);
-  file->data_ = {{data, std::move(keeper)}};
+  file->data_ = {{data, std::move(owner)}};
   file->fields_ = std::move(fields);
   file->tensors_ = std::move(tensors);
   file->sort_names();
@@ -129,7 +129,7 @@ const GgufTensor* Gguf::find(const std::string& name) const {
 
 Tensor Gguf::view(const GgufTensor& tensor) const {
   const std::byte* data = data_[tensor.file].bytes.data() + tensor.begin;
-  Tensor view = Tensor::view_of(data, tensor.shape, tensor.dtype, data_[tensor.file].keeper);
+  Tensor view = Tensor::view_of(data, tensor.shape, tensor.dtype, data_[tensor.file].owner);
   // The alignment of the file may be less than that of an element.
   const size_t element = is_block(tensor.dtype) ? 1 : size_of(tensor.dtype);
   return reinterpret_cast<uintptr_t>(data) % element == 0 ? view : view.clone();

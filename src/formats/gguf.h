@@ -27,12 +27,12 @@ class Gguf {
   using File = std::shared_ptr<const Gguf>;
 
   static Result<File> open(const std::string& path);
-  // The same for bytes in memory, which `keeper` keeps alive; `place` names them in errors.
-  static Result<File> parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+  // The same for bytes in memory, which `owner` keeps alive; `place` names them in errors.
+  static Result<File> parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                             std::string place);
 
   // The content of another format as GGUF. The caller guarantees that all tensors lie inside `data`.
-  static File of(std::span<const std::byte> data, std::shared_ptr<const void> keeper, std::string place,
+  static File of(std::span<const std::byte> data, std::shared_ptr<const void> owner, std::string place,
                  GgufFields fields, std::vector<GgufTensor> tensors);
 
   // The files of a split model, in order, as one, with the metadata of the first. Tensor names must be
@@ -49,7 +49,7 @@ class Gguf {
  private:
   struct Data {
     std::span<const std::byte> bytes;
-    std::shared_ptr<const void> keeper;
+    std::shared_ptr<const void> owner;
   };
   Gguf() = default;
   void sort_names();

@@ -165,7 +165,7 @@ Result<Gguf::File> open_llama2c(const std::string& path) {
   return parse_llama2c(map->bytes(), map, path);
 }
 
-Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                  std::string place) {
   MAKAR_TRY(const Sizes sizes, read_sizes(bytes, place));
   std::vector<GgufTensor> tensors;
@@ -176,7 +176,7 @@ Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_p
                     "llama2.c checkpoint",
                     bytes.size(), need);
   if (sizes.version == 2) return decode(sizes, bytes, std::move(place), fields_of(sizes), std::move(tensors));
-  return Gguf::of(bytes, std::move(keeper), std::move(place), fields_of(sizes), std::move(tensors));
+  return Gguf::of(bytes, std::move(owner), std::move(place), fields_of(sizes), std::move(tensors));
 }
 
 Result<GgufFields> parse_llama2c_tokenizer(std::span<const std::byte> bytes, int64_t vocab,

@@ -7,7 +7,7 @@ namespace makar {
 
 Result<Gguf::File> open_llama2c(const std::string& path);
 // The same for bytes in memory.
-Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                  std::string place);
 
 // The tokenizer.ggml.* keys for a tokenizer.bin with `vocab` tokens.

@@ -28,7 +28,7 @@ class Integers {
   Integers(const PackedScheme& s, const PackedMatrix& m, const Parts& parts)
       : gptq_(s.method == PackedMethod::kGptq),
         bits_(static_cast<uint32_t>(s.bits)),
-        each_(32 / s.bits),
+        per_word_(32 / s.bits),
         mask_((1u << s.bits) - 1),
         out_(m.shape[0]),
         in_(m.shape[1]),
@@ -51,12 +51,12 @@ class Integers {
   }
 
   int32_t q(int64_t i, int64_t o) const {
-    if (gptq_) return take(words_[i / each_ * out_ + o], i % each_);
-    return take(words_[i * (out_ / each_) + o / each_], place(o % each_));
+    if (gptq_) return take(words_[i / per_word_ * out_ + o], i % per_word_);
+    return take(words_[i * (out_ / per_word_) + o / per_word_], position(o % per_word_));
   }
   int32_t zero(int64_t g, int64_t o) const {
-    const uint32_t word = zeros_[g * (out_ / each_) + o / each_];
-    const int32_t z = take(word, gptq_ ? o % each_ : place(o % each_));
+    const uint32_t word = zeros_[g * (out_ / per_word_) + o / per_word_];
+    const int32_t z = take(word, gptq_ ? o % per_word_ : position(o % per_word_));
     return shift_zero_ ? static_cast<int32_t>((static_cast<uint32_t>(z) + 1) & mask_) : z;
   }
   float scale(int64_t g, int64_t o) const { return scales_.f32()[g * out_ + o]; }
@@ -86,11 +86,11 @@ class Integers {
     return static_cast<int32_t>((word >> (bits_ * static_cast<uint32_t>(at))) & mask_);
   }
   // Where AWQ's gemm order puts a column in its word: even columns first.
-  int64_t place(int64_t column) const { return column / 2 + column % 2 * (each_ / 2); }
+  int64_t position(int64_t column) const { return column / 2 + column % 2 * (per_word_ / 2); }
 
   bool gptq_;
   uint32_t bits_;
-  int64_t each_;
+  int64_t per_word_;
   uint32_t mask_;
   int64_t out_, in_;
   bool shift_zero_;

@@ -34,7 +34,7 @@ Result<Safetensors::File> Safetensors::open(const std::string& path) {
 }
 
 Result<Safetensors::File> Safetensors::parse(std::span<const std::byte> bytes,
-                                             std::shared_ptr<const void> keeper, std::string place) {
+                                             std::shared_ptr<const void> owner, std::string place) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (bytes.size() < 8)
     return error_at(place,
@@ -52,7 +52,7 @@ Result<Safetensors::File> Safetensors::parse(std::span<const std::byte> bytes,
   std::shared_ptr<Safetensors> file(new Safetensors);
   MAKAR_TRY(file->header_, parse_safetensors_header(text.substr(8, length), place));
   file->place_ = std::move(place);
-  file->keeper_ = std::move(keeper);
+  file->owner_ = std::move(owner);
   file->data_ = bytes.subspan(8 + length);
   file->data_begin_ = 8 + length;
   MAKAR_CHECK_OK(file->index_names());
@@ -118,7 +118,7 @@ Result<Tensor> Safetensors::tensor(const std::string& name) const {
                     names().size() <= 20'000 ? did_you_mean(name, names()) : "");
   const std::byte* data = data_.data() + e->begin;
   if (reinterpret_cast<uintptr_t>(data) % size_of(e->dtype) == 0)
-    return Tensor::view_of(data, e->shape, e->dtype, keeper_);
+    return Tensor::view_of(data, e->shape, e->dtype, owner_);
   Tensor copy = Tensor::empty(e->shape, e->dtype);
   std::memcpy(copy.raw(), data, copy.bytes());
   return copy;

@@ -19,8 +19,8 @@ class Safetensors : public TensorFile {
   static constexpr size_t kMaxHeader = 100'000'000;  // the limit of the reference library
 
   static Result<File> open(const std::string& path);
-  // The same for bytes in memory, which `keeper` keeps alive; `place` names them in errors.
-  static Result<File> parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+  // The same for bytes in memory, which `owner` keeps alive; `place` names them in errors.
+  static Result<File> parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                             std::string place);
 
   const std::string& place() const override { return place_; }
@@ -39,7 +39,7 @@ class Safetensors : public TensorFile {
   Status check_layout() const;
 
   std::string place_;
-  std::shared_ptr<const void> keeper_;
+  std::shared_ptr<const void> owner_;
   std::span<const std::byte> data_;
   size_t data_begin_ = 0;  // offset of the data in the file
   SafetensorsHeader header_;

@@ -28,7 +28,7 @@ constexpr StorageType kStorageTypes[] = {
 constexpr std::string_view kTensor = "torch._utils._rebuild_tensor_v2",
                            kParameter = "torch._utils._rebuild_parameter";
 
-bool part_of_tensors(std::string_view name) {
+bool is_allowed_global(std::string_view name) {
   for (const StorageType& s : kStorageTypes)
     if (name == s.name) return true;
   return name == kTensor || name == kParameter || name == "collections.OrderedDict" || name == "torch.Size";
@@ -76,9 +76,10 @@ class TorchReader {
                       "is a TorchScript program; save the state dict of the model with torch.save instead");
     if (const auto it = files.find(folder + "byteorder");
         it != files.end() && it->second.size() == 3)  // "big"
-      return error_of(Error::Kind::kUnsupported, place(), "was written on a big-endian machine");
+      return error_of(Error::Kind::kUnsupported, place(),
+                      "was written on a big-endian machine; save it again on a little-endian one");
     MAKAR_TRY(const Pickle pickle,
-              read_pickle(files.at(folder + "data.pkl"), place() + ": data.pkl", part_of_tensors));
+              read_pickle(files.at(folder + "data.pkl"), place() + ": data.pkl", is_allowed_global));
     find_storage_ = [&](const std::string& key) -> const std::span<const std::byte>* {
       const auto it = files.find(folder + "data/" + key);
       return it == files.end() ? nullptr : &it->second;
@@ -91,7 +92,7 @@ class TorchReader {
   Status read_legacy() {
     size_t at = 0;
     const auto next = [&]() -> Result<Pickle> {
-      MAKAR_TRY(Pickle p, read_pickle(bytes_.subspan(at), place(), part_of_tensors));
+      MAKAR_TRY(Pickle p, read_pickle(bytes_.subspan(at), place(), is_allowed_global));
       at += p.bytes;
       return p;
     };
@@ -100,11 +101,14 @@ class TorchReader {
       return error_at(place(), "is a pickle that was not written by torch.save");
     MAKAR_TRY(const Pickle version, next());
     if (version.root->kind != Kind::kInteger || version.root->integer != 1001)
-      return error_of(Error::Kind::kUnsupported, place(), "has an unknown version of PyTorch's older format");
+      return error_of(
+          Error::Kind::kUnsupported, place(),
+          "has an unknown version of PyTorch's older format; save it again with a current PyTorch");
     MAKAR_TRY(const Pickle machine, next());
     for (const auto& [key, value] : machine.root->pairs)
       if (key->text == "little_endian" && value->integer == 0)
-        return error_of(Error::Kind::kUnsupported, place(), "was written on a big-endian machine");
+        return error_of(Error::Kind::kUnsupported, place(),
+                        "was written on a big-endian machine; save it again on a little-endian one");
     MAKAR_TRY(const Pickle pickle, next());
     MAKAR_TRY(const Pickle keys, next());
     // The element size of a storage is known from the tensors that use it.
@@ -232,11 +236,11 @@ Result<TorchFile::File> TorchFile::open(const std::string& path) {
   return parse(bytes, std::move(map), path);
 }
 
-Result<TorchFile::File> TorchFile::parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+Result<TorchFile::File> TorchFile::parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                          std::string place) {
   std::shared_ptr<TorchFile> file(new TorchFile);
   file->place_ = std::move(place);
-  file->keeper_ = std::move(keeper);
+  file->owner_ = std::move(owner);
   MAKAR_CHECK_OK(TorchReader(*file, bytes).run());
   return File(file);
 }
@@ -260,7 +264,7 @@ Result<Tensor> TorchFile::tensor(const std::string& name) const {
     expected *= shape[i];
   }
   if (contiguous && reinterpret_cast<uintptr_t>(data) % size == 0)
-    return Tensor::view_of(data, shape, t.entry.dtype, keeper_);
+    return Tensor::view_of(data, shape, t.entry.dtype, owner_);
   Tensor copy = Tensor::empty(shape, t.entry.dtype);
   if (contiguous) {
     if (copy.bytes() > 0) std::memcpy(copy.raw(), data, copy.bytes());

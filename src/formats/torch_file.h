@@ -13,8 +13,8 @@ class TorchFile : public TensorFile {
  public:
   using File = std::shared_ptr<const TorchFile>;
   static Result<File> open(const std::string& path);
-  // The same for bytes in memory, which `keeper` keeps alive; `place` names them in errors.
-  static Result<File> parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+  // The same for bytes in memory, which `owner` keeps alive; `place` names them in errors.
+  static Result<File> parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                             std::string place);
 
   const std::string& place() const override { return place_; }
@@ -34,7 +34,7 @@ class TorchFile : public TensorFile {
   TorchFile() = default;
 
   std::string place_;
-  std::shared_ptr<const void> keeper_;
+  std::shared_ptr<const void> owner_;
   std::vector<std::string> names_;
   std::map<std::string, Stored> tensors_;
   size_t data_bytes_ = 0;

@@ -45,6 +45,43 @@ CacheTypes cache_types(const Model& model, const EngineOptions& options) {
   return {DType::kBF16, DType::kBF16};
 }
 
+// A row whose logits or states a job needs: token `index` of its branch, row `row` of the batch.
+struct WantedRow {
+  Job* job;
+  size_t branch;
+  int64_t index, row;
+};
+
+void pass_states(Context& ctx, const Tensor& hidden, const std::vector<WantedRow>& wanted) {
+  const size_t width = static_cast<size_t>(hidden.dim(1));
+  const auto wants_states = [](const WantedRow& w) { return w.job->wants_states(); };
+  if (std::none_of(wanted.begin(), wanted.end(), wants_states)) return;
+  const Tensor states = ops::widened(ctx, hidden).host();
+  for (const WantedRow& w : wanted)
+    if (wants_states(w))
+      w.job->on_hidden(w.branch, w.index, states.span().subspan(static_cast<size_t>(w.row) * width, width));
+}
+
+// `adapters`: of each row of the batch; empty without adapters.
+void pass_logits(Context& ctx, const Model& model, const Tensor& hidden, const std::vector<WantedRow>& wanted,
+                 const std::vector<int32_t>& adapters) {
+  for (size_t from = 0; from < wanted.size(); from += kLogitRows) {
+    const size_t to = std::min(wanted.size(), from + kLogitRows);
+    std::vector<int64_t> rows;
+    std::vector<int32_t> chosen;
+    for (size_t i = from; i < to; ++i) {
+      rows.push_back(wanted[i].row);
+      if (!adapters.empty()) chosen.push_back(adapters[static_cast<size_t>(wanted[i].row)]);
+    }
+    ctx.row_adapters = chosen;
+    const Tensor logits = model.lm_logits(ctx, ops::gather_rows(ctx, hidden, rows)).host();
+    const size_t vocab = static_cast<size_t>(logits.dim(1));
+    for (size_t i = from; i < to; ++i)
+      wanted[i].job->on_logits(wanted[i].branch, wanted[i].index,
+                               logits.span().subspan((i - from) * vocab, vocab));
+  }
+}
+
 }  // namespace
 
 Engine::Engine(const Model& model, Device& device, EngineOptions options)
@@ -83,8 +120,8 @@ std::string Engine::salt(const Job& job, const Branch& branch) {
 
 void Engine::submit(std::shared_ptr<Job> job) {
   if (job->done()) return;
-  const auto place = order_.place(jobs_, *job);
-  jobs_.insert(place, std::move(job));
+  const auto position = order_.schedule(jobs_, *job);
+  jobs_.insert(position, std::move(job));
 }
 
 void Engine::cancel(const Job& job) {
@@ -123,12 +160,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
   const bool typed = std::any_of(scheduled.begin(), scheduled.end(), [](const ScheduledRows& chunk) {
     return !chunk.job->branches[chunk.branch].types.empty();
   });
-  struct Wanted {
-    Job* job;
-    size_t branch;
-    int64_t index, row;
-  };
-  std::vector<Wanted> wanted;
+  std::vector<WantedRow> wanted;
   std::vector<Tensor> images;
   std::vector<int32_t> adapters;
   bool adapted = false;
@@ -150,36 +182,16 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
   Context ctx{device_};
   ctx.activations = model_.activations();
   if (!images.empty()) batch.features = ops::concat(ctx, images, 0);
-  if (adapted) ctx.row_adapters = adapters;
+  if (!adapted) adapters.clear();
+  ctx.row_adapters = adapters;
   ForwardContext f{ctx, whole_ ? nullptr : &cache_};
   f.sink_window = sink_window_;
   const Tensor hidden = whole_ ? model_.encode(f, batch) : model_.decode(f, batch, {}, nullptr);
-  const size_t width = static_cast<size_t>(hidden.dim(1));
-  const auto wants_states = [](const Wanted& w) { return w.job->wants_states(); };
-  if (std::any_of(wanted.begin(), wanted.end(), wants_states)) {
-    const Tensor states = ops::widened(ctx, hidden).host();
-    for (const Wanted& w : wanted)
-      if (wants_states(w))
-        w.job->on_hidden(w.branch, w.index, states.span().subspan(static_cast<size_t>(w.row) * width, width));
-  }
-  std::erase_if(wanted, [](const Wanted& w) { return !w.job->wants_logits(w.branch, w.index); });
+  pass_states(ctx, hidden, wanted);
+  std::erase_if(wanted, [](const WantedRow& w) { return !w.job->wants_logits(w.branch, w.index); });
   if (options_.decode_step_seconds > 0) device_.finish();  // so that the logits are timed without the layers
   const auto logits_start = Clock::now();
-  for (size_t from = 0; from < wanted.size(); from += kLogitRows) {
-    const size_t to = std::min(wanted.size(), from + kLogitRows);
-    std::vector<int64_t> rows;
-    std::vector<int32_t> chosen;
-    for (size_t i = from; i < to; ++i) {
-      rows.push_back(wanted[i].row);
-      if (adapted) chosen.push_back(adapters[static_cast<size_t>(wanted[i].row)]);
-    }
-    ctx.row_adapters = chosen;
-    const Tensor logits = model_.lm_logits(ctx, ops::gather_rows(ctx, hidden, rows)).host();
-    const size_t vocab = static_cast<size_t>(logits.dim(1));
-    for (size_t i = from; i < to; ++i)
-      wanted[i].job->on_logits(wanted[i].branch, wanted[i].index,
-                               logits.span().subspan((i - from) * vocab, vocab));
-  }
+  pass_logits(ctx, model_, hidden, wanted, adapters);
   stats_.rows += batch.rows();
   const auto end = Clock::now();
   pacer_.computed(batch.rows(), seconds_between(start, logits_start), static_cast<int64_t>(wanted.size()),

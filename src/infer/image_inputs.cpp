@@ -12,13 +12,13 @@ ImageInputs::ImageInputs(const ModelSpec& spec, Tensor given) : pixels(std::move
   if (!spec.image_input) return;
   // Keys are negative, so they differ from all token ids. They come from the SHA-256 of the pixels, a quarter
   // of the digest per row, and the row's number.
-  const int64_t count = pixels.dim(0), each = spec.image_tokens();
+  const int64_t count = pixels.dim(0), per_image = spec.image_tokens();
   const auto bytes = static_cast<int64_t>(pixels.bytes()) / count;
   for (int64_t i = 0; i < count; ++i) {
     Sha256 hash;
     hash.add({reinterpret_cast<const std::byte*>(pixels.f32()) + i * bytes, static_cast<size_t>(bytes)});
     const std::string digest = hash.hex();
-    for (int64_t row = 0; row < each; ++row) {
+    for (int64_t row = 0; row < per_image; ++row) {
       uint64_t word = 0;
       const char* from = digest.data() + row % 4 * 16;
       std::from_chars(from, from + 16, word, 16);
@@ -29,14 +29,14 @@ ImageInputs::ImageInputs(const ModelSpec& spec, Tensor given) : pixels(std::move
 }
 
 Status ImageInputs::place(const ModelSpec& spec, std::vector<int64_t>& prompt) {
-  const int64_t token = spec.image_input->token, count = pixels.dim(0), each = spec.image_tokens();
+  const int64_t token = spec.image_input->token, count = pixels.dim(0), per_image = spec.image_tokens();
   const int64_t found = std::count(prompt.begin(), prompt.end(), token);
-  if (found != count && found != count * each)
+  if (found != count && found != count * per_image)
     return error_at("prompt", "has {} image token{} (id {}), but {} image{} given", found,
                     found == 1 ? "" : "s", token, count, count == 1 ? " is" : "s are");
   std::vector<int64_t> out;
   rows.clear();
-  const int64_t copies = found == count ? each : 1;
+  const int64_t copies = found == count ? per_image : 1;
   for (const int64_t id : prompt)
     for (int64_t i = 0; i < (id == token ? copies : 1); ++i) {
       if (id == token) rows.push_back(static_cast<int64_t>(out.size()));

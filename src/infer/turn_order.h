@@ -21,8 +21,8 @@ class TurnOrder {
  public:
   using Jobs = std::vector<std::shared_ptr<Job>>;
 
-  // Sets the turn of a new job; returns its place among the others.
-  Jobs::const_iterator place(const Jobs& jobs, Job& job) {
+  // Sets the turn of a new job; returns the position to insert it at.
+  Jobs::const_iterator schedule(const Jobs& jobs, Job& job) {
     int64_t latest = 0, own = 0;
     std::optional<int64_t> next;
     std::set<std::string_view> running;

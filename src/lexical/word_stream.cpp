@@ -85,18 +85,18 @@ Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOpti
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return counts[a] > counts[b]; });
   WordStream out{{}, {}, std::move(ids)};
-  std::vector<uint32_t> moved(counts.size(), WordStream::kLineEnd);
+  std::vector<uint32_t> new_ids(counts.size(), WordStream::kLineEnd);
   for (const uint32_t old : order) {
     if (counts[old] < static_cast<uint64_t>(min) || (max > 0 && out.words.size() == static_cast<size_t>(max)))
       break;
-    moved[old] = out.words.add(seen.word(old));
+    new_ids[old] = out.words.add(seen.word(old));
     out.counts.push_back(counts[old]);
   }
   const auto all = out.ids.as<uint32_t>();
   for (const uint32_t id : all) {
     const bool end = id == WordStream::kLineEnd;
-    if (!end && moved[id] == WordStream::kLineEnd) continue;
-    all[out.size++] = end ? id : moved[id];
+    if (!end && new_ids[id] == WordStream::kLineEnd) continue;
+    all[out.size++] = end ? id : new_ids[id];
     out.tokens += !end;
   }
   if (out.tokens == 0)

@@ -21,8 +21,9 @@ Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, con
   if (mask.empty()) return error_at("tokenizer", "has no [MASK] or <mask> token");
   MAKAR_TRY(const auto ids, language.encode(text, true));
   if (spec.max_positions > 0 && static_cast<int64_t>(ids.size()) > spec.max_positions)
-    return error_of(Error::Kind::kLimit, "fill", "{} tokens are more than the model's {} positions",
-                    ids.size(), spec.max_positions);
+    return error_of(Error::Kind::kLimit, "fill",
+                    "{} tokens are more than the model's {} positions; shorten the text", ids.size(),
+                    spec.max_positions);
   const int64_t id = *language.tokenizer().id(mask);
   std::vector<Gap> gaps;
   std::vector<int64_t> rows;

@@ -26,21 +26,21 @@ std::string TextStream::release(bool all) {
   size_t first = std::string::npos;
   for (const std::string& stop : stops_)
     if (const size_t at = held_.find(stop); at < first) first = at, found_ = stop;
-  size_t sure = held_.size();
+  size_t safe = held_.size();
   if (first != std::string::npos) {
     stopped_ = true;
-    sure = first;
+    safe = first;
   } else if (!all) {
     // Hold back the longest suffix of the text that is a prefix of a stop string.
     for (const std::string& stop : stops_)
       for (size_t n = std::min(stop.size() - 1, held_.size()); n > 0; --n)
         if (held_.compare(held_.size() - n, n, stop, 0, n) == 0) {
-          sure = std::min(sure, held_.size() - n);
+          safe = std::min(safe, held_.size() - n);
           break;
         }
   }
-  std::string out = held_.substr(0, sure);
-  held_.erase(0, stopped_ ? std::string::npos : sure);
+  std::string out = held_.substr(0, safe);
+  held_.erase(0, stopped_ ? std::string::npos : safe);
   return out;
 }
 

@@ -4,7 +4,7 @@
 
 namespace makar {
 
-// Labels by [rater][item] to Fleiss' kappa (1971). Needs two raters.
+// Fleiss' kappa (1971) of labels by [rater][item]. Needs two raters.
 double fleiss_kappa(const std::vector<std::vector<std::string>>& raters);
 Evaluation evaluate_fleiss(const std::vector<std::vector<std::string>>& raters);
 

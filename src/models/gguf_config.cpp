@@ -83,16 +83,16 @@ Status put_vocabulary(const Gguf& file, const GgufSection& section, Json& config
   return Done{};
 }
 
-int64_t whole(const Json& config, const char* field) {
+int64_t config_integer(const Json& config, const char* field) {
   return config.contains(field) ? config[field].get<int64_t>() : 0;
 }
 
 Status put_rotary(const GgufSection& section, const GgufFields& fields, Json& config) {
   const std::string key = std::string(section.architecture) + ".rope.dimension_count";
   const auto rotated = fields.integer(key);
-  const int64_t heads = std::max<int64_t>(1, whole(config, "num_attention_heads"));
-  const int64_t each =
-      config.contains("head_dim") ? whole(config, "head_dim") : whole(config, "hidden_size") / heads;
+  const int64_t heads = std::max<int64_t>(1, config_integer(config, "num_attention_heads"));
+  const int64_t each = config.contains("head_dim") ? config_integer(config, "head_dim")
+                                                   : config_integer(config, "hidden_size") / heads;
   if (section.rotary_share && each > 0)
     config[section.rotary_share] = static_cast<double>(rotated.value_or(each)) / static_cast<double>(each);
   else if (rotated && *rotated != each)

@@ -13,7 +13,7 @@ namespace {
 
 using ops::Activation;
 
-Tensor column(Context& ctx, int64_t rows, const std::vector<float>& values) {
+Tensor matrix(Context& ctx, int64_t rows, const std::vector<float>& values) {
   return Tensor::from({rows, static_cast<int64_t>(values.size()) / rows}, std::span<const float>(values))
       .to(ctx.device.memory());
 }
@@ -25,14 +25,14 @@ Tensor one_hot(Context& ctx, const std::vector<int64_t>& targets, int64_t classe
   std::vector<float> values(targets.size() * static_cast<size_t>(classes), 0.0f);
   for (size_t i = 0; i < targets.size(); ++i)
     values[i * static_cast<size_t>(classes) + static_cast<size_t>(targets[i])] = 1.0f;
-  return column(ctx, static_cast<int64_t>(targets.size()), values);
+  return matrix(ctx, static_cast<int64_t>(targets.size()), values);
 }
 
 // Sum over other classes of max(0, 1 + x_other - x_target) (Weston and Watkins, 1999); optionally squared.
 Tensor hinge(Context& ctx, const Tensor& x, const std::vector<int64_t>& targets, bool squared) {
   const int64_t rows = x.dim(0), classes = x.dim(1);
   const Tensor own = ops::reshape(ctx, ops::pick(ctx, x, targets), {rows, 1});
-  const Tensor ones = column(ctx, 1, std::vector<float>(static_cast<size_t>(classes), 1.0f));
+  const Tensor ones = matrix(ctx, 1, std::vector<float>(static_cast<size_t>(classes), 1.0f));
   Tensor margin = ops::shift(ctx, ops::subtract(ctx, x, ops::matmul(ctx, own, ones)), 1.0f);
   margin = ops::subtract(ctx, margin, one_hot(ctx, targets, classes));  // the target's own margin is 0
   margin = ops::activate(ctx, margin, Activation::kRelu);
@@ -66,7 +66,7 @@ Result<std::string> loss_named(const std::string& name, bool classes, const std:
       if (name == k.name) return name;
       known.emplace_back(k.name);
     }
-  return error_at(place, "unknown loss '{}' of {}{}; expected one of: {}", name,
+  return error_at(place, "unknown loss '{}' for {}{}; expected one of: {}", name,
                   classes ? "classes" : "numbers", did_you_mean(name, known), fmt::join(known, ", "));
 }
 
@@ -83,7 +83,7 @@ Tensor class_loss(Context& ctx, const std::string& loss, const Tensor& x,
 
 Tensor number_loss(Context& ctx, const std::string& loss, const Tensor& x,
                    const std::vector<float>& targets) {
-  const Tensor want = column(ctx, x.dim(0), targets);
+  const Tensor want = matrix(ctx, x.dim(0), targets);
   if (loss == "mse") return ops::mse_loss(ctx, x, want);
   if (loss == "poisson")
     return ops::mean(

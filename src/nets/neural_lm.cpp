@@ -19,9 +19,9 @@ struct Windows {
     for (size_t i = 0; i <= ids.size(); ++i) {
       for (int64_t back = context; back >= 1; --back) {
         const int64_t at = static_cast<int64_t>(i) - back;
-        contexts.push_back(at < 0 ? WordNumbers::kPad : ids[static_cast<size_t>(at)]);
+        contexts.push_back(at < 0 ? WordVocabulary::kPad : ids[static_cast<size_t>(at)]);
       }
-      targets.push_back(i < ids.size() ? ids[i] : WordNumbers::kPad);
+      targets.push_back(i < ids.size() ? ids[i] : WordVocabulary::kPad);
     }
   }
 };
@@ -48,7 +48,7 @@ Result<NeuralLm> NeuralLm::train(const std::vector<std::string>& sentences, cons
   if (o.hidden < 1 || o.hidden > 65536) return error_at("`hidden`", "must be 1 to 65536, got {}", o.hidden);
   NeuralLm net;
   net.context_ = o.context, net.width_ = o.width, net.hidden_ = o.hidden;
-  net.vocabulary_ = WordNumbers::count(sentences, o.min_count, static_cast<size_t>(o.max_words));
+  net.vocabulary_ = WordVocabulary::count(sentences, o.min_count, static_cast<size_t>(o.max_words));
   net.declare();
   initialize(net.set_, UnitKind::kTanh, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
@@ -94,7 +94,7 @@ LmScore NeuralLm::score(const std::vector<std::string>& sentences, Device& devic
   };
   for (const std::string& s : sentences) {
     const auto ids = vocabulary_.ids(s);
-    out.unknown += std::count(ids.begin(), ids.end(), WordNumbers::kUnknown);
+    out.unknown += std::count(ids.begin(), ids.end(), WordVocabulary::kUnknown);
     all.add(ids, context_);
     if (all.targets.size() >= kWindows) flush();
   }
@@ -105,19 +105,19 @@ LmScore NeuralLm::score(const std::vector<std::string>& sentences, Device& devic
 
 std::string NeuralLm::generate(uint64_t seed, uint64_t number, int64_t max, Device& device) {
   const Rng rng(seed, Purpose::kSample, number);
-  std::vector<int64_t> context(static_cast<size_t>(context_), WordNumbers::kPad);
+  std::vector<int64_t> context(static_cast<size_t>(context_), WordVocabulary::kPad);
   std::string out;
   for (int64_t i = 0; i < max; ++i) {
     Context ctx{device};
     const Tensor p = ops::softmax(ctx, output_(ctx, hidden_rows(ctx, context))).host();
-    double left = rng.uniform_double(static_cast<uint64_t>(i)) * (1.0 - p.f32()[WordNumbers::kUnknown]);
-    int64_t word = WordNumbers::kPad;
+    double left = rng.uniform_double(static_cast<uint64_t>(i)) * (1.0 - p.f32()[WordVocabulary::kUnknown]);
+    int64_t word = WordVocabulary::kPad;
     for (int64_t w = 0; w < p.dim(1); ++w) {
-      if (w == WordNumbers::kUnknown) continue;
+      if (w == WordVocabulary::kUnknown) continue;
       word = w, left -= p.f32()[w];
       if (left < 0) break;
     }
-    if (word == WordNumbers::kPad) break;
+    if (word == WordVocabulary::kPad) break;
     out += (out.empty() ? "" : " ") + vocabulary_.word(word);
     context.erase(context.begin());
     context.push_back(word);
@@ -143,7 +143,7 @@ Result<NeuralLm> NeuralLm::load(const std::string& folder) {
   MAKAR_TRY(net.context_, integer_in(json, "context", 1, 64, place));
   MAKAR_TRY(net.width_, integer_in(json, "width", 1, 4096, place));
   MAKAR_TRY(net.hidden_, integer_in(json, "hidden", 1, 65536, place));
-  MAKAR_TRY(net.vocabulary_, WordNumbers::from_json(json.value("words", Json()), place));
+  MAKAR_TRY(net.vocabulary_, WordVocabulary::from_json(json.value("words", Json()), place));
   net.declare();
   MAKAR_CHECK_OK(load_weights(folder, net.set_));
   return net;

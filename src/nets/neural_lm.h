@@ -3,7 +3,7 @@
 #pragma once
 #include "nets/batches.h"
 #include "nets/mlp.h"
-#include "nets/word_numbers.h"
+#include "nets/word_vocabulary.h"
 
 namespace makar {
 
@@ -37,7 +37,7 @@ class NeuralLm {
   // The padding word precedes the first word; as a target it is the end of a sentence.
   Tensor hidden_rows(Context& ctx, const std::vector<int64_t>& contexts);
   int64_t context_ = 4, width_ = 64, hidden_ = 128;
-  WordNumbers vocabulary_;
+  WordVocabulary vocabulary_;
   ParameterSet set_;
   Parameter* table_ = nullptr;
   Linear hidden_layer_, output_;

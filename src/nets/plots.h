@@ -19,8 +19,8 @@ struct PlotPoint {
   double x = 0, y = 0;
   int64_t label = 0;
 };
-// The regions of a classifier of two numbers: `classify` answers a grid of points at once; dots are the
-// examples.
+// The regions of a classifier of two numbers: `classify` returns the classes of a grid of points; dots are
+// the examples.
 std::string boundary_plot(const std::string& title, const std::vector<PlotPoint>& points,
                           const std::vector<std::string>& classes,
                           const std::function<std::vector<int64_t>(const std::vector<PlotPoint>&)>& classify);

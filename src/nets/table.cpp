@@ -66,7 +66,8 @@ Result<std::vector<TableRow>> read_rows(const std::string& path, const std::stri
     if (!found.ok()) return found.error();
     if (!*found) break;
     if (out.size() >= kMaxRows)
-      return error_of(Error::Kind::kLimit, record.place(), "more than {} rows", kMaxRows);
+      return error_of(Error::Kind::kLimit, record.place(),
+                      "the table has more than {} rows; use a part of it", kMaxRows);
     TableRow row;
     for (const auto& [name, value] : record.value.items()) {
       const std::string text = value.is_string() ? value.get<std::string>()
@@ -232,7 +233,7 @@ Json TableEncoder::json() const {
 
 Result<TableEncoder> TableEncoder::from_json(const Json& json, const std::string& place) {
   const auto wrong = [&](const std::string& what) {
-    return error_at(place, "the table's {} is not valid", what);
+    return error_at(place, "the table's {} is not valid; train the network again", what);
   };
   const auto number = [](const Json& j, const char* key, double& out) {
     if (!j.contains(key) || !j[key].is_number()) return false;

@@ -47,7 +47,7 @@ Tensor mean_of(Context& ctx, const Tensor& rows, const std::vector<std::vector<i
 void TextCnn::declare() {
   table_ = set_.add("words.weight", {words_.size(), width_});
   for (const int64_t size : windows_)
-    filters_of_.emplace_back(set_, fmt::format("filters.{}", size), size * width_, filters_, true);
+    convolutions_.emplace_back(set_, fmt::format("filters.{}", size), size * width_, filters_, true);
   const int64_t features = windows_.empty() ? width_ : filters_ * static_cast<int64_t>(windows_.size());
   classifier_ = Linear(set_, "classifier", features, static_cast<int64_t>(labels_.size()), true);
 }
@@ -58,14 +58,14 @@ std::vector<int64_t> TextCnn::ids_of(const std::string& text) const {
   // At least one window of each size.
   const auto min =
       windows_.empty() ? 1 : static_cast<size_t>(*std::max_element(windows_.begin(), windows_.end()));
-  while (ids.size() < min) ids.push_back(WordNumbers::kPad);
+  while (ids.size() < min) ids.push_back(WordVocabulary::kPad);
   return ids;
 }
 
 Tensor TextCnn::forward(Context& ctx, const std::vector<std::vector<int64_t>>& texts) {
   std::vector<int64_t> all;
   for (const auto& t : texts) all.insert(all.end(), t.begin(), t.end());
-  const Tensor rows = ops::embedding(ctx, table_->value, all, WordNumbers::kPad);
+  const Tensor rows = ops::embedding(ctx, table_->value, all, WordVocabulary::kPad);
   std::vector<Tensor> features;
   if (windows_.empty()) features.push_back(mean_of(ctx, rows, texts));
   for (size_t w = 0; w < windows_.size(); ++w) {
@@ -84,7 +84,7 @@ Tensor TextCnn::forward(Context& ctx, const std::vector<std::vector<int64_t>>& t
       parts.push_back(ops::gather_rows(ctx, rows, index));
     }
     const Tensor joined = parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, -1);
-    const Tensor on = ops::activate(ctx, filters_of_[w](ctx, joined), ops::Activation::kRelu);
+    const Tensor on = ops::activate(ctx, convolutions_[w](ctx, joined), ops::Activation::kRelu);
     features.push_back(segment_max(ctx, on, lengths));
   }
   const Tensor joined = features.size() == 1 ? features[0] : ops::concat(ctx, features, -1);
@@ -103,7 +103,7 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
   if (labels.size() < 2)
     return error_at("data", "has {} labels; a classifier needs 2 or more", labels.size());
   net.labels_.assign(labels.begin(), labels.end());
-  net.words_ = WordNumbers::count(data.texts, o.min_count, static_cast<size_t>(o.max_words));
+  net.words_ = WordVocabulary::count(data.texts, o.min_count, static_cast<size_t>(o.max_words));
   net.width_ = o.vectors ? static_cast<int64_t>(o.vectors->width) : o.width;
   net.filters_ = o.filters, net.windows_ = o.windows, net.longest_ = o.longest;
   net.dropout_ = static_cast<float>(o.dropout);
@@ -114,7 +114,7 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
         0.5f *
             Rng(static_cast<uint64_t>(o.training.seed), Purpose::kInit, 0).uniform(static_cast<uint64_t>(i)) -
         0.25f;
-  for (int64_t id = WordNumbers::kFirst; o.vectors && id < net.words_.size(); ++id)
+  for (int64_t id = WordVocabulary::kFirst; o.vectors && id < net.words_.size(); ++id)
     if (const auto vector = vector_of(*o.vectors, net.words_.word(id)))
       std::copy(vector->begin(), vector->end(), net.table_->value.f32() + id * net.width_);
   std::fill_n(net.table_->value.f32(), net.width_, 0.0f);  // padding
@@ -208,7 +208,7 @@ Result<TextCnn> TextCnn::load(const std::string& folder) {
     if (!l.is_string()) return error_at(place, "labels must be texts");
     net.labels_.push_back(l.get<std::string>());
   }
-  MAKAR_TRY(net.words_, WordNumbers::from_json(json.value("words", Json()), place));
+  MAKAR_TRY(net.words_, WordVocabulary::from_json(json.value("words", Json()), place));
   net.declare();
   MAKAR_CHECK_OK(load_weights(folder, net.set_));
   return net;

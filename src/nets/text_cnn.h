@@ -6,7 +6,7 @@
 #include "lexical/word_vectors.h"
 #include "nets/batches.h"
 #include "nets/mlp.h"
-#include "nets/word_numbers.h"
+#include "nets/word_vocabulary.h"
 
 namespace makar {
 
@@ -40,14 +40,14 @@ class TextCnn {
   Tensor forward(Context& ctx, const std::vector<std::vector<int64_t>>& texts);
   std::vector<int64_t> ids_of(const std::string& text) const;
 
-  WordNumbers words_;
+  WordVocabulary words_;
   std::vector<std::string> labels_;
   std::vector<int64_t> windows_;
   int64_t width_ = 0, filters_ = 0, longest_ = 400;
   float dropout_ = 0;
   ParameterSet set_;
   Parameter* table_ = nullptr;
-  std::vector<Linear> filters_of_;
+  std::vector<Linear> convolutions_;
   Linear classifier_;
 };
 

@@ -55,9 +55,10 @@ Tensor FeedForward::Expert::run(Context& ctx, const Tensor& x, const FeedForward
   if (!spec.gated) {
     const bool sharp = spec.sharpness != 1.0f;
     const Tensor given = up(ctx, x);
-    Tensor wide = ops::activate(ctx, sharp ? ops::scale(ctx, given, spec.sharpness) : given, spec.activation);
-    if (sharp) wide = ops::scale(ctx, wide, 1.0f / spec.sharpness);
-    return down(ctx, spec.squared ? ops::activate(ctx, wide, Activation::kSquare) : wide);
+    Tensor hidden =
+        ops::activate(ctx, sharp ? ops::scale(ctx, given, spec.sharpness) : given, spec.activation);
+    if (sharp) hidden = ops::scale(ctx, hidden, 1.0f / spec.sharpness);
+    return down(ctx, spec.squared ? ops::activate(ctx, hidden, Activation::kSquare) : hidden);
   }
   const std::vector<Tensor> two = Linear::together(ctx, x, {&gate, &up});
   return down(ctx, spec.gate_limit > 0 ? clamped_gate(ctx, two[0], two[1], spec.gate_limit)
@@ -155,7 +156,7 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   const Tensor weights = ops::reshape(ctx, ops::concat(ctx, picked, 0), {k * rows, 1});
 
   std::vector<Tensor> parts;
-  std::vector<int64_t> home;
+  std::vector<int64_t> part_rows;
   const auto all = ctx.row_adapters;
   for (int64_t e = 0; e < count; ++e) {
     std::vector<int64_t> tokens, slots;
@@ -170,10 +171,10 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
     const Tensor out = experts[static_cast<size_t>(e)].run(ctx, ops::gather_rows(ctx, x, tokens), spec_);
     ctx.row_adapters = all;
     parts.push_back(ops::scale_rows(ctx, out, ops::gather_rows(ctx, weights, slots)));
-    home.insert(home.end(), tokens.begin(), tokens.end());
+    part_rows.insert(part_rows.end(), tokens.begin(), tokens.end());
   }
   if (parts.empty()) return ctx.zeros(x.shape());
-  return ops::scatter_rows(ctx, parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, 0), home, rows);
+  return ops::scatter_rows(ctx, parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, 0), part_rows, rows);
 }
 
 Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts) {

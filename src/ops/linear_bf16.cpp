@@ -35,13 +35,13 @@ Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Ten
   if (!ctx.any_needs(x, w, b)) return y;
   const bool need_x = ctx.needs(x), need_w = ctx.needs(w), need_b = ctx.needs(b);
   check(!need_w || w.dtype() == DType::kF32, "only f32 weights can be trained");
-  const Tensor kept = need_w ? x : Tensor(), used = need_x ? weights : Tensor();
-  ctx.tape->record(y, [ctx, to_x = Key(x), to_w = Key(w), to_b = Key(b), kept, used, m, in, out, need_x,
-                       need_w, need_b](const Tensor& dy) {
+  const Tensor saved_x = need_w ? x : Tensor(), saved_weights = need_x ? weights : Tensor();
+  ctx.tape->record(y, [ctx, to_x = Key(x), to_w = Key(w), to_b = Key(b), saved_x, saved_weights, m, in, out,
+                       need_x, need_w, need_b](const Tensor& dy) {
     const Bf16* d = ctx.bf16(dy);
     if (need_w) {  // dW[out, in] = dY^T X
       const auto t = ctx.tape->target(to_w);
-      ctx.device.product_bf16({out, in, m, along_rows(d, out), along_rows(ctx.bf16(kept), in),
+      ctx.device.product_bf16({out, in, m, along_rows(d, out), along_rows(ctx.bf16(saved_x), in),
                                ctx.f32(t.buffer), DType::kF32, in, t.accumulate, nullptr});
     }
     if (need_b) {
@@ -50,7 +50,7 @@ Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Ten
     }
     if (need_x) {  // dX[m, in] = dY W
       const auto t = ctx.tape->target(to_x);
-      ctx.device.product_bf16({m, in, out, along_columns(d, out), along_rows(ctx.bf16(used), in),
+      ctx.device.product_bf16({m, in, out, along_columns(d, out), along_rows(ctx.bf16(saved_weights), in),
                                ctx.bf16(t.buffer), DType::kBF16, in, t.accumulate, nullptr});
     }
   });
@@ -72,10 +72,10 @@ Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor
                db = need_b ? ctx.empty(b.shape()) : Tensor();
   // Rows of logits are padded to multiples of 64. A block has 32 times as many logits as in f32, so that the
   // products have enough rows.
-  constexpr int64_t kPadding = 64, kMaxRows = 8192, kLarger = 32;
+  constexpr int64_t kPadding = 64, kMaxRows = 8192, kTimesF32 = 32;
   const int64_t stride = (classes + kPadding - 1) / kPadding * kPadding;
   const int64_t step =
-      std::clamp<int64_t>(options.max_logits * kLarger / stride, 1, std::min(kMaxRows, rows));
+      std::clamp<int64_t>(options.max_logits * kTimesF32 / stride, 1, std::min(kMaxRows, rows));
   const Tensor logits = ctx.empty({step, stride}, DType::kBF16), losses = ctx.empty({rows}),
                y = ctx.empty({}), on_device = ctx.upload(targets);
   const Tensor weights = rounded(ctx, w, stride * width), bias = rounded(ctx, b, stride);
@@ -83,21 +83,21 @@ Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor
   const Tensor dw = need_w ? ctx.empty({stride, width}).slice(0, classes) : Tensor();
   const Tensor padded_db = need_b ? ctx.empty({stride}) : Tensor();
   Device& device = ctx.device;
-  Bf16* held = ctx.bf16(logits);
+  Bf16* block = ctx.bf16(logits);
   for (int64_t r0 = 0; r0 < rows; r0 += step) {
     const int64_t n = std::min(step, rows - r0);
     const Bf16* part = ctx.bf16(x) + r0 * width;
     device.product_bf16({n, stride, width, along_columns(part, width),
-                         along_columns(ctx.bf16(weights), width), held, DType::kBF16, stride, false,
+                         along_columns(ctx.bf16(weights), width), block, DType::kBF16, stride, false,
                          ctx.bf16(bias)});
-    device.cross_entropy_bf16({held, ctx.i64(on_device) + r0, ctx.f32(losses) + r0, n, classes, stride,
+    device.cross_entropy_bf16({block, ctx.i64(on_device) + r0, ctx.f32(losses) + r0, n, classes, stride,
                                options.smoothing, weight, options.soft_cap, need_x || need_w || need_b});
     if (need_w)
-      device.product_bf16({stride, width, n, along_rows(held, stride), along_rows(part, width), ctx.f32(dw),
+      device.product_bf16({stride, width, n, along_rows(block, stride), along_rows(part, width), ctx.f32(dw),
                            DType::kF32, width, r0 > 0, nullptr});
-    if (need_b) device.column_sums_bf16({held, ctx.f32(padded_db), n, stride, r0 > 0});
+    if (need_b) device.column_sums_bf16({block, ctx.f32(padded_db), n, stride, r0 > 0});
     if (need_x)
-      device.product_bf16({n, width, stride, along_columns(held, stride),
+      device.product_bf16({n, width, stride, along_columns(block, stride),
                            along_rows(ctx.bf16(weights), width), ctx.bf16(dx) + r0 * width, DType::kBF16,
                            width, false, nullptr});
   }

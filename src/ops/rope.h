@@ -25,15 +25,14 @@ struct RopeOptions {
   bool operator==(const RopeOptions&) const = default;
 };
 
-// The rotary / 2 frequencies and the factor on cos and sin. `length` (largest position + 1 of the sequence)
-// only matters if the scaling depends on it.
 struct RopeFrequencies {
-  std::vector<double> frequencies;
-  double attention_factor = 1.0;
+  std::vector<double> frequencies;  // rotary / 2
+  double attention_factor = 1.0;    // of cos and sin
 };
 inline bool depends_on_length(const RopeOptions& o) {
   return o.scaling == RopeScaling::kDynamic || o.scaling == RopeScaling::kLongRope;
 }
+// `length`: largest position + 1 of the sequence; only matters if the scaling depends on it.
 RopeFrequencies rope_frequencies(const RopeOptions& options, int64_t length);
 
 // Cosines and sines per token, computed once per forward pass for all layers: [tokens, rotary / 2].

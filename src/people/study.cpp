@@ -102,8 +102,8 @@ Result<StudyItem> parse_item(const std::string& line, const std::string& place) 
   return out;
 }
 
-Result<int64_t> whole(const Json& json, int64_t low, int64_t high, const std::string& what,
-                      const std::string& place) {
+Result<int64_t> read_integer(const Json& json, int64_t low, int64_t high, const std::string& what,
+                             const std::string& place) {
   if (!json.is_number_integer() || json < low || json > high)
     return error_at(place, "'{}': expected {} to {}, got {}", what, low, high,
                     quote(json.dump().substr(0, 100)));
@@ -167,7 +167,7 @@ Result<Rating> parse_rating(const Json& json, const Study& study, const std::str
   MAKAR_TRY(out.rater, note(json, "rater", kRaterBytes, place));
   if (out.rater.empty()) return error_at(place, "'rater': is empty");
   MAKAR_TRY(const int64_t index,
-            whole(json["item"], 0, static_cast<int64_t>(study.items.size()) - 1, "item", place));
+            read_integer(json["item"], 0, static_cast<int64_t>(study.items.size()) - 1, "item", place));
   out.item = static_cast<size_t>(index);
   const StudyItem& item = study.items[out.item];
   const auto answers = item.answers.size();
@@ -175,7 +175,7 @@ Result<Rating> parse_rating(const Json& json, const Study& study, const std::str
     if (!json["ranks"].is_array() || json["ranks"].size() != answers)
       return error_at(place, "'ranks': expected a rank for each of {} answers", answers);
     for (const Json& one : json["ranks"]) {
-      MAKAR_TRY(const int64_t rank, whole(one, 1, static_cast<int64_t>(answers), "ranks", place));
+      MAKAR_TRY(const int64_t rank, read_integer(one, 1, static_cast<int64_t>(answers), "ranks", place));
       out.ranks.push_back(rank);
     }
   }
@@ -189,7 +189,7 @@ Result<Rating> parse_rating(const Json& json, const Study& study, const std::str
         const auto& known = item.scales;
         if (std::find(known.begin(), known.end(), key) == known.end())
           return error_at(place, "'scales': {} is not a scale{}", quote(key), did_you_mean(key, known));
-        MAKAR_TRY(values[key], whole(value, 1, 5, key, place));
+        MAKAR_TRY(values[key], read_integer(value, 1, 5, key, place));
       }
     }
   }

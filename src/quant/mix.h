@@ -1,5 +1,5 @@
-// Mixes: which tensor of a model gets which type, by llama.cpp's rules, so that Q4_K_M means the same here as
-// there.
+// Mixes: which tensor of a model gets which type, by llama.cpp's rules, so that Q4_K_M means the same as in
+// llama.cpp.
 #pragma once
 #include <string>
 #include <vector>

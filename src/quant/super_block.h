@@ -7,6 +7,7 @@
 
 namespace makar {
 
-void encode_super_blocks(DType type, const float* x, int64_t count, const float* weights, std::byte* out);
+// `importance`: one error weight per value, or null.
+void encode_super_blocks(DType type, const float* x, int64_t count, const float* importance, std::byte* out);
 
 }  // namespace makar

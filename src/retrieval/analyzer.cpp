@@ -46,8 +46,8 @@ std::vector<std::string> Analyzer::operator()(std::string_view text) const {
   const auto finish = [&] {
     if (word.empty()) return;
     if (word.size() > 2 && word.ends_with("'s")) word.resize(word.size() - 2);
-    if (word.size() > kLongestTerm) {
-      word.resize(kLongestTerm);
+    if (word.size() > kMaxTermBytes) {
+      word.resize(kMaxTermBytes);
       word.resize(complete_utf8_prefix(word));
     }
     const std::string& indexed = term(word);

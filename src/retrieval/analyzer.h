@@ -22,7 +22,7 @@ struct AnalyzerOptions {
 // it, and a possessive 's at its end is dropped. Not thread-safe.
 class Analyzer {
  public:
-  static constexpr size_t kLongestTerm = 200;  // bytes; longer words are cut
+  static constexpr size_t kMaxTermBytes = 200;  // longer words are truncated
 
   // Fails for a language that libstemmer does not have.
   static Result<Analyzer> open(const AnalyzerOptions& options);

@@ -99,9 +99,9 @@ Result<const SparseIndex::List*> SparseIndex::list(const std::string& term) {
 Result<std::vector<RankedChunk>> SparseIndex::search(const std::vector<std::string>& terms, size_t k,
                                                      const std::vector<uint8_t>* allowed) {
   std::vector<std::pair<const List*, double>> lists;
-  std::unordered_map<std::string, size_t> places;
+  std::unordered_map<std::string, size_t> list_of_term;
   for (const std::string& term : terms) {
-    const auto [found, added] = places.emplace(term, lists.size());
+    const auto [found, added] = list_of_term.emplace(term, lists.size());
     if (!added) {
       lists[found->second].second += 1;
       continue;

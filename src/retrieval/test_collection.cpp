@@ -1,5 +1,6 @@
 #include "retrieval/test_collection.h"
 
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/file.h"
@@ -7,22 +8,20 @@
 #include "retrieval/load/records.h"
 
 namespace makar {
-namespace {
 
-Result<Qrels> read_grouped(const std::string& path) {
+Result<Qrels> read_qrels(const std::string& path) {
   MAKAR_TRY(auto stream, ByteStream::open(path));
   MAKAR_TRY(const auto judged, read_judgements(LineReader(std::move(stream))));
   Qrels out;
-  std::unordered_map<std::string, size_t> places;
+  std::unordered_map<std::string, size_t> index;
   for (const ScoredDocument& d : judged) {
-    const auto [found, added] = places.emplace(d.query, out.size());
+    const auto [found, added] = index.emplace(d.query, out.size());
     if (added) out.push_back({d.query, {}});
     out[found->second].second[d.document] = d.score;
   }
+  if (out.empty()) return error_at(path, "has no judgements");
   return out;
 }
-
-}  // namespace
 
 Result<TestCollection> read_test_collection(const std::string& folder, const std::string& split) {
   TestCollection out;
@@ -32,7 +31,7 @@ Result<TestCollection> read_test_collection(const std::string& folder, const std
         Error::Kind::kNotFound, folder,
         "is not a test collection: expected queries.jsonl and qrels/{}.tsv (BEIR), or cran.qry and cranqrel",
         split);
-  MAKAR_TRY(out.judgements, read_grouped(folder + (beir ? "/qrels/" + split + ".tsv" : "/cranqrel")));
+  MAKAR_TRY(out.judgements, read_qrels(folder + (beir ? "/qrels/" + split + ".tsv" : "/cranqrel")));
   std::unordered_set<std::string> judged;
   for (const auto& [query, documents] : out.judgements) judged.insert(query);
   BadRecords bad;

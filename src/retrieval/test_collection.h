@@ -7,6 +7,9 @@
 
 namespace makar {
 
+// Relevance judgements of a file (TREC or BEIR), grouped by query.
+Result<Qrels> read_qrels(const std::string& path);
+
 struct TestCollection {
   std::vector<std::pair<std::string, std::string>> queries;  // id, text
   Qrels judgements;

@@ -28,7 +28,7 @@ Status KeyRing::add(const std::string& key, const std::string& name, bool admin,
     return error_at(place, "a key has 1 to {} visible characters, none of them a space", kLongestKey);
   if (name.size() > kLongestName || !std::all_of(name.begin(), name.end(), visible))
     return error_at(place, "a name has up to {} visible characters, none of them a space", kLongestName);
-  if (keys_.size() >= kMaxKeys) return error_at(place, "more than {} keys", kMaxKeys);
+  if (keys_.size() >= kMaxKeys) return error_at(place, "there are more than {} keys; remove some", kMaxKeys);
   const std::string digest = sha256_of(key);
   for (const Key& known : keys_)
     if (known.digest == digest) return error_at(place, "this key is already listed, as {}", known.name);

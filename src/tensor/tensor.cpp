@@ -12,7 +12,7 @@ std::string Shape::text() const { return fmt::format("[{}]", fmt::join(begin(), 
 Storage::Storage(size_t bytes, Memory& memory)
     : memory_(memory), data_(memory.allocate(bytes)), bytes_(bytes) {}
 Storage::~Storage() {
-  if (!keeper_) memory_.deallocate(data_, bytes_);
+  if (!owner_) memory_.deallocate(data_, bytes_);
 }
 
 Tensor Tensor::make(std::shared_ptr<Storage> storage, std::byte* data, const Shape& shape, DType type) {
@@ -67,12 +67,12 @@ Tensor Tensor::from(const Shape& shape, std::span<const int64_t> values) {
 }
 
 Tensor Tensor::view_of(const std::byte* data, const Shape& shape, DType type,
-                       std::shared_ptr<const void> keeper) {
+                       std::shared_ptr<const void> owner) {
   auto* writable = const_cast<std::byte*>(data);
   check_blocks(shape, type);
   const size_t bytes = bytes_of(type, shape.count());
-  check(keeper != nullptr, "a view needs an owner that keeps its bytes alive");
-  return make(std::make_shared<Storage>(writable, bytes, std::move(keeper)), writable, shape, type);
+  check(owner != nullptr, "a view needs an owner that keeps its bytes alive");
+  return make(std::make_shared<Storage>(writable, bytes, std::move(owner)), writable, shape, type);
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {

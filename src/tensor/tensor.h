@@ -11,12 +11,12 @@
 
 namespace makar {
 
-// A block of a Memory (64-byte aligned, recycled), or external host bytes kept alive by `keeper`.
+// A block of a Memory (64-byte aligned, recycled), or external host bytes kept alive by `owner`.
 class Storage {
  public:
   Storage(size_t bytes, Memory& memory);
-  Storage(std::byte* data, size_t bytes, std::shared_ptr<const void> keeper)
-      : memory_(host_memory()), data_(data), bytes_(bytes), keeper_(std::move(keeper)) {}
+  Storage(std::byte* data, size_t bytes, std::shared_ptr<const void> owner)
+      : memory_(host_memory()), data_(data), bytes_(bytes), owner_(std::move(owner)) {}
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -29,7 +29,7 @@ class Storage {
   Memory& memory_;
   std::byte* data_;
   size_t bytes_;
-  std::shared_ptr<const void> keeper_;
+  std::shared_ptr<const void> owner_;
 };
 
 class Tensor {
@@ -44,7 +44,7 @@ class Tensor {
   static Tensor from(const Shape& shape, std::span<const int64_t> values);
   // A read-only view of external bytes, e.g. a mapped file.
   static Tensor view_of(const std::byte* data, const Shape& shape, DType type,
-                        std::shared_ptr<const void> keeper);
+                        std::shared_ptr<const void> owner);
 
   bool defined() const { return node_ != nullptr; }
   const Shape& shape() const { return node_->shape; }

@@ -61,10 +61,10 @@ class WordCache {
     return key;
   }
 
-  // Null when the word is not cached. Words have 1 to 15 or up to 31 bytes. The slot of a short word can be
-  // computed first and prefetched.
+  // The slot of a short word can be computed first and prefetched.
   static uint32_t slot(const Key<2>& key) { return static_cast<uint32_t>(key.hash() >> (64 - kShortBits)); }
   void prefetch(uint32_t slot) const { __builtin_prefetch(&shorts_[slot]); }
+  // Null when the word is not cached. Short words have 1 to 15 bytes, long ones up to 31.
   const Short* find_short(const Key<2>& key, uint32_t slot) const {
     const Short& entry = shorts_[slot];
     return entry.key == key ? &entry : nullptr;

@@ -142,7 +142,7 @@ Tensor attention_distance(Context& ctx, const AttentionRows& student, const Atte
   std::vector<int64_t> lengths;
   for (const Sequence& s : sequences) lengths.push_back(s.length);
   Context plain{ctx.device};
-  const Scores ours(ctx, student, lengths), theirs(plain, teacher, lengths);
+  const Scores student_scores(ctx, student, lengths), teacher_scores(plain, teacher, lengths);
   const int64_t heads = student.spec.heads;
   Tensor total;
   double rows = 0, seen = 0;
@@ -154,7 +154,7 @@ Tensor attention_distance(Context& ctx, const AttentionRows& student, const Atte
     for (const float m : mask) hidden.push_back(m > 0 ? 0.0f : -1e9f);
     const Tensor counted = constant(ctx, {lengths[s], lengths[s]}, divergence ? hidden : mask);
     for (int64_t h = 0; h < heads; ++h) {
-      const Tensor a = ours(h, s), b = theirs(h, s);
+      const Tensor a = student_scores(h, s), b = teacher_scores(h, s);
       Tensor term;
       if (divergence) {
         const Tensor q = ops::log_softmax(ctx, ops::add(ctx, a, counted));

@@ -31,12 +31,12 @@ Result<LabelledData> open_labelled(const DatasetOptions& options, const Tokenize
   MAKAR_TRY(LabelledData data, read_labelled(spec.data(), tokenizer, reading));
   say_read(options, spec.path, data);
   if (!options.validation.empty()) {
-    MAKAR_TRY(const DatasetSpec held, parse_dataset(options.validation[0]));
+    MAKAR_TRY(const DatasetSpec validation_spec, parse_dataset(options.validation[0]));
     MAKAR_TRY(const LabelledData validation,
-              read_labelled(held.data(), tokenizer, reading, data.names, data.groups));
-    say_read(options, held.path, validation);
+              read_labelled(validation_spec.data(), tokenizer, reading, data.names, data.groups));
+    say_read(options, validation_spec.path, validation);
     if (validation.kind != data.kind)
-      return error_at(held.path, "has a different kind of labels than the training data");
+      return error_at(validation_spec.path, "has a different kind of labels than the training data");
     data.validation = validation.train;
   }
   Sha256 sum;

@@ -63,7 +63,7 @@ Result<LoopResult> run_loop(const Loop& loop);
 
 // Prepares the data of step `number` and runs forward and backward for its micro-batches; leaves the
 // gradients in the parameters.
-Result<StepInfo> step_gradients(const Loop& loop, uint64_t number);
+Result<StepInfo> step_gradients(const Loop& loop, uint64_t step);
 
 // The mean validation loss and the task's own metrics.
 Result<Metrics> validate(Task& task, Device& device, DType activations = DType::kF32);

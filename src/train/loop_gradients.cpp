@@ -11,8 +11,9 @@ namespace {
 // Approximate FLOPs of a forward and backward pass: matrix products and attention.
 double training_flops(const Model& model, const MicroBatch& batch) {
   const ModelSpec& spec = model.spec();
-  double work = 0;  // FLOPs per token and weight: 2 forward, 2 for the input's gradient, 2 for the weight's
-                    // gradient if it is trained
+  // FLOPs per token and weight: 2 forward, 2 for the input's gradient, 2 for the weight's gradient if it is
+  // trained.
+  double work = 0;
   for (const auto& p : model.parameters().all()) {
     if (p->shape.rank() < 2 || p->buffer) continue;
     const bool output = p->name.ends_with(".embed.tokens.weight") && spec.head.tied &&
@@ -49,20 +50,20 @@ Result<Metrics> validate(Task& task, Device& device, DType activations) {
   return out;
 }
 
-Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
+Result<StepInfo> step_gradients(const Loop& l, uint64_t step) {
   const LoopSettings& s = l.settings;
   const auto start = std::chrono::steady_clock::now();
-  MAKAR_CHECK_OK(l.task.prepare_step(number, l.device));
+  MAKAR_CHECK_OK(l.task.prepare_step(step, l.device));
   const std::chrono::duration<double> prepared = std::chrono::steady_clock::now() - start;
   std::vector<MicroBatch> batches;
   double weight = 0;
   const auto micro = static_cast<uint64_t>(s.gradient_accumulation_steps);
   for (uint64_t i = 0; i < micro; ++i) {
-    MAKAR_TRY(MicroBatch b, l.task.train_batch(number * micro + i));
+    MAKAR_TRY(MicroBatch b, l.task.train_batch(step * micro + i));
     weight += b.weight;
     batches.push_back(std::move(b));
   }
-  if (!(weight > 0)) return error_at("data", "the batches of step {} have no targets", number + 1);
+  if (!(weight > 0)) return error_at("data", "the batches of step {} have no targets", step + 1);
   StepInfo info;
   info.prepare_seconds = prepared.count();
   l.models.clear_gradients();
@@ -71,7 +72,7 @@ Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
     if (batches[i].weight == 0) continue;
     Tape tape(l.device);
     l.models.watch(tape);
-    Context ctx{l.device, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), number * micro + i};
+    Context ctx{l.device, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), step * micro + i};
     ctx.activations = activations_of(s);
     ForwardContext f{ctx, nullptr, nullptr, s.gradient_checkpointing};
     MAKAR_TRY(Tensor loss, batches[i].loss(f));

@@ -8,29 +8,29 @@ namespace makar {
 
 std::vector<int64_t> permuted_targets(int64_t length, int64_t count, Draws& draws) {
   std::vector<char> taken(static_cast<size_t>(length), 0);
-  std::vector<int64_t> places;
+  std::vector<int64_t> positions;
   count = std::min(count, length);
-  while (static_cast<int64_t>(places.size()) < count) {
+  while (static_cast<int64_t>(positions.size()) < count) {
     auto at = static_cast<int64_t>(draws.below(static_cast<uint64_t>(length)));
     auto span = static_cast<int64_t>(1 + draws.below(5));
     while (taken[static_cast<size_t>(at)]) at = (at + 1) % length;
     for (; span > 0 && at < length && !taken[static_cast<size_t>(at)] &&
-           static_cast<int64_t>(places.size()) < count;
+           static_cast<int64_t>(positions.size()) < count;
          --span, ++at)
-      taken[static_cast<size_t>(at)] = 1, places.push_back(at);
+      taken[static_cast<size_t>(at)] = 1, positions.push_back(at);
   }
-  for (size_t i = places.size(); i > 1; --i) std::swap(places[i - 1], places[draws.below(i)]);
-  return places;
+  for (size_t i = positions.size(); i > 1; --i) std::swap(positions[i - 1], positions[draws.below(i)]);
+  return positions;
 }
 
-void add_permuted(Permuted& out, const std::vector<int64_t>& ids, const std::vector<int64_t>& places) {
+void add_permuted(Permuted& out, const std::vector<int64_t>& ids, const std::vector<int64_t>& positions) {
   Batch& b = out.batch;
-  const auto length = static_cast<int64_t>(ids.size()), count = static_cast<int64_t>(places.size());
+  const auto length = static_cast<int64_t>(ids.size()), count = static_cast<int64_t>(positions.size());
   const int64_t start = b.rows();
   b.add(ids);
   b.order.resize(static_cast<size_t>(start + length), 0);
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t at = places[static_cast<size_t>(i)];
+    const int64_t at = positions[static_cast<size_t>(i)];
     b.order[static_cast<size_t>(start + at)] = i + 1;
     out.rows.push_back(b.rows());
     out.targets.push_back(ids[static_cast<size_t>(at)]);

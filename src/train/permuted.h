@@ -13,8 +13,8 @@ struct Permuted {
 };
 // The positions of `count` targets in a text of `length` tokens, in the order of prediction: spans of 1 to 5.
 std::vector<int64_t> permuted_targets(int64_t length, int64_t count, Draws& draws);
-// Appends a text with its targets at `places`, in order.
-void add_permuted(Permuted& out, const std::vector<int64_t>& ids, const std::vector<int64_t>& places);
+// Appends a text with its targets at `positions`, in order.
+void add_permuted(Permuted& out, const std::vector<int64_t>& ids, const std::vector<int64_t>& positions);
 // The mean loss of the targets.
 MicroBatch permuted_batch(Model& model, Permuted examples, float smoothing);
 

@@ -91,7 +91,7 @@ Result<PipelineStage> read_stage(const YAML::Node& node, const std::string& file
   for (const auto& word : words) {
     const std::string where = yaml_place(word, file);
     if (!word.IsScalar()) return error_at(where, "each word of a command must be a string");
-    MAKAR_TRY(out.words.emplace_back(), substituted(word.Scalar(), pipeline.variables, where));
+    MAKAR_TRY(out.command.emplace_back(), substituted(word.Scalar(), pipeline.variables, where));
   }
   return out;
 }
@@ -133,7 +133,7 @@ Result<PipelineState> PipelineState::open(const Pipeline& pipeline) {
     if (!name.is_string())
       return error_at(out.path_, "a finished stage has no name; remove the file to run all stages again");
     for (const PipelineStage& stage : pipeline.stages)
-      if (stage.name == name && one.value("command", Json()) != Json(stage.words))
+      if (stage.name == name && one.value("command", Json()) != Json(stage.command))
         return error_at(out.path_,
                         "stage '{}' has finished with another command; use another folder (folder=DIR), or "
                         "remove this file to run all stages again",
@@ -145,7 +145,7 @@ Result<PipelineState> PipelineState::open(const Pipeline& pipeline) {
 }
 
 Status PipelineState::add(const PipelineStage& stage, double seconds) {
-  stages_.push_back({{"name", stage.name}, {"command", stage.words}, {"seconds", seconds}});
+  stages_.push_back({{"name", stage.name}, {"command", stage.command}, {"seconds", seconds}});
   finished_.insert(stage.name);
   return write_file(path_, Json{{"finished", stages_}}.dump(2) + "\n");
 }

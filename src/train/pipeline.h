@@ -12,8 +12,8 @@
 namespace makar {
 
 struct PipelineStage {
-  std::string name;                // letters, digits, '-' and '_'; unique
-  std::vector<std::string> words;  // a makar command and its arguments, after substitution
+  std::string name;                  // letters, digits, '-' and '_'; unique
+  std::vector<std::string> command;  // a makar command and its arguments, after substitution
 };
 
 struct Pipeline {

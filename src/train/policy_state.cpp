@@ -12,7 +12,7 @@ Error damaged(const char* what) {
                   "the state of the rollout is damaged: {}; use another output_dir, or --overwrite", what);
 }
 
-Result<int64_t> whole(const Json& values, const char* key) {
+Result<int64_t> read_integer(const Json& values, const char* key) {
   const auto it = values.find(key);
   if (it == values.end() || !it->is_number_integer()) return damaged(key);
   return it->get<int64_t>();
@@ -39,9 +39,9 @@ Result<Rollout> read_rollout(const Json& json, int64_t vocab) {
     out.tokens.push_back(id.get<int64_t>());
     if (out.tokens.back() < 0 || out.tokens.back() >= vocab) return damaged("tokens");
   }
-  MAKAR_TRY(const int64_t prompt, whole(json, "prompt"));
-  MAKAR_TRY(out.prompt_tokens, whole(json, "prompt_tokens"));
-  MAKAR_TRY(const int64_t stopped, whole(json, "stopped"));
+  MAKAR_TRY(const int64_t prompt, read_integer(json, "prompt"));
+  MAKAR_TRY(out.prompt_tokens, read_integer(json, "prompt_tokens"));
+  MAKAR_TRY(const int64_t stopped, read_integer(json, "stopped"));
   if (prompt < 0 || out.prompt_tokens < 1 || out.prompt_tokens >= static_cast<int64_t>(out.tokens.size()))
     return damaged("prompt_tokens");
   out.prompt = static_cast<size_t>(prompt), out.finish = stopped ? Finish::kStop : Finish::kLength;
@@ -81,9 +81,9 @@ TaskState PolicyTask::state() const {
 Status PolicyTask::restore(const TaskState& state) {
   if (!state.values.is_object()) return damaged("it is missing");
   PolicyBuffer buffer;
-  MAKAR_TRY(left_, whole(state.values, "left"));
-  MAKAR_TRY(const int64_t at, whole(state.values, "collected_at"));
-  MAKAR_TRY(const int64_t collections, whole(state.values, "collections"));
+  MAKAR_TRY(left_, read_integer(state.values, "left"));
+  MAKAR_TRY(const int64_t at, read_integer(state.values, "collected_at"));
+  MAKAR_TRY(const int64_t collections, read_integer(state.values, "collections"));
   if (left_ < 0 || left_ > o_.steps() || at < 0 || collections < 0) return damaged("left");
   collected_at_ = static_cast<uint64_t>(at), collections_ = static_cast<uint64_t>(collections);
   MAKAR_TRY(buffer.rewards, numbers(state.values, "rewards"));

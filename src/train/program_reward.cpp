@@ -17,8 +17,8 @@ namespace makar {
 namespace {
 
 constexpr int kSeconds = 10;
-constexpr rlim_t kMemory = rlim_t{2} << 30;
-constexpr size_t kOutput = size_t{64} << 10;
+constexpr rlim_t kMaxMemory = rlim_t{2} << 30;
+constexpr size_t kMaxOutput = size_t{64} << 10;
 
 void limit(int what, rlim_t max) {
   const rlimit both{max, max};
@@ -48,7 +48,7 @@ bool exchange(Pipe& in, Pipe& out, std::string_view input, std::string& output) 
       char block[4096];
       const ssize_t got = read(out.ends[0], block, sizeof block);
       if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) out.close_end(0);
-      if (got > 0 && output.size() < kOutput) output.append(block, static_cast<size_t>(got));
+      if (got > 0 && output.size() < kMaxOutput) output.append(block, static_cast<size_t>(got));
     }
     if (in.ends[1] >= 0 && both[1].revents != 0) {
       const ssize_t sent = input.empty() ? 0 : write(in.ends[1], input.data(), input.size());
@@ -72,7 +72,7 @@ Result<double> program_reward(const std::string& command, const std::string& inp
   if (child == 0) {  // only calls that are safe after fork
     setpgid(0, 0);
     dup2(in.ends[0], 0), dup2(out.ends[1], 1);
-    limit(RLIMIT_CPU, kSeconds), limit(RLIMIT_AS, kMemory), limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_CPU, kSeconds), limit(RLIMIT_AS, kMaxMemory), limit(RLIMIT_CORE, 0);
     execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }

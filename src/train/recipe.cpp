@@ -14,7 +14,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kEntries = 4096;
+constexpr size_t kMaxEntries = 4096;
 
 using Setting = std::pair<std::string, std::vector<std::string>>;  // the option's main name and its values
 
@@ -153,9 +153,9 @@ Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std
         return datasets ? dataset(n, place) : scalar(n, entry.key, place);
       };
       if (pair.second.IsSequence()) {
-        if (pair.second.size() > kEntries)
+        if (pair.second.size() > kMaxEntries)
           return error_of(Error::Kind::kLimit, place, "'{}' has {} values; the limit is {}", entry.key,
-                          pair.second.size(), kEntries);
+                          pair.second.size(), kMaxEntries);
         for (const YAML::Node& n : pair.second) {
           MAKAR_TRY(std::string value, one(n));
           entry.values.push_back(std::move(value));
@@ -165,8 +165,8 @@ Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std
         entry.values.push_back(std::move(value));
       }
       out.push_back(std::move(entry));
-      if (out.size() > kEntries)
-        return error_of(Error::Kind::kLimit, place, "has more than {} settings", kEntries);
+      if (out.size() > kMaxEntries)
+        return error_of(Error::Kind::kLimit, place, "has more than {} settings", kMaxEntries);
     }
   } catch (const YAML::Exception& e) {
     return error_at(fmt::format("{}:{}", place, e.mark.line + 1), "is not valid YAML: {}", e.msg);
@@ -182,8 +182,8 @@ Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& a
     settings.emplace_back(name, std::move(values));
   };
   std::vector<std::string> rest;
-  std::vector<std::string>
-      overridden;  // options given as flags: they replace a recipe's list instead of extending it
+  // Options given as flags: they replace a recipe's list instead of extending it.
+  std::vector<std::string> overridden;
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string word = arguments[i];
     if (word.starts_with("-") && word.size() > 1) {

@@ -65,7 +65,7 @@ Status sample_part(const SampledConversations& how, const SpoolOf<PolicyPrompt>&
 Result<ConversationStores> sample_conversations(const SampledConversations& how, const PolicyPrompts& prompts,
                                                 Json& identity) {
   MAKAR_CHECK_OK(make_folder(how.folder));
-  const std::string mark = how.folder + "/sampled.json";
+  const std::string marker = how.folder + "/sampled.json";
   const Json key = {{"prompts", identity.value("data", "")},
                     {"max_new_tokens", how.options.max_new_tokens},
                     {"answers", how.options.answers},
@@ -73,16 +73,16 @@ Result<ConversationStores> sample_conversations(const SampledConversations& how,
                     {"seed", how.options.seed},
                     {"system", how.system},
                     {"key", how.key}};
-  const auto before = is_file(mark) ? read_json(mark) : Result<Json>(Json());
+  const auto before = is_file(marker) ? read_json(marker) : Result<Json>(Json());
   if (!before.ok() || *before != key) {
     std::error_code ignored;
-    std::filesystem::remove(mark, ignored);
+    std::filesystem::remove(marker, ignored);
     ConversationWriter writer(how.folder, how.model.spec().vocab);
     const size_t train = prompts.train.size(), all = train + prompts.validation.size();
     MAKAR_CHECK_OK(sample_part(how, prompts.train, false, 0, all, writer));
     MAKAR_CHECK_OK(sample_part(how, prompts.validation, true, train, all, writer));
     MAKAR_CHECK_OK(writer.finish());
-    MAKAR_CHECK_OK(write_file(mark, key.dump() + "\n"));
+    MAKAR_CHECK_OK(write_file(marker, key.dump() + "\n"));
   }
   ConversationStores out;
   MAKAR_TRY(out.train, TokenStore::open(how.folder, "train"));

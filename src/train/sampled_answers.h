@@ -34,8 +34,8 @@ struct SampledConversations {
 Result<ConversationStores> sample_conversations(const SampledConversations& how, const PolicyPrompts& prompts,
                                                 Json& identity);
 
-// Batches of answers that the trained model samples before each step. A share of the steps uses `data`
-// instead; which ones follows from the seed.
+// Batches of answers that the trained model samples before each step. `share` of the steps
+// sample, the others use `data`; which ones follows from the seed.
 class StudentAnswersTask : public Task {
  public:
   // `data` may be null if `share` is 1.

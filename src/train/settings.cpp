@@ -42,7 +42,7 @@ constexpr TableOption<LoopSettings> kOptions[] = {
     {"warmup_ratio", &S::warmup_ratio, 0, 1, "X",
      "warm-up as a share of the run, unless --warmup-steps is set", kOptimization},
     {"decay_steps cooldown_steps", &S::decay_steps, 0, kSteps, "N",
-     "warmup_stable_decay: number of final steps with a falling rate", kOptimization},
+     "warmup_stable_decay: number of final steps in which the rate decays", kOptimization},
     {"decay_ratio cooldown_ratio", &S::decay_ratio, 0, 1, "X",
      "warmup_stable_decay: decay as a share of the run, unless --decay-steps is set", kOptimization},
     {"decay_type", &S::decay_type, 0, 0, "NAME",

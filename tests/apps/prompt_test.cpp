@@ -166,7 +166,7 @@ TEST(Prompt, BrokenFilesAreLocatedErrors) {
       {"input: '{{'\n", "p.yaml"},
       {"prompts: [{name: a, input: x, needs: [b]}, {name: b, input: y, needs: [a]}]\n", "needs itself"},
       {"prompts: [{name: a, input: x, needs: [c]}]\n", "not a prompt"},
-      {"prompts: [{name: a, input: x}, {name: a, input: y}]\n", "same name"},
+      {"prompts: [{name: a, input: x}, {name: a, input: y}]\n", "have the name"},
       {"prompts: [{input: x}]\n", "'name'"},
       {"input: x\ntests: [{fields: {a: 1}}]\n", "needs equals"},
       {"input: x\nsamples: 1000\n", "samples"},

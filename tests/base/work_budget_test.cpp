@@ -30,10 +30,10 @@ TEST(WorkBudget, TheDeadlineAndTheCancelFlagStopIt) {
   WorkBudget checked(WorkBudget::kUnlimited, WorkBudget::Clock::now() - std::chrono::seconds(1));
   EXPECT_FALSE(checked.check());
 
-  const auto gone = std::make_shared<std::atomic<bool>>(false);
-  WorkBudget cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), gone);
+  const auto cancel = std::make_shared<std::atomic<bool>>(false);
+  WorkBudget cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), cancel);
   EXPECT_TRUE(cancelled.spend(10'000));
-  *gone = true;
+  *cancel = true;
   EXPECT_FALSE(cancelled.spend(10'000));
   EXPECT_NE(cancelled.error("x").message.find("disconnected"), std::string::npos);
 }

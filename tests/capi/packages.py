@@ -18,9 +18,9 @@ MAKAR, BUILD = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).re
 from serving import make_model  # noqa: E402
 
 
-def run(*words, **more):
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=900, **more)
-    check(done.returncode == 0, f"{words}: {done.stdout[-400:]} {done.stderr[-800:]}")
+def run(*arguments, **more):
+    done = subprocess.run([str(w) for w in arguments], capture_output=True, text=True, timeout=900, **more)
+    check(done.returncode == 0, f"{arguments}: {done.stdout[-400:]} {done.stderr[-800:]}")
     return done
 
 

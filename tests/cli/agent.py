@@ -216,7 +216,7 @@ def check_trace(folder):
     code, out, _ = run(*words[1:5], "--trace", folder / "traces", "--no-person", "a question")
     check(code == 1 and json.loads(out)["end"] == "handover", f"--no-person: {out}")
     code, _, err = run("agent", "--replies", folder / "replies.jsonl", "--trace", folder / "replies.jsonl", "q")
-    check(code == 1 and "replies.jsonl" in err, f"a file is no folder: {err}")
+    check(code == 1 and "replies.jsonl" in err, f"a file is not a folder: {err}")
 
 
 def check_usage(folder):

@@ -45,7 +45,7 @@ def ngrams(folder):
     code, _, err = run("ngram", "train", FABLES, "--smoothing", "kats", "-o", arpa)
     expect("an unknown smoothing", code == 2 and "did you mean 'katz'" in err, err)
     code, _, err = run("ngram", "score", FABLES, FABLES)
-    expect("a text is no model", code == 1 and "fables.txt:" in err and "data" in err, err)
+    expect("a text is not a model", code == 1 and "fables.txt:" in err and "data" in err, err)
 
 
 def vectors(folder):

@@ -124,12 +124,12 @@ def main(folder):
                     folder / name, "--log-samples")
         if done.returncode:
             continue
-        mine = json.loads(done.stdout)["results"][name]
+        results = json.loads(done.stdout)["results"][name]
         for key, want in zip(("acc,none", "acc_norm,none"), shares):
-            check(abs(mine[key] - want) < 1e-12, f"{name}: {key} {mine[key]}, by hand {want}")
+            check(abs(results[key] - want) < 1e-12, f"{name}: {key} {results[key]}, by hand {want}")
         if scores:
             for key, want in zip(("acc,none", "acc_stderr,none", "acc_norm,none", "acc_norm_stderr,none"), scores):
-                check(abs(mine[key] - want) < 1e-12, f"{name}: {key} {mine[key]}, lm-eval {want}")
+                check(abs(results[key] - want) < 1e-12, f"{name}: {key} {results[key]}, lm-eval {want}")
         check(asked(folder / name / f"samples_{name}.jsonl", docs) == recorded, f"{name}: the requests are those of lm-eval")
     server.shutdown()
 

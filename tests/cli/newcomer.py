@@ -68,8 +68,8 @@ def check_install(clone, scratch):
 
 def check_examples():
     """Examples of --help use options that the same text lists."""
-    def help_of(*words):
-        return subprocess.run([str(MAKAR), *words, "--help"], capture_output=True, text=True, timeout=600).stdout
+    def help_of(*arguments):
+        return subprocess.run([str(MAKAR), *arguments, "--help"], capture_output=True, text=True, timeout=600).stdout
 
     names = re.findall(r"^  ([a-z]+) {2,}", help_of(), re.M)
     check(len(names) > 20, f"commands: {names}")

@@ -23,8 +23,8 @@ with tempfile.TemporaryDirectory() as scratch:
     good("pretrain", *data, "layers=2", "width=64", "heads=2", "ffn=128", "vocab_size=400", "max_steps=400", "lr=2e-3", "warmup_steps=20", "-o", base)
     more = ["pretrain", "-m", base, *data, "max_steps=60", "lr=5e-4"]
     perplexity, validation = {}, {}
-    for name, words in (("plain", []), ("aware", ["--qat", "q4_0"])):
-        validation[name] = json.loads(good(*more, *words, "-o", folder / name).stdout)["validation"]["loss"]
+    for name, options in (("plain", []), ("aware", ["--qat", "q4_0"])):
+        validation[name] = json.loads(good(*more, *options, "-o", folder / name).stdout)["validation"]["loss"]
         file = folder / f"{name}.gguf"
         found = json.loads(good("quantize", folder / name, file, "--type", "q4_0", "--report", sample, "-c", 128, "--json", "-t", 1).stdout)
         perplexity[name] = (found["perplexity_before"], found["perplexity"])
@@ -33,17 +33,17 @@ with tempfile.TemporaryDirectory() as scratch:
     lost = {name: after / before for name, (before, after) in perplexity.items()}
     check(lost["aware"] - 1 < 0.5 * (lost["plain"] - 1), f"it loses less than half as much: {lost}")
     # The loss that the run reports is that of the file: its weights are the rounded ones.
-    still = ["pretrain", "-m", folder / "aware", *data, "max_steps=1", "lr=0"]
-    again = json.loads(good(*still, "--qat", "q4_0", "-o", folder / "again").stdout)["validation"]["loss"]
+    unchanged = ["pretrain", "-m", folder / "aware", *data, "max_steps=1", "lr=0"]
+    again = json.loads(good(*unchanged, "--qat", "q4_0", "-o", folder / "again").stdout)["validation"]["loss"]
     check(again == validation["aware"], f"{again} is not {validation['aware']}")
-    exact = json.loads(good(*still, "-o", folder / "exact").stdout)["validation"]["loss"]
+    exact = json.loads(good(*unchanged, "-o", folder / "exact").stdout)["validation"]["loss"]
     check(exact != again, "without the option, the weights are exact")
-    words = [*more, "max_steps=12", "--qat", "q8_0", "--save-steps", 4]
-    good(*words, "-o", folder / "whole")
-    kill_after("checkpoint-4", words, folder / "killed")
-    good(*words, "-o", folder / "killed")
+    command = [*more, "max_steps=12", "--qat", "q8_0", "--save-steps", 4]
+    good(*command, "-o", folder / "whole")
+    kill_after("checkpoint-4", command, folder / "killed")
+    good(*command, "-o", folder / "killed")
     check((folder / "killed/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has different bytes")
-    threads = [w if w != 1 else 2 for w in words]
+    threads = [w if w != 1 else 2 for w in command]
     good(*threads, "-o", folder / "threads")
     check((folder / "threads/model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "the number of threads changes bits")
     refused("did you mean 'q4_0'", *more, "--qat", "q4_00", "-o", folder / "no")

@@ -112,7 +112,7 @@ def adapter(folder, base, pairs, held_out, common):
     kill_after("checkpoint-20", words, folder / "adapter-killed")
     good(*words, "-o", folder / "adapter-killed")
     check((folder / "adapter-killed/model.safetensors").read_bytes() == (folder / "adapter/model.safetensors").read_bytes(), "a resumed run has different bytes")
-    refused("lora, not qlora", "reward", "-m", base, "-d", pairs, "--adapter", "qlora", "-o", folder / "no")
+    refused("cannot be trained with qlora", "reward", "-m", base, "-d", pairs, "--adapter", "qlora", "-o", folder / "no")
     refused("without an adapter", "reward", "-m", base, "-d", pairs, "--lora-r", 4, "-o", folder / "no")
 
 

@@ -173,8 +173,8 @@ TEST(Convert, TokenizersRoundTripThroughGguf) {
 
 TEST(Llama2c, WrongFilesAreErrors) {
   const auto parse = [](const std::string& bytes) {
-    auto keeper = std::make_shared<std::string>(bytes);
-    return parse_llama2c(std::as_bytes(std::span(keeper->data(), keeper->size())), keeper, "x.bin");
+    auto owner = std::make_shared<std::string>(bytes);
+    return parse_llama2c(std::as_bytes(std::span(owner->data(), owner->size())), owner, "x.bin");
   };
   std::string sizes(28, '\0');
   const auto with = [&](std::array<int32_t, 7> n) {

@@ -65,8 +65,8 @@ std::string checkpoint(int version, bool shared) {
 }
 
 Result<Gguf::File> parse(const std::string& bytes) {
-  const auto keeper = std::make_shared<std::string>(bytes);
-  return parse_llama2c(std::as_bytes(std::span(keeper->data(), keeper->size())), keeper, "x.bin");
+  const auto owner = std::make_shared<std::string>(bytes);
+  return parse_llama2c(std::as_bytes(std::span(owner->data(), owner->size())), owner, "x.bin");
 }
 
 TEST(Llama2c, AllVersionsGiveTheSameModel) {

@@ -25,9 +25,8 @@ inline std::string tensor_json(const std::string& name, const std::string& dtype
 }
 
 inline Result<Safetensors::File> parse_bytes(const std::string& bytes) {
-  auto keeper = std::make_shared<std::string>(bytes);
-  return Safetensors::parse(std::as_bytes(std::span(keeper->data(), keeper->size())), keeper,
-                            "x.safetensors");
+  auto owner = std::make_shared<std::string>(bytes);
+  return Safetensors::parse(std::as_bytes(std::span(owner->data(), owner->size())), owner, "x.safetensors");
 }
 
 }  // namespace makar

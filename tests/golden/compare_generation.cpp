@@ -80,23 +80,25 @@ void compare_generation(const Model& model, Device& device, const Json& runs, bo
       if (!got.ok()) return tally.fail(got.error().text());
       for (size_t r = 0; r < got->size(); ++r) {
         auto want = run["sequences"][i * static_cast<size_t>(o.answers) + r].get<std::vector<int64_t>>();
-        auto mine = (*got)[r];
+        auto generated = (*got)[r];
         // Remove the padding: pad ids, or end ids, because transformers takes a pad id of 0 for a missing
         // one.
-        while (want.size() > mine.size() && (want.back() == args["pad_token_id"] || want.back() == o.stop[0]))
+        while (want.size() > generated.size() &&
+               (want.back() == args["pad_token_id"] || want.back() == o.stop[0]))
           want.pop_back();
         const auto compare_only = [&](size_t max) {
-          const size_t known = std::min({want.size(), mine.size(), max});
-          want.resize(known), mine.resize(known);
+          const size_t known = std::min({want.size(), generated.size(), max});
+          want.resize(known), generated.resize(known);
         };
         if (recovered) compare_only(11);  // the rows of the position table that the fixture shows
         if (longrope) compare_only(static_cast<size_t>(rope->original_positions) + 1);
-        if (mine == want) continue;
-        if (o.beams > 1 && tied(model, device, run["input_ids"][i].get<std::vector<int64_t>>(), mine, want))
+        if (generated == want) continue;
+        if (o.beams > 1 &&
+            tied(model, device, run["input_ids"][i].get<std::vector<int64_t>>(), generated, want))
           tally.note("beams of equal probability");
         else
           tally.fail(fmt::format("{}{} generated {} instead of {}", what, describe(args),
-                                 fmt::join(mine, ","), fmt::join(want, ",")));
+                                 fmt::join(generated, ","), fmt::join(want, ",")));
       }
     }
     tally.add(what, 0, 1);

@@ -1,4 +1,5 @@
-// A JSON schema validator for tests, written from the standard and independent of the grammar.
+// A JSON schema validator for tests, written from the standard and independent of the grammar; oneOf is
+// checked as anyOf, which is what the grammar enforces.
 #pragma once
 #include <cmath>
 #include <regex>

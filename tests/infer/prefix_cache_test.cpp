@@ -65,13 +65,13 @@ TEST_F(PrefixCacheTest, ComparesEveryTokenOfAPage) {
 }
 
 TEST_F(PrefixCacheTest, SaltsShareNothing) {
-  const auto mine = remember(tokens(2), "a");
+  const auto pages_a = remember(tokens(2), "a");
   EXPECT_TRUE(prefixes_->find("b", tokens(2)).empty());
   EXPECT_TRUE(prefixes_->find("", tokens(2)).empty());
-  const auto theirs = remember(tokens(2), "b");
+  const auto pages_b = remember(tokens(2), "b");
   EXPECT_NE(prefixes_->find("a", tokens(2)), prefixes_->find("b", tokens(2)));
-  EXPECT_EQ(prefixes_->find("a", tokens(2)), mine);
-  EXPECT_EQ(prefixes_->find("b", tokens(2)), theirs);
+  EXPECT_EQ(prefixes_->find("a", tokens(2)), pages_a);
+  EXPECT_EQ(prefixes_->find("b", tokens(2)), pages_b);
 }
 
 TEST_F(PrefixCacheTest, KeepsTheFirstPagesOfEqualPrefixes) {

@@ -107,7 +107,7 @@ TEST(Regex, UnsupportedSyntaxIsAnErrorWithAPlace) {
       {"[a", "no ']'"},         {"*a", "nothing for"},
       {"a**", "group"},         {"(a)\\1", "back-references"},
       {"(?=a)", "look-around"}, {"(?i)a", "flags"},
-      {"\\bword", "\\b"},       {"[z-a]", "before it begins"},
+      {"\\bword", "\\b"},       {"[z-a]", "ascending order"},
       {"a{2,1}", "empty"},      {"a{9999999}", "million"},
       {"\\p{L}", "\\p"},        {"a^b", "beginning"},
       {"\xFF", "UTF-8"},        {"\\", "backslash"},

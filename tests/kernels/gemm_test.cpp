@@ -144,11 +144,11 @@ TEST(Gemm, OneRowTimesEveryF16HasTheSameBits) {
   ThreadPool pool(2);
   const int64_t n = 67, k = 1000;  // 67000 f16 values: all of them
   std::vector<uint16_t> halves(static_cast<size_t>(n * k));
-  for (const bool strange : {false, true})
+  for (const bool non_finite : {false, true})
     for (const float size : {1.0f, 3e4f, 4e4f, 1e-38f, 1e30f}) {
       for (size_t i = 0; i < halves.size(); ++i) {
         halves[i] = static_cast<uint16_t>(i * 40503u);
-        if (!strange && (halves[i] & 0x7c00u) == 0x7c00u) halves[i] &= 0xbfffu;
+        if (!non_finite && (halves[i] & 0x7c00u) == 0x7c00u) halves[i] &= 0xbfffu;
       }
       auto x = values(k, 3);
       for (float& v : x) v *= size / 8;
@@ -158,7 +158,7 @@ TEST(Gemm, OneRowTimesEveryF16HasTheSameBits) {
       for (const Table* t : available()) {
         std::vector<float> got(want.size());
         const auto packed = PackedMatrix::pack(pool, {halves.data(), DType::kF16, k, 1}, n, k, *t);
-        EXPECT_EQ(packed.finite_f16(), !strange);
+        EXPECT_EQ(packed.finite_f16(), !non_finite);
         EXPECT_EQ(packed.bytes(), PackedMatrix::bytes_for(DType::kF16, n, k, *t));
         gemm(pool, 1, {x.data(), DType::kF32, k, 1}, packed, {got.data(), n});
         for (int64_t j = 0; j < n; ++j)

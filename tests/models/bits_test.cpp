@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Decoders, Bits, testing::ValuesIn(decoders()), test_nam
 TEST_P(Bits, AloneEqualsAmong32Others) {
   const Tensor alone = logits(model_, device_, whole_);
   Inputs all;
-  all.source = crowd(model_.spec(), own_, std::min<int64_t>(longest(model_.spec()), 90), 100);
+  all.source = batch_with_others(model_.spec(), own_, std::min<int64_t>(longest(model_.spec()), 90), 100);
   EXPECT_TRUE(same_bits(rows_of(logits(model_, device_, all), all.source.sequences[kOwn]), alone));
 }
 
@@ -96,7 +96,7 @@ TEST_P(Bits, BatchedRequestsEqualEachAlone) {
 
 TEST_P(Bits, SameBitsForAnyThreadCountAndPacking) {
   Inputs all;
-  all.source = crowd(model_.spec(), own_, 60, 200);
+  all.source = batch_with_others(model_.spec(), own_, 60, 200);
   const Tensor want = logits(model_, device_, all);
   for (const int threads : {1, 5}) {
     CpuDevice device(threads);
@@ -178,7 +178,8 @@ TEST_P(EncoderBits, AloneEqualsAmong32Others) {
   const auto source = random_ids(spec, most, 1), target = random_ids(spec, most - 5, 2);
   Inputs alone, all;
   alone.source.add(source), alone.target.add(target);
-  all.source = crowd(spec, source, most, 100), all.target = crowd(spec, target, most, 200);
+  all.source = batch_with_others(spec, source, most, 100),
+  all.target = batch_with_others(spec, target, most, 200);
   const Sequence own = (spec.decoder ? all.target : all.source).sequences[kOwn];
   const Tensor want = logits(*loaded.model, device_, alone);
   EXPECT_TRUE(same_bits(rows_of(logits(*loaded.model, device_, all), own), want));

@@ -69,8 +69,8 @@ inline Tensor logits(const Model& model, Device& device, const Inputs& inputs, K
 
 // 33 sequences of different lengths; number 17 is `own`.
 constexpr size_t kOwn = 17;
-inline Batch crowd(const ModelSpec& spec, const std::vector<int64_t>& own, int64_t max_length,
-                   uint64_t salt) {
+inline Batch batch_with_others(const ModelSpec& spec, const std::vector<int64_t>& own, int64_t max_length,
+                               uint64_t salt) {
   Batch batch;
   for (size_t s = 0; s < 33; ++s)
     batch.add(s == kOwn ? own : random_ids(spec, 1 + static_cast<int64_t>(s) * 37 % max_length, salt + s));

@@ -106,7 +106,7 @@ TEST(Hnsw, SameChangesGiveTheSameGraph) {
   EXPECT_EQ(bytes[0], bytes[1]);
 }
 
-// A vector from the words of a text: a model that needs no file.
+// A vector from the bytes of a text, instead of a model.
 Result<std::vector<std::vector<float>>> toy_embed(const std::vector<std::string>& texts) {
   std::vector<std::vector<float>> out;
   for (const std::string& text : texts) {

@@ -39,10 +39,10 @@ def resident(s):
 @contextlib.contextmanager
 def watched(s, what, megabytes, seconds=4.0, headers=None):
     """While the block runs, another client calls /tokenize: its longest wait and the server's resident memory have limits."""
-    waits, peak, over = [0.0], [resident(s)], threading.Event()
+    waits, peak, finished = [0.0], [resident(s)], threading.Event()
 
     def ask():
-        while not over.is_set():
+        while not finished.is_set():
             start = time.monotonic()
             try:
                 status = s.request("POST", "/tokenize", {"content": "hello"}, headers)[0]
@@ -53,7 +53,7 @@ def watched(s, what, megabytes, seconds=4.0, headers=None):
             time.sleep(0.02)
 
     def measure():
-        while not over.is_set():
+        while not finished.is_set():
             with contextlib.suppress(OSError, ValueError):
                 peak[0] = max(peak[0], resident(s))
             time.sleep(0.005)
@@ -66,7 +66,7 @@ def watched(s, what, megabytes, seconds=4.0, headers=None):
         try:
             yield
         finally:
-            over.set()
+            finished.set()
             for t in threads:
                 t.join()
     check(s.process.poll() is None, f"{what}: the server runs")
@@ -113,8 +113,8 @@ def token_pieces(makar):
             for _ in range(2):
                 status, _, text = s.request("POST", "/tokenize", body)
                 # Not parsed: that would delay the other client, which runs in this process.
-                whole = text.startswith('{"tokens":[{"id":') and f'],"count":{size},' in text[-200:] and text.count('"piece":"a"') == size
-                check(status == 200 and whole, f"pieces: {status} {text[:100]} ... {text[-100:]}")
+                complete = text.startswith('{"tokens":[{"id":') and f'],"count":{size},' in text[-200:] and text.count('"piece":"a"') == size
+                check(status == 200 and complete, f"pieces: {status} {text[:100]} ... {text[-100:]}")
         quiet(s)
         check(os.environ.get("MAKAR_SANITIZE") or wait_until(lambda: resident(s) < 250), f"memory is returned: {resident(s):.0f} MB")
     with Server(makar, "-t", "1", "--mem-budget", "300") as s, watched(s, "within a budget of 300 MB", 300):
@@ -279,7 +279,7 @@ def truncated(makar):
     with tempfile.TemporaryDirectory() as folder:
         model = make_model(pathlib.Path(folder) / "tiny")
         weights = model / "model.safetensors"
-        whole = weights.read_bytes()
+        original = weights.read_bytes()
         ask = {"prompt": "hello", "max_tokens": 8, "temperature": 0}
         with Server(makar, "-t", "2", model=model) as s:
             first = s.post("/v1/completions", ask)[1]["choices"][0]["text"]
@@ -294,11 +294,11 @@ def truncated(makar):
             check(set(codes) <= {400, 404, 500, 503}, f"requests get errors: {codes}")
             check(s.process.poll() is None and s.request("GET", "/health")[0] == 200, "the server runs")
             replaced = model / "replaced"
-            replaced.write_bytes(whole)
+            replaced.write_bytes(original)
             os.rename(replaced, weights)
             wait_until(lambda: s.post("/v1/completions", ask)[0] == 200)
             status, body = s.post("/v1/completions", ask)
-            check(status == 200 and body["choices"][0]["text"] == first, f"the whole file serves again: {status} {str(body)[:300]}")
+            check(status == 200 and body["choices"][0]["text"] == first, f"the restored file is served again: {status} {str(body)[:300]}")
 
 
 def tenants(makar):
@@ -311,9 +311,9 @@ def tenants(makar):
         with Server(makar, "-t", "1", "--api-key-file", str(keys), "--runs", str(runs)) as s:
             with concurrent.futures.ThreadPoolExecutor(1) as one:
                 body = {"prompt": "a", "max_tokens": 1500, "logit_bias": {"256": -1000}}
-                going = one.submit(s.request, "POST", "/v1/completions", body, as_key("alpha"))
+                running = one.submit(s.request, "POST", "/v1/completions", body, as_key("alpha"))
                 seen = {"beta": 0, "root": 0}
-                while not going.done():
+                while not running.done():
                     for name in seen:
                         engine = json.loads(s.request("GET", "/makar/engine", headers=as_key(name))[2])
                         seen[name] = max(seen[name], len(engine["engine"]["sequences"]))

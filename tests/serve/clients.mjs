@@ -23,7 +23,7 @@ const parameters = {
   additionalProperties: false,
 };
 const City = z.object({ city: z.enum(['Paris', 'London']) });
-const long = 200;  // tokens that suffice for a tool call
+const callTokens = 200;  // enough for a tool call
 
 function check(name, ok, found) {
   assert.ok(ok, `${name}: ${JSON.stringify(found)}`);
@@ -35,8 +35,8 @@ async function openai() {
   for await (const one of client.models.list()) ids.push(one.id);
   check('models', ids.includes(model) && ids.includes(classifier), ids);
   const ask = { model, messages, temperature: 0, max_tokens: 16 };
-  const whole = await client.chat.completions.create(ask);
-  const text = whole.choices[0].message.content;
+  const response = await client.chat.completions.create(ask);
+  const text = response.choices[0].message.content;
   assert.ok(text.length > 0);
   if (sensible) assert.match(text, /Paris/);
 
@@ -47,15 +47,15 @@ async function openai() {
     usage = chunk.usage ?? usage;
   }
   assert.equal(streamed, text);
-  assert.deepEqual(usage, whole.usage);
+  assert.deepEqual(usage, response.usage);
 
-  const known = await client.chat.completions.create({ ...ask, logprobs: true, top_logprobs: 2 });
-  const bytes = known.choices[0].logprobs.content.flatMap((t) => t.bytes);
+  const scored = await client.chat.completions.create({ ...ask, logprobs: true, top_logprobs: 2 });
+  const bytes = scored.choices[0].logprobs.content.flatMap((t) => t.bytes);
   assert.equal(new TextDecoder().decode(new Uint8Array(bytes)).replace(/<\|.*/, ''), text);
 
   const tools = [{ type: 'function', function: { name: 'get_weather', description: 'Weather of a city', parameters } }];
   const weather = [{ role: 'user', content: 'What is the weather in Paris?' }];
-  const wanted = { ...ask, ...extra, messages: weather, tools, tool_choice: 'required', max_tokens: long };
+  const wanted = { ...ask, ...extra, messages: weather, tools, tool_choice: 'required', max_tokens: callTokens };
   const called = await client.chat.completions.create(wanted);
   const call = called.choices[0].message.tool_calls[0];
   assert.equal(called.choices[0].finish_reason, 'tool_calls');
@@ -80,10 +80,10 @@ async function openai() {
     check('runTools', typeof seen?.city === 'string', seen);
   }
 
-  const held = await client.chat.completions.parse({
-    ...ask, ...extra, max_tokens: long, response_format: zodResponseFormat(City, 'place'),
+  const parsed = await client.chat.completions.parse({
+    ...ask, ...extra, max_tokens: callTokens, response_format: zodResponseFormat(City, 'place'),
   });
-  check('zod', ['Paris', 'London'].includes(held.choices[0].message.parsed.city), held.choices[0].message);
+  check('zod', ['Paris', 'London'].includes(parsed.choices[0].message.parsed.city), parsed.choices[0].message);
 
   const completion = await client.completions.create({ model, prompt: 'Hello', max_tokens: 4, temperature: 0, echo: true, logprobs: 1 });
   assert.ok(completion.choices[0].text.startsWith('Hello'));
@@ -104,8 +104,8 @@ async function openai() {
 async function responses(text) {
   const client = new OpenAI({ baseURL: url + '/v1', apiKey: 'none', maxRetries: 0 });
   const ask = { model, input: question, temperature: 0, max_output_tokens: 16 };
-  const whole = await client.responses.create(ask);
-  assert.equal(whole.output_text, text);
+  const response = await client.responses.create(ask);
+  assert.equal(response.output_text, text);
   let streamed = '', last;
   const kinds = new Set();
   for await (const event of await client.responses.create({ ...ask, stream: true })) {
@@ -114,17 +114,17 @@ async function responses(text) {
     if (event.type === 'response.completed' || event.type === 'response.incomplete') last = event.response;
   }
   assert.equal(streamed, text);
-  assert.deepEqual(last.usage, whole.usage);
+  assert.deepEqual(last.usage, response.usage);
   check('events', kinds.has('response.created') && kinds.has('response.output_item.done'), [...kinds]);
   assert.equal((await client.responses.stream(ask).finalResponse()).output[0].content[0].text, text);
-  const next = await client.responses.create({ ...ask, input: 'And of England?', previous_response_id: whole.id });
-  assert.ok(next.usage.input_tokens > whole.usage.input_tokens);
-  assert.equal((await client.responses.retrieve(whole.id)).id, whole.id);
-  await client.responses.delete(whole.id);
-  await assert.rejects(client.responses.retrieve(whole.id), (e) => e.status === 404);
+  const next = await client.responses.create({ ...ask, input: 'And of England?', previous_response_id: response.id });
+  assert.ok(next.usage.input_tokens > response.usage.input_tokens);
+  assert.equal((await client.responses.retrieve(response.id)).id, response.id);
+  await client.responses.delete(response.id);
+  await assert.rejects(client.responses.retrieve(response.id), (e) => e.status === 404);
 
   const tools = [{ type: 'function', name: 'get_weather', description: 'Weather of a city', parameters, strict: true }];
-  const wanted = { ...ask, ...extra, input: 'What is the weather in Paris?', tools, tool_choice: 'required', max_output_tokens: long };
+  const wanted = { ...ask, ...extra, input: 'What is the weather in Paris?', tools, tool_choice: 'required', max_output_tokens: callTokens };
   const called = await client.responses.create(wanted);
   const call = called.output.find((item) => item.type === 'function_call');
   assert.equal(typeof JSON.parse(call.arguments).city, 'string');
@@ -135,8 +135,8 @@ async function responses(text) {
     input: [{ type: 'function_call_output', call_id: call.call_id, output: 'sunny' }],
   });
   assert.ok(reply.output.length > 0);
-  const held = await client.responses.parse({ ...ask, ...extra, max_output_tokens: long, text: { format: zodTextFormat(City, 'place') } });
-  check('zod', ['Paris', 'London'].includes(held.output_parsed.city), held.output);
+  const parsed = await client.responses.parse({ ...ask, ...extra, max_output_tokens: callTokens, text: { format: zodTextFormat(City, 'place') } });
+  check('zod', ['Paris', 'London'].includes(parsed.output_parsed.city), parsed.output);
   await assert.rejects(client.responses.create({ ...ask, tools: [{ type: 'web_search' }] }), (e) => e.status === 400 && e.param === 'tools[0].type');
 }
 
@@ -165,19 +165,19 @@ async function batches(text) {
 async function anthropic(text) {
   const client = new Anthropic({ baseURL: url, apiKey: 'none', maxRetries: 0 });
   const ask = { model, messages, temperature: 0, max_tokens: 16 };
-  const whole = await client.messages.create(ask);
-  assert.equal(whole.content[0].text, text);
+  const response = await client.messages.create(ask);
+  assert.equal(response.content[0].text, text);
   let streamed = '';
   const stream = client.messages.stream(ask).on('text', (piece) => (streamed += piece));
   const last = await stream.finalMessage();
   assert.equal(streamed, text);
-  assert.equal(last.usage.output_tokens, whole.usage.output_tokens);
-  const read = whole.usage.input_tokens + whole.usage.cache_read_input_tokens;
+  assert.equal(last.usage.output_tokens, response.usage.output_tokens);
+  const read = response.usage.input_tokens + response.usage.cache_read_input_tokens;
   assert.equal((await client.messages.countTokens({ model, messages })).input_tokens, read);
   assert.equal(last.usage.input_tokens + last.usage.cache_read_input_tokens, read);
   if (sensible) {  // this dialect has no logit_bias, and a model with random weights generates blanks without end
     const tools = [{ name: 'get_weather', description: 'Weather of a city', input_schema: parameters }];
-    const called = await client.messages.stream({ ...ask, tools, tool_choice: { type: 'any' }, max_tokens: long }).finalMessage();
+    const called = await client.messages.stream({ ...ask, tools, tool_choice: { type: 'any' }, max_tokens: callTokens }).finalMessage();
     assert.equal(called.stop_reason, 'tool_use');
     const use = called.content.find((b) => b.type === 'tool_use');
     assert.equal(typeof use.input.city, 'string');
@@ -212,17 +212,17 @@ async function ai(text) {
   const provider = createOpenAICompatible({ name: 'makar', baseURL: url + '/v1', supportsStructuredOutputs: true,
     fetch: sensible ? undefined : (to, o) => fetch(to, { ...o, body: JSON.stringify({ ...JSON.parse(o.body), ...extra }) }) });
   const ask = { model: provider(model), prompt: question, temperature: 0, maxOutputTokens: 16, maxRetries: 0 };
-  const whole = await generateText(ask);
-  if (sensible) assert.equal(whole.text, text);
-  assert.ok(whole.usage.outputTokens > 0);
+  const response = await generateText(ask);
+  if (sensible) assert.equal(response.text, text);
+  assert.ok(response.usage.outputTokens > 0);
   let streamed = '';
   for await (const piece of streamText(ask).textStream) streamed += piece;
-  assert.equal(streamed, whole.text);
+  assert.equal(streamed, response.text);
   const tools = { get_weather: tool({ description: 'Weather of a city', inputSchema: jsonSchema(parameters) }) };
-  const called = await generateText({ ...ask, tools, toolChoice: 'required', maxOutputTokens: long });
+  const called = await generateText({ ...ask, tools, toolChoice: 'required', maxOutputTokens: callTokens });
   assert.equal(called.finishReason, 'tool-calls');
   assert.equal(typeof called.toolCalls[0].input.city, 'string');
-  const made = await generateObject({ ...ask, schema: City, maxOutputTokens: long });
+  const made = await generateObject({ ...ask, schema: City, maxOutputTokens: callTokens });
   check('generateObject', ['Paris', 'London'].includes(made.object.city), made.object);
 }
 
@@ -233,7 +233,7 @@ async function langchain(text) {
   let streamed = '';
   for await (const piece of await chat.stream(question)) streamed += piece.content;
   assert.equal(streamed, text);
-  const patient = new ChatOpenAI({ model, apiKey: 'none', temperature: 0, maxTokens: long, maxRetries: 0, configuration, modelKwargs: extra });
+  const patient = new ChatOpenAI({ model, apiKey: 'none', temperature: 0, maxTokens: callTokens, maxRetries: 0, configuration, modelKwargs: extra });
   const weather = { type: 'function', function: { name: 'get_weather', description: 'Weather of a city', parameters } };
   const called = await patient.bindTools([weather], { tool_choice: 'required' }).invoke('What is the weather in Paris?');
   assert.equal(called.tool_calls[0].name, 'get_weather');

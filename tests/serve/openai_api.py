@@ -156,7 +156,7 @@ def check_formats(s):
         _, events = s.stream(CHAT, ask)
         calls = [t for e in events[:-1] for c in e["choices"] for t in c["delta"].get("tool_calls", [])]
         check(len(calls) == 1 and calls[0]["index"] == 0 and calls[0]["function"] == call["function"], "a streamed call")
-        check(joined(events) == "", "a call is no text")
+        check(joined(events) == "", "a tool call has no text")
     _, plain = s.post(CHAT, {"messages": USER, "tools": TOOLS, "tool_choice": "none", "max_tokens": 4})
     check("tool_calls" not in plain["choices"][0]["message"], "no calls with tool_choice none")
 

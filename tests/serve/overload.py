@@ -26,7 +26,7 @@ from tensor_files import write_safetensors
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
 TOKENIZE, GAP = 0.5, 1.0  # seconds
-COPIES = 4 if SLOW else 2  # of each request at once: as many as one caller may occupy long workers
+COPIES = 4 if SLOW else 2  # of each request at once: as many as the workers for long requests that one caller may occupy
 TRIALS = 1 if SLOW else 4  # a server that stalls fails all of them
 
 
@@ -38,8 +38,8 @@ def make_slow_model(folder, positions=9000):
               "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": heads, "head_dim": width // heads,
               "vocab_size": vocab, "max_position_embeddings": positions, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
               "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 256, "torch_dtype": "float32"}
-    chance = random.Random(7)
-    noise = array.array("f", (chance.gauss(0, 0.05) for _ in range(4099))).tobytes()  # a prime number, so that rows differ
+    rng = random.Random(7)
+    noise = array.array("f", (rng.gauss(0, 0.05) for _ in range(4099))).tobytes()  # a prime number, so that rows differ
     shapes = {"model.embed_tokens.weight": (vocab, width), "model.norm.weight": (width,), "lm_head.weight": (vocab, width)}
     for i in range(layers):
         block = f"model.layers.{i}."
@@ -160,7 +160,7 @@ def survives(s, what, attack, stream=True):
     check(quiet(s, 600 * PATIENCE), f"{what}: {metric(s, 'num_requests_inside')} requests are still in the server")
 
 
-def falling(count):
+def descending_characters(count):
     return "".join(chr(0x100000 - 2 * i) for i in range(count))
 
 
@@ -174,7 +174,7 @@ def grammars(makar):
         return request_bytes(CHAT, json.dumps({"messages": USER, "max_tokens": 1, **more}, ensure_ascii=False).encode())
     def schema(value):
         return ask(response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": value}})
-    kinds = {"a class of 250,000 falling characters": ask(grammar="root ::= [" + falling(250000) + "]"),
+    kinds = {"a class of 250,000 characters in descending order": ask(grammar="root ::= [" + descending_characters(250000) + "]"),
              "40,000 chained rules": ask(grammar=chain), "80,000 properties": schema(properties),
              "allOf of 20,000 parts": schema(merged), "allOf of one property": schema(nested)}
     with Server(makar, "-t", "2") as s:
@@ -184,9 +184,9 @@ def grammars(makar):
 
 def patterns(makar):
     """60 regular expressions of 1,900 alternatives, and short expressions that describe large automata."""
-    chance = random.Random(1)
+    rng = random.Random(1)
     def alternatives(i):
-        return "|".join("".join(chance.choice("abcdefghij") for _ in range(5)) + str(i) for _ in range(1900))
+        return "|".join("".join(rng.choice("abcdefghij") for _ in range(5)) + str(i) for _ in range(1900))
     def ask(regex):
         return request_bytes(CHAT, {"messages": USER, "max_tokens": 8, "guided_regex": regex})
     many = [ask(alternatives(i)) for i in range(60)]
@@ -242,7 +242,7 @@ def engine(makar):
             long = "".join(random.Random(3).choice("abcdefgh ") for _ in range(count))
             status, body = s.post(TEXT, {"prompt": long[:100], "max_tokens": 2})
             check(status == 200, f"the model answers: {status} {str(body)[:200]}")
-            survives(s, f"two prompts of {count} tokens", lambda: post_all(s, [request_bytes(TEXT, {"prompt": mark + long, "max_tokens": 2}) for mark in "xy"]))
+            survives(s, f"two prompts of {count} tokens", lambda: post_all(s, [request_bytes(TEXT, {"prompt": prefix + long, "max_tokens": 2}) for prefix in "xy"]))
             survives(s, f"an embedding of {count} tokens", lambda: post_all(s, [request_bytes("/v1/embeddings", {"input": "z" + long})]))
             survives(s, f"a score of {count} tokens", lambda: post_all(s, [request_bytes("/score", {"prompt": "w", "completion": long})]))
             echo = {"prompt": "v" + long, "echo": True, "logprobs": 3, "max_tokens": 1}

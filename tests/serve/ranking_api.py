@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Encoders and classifiers over HTTP: moderations, reranking, embeddings, and requests that they refuse.
 
-usage: ranking_api.py MAKAR ASSETS        (ASSETS: MAKAR_ASSETS, or the folder given; parts that need it are left out
-without it)
+usage: ranking_api.py MAKAR ASSETS        (MAKAR_ASSETS overrides ASSETS; checks whose files are missing
+are skipped)
 """
 import json
 import lzma
@@ -22,7 +22,7 @@ TEXTS = ["Hello there.", "Something else entirely.", "hello"]
 
 
 def golden(name, root, **changes):
-    """A model of the golden fixtures with a tokenizer of bytes; if the vocabulary is smaller, ids are taken modulo its size."""
+    """A model of the golden fixtures with a byte-level tokenizer; if the vocabulary is smaller, ids are taken modulo its size."""
     folder = root / name
     shutil.copytree(MODELS / name, folder)
     config = json.loads((folder / "config.json").read_text())
@@ -85,7 +85,7 @@ def check_classifier(makar, root):
         check(result["flagged"] == any(result["categories"].values()), "flagged")
 
 
-def check_chosen(makar, root):
+def check_default_classifier(makar, root):
     """Moderations without a model name use the classifier, which is loaded for them; without a classifier they are an error."""
     chat = make_model(root / "chat")
     classifier, rank = root / "bert-sequence-classification", golden("llama-reward", root)
@@ -180,7 +180,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         check_classifier(makar, root)
-        check_chosen(makar, root)
+        check_default_classifier(makar, root)
         check_vectors(makar, root)
         check_pairs(makar, root)
         check_recorded(makar, root, assets)

@@ -39,7 +39,7 @@ def byte_tokenizer():
 
 
 def make_model(folder, positions=2048, golden=GOLDEN):
-    """The golden llama (or another model) with a tokenizer of bytes and a chat template."""
+    """The golden llama (or another model) with a byte-level tokenizer and a chat template."""
     folder.mkdir()
     config = json.loads((golden / "config.json").read_text())
     config.update(max_position_embeddings=positions, eos_token_id=256)
@@ -140,7 +140,7 @@ class Server:
 
 
 def wait_until(what, seconds=120 * PATIENCE, pause=0.01):
-    """Waits until what() is true; returns its last value. The limit only bounds a failing test: it is no measurement."""
+    """Waits until what() is true; returns its last value. The limit only ends a failing test; it is not measured."""
     end = time.monotonic() + seconds
     while not (found := what()) and time.monotonic() < end:
         time.sleep(pause)

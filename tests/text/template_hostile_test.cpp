@@ -28,7 +28,8 @@ const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
       {"nested loops", repeat("{% for a in range(99999) %}", 6) + "{{ a }}" + repeat("{% endfor %}", 6),
        K::kLimit},
-      {"quiet loops", repeat("{% for a in range(99999) %}", 6) + repeat("{% endfor %}", 6), K::kLimit},
+      {"loops without output", repeat("{% for a in range(99999) %}", 6) + repeat("{% endfor %}", 6),
+       K::kLimit},
       {"long range", "{{ range(1000000000) }}", K::kLimit},
       {"many ranges",
        "{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = ns.l + [range(99999)] %}{% "
@@ -109,7 +110,7 @@ const std::vector<Case>& cases() {
       {"cycler", "{{ cycler.__init__.__globals__.os }}", K::kInvalid},
       {"format attribute", "{{ '{0.__class__}'.format(1) }}", K::kInvalid},
       {"modulo zero", "{{ 1 % 0 }}", K::kInvalid},
-      {"least divided", "{{ (-9223372036854775807 - 1) // -1 }}", K::kInvalid},
+      {"smallest integer divided", "{{ (-9223372036854775807 - 1) // -1 }}", K::kInvalid},
       {"slice step", "{{ 'abc'[::0] }}", K::kInvalid},
       {"append", "{{ messages.append(1) }}", K::kInvalid},
       {"bad escape", "{{ '\\ud800' }}", K::kInvalid},
@@ -161,8 +162,8 @@ TEST(TemplateHostile, TheBudgetOfTheRequestEndsARendering) {
   ChatInput input;
   for (int i = 0; i < 20000; ++i) input.messages.push_back({{"role", "user"}, {"content", "x"}});
   ASSERT_TRUE(t->render(input).ok());
-  const auto gone = std::make_shared<std::atomic<bool>>(true);
-  WorkBudget cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), gone), small(10'000);
+  const auto cancel = std::make_shared<std::atomic<bool>>(true);
+  WorkBudget cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), cancel), small(10'000);
   for (WorkBudget* work : {&cancelled, &small}) {
     input.work = work;
     const auto r = t->render(input);

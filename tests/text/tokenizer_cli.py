@@ -41,7 +41,7 @@ def main():
         data = bytes(range(256)) + "né\u4e2d\U0001f600<|end|>".encode() + b"\xed\xa0\x80"
         _, ids, _ = run("encode", tokenizer, stdin=data)
         _, back, _ = run("decode", tokenizer, stdin=ids)
-        expect(back == data, "bytes come back")
+        expect(back == data, "bytes survive a round trip")
         end = json.loads(run("encode", tokenizer, "--text", "<|end|>", "--json", "--parse-special")[1])["ids"]
         expect(end == [0] and 0 not in map(int, ids.split()), "special text is plain text without --parse-special")
         expect(run("encode", tokenizer, "--text", "")[:2] == (0, b"\n"), "an empty --text is a text")
@@ -62,14 +62,14 @@ def main():
         many = run("encode", tokenizer, "--lines", "--threads", "3", stdin=b"the cat\n" * 500)[1]
         expect(len(set(many.splitlines())) == 1 and many.count(b"\n") == 500, "--lines")
 
-        # A vocabulary of characters takes them one by one, whatever the pipeline before.
+        # A vocabulary of characters splits a text into characters with every pipeline.
         for pipeline in ("none", "whitespace", "bert"):
             letters = os.path.join(folder, "letters-" + pipeline)
             run("train", corpus, "-o", letters, "--model-type", "char", "--pipeline", pipeline, "--special", "[CLS]", "--special", "[SEP]", "--quiet")
             got = json.loads(run("encode", letters, "--text", "the cat", "--pieces")[1])
             expect(got == [c for c in "the cat" if c != " " or pipeline == "none"], f"characters, {pipeline}: {got}")
         _, ids, _ = run("encode", os.path.join(folder, "letters-none"), "--text", "the cat")
-        expect(run("decode", os.path.join(folder, "letters-none"), stdin=ids)[1] == b"the cat", "characters come back")
+        expect(run("decode", os.path.join(folder, "letters-none"), stdin=ids)[1] == b"the cat", "characters survive a round trip")
 
         expect(b"merge" in run("encode", tokenizer, "--text", "the", "--explain")[1], "--explain shows merges")
         info = json.loads(run("info", tokenizer, corpus, "--json")[1])

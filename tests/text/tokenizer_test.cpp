@@ -28,10 +28,9 @@ Json byte_bpe() {
       {"decoder", {{"type", "ByteLevel"}}},
       {"added_tokens", {{{"id", 300}, {"content", "<|end|>"}, {"special", true}, {"normalized", false}}}}};
   Json vocab = Json::object();
+  char32_t next = 256;
   for (int b = 0; b < 256; ++b) {
     const bool printable = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
-    static char32_t next = 256;
-    if (b == 0) next = 256;
     vocab[utf8(printable ? static_cast<char32_t>(b) : next++)] = b;
   }
   vocab["ab"] = 256, vocab["abc"] = 257, vocab["bc"] = 258;
@@ -100,8 +99,9 @@ TEST(Tokenizer, ABudgetEndsLongTexts) {
         counted.work = &whole;
         EXPECT_EQ(ids(*t, text, counted), ids(*t, text, plain));
         EXPECT_GT(whole.spent(), static_cast<int64_t>(text.size()) / 16);
-        const auto gone = std::make_shared<std::atomic<bool>>(true);
-        WorkBudget small(1000), cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), gone);
+        const auto cancel = std::make_shared<std::atomic<bool>>(true);
+        WorkBudget small(1000),
+            cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), cancel);
         for (WorkBudget* budget : {&small, &cancelled}) {
           counted.work = budget;
           const auto ended = t->encode(text, counted);

@@ -21,7 +21,7 @@ stages:
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_EQ(read->folder(), "runs/y");
   // Variables in a value are not replaced.
-  EXPECT_EQ(read->stages[0].words,
+  EXPECT_EQ(read->stages[0].command,
             (std::vector<std::string>{"reward", "-m", "a{steps}", "steps=3", "{brace}"}));
 }
 
@@ -62,7 +62,7 @@ TEST(Pipeline, FinishedStagesAreKept) {
   ASSERT_TRUE(again.ok()) << again.error().text();
   EXPECT_TRUE(again->finished("one"));
   EXPECT_FALSE(again->finished("two"));
-  p.stages[0].words[1] = "c";
+  p.stages[0].command[1] = "c";
   const auto other = PipelineState::open(p);
   ASSERT_FALSE(other.ok());
   EXPECT_NE(other.error().text().find("another command"), std::string::npos);

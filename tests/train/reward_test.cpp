@@ -100,8 +100,8 @@ TEST(Reward, TheTaskMatchesTheGoldenFixture) {
 TEST(Reward, CalibrationDetectsOverconfidentScores) {
   PairCalibration good, bad;
   for (int i = 0; i < 1000; ++i) {
-    const double sure = std::log(3.0);  // probability 0.75
-    good.add(i % 4 == 0 ? -sure : sure);
+    const double difference = std::log(3.0);  // probability 0.75
+    good.add(i % 4 == 0 ? -difference : difference);
     bad.add(i % 4 == 0 ? -10 : 10);
   }
   EXPECT_NEAR(good.error(), 0, 1e-9);

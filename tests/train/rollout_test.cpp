@@ -70,9 +70,9 @@ std::vector<float> sampled_log_probabilities(std::span<const Rollout> rollouts) 
 
 const std::vector<std::vector<int64_t>> kPrompts = {{1, 2, 3}, {4}, {9, 8, 7, 6, 5, 4}, {2, 2}};
 
-RolloutOptions options(uint64_t step, int64_t most = 8) {
+RolloutOptions options(uint64_t step, int64_t max = 8) {
   RolloutOptions o;
-  o.max_new_tokens = most, o.answers = 2, o.sampler.temperature = 1, o.seed = 7, o.step = step;
+  o.max_new_tokens = max, o.answers = 2, o.sampler.temperature = 1, o.seed = 7, o.step = step;
   o.stop = {0};
   return o;
 }
@@ -87,7 +87,8 @@ TEST(Rollout, LogProbabilitiesHaveTheTrainersBits) {
     const auto sampled = sampled_log_probabilities(*rollouts);
     EXPECT_GT(sampled.size(), 20u);
     EXPECT_EQ(sampled, trained_log_probabilities(*policy.model, device, *rollouts)) << type;
-    EXPECT_NE((*rollouts)[0].tokens, (*rollouts)[1].tokens) << "two answers to one prompt are two draws";
+    EXPECT_NE((*rollouts)[0].tokens, (*rollouts)[1].tokens)
+        << "two answers to one prompt are sampled separately";
   }
 }
 
@@ -293,7 +294,7 @@ struct PolicyRun {
     settings.output_dir = folder, settings.max_steps = steps;
     settings.learning_rate = 1e-2, settings.lr_scheduler = "constant";
   }
-  Result<LoopResult> go(int threads = 1, int64_t stop_at = -1) {
+  Result<LoopResult> run(int threads = 1, int64_t stop_at = -1) {
     CpuDevice device(threads);
     std::atomic<bool> stop{false};
     LoopEvents events;
@@ -311,7 +312,7 @@ TEST(PolicyTraining, TrainsTwoModelsAndRaisesTheReward) {
   ScratchFolder folder;
   PolicyRun run(folder / "run", 90);
   const auto value_before = weights(*run.value.model), reference_before = weights(*run.reference.model);
-  const auto result = run.go();
+  const auto result = run.run();
   ASSERT_TRUE(result.ok()) << result.error().text();
   EXPECT_EQ(run.difference, 0.0) << "sampler and trainer compute the same bits";
   EXPECT_EQ(run.task.collected, 30);
@@ -326,15 +327,15 @@ TEST(PolicyTraining, ResumesExactlyInTheMiddleOfABuffer) {
   ScratchFolder folder;
   PolicyRun whole(folder / "whole", 14);
   whole.settings.ema = 0.9;
-  ASSERT_TRUE(whole.go().ok());
+  ASSERT_TRUE(whole.run().ok());
   for (const int64_t stop_at : {3, 7, 8}) {
     const std::string path = folder / fmt::format("stopped-{}", stop_at);
     PolicyRun first(path, 14), second(path, 14);
     first.settings.ema = second.settings.ema = 0.9;
-    const auto stopped = first.go(1, stop_at);
+    const auto stopped = first.run(1, stop_at);
     ASSERT_TRUE(stopped.ok()) << stopped.error().text();
     EXPECT_TRUE(stopped->interrupted);
-    const auto resumed = second.go(2);
+    const auto resumed = second.run(2);
     ASSERT_TRUE(resumed.ok()) << resumed.error().text();
     EXPECT_EQ(weights(*second.policy.model), weights(*whole.policy.model)) << stop_at;
     EXPECT_EQ(weights(*second.value.model), weights(*whole.value.model)) << stop_at;
@@ -345,7 +346,7 @@ TEST(PolicyTraining, ResumesExactlyInTheMiddleOfABuffer) {
 TEST(PolicyTraining, ACheckpointOfOtherModelsIsRejected) {
   ScratchFolder folder;
   PolicyRun run(folder / "run", 6);
-  ASSERT_TRUE(run.go(1, 4).ok());
+  ASSERT_TRUE(run.run(1, 4).ok());
   PolicyRun other(folder / "run", 6);
   CpuDevice device(1);
   const auto result =

@@ -1,4 +1,4 @@
-// Attached images: shown in the message field and in the conversation, sent as data URLs, stored, and refused by name.
+// Attached images: shown in the message field and in the conversation, sent as data URLs, stored, and refused with the name of the file.
 import { answered, api, base, check, say, shot, test } from "./browser.mjs";
 
 const input = ".composer input[type=file]";
@@ -10,10 +10,10 @@ async function drawn(page, width, height, type) {
       const canvas = document.createElement("canvas");
       canvas.width = w;
       canvas.height = h;
-      const paper = canvas.getContext("2d");
+      const context = canvas.getContext("2d");
       for (let i = 0; i < w; i += 2) {
-        paper.fillStyle = `rgb(${(i * 7) % 256}, ${(i * 3) % 256}, ${(i * 13) % 256})`;
-        paper.fillRect(i, 0, 2, h - (i % 50));
+        context.fillStyle = `rgb(${(i * 7) % 256}, ${(i * 3) % 256}, ${(i * 13) % 256})`;
+        context.fillRect(i, 0, 2, h - (i % 50));
       }
       return canvas.toDataURL(kind);
     },

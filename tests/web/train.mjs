@@ -6,7 +6,7 @@ const runs = process.argv[3];
 const line = (step, loss, more = {}) => JSON.stringify({ step, loss, norm: 1, lr: 1e-3, seconds: 0.1, tokens: 512, ...more }) + "\n";
 const points = (page, n) => page.waitForFunction((wanted) => document.querySelector(".chart")?.dataset.points === String(wanted), n);
 // Pixels of the first chart that are not empty.
-const ink = (page) =>
+const drawnPixels = (page) =>
   page.evaluate(() => {
     const c = document.querySelector(".chart canvas");
     const data = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
@@ -38,11 +38,11 @@ async function compares(page) {
   await page.goto(`${base}/#/train/first`);
   await page.waitForSelector('[aria-label="Compare with other"]');
   await points(page, 1);
-  const alone = await ink(page);
+  const alone = await drawnPixels(page);
   await page.check('[aria-label="Compare with other"]');
   await points(page, 5);
   check((await labels(page)).includes("other") && (await labels(page)).includes("first"), `both runs are named: ${await labels(page)}`);
-  check((await ink(page)) > alone, "another curve is drawn");
+  check((await drawnPixels(page)) > alone, "another curve is drawn");
   await page.check('[aria-label="Compare with timed"]');
   await points(page, 7);
   await shot(page, "compare");
@@ -55,7 +55,7 @@ await test(async (open) => {
   const page = await open();
   await page.goto(`${base}/#/train`);
   await points(page, 100);
-  check((await ink(page)) > 1000, "a curve is drawn");
+  check((await drawnPixels(page)) > 1000, "a curve is drawn");
   check((await page.textContent(".figures")).includes("100"), "the last step");
   check((await page.textContent(".sample")).includes("<img src=x"), "a sample is text");
   await page.locator('input[aria-label="Samples"]').evaluate((el) => {

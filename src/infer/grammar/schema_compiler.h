@@ -17,8 +17,8 @@ class SchemaCompiler {
   Result<SchemaRules> run();
 
  private:
-  static constexpr int64_t kCounted = 2000;  // maximum count of items or characters that is enforced
-  static constexpr int kDeepest = 100;       // nesting of schemas, including followed references
+  static constexpr int64_t kMaxCount = 2000;  // maximum count of items or characters that is enforced
+  static constexpr int kDeepest = 100;        // nesting of schemas, including followed references
   // Rules per property: its pair, what may follow it, and what may replace it.
   static constexpr size_t kPropertyRules = 3;
 
@@ -26,7 +26,8 @@ class SchemaCompiler {
   void note(const std::string& path, const std::string& what);
   Error too_large(const std::string& path) const {
     return error_of(Error::Kind::kLimit, "schema " + path,
-                    "schemas are nested deeper than {} or need more than {} nodes", kDeepest, limits_.nodes);
+                    "schemas are nested deeper than {} or need more than {} nodes; simplify the schema",
+                    kDeepest, limits_.nodes);
   }
   Error bad(const std::string& path, const std::string& what) const {
     return error_at("schema " + path, "{}", what);
@@ -43,7 +44,7 @@ class SchemaCompiler {
   void note_unknown(const Json& schema, const std::string& path);
   Result<ExprPtr> typed(const std::string& type, const Json& schema, const std::string& path, int depth);
   Result<ExprPtr> string(const Json& schema, const std::string& path);
-  Result<ExprPtr> number(bool whole, const Json& schema, const std::string& path);
+  Result<ExprPtr> number(bool integer, const Json& schema, const std::string& path);
 
   Result<std::optional<int64_t>> count(const Json& schema, const char* keyword, const std::string& path);
   Result<ExprPtr> array(const Json& schema, const std::string& path, int depth);

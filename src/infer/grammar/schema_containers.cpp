@@ -13,7 +13,7 @@ Result<std::optional<int64_t>> SchemaCompiler::count(const Json& schema, const c
   const double number = value.is_number() ? value.get<double>() : -1;
   if (number < 0 || std::floor(number) != number)
     return bad(path, std::string(keyword) + " must be a non-negative integer");
-  if (number > static_cast<double>(kCounted)) {
+  if (number > static_cast<double>(kMaxCount)) {
     note(path, keyword);
     return std::optional<int64_t>();
   }

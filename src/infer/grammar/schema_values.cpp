@@ -46,7 +46,7 @@ std::string implied_type(const Json& schema) {
   return "any";
 }
 
-std::optional<int64_t> whole_bound(std::optional<double> bound, bool open, bool lower) {
+std::optional<int64_t> integer_bound(std::optional<double> bound, bool open, bool lower) {
   if (!bound || std::fabs(*bound) > 9e15) return {};
   const double nearest = lower ? std::ceil(*bound) : std::floor(*bound);
   const int64_t n = static_cast<int64_t>(nearest);
@@ -129,7 +129,7 @@ Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& pa
       {literal("\""), repeat(any_json_character(), min.value_or(0), max ? *max : -1), literal("\"")});
 }
 
-Result<ExprPtr> SchemaCompiler::number(bool whole, const Json& schema, const std::string& path) {
+Result<ExprPtr> SchemaCompiler::number(bool integer, const Json& schema, const std::string& path) {
   std::optional<double> low, high;
   bool low_open = false, high_open = false;
   for (const char* keyword : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
@@ -149,7 +149,8 @@ Result<ExprPtr> SchemaCompiler::number(bool whole, const Json& schema, const std
     else if (bound == *mine)
       mine_open |= open;
   }
-  if (whole) return integer_between(whole_bound(low, low_open, true), whole_bound(high, high_open, false));
+  if (integer)
+    return integer_between(integer_bound(low, low_open, true), integer_bound(high, high_open, false));
   if (!low && !high) return text_.number();
   const auto bound = [](std::optional<double> value, bool open) {
     return value ? std::optional<NumberBound>({*value, open}) : std::nullopt;

@@ -50,7 +50,7 @@ struct Tile {
       copy16(to, i * kStep < left ? at : from, i * kStep < left);
   }
   // Operand A of mma: 16 rows from `row`, 16 columns from 16 * step. `row` is a multiple of 8 here and below.
-  __device__ void load_a(uint32_t (&r)[4], int row, int step, int lane) const { load_matrices(r, place(row, step, lane)); }
+  __device__ void load_a(uint32_t (&r)[4], int row, int step, int lane) const { load_matrices(r, address(row, step, lane)); }
   // Operand B for two blocks of eight outputs: 16 rows from `row` are outputs, 16 columns are k.
   __device__ void load_b(uint32_t (&r)[4], int row, int step, int lane) const {
     const int x = ((lane >> 3 & 1) ^ (lane & 7)) << 4;
@@ -58,12 +58,12 @@ struct Tile {
   }
   // Operand B for two blocks of eight outputs: 16 rows from `row` are k, 16 columns from 16 * block are outputs.
   __device__ void load_b_transposed(uint32_t (&r)[4], int row, int block, int lane) const {
-    load_matrices_transposed(r, place(row, block, lane));
+    load_matrices_transposed(r, address(row, block, lane));
   }
 
  private:
   // Lanes 0 to 15 read rows from `row` on at 16 * step, the others at 8 columns more.
-  __device__ uint32_t place(int row, int step, int lane) const {
+  __device__ uint32_t address(int row, int step, int lane) const {
     const int x = ((lane >> 4) ^ (lane & 7)) << 4;
     return base + row * kRowBytes + (lane & 15) * kRowBytes + ((step << 5) ^ x);
   }

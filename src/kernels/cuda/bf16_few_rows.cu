@@ -35,8 +35,8 @@ struct Ring {
   static constexpr int kShared = kStages * kStageBytes;
 };
 
-// The place of 16 bytes in a stage: eight rows at one column lie in different banks.
-__device__ inline uint32_t place(uint32_t base, int row, int chunk) { return base + row * kRowBytes + ((chunk ^ (row & 7)) << 4); }
+// The address of 16 bytes in a stage: eight rows at one column are in different banks.
+__device__ inline uint32_t chunk_address(uint32_t base, int row, int chunk) { return base + row * kRowBytes + ((chunk ^ (row & 7)) << 4); }
 
 // Starts copying k0 to k0 + kDepth of rows [row0, row0 + kRows); rows from `rows` on and k from `k` on are zero.
 template <int kRows>
@@ -46,7 +46,7 @@ __device__ inline void copy_rows(uint32_t to, const Bf16* from, int row0, int ro
 #pragma unroll
   for (int r = threadIdx.x / kChunks; r < kRows; r += kThreadsPerBlock / kChunks) {
     const bool there = inside && row0 + r < rows;
-    copy16(place(to, r, chunk), there ? from + static_cast<int64_t>(row0 + r) * k + k0 + chunk * 8 : from, there);
+    copy16(chunk_address(to, r, chunk), there ? from + static_cast<int64_t>(row0 + r) * k + k0 + chunk * 8 : from, there);
   }
 }
 
@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(kThreadsPerBlock) few_rows_kernel(const __grid
   const uint32_t base = shared_address(shared);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int steps = (p.k + kDepth - 1) / kDepth;
-  const int mine = (p.tiles - static_cast<int>(blockIdx.x) + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
-  const int total = mine * steps;
+  const int block_tiles = (p.tiles - static_cast<int>(blockIdx.x) + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
+  const int total = block_tiles * steps;
   const auto product_of = [&](int& tile) {
     int i = 0;
     while (i + 1 < p.count && tile >= p.products[i].tiles) tile -= p.products[i++].tiles;
@@ -92,9 +92,9 @@ __global__ void __launch_bounds__(kThreadsPerBlock) few_rows_kernel(const __grid
     for (int half = 0; half < 2; ++half) {
       uint32_t a[8][4], b[4][4];
 #pragma unroll
-      for (int i = 0; i < 8; ++i) load_matrices(a[i], place(weights, lane % 16, half * 16 + 2 * i + lane / 16));
+      for (int i = 0; i < 8; ++i) load_matrices(a[i], chunk_address(weights, lane % 16, half * 16 + 2 * i + lane / 16));
 #pragma unroll
-      for (int i = 0; i < 4; ++i) load_matrices(b[i], place(rows, warp * 8 + lane % 8, half * 16 + 4 * i + lane / 8));
+      for (int i = 0; i < 4; ++i) load_matrices(b[i], chunk_address(rows, warp * 8 + lane % 8, half * 16 + 4 * i + lane / 8));
 #pragma unroll
       for (int i = 0; i < 8; ++i) mma(d, a[i], b[i / 2][i % 2 * 2], b[i / 2][i % 2 * 2 + 1]);
     }

@@ -159,15 +159,15 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
             dc[n] = madd(dy, h[n], dc[n]);
             dh[n] = madd(dy, c[n], dh[n]);
           }
-          const float through = dot(dh, b, states);
+          const float d_input = dot(dh, b, states);
           for (int64_t n = 0; n < states; ++n) db[n] = madd(dh[n], dt * x, db[n]);
-          g.dx[row * width + channel] = madd(dt, through, dy * (a.d ? a.d[head] : 0.0f));
-          float ddt = x * through;
+          g.dx[row * width + channel] = madd(dt, d_input, dy * (a.d ? a.d[head] : 0.0f));
+          float ddt = x * d_input;
           for (int64_t n = 0; n < states; ++n) {
             const float rate = rates[columns == 1 ? 0 : n], kept = dh[n] * exp_of(dt * rate),
-                        pull = kept * before[n];
-            ddt = madd(pull, rate, ddt);
-            da[columns == 1 ? 0 : n] = madd(pull, dt, da[columns == 1 ? 0 : n]);
+                        d_exponent = kept * before[n];
+            ddt = madd(d_exponent, rate, ddt);
+            da[columns == 1 ? 0 : n] = madd(d_exponent, dt, da[columns == 1 ? 0 : n]);
             dh[n] = kept;
           }
           g.ddt[row * a.heads + head] += ddt;

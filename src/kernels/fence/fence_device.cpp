@@ -121,7 +121,7 @@ FenceDevice::FenceDevice(int threads)
 void FenceDevice::count_kernel() {
   if (kernels_left_ > 0 && --kernels_left_ == 0) {
     kernels_left_ = 1;  // a lost device stays lost
-    throw DeviceFailure("the fence device failed, as MAKAR_FENCE_KERNELS asks");
+    throw DeviceFailure("the fence device failed, as MAKAR_FENCE_KERNELS requests");
   }
 }
 

@@ -29,7 +29,7 @@ std::vector<NameRule> exaone4_names(const ModelSpec& spec) {
                                         {ours + "norm2_after", theirs + "post_feedforward_layernorm"}});
 }
 
-// llama.cpp has the window of the 32B model, recognised by its 64 layers, and no other.
+// llama.cpp knows only the window of the 32B model, which it recognises by its 64 layers.
 constexpr int64_t kLargeLayers = 64, kLargeWindow = 4096;
 
 const GgufSection kExaone4Gguf = {.architecture = "exaone4",

@@ -1,4 +1,4 @@
-// Documents from records: rows of a table, JSON lines, entries of Cranfield's format.
+// Documents from records: rows of a table, JSON lines, the Cranfield collection.
 #pragma once
 #include "retrieval/load/loader.h"
 
@@ -13,7 +13,8 @@ Status load_table(std::string bytes, bool tabs, const std::string& place, const 
 Status load_jsonl(std::string bytes, const std::string& place, const SourceOptions& options,
                   const DocumentSink& sink, BadRecords& bad);
 
-// SMART's format: ".I 7" begins document 7; then .T title, .A author, .B source, .W text.
+// The SMART format of the Cranfield collection: ".I 7" begins document 7; then .T title, .A author, .B
+// source, .W text.
 Status load_cranfield(std::string bytes, const std::string& place, const DocumentSink& sink, BadRecords& bad);
 
 }  // namespace makar

@@ -76,9 +76,9 @@ class TlsTransport : public Transport {
 // ALPN: selects HTTP/1.1; rejects clients that offer only other protocols.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* offered,
                     unsigned size, void*) {
-  static constexpr unsigned char kOurs[] = "\x08http/1.1";
+  static constexpr unsigned char kProtocols[] = "\x08http/1.1";
   unsigned char* chosen = nullptr;
-  if (SSL_select_next_proto(&chosen, out_size, kOurs, sizeof(kOurs) - 1, offered, size) !=
+  if (SSL_select_next_proto(&chosen, out_size, kProtocols, sizeof(kProtocols) - 1, offered, size) !=
       OPENSSL_NPN_NEGOTIATED)
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   *out = chosen;

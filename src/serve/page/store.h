@@ -32,6 +32,7 @@ struct ConversationChange {
 // Thread-safe. Each owner sees only its own conversations.
 class Store {
  public:
+  // Limits.
   static constexpr size_t kTitleBytes = 400, kSystemBytes = size_t{64} << 10,
                           kSettingsBytes = size_t{16} << 10, kContentBytes = size_t{1} << 20,
                           kMetaBytes = size_t{1} << 20, kConversationBytes = size_t{32} << 20,

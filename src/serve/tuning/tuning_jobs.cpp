@@ -112,21 +112,22 @@ Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
   }
   const std::string id = job["id"].get<std::string>();
   MAKAR_CHECK_OK(make_folder(folder(id)));
-  // An unknown model is refused now; the files are linked, so a client may delete them.
-  if (const auto command = prepare(job, owner); !command.ok()) {
+  const auto refuse = [&](const Error& error) {
     std::error_code ignored;
     fs::remove_all(folder(id), ignored);
-    return command.error();
-  }
+    return error;
+  };
+  // An unknown model is refused now; the files are linked, so a client may delete them.
+  if (const auto command = prepare(job, owner); !command.ok()) return refuse(command.error());
   {
     const std::lock_guard lock(mutex_);
     const auto open = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& one) {
       return one.second.owner == owner && !tuning_is_over(one.second.job);
     });
     if (static_cast<size_t>(open) >= kMaxOpenJobs)
-      return error_of(Error::Kind::kLimit, "memory", "{} jobs are unfinished; try again later", open);
+      return refuse(error_of(Error::Kind::kLimit, "memory", "{} jobs are unfinished; try again later", open));
     const Entry entry{job, owner, false};
-    MAKAR_CHECK_OK(save(entry));
+    if (const Status saved = save(entry); !saved.ok()) return refuse(saved.error());
     jobs_[id] = entry;
   }
   add_event(id, tuning_event("info", "Created fine-tuning job: " + id));

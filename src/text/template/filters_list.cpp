@@ -136,7 +136,7 @@ Value sum_filter(Interpreter& in, const Value& v, const Arguments& a) {
 }
 
 Value batch_filter(Interpreter& in, const Value& v, const Arguments& a) {
-  const int64_t size = whole(a.need(0, "linecount"), "linecount");
+  const int64_t size = integer_of(a.need(0, "linecount"), "linecount");
   if (size <= 0) fail("batch needs a size above zero");
   std::vector<Value> out, row;
   const auto flush = [&] { out.push_back(in.heap.list(std::exchange(row, {}))); };

@@ -21,7 +21,7 @@ Value to_json_filter(Interpreter& in, const Value& v, const Arguments& a) {
   if (const Value* indent = a.get(SIZE_MAX, "indent");
       indent || (!a.positional.empty() && (indent = &a.positional[0]))) {
     if (!indent->is_none()) {
-      const int64_t n = whole(*indent, "indent");
+      const int64_t n = integer_of(*indent, "indent");
       if (n > 64) fail_limit("tojson: the indent exceeds 64");
       style.indent = static_cast<int>(std::max<int64_t>(n, 0));
       style.item_separator = ",";
@@ -45,7 +45,7 @@ Value trim_filter(Interpreter& in, const Value& v, const Arguments& a) {
 
 Value replace_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const int64_t count =
-      a.get(2, "count") && !a.get(2, "count")->is_none() ? whole(*a.get(2, "count"), "count") : -1;
+      a.get(2, "count") && !a.get(2, "count")->is_none() ? integer_of(*a.get(2, "count"), "count") : -1;
   return in.heap.string(
       replace(soft_text(v, in), soft_text(a.need(0, "old"), in), soft_text(a.need(1, "new"), in), count, in));
 }
@@ -57,7 +57,7 @@ Value string_filter(Interpreter& in, const Value& v, const Arguments&) {
 Value int_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const Value otherwise = a.get(0, "default", Value::integer(0));
   const int base =
-      static_cast<int>(std::clamp<int64_t>(whole(a.get(1, "base", Value::integer(10)), "base"), 2, 36));
+      static_cast<int>(std::clamp<int64_t>(integer_of(a.get(1, "base", Value::integer(10)), "base"), 2, 36));
   if (v.is_undefined()) in.attribute(v, "a number");
   if (v.is_whole()) return Value::integer(v.integer()).marked(v.origin());
   double d = v.is(Kind::kFloat) ? v.real() : NAN;
@@ -90,7 +90,7 @@ Value float_filter(Interpreter& in, const Value& v, const Arguments& a) {
 Value round_filter(Interpreter&, const Value& v, const Arguments& a) {
   if (!v.is_number()) fail(fmt::format("round needs a number, found {}", type_name(v)));
   const int64_t digits =
-      std::clamp<int64_t>(whole(a.get(0, "precision", Value::integer(0)), "precision"), -300, 300);
+      std::clamp<int64_t>(integer_of(a.get(0, "precision", Value::integer(0)), "precision"), -300, 300);
   const Value method = a.get(1, "method", Value::none());
   const double scale = std::pow(10.0, static_cast<double>(digits)), x = v.real();
   if (method.is_string() && method.text() == "ceil")
@@ -124,7 +124,7 @@ Value indent_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const Traced by =
       width.is_string()
           ? width.traced()
-          : Traced(std::string(static_cast<size_t>(std::max<int64_t>(whole(width, "width"), 0)), ' '));
+          : Traced(std::string(static_cast<size_t>(std::max<int64_t>(integer_of(width, "width"), 0)), ' '));
   Traced text = soft_text(v, in);
   text.append("\n", kFromTemplate);  // as Jinja2 does, so that the last line is included
   Traced out;
@@ -152,8 +152,8 @@ Value wordcount_filter(Interpreter& in, const Value& v, const Arguments&) {
 }
 
 Value truncate_filter(Interpreter& in, const Value& v, const Arguments& a) {
-  const int64_t max = whole(a.get(0, "length", Value::integer(255)), "length"),
-                leeway = whole(a.get(3, "leeway", Value::integer(5)), "leeway");
+  const int64_t max = integer_of(a.get(0, "length", Value::integer(255)), "length"),
+                leeway = integer_of(a.get(3, "leeway", Value::integer(5)), "leeway");
   const bool kill = truthy(a.get(1, "killwords", Value::boolean(false)));
   const Value end = a.get(2, "end", in.heap.string("..."));
   const Value text = in.heap.string(soft_text(v, in));

@@ -206,7 +206,7 @@ class Lexer {
         if (s_[end] != '_') digits += s_[end];
         ++end;
       }
-      return whole(digits, base == 'x' ? 16 : base == 'o' ? 8 : 2, end);
+      return integer(digits, base == 'x' ? 16 : base == 'o' ? 8 : 2, end);
     }
     take_digits();
     bool real = false;
@@ -222,13 +222,13 @@ class Lexer {
         take_digits();
       }
     }
-    if (!real) return whole(digits, 10, end);
+    if (!real) return integer(digits, 10, end);
     Token& token = push(Token::Type::kFloat, "");
     std::from_chars(digits.data(), digits.data() + digits.size(), token.real);
     at_ = end;
   }
 
-  void whole(const std::string& digits, int base, size_t end) {
+  void integer(const std::string& digits, int base, size_t end) {
     int64_t value = 0;
     const auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
     if (code != std::errc() || stop != digits.data() + digits.size())

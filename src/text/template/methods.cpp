@@ -86,7 +86,7 @@ Value partition(const Traced& t, const Arguments& a, bool right, Heap& heap) {
 }
 
 Value fill(const Traced& t, const Arguments& a, const std::string& name, Interpreter& in) {
-  const int64_t width = whole(a.need(0, "width"), "the width"),
+  const int64_t width = integer_of(a.need(0, "width"), "the width"),
                 missing = width - static_cast<int64_t>(count_code_points(t.text()));
   if (missing <= 0) return in.heap.string(t);
   in.budget.check_allocation(static_cast<size_t>(missing));
@@ -106,8 +106,8 @@ Value string_method(const Value& self, const std::string& name, const Arguments&
   if (name == "split" || name == "rsplit") {
     const Value separator = a.get(0, "sep", Value::none()), max = a.get(1, "maxsplit", Value::integer(-1));
     if (!separator.is_none() && !separator.is_string()) fail("split needs a string as separator");
-    return in.heap.list(split(t, separator.is_none() ? nullptr : &separator.text(), whole(max, "maxsplit"),
-                              name == "rsplit", in));
+    return in.heap.list(split(t, separator.is_none() ? nullptr : &separator.text(),
+                              integer_of(max, "maxsplit"), name == "rsplit", in));
   }
   if (name == "splitlines")
     return in.heap.list(split_lines(t, truthy(a.get(0, "keepends", Value::boolean(false))), in));
@@ -121,7 +121,7 @@ Value string_method(const Value& self, const std::string& name, const Arguments&
     return Value::boolean(affix(s, a.need(0, "prefix"), name == "startswith"));
   if (name == "replace")
     return text(replace(t, text_argument(a, 0, "old"), text_argument(a, 1, "new"),
-                        whole(a.get(2, "count", Value::integer(-1)), "count"), in));
+                        integer_of(a.get(2, "count", Value::integer(-1)), "count"), in));
   if (name == "upper") return text(change_case(t, Case::kUpper, in.budget));
   if (name == "lower") return text(change_case(t, Case::kLower, in.budget));
   if (name == "title") return text(change_case(t, Case::kTitle, in.budget));

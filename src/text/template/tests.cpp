@@ -20,7 +20,7 @@ bool is_kind(Interpreter&, const Value& v, const Arguments&) {
 }
 
 int64_t rest(const Value& v, int64_t by) {
-  const int64_t n = whole(v, "the value");
+  const int64_t n = integer_of(v, "the value");
   if (by == 0) fail("division by zero");
   return by == -1 ? 0 : n % by;
 }
@@ -93,7 +93,7 @@ const std::vector<Entry>& table() {
       {"in",
        [](Interpreter& in, const Value& v, const Arguments& a) { return contains(a.need(0, "seq"), v, in); }},
       {"divisibleby", [](Interpreter&, const Value& v,
-                         const Arguments& a) { return rest(v, whole(a.need(0, "num"), "num")) == 0; }},
+                         const Arguments& a) { return rest(v, integer_of(a.need(0, "num"), "num")) == 0; }},
       {"even", [](Interpreter&, const Value& v, const Arguments&) { return rest(v, 2) == 0; }},
       {"odd", [](Interpreter&, const Value& v, const Arguments&) { return rest(v, 2) != 0; }},
       {"lower",

@@ -15,7 +15,7 @@ std::vector<Value> split(const Traced& text, const std::string* separator, int64
 std::vector<Value> split_lines(const Traced& text, bool keep_ends, Interpreter& in);
 Traced join(const std::vector<Value>& items, const Traced& separator, Interpreter& in);
 // Returns an integer argument; fails naming `what` otherwise.
-int64_t whole(const Value& v, const char* what);
+int64_t integer_of(const Value& v, const char* what);
 // Converts any value to text, as filters do with their input.
 Traced soft_text(const Value& v, Interpreter& in);
 

@@ -97,7 +97,7 @@ Result<bool> Corpus::next(SequenceBlock& block) {
     if (rest_.size() > max) {
       if (jsonl_)
         return error_of(Error::Kind::kLimit, fmt::format("{}:{}", path_, line_ + 1),
-                        "the record exceeds {} bytes", kMaxRecord);
+                        "the record exceeds {} bytes; split it", kMaxRecord);
       const size_t cut = complete_utf8_prefix(std::string_view(rest_).substr(0, max));
       put(std::string_view(rest_).substr(0, cut ? cut : max), block);
       rest_.erase(0, cut ? cut : max);

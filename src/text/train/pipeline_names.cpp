@@ -1,6 +1,7 @@
 // Named pipelines for training.
+#include <algorithm>
+
 #include "base/nearest.h"
-#include "text/byte_alphabet.h"
 #include "text/read/build_json.h"
 #include "text/read/patterns.h"
 #include "text/train/train.h"

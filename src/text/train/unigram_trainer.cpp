@@ -12,6 +12,8 @@
 namespace makar {
 namespace {
 
+constexpr size_t kMaxPieceLength = 64;
+
 double digamma(double x) {
   double result = 0;
   for (; x < 7; x += 1) result -= 1 / x;
@@ -190,8 +192,8 @@ class UnigramTrainer {
   // probable than the piece.
   std::vector<uint32_t> alternative(uint32_t id, double unknown, bool* better) const {
     const CandidatePiece piece = pieces_[id];
-    double best[65];
-    uint32_t from[65], used[65];
+    double best[kMaxPieceLength + 1];
+    uint32_t from[kMaxPieceLength + 1], used[kMaxPieceLength + 1];
     for (uint32_t i = 0; i <= piece.length; ++i) best[i] = -INFINITY;
     best[0] = 0;
     for (uint32_t i = 0; i < piece.length; ++i) {
@@ -221,8 +223,8 @@ class UnigramTrainer {
     for (const double f : frequency) sum += f;
     const double log_sum = std::log(sum), unknown = unknown_log_p(log_p_);
     const size_t n = pieces_.size();
-    // 0: removed, 1: kept, 2: a candidate with its loss.
-    std::vector<uint8_t> decision(n, 0);
+    enum class Decision : uint8_t { kRemove, kKeep, kByLoss };
+    std::vector<Decision> decisions(n, Decision::kRemove);
     std::vector<double> loss(n, 0);
     pool_.for_ranges(static_cast<int64_t>(n), 4096, [&](int64_t begin, int64_t end) {
       for (auto id = static_cast<uint32_t>(std::max<int64_t>(begin, 1)); id < end; ++id) {
@@ -233,21 +235,21 @@ class UnigramTrainer {
         const double f = frequency[id];
         if (f == 0 && !always) continue;
         if (other.empty()) {
-          decision[id] = 1;
+          decisions[id] = Decision::kKeep;
           continue;
         }
         if (f == 0) continue;
         const double log_alternative_sum = std::log(sum + f * static_cast<double>(other.size() - 1));
         double log_alternative = 0;
         for (const uint32_t o : other) log_alternative += std::log(frequency[o] + f) - log_alternative_sum;
-        decision[id] = 2;
+        decisions[id] = Decision::kByLoss;
         loss[id] = f / total * (std::log(f) - log_sum - log_alternative);
       }
     });
     std::vector<uint32_t> order = {0}, candidates;
     for (uint32_t id = 1; id < n; ++id) {
-      if (decision[id] == 1) order.push_back(id);
-      if (decision[id] == 2) candidates.push_back(id);
+      if (decisions[id] == Decision::kKeep) order.push_back(id);
+      if (decisions[id] == Decision::kByLoss) candidates.push_back(id);
     }
     std::stable_sort(candidates.begin(), candidates.end(),
                      [&](uint32_t a, uint32_t b) { return loss[a] > loss[b]; });
@@ -320,8 +322,9 @@ class UnigramTrainer {
 Result<UnigramTrained> train_unigram(const std::vector<WordCount>& words, const UnigramTraining& training,
                                      ThreadPool& pool,
                                      const std::function<void(size_t, size_t, double)>& progress) {
-  if (training.max_piece_length < 1 || training.max_piece_length > 64)
-    return error_at("max_piece_length", "expected 1 to 64, got {}", training.max_piece_length);
+  if (training.max_piece_length < 1 || training.max_piece_length > kMaxPieceLength)
+    return error_at("max_piece_length", "expected 1 to {}, got {}", kMaxPieceLength,
+                    training.max_piece_length);
   if (!(training.shrinking_factor > 0 && training.shrinking_factor < 1))
     return error_at("shrinking_factor", "expected a number between 0 and 1, got {}",
                     training.shrinking_factor);

@@ -10,7 +10,7 @@ import { Sequences } from "./sequences";
 import { Spark } from "./spark";
 
 const pollMilliseconds = 1000;
-const keptPoints = 60;
+const maxPoints = 60;
 
 interface Point {
   computed: number;
@@ -48,7 +48,7 @@ export function EnginePage() {
         batch: steps > 0 ? (now.engine.rows - old.engine.rows) / steps : 0,
         memory: now.memory.resident,
       };
-      setPoints((all) => [...all.slice(1 - keptPoints), point]);
+      setPoints((all) => [...all.slice(1 - maxPoints), point]);
     }, setError);
   }, pollMilliseconds);
   const t = words.engine;
@@ -59,7 +59,7 @@ export function EnginePage() {
       <p>
         <b>{value}</b> <span>{unit}</span>
       </p>
-      <Spark values={points.map((p) => p[key])} capacity={keptPoints} label={name} />
+      <Spark values={points.map((p) => p[key])} capacity={maxPoints} label={name} />
     </section>
   );
   return (
@@ -71,7 +71,7 @@ export function EnginePage() {
         <>
           <div class="tiles">
             {tile(t.computed, "computed", short(last?.computed ?? 0), t.perSecond)}
-            {tile(t.inside, "inside", String(view.requests.inside), t.ofPlaces(view.requests.places))}
+            {tile(t.inside, "inside", String(view.requests.inside), t.ofSlots(view.requests.places))}
             {tile(t.batch, "batch", short(last?.batch ?? 0), t.perStep)}
             {tile(t.memory, "memory", bytesText(view.memory.resident), t.peak(bytesText(view.memory.peak)))}
           </div>

@@ -3,11 +3,11 @@ import { useState } from "preact/hooks";
 import { number, words } from "../strings";
 import type { Distribution } from "../types";
 import { percent, Slider, visible, walk } from "../ui/controls";
-import { drawn, type Knobs, shaped } from "./numbers";
+import { drawn, type SamplerSettings, shaped } from "./numbers";
 
 const shownBars = 16;
 
-function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: Knobs; onWrite?: (token: string) => void }) {
+function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: SamplerSettings; onWrite?: (token: string) => void }) {
   const { bars, left, bits } = shaped(d, knobs);
   const shown = bars.slice(0, shownBars);
   const others = Math.max(0, 1 - shown.reduce((sum, b) => sum + b.now, 0));
@@ -57,8 +57,8 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: Knobs; onWrite?: 
 }
 
 export function NextCard({ next, onWrite }: { next: Distribution[]; onWrite?: (token: string) => void }) {
-  const [knobs, setKnobs] = useState<Knobs>({ temperature: 1, top_k: 0, top_p: 1, min_p: 0 });
-  const slider = (name: keyof Knobs, min: number, max: number, step: number) => {
+  const [knobs, setKnobs] = useState<SamplerSettings>({ temperature: 1, top_k: 0, top_p: 1, min_p: 0 });
+  const slider = (name: keyof SamplerSettings, min: number, max: number, step: number) => {
     const [label, hint] = words.settings.knobs[name]!;
     return (
       <Slider

@@ -1,7 +1,7 @@
 // The distribution of the next token for any sampling settings, from the logits that the server sent.
 import type { Distribution } from "../types";
 
-export interface Knobs {
+export interface SamplerSettings {
   temperature: number;
   top_k: number;
   top_p: number;
@@ -26,7 +26,7 @@ function partition(d: Distribution, t: number, kept: number, tail: boolean): num
 
 // In the engine's order: top-k, temperature, top-p, min-p; each works on the tokens that the previous one kept.
 // `bits` is the entropy of the result.
-export function shaped(d: Distribution, k: Knobs): { bars: Bar[]; left: number; bits: number } {
+export function shaped(d: Distribution, k: SamplerSettings): { bars: Bar[]; left: number; bits: number } {
   const max = d.logits[0]!;
   const greedy = k.temperature < 0.01;
   const t = greedy ? 1 : k.temperature;

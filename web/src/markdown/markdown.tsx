@@ -1,4 +1,4 @@
-// A model's text as Markdown, drawn block by block while it grows.
+// A model's text as Markdown, rendered block by block while it is streamed.
 import type { Tokens } from "marked";
 import { memo } from "preact/compat";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -35,11 +35,11 @@ const Group = memo(({ blocks, open }: { blocks: Block[]; open: boolean }) => (
 
 export const Markdown = memo(({ text }: { text: string }) => {
   const stream = useRef(new BlockStream());
-  const [, again] = useState(0);
+  const [, redraw] = useState(0);
   const more = stream.current.update(text);
   useEffect(() => {
     if (!more) return;
-    const frame = requestAnimationFrame(() => again((n) => n + 1));
+    const frame = requestAnimationFrame(() => redraw((n) => n + 1));
     return () => cancelAnimationFrame(frame);
   });
   const { groups, tail } = stream.current;

@@ -313,7 +313,7 @@ export const de: Words = {
     pages: "Cache-Seiten",
     perSecond: "Tokens/s",
     perStep: "Tokens je Schritt",
-    ofPlaces: (n) => `von höchstens ${n}`,
+    ofSlots: (n) => `von höchstens ${n}`,
     peak: (text) => `Spitze ${text}`,
     pagesLead: (tokens) => `Keys und Values liegen in Seiten zu ${tokens} Tokens. Prompts mit gleichem Anfang teilen sich Seiten.`,
     pagesEach: (n) => `Ein Quadrat steht für ${n} Seiten.`,

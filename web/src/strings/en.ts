@@ -312,7 +312,7 @@ export const en = {
     pages: "Cache pages",
     perSecond: "tokens/s",
     perStep: "tokens per step",
-    ofPlaces: (n: number) => `of at most ${n}`,
+    ofSlots: (n: number) => `of at most ${n}`,
     peak: (text: string) => `peak ${text}`,
     pagesLead: (tokens: number) => `Keys and values are stored in pages of ${tokens} tokens. Prompts with the same prefix share pages.`,
     pagesEach: (n: number) => `One square is ${n} pages.`,

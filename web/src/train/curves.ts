@@ -21,7 +21,7 @@ export function curvesOf(run: Run, smoothing: number): Curves {
     run.rate,
     smoothed(run.speed, 0.8),
   ]);
-  // A validation is drawn at the nearest step.
+  // A validation is drawn at the first step that is not before it, or at the last step.
   const valid: (number | null)[] = steps.map(() => null);
   let i = 0;
   for (const v of run.validations) {
@@ -39,16 +39,16 @@ export function lossSeries(name: string, own: Curves, others: [string, Curves][]
   const steps = others.length
     ? [...new Set([own, ...others.map(([, c]) => c)].flatMap((c) => c.steps))].sort((a, b) => a - b)
     : own.steps;
-  const along = (c: Curves, values: (number | null)[]) => {
+  const onSteps = (c: Curves, values: (number | null)[]) => {
     if (c.steps === steps) return values;
     const at = new Map(c.steps.map((step, i) => [step, values[i]!]));
     return steps.map((step) => at.get(step) ?? null);
   };
   const series: Series[] = [
-    { label: words.train.training, colour: "--series-1", values: along(own, own.loss), faint: true },
-    { label: others.length ? name : words.train.smooth, colour: "--series-1", values: along(own, own.smooth) },
+    { label: words.train.training, colour: "--series-1", values: onSteps(own, own.loss), faint: true },
+    { label: others.length ? name : words.train.smooth, colour: "--series-1", values: onSteps(own, own.smooth) },
   ];
-  if (validated) series.push({ label: words.train.validation, colour: "--series-2", values: along(own, own.valid), points: true });
-  others.forEach(([label, c], i) => series.push({ label, colour: comparedColours[i]!, values: along(c, c.smooth) }));
+  if (validated) series.push({ label: words.train.validation, colour: "--series-2", values: onSteps(own, own.valid), points: true });
+  others.forEach(([label, c], i) => series.push({ label, colour: comparedColours[i]!, values: onSteps(c, c.smooth) }));
   return { steps, series };
 }

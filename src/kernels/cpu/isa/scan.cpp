@@ -196,17 +196,17 @@ void scan_backward(const ScanHeads& s, const ScanHeadBackward& g, float* scratch
         dc[n] = madd(dy, h[n], dc[n]);
         dh[n] = madd(dy, c[n], dh[n]);
       }
-      const float through = dot_of(
+      const float d_input = dot_of(
           states, [&](int64_t n) { return dh[n]; }, [&](int64_t n) { return b[n]; });
       for (int64_t n = 0; n < states; ++n) db[n] = madd(dh[n], dt * x, db[n]);
-      g.dx[t * s.x_stride + p] = madd(dt, through, dy * s.d[0]);
-      float ddt = x * through;
+      g.dx[t * s.x_stride + p] = madd(dt, d_input, dy * s.d[0]);
+      float ddt = x * d_input;
       for (int64_t n = 0; n < states; ++n) {
         const float e = s.shared_a ? keep : decay(dt * s.a[n]), a = s.shared_a ? s.a[0] : s.a[n];
-        const float kept = dh[n] * e, pull = kept * before[n];
-        ddt = madd(pull, a, ddt);
+        const float kept = dh[n] * e, d_exponent = kept * before[n];
+        ddt = madd(d_exponent, a, ddt);
         float& da = g.da[s.shared_a ? 0 : n];
-        da = madd(pull, dt, da);
+        da = madd(d_exponent, dt, da);
         dh[n] = kept;
       }
       g.ddt[t * s.dt_stride] += ddt;

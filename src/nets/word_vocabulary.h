@@ -1,4 +1,4 @@
-// Words of texts as numbers, for networks with a table of word vectors.
+// The vocabulary of a network with a table of word vectors: words to indices.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,13 +10,13 @@
 
 namespace makar {
 
-class WordNumbers {
+class WordVocabulary {
  public:
   static constexpr int64_t kPad = 0, kUnknown = 1, kFirst = 2;
   // The most frequent words of texts, in lower case and without those that occur fewer than `min_count`
   // times; ties in alphabetical order.
-  static WordNumbers count(const std::vector<std::string>& texts, int64_t min_count, size_t max);
-  static Result<WordNumbers> from_json(const Json& json, const std::string& place);
+  static WordVocabulary count(const std::vector<std::string>& texts, int64_t min_count, size_t max);
+  static Result<WordVocabulary> from_json(const Json& json, const std::string& place);
   Json json() const { return words_; }
 
   std::vector<int64_t> ids(std::string_view text) const;
@@ -25,7 +25,7 @@ class WordNumbers {
 
  private:
   std::vector<std::string> words_;
-  std::unordered_map<std::string, int64_t> number_;
+  std::unordered_map<std::string, int64_t> indices_;
 };
 
 }  // namespace makar

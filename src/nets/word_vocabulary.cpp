@@ -1,11 +1,11 @@
-#include "nets/word_numbers.h"
+#include "nets/word_vocabulary.h"
 
 #include <algorithm>
 #include <map>
 
 namespace makar {
 
-WordNumbers WordNumbers::count(const std::vector<std::string>& texts, int64_t min_count, size_t max) {
+WordVocabulary WordVocabulary::count(const std::vector<std::string>& texts, int64_t min_count, size_t max) {
   std::map<std::string, int64_t> counts;
   WordSplitter splitter({"words", true});
   for (const std::string& text : texts)
@@ -13,35 +13,35 @@ WordNumbers WordNumbers::count(const std::vector<std::string>& texts, int64_t mi
   std::vector<std::pair<std::string, int64_t>> order(counts.begin(), counts.end());
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
-  WordNumbers out;
+  WordVocabulary out;
   for (const auto& [word, n] : order) {
     if (n < min_count || out.words_.size() >= max) break;
-    out.number_.emplace(word, out.size());
+    out.indices_.emplace(word, out.size());
     out.words_.push_back(word);
   }
   return out;
 }
 
-Result<WordNumbers> WordNumbers::from_json(const Json& json, const std::string& place) {
+Result<WordVocabulary> WordVocabulary::from_json(const Json& json, const std::string& place) {
   constexpr size_t kMax = size_t{1} << 22;
-  WordNumbers out;
+  WordVocabulary out;
   if (!json.is_array() || json.size() > kMax)
     return error_at(place, "expected a list of at most {} words", kMax);
   for (const Json& word : json) {
     if (!word.is_string()) return error_at(place, "expected a list of words");
-    if (!out.number_.emplace(word.get<std::string>(), out.size()).second)
+    if (!out.indices_.emplace(word.get<std::string>(), out.size()).second)
       return error_at(place, "the word '{}' occurs twice", word.get<std::string>());
     out.words_.push_back(word.get<std::string>());
   }
   return out;
 }
 
-std::vector<int64_t> WordNumbers::ids(std::string_view text) const {
+std::vector<int64_t> WordVocabulary::ids(std::string_view text) const {
   WordSplitter splitter({"words", true});
   std::vector<int64_t> out;
   for (const std::string_view word : splitter.split(text)) {
-    const auto it = number_.find(std::string(word));
-    out.push_back(it == number_.end() ? kUnknown : it->second);
+    const auto it = indices_.find(std::string(word));
+    out.push_back(it == indices_.end() ? kUnknown : it->second);
   }
   return out;
 }
