@@ -186,7 +186,7 @@ TEST(Ngram, BrokenArpaIsAnErrorWithItsLine) {
   fails("-0.5\t<s> a", "nan\t<s> a", "at most 0");
   fails("-1\ta", "-1\t<s>", "twice");
   fails("\\end\\", "", "end of the file");
-  fails("ngram 1=4", "ngram 1=99999999999", "at most");
+  fails("ngram 1=4", "ngram 1=99999999999", "the limits are");
   fails("\\data\\", "data", "\\data\\");
 }
 

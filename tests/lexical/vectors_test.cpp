@@ -143,7 +143,7 @@ TEST(Vectors, MoreThanTheMemoryIsAnError) {
   ThreadPool pool(1);
   const auto v = train_word2vec(stream_of("a b\n"), o, pool, [](const VectorProgress&) {});
   ASSERT_FALSE(v.ok());
-  EXPECT_NE(v.error().text().find("lower --dim, --bucket"), std::string::npos) << v.error().text();
+  EXPECT_NE(v.error().text().find("lower `dim`, `bucket`"), std::string::npos) << v.error().text();
 }
 
 TEST(Vectors, HuffmanCodesArePrefixFreeAndOptimal) {

@@ -13,8 +13,7 @@ namespace {
 
 std::filesystem::path shared_golden() {
   if (const char* given = std::getenv("MAKAR_GOLDEN_SHARED")) return given;
-  for (std::filesystem::path at = std::filesystem::path(__FILE__).parent_path(); at != at.root_path();
-       at = at.parent_path())
+  for (std::filesystem::path at = MAKAR_TEST_GOLDEN; at != at.root_path(); at = at.parent_path())
     if (std::filesystem::exists(at / "shared/golden/templates")) return at / "shared/golden";
   return "../shared/golden";
 }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "data/preference_record.h"
 #include "formats/safetensors.h"
@@ -19,7 +18,7 @@ namespace {
 
 std::string golden_folder() {
   const char* given = std::getenv("MAKAR_GOLDEN");
-  return given ? given : std::filesystem::path(__FILE__).parent_path().parent_path().string() + "/golden";
+  return given ? given : MAKAR_TEST_GOLDEN;
 }
 
 // The pairs of preference/dpo.safetensors, all for training and all for validation.

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "formats/safetensors.h"
 #include "kernels/cpu_device.h"
@@ -17,8 +16,7 @@ namespace {
 
 std::string golden(const std::string& name) {
   const char* given = std::getenv("MAKAR_GOLDEN");
-  return (given ? given : std::filesystem::path(__FILE__).parent_path().parent_path().string() + "/golden") +
-         "/" + name;
+  return std::string(given ? given : MAKAR_TEST_GOLDEN) + "/" + name;
 }
 
 double minus_log_sigmoid(double x) { return std::log1p(std::exp(-x)); }

@@ -48,8 +48,7 @@ std::vector<NameRule> gemma2_names(const ModelSpec& spec) {
                                         {ours + "norm2_after", theirs + "post_feedforward_layernorm"}});
 }
 
-// GGUF has no key for the scale of the scores: the largest model (46 layers of Gemma 2, 62 of Gemma 3) uses
-// width / heads, smaller ones the head size.
+// Not in GGUF: the largest model (46 or 62 layers) uses width / heads, the others the head size.
 double query_scalar(int64_t layers, int64_t largest, double width, double heads, double head_dim) {
   return layers == largest ? width / heads : head_dim;
 }
