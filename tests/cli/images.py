@@ -156,7 +156,7 @@ def train_conversations(root, model, files, rows):
     bad = [dict(talk[0], images=["no.png"]), dict(talk[0], images=[]), dict(talk[0], images=3), dict(talk[2], images=["x.png"])]
     (root / "bad.jsonl").write_text("".join(json.dumps(t) + "\n" for t in bad + talk[:1]))
     done = good("sft", *common, "-d", root / "bad.jsonl", "-o", root / "bad-run", "--max-steps", "1")
-    for part in ("4 records could not be used", "no.png", "has 1 places for images and 0 images", "'images' must be a file name",
+    for part in ("4 records could not be used", "no.png", "has 1 image placeholders (<image>) for 0 images", "'images' must be a file name",
                  "has image files both in its messages and in 'images'"):
         check(part in done.stderr, f"'{part}' is said: {done.stderr}")
     refused("does not pack", "sft", *common, "-d", root / "talk.jsonl", "-o", root / "no", "--sample-packing")
