@@ -82,10 +82,29 @@ def torch_steps(a, vocab=2000):
         p, q = x.chunk(2, -1)
         return torch.cat((p * c - q * s, q * c + p * s), -1)
 
+    class Norm(nn.Module):
+        """nn.RMSNorm, which PyTorch before 2.4 does not have."""
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(a.width))
+
+        def forward(self, x):
+            return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+    make_norm = (lambda: nn.RMSNorm(a.width)) if hasattr(nn, "RMSNorm") else Norm
+
+    def attend(q, k, v):
+        if hasattr(F, "scaled_dot_product_attention"):  # since PyTorch 2.0
+            return F.scaled_dot_product_attention(q, k, v, is_causal=q.shape[2] > 1)
+        scores = q @ k.transpose(2, 3) / head ** 0.5
+        if q.shape[2] > 1:
+            scores = scores + torch.full(scores.shape[2:], -torch.inf, device=device).triu(1)
+        return F.softmax(scores, -1) @ v
+
     class Block(nn.Module):
         def __init__(self):
             super().__init__()
-            self.n1, self.n2 = nn.RMSNorm(a.width), nn.RMSNorm(a.width)
+            self.n1, self.n2 = make_norm(), make_norm()
             self.qkv, self.o = nn.Linear(a.width, 3 * a.width, bias=False), nn.Linear(a.width, a.width, bias=False)
             self.gate, self.up, self.down = nn.Linear(a.width, ffn, bias=False), nn.Linear(a.width, ffn, bias=False), nn.Linear(ffn, a.width, bias=False)
 
@@ -96,7 +115,7 @@ def torch_steps(a, vocab=2000):
             q, k = rotate(q, at), rotate(k, at)
             if cache:
                 k, v = torch.cat((cache[0], k), 2), torch.cat((cache[1], v), 2)
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=t > 1)
+            y = attend(q, k, v)
             x = x + self.o(y.transpose(1, 2).reshape(b, t, c))
             h = self.n2(x)
             return x + self.down(F.silu(self.gate(h)) * self.up(h)), (k, v)
@@ -104,7 +123,7 @@ def torch_steps(a, vocab=2000):
     class Model(nn.Module):
         def __init__(self):
             super().__init__()
-            self.tokens, self.norm = nn.Embedding(vocab, a.width), nn.RMSNorm(a.width)
+            self.tokens, self.norm = nn.Embedding(vocab, a.width), make_norm()
             self.blocks = nn.ModuleList(Block() for _ in range(a.layers))
 
         def forward(self, ids, caches=None):
