@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
       if (name == command.name) return command.run({words.begin() + 1, words.end()});
       known.emplace_back(command.name);
     }
-    fmt::print(stderr, "makar: unknown command '{}'{} (makar --help lists the commands)\n", name, makar::did_you_mean(name, known));
+    fmt::print(stderr, "makar: unknown command '{}'{} (makar --help lists the commands)\n", name,
+               makar::did_you_mean(name, known));
     return 2;
   } catch (const makar::OutOfMemory& e) {
     fmt::print(stderr, "makar: {}\n", e.what());

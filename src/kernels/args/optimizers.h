@@ -56,7 +56,8 @@ struct MuonMomentum {  // v += rest * (g' - v), x = g' + mu * (v - g') with g' =
   bool transposed;  // x is [cols, rows]
   float factor, mu, rest;
 };
-struct Normalize {  // x /= max(|x|, min), for `count` consecutive x; norms are computed with kSquareLanes sums
+struct Normalize {  // x /= max(|x|, min), for `count` consecutive x; norms are computed with kSquareLanes
+                    // sums
   float* x;
   int64_t n;
   double min;
