@@ -144,9 +144,9 @@ def main():
             one(makar, scratch, case, words, family)
             count += 1
             print(f"{case}: {'trained, used, served, converted' if len(failures) == before else 'FAILED'}", flush=True)
+    check(count > 0, "no case")
     if failures:
         sys.exit(f"first_model.py: {len(failures)} failures")
-    check(count > 0, "no case")
     print(f"first_model.py: {count} models")
 
 

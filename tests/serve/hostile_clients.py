@@ -2,7 +2,7 @@
 """Malicious and faulty clients: broken framing, every field with every wrong type, deep and huge bodies, clients that
 disconnect, too many clients, wrong keys. The server gives the expected answer, leaks nothing and continues.
 
-usage: hostile_clients.py MAKAR [--rounds N]
+usage: hostile_clients.py MAKAR [ROUNDS]
 """
 import concurrent.futures
 import json
@@ -188,7 +188,7 @@ def check_start(makar, folder):
 
 def main():
     makar = sys.argv[1]
-    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 60
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 60
     with Server(makar, "-t", "1") as s:
         check_framing(s)
         check_bodies(s)
