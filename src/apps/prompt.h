@@ -1,5 +1,5 @@
 // Prompt programs: versioned files of prompts with parts, examples, a technique, an output schema and tests.
-// The prompts of a file form a graph: one may use the outputs of others.
+// The prompts of a file form a directed acyclic graph: a prompt may use the outputs of others.
 #pragma once
 #include <optional>
 

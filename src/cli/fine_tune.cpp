@@ -61,6 +61,15 @@ void declare_base(Options& o, FineTuneOptions& s) {
   o.add("--chat-template", &s.chat_template, "chat template file to use instead of the model's own", "FILE");
 }
 
+void declare_lora(Options& o, FineTuneOptions& s) {
+  o.add("--lora-r", &s.rank, "rank of the adapter", "N");
+  o.add("--lora-alpha", &s.alpha, "the adapter's scale is alpha / r", "X");
+  o.add("--lora-dropout", &s.dropout, "dropout on the adapter's input", "X");
+  o.add("--lora-target-modules", &s.targets,
+        "names of the adapted modules (or their last parts), or all-linear, the default; repeat for more",
+        "NAME");
+}
+
 void declare_adapter(Options& o, FineTuneOptions& s) {
   o.group("Adapter");
   o.add("--adapter", &s.adapter, "train an adapter on the frozen model: lora, or qlora on a quantized one",
@@ -68,12 +77,7 @@ void declare_adapter(Options& o, FineTuneOptions& s) {
   o.add("--quantize-base", &s.quantize_base,
         "quantize the blocks of the frozen model to q8_0, q4_0, q4_k, ... on load (qlora on a folder: q4_k)",
         "TYPE");
-  o.add("--lora-r", &s.rank, "rank of the adapter", "N");
-  o.add("--lora-alpha", &s.alpha, "the adapter's scale is alpha / r", "X");
-  o.add("--lora-dropout", &s.dropout, "dropout on the adapter's input", "X");
-  o.add("--lora-target-modules", &s.targets,
-        "names of the adapted modules (or their last parts), or all-linear, the default; repeat for more",
-        "NAME");
+  declare_lora(o, s);
   o.add("--lora-modules-to-save", &s.modules_to_save, "modules trained in full besides the adapter", "NAME");
   o.add("--lora-model-dir", &s.lora_model_dir, "continue training this adapter", "DIR");
   o.add("--use-rslora --peft-use-rslora", &s.rslora,

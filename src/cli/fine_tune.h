@@ -20,8 +20,9 @@ struct FineTuneOptions {
   bool has_adapter() const { return !adapter.empty() || !lora_model_dir.empty(); }
 };
 
-// The base model and its chat template; the options of the adapter.
+// The base model and its chat template; the options of the adapter, and those of them that LoRA alone needs.
 void declare_base(Options& options, FineTuneOptions& s);
+void declare_lora(Options& options, FineTuneOptions& s);
 void declare_adapter(Options& options, FineTuneOptions& s);
 // Checks the options of both, records which were given, and sets the default learning rate of adapters.
 Status check_fine_tune(FineTuneOptions& s, const Options& options, double adapter_rate);

@@ -34,12 +34,7 @@ void declare(Options& o, Reward& s) {
   o.group("Adapter");
   o.add("--adapter", &s.adapter,
         "lora: train an adapter and the head on the frozen model; the saved model has it merged", "KIND");
-  o.add("--lora-r", &s.rank, "rank of the adapter", "N");
-  o.add("--lora-alpha", &s.alpha, "the adapter's scale is alpha / r", "X");
-  o.add("--lora-dropout", &s.dropout, "dropout on the adapter's input", "X");
-  o.add("--lora-target-modules", &s.targets,
-        "names of the adapted modules (or their last parts), or all-linear, the default; repeat for more",
-        "NAME");
+  declare_lora(o, s);
 }
 
 // Attaches the adapter to the frozen body; the head is trained in full.

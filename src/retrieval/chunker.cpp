@@ -58,7 +58,7 @@ void split_characters(std::string_view text, size_t begin, size_t end, const Chu
       size_t word = next;
       while (word < stop && word > begin && !is_blank_byte(text[word - 1])) ++word;
       if (word < stop || is_blank_byte(text[stop - 1]) || is_blank_byte(text[stop]))
-        next = word;  // otherwise there is no blank: the chunk may begin inside of a word
+        next = word;  // without a blank in the overlap, the chunk may start inside a word
     }
     begin = next > begin ? next : stop;
   }

@@ -135,7 +135,7 @@ Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
   const ModelEntry& entry = *list()[found.entry].entry;
   const auto busy = [&] {
     return error_of(Error::Kind::kLimit, "memory",
-                    "{} cannot be loaded beside the models in use; try again when they are idle",
+                    "{} does not fit into memory with the models in use; try again when they are idle",
                     quote(entry.name));
   };
   while (count_loaded() >= max_)

@@ -185,10 +185,11 @@ class Trainer {
     MAKAR_CHECK_OK(saving_.wait());
     MAKAR_TRY(const auto found, restore());
     if (!found)
-      return error_at("training",
-                      "three steps in a row, up to step {}, were not finite, and there is no checkpoint to "
-                      "roll back to; lower learning_rate, or set save_steps",
-                      info.step);
+      return error_at(
+          "training",
+          "the loss or gradient was not finite in three consecutive steps, up to step {}, and no checkpoint "
+          "exists to roll back to; lower learning_rate, or set save_steps",
+          info.step);
     if (++roll_backs_ > 5)
       return error_at("training", "steps are still not finite after {} rollbacks; lower learning_rate",
                       roll_backs_ - 1);

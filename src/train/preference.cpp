@@ -95,8 +95,8 @@ Tensor kto_pair_loss(Context& ctx, const PreferencePairs& p, float beta) {
   return ops::scale(ctx, ops::add(ctx, chosen, rejected), 0.5f);
 }
 
-// There is no op for log(1 - e^x). The loss is evaluated on the host, and the tape records its
-// linearisation at these values: the same value and the same gradient.
+// ops/ has no log(1 - e^x). The loss is computed on the host, and the tape records its linearisation at
+// these values, which has the same value and gradient.
 Tensor orpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, float beta) {
   const Tensor a = chosen.host(), b = rejected.host();
   const int64_t n = a.count();
