@@ -108,47 +108,44 @@ inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_
       for (int j = 0; j < 3; ++j) vst1q_f32(c + i * ldc + q * kNr + 4 * j, acc[q][i][j]);
 }
 
-// One row by f16 panels, for finite weights. Only one pipeline converts f16, at two cycles per four weights,
-// which is slower than memory. So a third of the weights is converted; the bits of the rest are shifted to
-// their positions in an f32: the sign to the top, exponent and fraction three bits down. The result is
-// weight * 2^-112, which the activation times 2^112 compensates exactly. Columns 4, 6, 8, 10 and 5, 7, 9, 11
-// are in the upper halves of words loaded at 6 and 8 bytes.
-struct HalfRow {
-  float32x4_t low, even, odd;  // columns 0..3; 4, 6, 8, 10; 5, 7, 9, 11
-};
-inline float32x4_t shifted_halves(const std::byte* p) {
-  const int32x4_t word = vshrq_n_s32(vld1q_s32(reinterpret_cast<const int32_t*>(p)), 3);
-  return vreinterpretq_f32_s32(vandq_s32(word, vdupq_n_s32(static_cast<int32_t>(0x8fffe000u))));
+// One row by f16 panels, for finite weights. Only one pipeline converts f16, which is slower than memory. So
+// half of the weights are converted; the bits of the others are shifted to their positions in an f32: the
+// sign to the top, exponent and fraction three bits down. The result is weight * 2^-112, which the activation
+// times 2^112 compensates exactly.
+inline float32x4_t shifted_low(int16x8_t w) {
+  const int32x4_t bits = vshll_n_s16(vget_low_s16(w), 13);  // the sign in the upper four bits
+  return vreinterpretq_f32_s32(vandq_s32(bits, vdupq_n_s32(static_cast<int32_t>(0x8fffe000u))));
 }
+inline float32x4_t converted_high(int16x8_t w) { return vcvt_high_f32_f16(vreinterpretq_f16_s16(w)); }
+
+// Rows L and L + 1 of four: 24 weights.
 template <int L>
-inline void half_step(HalfRow& acc, float32x4_t x, float32x4_t scaled_x, const std::byte* b) {
-  acc.low = vfmaq_laneq_f32(acc.low, vcvt_f32_f16(vld1_f16(reinterpret_cast<const __fp16*>(b))), x, L);
-  acc.even = vfmaq_laneq_f32(acc.even, shifted_halves(b + 6), scaled_x, L);
-  acc.odd = vfmaq_laneq_f32(acc.odd, shifted_halves(b + 8), scaled_x, L);
+inline void half_rows(float32x4_t (&acc)[3], float32x4_t x, float32x4_t scaled_x, const int16_t* b) {
+  const int16x8_t w0 = vld1q_s16(b), w1 = vld1q_s16(b + 8), w2 = vld1q_s16(b + 16);
+  acc[0] = vfmaq_laneq_f32(acc[0], shifted_low(w0), scaled_x, L);
+  acc[1] = vfmaq_laneq_f32(acc[1], converted_high(w0), x, L);
+  acc[2] = vfmaq_laneq_f32(acc[2], shifted_low(w1), scaled_x, L);
+  acc[0] = vfmaq_laneq_f32(acc[0], converted_high(w1), x, L + 1);
+  acc[1] = vfmaq_laneq_f32(acc[1], shifted_low(w2), scaled_x, L + 1);
+  acc[2] = vfmaq_laneq_f32(acc[2], converted_high(w2), x, L + 1);
 }
 
-inline void half_panel(int64_t k, const float* a, const std::byte* b, float* c, bool accumulate) {
-  constexpr int64_t kRow = kNr * 2;
-  HalfRow acc{vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)};
-  if (accumulate) {
-    const float32x4x2_t pairs = vld2q_f32(c + 4);
-    acc = {vld1q_f32(c), pairs.val[0], pairs.val[1]};
-  }
+inline void half_panel(int64_t k, const float* a, const std::byte* panel, float* c, bool accumulate) {
+  const auto* b = reinterpret_cast<const int16_t*>(panel);
+  float32x4_t acc[3];
+  for (int j = 0; j < 3; ++j) acc[j] = accumulate ? vld1q_f32(c + 4 * j) : vdupq_n_f32(0);
   int64_t p = 0;
-  for (; p + 4 <= k; p += 4, b += 4 * kRow) {
+  for (; p + 4 <= k; p += 4, b += 4 * kNr) {
     const float32x4_t x = vld1q_f32(a + p), scaled_x = vmulq_n_f32(x, 0x1p112f);
-    half_step<0>(acc, x, scaled_x, b);
-    half_step<1>(acc, x, scaled_x, b + kRow);
-    half_step<2>(acc, x, scaled_x, b + 2 * kRow);
-    half_step<3>(acc, x, scaled_x, b + 3 * kRow);
+    half_rows<0>(acc, x, scaled_x, b);
+    half_rows<2>(acc, x, scaled_x, b + 2 * kNr);
   }
-  for (; p < k; ++p, b += kRow) {
-    const float32x4_t x = vld1q_dup_f32(a + p);
-    half_step<0>(acc, x, vmulq_n_f32(x, 0x1p112f), b);
+  for (; p < k; ++p, b += kNr) {
+    float32x4_t w[3];
+    load_row(reinterpret_cast<const F16*>(b), w);
+    for (int j = 0; j < 3; ++j) acc[j] = vfmaq_n_f32(acc[j], w[j], a[p]);
   }
-  vst1q_f32(c, acc.low);
-  const float32x4x2_t pairs{{acc.even, acc.odd}};
-  vst2q_f32(c + 4, pairs);
+  for (int j = 0; j < 3; ++j) vst1q_f32(c + 4 * j, acc[j]);
 }
 
 // Number of panels that the rows kernel processes together. Each panel is one stream from memory, and one
