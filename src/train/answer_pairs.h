@@ -33,8 +33,8 @@ Result<AnswerPairs> open_answer_pairs(const DatasetOptions& options, const Conve
                                       Json& identity);
 
 // The pairs of a safetensors file, for comparing with another framework: chosen and rejected [pairs, time] as
-// ids, and mask [pairs, time] with 1 for the tokens of answers (without it, all but the first). All are for
-// training.
+// ids, and mask [pairs, time] with 1 for the tokens of answers (without it, all but the first). All pairs
+// are training pairs.
 Result<AnswerPairs> read_fixed_pairs(const std::string& path, const std::string& folder, int64_t vocab);
 
 // Pairs as one ragged batch: all chosen answers, then all rejected ones.

@@ -19,7 +19,8 @@ Result<LoadedModel> with_head(const std::string& base, const std::string& head,
 Result<LoadedModel> with_head(const Model& old, Json config, const std::string& place,
                               const std::string& head, const std::vector<std::string>& labels,
                               bool regression, uint64_t seed, bool multi_label = false);
-// Freezes the embeddings and the first `layers` layers; -1: the whole body. The mix of layers is trained.
+// Freezes the embeddings and the first `layers` layers; -1: the whole body. The weights of ELMo's layer mix
+// stay trainable.
 void freeze_body(Model& model, int64_t layers);
 
 class ClassifyTask : public ExampleTask {

@@ -50,7 +50,8 @@ class DistillTask : public Task {
   Status restore(const TaskState& state) override { return data_->restore(state); }
   uint64_t validation_batches() const override { return data_->validation_batches(); }
   Result<MicroBatch> validation_batch(uint64_t index) override { return data_->validation_batch(index); }
-  // On the validation data: the teacher's loss, KL(teacher || student), and how often both predict the same.
+  // On the validation data: the teacher's loss, KL(teacher || student), and how often both predict the
+  // same token.
   Result<Metrics> metrics(Device& device) override;
   Result<std::string> sample(Device& device, int64_t step) override { return data_->sample(device, step); }
   bool tokens_are_targets() const override { return false; }

@@ -7,7 +7,7 @@ namespace {
 
 struct Row {
   std::string_view key;  // a trailing '*' matches any key with this prefix
-  const char* here;
+  const char* hint;
 };
 
 constexpr Row kRows[] = {
@@ -94,7 +94,7 @@ constexpr Row kRows[] = {
 std::string equivalent_setting(const std::string& key) {
   for (const Row& row : kRows) {
     const bool prefix = row.key.ends_with('*');
-    if (prefix ? key.starts_with(row.key.substr(0, row.key.size() - 1)) : key == row.key) return row.here;
+    if (prefix ? key.starts_with(row.key.substr(0, row.key.size() - 1)) : key == row.key) return row.hint;
   }
   return "";
 }

@@ -34,7 +34,7 @@ struct PolicyOptions {
 // The answers of a rollout. Values per token are those of all answers in order; answer i has [starts[i],
 // starts[i + 1]).
 struct PolicyBuffer {
-  std::vector<Rollout> rollouts;  // sampled log-probabilities included
+  std::vector<Rollout> rollouts;  // with the sampler's log-probabilities
   std::vector<double> rewards;    // per answer
   std::vector<int64_t> starts = {0};
   std::vector<float> reference;        // log-probabilities; empty: no reference
@@ -46,9 +46,10 @@ struct PolicyBuffer {
 struct PolicySlice {
   RolloutBatch answers;
   std::vector<int64_t> starts = {0};
-  std::vector<float> old, reference, advantages, values, returns;  // per token of the slice
-  std::vector<float> counted;                                      // per token: 0 if its answer has no loss
-  double tokens = 0;                                               // that are counted
+  // Per token of the slice; `old` and `reference` are log-probabilities of the sampler and of the reference.
+  std::vector<float> old, reference, advantages, values, returns;
+  std::vector<float> counted;  // per token: 0 if its answer has no loss
+  double tokens = 0;           // number of counted tokens
 };
 
 class PolicyTask : public Task {
@@ -72,7 +73,7 @@ class PolicyTask : public Task {
   bool tokens_are_targets() const override { return false; }
 
  protected:
-  // Fills the advantages (and what else the loss needs) of a new buffer.
+  // Computes the advantages of a new buffer, and other values that the loss needs.
   virtual Status estimate(PolicyBuffer& buffer, Device& device) = 0;
   // The loss of a slice and its weight among the slices of the step.
   virtual Result<Tensor> loss(ForwardContext& f, const PolicySlice& slice,
@@ -118,10 +119,10 @@ class PolicyTask : public Task {
   std::vector<RewardTerm> rewards_;
   std::optional<Reference> reference_;
   int64_t left_ = 0;           // steps that still use the buffer
-  uint64_t collected_at_ = 0;  // the step of the rollout; its prompts and order follow from it
-  uint64_t collections_ = 0;
+  uint64_t collected_at_ = 0;  // the step of the rollout; determines samples and the order of answers
+  uint64_t collections_ = 0;   // rollouts so far; determines the prompts
   std::vector<double> means_;  // of the reward terms in the buffer
-  double difference_ = 0;      // of the sampler's and the trainer's log-probabilities
+  double difference_ = 0;      // largest one between the sampler's and the trainer's log-probabilities
 };
 
 }  // namespace makar

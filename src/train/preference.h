@@ -7,7 +7,10 @@
 
 namespace makar {
 
-// Summed log-probabilities of completions, one per pair: [pairs]. Those of the reference model are constants.
+// The values as a constant on the device of the context: [values].
+Tensor constant_row(Context& ctx, const std::vector<float>& values);
+
+// Summed log-probabilities of completions, one per pair: [pairs]. The reference's are constants.
 struct PreferencePairs {
   Tensor policy_chosen, policy_rejected;
   Tensor reference_chosen, reference_rejected;

@@ -328,7 +328,7 @@ TEST(Loop, BackgroundErrorsAreReported) {
 }
 
 TEST(Loop, TheRateIsWhereTheLossFallsFastest) {
-  RateFound found;
+  RateSearchResult found;
   for (int i = 0; i < 60; ++i) {  // flat, down around 1e-3, up from 1e-2
     const double x = -6 + 0.1 * i;
     found.rates.push_back(std::pow(10, x));

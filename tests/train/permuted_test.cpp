@@ -186,7 +186,7 @@ TEST(Replaced, DrawsFollowTheDistribution) {
     for (int64_t v = 0; v < 3; ++v)
       all.f32()[r * 3 + v] = std::log(v == 0 ? 0.2f : v == 1 ? 0.5f : 0.3f) + 4.0f;
   double counts[3] = {};
-  for (const int64_t token : drawn_tokens(all, Rng(5, Purpose::kSample, 1))) counts[token] += 1.0 / kRows;
+  for (const int64_t token : sample_tokens(all, Rng(5, Purpose::kSample, 1))) counts[token] += 1.0 / kRows;
   EXPECT_NEAR(counts[0], 0.2, 0.01);
   EXPECT_NEAR(counts[1], 0.5, 0.01);
   EXPECT_NEAR(counts[2], 0.3, 0.01);
@@ -222,7 +222,7 @@ TEST(Replaced, TheLossIsTheSumOfBothAndEmbeddingsAreShared) {
   Inputs inputs;
   inputs.source = masked.batch;
   const Tensor rows = ops::gather_rows(ctx, generator->model->hidden(f, inputs), masked.rows);
-  const auto drawn = drawn_tokens(generator->model->lm_logits(ctx, rows), Rng(1, Purpose::kSample, 3));
+  const auto drawn = sample_tokens(generator->model->lm_logits(ctx, rows), Rng(1, Purpose::kSample, 3));
   double entropy = 0;
   const Tensor all = generator->model->lm_logits(ctx, rows);
   for (size_t r = 0; r < 3; ++r) {
@@ -240,7 +240,7 @@ TEST(Replaced, TheLossIsTheSumOfBothAndEmbeddingsAreShared) {
         std::log1p(std::exp(replaced ? -logits.f32()[i] : logits.f32()[i])) / static_cast<double>(ids.size());
   }
   EXPECT_NEAR(loss_at(3), entropy + 50 * binary, 1e-3 * (entropy + 50 * binary));
-  const auto whole = whole_generator(*generator, *model.model);
+  const auto whole = standalone_generator(*generator, *model.model);
   ASSERT_TRUE(whole.ok()) << whole.error().text();
   EXPECT_TRUE(same_bits(whole->model->parameters().find("encoder.embed.tokens.weight")->value,
                         model.model->parameters().find("encoder.embed.tokens.weight")->value));
