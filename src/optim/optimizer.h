@@ -28,7 +28,7 @@ struct OptimizerOptions {
   std::optional<double> beta1, beta2, eps, momentum;  // beta2 is also RMSProp's alpha; Adafactor uses none
   // Muon: the matrices it steps; AdamW steps all other parameters. Empty: every parameter with two
   // dimensions.
-  std::function<bool(const Parameter&)> muon_takes;
+  std::function<bool(const Parameter&)> muon_predicate;
   bool muon_match_adamw = false;  // scale Muon's steps to AdamW's size (Moonshot), to share its learning rate
   std::vector<ParameterGroup> groups;
 };

@@ -26,9 +26,9 @@ void keep_entries(Json& config, const std::vector<int64_t>& layers, int64_t befo
     if (!value.is_array() || static_cast<int64_t>(value.size()) != before || item.key() == "architectures" ||
         item.key() == "eos_token_id")
       continue;
-    Json kept = Json::array();
-    for (const int64_t layer : layers) kept.push_back(value[static_cast<size_t>(layer)]);
-    value = kept;
+    Json entries = Json::array();
+    for (const int64_t layer : layers) entries.push_back(value[static_cast<size_t>(layer)]);
+    value = entries;
   }
 }
 
@@ -127,11 +127,12 @@ Status check_kept(const StackSpec& s, const Reduction& kept, const std::string& 
   return Done{};
 }
 
-// Whether `made`, the spec read back from the new config, has the reduced sizes.
-bool config_expresses(const StackSpec& made, const StackSpec& before, const Reduction& kept) {
-  if (made.layers() != static_cast<int64_t>(kept.layers.size()) || made.width != before.width) return false;
+// Whether `reduced`, the spec read back from the new config, has the reduced sizes.
+bool config_expresses(const StackSpec& reduced, const StackSpec& before, const Reduction& kept) {
+  if (reduced.layers() != static_cast<int64_t>(kept.layers.size()) || reduced.width != before.width)
+    return false;
   for (size_t i = 0; i < kept.layers.size(); ++i) {
-    const BlockSpec &a = made.blocks[i], &b = before.blocks[static_cast<size_t>(kept.layers[i])];
+    const BlockSpec &a = reduced.blocks[i], &b = before.blocks[static_cast<size_t>(kept.layers[i])];
     const int64_t groups =
         kept.groups.empty() ? b.attention.kv_heads : static_cast<int64_t>(kept.groups[i].size());
     const int64_t channels =
@@ -160,13 +161,13 @@ Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& kept,
     return error_of(Error::Kind::kUnsupported, place, "reducing an encoder-decoder is not supported");
   const StackSpec& s = spec.main();
   MAKAR_CHECK_OK(check_kept(s, kept, place));
-  auto made = make_model(Config(reduced_config(spec, kept), place));
-  if (!made.ok() || !config_expresses(made->model->spec().main(), s, kept))
+  auto reduced = make_model(Config(reduced_config(spec, kept), place));
+  if (!reduced.ok() || !config_expresses(reduced->model->spec().main(), s, kept))
     return error_of(Error::Kind::kUnsupported, place,
                     "the config of a {} cannot express this reduction{}; choose other parts",
-                    spec.architecture, made.ok() ? "" : " (" + made.error().message + ")");
+                    spec.architecture, reduced.ok() ? "" : " (" + reduced.error().message + ")");
   const std::string prefix = s.name + ".layers.";
-  for (const auto& p : made->model->parameters().all()) {
+  for (const auto& p : reduced->model->parameters().all()) {
     std::string name = p->name, rest;
     size_t layer = 0;
     if (name.starts_with(prefix)) {
@@ -188,7 +189,7 @@ Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& kept,
       return error_of(Error::Kind::kUnsupported, place, "'{}' would be {}, the reduced model needs {}",
                       p->name, p->value.shape().text(), p->shape.text());
   }
-  return made;
+  return reduced;
 }
 
 }  // namespace makar

@@ -19,7 +19,7 @@ struct Reduction {
 std::vector<int64_t> spread_layers(int64_t layers, int64_t count);
 
 // The weights of `from` are f32 on the host (LoadOptions::trainable). `place` names the model in errors.
-// Models with one stack; a family whose config cannot express the result is refused.
+// Supports models with one stack; fails if the family's config cannot express the result.
 Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& kept, const std::string& place);
 
 }  // namespace makar

@@ -174,7 +174,7 @@ Status save_checkpoint(const std::string& run, const Snapshot& snapshot, int64_t
       fs::remove_all(temporary, code);
       const Error& e = status.error();
       return error_of(e.kind, e.place,
-                      "{}; the checkpoint of step {} was not status, older ones are untouched", e.message,
+                      "{}; the checkpoint of step {} was not written, older ones are untouched", e.message,
                       step);
     }
     remove_checkpoint(folder);  // an incomplete or damaged checkpoint of this step

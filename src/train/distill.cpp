@@ -77,15 +77,14 @@ Status DistillTask::check(const Model& student, const Model& teacher, const Dist
   const ModelSpec &s = student.spec(), &t = teacher.spec();
   if (s.head.kind != t.head.kind || is_single_stack(s) != is_single_stack(t))
     return error_of(Error::Kind::kUnsupported, "teacher",
-                    "a {} cannot be the teacher of a {}; use a teacher with the agreed kind of head",
+                    "a {} cannot be the teacher of a {}; use a teacher with the same kind of head",
                     t.architecture, s.architecture);
   if (s.head.kind != HeadKind::kCausalLm && s.head.kind != HeadKind::kMaskedLm)
     return error_of(Error::Kind::kUnsupported, "teacher",
                     "a {} does not predict tokens, which distillation needs", t.architecture);
   if (s.vocab != t.vocab)
-    return error_at("teacher",
-                    "the teacher has a vocabulary of {}, the student of {}; they must be the agreed", t.vocab,
-                    s.vocab);
+    return error_at("teacher", "the teacher has a vocabulary of {}, the student of {}; they must be the same",
+                    t.vocab, s.vocab);
   if (o.hidden_weight <= 0 && o.attention_weight <= 0) return Done{};
   if (!is_single_stack(s))
     return error_of(Error::Kind::kUnsupported, "hidden_weight",

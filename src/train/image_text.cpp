@@ -142,7 +142,7 @@ Status read_image_text(const DatasetSpec& dataset, const ModelSpec& spec, const 
   return Done{};
 }
 
-// Appends a text to the decoder's batch, and the target of rows_per_image of its rows.
+// Appends a text to the decoder's batch, and the target of each of its rows.
 void add_text(const ModelSpec& spec, const ImageText& text, Batch& batch, std::vector<int64_t>& targets) {
   const auto counted_id = [&](size_t i) { return text.loss_mask[i] ? text.ids[i] : ops::kIgnore; };
   if (spec.is_encoder_decoder()) {  // the decoder reads the start token and ids[..i - 1] and predicts ids[i]

@@ -12,12 +12,11 @@ enum class LabelKind { kClass, kNumber, kTags, kAnswer };
 
 struct LabelledText {
   std::vector<int64_t> ids, types;
-  int64_t label = -1;         // kClass
-  int64_t group = -1;         // kClass: the group of people that the text is about or from; -1: not read
-  float number = 0;           // kNumber
-  std::vector<int64_t> tags;  // kTags: one per token, -100 for all but the first token of a word
-  int64_t start = 0,
-          end = 0;  // kAnswer: token range of the answer; 0 (the first token) if it is not in this window
+  int64_t label = -1;          // kClass
+  int64_t group = -1;          // kClass: the group of people that the text is about or from; -1: not read
+  float number = 0;            // kNumber
+  std::vector<int64_t> tags;   // kTags: one per token, -100 for all but the first token of a word
+  int64_t start = 0, end = 0;  // kAnswer: tokens of the answer; 0 (the first token) if not in this window
   // kAnswer: to extract the answer text.
   size_t question = 0;        // windows of one question share it
   std::vector<Span> offsets;  // byte ranges of context tokens in the context, (0, 0) for others

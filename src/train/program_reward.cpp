@@ -35,7 +35,7 @@ struct Pipe {
   ~Pipe() { close_end(0), close_end(1); }
 };
 
-// Writes the input and reads the output until polled are closed; false: out of time.
+// Writes the input and reads the output until both are closed; false: out of time.
 bool exchange(Pipe& in, Pipe& out, std::string_view input, std::string& output) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
   while (out.ends[0] >= 0) {

@@ -88,9 +88,9 @@ Metrics Comparison::metrics() const {
 }
 
 Result<LoadedModel> with_reward_head(const Model& base, const std::string& place, uint64_t seed) {
-  MAKAR_TRY(LoadedModel made, with_answer_head(base, place, {"reward"}, seed));
-  MAKAR_CHECK_OK(check_reward_model(made.model->spec(), place));
-  return made;
+  MAKAR_TRY(LoadedModel loaded, with_answer_head(base, place, {"reward"}, seed));
+  MAKAR_CHECK_OK(check_reward_model(loaded.model->spec(), place));
+  return loaded;
 }
 
 Result<LoadedModel> with_answer_head(const Model& base, const std::string& place,
@@ -105,12 +105,12 @@ Result<LoadedModel> with_answer_head(const Model& base, const std::string& place
                     quality ? "quality model" : "reward model",
                     quality ? "quality model with the same qualities" : "reward model");
   Json config = spec.config;
-  const auto ends = [&](int64_t id) {
+  const auto is_eos = [&](int64_t id) {
     return std::find(spec.eos.begin(), spec.eos.end(), id) != spec.eos.end();
   };
-  if (spec.pad < 0 || ends(spec.pad)) {
+  if (spec.pad < 0 || is_eos(spec.pad)) {
     config.erase("pad_token_id");
-    if (spec.bos >= 0 && !ends(spec.bos)) config["pad_token_id"] = spec.bos;
+    if (spec.bos >= 0 && !is_eos(spec.bos)) config["pad_token_id"] = spec.bos;
   }
   return with_head(base, config, place, "ForSequenceClassification", labels, false, seed, quality);
 }
@@ -173,7 +173,7 @@ Result<MicroBatch> RewardTask::make(std::span<const size_t> which, bool validati
 
 Result<Metrics> RewardTask::metrics(Device& device) {
   if (held_out_ == 0) return Metrics{};
-  Comparison all;
+  Comparison totals;
   for (size_t at = 0; at < held_out_; at += batch_) {
     std::vector<size_t> which;
     for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
@@ -181,10 +181,10 @@ Result<Metrics> RewardTask::metrics(Device& device) {
     Context ctx{device};
     ForwardContext f{ctx};
     const Tensor scores = reward_scores(f, model_, prompts.batch).host();
-    all.add(scores.span(), prompts.pairs);
+    totals.add(scores.span(), prompts.pairs);
   }
-  calibration_ = all.calibration;
-  Metrics out = all.metrics();
+  calibration_ = totals.calibration;
+  Metrics out = totals.metrics();
   out["calibration_error"] = calibration_.error();
   return out;
 }

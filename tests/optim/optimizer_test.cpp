@@ -253,7 +253,7 @@ TEST(Optimizer, MuonUsesAdamWForTablesAndVectors) {
   Model model;
   OptimizerOptions o;
   o.name = "muon";
-  o.muon_takes = [&](const Parameter& p) { return &p != model.parameters.find("embed.weight"); };
+  o.muon_predicate = [&](const Parameter& p) { return &p != model.parameters.find("embed.weight"); };
   Optimizer optimizer = Optimizer::make(model.parameters, o).value();
   model.set_gradients(1);
   optimizer.step(device, 0.01);
