@@ -283,11 +283,11 @@ Result<WordPieces> encode_words(const Tokenizer& tokenizer, const std::vector<st
 
 Result<LabelledText> LabelledTexts::read(size_t at) const {
   MAKAR_TRY(LabelledText t, texts_.read(at));
-  const auto renumber = [&](int64_t& label) {
+  const auto apply_numbers = [&](int64_t& label) {
     if (label >= 0 && !numbers_.empty()) label = numbers_[static_cast<size_t>(label)];
   };
-  renumber(t.label);
-  for (int64_t& tag : t.tags) renumber(tag);
+  apply_numbers(t.label);
+  for (int64_t& tag : t.tags) apply_numbers(tag);
   return t;
 }
 

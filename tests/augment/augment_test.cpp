@@ -39,7 +39,7 @@ AugmentResources resources() {
   return r;
 }
 
-// All texts that a kind makes of `text` with many seeds.
+// All texts that a kind produces from `text` with 400 seeds.
 std::set<std::string> all_of(const std::string& kind, const std::string& text = kCat, double rate = 0.1) {
   std::set<std::string> out;
   for (uint64_t seed = 0; seed < 400; ++seed) {
@@ -145,8 +145,8 @@ TEST(Augment, ACopyDependsOnlyOnSeedRecordAndCopyNumber) {
 
 TEST(Augment, SentencesSplitAndMerge) {
   EXPECT_EQ(sentences_of("A b. C d! 3 e? f."), (std::vector<std::string>{"A b.", "C d!", "3 e? f."}));
-  const auto made = all_of("split-merge", "The sun rose. The birds sang.");
-  EXPECT_TRUE(made.contains("The sun rose, and the birds sang."));
+  const auto variants = all_of("split-merge", "The sun rose. The birds sang.");
+  EXPECT_TRUE(variants.contains("The sun rose, and the birds sang."));
   EXPECT_EQ(all_of("shuffle", "One is here. Two is there."),
             (std::set<std::string>{"Two is there. One is here."}));
 }
@@ -176,13 +176,13 @@ TEST(Instructions, TemplatesNameLabelsAndFields) {
   const InstructionTask* sentiment = find_task("sentiment").value();
   std::set<std::string> instructions;
   for (size_t i = 0; i < sentiment->templates.size(); ++i) {
-    const Json made = as_instruction({{"text", "a fine film"}, {"label", 1}}, *sentiment, {"0", "1"},
-                                     {{"0", "negative"}, {"1", "positive"}}, i)
-                          .value();
-    EXPECT_EQ(made["output"], "positive");
-    EXPECT_NE(made["instruction"].get<std::string>().find("negative, positive"), std::string::npos);
-    EXPECT_NE(made["input"].get<std::string>().find("a fine film"), std::string::npos);
-    instructions.insert(made["instruction"]);
+    const Json record = as_instruction({{"text", "a fine film"}, {"label", 1}}, *sentiment, {"0", "1"},
+                                       {{"0", "negative"}, {"1", "positive"}}, i)
+                            .value();
+    EXPECT_EQ(record["output"], "positive");
+    EXPECT_NE(record["instruction"].get<std::string>().find("negative, positive"), std::string::npos);
+    EXPECT_NE(record["input"].get<std::string>().find("a fine film"), std::string::npos);
+    instructions.insert(record["instruction"]);
   }
   EXPECT_EQ(instructions.size(), sentiment->templates.size());
   EXPECT_FALSE(as_instruction({{"text", "x"}}, *sentiment, {}, {}, 0).ok());
