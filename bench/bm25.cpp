@@ -31,7 +31,7 @@ std::string text(uint64_t index) {
   for (uint64_t i = 1; i <= length; ++i) out += word(rng, i) + " ";
   return out;
 }
-// Words that are neither in most texts nor in almost none.
+// Three words of medium frequency.
 std::vector<std::string> query(uint64_t index) {
   const Rng rng(12, Purpose::kSynthetic, index);
   std::vector<std::string> out;
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   for (uint64_t i = 0; i < kQueries; ++i) {
     queries.push_back(query(i));
     matches.push_back(fmt::format("{}", fmt::join(queries.back(), " OR ")));
-    (void)ours.search(queries.back(), 10);  // reads the lists
+    (void)ours.search(queries.back(), 10);  // loads the posting lists
   }
   size_t a = 0, b = 0;
   int64_t hits = 0;

@@ -48,12 +48,12 @@ Tensor weights(DType type, int64_t n, int64_t k, uint64_t seed) {
   Tensor w = Tensor::empty({n, k}, type);
   const Rng rng(seed, Purpose::kSynthetic);
   auto* to = reinterpret_cast<uint16_t*>(w.raw());
-  for (size_t i = 0; i < w.bytes() / 2; ++i)  // avoid infinity at every offset
+  for (size_t i = 0; i < w.bytes() / 2; ++i)  // no value read as f16 is infinite or NaN
     to[i] = static_cast<uint16_t>(rng.bits(i)[0] & 0xbbff);
   return w;
 }
 
-void one_case(const QuantBench& run, DType type, int64_t m, int64_t n, int64_t k) {
+void run_case(const QuantBench& run, DType type, int64_t m, int64_t n, int64_t k) {
   const std::string name = fmt::format("{} {}x{}x{}", makar::name(type), m, n, k);
   if (!run.options.wants(name)) return;
   const int64_t bytes = static_cast<int64_t>(bytes_of(type, n * k));
@@ -104,5 +104,5 @@ int main(int argc, char** argv) {
   for (const DType type : types)
     for (const int64_t m : {1, 4, 8, 16, 512})
       for (const auto& [n, k] : shapes)
-        if (m < 512 || n <= 5632) one_case(run, type, m, n, k);
+        if (m < 512 || n <= 5632) run_case(run, type, m, n, k);
 }

@@ -89,7 +89,8 @@ inline std::vector<Times> interleave(const std::vector<std::function<void()>>& c
        ++round) {  // round -1 is the warm-up and sizes the batches
     wait_for_quiet(patience);
     for (size_t i = 0; i < calls.size(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));  // until idle threads of the others sleep
+      // Until idle threads of the other competitors sleep.
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
       for (const double end = clock() + batch_s / 4; clock() < end;) calls[i]();
       const double waited = waited_for_cores(), begin = clock();
       long done = 0;
@@ -108,8 +109,8 @@ inline std::vector<Times> interleave(const std::vector<std::function<void()>>& c
   }
   std::vector<Times> times;
   for (size_t i = 0; i < calls.size(); ++i) {
-    const bool use = quiet[i].size() >= 3;
-    times.push_back({use ? quiet[i] : all[i], use});
+    const bool enough_quiet = quiet[i].size() >= 3;
+    times.push_back({enough_quiet ? quiet[i] : all[i], enough_quiet});
   }
   return times;
 }
