@@ -116,8 +116,8 @@ int main(int argc, char** argv) {
   const auto times = o.time(calls, 1);
   for (size_t i = 1; i < times.size(); ++i) {
     Line line{"bm25", "20000 texts, 3 words, best 10", i == 1 ? "sqlite-fts5" : "xapian", "queries/s"};
-    line.ours = 1 / median(times[0].each), line.theirs = 1 / median(times[i].each);
-    line.spread = spread(times[0].each), line.quiet = times[0].quiet && times[i].quiet;
+    line.ours = 1 / median(times[0].seconds_per_call), line.theirs = 1 / median(times[i].seconds_per_call);
+    line.spread = spread(times[0].seconds_per_call), line.quiet = times[0].quiet && times[i].quiet;
     if (o.json) {
       line.print_json();
     } else {

@@ -1,7 +1,7 @@
 // f32 matrix products at transformer shapes against OpenBLAS and BLIS, measured in one run.
 // Y[m, n] = X[m, k] W[n, k]^T; a case is MxNxK and a form:
 // - cold, warm: W packed once (inference); cold cycles through copies of W that exceed the last-level cache
-// - packed: the same for many rows
+// - packed: W packed once, many rows
 // - plain: W not packed (forward pass in training)
 // - dx, dw: the gradients dX[m, k] = dY W and dW[n, k] += dY^T X
 #include "kernels/cpu/gemm.h"
@@ -30,19 +30,20 @@ struct GemmBench {
     std::vector<std::function<void()>> calls = {ours};
     for (const auto& peer : peers) calls.push_back([&theirs, &peer] { theirs(peer); });
     const auto times = options.time(calls, pool.threads());
-    const auto rate = [&](size_t i) { return flops / bench::median(times[i].each) * 1e-9; };
+    const auto rate = [&](size_t i) { return flops / bench::median(times[i].seconds_per_call) * 1e-9; };
     if (!options.json) fmt::print("{:<24} {:8.1f}", name, rate(0));
     std::optional<bench::Line> worst;
     for (size_t i = 0; i < peers.size(); ++i) {
-      const bench::Line line{"gemm",
-                             name,
-                             peers[i].name,
-                             "GFLOP/s",
-                             pool.threads(),
-                             rate(0),
-                             rate(i + 1),
-                             bench::spread(times[0].each) + bench::spread(times[i + 1].each),
-                             times[0].quiet && times[i + 1].quiet};
+      const bench::Line line{
+          "gemm",
+          name,
+          peers[i].name,
+          "GFLOP/s",
+          pool.threads(),
+          rate(0),
+          rate(i + 1),
+          bench::spread(times[0].seconds_per_call) + bench::spread(times[i + 1].seconds_per_call),
+          times[0].quiet && times[i + 1].quiet};
       if (!worst || line.ratio() < worst->ratio()) worst = line;
       if (options.json)
         line.print_json();

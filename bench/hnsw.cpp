@@ -93,8 +93,8 @@ int main(int argc, char** argv) {
                              [&] { theirs.searchKnn(query_points[b++ % query_points.size()].data(), 10); }},
                             1);
   Line line{"hnsw", "20000x128 recall@10>=0.99, 10% deleted", "hnswlib", "queries/s"};
-  line.ours = 1 / median(times[0].each), line.theirs = 1 / median(times[1].each);
-  line.spread = spread(times[0].each), line.quiet = times[0].quiet && times[1].quiet;
+  line.ours = 1 / median(times[0].seconds_per_call), line.theirs = 1 / median(times[1].seconds_per_call);
+  line.spread = spread(times[0].seconds_per_call), line.quiet = times[0].quiet && times[1].quiet;
   if (o.json) return line.print_json(), 0;
   fmt::print(
       "{}: {:.0f} {} at ef {} (recall {:.4f}); hnswlib {:.0f} at ef {} (recall {:.4f}); ratio {:.2f}, spread "

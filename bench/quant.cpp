@@ -25,15 +25,16 @@ struct QuantBench {
   // `work` and `limit_work` are billions of bytes or operations per call.
   void report(const std::string& name, const char* unit, const char* peer, double work, double limit_work,
               const std::vector<bench::Times>& times) const {
-    const bench::Line line{"quant",
-                           name,
-                           peer,
-                           unit,
-                           pool.threads(),
-                           work / bench::median(times[0].each),
-                           limit_work / bench::median(times[1].each),
-                           bench::spread(times[0].each) + bench::spread(times[1].each),
-                           times[0].quiet && times[1].quiet};
+    const bench::Line line{
+        "quant",
+        name,
+        peer,
+        unit,
+        pool.threads(),
+        work / bench::median(times[0].seconds_per_call),
+        limit_work / bench::median(times[1].seconds_per_call),
+        bench::spread(times[0].seconds_per_call) + bench::spread(times[1].seconds_per_call),
+        times[0].quiet && times[1].quiet};
     if (options.json)
       line.print_json();
     else

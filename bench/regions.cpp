@@ -23,8 +23,9 @@ void busy(double us) {
 }
 
 void report(const std::string& name, int threads, const std::vector<bench::Times>& times, bool json) {
-  const double ours = bench::median(times[0].each) * 1e6, theirs = bench::median(times[1].each) * 1e6;
-  const double spread = bench::spread(times[0].each) + bench::spread(times[1].each);
+  const double ours = bench::median(times[0].seconds_per_call) * 1e6,
+               theirs = bench::median(times[1].seconds_per_call) * 1e6;
+  const double spread = bench::spread(times[0].seconds_per_call) + bench::spread(times[1].seconds_per_call);
   const bool quiet = times[0].quiet && times[1].quiet;
   if (json)
     std::printf(

@@ -72,7 +72,8 @@ int main() {
           {[&] { sink += *sampler.next(logits, tokens, index++); },
            [&] { sink += sample_with_full_sort(logits, 0.8, o.top_p, rng.uniform_double(index++)); }},
           5, 0.02, 0, true);
-      const double ours = bench::median(times[0].each) * 1e6, theirs = bench::median(times[1].each) * 1e6;
+      const double ours = bench::median(times[0].seconds_per_call) * 1e6,
+                   theirs = bench::median(times[1].seconds_per_call) * 1e6;
       fmt::print("{}\n", Json{{"bench", "sampler"},
                               {"case", fmt::format("{}, logits of spread {}", c.name, scale)},
                               {"threads", 1},
@@ -81,7 +82,7 @@ int main() {
                               {"theirs", theirs},
                               {"unit", "us"},
                               {"ratio", theirs / ours},
-                              {"spread", bench::spread(times[0].each)}}
+                              {"spread", bench::spread(times[0].seconds_per_call)}}
                              .dump());
     }
     if (sink == -1) return 1;

@@ -70,8 +70,8 @@ inline void wait_for_quiet(double& patience) {
 }
 
 struct Times {
-  std::vector<double> each;  // seconds per call, one value per batch
-  bool quiet = true;         // false when there were too few undisturbed batches and all were kept
+  std::vector<double> seconds_per_call;  // seconds per call, one value per batch
+  bool quiet = true;  // false when there were too few undisturbed batches and all were kept
 };
 
 // A batch repeats a call for at least batch_s. Runs until every competitor has `rounds` undisturbed batches,
@@ -98,13 +98,13 @@ inline std::vector<Times> interleave(const std::vector<std::function<void()>>& c
         for (long r = 0; r < repeats[i]; ++r) calls[i]();
         done += repeats[i];
       } while (round < 0 && clock() - begin < batch_s);
-      const double took = clock() - begin, each = took / static_cast<double>(done);
+      const double took = clock() - begin, seconds_per_call = took / static_cast<double>(done);
       if (round < 0) {
-        repeats[i] = std::max(1L, static_cast<long>(batch_s / each));
+        repeats[i] = std::max(1L, static_cast<long>(batch_s / seconds_per_call));
         continue;
       }
-      all[i].push_back(each);
-      if (cpu_time || waited_for_cores() - waited < took * 0.01) quiet[i].push_back(each);
+      all[i].push_back(seconds_per_call);
+      if (cpu_time || waited_for_cores() - waited < took * 0.01) quiet[i].push_back(seconds_per_call);
     }
   }
   std::vector<Times> times;

@@ -1,4 +1,4 @@
-// Any bytes as the name of a repository and as the hub's list of files: what is accepted stays inside its
+// Any bytes as the name of a repository and as the hub's list of files: accepted names stay inside their
 // folder.
 #include <string>
 

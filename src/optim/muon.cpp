@@ -1,6 +1,7 @@
 // Muon (Jordan et al., 2024): momentum orthogonalised by five Newton-Schulz steps, for matrices. Other
 // parameters use AdamW: Optimizer::make assigns that rule. Matrices of one shape are stepped together: a
-// GPU then runs a few large kernels instead of many small ones. The bits are those of one matrix at a time.
+// GPU then runs a few large kernels instead of many small ones. The bits are the same as for one matrix at a
+// time.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -58,7 +58,7 @@ void encode_plain(const float* x, int64_t count, std::byte* out, To&& to) {
   for (int64_t i = 0; i < count; ++i) values[i] = to(x[i]);
 }
 
-// As Q8_0, but stores only two of each four values, with their positions; the others must be zero.
+// Like Q8_0, but stores only two of each four values, with their positions; the others must be zero.
 void encode_sparse(const float* x, int64_t count, const float* w, std::byte* out) {
   for (int64_t at = 0; at < count; at += kSmallBlock, out += sizeof(BlockQ8_24)) {
     BlockQ8_0 full;

@@ -114,7 +114,7 @@ void zero_smallest(ThreadPool& pool, Tensor& w, const std::vector<float>& scale,
 
 // With H = M M^T, M upper triangular, the factor of H^-1 is U = M^-1. Setting the current weight k to zero
 // costs (w_k / U_kk)^2 = (w_k M_kk)^2, and the best compensation subtracts w_k U_kj / U_kk from the columns
-// j > k. The rows U_k / U_kk are those of the inverse of M with columns divided by their pivots.
+// j > k. The rows U_k / U_kk are the rows of the inverse of M with columns divided by their pivots.
 void prune_compensated(ThreadPool& pool, Tensor& w, const Tensor& h, const SparsityPattern& p) {
   const int64_t n = w.dim(1), rows = w.dim(0);
   check(h.dim(0) == n && h.dim(1) == n, "prune_compensated: x^T x must have the width of w");

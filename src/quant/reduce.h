@@ -20,6 +20,7 @@ std::vector<int64_t> spread_layers(int64_t layers, int64_t count);
 
 // The weights of `from` are f32 on the host (LoadOptions::trainable). `place` names the model in errors.
 // Supports models with one stack; fails if the family's config cannot express the result.
-Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& kept, const std::string& place);
+Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& reduction,
+                                 const std::string& place);
 
 }  // namespace makar

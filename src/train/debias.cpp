@@ -63,7 +63,7 @@ GroupAdversary::GroupAdversary(Model& model, int64_t labels, int64_t groups, con
     Parameter* p = model.parameters().add(name, shape);
     p->auxiliary = true;
     p->value = Tensor::zeros(shape);
-    // Streams above those of the model's parameters and of distill.cpp.
+    // Above the streams of the model's parameters and of distill.cpp.
     const Rng rng(seed, Purpose::kInit, (uint64_t{1} << 33) + static_cast<uint64_t>(shape.rank()));
     for (int64_t k = 0; k < p->value.count(); ++k)
       p->value.f32()[k] = deviation * rng.normal(static_cast<uint64_t>(k));

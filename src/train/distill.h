@@ -24,7 +24,7 @@ Result<LayerMap> parse_layer_map(const std::string& text, int64_t student, int64
 struct DistillOptions {
   TeacherLoss loss = TeacherLoss::kForward;
   float temperature = 1, beta = 0.5f;
-  float alpha = 0.5f;                             // weight of the teacher; 1 - alpha is that of the targets
+  float alpha = 0.5f;  // weight of the teacher's predictions; 1 - alpha: of the targets
   float hidden_weight = 0, attention_weight = 0;  // weights of two more terms
   HiddenLoss hidden = HiddenLoss::kSquare;
   AttentionLoss attention = AttentionLoss::kSquare;

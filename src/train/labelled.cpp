@@ -201,7 +201,7 @@ class LabelReader {
   }
 
  private:
-  // Groups are numbered in order of appearance, or fixed by those of the training data.
+  // Groups are numbered in order of appearance; in validation data, as in the training data.
   Result<int64_t> group_of(const Json& record, LabelledData& data) const {
     const std::string name =
         record.contains(o_.group_field) ? label_text(record[o_.group_field]) : std::string();

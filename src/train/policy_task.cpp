@@ -174,7 +174,7 @@ Result<MicroBatch> PolicyTask::train_batch(uint64_t index) {
              accumulate = static_cast<uint64_t>(o_.accumulate);
   const uint64_t pass = done / per_pass, at = done % per_pass * accumulate + index % accumulate;
   const auto micro = static_cast<uint64_t>(o_.micro_batch);
-  // "policy" in ASCII separates this order from that of the prompts; a rollout has at most 64 passes.
+  // "policy" in ASCII separates this order from the order of the prompts; a rollout has at most 64 passes.
   const Permutation order(buffer_.rollouts.size(), o_.seed ^ 0x706f6c696379, collected_at_ * 64 + pass);
   std::vector<size_t> which;
   for (uint64_t i = at * micro; i < (at + 1) * micro; ++i) which.push_back(order(i));

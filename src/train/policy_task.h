@@ -2,7 +2,7 @@
 // rewards, the reference's log-probabilities, and the order in which steps use the answers of a rollout.
 //
 // A rollout samples `group` answers to each of its prompts and serves steps_per_generation * iterations
-// steps. The sampler's log-probabilities are those of the trainer, bit for bit: this is checked for every
+// steps. The sampler's log-probabilities equal the trainer's, bit for bit: this is checked for every
 // answer before the weights change, and a difference is an error.
 #pragma once
 #include <optional>
@@ -31,7 +31,7 @@ struct PolicyOptions {
   int64_t steps() const { return steps_per_generation * iterations; }                  // per rollout
 };
 
-// The answers of a rollout. Values per token are those of all answers in order; answer i has [starts[i],
+// The answers of a rollout. Values per token are concatenated over the answers; answer i has [starts[i],
 // starts[i + 1]).
 struct PolicyBuffer {
   std::vector<Rollout> rollouts;  // with the sampler's log-probabilities

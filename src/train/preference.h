@@ -56,8 +56,8 @@ Advantages generalised_advantages(const Tensor& rewards, const Tensor& values,
 // (x - mean) / deviation over all tokens, with the population standard deviation. With `keep_mean`, the mean
 // is added again.
 Tensor whiten(const Tensor& x, bool keep_mean = false);
-// The divisor of a group-relative advantage: the deviation of its group (GRPO; Shao et al., 2024), that of
-// all rewards, or none (Dr. GRPO; Liu et al., 2025).
+// The divisor of a group-relative advantage: the deviation of its group (GRPO; Shao et al., 2024), the
+// deviation of all rewards, or none (Dr. GRPO; Liu et al., 2025).
 enum class AdvantageScale { kGroup, kBatch, kNone };
 // (reward - mean) / (deviation + 1e-4) within each group of consecutive rewards, with the sample standard
 // deviation.

@@ -89,9 +89,9 @@ bool is_number(const std::string& text) {
 
 // Checks the type of a recipe's value while its line number is known.
 Status check_values(const Options::Option& option, RecipeEntry& entry, const std::string& place) {
-  const auto wrong = [&](const char* expected, const std::string& got) {
+  const auto wrong = [&](const char* expected, const std::string& actual) {
     return error_at(fmt::format("{}:{}", place, entry.line), "'{}' expects {}, got {}", entry.key, expected,
-                    quote(got));
+                    quote(actual));
   };
   const bool list = std::holds_alternative<std::vector<std::string>*>(option.target);
   if (!list && entry.values.size() > 1)

@@ -29,7 +29,7 @@ MaskedTokens conversation_of(const std::vector<int64_t>& prompt, const Rollout& 
   return out;
 }
 
-// The token ids of a prompt, with the system message of the options in place of its own.
+// The token ids of a prompt, with the options' system message instead of the prompt's.
 Result<std::vector<int64_t>> prompt_ids(const SampledConversations& sampling, const PolicyPrompt& prompt) {
   if (sampling.system.empty()) return prompt.ids;
   MAKAR_TRY(const Json turns, parse_json(prompt.turns, "prompt"));
@@ -49,7 +49,7 @@ Status sample_split(const SampledConversations& sampling, const SpoolOf<PolicyPr
       MAKAR_TRY(ids.emplace_back(), prompt_ids(sampling, p));
       part.push_back(std::move(p));
     }
-    // Every chunk has its own random streams; those of training and validation differ.
+    // Every batch has its own random streams, different in training and validation.
     RolloutOptions options = rollout_options(sampling.options, 2 * at + (validation ? 1 : 0));
     options.answers = sampling.options.answers;
     MAKAR_TRY(const auto rollouts, roll_out(sampling.model, sampling.device, ids, options));

@@ -26,7 +26,7 @@ struct SampledConversations {
   // tuning; Mukherjee et al., 2023); `encoder` then encodes its prompts.
   std::string system;
   const ConversationEncoder* encoder = nullptr;
-  std::string folder;  // of the token shards; those of an earlier run with the same `key` are used again
+  std::string folder;  // of the token shards; shards of an earlier run with the same `key` are reused
   Json key;            // what the answers depend on besides prompts and options
   std::function<void(size_t done, size_t total)> progress = [](size_t, size_t) {};
 };
@@ -35,7 +35,7 @@ Result<ConversationStores> sample_conversations(const SampledConversations& samp
                                                 const PolicyPrompts& prompts, Json& identity);
 
 // Batches of answers that the trained model samples before each step. `share` of the steps
-// sample, the others use `data`; which ones follows from the seed.
+// sample, the others use `data`; the seed determines which.
 class StudentAnswersTask : public Task {
  public:
   // `data` may be null if `share` is 1.

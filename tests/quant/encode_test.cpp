@@ -1,4 +1,4 @@
-// Encoders: dequantized values are close to the originals, at least as close as those of llama-quantize.
+// Encoders: dequantized values are close to the originals, at least as close as with llama-quantize.
 #include "quant/encode.h"
 
 #include <gtest/gtest.h>

@@ -163,20 +163,20 @@ TEST(Reduce, RemovedPartsActLikeZeros) {
     const StackSpec& s = original.model->spec().main();
     const AttentionSpec& a = s.first().attention;
     CpuDevice device(1);
-    const Reduction kept = *choose_kept_parts(
+    const Reduction reduction = *choose_kept_parts(
         original, {0, a.kv_heads - 1, s.first().feed_forward.width / 2, {}, 32}, device, name);
-    const LoadedModel small = *reduce_model(original, kept, name);
+    const LoadedModel small = *reduce_model(original, reduction, name);
     EXPECT_LT(small.model->parameters().count(), original.model->parameters().count());
-    for (size_t l = 0; l < kept.layers.size(); ++l) {
+    for (size_t l = 0; l < reduction.layers.size(); ++l) {
       const auto clear = [&](const char* matrix, const std::vector<int64_t>& keep, int64_t size) {
         const Tensor w = original.model->parameters()
-                             .find(fmt::format("decoder.layers.{}.{}.weight", kept.layers[l], matrix))
+                             .find(fmt::format("decoder.layers.{}.{}.weight", reduction.layers[l], matrix))
                              ->value;
         for (int64_t i = 0; i < w.count(); ++i)
           if (!std::count(keep.begin(), keep.end(), i % w.dim(1) / size)) w.f32()[i] = 0;
       };
-      clear("ffn.down", kept.channels[l], 1);
-      clear("attn.o", kept.groups[l], a.heads / a.kv_heads * a.head_dim);
+      clear("ffn.down", reduction.channels[l], 1);
+      clear("attn.o", reduction.groups[l], a.heads / a.kv_heads * a.head_dim);
     }
     const Tensor expected = hidden_of(*original.model), actual = hidden_of(*small.model);
     for (int64_t i = 0; i < expected.count(); ++i)

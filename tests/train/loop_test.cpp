@@ -35,7 +35,7 @@ class TestTask : public Task {
  public:
   explicit TestTask(Model& model) : model_(model) {}
   Result<MicroBatch> train_batch(uint64_t index) override {
-    seen.push_back(index);
+    indices.push_back(index);
     MicroBatch b;
     b.weight = b.tokens = 5;
     b.loss = [this, index](ForwardContext& f) -> Result<Tensor> {
@@ -55,7 +55,7 @@ class TestTask : public Task {
   std::function<bool(uint64_t)> bad = [](uint64_t) { return false; };
   uint64_t validation = 0;
   int figures = 0;
-  std::vector<uint64_t> seen;
+  std::vector<uint64_t> indices;
 
  private:
   Model& model_;
@@ -105,7 +105,8 @@ TEST(Loop, ThreeNonFiniteStepsRollBackAndSkipTheData) {
   EXPECT_EQ(result->steps, 12);
   EXPECT_EQ(result->bad_steps, 3);
   // Steps 5 to 9 used data 4 to 8; after the rollback to step 4 the data continues with 9.
-  EXPECT_EQ(r.task.seen, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}));
+  EXPECT_EQ(r.task.indices,
+            (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}));
   TinyRun no_checkpoint;
   no_checkpoint.task.bad = [](uint64_t) { return true; };
   EXPECT_FALSE(no_checkpoint.go().ok());  // no checkpoint to roll back to
@@ -121,7 +122,7 @@ TEST(Loop, AccumulatedMicroBatchesAreOneStep) {
   TinyRun r;
   r.settings.gradient_accumulation_steps = 3, r.settings.max_steps = 2;
   ASSERT_TRUE(r.go().ok());
-  EXPECT_EQ(r.task.seen, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(r.task.indices, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(Loop, StopsEarly) {

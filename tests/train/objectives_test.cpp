@@ -35,18 +35,18 @@ TEST(Denoise, FifteenPercentAreMaskedReplacedOrKept) {
   Draws draws{Rng(1, Purpose::kMask, 0)};
   mask_tokens(ids, targets, s, 0.15, draws);
   EXPECT_EQ(targets[0], ops::kIgnore);
-  double selected = 0, masked = 0, kept = 0;
+  double selected = 0, masked = 0, unchanged = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (targets[i] == ops::kIgnore) {
       ASSERT_EQ(ids[i], before[i]);
       continue;
     }
     ASSERT_EQ(targets[i], before[i]);
-    ++selected, masked += ids[i] == s.mask, kept += ids[i] == before[i];
+    ++selected, masked += ids[i] == s.mask, unchanged += ids[i] == before[i];
   }
   EXPECT_NEAR(selected / 100000, 0.15, 0.005);
   EXPECT_NEAR(masked / selected, 0.8, 0.01);
-  EXPECT_NEAR(kept / selected, 0.1, 0.01);
+  EXPECT_NEAR(unchanged / selected, 0.1, 0.01);
 }
 
 TEST(Denoise, CorruptedSpansRestoreTheText) {
@@ -79,9 +79,9 @@ TEST(Denoise, InfillingKeepsTheTextAsTarget) {
   Draws draws{Rng(9, Purpose::kMask, 0)};
   const TokenPair pair = infill(ids, s, draws);
   EXPECT_EQ(std::vector<int64_t>(pair.target.begin(), pair.target.end() - 1), ids);
-  const auto kept = static_cast<double>(
+  const auto unchanged = static_cast<double>(
       std::count_if(pair.source.begin(), pair.source.end(), [](int64_t id) { return id >= 105; }));
-  EXPECT_NEAR(1 - kept / 2000, 0.3, 0.05);
+  EXPECT_NEAR(1 - unchanged / 2000, 0.3, 0.05);
 }
 
 TEST(Conversation, OnlyTheAssistantsTokensAreLearnt) {

@@ -56,7 +56,7 @@ class Reference {
     for (size_t later = which; later < positions.size(); ++later)
       visible[static_cast<size_t>(positions[later])] = false;
     const auto query = product("attn.q", g);
-    std::vector<double> mixed(static_cast<size_t>(width_), 0);
+    std::vector<double> attended(static_cast<size_t>(width_), 0);
     for (int64_t head = 0; head < a.heads; ++head) {
       std::vector<double> scores;
       double sum = 0;
@@ -75,10 +75,10 @@ class Reference {
       for (size_t j = 0; j < ids.size(); ++j) {
         const auto v = product("attn.v", h[j]);
         for (int64_t i = head * a.head_dim; i < (head + 1) * a.head_dim; ++i)
-          mixed[static_cast<size_t>(i)] += scores[j] / sum * v[static_cast<size_t>(i)];
+          attended[static_cast<size_t>(i)] += scores[j] / sum * v[static_cast<size_t>(i)];
       }
     }
-    auto x = product("attn.o", mixed);
+    auto x = product("attn.o", attended);
     for (size_t i = 0; i < x.size(); ++i) x[i] += g[i];
     x = layer_norm("norm1", x);
     auto up = product("ffn.up", x);
