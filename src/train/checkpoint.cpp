@@ -49,14 +49,14 @@ Json state_json(const RunState& s) {
 
 Result<RunState> read_state(const std::string& folder) {
   MAKAR_TRY(const Config c, Config::read(folder, "trainer_state.json"));
-  constexpr int64_t kMaxCount = int64_t{1} << 50;
+  constexpr int64_t kMaxInteger = int64_t{1} << 50;
   RunState s;
-  MAKAR_TRY(s.step, c.integer("step", 0, kMaxCount));
-  MAKAR_TRY(s.skipped, c.integer("skipped", 0, kMaxCount));
-  MAKAR_TRY(s.bad_steps, c.integer("bad_steps", 0, kMaxCount));
+  MAKAR_TRY(s.step, c.integer("step", 0, kMaxInteger));
+  MAKAR_TRY(s.skipped, c.integer("skipped", 0, kMaxInteger));
+  MAKAR_TRY(s.bad_steps, c.integer("bad_steps", 0, kMaxInteger));
   MAKAR_TRY(s.best, c.number("best", -1e300, 1e300));
-  MAKAR_TRY(s.since_best, c.integer("since_best", 0, kMaxCount));
-  MAKAR_TRY(s.validations, c.integer("validations", 0, kMaxCount));
+  MAKAR_TRY(s.since_best, c.integer("since_best", 0, kMaxInteger));
+  MAKAR_TRY(s.validations, c.integer("validations", 0, kMaxInteger));
   MAKAR_TRY(const Config settings, c.object("settings"));
   s.settings = settings.json();
   s.task.values = c.json().value("task", Json());
