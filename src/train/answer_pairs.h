@@ -41,7 +41,7 @@ Result<AnswerPairs> read_fixed_pairs(const std::string& path, const std::string&
 struct AnswerBatch {
   Batch batch;
   std::vector<float> mask;     // 1 for the tokens of answers
-  std::vector<float> lengths;  // tokens of each answer that are scored
+  std::vector<float> lengths;  // scored tokens per answer
   void add(const std::vector<int64_t>& ids, const std::vector<uint8_t>& loss_mask);
 };
 AnswerBatch batch_answers(const std::vector<AnswerPair>& pairs);

@@ -56,8 +56,8 @@ WindowStart window_at(const std::vector<TokenSource>& sources, const Mixture& mi
 // The mixture of the sources by weight.
 Mixture mixture_of(const std::vector<TokenSource>& sources, uint64_t seed);
 
-// Number of windows that fit at any offset below `context`; at least 1, which is shorter if the store is
-// smaller than a window.
+// Number of windows that fit at any offset below `context`, at least 1. In a store smaller than a window, the
+// only window is shorter.
 uint64_t window_count(const TokenStore& store, int64_t context);
 
 }  // namespace makar

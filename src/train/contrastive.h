@@ -1,6 +1,6 @@
-// Contrastive training of sentence embeddings: each anchor is to be closer to its own positive than to the
-// positives of the other anchors and to all negatives of the batch (InfoNCE; van den Oord et al., 2018). An
-// embedding is the mean of the last hidden states, normalised to length 1.
+// Contrastive training of sentence embeddings (InfoNCE; van den Oord et al., 2018): pulls each anchor towards
+// its own positive and away from the other positives and all negatives of the batch. An embedding is the mean
+// of the last hidden states, normalised to length 1.
 #pragma once
 #include "data/datasets.h"
 #include "data/spool.h"

@@ -35,7 +35,7 @@ struct LoopEvents {
 struct LoopResult {
   int64_t steps = 0;
   bool interrupted = false, stopped_early = false;
-  bool finished_before = false;  // the folder already holds this run, finished; nothing was done
+  bool finished_before = false;  // the folder already holds this run, and it is finished; no step was run
   int64_t bad_steps = 0;
   double last_loss = 0;
   Metrics validation;  // of the last validation

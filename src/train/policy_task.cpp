@@ -198,7 +198,7 @@ void PolicyTask::count(const PolicySlice& s, const Tensor& log_probabilities, fl
     if (s.counted[i] == 0) continue;
     const double log_ratio = static_cast<double>(current.f32()[i]) - s.old[i], ratio = std::exp(log_ratio);
     const bool clipped = s.advantages[i] > 0 ? ratio > 1.0 + high : s.advantages[i] < 0 && ratio < 1.0 - low;
-    sums_.tokens += 1, sums_.clipped += clipped ? 1 : 0, sums_.moved += ratio - 1 - log_ratio;
+    sums_.tokens += 1, sums_.clipped += clipped ? 1 : 0, sums_.sampler_kl += ratio - 1 - log_ratio;
     if (s.reference.empty()) continue;
     const double d = static_cast<double>(s.reference[i]) - current.f32()[i];
     sums_.kl += std::exp(d) - d - 1;

@@ -79,7 +79,7 @@ class PolicyTask : public Task {
   virtual Result<Tensor> loss(ForwardContext& f, const PolicySlice& slice,
                               const Tensor& log_probabilities) = 0;
   virtual double weight_of(const PolicySlice& slice) const = 0;
-  // More state and metrics of a derived task.
+  // Additional state and metrics of a derived task.
   virtual void add_state(TaskState&) const {}
   virtual Status restore_more(const TaskState&) { return Done{}; }
   virtual void add_metrics(Metrics&) const {}
@@ -89,9 +89,9 @@ class PolicyTask : public Task {
   // Sums over the tokens of the current step.
   struct StepSums {
     double tokens = 0, clipped = 0;
-    double kl = 0, moved = 0;  // divergence from the reference, and from the sampling policy
+    double kl = 0, sampler_kl = 0;  // divergence from the reference, and from the sampling policy
     double value_loss = 0, values_clipped = 0;
-    double approximate_kl() const { return tokens > 0 ? moved / tokens : 0; }
+    double approximate_kl() const { return tokens > 0 ? sampler_kl / tokens : 0; }
   };
   // Adds to the sums of the step: the ratios clipped at [1 - low, 1 + high], and the k3 estimates of the
   // divergences from the reference and from the sampling policy.

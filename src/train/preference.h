@@ -38,7 +38,7 @@ struct RatedAnswers {
   float good_weight = 1.0f, bad_weight = 1.0f;
 };
 Tensor kto_loss(Context& ctx, const RatedAnswers& answers, float beta, float kl);
-// The same on pairs. There are no mismatched answers to estimate kl from, so kl is the mean margin of the
+// kto_loss() on pairs. There are no mismatched answers to estimate kl from, so kl is the mean margin of the
 // other half of the batch, at least 0.
 Tensor kto_pair_loss(Context& ctx, const PreferencePairs& pairs, float beta);
 // Odds ratio preference optimisation (Hong et al., 2024), without a reference, on mean log-probabilities per
@@ -66,7 +66,8 @@ Tensor group_advantages(const Tensor& rewards, int64_t group, AdvantageScale sca
 // PPO (Schulman et al., 2017): mean of max(-A r, -A clamp(r, 1 - clip, 1 + clip)), r = exp(new - old).
 Tensor clipped_policy_loss(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,
                            const Tensor& advantages, float clip);
-// The same per token, with different bounds: 1 - low and 1 + high (DAPO's clip-higher; Yu et al., 2025).
+// The terms of clipped_policy_loss() per token, with bounds 1 - low and 1 + high (DAPO's clip-higher; Yu et
+// al., 2025).
 Tensor clipped_policy_terms(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,
                             const Tensor& advantages, float low, float high);
 // Per token, the estimate e^d - d - 1 of the KL divergence from the reference, d = reference - policy
@@ -75,7 +76,7 @@ Tensor kl_terms(Context& ctx, const Tensor& log_probs, const Tensor& reference_l
 // Half the mean of max((v - R)^2, (v' - R)^2), where v' is v clamped to within `clip` of its old value.
 Tensor clipped_value_loss(Context& ctx, const Tensor& values, const Tensor& old_values, const Tensor& returns,
                           float clip);
-// The same per token, without the factor of a half.
+// The terms of clipped_value_loss() per token, without the factor 1/2.
 Tensor clipped_value_terms(Context& ctx, const Tensor& values, const Tensor& old_values,
                            const Tensor& returns, float clip);
 

@@ -49,7 +49,7 @@ struct PairCalibration {
   static constexpr size_t kBins = 10;
   std::array<double, kBins> pairs{}, right{}, confidence{};
   void add(double difference);  // of the scores, better minus worse
-  double error() const;         // mean distance of confidence and accuracy, weighted by pairs (ECE)
+  double error() const;         // expected calibration error: mean |confidence - accuracy|, weighted by pairs
   std::string svg() const;
 };
 

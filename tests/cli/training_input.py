@@ -93,8 +93,8 @@ def validation(makar, folder, bert, llama):
 def recipes_with_mistakes(makar, folder, llama):
     axolotl = folder / "axolotl.yaml"
     axolotl.write_text(f"base_model: {llama}\nload_in_4bit: true\nfp16: auto\nsequence_len: 48\ncutoff_len: 48\nwandb_project: x\nlerning_rate: 1e-4\n")
-    says(run(makar, "sft", axolotl, "-o", folder / "no"), 2, "axolotl.yaml:2: 5 unknown keys:", "line 2: unknown key 'load_in_4bit' (here: adapter: qlora)",
-         "line 3: unknown key 'fp16' (here: bf16)", "line 5: unknown key 'cutoff_len' (here: sequence_len)",
+    says(run(makar, "sft", axolotl, "-o", folder / "no"), 2, "axolotl.yaml:2: 5 unknown keys:", "line 2: unknown key 'load_in_4bit' (in makar: adapter: qlora)",
+         "line 3: unknown key 'fp16' (in makar: bf16)", "line 5: unknown key 'cutoff_len' (in makar: sequence_len)",
          "line 6: unknown key 'wandb_project' (not supported", "line 7: unknown key 'lerning_rate'; did you mean 'learning_rate'")
     for line, part in (("learning_rate: fast", "'learning_rate' expects a number, got 'fast'"), ("max_steps: 1.5", "'max_steps' expects a whole number, got '1.5'"),
                        ("sample_packing: perhaps", "'sample_packing' expects true or false, got 'perhaps'"), ("seed: [1, 2]", "'seed' expects one value, got 'a list of 2'")):
@@ -103,7 +103,7 @@ def recipes_with_mistakes(makar, folder, llama):
         says(run(makar, "sft", path, "-o", folder / "no"), 2, f"wrong.yaml:3: {part}")
     (folder / "words.yaml").write_text("sample_packing: True\ngradient_checkpointing: False\nmax_steps: 1\n")
     good(makar, "sft", folder / "words.yaml", "-m", llama, "-d", folder / "few.jsonl", "--val-set-size", 0, "-o", folder / "words")
-    says(run(makar, "sft", "-m", llama, "cutoff_len=48"), 2, "unknown key 'cutoff_len' (here: sequence_len)")
+    says(run(makar, "sft", "-m", llama, "cutoff_len=48"), 2, "unknown key 'cutoff_len' (in makar: sequence_len)")
     print("recipes: mistakes with file and line, all unknown keys at once")
 
 
