@@ -22,7 +22,7 @@ class TextDraws {
   }
 
  private:
-  static constexpr uint64_t kMaxCopies = 4096;  // of a record with random streams of their own
+  static constexpr uint64_t kMaxCopies = 4096;  // further copies of a record repeat earlier ones
   Rng rng_;
   uint64_t next_ = 0;
 };
@@ -59,8 +59,9 @@ constexpr size_t kMaxAugmentedBytes = 100'000;  // longer texts are not changed
 Result<std::string> augmented(const std::string& text, const std::string& label, const AugmentStep& step,
                               const AugmentResources& resources, TextDraws& draws);
 
-// "person\tAlice" per line, or the built-in lists.
+// Names by kind, from a file with "person\tAlice" per line.
 Result<std::map<std::string, std::vector<std::string>>> read_entities(const std::string& path);
+// The built-in names by kind.
 const std::map<std::string, std::vector<std::string>>& common_entities();
 
 }  // namespace makar

@@ -82,7 +82,7 @@ WindowStart window_at(const std::vector<TokenSource>& sources, const Mixture& mi
   const auto draw = mixture(i);
   const TokenStore& store = sources[draw.source].store;
   const uint64_t windows = window_count(store, context), epoch = draw.rank / windows;
-  const uint64_t source_seed = seed * 1000003 + draw.source;  // a prime: seeds of sources do not collide
+  const uint64_t source_seed = seed * 1000003 + draw.source;  // a large prime: distinct per (seed, source)
   const auto window = static_cast<int64_t>(Permutation(windows, source_seed, epoch)(draw.rank % windows));
   // Each epoch shifts the window boundaries.
   const auto shifts =

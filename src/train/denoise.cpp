@@ -40,7 +40,7 @@ SpecialIds SpecialIds::of(const Tokenizer& t) {
   s.cls = id_or(t, {"[CLS]", "<cls>", "<s>"}), s.sep = id_or(t, {"[SEP]", "<sep>", "</s>"});
   s.mask = id_or(t, {"[MASK]", "<mask>"}), s.eos = id_or(t, {"</s>", "[SEP]", "<|endoftext|>"});
   s.bos = id_or(t, {"<s>", "[CLS]"});
-  for (int i = 0; i < 100; ++i) {  // T5 has 100
+  for (int i = 0; i < 100; ++i) {  // T5 has 100 sentinels
     const auto id = t.id(fmt::format("<extra_id_{}>", i));
     if (!id) break;
     s.sentinels.push_back(*id);

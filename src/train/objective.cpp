@@ -114,7 +114,7 @@ Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs
 
 namespace {
 
-// What the loss of a head needs.
+// The arguments of a head's loss.
 struct HeadInputs {
   Context& ctx;
   const Model& model;
@@ -150,7 +150,7 @@ Result<Tensor> language_head_loss(const HeadInputs& in, bool shift, const Record
   return ops::add(in.ctx, loss, ops::cross_entropy(in.ctx, logits, classes));
 }
 
-// Classes, or with float labels regression.
+// Classification; regression if the labels are floats.
 Result<Tensor> sequence_head_loss(const HeadInputs& in) {
   const Tensor logits = in.model.outputs(in.ctx, in.hidden, in.batch).at("logits");
   const auto it = in.labels.find("labels");

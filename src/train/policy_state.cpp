@@ -1,5 +1,5 @@
-// The state of a policy task in checkpoints: the answers of the last rollout and what was computed about
-// them.
+// The state of a policy task in checkpoints: the answers of the last rollout, with their rewards, advantages
+// and values.
 #include <cmath>
 
 #include "train/policy_task.h"

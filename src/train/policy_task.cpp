@@ -111,7 +111,7 @@ Status PolicyTask::collect(uint64_t step, Device& device) {
       const Tensor values = reference_->log_probabilities(device, batch.batch, batch.mask).values.host();
       buffer.reference.insert(buffer.reference.end(), values.f32(), values.f32() + values.count());
     }
-    if (o_.steps() == 1) continue;  // the step itself computes and checks them, before its update
+    if (o_.steps() == 1) continue;  // the only step checks them before its update
     Context ctx{device};
     ctx.activations = o_.activations;
     ForwardContext f{ctx};
