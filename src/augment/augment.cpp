@@ -88,8 +88,8 @@ Result<std::map<std::string, std::vector<std::string>>> read_entities(const std:
   return out;
 }
 
-Result<std::string> augmented(const std::string& text, const std::string& label, const AugmentStep& step,
-                              const AugmentResources& r, TextDraws& d) {
+Result<std::string> augment_text(const std::string& text, const std::string& label, const AugmentStep& step,
+                                 const AugmentResources& r, TextDraws& d) {
   MAKAR_CHECK_OK(check(step, r));
   if (text.size() > kMaxAugmentedBytes) return text;
   const std::string& k = step.kind;

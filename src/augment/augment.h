@@ -56,8 +56,8 @@ Status check(const AugmentStep& step, const AugmentResources& resources);
 
 constexpr size_t kMaxAugmentedBytes = 100'000;  // longer texts are not changed
 // The changed text; equal to `text` if a kind found nothing to change. `label`: for adversarial changes.
-Result<std::string> augmented(const std::string& text, const std::string& label, const AugmentStep& step,
-                              const AugmentResources& resources, TextDraws& draws);
+Result<std::string> augment_text(const std::string& text, const std::string& label, const AugmentStep& step,
+                                 const AugmentResources& resources, TextDraws& draws);
 
 // Names by kind, from a file with "person\tAlice" per line.
 Result<std::map<std::string, std::vector<std::string>>> read_entities(const std::string& path);

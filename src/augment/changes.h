@@ -1,4 +1,4 @@
-// The changes behind augmented(). Each returns the text itself if there is nothing to change.
+// The changes behind augment_text(). Each returns the text itself if there is nothing to change.
 #pragma once
 #include "augment/augment.h"
 #include "augment/words.h"

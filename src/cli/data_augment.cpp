@@ -221,7 +221,7 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
       std::string current = original;
       std::vector<std::string> used;
       for (const AugmentStep& step : chosen) {
-        MAKAR_TRY(std::string next, augmented(current, label, step, resources, draws));
+        MAKAR_TRY(std::string next, augment_text(current, label, step, resources, draws));
         if (next == current || next.empty()) continue;
         current = std::move(next);
         used.push_back(step.kind), ++counts.changed[step.kind];

@@ -208,7 +208,7 @@ class AnswerMetrics {
     double best = 0, same = 0;
     for (const std::string& truth : windows_[0].answers) {
       best = std::max(best, answer_f1(answer, truth));
-      same = std::max(same, normal_answer(answer) == normal_answer(truth) ? 1.0 : 0.0);
+      same = std::max(same, normalize_answer(answer) == normalize_answer(truth) ? 1.0 : 0.0);
     }
     f1_ += best, exact_ += same, ++questions_;
     windows_.clear(), starts_.clear(), ends_.clear();
@@ -261,7 +261,7 @@ Result<Metrics> ClassifyTask::metrics(Device& device) {
   return Metrics{{"accuracy", counted > 0 ? correct / counted : 0}};
 }
 
-std::string normal_answer(const std::string& text) {
+std::string normalize_answer(const std::string& text) {
   std::string plain;
   for (const char c : text) {
     const auto u = static_cast<unsigned char>(c);
@@ -277,7 +277,7 @@ std::string normal_answer(const std::string& text) {
 
 double answer_f1(const std::string& predicted, const std::string& truth) {
   const auto words = [](const std::string& text) {
-    std::istringstream in(normal_answer(text));
+    std::istringstream in(normalize_answer(text));
     std::map<std::string, int> out;
     for (std::string w; in >> w;) ++out[w];
     return out;

@@ -53,7 +53,7 @@ Batch batch_of(const Model& model, std::span<const LabelledText> texts);
 
 // SQuAD metrics: word overlap after lowercasing and removing articles and punctuation.
 double answer_f1(const std::string& predicted, const std::string& truth);
-std::string normal_answer(const std::string& text);
+std::string normalize_answer(const std::string& text);
 // The most probable span of at most 30 tokens in the context of the windows, as text.
 std::string best_answer(std::span<const LabelledText> windows, const std::vector<std::vector<float>>& starts,
                         const std::vector<std::vector<float>>& ends);

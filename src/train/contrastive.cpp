@@ -103,7 +103,7 @@ Result<MicroBatch> ContrastiveTask::make(std::span<const size_t> which, bool val
 }
 
 Result<Metrics> ContrastiveTask::metrics(Device& device) {
-  double right = 0;
+  double correct = 0;
   for (size_t at = 0; at < held_out_; at += batch_) {
     std::vector<size_t> which;
     for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
@@ -114,10 +114,10 @@ Result<Metrics> ContrastiveTask::metrics(Device& device) {
     const Tensor s = similarities(f, anchors, others).host();
     for (int64_t i = 0; i < s.dim(0); ++i) {
       const float* row = s.f32() + i * s.dim(1);
-      right += std::max_element(row, row + s.dim(1)) - row == i;
+      correct += std::max_element(row, row + s.dim(1)) - row == i;
     }
   }
-  return Metrics{{"accuracy", held_out_ > 0 ? right / static_cast<double>(held_out_) : 0}};
+  return Metrics{{"accuracy", held_out_ > 0 ? correct / static_cast<double>(held_out_) : 0}};
 }
 
 }  // namespace makar

@@ -30,7 +30,7 @@ std::vector<std::string> preference_loss_names() {
 
 void PairRewards::add(double reward_chosen, double reward_rejected) {
   pairs += 1, chosen += reward_chosen, rejected += reward_rejected;
-  right += reward_chosen > reward_rejected ? 1 : 0;
+  correct += reward_chosen > reward_rejected ? 1 : 0;
 }
 
 Metrics PairRewards::metrics() const {
@@ -38,7 +38,7 @@ Metrics PairRewards::metrics() const {
   return {{"rewards/chosen", chosen / n},
           {"rewards/rejected", rejected / n},
           {"rewards/margins", (chosen - rejected) / n},
-          {"rewards/accuracies", right / n}};
+          {"rewards/accuracies", correct / n}};
 }
 
 DpoTask::DpoTask(Model& model, AnswerPairs data, const DpoOptions& options, int64_t batch, uint64_t seed)

@@ -53,19 +53,19 @@ Tensor ranking_loss(Context& ctx, const Tensor& scores, const ComparedPairs& pai
 void PairCalibration::add(double difference) {
   const double probability = 1 / (1 + std::exp(-std::fabs(difference)));
   const size_t bin = std::min(kBins - 1, static_cast<size_t>((probability - 0.5) * 2 * kBins));
-  pairs[bin] += 1, confidence[bin] += probability, right[bin] += difference > 0 ? 1 : 0;
+  pairs[bin] += 1, confidence[bin] += probability, correct[bin] += difference > 0 ? 1 : 0;
 }
 
 double PairCalibration::error() const {
   double sum = 0, all = 0;
-  for (size_t b = 0; b < kBins; ++b) sum += std::fabs(confidence[b] - right[b]), all += pairs[b];
+  for (size_t b = 0; b < kBins; ++b) sum += std::fabs(confidence[b] - correct[b]), all += pairs[b];
   return all > 0 ? sum / all : 0;
 }
 
 std::string PairCalibration::svg() const {
   Curve measured{"measured", {}, {}}, perfect{"perfectly calibrated", {0.5, 1}, {0.5, 1}};
   for (size_t b = 0; b < kBins; ++b)
-    if (pairs[b] > 0) measured.add(confidence[b] / pairs[b], right[b] / pairs[b]);
+    if (pairs[b] > 0) measured.add(confidence[b] / pairs[b], correct[b] / pairs[b]);
   return svg_chart("accuracy by the probability that the scores give to the preferred answer",
                    {measured, perfect}, XAxis::kNumbers);
 }
@@ -76,13 +76,13 @@ void Comparison::add(std::span<const float> scores, const ComparedPairs& compare
   for (size_t i = 0; i < compared.better.size(); ++i) {
     const double difference = static_cast<double>(scores[static_cast<size_t>(compared.better[i])]) -
                               scores[static_cast<size_t>(compared.worse[i])];
-    pairs += 1, margin += difference, right += difference > 0 ? 1 : 0;
+    pairs += 1, margin += difference, correct += difference > 0 ? 1 : 0;
     calibration.add(difference);
   }
 }
 
 Metrics Comparison::metrics() const {
-  return {{"accuracy", right / std::max(1.0, pairs)},
+  return {{"accuracy", correct / std::max(1.0, pairs)},
           {"margin", margin / std::max(1.0, pairs)},
           {"score", score / std::max(1.0, answers)}};
 }

@@ -47,7 +47,7 @@ Tensor ranking_loss(Context& ctx, const Tensor& scores, const ComparedPairs& pai
 // pair is the probability that its scores give to the answer with the higher score.
 struct PairCalibration {
   static constexpr size_t kBins = 10;
-  std::array<double, kBins> pairs{}, right{}, confidence{};
+  std::array<double, kBins> pairs{}, correct{}, confidence{};
   void add(double difference);  // of the scores, better minus worse
   double error() const;         // expected calibration error: mean |confidence - accuracy|, weighted by pairs
   std::string svg() const;
@@ -55,7 +55,7 @@ struct PairCalibration {
 
 // Sums over compared pairs.
 struct Comparison {
-  double pairs = 0, right = 0, margin = 0, answers = 0, score = 0;
+  double pairs = 0, correct = 0, margin = 0, answers = 0, score = 0;
   PairCalibration calibration;
   void add(std::span<const float> scores, const ComparedPairs& compared);
   Metrics metrics() const;  // accuracy, margin, score

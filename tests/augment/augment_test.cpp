@@ -44,7 +44,7 @@ std::set<std::string> all_of(const std::string& kind, const std::string& text = 
   std::set<std::string> out;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     TextDraws d(seed, 0, 0);
-    out.insert(augmented(text, "", {kind, rate}, resources(), d).value());
+    out.insert(augment_text(text, "", {kind, rate}, resources(), d).value());
   }
   return out;
 }
@@ -104,7 +104,7 @@ TEST(Augment, AdversarialChangesFoolTheClassifier) {
   };
   r.classifier = &classifier;
   TextDraws d(1, 0, 0);
-  const std::string changed = augmented("a good film", "positive", {"adversarial", 0.5}, r, d).value();
+  const std::string changed = augment_text("a good film", "positive", {"adversarial", 0.5}, r, d).value();
   EXPECT_NE(changed, "a good film");
   EXPECT_EQ(classifier.labels()[classifier.classify(changed).label], "negative");
   // The sentence of the worked example: "kitty" is a word of the other label.
@@ -116,26 +116,28 @@ TEST(Augment, AdversarialChangesFoolTheClassifier) {
   const TextClassifier of_pets = TextClassifier::train(pets, {}).value();
   AugmentResources cats = resources();
   cats.classifier = &of_pets;
-  const std::string fooled = augmented(kCat, "old", {"adversarial", 0.5}, cats, d).value();
+  const std::string fooled = augment_text(kCat, "old", {"adversarial", 0.5}, cats, d).value();
   EXPECT_NE(fooled, kCat);
   EXPECT_EQ(of_pets.labels()[of_pets.classify(fooled).label], "young") << fooled;
   // Nothing changes where the classifier is already wrong, or does not know the label.
-  EXPECT_EQ(augmented("a bad film", "positive", {"adversarial", 0.5}, r, d).value(), "a bad film");
-  EXPECT_EQ(augmented("a good film", "unknown", {"adversarial", 0.5}, r, d).value(), "a good film");
+  EXPECT_EQ(augment_text("a bad film", "positive", {"adversarial", 0.5}, r, d).value(), "a bad film");
+  EXPECT_EQ(augment_text("a good film", "unknown", {"adversarial", 0.5}, r, d).value(), "a good film");
 }
 
 TEST(Augment, RatesCountWords) {
   std::string text = "Start";
   for (int i = 0; i < 99; ++i) text += " word" + std::to_string(i);
   TextDraws d(3, 0, 0);
-  EXPECT_EQ(WordsOfText::split(augmented(text, "", {"deletion", 0.2}, {}, d).value()).words.size(), 80u);
-  EXPECT_EQ(WordsOfText::split(augmented(text, "", {"insertion", 0.05}, {}, d).value()).words.size(), 105u);
+  EXPECT_EQ(WordsOfText::split(augment_text(text, "", {"deletion", 0.2}, {}, d).value()).words.size(), 80u);
+  EXPECT_EQ(WordsOfText::split(augment_text(text, "", {"insertion", 0.05}, {}, d).value()).words.size(),
+            105u);
 }
 
 TEST(Augment, ACopyDependsOnlyOnSeedRecordAndCopyNumber) {
   const auto text = [](uint64_t seed, uint64_t record, uint64_t copy) {
     TextDraws d(seed, record, copy);
-    return augmented("One two three four five six seven eight nine ten.", "", {"swap", 0.3}, {}, d).value();
+    return augment_text("One two three four five six seven eight nine ten.", "", {"swap", 0.3}, {}, d)
+        .value();
   };
   EXPECT_EQ(text(1, 5, 2), text(1, 5, 2));
   EXPECT_NE(text(1, 5, 2), text(1, 5, 3));
@@ -168,7 +170,7 @@ TEST(Augment, EveryKindAcceptsOddTexts) {
     for (const AugmentKind& kind : augment_kinds()) {
       if (!std::string(kind.needs).empty()) continue;
       TextDraws d(1, 2, 3);
-      EXPECT_TRUE(augmented(text, "", {kind.name, 1.0}, {}, d).ok()) << kind.name;
+      EXPECT_TRUE(augment_text(text, "", {kind.name, 1.0}, {}, d).ok()) << kind.name;
     }
 }
 

@@ -216,7 +216,7 @@ TEST(TokenRoles, IdsOfAConfigComeFromTheTokenizer) {
 }
 
 TEST(Answers, SquadMeasuresMatchValuesByHand) {
-  EXPECT_EQ(normal_answer("The  Cat, sat!"), "cat sat");
+  EXPECT_EQ(normalize_answer("The  Cat, sat!"), "cat sat");
   EXPECT_DOUBLE_EQ(answer_f1("the cat sat", "a cat"), 2.0 / 3.0);
   EXPECT_DOUBLE_EQ(answer_f1("dog", "cat"), 0.0);
 }
