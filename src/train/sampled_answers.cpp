@@ -30,7 +30,7 @@ MaskedTokens conversation_of(const std::vector<int64_t>& prompt, const Rollout& 
 }
 
 // The token ids of a prompt, with the options' system message instead of the prompt's.
-Result<std::vector<int64_t>> prompt_ids(const SampledConversations& sampling, const PolicyPrompt& prompt) {
+Result<std::vector<int64_t>> prompt_ids(const AnswerSampling& sampling, const PolicyPrompt& prompt) {
   if (sampling.system.empty()) return prompt.ids;
   MAKAR_TRY(const Json turns, parse_json(prompt.turns, "prompt"));
   Json turns_with_system = Json::array({{{"role", "system"}, {"content", sampling.system}}});
@@ -39,8 +39,8 @@ Result<std::vector<int64_t>> prompt_ids(const SampledConversations& sampling, co
   return sampling.encoder->encode_prompt(turns_with_system);
 }
 
-Status sample_split(const SampledConversations& sampling, const SpoolOf<PolicyPrompt>& prompts,
-                    bool validation, size_t done, size_t total, ConversationWriter& out) {
+Status sample_split(const AnswerSampling& sampling, const SpoolOf<PolicyPrompt>& prompts, bool validation,
+                    size_t done, size_t total, ConversationWriter& out) {
   for (size_t at = 0; at < prompts.size(); at += kPromptsAtOnce) {
     std::vector<PolicyPrompt> part;
     std::vector<std::vector<int64_t>> ids;
@@ -62,8 +62,8 @@ Status sample_split(const SampledConversations& sampling, const SpoolOf<PolicyPr
 
 }  // namespace
 
-Result<ConversationStores> sample_conversations(const SampledConversations& sampling,
-                                                const PolicyPrompts& prompts, Json& identity) {
+Result<ConversationStores> sample_conversations(const AnswerSampling& sampling, const PolicyPrompts& prompts,
+                                                Json& identity) {
   MAKAR_CHECK_OK(make_folder(sampling.folder));
   const std::string marker = sampling.folder + "/sampled.json";
   const Json key = {{"prompts", identity.value("data", "")},

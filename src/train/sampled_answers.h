@@ -17,8 +17,8 @@ struct SampledAnswersOptions {
   uint64_t seed = 0;
 };
 
-// How a frozen model answers the prompts of a run.
-struct SampledConversations {
+// The settings with which a frozen model answers the prompts of a run.
+struct AnswerSampling {
   Model& model;
   Device& device;
   SampledAnswersOptions options;
@@ -31,8 +31,8 @@ struct SampledConversations {
   std::function<void(size_t done, size_t total)> progress = [](size_t, size_t) {};
 };
 // All answers as conversations with loss on the answers. Adds the hash of their tokens to `identity`.
-Result<ConversationStores> sample_conversations(const SampledConversations& sampling,
-                                                const PolicyPrompts& prompts, Json& identity);
+Result<ConversationStores> sample_conversations(const AnswerSampling& sampling, const PolicyPrompts& prompts,
+                                                Json& identity);
 
 // Batches of answers that the trained model samples before each step. `share` of the steps
 // sample, the others use `data`; the seed determines which.
