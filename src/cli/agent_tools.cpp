@@ -34,8 +34,8 @@ Status AgentToolFlags::check() const {
                     did_you_mean(code, languages), fmt::join(languages, ", "));
   if (passages < 1 || passages > 100) return error_at("--passages", "must be 1 to 100, got {}", passages);
   for (const std::string& host : hosts) {
-    const auto read = host_of("http://" + host);
-    if (!read.ok() || *read != host)
+    const auto parsed = host_of("http://" + host);
+    if (!parsed.ok() || *parsed != host)
       return error_at("--allow-host", "expected a host such as example.org or localhost:8000, got {}",
                       quote(host));
   }

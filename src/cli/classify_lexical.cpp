@@ -28,7 +28,7 @@ struct LexicalTraining {
   std::vector<std::string> train, validation;
   ClassifierOptions options;
   TextCnnOptions cnn;
-  // Set by the user, or kUnset: the defaults of the method.
+  // kUnset and kUnsetCount: the option is not set; the default of the method is used.
   static constexpr double kUnset = -1e300;
   static constexpr int64_t kUnsetCount = INT64_MIN;
   int64_t epochs = kUnsetCount;
@@ -38,11 +38,11 @@ struct LexicalTraining {
   bool json = false;
 };
 
-// Defaults of --method vectors, which has few weights besides the vectors and so a higher learning rate.
+// Defaults of --method vectors. Its learning rate is higher: it has few weights besides the vectors.
 constexpr struct {
   double dropout = 0.2, learning_rate = 1e-2;
   int64_t epochs = 10;
-} kMean;
+} kVectorsDefaults;
 
 void declare_features(Options& o, LexicalTraining& c) {
   o.group("Data");
@@ -61,40 +61,41 @@ void declare_features(Options& o, LexicalTraining& c) {
   o.add("--filters", &c.cnn.filters, "cnn: filters for each window of 3, 4 and 5 words", "N");
   const auto by_method = [&](auto... option) -> std::string& { return o.add(option...).default_text; };
   by_method("--dropout", &c.dropout, "vectors, cnn: dropout before the classifier", "X") =
-      fmt::format("vectors {}, cnn {}", kMean.dropout, TextCnnOptions().dropout);
+      fmt::format("vectors {}, cnn {}", kVectorsDefaults.dropout, TextCnnOptions().dropout);
   o.add("--vectors", &c.vectors,
         "vectors, cnn: initial word vectors, of `makar vectors train`, word2vec or GloVe", "FILE");
   by_method("--epochs --num-epochs", &c.epochs, "vectors, cnn: passes over the data", "N") =
-      fmt::format("vectors {}, cnn {}", kMean.epochs, TextCnnOptions().training.epochs);
+      fmt::format("vectors {}, cnn {}", kVectorsDefaults.epochs, TextCnnOptions().training.epochs);
   o.add("--batch-size", &c.cnn.training.batch, "vectors, cnn: texts per step", "N");
-  by_method("--learning-rate --lr", &c.learning_rate, "vectors, cnn: peak learning rate", "X") =
-      fmt::format("vectors {}, cnn {}", kMean.learning_rate, TextCnnOptions().training.learning_rate);
+  by_method("--learning-rate --lr", &c.learning_rate, "vectors, cnn: peak learning rate", "X") = fmt::format(
+      "vectors {}, cnn {}", kVectorsDefaults.learning_rate, TextCnnOptions().training.learning_rate);
   o.group("Output");
   o.add("--json", &c.json, "print the result as JSON");
   declare_threads(o, c.threads);
 }
 
-Result<std::string> save_json(const std::string& path, const Json& json) {
-  MAKAR_CHECK_OK(write_file(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
-  return path;
+Status save_json(const std::string& path, const Json& json) {
+  return write_file(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Result<Json> train_tagger(const LexicalTraining& c) {
   MAKAR_TRY(const auto paths, parse_data_paths(c.train));
   MAKAR_TRY(const TaggedSentences data, read_tagged(paths));
   MAKAR_TRY(const HmmTagger tagger, HmmTagger::train(data));
-  MAKAR_TRY(const std::string file, save_json(c.output, tagger.json()));
-  Json out = {
-      {"file", file}, {"method", "hmm"}, {"sentences", data.words.size()}, {"tags", tagger.tags().size()}};
+  MAKAR_CHECK_OK(save_json(c.output, tagger.json()));
+  Json out = {{"file", c.output},
+              {"method", "hmm"},
+              {"sentences", data.words.size()},
+              {"tags", tagger.tags().size()}};
   if (c.validation.empty()) return out;
   MAKAR_TRY(const auto test_paths, parse_data_paths(c.validation));
   MAKAR_TRY(const TaggedSentences test, read_tagged(test_paths));
-  size_t right = 0, all = 0;
+  size_t correct = 0, total = 0;
   for (size_t s = 0; s < test.words.size(); ++s) {
     const auto found = tagger.tag(test.words[s]);
-    for (size_t i = 0; i < found.size(); ++i, ++all) right += found[i] == test.tags[s][i];
+    for (size_t i = 0; i < found.size(); ++i, ++total) correct += found[i] == test.tags[s][i];
   }
-  out["accuracy"] = static_cast<double>(right) / static_cast<double>(std::max<size_t>(1, all));
+  out["accuracy"] = static_cast<double>(correct) / static_cast<double>(std::max<size_t>(1, total));
   return out;
 }
 
@@ -103,10 +104,7 @@ Result<Json> train_lexical(const LexicalTraining& c, const TextsWithLabels& data
   const auto begin = std::chrono::steady_clock::now();
   MAKAR_TRY(const TextClassifier classifier, TextClassifier::train(data, c.options));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (!c.output.empty()) {
-    MAKAR_TRY(const std::string file, save_json(c.output, classifier.json()));
-    (void)file;
-  }
+  if (!c.output.empty()) MAKAR_CHECK_OK(save_json(c.output, classifier.json()));
   Json out = {{"file", c.output},
               {"method", c.options.method},
               {"texts", data.texts.size()},
@@ -127,8 +125,9 @@ Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const Te
   c.cnn.training.seed = c.options.seed;
   if (c.method == "vectors") {
     c.cnn.windows.clear();
-    c.cnn.dropout = kMean.dropout;
-    c.cnn.training.epochs = kMean.epochs, c.cnn.training.learning_rate = kMean.learning_rate;
+    c.cnn.dropout = kVectorsDefaults.dropout;
+    c.cnn.training.epochs = kVectorsDefaults.epochs,
+    c.cnn.training.learning_rate = kVectorsDefaults.learning_rate;
   }
   if (c.dropout != c.kUnset) c.cnn.dropout = c.dropout;
   if (c.epochs != c.kUnsetCount) c.cnn.training.epochs = c.epochs;
@@ -212,14 +211,14 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
     // The baseline: always predict the most frequent label of the training data.
     std::map<std::string, size_t> counts;
     for (const std::string& label : data.labels) ++counts[label];
-    const auto frequent = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
-                            return a.second < b.second;
-                          })->first;
-    const auto majority = std::count(test.labels.begin(), test.labels.end(), frequent);
+    const auto most_frequent = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
+                                 return a.second < b.second;
+                               })->first;
+    const auto correct = std::count(test.labels.begin(), test.labels.end(), most_frequent);
     rows.push_back({{"method", "most frequent label"},
                     {"features", 0},
                     {"seconds", 0.0},
-                    {"accuracy", static_cast<double>(majority) / static_cast<double>(test.labels.size())}});
+                    {"accuracy", static_cast<double>(correct) / static_cast<double>(test.labels.size())}});
     for (const char* method : {"naive-bayes", "logistic", "svm"}) {
       c.options.method = method;
       MAKAR_TRY(Json row, train_lexical(c, data, &test));

@@ -1,4 +1,4 @@
-// makar detect: whether a model wrote texts, by a watermark or by its log-probabilities.
+// makar detect: estimates whether a model wrote texts, by a watermark or by the model's log-probabilities.
 #include <fmt/format.h>
 
 #include "cli/eval_model.h"
@@ -27,8 +27,8 @@ std::string rate_line(const Json& rate) {
                      rate["n"].dump());
 }
 
-int by_watermark(const DetectCommand& c, const LanguageModel& language, const std::vector<std::string>& texts,
-                 const std::vector<std::string>& human) {
+int detect_by_watermark(const DetectCommand& c, const LanguageModel& language,
+                        const std::vector<std::string>& texts, const std::vector<std::string>& human) {
   const Watermark watermark(c.watermark);
   Json rate;
   if (!human.empty()) {
@@ -60,8 +60,8 @@ int by_watermark(const DetectCommand& c, const LanguageModel& language, const st
   return c.json || rate.is_null() || print_out(rate_line(rate)) ? 0 : 1;
 }
 
-int by_logprobs(const DetectCommand& c, Engine& engine, const LanguageModel& language,
-                const std::vector<std::string>& texts, const std::vector<std::string>& human) {
+int detect_by_logprobs(const DetectCommand& c, Engine& engine, const LanguageModel& language,
+                       const std::vector<std::string>& texts, const std::vector<std::string>& human) {
   std::optional<double> threshold;
   Json rate;
   if (!human.empty()) {
@@ -108,7 +108,7 @@ int run_detect(const std::vector<std::string>& arguments) {
   c.flags.model.declare(options);
   declare_device(options, c.flags.model.device);
   options.group("Texts (FILE, or FILE:COLUMN of a jsonl, json, csv or tsv file)");
-  options.add("--text", &c.texts, "the texts; one per line", "FILE");
+  options.add("--text", &c.texts, "texts to test, one per line", "FILE");
   options.add("--human", &c.human,
               "texts that people wrote: sets the threshold of the curvature, and measures the rate of false "
               "positives",
@@ -141,8 +141,8 @@ int run_detect(const std::vector<std::string>& arguments) {
       return report(error_of(Error::Kind::kUnsupported, c.flags.model.model,
                              "detection needs a decoder-only language model, this is a {}",
                              language.spec().architecture));
-    return c.watermark.key.empty() ? by_logprobs(c, engine, language, *texts, human)
-                                   : by_watermark(c, language, *texts, human);
+    return c.watermark.key.empty() ? detect_by_logprobs(c, engine, language, *texts, human)
+                                   : detect_by_watermark(c, language, *texts, human);
   });
 }
 

@@ -18,14 +18,14 @@
 namespace makar {
 namespace {
 
-constexpr double kDistillRate = 2e-5;
+constexpr double kDistillLearningRate = 2e-5;
 
 void declare(Options& o, Distill& s) {
   declare_common(o, s.common);
   o.group("Models");
   o.add("--teacher", &s.teacher, "the model to learn from: a folder, or a GGUF file", "DIR").required = true;
-  o.add("-m --student --base-model", &s.base_model, "the model to train, or use one of the next two options",
-        "DIR");
+  o.add("-m --student --base-model", &s.base_model,
+        "the model to train; or use --student-layers or --student-config", "DIR");
   o.add("--student-layers", &s.student_layers,
         "a new student: this many layers of the teacher, evenly spread", "N");
   o.add("--student-config", &s.student_config, "a new student with random weights: its config.json", "FILE");
@@ -89,12 +89,13 @@ Status check_options(Distill& s, const Options& options) {
   MAKAR_CHECK_OK(range("num_generations", static_cast<double>(s.sampled.answers), 1, 1024));
   MAKAR_CHECK_OK(range("max_completion_length", static_cast<double>(s.sampled.max_new_tokens), 1, 1 << 20));
   MAKAR_CHECK_OK(range("sequence_len", static_cast<double>(s.sequence_len), 8, 1 << 24));
-  const int given = !s.base_model.empty() + (s.student_layers > 0) + !s.student_config.empty();
-  if (given != 1)
+  const int students = !s.base_model.empty() + (s.student_layers > 0) + !s.student_config.empty();
+  if (students != 1)
     return error_at("student",
                     "give one of --student DIR, --student-layers N (layers of the teacher) and "
                     "--student-config FILE (new weights), not {}",
-                    given);
+                    students);
+  // An option that is set must be used by the others; `cure`: the option that makes it effective.
   const auto only = [&](const char* option, const char* key, bool used, const char* cure) -> Status {
     if (!options.given(option) || used) return Done{};
     return error_at(key, "has no effect without {}; add it, or remove this option", cure);
@@ -174,9 +175,9 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
   }
   std::unique_ptr<Task> data;
   if (s.student_share < 1) {
-    Json own;
-    MAKAR_TRY(ConversationStores stores, open_conversations(datasets, encoder, spec.vocab, own));
-    identity["conversations"] = own;
+    Json conversations;  // their identity
+    MAKAR_TRY(ConversationStores stores, open_conversations(datasets, encoder, spec.vocab, conversations));
+    identity["conversations"] = conversations;
     data = conversation_task(s, m.student(), std::move(stores));
   }
   return std::unique_ptr<Task>(new StudentAnswersTask(m.student(), std::move(prompts), std::move(data),
@@ -218,12 +219,12 @@ Result<DistillOptions> objective(const Distill& s, const DistillModels& m) {
   o.attention = s.attention_loss == "mse" ? AttentionLoss::kSquare : AttentionLoss::kDivergence;
   o.smoothing = static_cast<float>(s.common.loop.label_smoothing);
   o.seed = static_cast<uint64_t>(s.common.loop.seed);
-  const int64_t of_student = m.student().spec().main().layers(),
-                of_teacher = m.teacher_model().spec().main().layers();
+  const int64_t student_layers = m.student().spec().main().layers(),
+                teacher_layers = m.teacher_model().spec().main().layers();
   if (s.layer_map.empty()) {
-    o.layers = even_layers(of_student, of_teacher);
+    o.layers = even_layers(student_layers, teacher_layers);
   } else {
-    MAKAR_TRY(o.layers, parse_layer_map(s.layer_map, of_student, of_teacher, "layer_map"));
+    MAKAR_TRY(o.layers, parse_layer_map(s.layer_map, student_layers, teacher_layers, "layer_map"));
   }
   MAKAR_CHECK_OK(DistillTask::check(m.student(), m.teacher_model(), o));
   return o;
@@ -275,7 +276,7 @@ int train(Distill& s, const std::string& command) {
 
 int run_distill(const std::vector<std::string>& arguments) {
   Distill s;
-  s.common.loop.output_dir = "runs/distill", s.common.loop.learning_rate = kDistillRate;
+  s.common.loop.output_dir = "runs/distill", s.common.loop.learning_rate = kDistillLearningRate;
   s.sequence_len = 512;
   Options options(
       "distill",

@@ -20,7 +20,7 @@ constexpr double kDpoRate = 1e-6, kDpoAdapterRate = 1e-5;
 struct Dpo : FineTuneOptions {
   std::string ref_model, loss_type = "sigmoid";
   double beta = 0.1, gamma = 0.5, good_weight = 1, bad_weight = 1;
-  bool single() const { return loss_type == "kto"; }
+  bool single_answers() const { return loss_type == "kto"; }
   bool uses_reference() const { return loss_type != "simpo" && loss_type != "orpo"; }
 };
 
@@ -55,7 +55,7 @@ void declare(Options& o, Dpo& s) {
 }
 
 Status check_options(const Dpo& s, const Options& options) {
-  if (!preference_loss_named(s.loss_type) && !s.single())
+  if (!preference_loss_named(s.loss_type) && !s.single_answers())
     return error_at("loss_type", "expected {}, got '{}'{}", fmt::join(loss_names(), ", "), s.loss_type,
                     did_you_mean(s.loss_type, loss_names()));
   for (const auto& [name, weight] :
@@ -83,7 +83,7 @@ Status check_options(const Dpo& s, const Options& options) {
   return Done{};
 }
 
-// Scores all answers with the reference, and frees it.
+// Scores all answers with the reference model, which is then freed.
 template <class T>
 Status score_reference(const Dpo& s, LanguageModel& language, T& task, Device& device, Json& identity) {
   say(s.common, fmt::format("reference: scoring all answers with {}",
@@ -95,18 +95,18 @@ Status score_reference(const Dpo& s, LanguageModel& language, T& task, Device& d
   }
   LanguageModelOptions options;
   options.weights = WeightUse::kMapped;
-  MAKAR_TRY(LanguageModel other, LanguageModel::open(s.ref_model, device, options));
-  const ModelSpec& spec = other.spec();
+  MAKAR_TRY(LanguageModel reference, LanguageModel::open(s.ref_model, device, options));
+  const ModelSpec& spec = reference.spec();
   if (spec.head.kind != HeadKind::kCausalLm || spec.encoder)
     return error_of(Error::Kind::kUnsupported, s.ref_model,
                     "a {} cannot be the reference; use a causal language model", spec.architecture);
   if (spec.vocab != model.spec().vocab ||
-      (other.has_tokenizer() && other.tokenizer().to_json() != language.tokenizer().to_json()))
+      (reference.has_tokenizer() && reference.tokenizer().to_json() != language.tokenizer().to_json()))
     return error_at(s.ref_model,
                     "has a different vocabulary from {}; the reference must read the same tokens",
                     s.base_model);
-  other.loaded().model->parameters().to(device.memory());
-  return task.score_reference(Reference(*other.loaded().model, activations_of(s.common.loop)), device,
+  reference.loaded().model->parameters().to(device.memory());
+  return task.score_reference(Reference(*reference.loaded().model, activations_of(s.common.loop)), device,
                               identity);
 }
 
@@ -171,9 +171,9 @@ int train(Dpo& s, const std::string& command) {
                    {"beta", s.beta}};
   if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;
   if (s.loss_type == "simpo") identity["simpo_gamma"] = s.gamma;
-  if (s.single()) identity["weights"] = {s.good_weight, s.bad_weight};
-  const auto task = s.single() ? make_kto_task(s, *language, device, identity)
-                               : make_pair_task(s, *language, device, identity);
+  if (s.single_answers()) identity["weights"] = {s.good_weight, s.bad_weight};
+  const auto task = s.single_answers() ? make_kto_task(s, *language, device, identity)
+                                       : make_pair_task(s, *language, device, identity);
   if (!task.ok()) return report(task.error());
   const Tokenizer* tokenizer = language->has_tokenizer() ? &language->tokenizer() : nullptr;
   return run_job({s.common, loaded, **task, device, adapter->has_value() ? &**adapter : nullptr, tokenizer,

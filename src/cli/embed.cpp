@@ -71,9 +71,9 @@ int run_embed(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   std::optional<PriceTable> prices;
   if (!price_file.empty()) {
-    const auto read = read_price_table(price_file);
-    if (!read.ok()) return report(read.error()), 2;
-    prices = *read;
+    const auto table = read_price_table(price_file);
+    if (!table.ok()) return report(table.error()), 2;
+    prices = *table;
   }
   const auto opened = open_on_device(model);
   if (!opened.ok()) return report(opened.error());

@@ -1,4 +1,4 @@
-// makar eval matrix: scenarios by metrics, of one model or of several side by side.
+// makar eval matrix: a table of tasks by metrics, of one model or of several side by side.
 #include <fmt/format.h>
 
 #include "base/file.h"
@@ -16,7 +16,7 @@ struct MatrixCommand : EvalRunFlags {
   std::vector<std::string> benign, files;
 };
 
-int show(const MatrixCommand& c, const std::vector<Json>& matrices) {
+int print_matrices(const MatrixCommand& c, const std::vector<Json>& matrices) {
   if (!c.plot.empty())
     if (const Status written = write_file(c.plot, matrix_svg(matrices)); !written.ok())
       return report(written.error());
@@ -50,7 +50,7 @@ int run_matrix(MatrixCommand& c, EvalModel& model, const std::vector<EvalTask>& 
     if (const Status written = write_file(path, matrix.dump(2) + "\n"); !written.ok())
       return report(written.error());
   }
-  return show(c, {matrix});
+  return print_matrices(c, {matrix});
 }
 
 // --compare needs no model.
@@ -68,7 +68,7 @@ int compare_matrices(MatrixCommand& c, const std::vector<std::string>& arguments
     if (!matrix.ok()) return report(matrix.error());
     matrices.push_back(std::move(*matrix));
   }
-  return show(c, matrices);
+  return print_matrices(c, matrices);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-// Rejects adapter options when no adapter is trained: the user expects one.
+// Rejects adapter options when no adapter is trained: they would be ignored.
 Status check_adapter_options(const FineTuneOptions& s, const Options& options) {
   if (s.has_adapter()) return Done{};
   std::vector<std::string> given;

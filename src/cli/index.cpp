@@ -25,14 +25,14 @@ struct AddCommand {
   CollectionSettings settings;
   SourceOptions load;
   bool no_header = false, no_stem = false, no_stop = false, json = false;
-  int64_t threads = 0, commit = 256;
+  int64_t threads = 0, commit_documents = 256;
   std::string prices;
 };
 
 void declare_add(Options& options, AddCommand& c) {
   declare_index(options, c.index, c.collection);
   options.positional("PATH", &c.paths, "files and folders").required = true;
-  options.add("--commit-every", &c.commit, "documents per transaction", "N");
+  options.add("--commit-every", &c.commit_documents, "documents per transaction", "N");
   options.group("Input");
   options.add("--encoding", &c.encoding, "auto, utf-8, latin-1, windows-1252, utf-16le or utf-16be", "NAME");
   options.add("--text-field", &c.load.text_field, "column or field with the text", "NAME");
@@ -51,7 +51,7 @@ void declare_add(Options& options, AddCommand& c) {
   options.add("--no-stem", &c.no_stem, "index words without stemming");
   options.add("--no-stop-words", &c.no_stop, "index function words too");
   options.group("Vectors (fixed when the collection is created)");
-  options.add("-m --model", &c.settings.model, "an encoder: embed each chunk for dense search", "PATH");
+  options.add("-m --model", &c.settings.model, "model that embeds each chunk, for dense search", "PATH");
   options.add("--query-model", &c.settings.query_model, "model that embeds queries; --model if not set",
               "PATH");
   options.add("--query-prefix", &c.settings.query_prefix, "text before each query, such as \"query: \"",
@@ -83,8 +83,8 @@ Status check_add(AddCommand& c) {
   if (!c.settings.tokenizer.empty()) c.settings.tokenizer = resolve_model(c.settings.tokenizer);
   c.settings.analyzer.stem = !c.no_stem, c.settings.analyzer.stop = !c.no_stop;
   c.load.header = !c.no_header;
-  if (c.commit < 1 || c.commit > 1000000)
-    return error_at("--commit-every", "must be from 1 to 1000000, got {}", c.commit);
+  if (c.commit_documents < 1 || c.commit_documents > 1000000)
+    return error_at("--commit-every", "must be from 1 to 1000000, got {}", c.commit_documents);
   MAKAR_TRY([[maybe_unused]] const Analyzer analyzer, Analyzer::open(c.settings.analyzer));
   return Done{};
 }
@@ -108,11 +108,11 @@ Result<CollectionInfo> open_collection(IndexStore& store, const AddCommand& c, c
       {"vector", "--vector"},
       {"similarity", "--similarity"},
       {"hnsw", "--hnsw"}};
-  const Json has = found->settings.to_json(), given = c.settings.to_json();
+  const Json existing = found->settings.to_json(), requested = c.settings.to_json();
   for (const auto& [key, flag] : kFlags)
-    if (options.given(flag) && has[key] != given[key])
+    if (options.given(flag) && existing[key] != requested[key])
       return error_at(flag, "collection '{}' was created with {} = {}; use that, or another --collection",
-                      c.collection, key, has[key].dump());
+                      c.collection, key, existing[key].dump());
   return *found;
 }
 
@@ -128,9 +128,9 @@ int add_documents(const std::vector<std::string>& arguments) {
   if (const Status checked = check_add(c); !checked.ok()) return report(checked.error()), 2;
   std::optional<PriceTable> prices;
   if (!c.prices.empty()) {
-    const auto read = read_price_table(c.prices);
-    if (!read.ok()) return report(read.error()), 2;
-    prices = *read;
+    const auto table = read_price_table(c.prices);
+    if (!table.ok()) return report(table.error()), 2;
+    prices = *table;
   }
   const auto files = source_files(c.paths);
   if (!files.ok()) return report(files.error());
@@ -142,23 +142,23 @@ int add_documents(const std::vector<std::string>& arguments) {
   Progress progress(c.json);
   BadRecords bad;
   IndexerOptions indexing;
-  indexing.commit_documents = c.commit;
+  indexing.commit_documents = c.commit_documents;
   std::shared_ptr<EmbeddingModel> model;
   int64_t tokens = 0;  // embedded so far
-  double seconds = 0;
+  double seconds = 0;  // spent embedding
   if (!collection->settings.model.empty()) {
     auto opened = EmbeddingModel::open(collection->settings.model, c.device, c.threads);
     if (!opened.ok()) return report(opened.error());
     model = *opened;
-    indexing.embed = [&, f = model->function([&](size_t done) {
+    indexing.embed = [&, embed_texts = model->function([&](size_t done) {
       progress.show("embedding chunks", done, 0);
     })](const std::vector<std::string>& texts) -> Result<std::vector<std::vector<float>>> {
       if (prices) {
-        MAKAR_TRY(const int64_t read, model->embedder().count_tokens(texts));
-        tokens += read;
+        MAKAR_TRY(const int64_t count, model->embedder().count_tokens(texts));
+        tokens += count;
       }
       const auto began = std::chrono::steady_clock::now();
-      auto out = f(texts);
+      auto out = embed_texts(texts);
       seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
       return out;
     };
@@ -172,9 +172,9 @@ int add_documents(const std::vector<std::string>& arguments) {
     };
   auto indexer = Indexer::open(*store, *collection, std::move(indexing));
   if (!indexer.ok()) return report(indexer.error());
-  size_t at = 0;
+  size_t file_index = 0;
   for (const std::string& file : *files) {
-    progress.show("adding files", at++, files->size());
+    progress.show("adding files", file_index++, files->size());
     bool stored = true;
     const Status loaded = load_file(
         file, c.load,
@@ -194,7 +194,7 @@ int add_documents(const std::vector<std::string>& arguments) {
   progress.show("adding files", files->size(), files->size());
   for (const std::string& why : bad.reported) warn(why);
   if (bad.count > bad.reported.size())
-    warn(fmt::format("{} more were skipped", bad.count - bad.reported.size()));
+    warn(fmt::format("{} more documents were skipped", bad.count - bad.reported.size()));
   const IndexCounts& counts = indexer->counts();
   Json summary = {{"added", counts.added},
                   {"updated", counts.updated},
@@ -330,7 +330,7 @@ int remove_documents(const std::vector<std::string>& arguments) {
                                                                                                         : 1;
 }
 
-int check_file(const std::vector<std::string>& arguments) {
+int check_index_file(const std::vector<std::string>& arguments) {
   std::string index;
   Options options("index check",
                   "Compare the posting lists, totals and vectors of every collection with its texts.",
@@ -353,7 +353,7 @@ constexpr Command kIndexCommands[] = {
     {"ls", "list collections or documents", list_collections, "Subcommands"},
     {"show", "print a document or a chunk", show_document, "Subcommands"},
     {"rm", "remove documents or a collection", remove_documents, "Subcommands"},
-    {"check", "check that an index is complete", check_file, "Subcommands"},
+    {"check", "check that an index is complete", check_index_file, "Subcommands"},
 };
 
 }  // namespace

@@ -208,7 +208,7 @@ def check_trace(folder):
     os.rename(folder / "part", str(traces[0])[:-len(".jsonl")] + ".answer-1.json")
     out, err = agent.communicate(timeout=60)
     lines = [json.loads(line) for line in traces[0].read_text().splitlines()]
-    check(json.loads(out)["answer"] == "2" and "waiting for a person" in err, f"a person on the page: {out} {err}")
+    check(json.loads(out)["answer"] == "2" and "waiting for an answer on the web page" in err, f"a person answers on the page: {out} {err}")
     check([k for line in lines for k in ("question", "ask", "said", "step", "end") if k in line] == ["question", "ask", "said", "step", "step", "step", "end"], f"lines: {lines}")
     check("the second" in lines[3]["step"]["observation"] and lines[-1]["answer"] == "2", f"what the person said: {lines}")
     code, out, _ = run(*words[1:5], "--trace", folder / "traces", "--max-seconds", 1, "a question")

@@ -87,7 +87,7 @@ def check_words(folder):
     check("line 3" in done.stderr, "a bad line is reported")
     refused("the labels are neg, pos", "classify", "run", model, "--threshold", "good=0.5", "--text", "x")
     refused("expected a number", "classify", "run", model, "--threshold", "pos=x", "--text", "x")
-    refused("name a file", "classify", "run", model, "--eval", folder / "test.jsonl", "--csv", "-")
+    refused("give the name of a file", "classify", "run", model, "--eval", folder / "test.jsonl", "--csv", "-")
     refused("remove --text", "classify", "run", model, "--eval", folder / "test.jsonl", "--text", "x")
     write(folder / "no.jsonl", [{"text": "x"}])
     refused("no labelled texts", "classify", "run", model, "--eval", folder / "no.jsonl")
