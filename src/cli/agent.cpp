@@ -241,8 +241,8 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
   if (const Status checked = check_command(c); !checked.ok()) return report(checked.error()), 2;
-  std::signal(SIGPIPE,
-              SIG_IGN);  // a write to an MCP server that has exited fails instead of ending the program
+  // A write to an MCP server that has exited fails instead of ending the program.
+  std::signal(SIGPIPE, SIG_IGN);
   const auto tools = c.tools.open(c.model.threads);
   if (!tools.ok()) return report(tools.error());
   if (c.serve_mcp) return serve_tools(*tools, c.agent.limits.seconds);

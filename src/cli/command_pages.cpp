@@ -5,8 +5,8 @@
 namespace makar {
 namespace {
 
-std::optional<CommandPage>* next_page =
-    nullptr;  // where store_page() puts a page; null unless command_pages() runs
+// Where store_page() puts a page; null unless command_pages() runs.
+std::optional<CommandPage>* next_page = nullptr;
 
 // Runs the command at `path` with --help to get its page.
 CommandPage page_of(const Command& command, const std::vector<std::string>& path) {

@@ -21,8 +21,8 @@ def result(done):
 
 def preferences(path, count, split):
     """Pairs whose answers differ in style; a model of this size cannot learn which answer is right."""
-    made = good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout
-    path.write_text("".join(line + "\n" for line in made.splitlines() if json.loads(line)["kind"] != "wrong"))
+    records = good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout
+    path.write_text("".join(line + "\n" for line in records.splitlines() if json.loads(line)["kind"] != "wrong"))
 
 
 def learns(folder, base, pairs, held_out, common):

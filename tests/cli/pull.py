@@ -172,10 +172,10 @@ def check_faults(root, hub, files):
     gguf = [f"tiny-{q}.gguf" for q in ("Q2_K", "Q4_K_M", "Q8_0")]
     hub.files.update({n: n.encode() for n in gguf})
     hub.listing = [{"rfilename": n, "size": len(n), "blobId": git_sha1(n.encode())} for n in gguf]
-    for name, wanted in (("someone/tiny", gguf[1]), ("someone/tiny:q8_0", gguf[2])):
-        code, out, err = pull(root / wanted, hub, "pull", name)
-        found = [p.name for p in (root / wanted / "someone/tiny").iterdir()] if code == 0 else err
-        check(found == [wanted], f"{name}: {found}")
+    for name, expected in (("someone/tiny", gguf[1]), ("someone/tiny:q8_0", gguf[2])):
+        code, out, err = pull(root / expected, hub, "pull", name)
+        found = [p.name for p in (root / expected / "someone/tiny").iterdir()] if code == 0 else err
+        check(found == [expected], f"{name}: {found}")
     code, _, err = pull(root / "none", hub, "pull", "someone/tiny:q3_k_s")
     check(code == 1 and gguf[0] in err, f"a quantization that is not there lists those that are: {err}")
     hub.listing = None

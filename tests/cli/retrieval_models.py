@@ -68,7 +68,6 @@ def check_ask(folder):
             for c in sentence["citations"]:
                 check(data[c["begin"]:c["end"]].decode() == c["quote"], "a quote is at its offsets")
 
-
     for flags in (["--style", "map-reduce"], ["--style", "refine"], ["--rewrite"]):
         code, out, err = run("ask", folder / "ask.db", "-m", model, "-n", 24, "--json", "Who counts ships?", *flags)
         check(code == 0 and json.loads(out)["answered"] and json.loads(out)["usage"]["completion_tokens"] > 0, f"{flags}: {out[:200]} {err[-200:]}")

@@ -15,8 +15,8 @@ from program import GOLDEN, good, kill_after, refused, steps
 
 def clear_pairs(path, count, split):
     """Pairs whose worse answer is rude, too long or off the topic: differences that a model of this size can learn."""
-    made = good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout.splitlines()
-    path.write_text("".join(line + "\n" for line in made if json.loads(line)["kind"] != "wrong"))
+    records = good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout.splitlines()
+    path.write_text("".join(line + "\n" for line in records if json.loads(line)["kind"] != "wrong"))
 
 
 def golden(folder):
