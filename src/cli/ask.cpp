@@ -154,7 +154,7 @@ int write_answer(const AskCommand& c, const std::string& question, const std::ve
   const auto answered =
       answer_question(engine, language, question, hits, retrieval.searcher->analyzer(), c.ask, on_text);
   if (!answered.ok()) return report(answered.error());
-  if (c.json) return print_out(answer_json(question, *answered).dump() + "\n") ? 0 : 1;
+  if (c.json) return print_out(dump(answer_json(question, *answered)) + "\n") ? 0 : 1;
   return print_out(answered->answered ? "\n" + support_text(*answered) : answered->text + "\n") ? 0 : 1;
 }
 
@@ -178,7 +178,7 @@ int answer(AskCommand& c, const std::string& question) {
   if (!has_relevant(*hits, c)) {  // before the model is loaded
     AnswerWithSources nothing;
     nothing.text = kNothingFound;
-    return print_out(c.json ? answer_json(question, nothing).dump() + "\n" : nothing.text + "\n") ? 0 : 1;
+    return print_out(c.json ? dump(answer_json(question, nothing)) + "\n" : nothing.text + "\n") ? 0 : 1;
   }
   return with_model(c, device, [&](Engine& engine, const LanguageModel& language) {
     return write_answer(c, question, *hits, *retrieval, engine, language);

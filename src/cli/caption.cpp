@@ -84,7 +84,7 @@ int run_caption(const std::vector<std::string>& arguments) {
       }
       for (const GeneratedText& answer : result->answers) {
         const std::string text = trimmed(answer.text);
-        const std::string line = json                ? Json{{"image", images[i]}, {"caption", text}}.dump()
+        const std::string line = json                ? dump({{"image", images[i]}, {"caption", text}})
                                  : images.size() > 1 ? images[i] + ": " + text
                                                      : text;
         if (!print_out(line + "\n")) return code;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/trim.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/text_io.h"
@@ -21,8 +22,7 @@ Result<std::vector<std::string>> split_labels(const std::string& text) {
   std::vector<std::string> labels;
   std::istringstream in(text);
   for (std::string label; std::getline(in, label, ',');) {
-    const size_t first = label.find_first_not_of(" \t"), last = label.find_last_not_of(" \t");
-    if (first != std::string::npos) labels.push_back(label.substr(first, last - first + 1));
+    if (std::string name = trimmed(label); !name.empty()) labels.push_back(std::move(name));
   }
   if (labels.empty() || labels.size() > kMaxImageLabels)
     return error_at("--labels", "expected 1 to {} labels separated by commas, got {}", kMaxImageLabels,
@@ -124,7 +124,7 @@ int run_classify_images(const std::vector<std::string>& arguments) {
       continue;
     }
     if (json) {
-      if (!print_out(result->dump() + "\n")) break;
+      if (!print_out(dump(*result) + "\n")) break;
       continue;
     }
     std::string line = path + ":";

@@ -74,9 +74,7 @@ void declare_features(Options& o, LexicalTraining& c) {
   declare_threads(o, c.threads);
 }
 
-Status save_json(const std::string& path, const Json& json) {
-  return write_file(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-}
+Status save_json(const std::string& path, const Json& json) { return write_file(path, dump(json) + "\n"); }
 
 Result<Json> train_tagger(const LexicalTraining& c) {
   MAKAR_TRY(const auto paths, parse_data_paths(c.train));
@@ -157,7 +155,7 @@ int print_result(const LexicalTraining& c, const Result<Json>& out) {
   for (const char* key : {"texts", "sentences", "features", "tags"})
     if (out->contains(key)) text += fmt::format(", {} {}", (*out)[key].dump(), key);
   if (out->contains("accuracy")) text += fmt::format(", accuracy {:.4f}", (*out)["accuracy"].get<double>());
-  return print_out((c.json ? out->dump() : text) + "\n") ? 0 : 1;
+  return print_out((c.json ? dump(*out) : text) + "\n") ? 0 : 1;
 }
 
 }  // namespace
@@ -234,7 +232,7 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
   };
   const auto rows = work();
   if (!rows.ok()) return report(rows.error());
-  if (c.json) return print_out(rows->dump() + "\n") ? 0 : 1;
+  if (c.json) return print_out(dump(*rows) + "\n") ? 0 : 1;
   std::string out = fmt::format("{:<22} {:>9} {:>9} {:>9}\n", "method", "features", "seconds", "accuracy");
   for (const Json& r : *rows)
     out += fmt::format("{:<22} {:>9} {:>9.2f} {:>9.4f}\n", r["method"].get<std::string>(),

@@ -169,7 +169,7 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
     if (const Status written = write_file(o.csv, rows); !written.ok()) return report(written.error());
   const auto scores = set.measure();
   if (!scores.ok()) return report(scores.error());
-  return print_out(o.json ? scores->dump() + "\n" : classification_text(*scores)) ? 0 : 1;
+  return print_out(o.json ? dump(*scores) + "\n" : classification_text(*scores)) ? 0 : 1;
 }
 
 // Writes the answers to lines of text as JSON lines or CSV, to standard output or a file.

@@ -9,6 +9,7 @@
 #include "base/file_writer.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "base/trim.h"
 #include "cli/data_paths.h"
 #include "cli/model_options.h"
 #include "cli/model_request.h"
@@ -87,9 +88,7 @@ struct RunningModel {
     if (!generated.ok() && generated.error().kind == Error::Kind::kLimit)
       return std::string();  // too long: unchanged
     MAKAR_TRY(const auto result, generated);
-    std::string text = result.answers.empty() ? "" : result.answers[0].text;
-    const size_t first = text.find_first_not_of(" \n"), last = text.find_last_not_of(" \n");
-    return first == std::string::npos ? std::string() : text.substr(first, last - first + 1);
+    return result.answers.empty() ? std::string() : trimmed(result.answers[0].text);
   }
 };
 
@@ -212,7 +211,7 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
     const uint64_t record_index = counts.records++;
     const auto write = [&](const Json& value) {
       ++counts.written;
-      return out.write(value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+      return out.write(dump(value) + "\n");
     };
     if (!c.only_new) MAKAR_CHECK_OK(write(record.value));
     const std::string original = text->get<std::string>(), label = label_text(record.value);
@@ -271,7 +270,7 @@ int run_data_augment(const std::vector<std::string>& arguments) {
     const Json out = {{"records", counts->records},     {"written", counts->written},
                       {"unchanged", counts->unchanged}, {"bad_records", counts->bad},
                       {"changed", counts->changed},     {"output", c.output}};
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}\n", dump(out));
     return 0;
   }
   fmt::print("{}: {} records from {}", c.output, counts->written, counts->records);

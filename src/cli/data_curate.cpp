@@ -190,10 +190,7 @@ int finish(CurateCommand& c) {
   if (const Status s = write_file(c.report.empty() ? c.o.output + ".report.md" : c.report, curated->text());
       !s.ok())
     return report(s.error());
-  return print_out(c.json ? curated->json().dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
-                          : curated->text())
-             ? 0
-             : 1;
+  return print_out(c.json ? dump(curated->json()) + "\n" : curated->text()) ? 0 : 1;
 }
 
 int run_language_train(const std::vector<std::string>& arguments) {

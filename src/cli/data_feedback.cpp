@@ -96,7 +96,7 @@ Status convert(const FeedbackCommand& c, std::map<std::string, uint64_t>& kinds,
     }
     ++kinds[name(feedback->kind)];
     for (const Json& out : feedback_records(*feedback, form)) {
-      const std::string line = out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+      const std::string line = dump(out) + "\n";
       if (std::fwrite(line.data(), 1, line.size(), file) != line.size()) return io_error(output, "write");
       ++written;
     }

@@ -67,7 +67,7 @@ Result<InstructionCounts> write_instructions(const std::vector<DataPath>& paths,
         reader.bad().add_once(record.place(), instruction.error().message);
         break;
       }
-      MAKAR_CHECK_OK(out.write(instruction->dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+      MAKAR_CHECK_OK(out.write(dump(*instruction) + "\n"));
       ++counts.written;
     }
   }
@@ -223,7 +223,7 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
         MAKAR_TRY(record["output"],
                   generate(instruction, language->chat_template() ? "" : "\n\nAnswer:", 200, false));
       }
-      MAKAR_CHECK_OK(out.write(record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+      MAKAR_CHECK_OK(out.write(dump(record) + "\n"));
       known->push_back(instruction), ++kept;
     }
     return out.commit();

@@ -48,7 +48,7 @@ int evaluate(EvalRunFlags& c, EvalModel& model, const std::vector<EvalTask>& tas
   if (!c.output.empty())
     if (const Status written = write_results(files, evaluated, results, c.eval.samples); !written.ok())
       return report(written.error());
-  return print_out(c.json ? results.dump() + "\n" : results_table(evaluated)) ? 0 : 1;
+  return print_out(c.json ? dump(results) + "\n" : results_table(evaluated)) ? 0 : 1;
 }
 
 constexpr Command kSubcommands[] = {

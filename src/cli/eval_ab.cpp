@@ -67,7 +67,7 @@ Result<int> compare(AbCommand& c, EvalModel& model, const EvalTask& task) {
   }
   b = last;
   if (!c.save.empty())
-    MAKAR_CHECK_OK(write_file(c.save, regression_json(*b, model.identity()).dump(2) + "\n"));
+    MAKAR_CHECK_OK(write_file(c.save, dump(regression_json(*b, model.identity()), 2) + "\n"));
   if (!a) {
     if (!print_out(fmt::format("{} {:.4f} on {} documents\n", b->metric, b->score, b->values.size())))
       return 1;
@@ -79,7 +79,7 @@ Result<int> compare(AbCommand& c, EvalModel& model, const EvalTask& task) {
   const bool worse = test.worse(a->higher_is_better, c.level);
   Json out = test_json(*a, *b, test);
   out["regression"] = worse;
-  if (!print_out(c.json ? out.dump() + "\n" : test_text(*a, *b, test))) return 1;
+  if (!print_out(c.json ? dump(out) + "\n" : test_text(*a, *b, test))) return 1;
   if (!against_file || !worse) return 0;
   fmt::print(stderr, "makar: regression: {} is worse than {} with p below {}\n", b->name, a->name, c.level);
   return 1;

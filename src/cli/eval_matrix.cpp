@@ -23,7 +23,7 @@ int print_matrices(const MatrixCommand& c, const std::vector<Json>& matrices) {
   if (!c.json) return print_out(matrix_table(matrices)) ? 0 : 1;
   Json out = matrices.size() == 1 ? matrices[0]
                                   : Json{{"matrices", matrices}, {"win_rates", matrix_win_rates(matrices)}};
-  return print_out(out.dump() + "\n") ? 0 : 1;
+  return print_out(dump(out) + "\n") ? 0 : 1;
 }
 
 int run_matrix(MatrixCommand& c, EvalModel& model, const std::vector<EvalTask>& tasks,
@@ -47,7 +47,7 @@ int run_matrix(MatrixCommand& c, EvalModel& model, const std::vector<EvalTask>& 
   if (!c.output.empty()) {
     const OutputFiles files(c.output);
     const std::string path = c.output.ends_with(".json") ? c.output : files.folder + "/matrix.json";
-    if (const Status written = write_file(path, matrix.dump(2) + "\n"); !written.ok())
+    if (const Status written = write_file(path, dump(matrix, 2) + "\n"); !written.ok())
       return report(written.error());
   }
   return print_matrices(c, {matrix});

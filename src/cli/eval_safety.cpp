@@ -36,11 +36,11 @@ int run_report(SafetyCommand& c, EvalModel& model, const std::vector<EvalTask>& 
   if (!c.output.empty()) {
     const std::string folder = OutputFiles(c.output).folder;
     for (const auto& [name, content] :
-         {std::pair("safety.json", safety->dump(2) + "\n"), {"safety.md", text}})
+         {std::pair("safety.json", dump(*safety, 2) + "\n"), {"safety.md", text}})
       if (const Status written = write_file(folder + "/" + name, content); !written.ok())
         return report(written.error());
   }
-  return print_out(c.json ? safety->dump() + "\n" : text) ? 0 : 1;
+  return print_out(c.json ? dump(*safety) + "\n" : text) ? 0 : 1;
 }
 
 }  // namespace

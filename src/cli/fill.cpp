@@ -53,7 +53,7 @@ int run_fill(const std::vector<std::string>& arguments) {
       else
         fmt::print("{:8.4f}  {}\n", std::exp(t.logprob), token);
     }
-    if (json) fmt::print("{}\n", Json{{"position", gap.position}, {"answers", answers}}.dump());
+    if (json) fmt::print("{}\n", dump({{"position", gap.position}, {"answers", answers}}));
   }
   return 0;
 }

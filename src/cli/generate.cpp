@@ -55,7 +55,7 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
     if (stream) print_out("\n");
     return report(result.error());
   }
-  if (c.json) return print_out(answer_json(*result, language, o.logprobs >= 0).dump() + "\n"), 0;
+  if (c.json) return print_out(dump(answer_json(*result, language, o.logprobs >= 0)) + "\n"), 0;
   if (stream) print_out("\n");
   if (const std::string why = explain_empty(*result, language, c.chat); !why.empty())
     fmt::print(stderr, "makar: {}\n", why);
@@ -68,7 +68,7 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
     fmt::print("{}\n", answer.text);
     if (o.logprobs < 0) continue;
     for (const GeneratedToken& token : answer.tokens)
-      fmt::print("{}\n", token_json(token, language.tokenizer()).dump());
+      fmt::print("{}\n", dump(token_json(token, language.tokenizer())));
   }
   return 0;
 }

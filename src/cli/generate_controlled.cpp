@@ -45,12 +45,11 @@ int run_controlled(Engine& engine, const LanguageModel& language, const std::str
   if (!answers.ok()) return report(answers.error());
   const ControlledAnswer& answer = (*answers)[0];
   if (json)
-    return print_out(Json{{"text", answer.text},
-                          {"toxicity", answer.toxicity},
-                          {"attempts", answer.attempts},
-                          {"rejected", answer.rejected},
-                          {"classifier", classifier->version()}}
-                         .dump() +
+    return print_out(dump({{"text", answer.text},
+                           {"toxicity", answer.toxicity},
+                           {"attempts", answer.attempts},
+                           {"rejected", answer.rejected},
+                           {"classifier", classifier->version()}}) +
                      "\n")
                ? 0
                : 1;

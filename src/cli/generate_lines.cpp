@@ -149,7 +149,7 @@ bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engi
       MAKAR_TRY(const TextGenerationResult result, generation.finish());
       return answer_json(result, language, requests[i].logprobs);
     }();
-    if (!print_out(answer.ok() ? answer->dump() + "\n" : error_line(answer.error(), first + i))) return false;
+    if (!print_out(answer.ok() ? dump(*answer) + "\n" : error_line(answer.error(), first + i))) return false;
   }
   return true;
 }

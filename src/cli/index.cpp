@@ -112,7 +112,7 @@ Result<CollectionInfo> open_collection(IndexStore& store, const AddCommand& c, c
   for (const auto& [key, flag] : kFlags)
     if (options.given(flag) && existing[key] != requested[key])
       return error_at(flag, "collection '{}' was created with {} = {}; use that, or another --collection",
-                      c.collection, key, existing[key].dump());
+                      c.collection, key, dump(existing[key]));
   return *found;
 }
 
@@ -168,7 +168,7 @@ int add_documents(const std::vector<std::string>& arguments) {
   bool printed = true;
   if (c.json)
     indexing.on_commit = [&](const std::vector<std::string>& names) {
-      printed = print_out(Json{{"committed", names}}.dump() + "\n") && printed;
+      printed = print_out(dump(Json{{"committed", names}}) + "\n") && printed;
     };
   auto indexer = Indexer::open(*store, *collection, std::move(indexing));
   if (!indexer.ok()) return report(indexer.error());
@@ -246,7 +246,7 @@ int list_collections(const std::vector<std::string>& arguments) {
     const auto all = store->documents(*info);
     if (!all.ok()) return report(all.error());
     for (const StoredDocument& d : *all)
-      if (!print_out(json ? document_json(d).dump() + "\n"
+      if (!print_out(json ? dump(document_json(d)) + "\n"
                           : fmt::format("{}  {} chunks, {} bytes  {}\n", d.name, d.chunks, d.bytes, d.title)))
         return 1;
     return 0;
@@ -263,7 +263,7 @@ int list_collections(const std::vector<std::string>& arguments) {
         "{}: {} documents, {} chunks ({} of {}), language {}{}\n", info.name, info.documents, info.chunks,
         name(s.chunk.kind), s.chunk.size, s.analyzer.language,
         s.model.empty() ? "" : fmt::format(", {} vectors of {} ({})", name(s.vector), info.vectors, s.model));
-    if (!print_out(json ? object.dump() + "\n" : line)) return 1;
+    if (!print_out(json ? dump(object) + "\n" : line)) return 1;
   }
   return 0;
 }
@@ -287,7 +287,7 @@ int show_document(const std::vector<std::string>& arguments) {
     const StoredChunk& k = **chunk;
     const Json object = {{"id", k.key},      {"document", k.name}, {"title", k.title}, {"heading", k.heading},
                          {"begin", k.begin}, {"end", k.end},       {"text", k.text}};
-    return print_out(json ? object.dump() + "\n" : k.text + "\n") ? 0 : 1;
+    return print_out(json ? dump(object) + "\n" : k.text + "\n") ? 0 : 1;
   }
   const auto document = store->document(*info, id);
   if (!document.ok()) return report(document.error());
@@ -298,7 +298,7 @@ int show_document(const std::vector<std::string>& arguments) {
   if (!text.ok()) return report(text.error());
   Json object = document_json(**document);
   object["text"] = *text;
-  return print_out(json ? object.dump() + "\n" : *text + (text->ends_with('\n') ? "" : "\n")) ? 0 : 1;
+  return print_out(json ? dump(object) + "\n" : *text + (text->ends_with('\n') ? "" : "\n")) ? 0 : 1;
 }
 
 int remove_documents(const std::vector<std::string>& arguments) {
