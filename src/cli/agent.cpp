@@ -28,7 +28,7 @@ struct AgentCommand {
   std::vector<std::string> words;
   int64_t max_observation_bytes = 4000;
   bool json = false, no_person = false, serve_mcp = false;
-  std::optional<TraceFile> file;  // set with --trace
+  std::optional<TraceFile> trace_file;  // set with --trace
   std::chrono::steady_clock::time_point began;
 };
 
@@ -68,10 +68,10 @@ std::string step_text(const AgentStep& step, size_t number) {
 // Approvals and answers come from the terminal; without one, from the web page that shows the trace file.
 void set_person_callbacks(AgentCommand& c) {
   const auto ask_on_page = [&c](Json request) -> std::optional<Json> {
-    if (!c.file || ::isatty(STDIN_FILENO) != 0) return std::nullopt;
+    if (!c.trace_file || ::isatty(STDIN_FILENO) != 0) return std::nullopt;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - c.began;
-    fmt::print(stderr, "waiting for an answer on the web page: {}\n", c.file->path());
-    return c.file->ask(std::move(request), c.agent.limits.seconds - passed.count());
+    fmt::print(stderr, "waiting for an answer on the web page: {}\n", c.trace_file->path());
+    return c.trace_file->ask(std::move(request), c.agent.limits.seconds - passed.count());
   };
   c.agent.allow = [ask_on_page](const AgentStep& step) -> std::optional<bool> {
     if (const auto reply = ask_on_page({{"tool", step.tool}, {"input", step.input}}))
@@ -95,23 +95,23 @@ void set_callbacks(AgentCommand& c, size_t& step_count) {
   c.began = std::chrono::steady_clock::now();
   if (!c.no_person) set_person_callbacks(c);
   c.agent.on_plan = [&c](const std::vector<std::string>& plan) {
-    if (c.file) c.file->plan(plan);
+    if (c.trace_file) c.trace_file->plan(plan);
     if (c.json) return;
     std::string out = "plan\n";
     for (size_t i = 0; i < plan.size(); ++i) out += indented(fmt::format("{}. {}", i + 1, plan[i]));
     print_out(out);
   };
   c.agent.on_step = [&c, &step_count](const AgentStep& step) {
-    if (c.file) c.file->step(step);
+    if (c.trace_file) c.trace_file->step(step);
     if (!c.json) print_out(step_text(step, ++step_count));
   };
 }
 
 int finish(AgentCommand& c, const Result<AgentTrace>& trace) {
   if (!trace.ok()) return report(trace.error());
-  if (c.file) {
-    c.file->end(*trace);
-    if (!c.file->status().ok()) warn(c.file->status().error().text());
+  if (c.trace_file) {
+    c.trace_file->end(*trace);
+    if (!c.trace_file->status().ok()) warn(c.trace_file->status().error().text());
   }
   const bool answered = trace->end == AgentEnd::kAnswer;
   if (c.json) return print_out(dump(trace_json(*trace)) + "\n") && answered ? 0 : 1;
@@ -250,7 +250,7 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   if (!c.trace.empty()) {
     auto file = TraceFile::create(c.trace, question, c.agent.mode);
     if (!file.ok()) return report(file.error());
-    c.file.emplace(std::move(*file));
+    c.trace_file.emplace(std::move(*file));
   }
   return c.replies.empty() ? ask_model(c, *tools, question) : replay(c, *tools, question);
 }

@@ -67,10 +67,10 @@ Result<std::string> alignment_plot(const LanguageModel& language, Device& device
                     answer.size());
   Inputs inputs;
   inputs.source.add(source);
-  std::vector<int64_t> shifted = {spec.decoder_start >= 0 ? spec.decoder_start
-                                                          : std::max<int64_t>(0, spec.pad)};
-  shifted.insert(shifted.end(), answer.begin(), answer.end() - 1);
-  inputs.target.add(shifted);
+  std::vector<int64_t> decoder_input = {spec.decoder_start >= 0 ? spec.decoder_start
+                                                                : std::max<int64_t>(0, spec.pad)};
+  decoder_input.insert(decoder_input.end(), answer.begin(), answer.end() - 1);
+  inputs.target.add(decoder_input);
   Context ctx{device};
   Record record;
   record.attention = true;

@@ -49,12 +49,12 @@ Json answer_json(const std::string& question, const AnswerWithSources& a) {
 std::string support_text(const AnswerWithSources& a) {
   std::string out = "\n";
   for (const AnswerSentence& s : a.sentences) {
-    std::string places;
+    std::string citations;
     for (const Citation& c : s.citations)
-      places += fmt::format("{}[{}] {} {}-{}", places.empty() ? "" : ", ", c.source + 1, c.document, c.begin,
-                            c.end);
+      citations += fmt::format("{}[{}] {} {}-{}", citations.empty() ? "" : ", ", c.source + 1, c.document,
+                               c.begin, c.end);
     out += fmt::format("{} {:>3.0f} %  {}\n        {}\n", s.grounded ? "supported  " : "unsupported",
-                       100 * s.support, s.text, places.empty() ? "no source" : places);
+                       100 * s.support, s.text, citations.empty() ? "no source" : citations);
   }
   out += "\nSources:\n";
   for (size_t i = 0; i < a.sources.size(); ++i) {
@@ -176,9 +176,9 @@ int answer(AskCommand& c, const std::string& question) {
   const auto hits = retrieval->search(question);
   if (!hits.ok()) return report(hits.error());
   if (!has_relevant(*hits, c)) {  // before the model is loaded
-    AnswerWithSources nothing;
-    nothing.text = kNothingFound;
-    return print_out(c.json ? dump(answer_json(question, nothing)) + "\n" : nothing.text + "\n") ? 0 : 1;
+    AnswerWithSources no_answer;
+    no_answer.text = kNothingFound;
+    return print_out(c.json ? dump(answer_json(question, no_answer)) + "\n" : no_answer.text + "\n") ? 0 : 1;
   }
   return with_model(c, device, [&](Engine& engine, const LanguageModel& language) {
     return write_answer(c, question, *hits, *retrieval, engine, language);
@@ -293,8 +293,7 @@ int run_ask(const std::vector<std::string>& arguments) {
   Options options(
       "ask",
       "Answer a question from an index made by makar index, with citations. Prints a message if the "
-      "index has nothing "
-      "relevant.",
+      "index has nothing relevant.",
       "makar ask books.db -m MODEL \"Who is Mr. Knightley?\"");
   declare_index(options, c.index, c.collection);
   options.positional("QUESTION", &c.words, "the question").required = false;

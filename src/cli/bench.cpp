@@ -96,24 +96,25 @@ double weight_bytes(const Parameter& p, const Model& model) {
 
 Result<StepCost> cost_of(const std::string& path, const Model& model, int64_t prompt, const CacheTypes& cache,
                          int64_t context) {
-  MAKAR_TRY(const Inspection i, inspect_model(path, {std::max<int64_t>(1, prompt / 2)}));
+  MAKAR_TRY(const Inspection inspection, inspect_model(path, {std::max<int64_t>(1, prompt / 2)}));
   StepCost c;
-  bool head = false, f16_pairs = false;
-  double table = 0;
+  bool has_head = false, f16_pairs = false;
+  double embedding_bytes = 0;
   for (const auto& p : model.parameters().all()) {
     c.bytes += weight_bytes(*p, model);
     c.int8 = c.int8 || is_block(p->value.dtype());
     f16_pairs = f16_pairs || p->value.dtype() == DType::kF16_64;
-    head = head || p->name == "head.lm.weight";
-    if (p->name.find(".embed.") != p->name.npos) table += weight_bytes(*p, model);
+    has_head = has_head || p->name == "head.lm.weight";
+    if (p->name.find(".embed.") != p->name.npos) embedding_bytes += weight_bytes(*p, model);
   }
   // Not read: an embedding table that is only looked up, and experts that the token is not routed to.
-  c.read_bytes =
-      (c.bytes - (head ? table : 0)) * static_cast<double>(i.active) / static_cast<double>(i.parameters);
+  c.read_bytes = (c.bytes - (has_head ? embedding_bytes : 0)) * static_cast<double>(inspection.active) /
+                 static_cast<double>(inspection.parameters);
   c.context_bytes = context_bytes(model.spec().main(), cache, context);
   // Prefill computes logits only for the last token of the prompt.
   const double logits = 2.0 * static_cast<double>(model.spec().main().width * model.spec().vocab);
-  c.operations = i.costs.back().total() - logits + logits / static_cast<double>(std::max<int64_t>(1, prompt));
+  c.operations =
+      inspection.costs.back().total() - logits + logits / static_cast<double>(std::max<int64_t>(1, prompt));
   if (f16_pairs) c.operations *= 3;  // three products: high x high, high x low, low x high
   return c;
 }

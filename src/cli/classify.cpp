@@ -110,13 +110,13 @@ Result<LoadedModel> text_model(Classify& c, const Tokenizer& tokenizer, const To
                      : data.kind == LabelKind::kAnswer ? "ForQuestionAnswering"
                                                        : "ForSequenceClassification";
   const auto seed = static_cast<uint64_t>(c.common.loop.seed);
-  const bool number = data.kind == LabelKind::kNumber;
-  if (c.shape.type.empty()) return with_head(c.base_model, head, data.names, number, seed);
+  const bool regression = data.kind == LabelKind::kNumber;
+  if (c.shape.type.empty()) return with_head(c.base_model, head, data.names, regression, seed);
   c.shape.vocab = static_cast<int64_t>(tokenizer.vocab_size());
   MAKAR_TRY(Json config, shape_config(c.shape));
   set_special_ids(config, roles, tokenizer);
   MAKAR_TRY(const LoadedModel body, make_model(Config(config, "config.json")));
-  return with_head(*body.model, config, "", head, data.names, number, seed);
+  return with_head(*body.model, config, "", head, data.names, regression, seed);
 }
 
 Status check_new_model(const Classify& c) {

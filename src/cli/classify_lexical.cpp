@@ -59,16 +59,18 @@ void declare_features(Options& o, LexicalTraining& c) {
   o.group("Word vectors and convolutional network");
   o.add("--width", &c.cnn.width, "vectors, cnn: width of a word's vector", "N");
   o.add("--filters", &c.cnn.filters, "cnn: filters for each window of 3, 4 and 5 words", "N");
-  const auto by_method = [&](auto... option) -> std::string& { return o.add(option...).default_text; };
-  by_method("--dropout", &c.dropout, "vectors, cnn: dropout before the classifier", "X") =
+  // An option whose default depends on the method; returns the text of the default in --help.
+  const auto add_with_default = [&](auto... option) -> std::string& { return o.add(option...).default_text; };
+  add_with_default("--dropout", &c.dropout, "vectors, cnn: dropout before the classifier", "X") =
       fmt::format("vectors {}, cnn {}", kVectorsDefaults.dropout, TextCnnOptions().dropout);
   o.add("--vectors", &c.vectors,
         "vectors, cnn: initial word vectors, of `makar vectors train`, word2vec or GloVe", "FILE");
-  by_method("--epochs --num-epochs", &c.epochs, "vectors, cnn: passes over the data", "N") =
+  add_with_default("--epochs --num-epochs", &c.epochs, "vectors, cnn: passes over the data", "N") =
       fmt::format("vectors {}, cnn {}", kVectorsDefaults.epochs, TextCnnOptions().training.epochs);
   o.add("--batch-size", &c.cnn.training.batch, "vectors, cnn: texts per step", "N");
-  by_method("--learning-rate --lr", &c.learning_rate, "vectors, cnn: peak learning rate", "X") = fmt::format(
-      "vectors {}, cnn {}", kVectorsDefaults.learning_rate, TextCnnOptions().training.learning_rate);
+  add_with_default("--learning-rate --lr", &c.learning_rate, "vectors, cnn: peak learning rate", "X") =
+      fmt::format("vectors {}, cnn {}", kVectorsDefaults.learning_rate,
+                  TextCnnOptions().training.learning_rate);
   o.group("Output");
   o.add("--json", &c.json, "print the result as JSON");
   declare_threads(o, c.threads);
@@ -180,7 +182,7 @@ int run_classify_lexical(const std::vector<std::string>& arguments) {
   const bool cnn = c.method == "cnn" || c.method == "vectors";
   if (!cnn) c.options.method = c.method;
   if (const Status s = check(c.options); !s.ok()) return report(s.error()), 2;
-  const auto work = [&]() -> Result<Json> {
+  const auto train = [&]() -> Result<Json> {
     MAKAR_TRY(const auto paths, parse_data_paths(c.train));
     MAKAR_TRY(const TextsWithLabels data, read_labelled_texts(paths));
     if (c.validation.empty()) return cnn ? train_cnn(c, data, nullptr) : train_lexical(c, data, nullptr);
@@ -188,7 +190,7 @@ int run_classify_lexical(const std::vector<std::string>& arguments) {
     MAKAR_TRY(const TextsWithLabels test, read_labelled_texts(test_paths));
     return cnn ? train_cnn(c, data, &test) : train_lexical(c, data, &test);
   };
-  return print_result(c, work());
+  return print_result(c, train());
 }
 
 int run_classify_compare(const std::vector<std::string>& arguments) {
@@ -200,7 +202,7 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.validation.empty())
     return report(error_at("--test", "is needed: the data to measure the accuracy on")), 2;
-  const auto work = [&]() -> Result<Json> {
+  const auto train = [&]() -> Result<Json> {
     MAKAR_TRY(const auto paths, parse_data_paths(c.train));
     MAKAR_TRY(const TextsWithLabels data, read_labelled_texts(paths));
     MAKAR_TRY(const auto test_paths, parse_data_paths(c.validation));
@@ -230,7 +232,7 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
     }
     return rows;
   };
-  const auto rows = work();
+  const auto rows = train();
   if (!rows.ok()) return report(rows.error());
   if (c.json) return print_out(dump(*rows) + "\n") ? 0 : 1;
   std::string out = fmt::format("{:<22} {:>9} {:>9} {:>9}\n", "method", "features", "seconds", "accuracy");

@@ -99,7 +99,9 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--json", &c.json, "print the report as JSON");
 }
 
-Result<std::vector<DataPath>> to_paths(const std::vector<std::string>& texts, std::vector<double>& weights) {
+// The paths of PATH,weight=X; appends the weights, 1 if not set, to `weights`.
+Result<std::vector<DataPath>> parse_weighted_paths(const std::vector<std::string>& texts,
+                                                   std::vector<double>& weights) {
   std::vector<DataPath> out;
   for (const std::string& text : texts) {
     MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
@@ -120,9 +122,9 @@ Result<std::pair<std::string, double>> parse_field(const std::string& text) {
 Result<CurateReport> curate_datasets(CurateCommand& c) {
   std::vector<std::string> all = c.paths;
   all.insert(all.end(), c.datasets.begin(), c.datasets.end());
-  MAKAR_TRY(const auto paths, to_paths(all, c.o.weights));
+  MAKAR_TRY(const auto paths, parse_weighted_paths(all, c.o.weights));
   std::vector<double> ignored_weights;
-  MAKAR_TRY(c.o.evaluation, to_paths(c.evaluation, ignored_weights));
+  MAKAR_TRY(c.o.evaluation, parse_weighted_paths(c.evaluation, ignored_weights));
   MAKAR_CHECK_OK(check(c.o));
   std::optional<Tokenizer> tokenizer;
   if (!c.tokenizer.empty()) {

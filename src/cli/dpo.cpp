@@ -119,13 +119,13 @@ Result<ConversationEncoder> encoder_of(Dpo& s, const LanguageModel& language) {
 
 Result<std::unique_ptr<Task>> make_pair_task(Dpo& s, LanguageModel& language, Device& device,
                                              Json& identity) {
-  const auto read = [&]() -> Result<AnswerPairs> {
+  const auto read_pairs = [&]() -> Result<AnswerPairs> {
     if (s.common.datasets[0].ends_with(".safetensors"))
       return read_fixed_pairs(s.common.datasets[0], s.common.loop.output_dir, language.spec().vocab);
     MAKAR_TRY(const ConversationEncoder encoder, encoder_of(s, language));
     return open_answer_pairs(dataset_options(s.common), encoder, identity);
   };
-  MAKAR_TRY(AnswerPairs data, read());
+  MAKAR_TRY(AnswerPairs data, read_pairs());
   const DpoOptions options{*preference_loss_named(s.loss_type), static_cast<float>(s.beta),
                            static_cast<float>(s.common.loop.label_smoothing), static_cast<float>(s.gamma),
                            activations_of(s.common.loop)};

@@ -16,19 +16,19 @@ namespace {
 // Rejects adapter options when no adapter is trained: they would be ignored.
 Status check_adapter_options(const FineTuneOptions& s, const Options& options) {
   if (s.has_adapter()) return Done{};
-  std::vector<std::string> given;
+  std::vector<std::string> ignored;
   for (const char* name : {"--quantize-base", "--lora-r", "--lora-alpha", "--lora-dropout",
                            "--lora-target-modules", "--lora-modules-to-save", "--use-rslora", "--use-dora"})
     if (options.given(name)) {
       std::string key(name + 2);
       std::replace(key.begin(), key.end(), '-', '_');
-      given.push_back(std::move(key));
+      ignored.push_back(std::move(key));
     }
-  if (given.empty()) return Done{};
+  if (ignored.empty()) return Done{};
   return error_at(
-      given[0], "{} without an adapter: add --adapter {}, or remove {} to train all weights",
-      given.size() == 1 ? "has no effect" : fmt::format("{} have no effect", fmt::join(given, ", ")),
-      s.quantize_base.empty() ? "lora" : "qlora", given.size() == 1 ? "it" : "them");
+      ignored[0], "{} without an adapter: add --adapter {}, or remove {} to train all weights",
+      ignored.size() == 1 ? "has no effect" : fmt::format("{} have no effect", fmt::join(ignored, ", ")),
+      s.quantize_base.empty() ? "lora" : "qlora", ignored.size() == 1 ? "it" : "them");
 }
 
 double mebibytes(const Model& model) {
