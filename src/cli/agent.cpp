@@ -209,7 +209,9 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   options.positional("QUESTION", &c.words, "the question").required = false;
   c.tools.declare(options);
   options.group("Agent");
-  options.add("--mode", &c.mode, "react: step by step; plan: a plan first, then each task", "NAME");
+  options.add("--mode", &c.mode,
+              "react: choose each step after the last; plan: write a plan first, then work on each task",
+              "NAME");
   options.add("--format", &c.format,
               "json: replies follow a schema, which decoding enforces; text: Thought, Action, Action Input",
               "NAME");

@@ -57,7 +57,7 @@ void declare(Options& o, Classify& c) {
         "PATH");
   o.add("--vocab-size", &c.vocab_size, "vocabulary size of a tokenizer trained here", "N");
   o.group("Objective");
-  o.add("--regression", &c.regression, "labels are numbers to predict");
+  o.add("--regression", &c.regression, "predict numbers: the labels are numbers, not classes");
   o.add("--max-length --sequence-len", &c.max_length,
         "maximum tokens per text; contexts of questions are split into windows", "N");
   o.add("--stride", &c.stride, "overlap of these windows in tokens", "N");

@@ -52,7 +52,7 @@ void declare_features(Options& o, LexicalTraining& c) {
   o.add("--word-ngrams", &c.options.features.ngrams, "features are n-grams of up to this many words", "N");
   o.add("--min-count", &c.options.features.min_count, "drop features that occur in fewer texts", "N");
   o.add("-C --strength", &c.options.strength, "logistic, svm: inverse regularisation strength", "X");
-  o.add("--smoothing", &c.options.smoothing, "naive-bayes: added to every count", "X");
+  o.add("--smoothing", &c.options.smoothing, "naive-bayes: number added to every count", "X");
   o.add("--balanced", &c.options.balanced, "logistic: weight classes inversely to their frequency");
   o.add("--iterations", &c.options.iterations, "logistic, svm: maximum number of iterations", "N");
   o.add("--seed", &c.options.seed, "seed for shuffling", "S");

@@ -122,7 +122,7 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
   options
       .add("--examples", &examples,
            "labelled examples, {\"text\", \"word\", \"sense\"} per line; \"begin\" and \"end\" in bytes "
-           "instead of \"word\" for an occurrence other than the first; \"lemma\" if forms share senses",
+           "instead of \"word\" for an occurrence other than the first; \"lemma\" joins the forms of a word",
            "FILE")
       .required = true;
   options.add("--layers", &layers, "compare the mean of the hidden states of this many last layers", "N");

@@ -36,14 +36,18 @@ struct PrepareCommand {
 };
 
 void declare_prepare(Options& options, PrepareCommand& c) {
-  options.positional(
-      "PATHS", &c.paths,
-      "files and folders: text, JSONL, JSON, CSV, TSV, plain, gzip or zstd; PATH,text=NAME names a column");
+  options.positional("PATHS", &c.paths,
+                     "files and folders: text, JSONL, JSON, CSV or TSV, also compressed (gzip, zstd); "
+                     "PATH,text=NAME names a "
+                     "column");
   options.add("--tokenizer", &c.tokenizer, "tokenizer file, or a folder that has one", "PATH").required =
       true;
   options.add("-o --output --out", &c.o.folder, "folder to write", "DIR");
   options.add("--val-set-size", &c.o.validation, "share of the data kept for validation", "X");
-  options.add("--val-split", &c.split, "hash: documents by their content; tail: the last tokens", "NAME");
+  options.add(
+      "--val-split", &c.split,
+      "how to choose validation data: hash (documents by a hash of their content) or tail (the last tokens)",
+      "NAME");
   options.add("--end-of-document --eos", &c.end_token,
               "token to put after each document; the tokenizer's end token if not set", "TOKEN");
   options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
@@ -200,7 +204,7 @@ int run_stats(const std::vector<std::string>& arguments) {
       "Print statistics of datasets: documents, tokens, lengths, scripts, duplicates, bad records.",
       "makar data stats books/ chats.jsonl --tokenizer tokenizer/");
   options.positional("PATHS", &paths,
-                     "files and folders: text, JSONL, JSON, CSV, TSV, CoNLL, plain, gzip or zstd");
+                     "files and folders: text, JSONL, JSON, CSV, TSV or CoNLL, also compressed (gzip, zstd)");
   options.add("--tokenizer", &tokenizer_path, "tokenizer to count tokens with", "PATH");
   options.add("--json", &json, "print the counts as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;

@@ -37,7 +37,7 @@ void declare(Options& options, CurateCommand& c) {
                   "files and folders, or a recipe (FILE.yaml) and key=value; PATH,weight=X writes each "
                   "document X times on average")
       .required = false;
-  options.add("-d --datasets", &c.datasets, "files and folders, for recipes", "PATH");
+  options.add("-d --datasets", &c.datasets, "the same as PATHS; the key of recipes", "PATH");
   options.add("-o --output --out", &c.o.output, "JSONL file to write; the report goes to OUTPUT.report.md",
               "FILE");
   options.group("Clean");
@@ -69,7 +69,7 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--ngram-model", &c.ngram_model, "ARPA file; the report has a histogram of perplexities",
               "FILE");
   options.add("--max-perplexity", &c.o.max_perplexity,
-              "drop documents with a higher perplexity; 0: only count them", "X");
+              "drop documents with a higher perplexity; 0: drop none", "X");
   options.add("--split", &c.o.ngram_words.split, "how to split texts for the n-gram model: space or words",
               "NAME");
   options.add("--lower", &c.o.ngram_words.lower, "convert to lower case for the n-gram model");
@@ -84,8 +84,7 @@ void declare(Options& options, CurateCommand& c) {
               "X");
   options.add("--evaluation", &c.evaluation, "drop documents that share n-grams with this evaluation data",
               "PATH");
-  options.add("--contamination", &c.o.contamination,
-              "length of these n-grams in words; 0: 13 with --evaluation", "N");
+  options.add("--contamination", &c.o.contamination, "length of these n-grams in words; 0 uses 13", "N");
   options.group("Output");
   options.add("--keep-fields", &c.o.keep_fields, "write the other fields of a record too, not only its text");
   options.add("--representation", &c.representation,

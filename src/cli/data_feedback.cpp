@@ -118,7 +118,8 @@ int run_data_feedback(const std::vector<std::string>& arguments) {
       "makar data feedback feedback.jsonl --form pairs -o pairs.jsonl");
   options.positional("FILE", &c.files, "files with feedback records").required = true;
   options.add("--form", &c.form,
-              "sft (good answers as messages), pairs (chosen, rejected), rated (completion, label) or ranked "
+              "training data to write: sft (good answers as messages), pairs (chosen, rejected), rated "
+              "(completion, label) or ranked "
               "(answers, ranks)",
               "NAME");
   options.add("-o --output --out", &c.output, "JSONL file to write; standard output if not set", "FILE");

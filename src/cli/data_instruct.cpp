@@ -112,7 +112,7 @@ int run_data_instruct(const std::vector<std::string>& arguments) {
       "makar data instruct sst2.tsv --task sentiment --label 0=negative --label 1=positive -o sst2.jsonl");
   options.positional("PATHS", &paths, "records with the fields of the task");
   options.add("--task", &task_name, "task: " + tasks, "NAME").required = true;
-  options.add("--label", &labels, "text for a label", "LABEL=NAME");
+  options.add("--label", &labels, "text to write for a label; may be repeated", "LABEL=NAME");
   options.add("--copies", &copies, "instructions per record, each with another template", "N");
   options.add("--seed", &seed, "seed for the choice of templates", "S");
   options.add("-o --output --out", &output, "JSONL file to write: instruction, input, output", "FILE")
@@ -156,7 +156,7 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   declare_device(options, model.device);
   options.positional("SEEDS", &paths, "instructions to start from: {\"instruction\"} records, or lines");
   options.add("-o --output --out", &output, "JSONL file to write", "FILE").required = true;
-  options.add("--count", &count, "instructions to keep", "N");
+  options.add("--count", &count, "stop after this many instructions are kept", "N");
   options.add("--attempts", &attempts, "maximum number of instructions to generate", "N");
   options.add("--similar", &similar, "drop instructions whose ROUGE-L with a known one is at least this",
               "X");

@@ -136,15 +136,17 @@ int run_world_check(const std::vector<std::string>& arguments) {
       "makar data world check --answers answers.jsonl --split test");
   options
       .add("--answers", &path,
-           "JSONL of {\"id\", \"answer\"}; or the output of makar generate --jsonl for --form prompts, whose "
-           "line i answers record i of these options",
+           "JSONL of {\"id\", \"answer\"}; or the output of makar generate --jsonl for --form prompts, in "
+           "which "
+           "line i answers record i of the options below",
            "FILE")
       .required = true;
   records.declare(options);
-  options.add("--against", &against,
-              "answers of another model to the same questions: reports how often the first are better, by "
-              "the order right, right among other words (too long, rude), wrong",
-              "FILE");
+  options.add(
+      "--against", &against,
+      "answers of another model to the same questions: report how often those of --answers are better; "
+      "from best to worst: right, right among other words (too long, rude), wrong",
+      "FILE");
   options.add("--show", &show, "print the first N answers that do not match", "N");
   options.add("--json", &json, "print the counts as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;

@@ -117,7 +117,8 @@ int run_detect(const std::vector<std::string>& arguments) {
               "P");
   options.group("Watermark");
   options.add("--watermark-key", &c.watermark.key, "the key that the texts were generated with", "KEY");
-  options.add("--watermark-share", &c.watermark.share, "share of green tokens, as in generation", "X");
+  options.add("--watermark-share", &c.watermark.share,
+              "share of green tokens in the vocabulary; the same as in generation", "X");
   options.group("Output");
   options.add("--json", &c.json, "print a JSON object per text");
   c.flags.engine.declare(options);

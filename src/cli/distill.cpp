@@ -32,26 +32,28 @@ void declare(Options& o, Distill& s) {
   o.add("--chat-template", &s.chat_template, "chat template file to use instead of the model's own", "FILE");
   o.group("Objective");
   o.add("--loss-type --loss", &s.loss_type,
-        "divergence from the teacher's distribution: forward (KL from the teacher), reverse (KL from the "
-        "student), jensen_shannon",
+        "divergence of the student's distribution from the teacher's: forward (forward KL), reverse (reverse "
+        "KL) or jensen_shannon",
         "NAME");
   o.add("--temperature", &s.temperature,
         "temperature of both distributions; the loss is multiplied by its square", "X");
   o.add("--alpha", &s.alpha,
         "weight of the loss on the teacher's predictions; the loss on the data has weight 1 - alpha", "X");
   o.add("--beta", &s.beta, "jensen_shannon: share of the teacher in the mixture", "X");
-  o.add("--hidden-weight", &s.hidden_weight, "weight of the difference of hidden states", "X");
-  o.add("--hidden-loss", &s.hidden_loss, "mse (TinyBERT) or cosine (DistilBERT)", "NAME");
-  o.add("--attention-weight", &s.attention_weight, "weight of the difference of attention", "X");
-  o.add("--attention-loss", &s.attention_loss, "mse of the scores (TinyBERT) or kl of the weights (MiniLM)",
+  o.add("--hidden-weight", &s.hidden_weight, "weight of the loss on hidden states; 0 for none", "X");
+  o.add("--hidden-loss", &s.hidden_loss, "loss on hidden states: mse (TinyBERT) or cosine (DistilBERT)",
         "NAME");
+  o.add("--attention-weight", &s.attention_weight, "weight of the loss on attention; 0 for none", "X");
+  o.add("--attention-loss", &s.attention_loss,
+        "loss on attention: mse of the scores (TinyBERT) or kl of the weights (MiniLM)", "NAME");
   o.add("--layer-map", &s.layer_map,
-        "which layers are compared, STUDENT:TEACHER,...; 0 is the embedding. Default: evenly spread", "MAP");
+        "which layers are compared, STUDENT:TEACHER,...; 0 is the embedding; evenly spread if not set",
+        "MAP");
   o.add("--sequence-len", &s.sequence_len, "maximum tokens per window of text or per conversation", "N");
   o.group("Answers");
   o.add("--answers", &s.answers,
-        "train on the answers of the data, or on those that the teacher samples before training "
-        "(sequence-level), or the student during training (on-policy)",
+        "answers to train on: data: those of the data; teacher: sampled by the teacher before training "
+        "(sequence-level); student: sampled by the student during training (on-policy)",
         "data|teacher|student");
   o.add("--student-share", &s.student_share,
         "--answers student: share of the steps with sampled answers; the others use the data's", "X");

@@ -63,7 +63,7 @@ int run_eval_safety(const std::vector<std::string>& arguments) {
   options.add("--benign", &c.benign,
               "the classifier's label for harmless texts, if it is not a common name such as `safe`",
               "LABEL");
-  options.add("--threshold", &c.safety.control.threshold, "probability from which a text counts as toxic",
+  options.add("--threshold", &c.safety.control.threshold, "a text with at least this probability is toxic",
               "P");
   options.add(
       "--control", &c.controls,

@@ -34,13 +34,17 @@ void declare_add(Options& options, AddCommand& c) {
   options.positional("PATH", &c.paths, "files and folders").required = true;
   options.add("--commit-every", &c.commit_documents, "documents per transaction", "N");
   options.group("Input");
-  options.add("--encoding", &c.encoding, "auto, utf-8, latin-1, windows-1252, utf-16le or utf-16be", "NAME");
+  options.add("--encoding", &c.encoding,
+              "character encoding of the files: auto, utf-8, latin-1, windows-1252, utf-16le or utf-16be",
+              "NAME");
   options.add("--text-field", &c.load.text_field, "column or field with the text", "NAME");
   options.add("--title-field", &c.load.title_field, "column or field with the title", "NAME");
   options.add("--id-field", &c.load.id_field, "column or field with the name of a document", "NAME");
   options.add("--no-header", &c.no_header, "tables: the first row is data, not names of columns");
   options.group("Chunks (fixed when the collection is created)");
-  options.add("--chunk", &c.chunk, "whole, characters, tokens, sentences or headings", "KIND");
+  options.add("--chunk", &c.chunk,
+              "how to split a document: whole (not at all), characters, tokens, sentences or headings",
+              "KIND");
   options.add("--chunk-size", &c.settings.chunk.size, "maximum characters (or tokens) per chunk", "N");
   options.add("--chunk-overlap", &c.settings.chunk.overlap, "maximum overlap of consecutive chunks", "N");
   options.add("--tokenizer", &c.settings.tokenizer, "tokenizer or model for chunks measured in tokens",
@@ -54,12 +58,12 @@ void declare_add(Options& options, AddCommand& c) {
   options.add("-m --model", &c.settings.model, "model that embeds each chunk, for dense search", "PATH");
   options.add("--query-model", &c.settings.query_model, "model that embeds queries; --model if not set",
               "PATH");
-  options.add("--query-prefix", &c.settings.query_prefix, "text before each query, such as \"query: \"",
-              "TEXT");
-  options.add("--passage-prefix", &c.settings.passage_prefix, "text before each chunk", "TEXT");
-  options.add("--vector", &c.vector, "f32 or int8", "TYPE");
+  options.add("--query-prefix", &c.settings.query_prefix,
+              "text to put before each query, such as \"query: \"", "TEXT");
+  options.add("--passage-prefix", &c.settings.passage_prefix, "text to put before each chunk", "TEXT");
+  options.add("--vector", &c.vector, "type of the stored vectors: f32 or int8", "TYPE");
   options.add("--hnsw", &c.settings.hnsw, "build a graph for fast approximate search");
-  options.add("--similarity", &c.similarity, "cosine, dot or l2", "NAME");
+  options.add("--similarity", &c.similarity, "similarity of vectors: cosine, dot or l2", "NAME");
   options.group("Output");
   options.add("--json", &c.json, "print one line per transaction with the names of its documents");
   options.add("--prices", &c.prices,
@@ -235,7 +239,7 @@ int list_collections(const std::vector<std::string>& arguments) {
   Options options("index ls", "List the collections of an index, or the documents of one.",
                   "makar index ls books.db");
   declare_index(options, index, collection);
-  options.add("--documents", &documents, "list documents");
+  options.add("--documents", &documents, "list the documents of the collection");
   options.add("--json", &json, "print one JSON object per line");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto store = IndexStore::open(index, false);

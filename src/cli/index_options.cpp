@@ -40,17 +40,21 @@ void SearchFlags::declare(Options& o, int64_t default_k, const char* model_flag)
   k = default_k;
   o.group("Retrieval");
   o.add("-k --k", &k, "number of chunks to return", "N");
-  o.add("--mode", &mode, "sparse, dense or hybrid; hybrid if the index has vectors, else sparse", "NAME");
-  o.add("--where", &where, "only documents whose metadata have this value; may be repeated", "KEY=VALUE");
-  o.add("--sparse", &sparse, "bm25 (Lucene's form), bm25-robertson, tfidf or count", "NAME");
+  o.add("--mode", &mode,
+        "search mode: sparse, dense or hybrid; if not set, hybrid if the index has vectors, else sparse",
+        "NAME");
+  o.add("--where", &where, "search only documents with this value in their metadata; may be repeated",
+        "KEY=VALUE");
+  o.add("--sparse", &sparse, "scores of sparse search: bm25 (Lucene's form), bm25-robertson, tfidf or count",
+        "NAME");
   o.add("--k1", &options.sparse.k1, "BM25: saturation of the term frequency", "X");
   o.add("--b", &options.sparse.b, "BM25: normalisation by the length of a chunk, 0 to 1", "X");
   o.add("--fusion", &fusion,
         "how hybrid search combines results: rrf (reciprocal ranks) or weighted (scores)", "NAME");
-  o.add("--rrf-k", &options.rrf_k, "rrf: the score of a chunk is 1 / (X + rank)", "X");
+  o.add("--rrf-k", &options.rrf_k, "rrf: a chunk scores the sum of 1 / (X + rank) over the rankings", "X");
   o.add("--weight", &options.weight, "weighted: the share of the dense score, 0 to 1", "X");
   o.add("--candidates", &candidates, "number of chunks per ranking that are fused or reranked", "N");
-  o.add("--ef", &options.ef, "candidates of a search in the HNSW graph", "N");
+  o.add("--ef", &options.ef, "number of candidates that a search in the HNSW graph keeps", "N");
   o.add("--exact", &options.exact, "compare with every vector even if the index has a graph");
   o.add("--rerank", &rerank, "a cross-encoder or decoder that reorders the candidates", "PATH");
   o.add("--rerank-top", &rerank_top,

@@ -187,7 +187,7 @@ int run_inspect(const std::vector<std::string>& arguments) {
   declare_model(options, model, "MODEL");
   options.group("Output");
   options.add("-c --context --ctx-size", &context,
-              "context length for which the work per token is given; 0 uses the model's own", "N");
+              "context length for which the work per token is computed; 0 uses the model's own", "N");
   options.add("--json", &json, "print one JSON object");
   options.group("Attention");
   options.add("--attention", &view.text,
