@@ -132,7 +132,8 @@ int replay(AgentCommand& c, const std::vector<Tool>& tools, const std::string& q
   if (!read.ok()) return report(read.error());
   size_t next = 0;
   const ReplyWriter writer = [&](const Json&, const std::string&, int64_t, double) -> Result<ModelReply> {
-    if (next == lines.size()) return error_at(c.replies, "has no more replies after {}", next);
+    if (next == lines.size())
+      return error_at(c.replies, "has only {} replies, and the agent needs another", next);
     return ModelReply{lines[next++], 0, 1};
   };
   size_t step_count = 0;

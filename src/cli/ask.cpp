@@ -219,7 +219,7 @@ int evaluate(AskCommand& c) {
     judge_language.emplace(std::move(*opened));
     if (!judge_language->spec().decoder || judge_language->spec().encoder || !judge_language->has_tokenizer())
       return report(error_of(Error::Kind::kUnsupported, c.judge,
-                             "a judge is a decoder-only language model with a tokenizer"));
+                             "a judge must be a decoder-only language model with a tokenizer"));
     judge_engine = std::make_unique<Engine>(judge_language->model(), device, EngineOptions());
   }
   return with_model(c, device, [&](Engine& engine, const LanguageModel& language) {

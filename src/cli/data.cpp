@@ -102,7 +102,7 @@ int run_prepare(const std::vector<std::string>& arguments) {
     return report(error_at("--end-of-document", "the tokenizer has no token '{}'", c.end_token)), 2;
   ThreadPool pool(static_cast<int>(std::clamp<int64_t>(c.threads, 0, 256)));
   const auto prepared = [&] {
-    Progress progress(c.quiet || c.json);  // destroyed before the result is printed, which ends its line
+    Progress progress(c.quiet || c.json);  // ends its line before the result is printed
     o.progress = [&](uint64_t documents, uint64_t tokens) {
       progress.show("tokens", tokens, 0, fmt::format("{} documents", documents));
     };

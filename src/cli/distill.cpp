@@ -97,7 +97,7 @@ Status check_options(Distill& s, const Options& options) {
                     "give one of --student DIR, --student-layers N (layers of the teacher) and "
                     "--student-config FILE (new weights), not {}",
                     students);
-  // An option that is set must be used by the others; `cure`: the option that makes it effective.
+  // Rejects an option that is set but has no effect; `cure`: the option that gives it one.
   const auto only = [&](const char* option, const char* key, bool used, const char* cure) -> Status {
     if (!options.given(option) || used) return Done{};
     return error_at(key, "has no effect without {}; add it, or remove this option", cure);

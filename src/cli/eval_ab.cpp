@@ -48,7 +48,7 @@ std::string test_text(const VariantValues& a, const VariantValues& b, const Vari
                            test.losses);
 }
 
-// 0, or 1 if there is a regression.
+// Returns the exit code: 1 if there is a regression.
 Result<int> compare(AbCommand& c, EvalModel& model, const EvalTask& task) {
   MAKAR_TRY(EvalCache cache, open_cache(c));
   const bool against_file = !c.check_file.empty();

@@ -34,7 +34,7 @@ Result<std::optional<AdapterConfig>> open_adapter(const FineTuneOptions& s, cons
 // The chat template to train with. If it is not the base model's own, it is stored in used_template and saved
 // with the model.
 Result<ChatTemplate> find_template(FineTuneOptions& s, const LanguageModel& language);
-// For a GGUF base: its control tokens and chat template.
+// The control tokens for tokenizer_config.json; for a GGUF base also its chat template.
 Json tokenizer_config(const std::string& base_model, const Tokenizer& tokenizer);
 
 }  // namespace makar

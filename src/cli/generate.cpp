@@ -106,7 +106,8 @@ int run_ids(const LanguageModel& language, Device& device, std::vector<int64_t> 
   return 0;
 }
 
-// Checks that exactly one prompt source is given, and no option that applies only to another source.
+// Checks that at most one prompt source is given (none: standard input), and no option that applies only to
+// another source.
 Status check_prompt(const Options& options, const GenerateCommand& c) {
   const int sources = !c.words.empty() + !c.prompt.empty() + !c.files.empty() + !c.ids.empty();
   if (sources > 1)

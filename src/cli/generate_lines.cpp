@@ -67,8 +67,8 @@ Result<std::vector<std::string>> image_paths(const Json& value) {
 }
 
 // The seed of a line whose request has none: --seed for the first line, and a seed derived from it for each
-// other line, independent of the batch. The distance (2^64 / golden ratio) keeps the seeds of several answers
-// to a line, which follow its own, apart from those of other lines.
+// other line, independent of the batch. Answer i of a line has its seed + i; the distance between lines
+// (2^64 / golden ratio) keeps these ranges apart.
 uint64_t seed_of_line(uint64_t seed, size_t number) { return seed + (number - 1) * 0x9e3779b97f4a7c15; }
 
 // One request per line: {"prompt"} or {"messages"}, with images, max_tokens, stop and the sampler's keys.

@@ -26,7 +26,7 @@ Status SpeculationOptions::open(const LanguageModel& language, Device& device, c
   const ModelSpec& spec = loaded.model->spec();
   if (!spec.decoder || spec.encoder || spec.vocab != language.spec().vocab)
     return error_at(draft,
-                    "a draft model is decoder-only and has the same vocabulary ({} ids), this {} has {}",
+                    "a draft model must be decoder-only with the same vocabulary ({} ids); this {} has {}",
                     language.spec().vocab, spec.architecture, spec.vocab);
   MAKAR_CHECK_OK(admit_model(*loaded.model, draft, budget));
   loaded.model->pack(device, true, language.model().activations());

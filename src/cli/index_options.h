@@ -32,7 +32,7 @@ class EmbeddingModel {
   std::shared_ptr<Embedder> embedder_;
 };
 
-// How to search, for search and ask.
+// Options of the search, for makar search, makar ask and the search tool of makar agent.
 struct SearchFlags {
   SearchOptions options;
   std::string mode, sparse = "bm25", fusion = "rrf";

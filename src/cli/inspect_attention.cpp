@@ -104,8 +104,10 @@ Status print_attention(const std::string& path, const AttentionView& view, bool 
   }
   if (!selected)
     return error_of(Error::Kind::kNotFound, "--attention",
-                    "the model has no head {} in layer {}; it has {} layers with {} heads", view.head,
-                    view.layer, spec.decoder->layers(), spec.decoder->first().attention.heads);
+                    "the model has no {} in {}; it has {} layers with {} heads",
+                    view.head >= 0 ? fmt::format("head {}", view.head) : "head",
+                    view.layer >= 0 ? fmt::format("layer {}", view.layer) : "any layer",
+                    spec.decoder->layers(), spec.decoder->first().attention.heads);
   std::vector<std::string> labels;
   for (const int64_t id : ids) labels.push_back(label_of(language.tokenizer(), id));
   if (json) {
