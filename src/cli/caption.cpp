@@ -74,10 +74,11 @@ int run_caption(const std::vector<std::string>& arguments) {
     for (size_t i = from; i < to; ++i)
       captions.push_back(begin_caption(engine, *language, images[i], prompt, flags.generation));
     for (size_t i = from; i < to; ++i) {
-      auto& one = captions[i - from];
-      while (one.ok() && !(*one)->done() && engine.step()) {
+      auto& generation = captions[i - from];
+      while (generation.ok() && !(*generation)->done() && engine.step()) {
       }
-      const auto result = one.ok() ? (*one)->finish() : Result<TextGenerationResult>(one.error());
+      const auto result =
+          generation.ok() ? (*generation)->finish() : Result<TextGenerationResult>(generation.error());
       if (!result.ok()) {
         code = report(result.error());
         continue;

@@ -32,9 +32,9 @@ int run_card(const std::vector<std::string>& arguments) {
   input.model = resolve_model(model);
   input.name = name.empty() ? std::filesystem::path(input.model).filename().string() : name;
   for (const std::string& path : results) {
-    auto one = read_evaluated(path);
-    if (!one.ok()) return report(one.error());
-    input.results.push_back(std::move(*one));
+    auto result = read_evaluated(path);
+    if (!result.ok()) return report(result.error());
+    input.results.push_back(std::move(*result));
   }
   if (!manifest.empty()) {
     const auto text = read_file(manifest, size_t{16} << 20);

@@ -29,10 +29,10 @@ class MessageReader {
   std::optional<std::string> next() {
     auto message = line("> ");
     while (message && message->ends_with('\\')) {
-      const auto more = line(". ");
+      const auto continuation = line(". ");
       message->back() = '\n';
-      if (!more) break;
-      *message += *more;
+      if (!continuation) break;
+      *message += *continuation;
     }
     return message;
   }

@@ -92,8 +92,8 @@ Result<Json> train_tagger(const LexicalTraining& c) {
   MAKAR_TRY(const TaggedSentences test, read_tagged(test_paths));
   size_t correct = 0, total = 0;
   for (size_t s = 0; s < test.words.size(); ++s) {
-    const auto found = tagger.tag(test.words[s]);
-    for (size_t i = 0; i < found.size(); ++i, ++total) correct += found[i] == test.tags[s][i];
+    const auto tags = tagger.tag(test.words[s]);
+    for (size_t i = 0; i < tags.size(); ++i, ++total) correct += tags[i] == test.tags[s][i];
   }
   out["accuracy"] = static_cast<double>(correct) / static_cast<double>(std::max<size_t>(1, total));
   return out;

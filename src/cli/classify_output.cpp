@@ -20,7 +20,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kTextBatch = 64;
+constexpr size_t kBatchTexts = 64;
 
 std::string csv_cell(const std::string& text) {
   return text.find_first_of(",\"\r\n") == std::string::npos ? text : double_quoted(text);
@@ -140,10 +140,10 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
   std::string rows;
   {
     Progress progress(o.json);
-    for (size_t at = 0; at < records.size(); at += kTextBatch) {
+    for (size_t at = 0; at < records.size(); at += kBatchTexts) {
       progress.show("texts", at, records.size());
       std::vector<Json> batch;
-      for (size_t i = at; i < std::min(records.size(), at + kTextBatch); ++i)
+      for (size_t i = at; i < std::min(records.size(), at + kBatchTexts); ++i)
         batch.push_back(records[i].value);
       const auto answers = classify(batch);
       for (size_t i = 0; i < answers.size(); ++i) {
@@ -297,9 +297,9 @@ int ClassifyOutput::run(const ClassLabels& labels, const ClassifyRecords& classi
     answers.write({text}, 1);
   else
     read = each_line_batch(files, [&](const std::vector<std::string_view>& lines, size_t first) {
-      for (size_t i = 0; i < lines.size(); i += kTextBatch)
+      for (size_t i = 0; i < lines.size(); i += kBatchTexts)
         if (!answers.write({lines.begin() + static_cast<int64_t>(i),
-                            lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kTextBatch))},
+                            lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kBatchTexts))},
                            first + i))
           return false;
       return true;

@@ -173,8 +173,8 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
            2;
   const auto data_paths = parse_data_paths(paths);
   if (!data_paths.ok()) return report(data_paths.error()), 2;
-  auto known = read_seed_instructions(*data_paths);
-  if (!known.ok()) return report(known.error());
+  auto instructions = read_seed_instructions(*data_paths);
+  if (!instructions.ok()) return report(instructions.error());
   const auto opened = open_on_device(model);
   if (!opened.ok()) return report(opened.error());
   Device& device = *opened->device;
@@ -186,10 +186,10 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   if (!engine_options.ok()) return report(engine_options.error());
   Engine engine(language->model(), device, *engine_options);
   InstructionFilter filter(similar);
-  for (const std::string& text : *known) filter.add_known(text);
+  for (const std::string& text : *instructions) filter.add_known(text);
   std::map<std::string, uint64_t> drops;
   uint64_t kept = 0, tried = 0;
-  const auto work = [&]() -> Status {
+  const auto generate_all = [&]() -> Status {
     MAKAR_TRY(auto out, FileWriter::open(output));
     Progress progress(quiet || json);
     const auto generate = [&](const std::string& prompt, const std::string& begin, int64_t tokens,
@@ -208,8 +208,8 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
     while (kept < static_cast<uint64_t>(count) && tried < static_cast<uint64_t>(attempts)) {
       TextDraws draws(static_cast<uint64_t>(seed), tried++, 0);
       std::vector<std::string> examples;
-      for (size_t i = 0; i < std::min<size_t>(6, known->size()); ++i)
-        examples.push_back((*known)[draws.below(known->size())]);
+      for (size_t i = 0; i < std::min<size_t>(6, instructions->size()); ++i)
+        examples.push_back((*instructions)[draws.below(instructions->size())]);
       MAKAR_TRY(const std::string text, generate(prompt, numbered_list(examples), 80, true));
       const std::string instruction = next_instruction(text);
       const std::string reason = instruction.empty() ? "empty" : filter.drop(instruction);
@@ -224,11 +224,11 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
                   generate(instruction, language->chat_template() ? "" : "\n\nAnswer:", 200, false));
       }
       MAKAR_CHECK_OK(out.write(dump(record) + "\n"));
-      known->push_back(instruction), ++kept;
+      instructions->push_back(instruction), ++kept;
     }
     return out.commit();
   };
-  if (const Status s = work(); !s.ok()) return report(s.error());
+  if (const Status s = generate_all(); !s.ok()) return report(s.error());
   if (json) return fmt::print("{}\n", Json{{"kept", kept}, {"tried", tried}, {"drops", drops}}.dump()), 0;
   fmt::print("{}: kept {} of {} generated instructions", output, kept, tried);
   for (const auto& [reason, n] : drops) fmt::print(", {} {}", reason, n);

@@ -66,28 +66,29 @@ int detect_by_logprobs(const DetectCommand& c, Engine& engine, const LanguageMod
   Json rate;
   if (!human.empty()) {
     std::vector<double> scores;
-    for (const auto& one : detector_scores(engine, language, human)) {
-      if (!one.ok()) return report(one.error().in(c.human));
-      scores.push_back(one->curvature);
+    for (const auto& result : detector_scores(engine, language, human)) {
+      if (!result.ok()) return report(result.error().in(c.human));
+      scores.push_back(result->curvature);
     }
     threshold = threshold_for(scores, c.rate);
     rate = rate_with_interval(held_out_positives(scores, c.rate), static_cast<int64_t>(scores.size()));
   }
-  for (const auto& one : detector_scores(engine, language, texts)) {
-    if (!one.ok()) return report(one.error().in(c.texts));
-    Json out = {{"tokens", one->tokens},
-                {"log_rank", one->log_rank},
-                {"logprob", one->logprob},
-                {"curvature", one->curvature}};
+  for (const auto& result : detector_scores(engine, language, texts)) {
+    if (!result.ok()) return report(result.error().in(c.texts));
+    Json out = {{"tokens", result->tokens},
+                {"log_rank", result->log_rank},
+                {"logprob", result->logprob},
+                {"curvature", result->curvature}};
     if (threshold)
-      out.update(
-          {{"threshold", *threshold}, {"flagged", one->curvature > *threshold}, {"false_positives", rate}});
+      out.update({{"threshold", *threshold},
+                  {"flagged", result->curvature > *threshold},
+                  {"false_positives", rate}});
     const std::string line =
         c.json
             ? out.dump()
-            : fmt::format("log-rank {:.4f}, curvature {:.4f}{}", one->log_rank, one->curvature,
+            : fmt::format("log-rank {:.4f}, curvature {:.4f}{}", result->log_rank, result->curvature,
                           !threshold ? ""
-                          : one->curvature > *threshold
+                          : result->curvature > *threshold
                               ? fmt::format(", above the threshold {:.4f}: written by the model", *threshold)
                               : fmt::format(", below the threshold {:.4f}: not flagged", *threshold));
     if (!print_out(line + "\n")) return 1;
@@ -133,9 +134,9 @@ int run_detect(const std::vector<std::string>& arguments) {
   if (texts->empty()) return report(error_at(c.texts, "has no texts"));
   std::vector<std::string> human;
   if (!c.human.empty()) {
-    auto read = read_values(c.human);
-    if (!read.ok()) return report(read.error());
-    human = std::move(*read);
+    auto values = read_values(c.human);
+    if (!values.ok()) return report(values.error());
+    human = std::move(*values);
   }
   return with_engine(c.flags, [&](Engine& engine, const LanguageModel& language) {
     if (language.spec().encoder)

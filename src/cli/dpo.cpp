@@ -15,7 +15,7 @@ namespace makar {
 namespace {
 
 // A small rate: the rewards of all answers change with every step. Ten times that for adapters.
-constexpr double kDpoRate = 1e-6, kDpoAdapterRate = 1e-5;
+constexpr double kDpoLearningRate = 1e-6, kDpoAdapterLearningRate = 1e-5;
 
 struct Dpo : FineTuneOptions {
   std::string ref_model, loss_type = "sigmoid";
@@ -185,7 +185,7 @@ int train(Dpo& s, const std::string& command) {
 
 int run_dpo(const std::vector<std::string>& arguments) {
   Dpo s;
-  s.common.loop.output_dir = "runs/dpo", s.common.loop.learning_rate = kDpoRate;
+  s.common.loop.output_dir = "runs/dpo", s.common.loop.learning_rate = kDpoLearningRate;
   Options options(
       "dpo",
       "Train a model to prefer the better of two answers (prompt, chosen, rejected), without a reward "
@@ -194,7 +194,7 @@ int run_dpo(const std::vector<std::string>& arguments) {
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
   Status checked = check_options(s, options);
-  if (checked.ok()) checked = check_fine_tune(s, options, kDpoAdapterRate);
+  if (checked.ok()) checked = check_fine_tune(s, options, kDpoAdapterLearningRate);
   if (!checked.ok()) return report(checked.error()), 2;
   return train(s, command_line("dpo", arguments));
 }

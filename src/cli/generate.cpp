@@ -211,9 +211,9 @@ int run_generate(const std::vector<std::string>& arguments) {
     return report(error_at("--image", "is needed: a {} describes an image", language->spec().architecture)),
            2;
   if (c.words.empty() && c.prompt.empty() && !captions) {
-    const auto all = read_whole(c.files);
-    if (!all.ok()) return report(all.error());
-    text = *all;
+    const auto input = read_whole(c.files);
+    if (!input.ok()) return report(input.error());
+    text = *input;
   }
   if (c.control.on())
     return run_controlled(engine, *language, text, c.chat, c.json, c.control, c.flags.generation);

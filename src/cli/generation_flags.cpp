@@ -80,9 +80,9 @@ Status GenerationFlags::check(const Options& options) {
   generation.speculation = speculation.speculation;
   MAKAR_CHECK_OK(check_generation(generation));
   if (options.given("--jsonl")) return Done{};  // each request sets its own
-  const bool several = generation.answers > 1 || generation.best_of > 1 || generation.mbr > 0;
+  const bool several_answers = generation.answers > 1 || generation.best_of > 1 || generation.mbr > 0;
   const bool greedy = generation.sampler.temperature == 0 || generation.sampler.top_k == 1;
-  if (several && greedy && generation.beams == 1)
+  if (several_answers && greedy && generation.beams == 1)
     return error_at(generation.mbr > 0       ? "--mbr"
                     : generation.best_of > 1 ? "--best-of"
                                              : "--answers",

@@ -247,17 +247,17 @@ int list_collections(const std::vector<std::string>& arguments) {
   if (documents) {
     const auto info = store->collection(collection.empty() ? kDefaultCollection : collection);
     if (!info.ok()) return report(info.error());
-    const auto all = store->documents(*info);
-    if (!all.ok()) return report(all.error());
-    for (const StoredDocument& d : *all)
+    const auto list = store->documents(*info);
+    if (!list.ok()) return report(list.error());
+    for (const StoredDocument& d : *list)
       if (!print_out(json ? dump(document_json(d)) + "\n"
                           : fmt::format("{}  {} chunks, {} bytes  {}\n", d.name, d.chunks, d.bytes, d.title)))
         return 1;
     return 0;
   }
-  const auto all = store->collections();
-  if (!all.ok()) return report(all.error());
-  for (const CollectionInfo& info : *all) {
+  const auto list = store->collections();
+  if (!list.ok()) return report(list.error());
+  for (const CollectionInfo& info : *list) {
     if (!collection.empty() && info.name != collection) continue;
     const Json object = {{"collection", info.name},      {"documents", info.documents},
                          {"chunks", info.chunks},        {"terms", info.terms},
@@ -344,10 +344,10 @@ int check_index_file(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto store = IndexStore::open(index, false);
   if (!store.ok()) return report(store.error());
-  const auto found = check_index(*store);
-  if (!found.ok()) return report(found.error());
+  const auto counts = check_index(*store);
+  if (!counts.ok()) return report(counts.error());
   return print_out(fmt::format("{}: {} documents and {} chunks in {} collections are complete\n",
-                               store->path(), found->documents, found->chunks, found->collections))
+                               store->path(), counts->documents, counts->chunks, counts->collections))
              ? 0
              : 1;
 }

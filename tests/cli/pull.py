@@ -30,7 +30,7 @@ class Hub(http.server.ThreadingHTTPServer):
 
     def __init__(self, files):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.requests, self.broken, self.cut, self.token, self.listing = files, [], set(), {}, None, None
+        self.files, self.requests, self.corrupted, self.truncate_at, self.token, self.listing = files, [], set(), {}, None, None
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.cdn = None
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -66,17 +66,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         data = hub.files[name]
         if hub.cdn and len(data) > 10000:
             return self.send(302, Location=f"{hub.cdn.url}/files/{name}")
-        if name in hub.broken:
+        if name in hub.corrupted:
             data = bytes([data[0] ^ 1]) + data[1:]
         begin = int(self.headers["Range"][6:-1]) if self.headers.get("Range") else 0
         if begin >= len(data) and begin:
             return self.send(416)
-        cut = hub.cut.pop(name, None)
+        end = hub.truncate_at.pop(name, None)
         self.send_response(206 if begin else 200)
         self.send_header("Content-Length", str(len(data) - begin))
         self.end_headers()
-        self.wfile.write(data[begin:cut])
-        if cut:
+        self.wfile.write(data[begin:end])
+        if end:
             self.close_connection = True
             self.connection.close()
 
@@ -98,7 +98,7 @@ def model_files(root):
 
 def check_model(root, hub, files):
     store = root / "store"
-    hub.cut["model.safetensors"] = 5000
+    hub.truncate_at["model.safetensors"] = 5000
     code, out, err = pull(store, hub, "pull", "someone/tiny")
     check(code == 0, f"pull: {err}")
     folder = store / "someone/tiny"
@@ -144,16 +144,16 @@ def check_redirects(root, hub, files):
 
 
 def check_faults(root, hub, files):
-    hub.broken.add("model.safetensors")
+    hub.corrupted.add("model.safetensors")
     code, _, err = pull(root / "broken", hub, "pull", "someone/tiny")
     folder = root / "broken/someone/tiny"
     check(code == 1 and "checksum" in err and not (folder / "model.safetensors").exists() and
           not (folder / "model.safetensors.part").exists(), f"a wrong checksum leaves no file: {err}")
-    hub.broken.clear()
-    hub.broken.add("config.json")
+    hub.corrupted.clear()
+    hub.corrupted.add("config.json")
     code, _, err = pull(root / "broken", hub, "pull", "someone/tiny")
     check(code == 1 and "checksum" in err and not (folder / "config.json").exists(), f"a wrong checksum of a small file: {err}")
-    hub.broken.clear()
+    hub.corrupted.clear()
     code, _, err = pull(root / "store", hub, "pull", "someone/nothing")
     check(code == 1 and "no model someone/nothing" in err, f"an unknown model: {err}")
     for name in ("../../evil", "/etc/evil", "a\\b", "x/../../../evil"):
