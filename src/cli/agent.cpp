@@ -173,20 +173,20 @@ Status check_command(AgentCommand& c) {
     return error_at("--format", "expected json or text, got {}", quote(c.format));
   c.agent.mode = c.mode == "plan" ? AgentMode::kPlan : AgentMode::kReact;
   c.agent.format = c.format == "text" ? AgentFormat::kText : AgentFormat::kJson;
-  AgentLimits& l = c.agent.limits;
-  const auto within = [](const char* flag, int64_t value, int64_t low, int64_t high) -> Status {
+  AgentLimits& limits = c.agent.limits;
+  const auto check_range = [](const char* flag, int64_t value, int64_t low, int64_t high) -> Status {
     if (value >= low && value <= high) return Done{};
     return error_at(flag, "must be from {} to {}, got {}", low, high, value);
   };
-  MAKAR_CHECK_OK(within("--max-steps", l.steps, 1, 1000));
-  MAKAR_CHECK_OK(within("--total-tokens", l.tokens, 1, 1 << 24));
-  MAKAR_CHECK_OK(within("--max-repeats", l.repeats, 1, 1000));
-  MAKAR_CHECK_OK(within("--max-observation", c.max_observation_bytes, 100, 1 << 20));
-  MAKAR_CHECK_OK(within("--max-tasks", l.tasks, 1, 100));
-  if (!(l.seconds > 0 && l.seconds <= 86400))
-    return error_at("--max-seconds", "must be above 0 and at most 86400, got {}", l.seconds);
-  l.observation = static_cast<size_t>(c.max_observation_bytes);
-  l.reply_tokens = c.flags.generation.max_new_tokens;
+  MAKAR_CHECK_OK(check_range("--max-steps", limits.steps, 1, 1000));
+  MAKAR_CHECK_OK(check_range("--total-tokens", limits.tokens, 1, 1 << 24));
+  MAKAR_CHECK_OK(check_range("--max-repeats", limits.repeats, 1, 1000));
+  MAKAR_CHECK_OK(check_range("--max-observation", c.max_observation_bytes, 100, 1 << 20));
+  MAKAR_CHECK_OK(check_range("--max-tasks", limits.tasks, 1, 100));
+  if (!(limits.seconds > 0 && limits.seconds <= 86400))
+    return error_at("--max-seconds", "must be above 0 and at most 86400, got {}", limits.seconds);
+  limits.observation = static_cast<size_t>(c.max_observation_bytes);
+  limits.reply_tokens = c.flags.generation.max_new_tokens;
   if (c.flags.generation.answers != 1) return error_at("--answers", "an agent generates one reply per step");
   if (c.serve_mcp) {
     if (!c.words.empty()) return error_at("--serve-mcp", "takes no question");

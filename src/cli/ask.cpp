@@ -151,11 +151,11 @@ int write_answer(const AskCommand& c, const std::string& question, const std::ve
   if (c.drafts > 1) return write_best_draft(c, question, hits, retrieval, engine, language);
   std::function<bool(const std::string&)> on_text;
   if (!c.json) on_text = [](const std::string& text) { return print_out(text); };
-  const auto answered =
+  const auto result =
       answer_question(engine, language, question, hits, retrieval.searcher->analyzer(), c.ask, on_text);
-  if (!answered.ok()) return report(answered.error());
-  if (c.json) return print_out(dump(answer_json(question, *answered)) + "\n") ? 0 : 1;
-  return print_out(answered->answered ? "\n" + support_text(*answered) : answered->text + "\n") ? 0 : 1;
+  if (!result.ok()) return report(result.error());
+  if (c.json) return print_out(dump(answer_json(question, *result)) + "\n") ? 0 : 1;
+  return print_out(result->answered ? "\n" + support_text(*result) : result->text + "\n") ? 0 : 1;
 }
 
 int answer(AskCommand& c, const std::string& question) {
@@ -238,17 +238,17 @@ int evaluate(AskCommand& c) {
       progress.show("questions", samples.size(), questions->size());
       const auto hits = retrieval->search(one.question);
       if (!hits.ok()) return report(hits.error());
-      const auto answered =
+      const auto result =
           answer_question(engine, language, one.question, *hits, retrieval->searcher->analyzer(), c.ask);
-      if (!answered.ok()) return report(answered.error());
-      const auto scores = score_answer(one.question, one.reference, answered->answered ? answered->text : "",
-                                       answered->sources, judge);
+      if (!result.ok()) return report(result.error());
+      const auto scores = score_answer(one.question, one.reference, result->answered ? result->text : "",
+                                       result->sources, judge);
       if (!scores.ok()) return report(scores.error());
       Json sample = {
-          {"question", one.question}, {"answer", answered->text}, {"groundedness", answered->groundedness}};
+          {"question", one.question}, {"answer", result->text}, {"groundedness", result->groundedness}};
       for (const auto& [name, field] : fields)
         sum.*field += (*scores).*field, sample[name] = (*scores).*field;
-      groundedness_sum += answered->groundedness, answered_count += answered->answered ? 1 : 0;
+      groundedness_sum += result->groundedness, answered_count += result->answered ? 1 : 0;
       samples.push_back(std::move(sample));
     }
     progress.show("questions", samples.size(), samples.size());

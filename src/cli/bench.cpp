@@ -52,15 +52,17 @@ struct Throughput {  // tokens per second
   double mean = 0, deviation = 0;
 };
 
+// Runs one case `rounds` times after a warm-up; `run` gets a seed and returns seconds for `tokens` tokens.
 Throughput measure(int64_t rounds, double tokens, const std::function<double(uint64_t)>& run) {
   run(0);  // warm-up
   std::vector<double> rates;
-  Throughput f;
+  Throughput out;
   for (int64_t i = 1; i <= rounds; ++i) rates.push_back(tokens / run(static_cast<uint64_t>(i)));
-  for (const double r : rates) f.mean += r / static_cast<double>(rates.size());
-  for (const double r : rates) f.deviation += (r - f.mean) * (r - f.mean) / static_cast<double>(rates.size());
-  f.deviation = std::sqrt(f.deviation);
-  return f;
+  for (const double r : rates) out.mean += r / static_cast<double>(rates.size());
+  for (const double r : rates)
+    out.deviation += (r - out.mean) * (r - out.mean) / static_cast<double>(rates.size());
+  out.deviation = std::sqrt(out.deviation);
+  return out;
 }
 
 struct StepCost {

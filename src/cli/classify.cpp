@@ -220,6 +220,7 @@ int run_train(const std::vector<std::string>& arguments) {
                error_at("--method", "is an option of the command line, not of a recipe or the environment")),
            2;
   const std::string command = command_line("classify train", arguments);
+  // Images are in IDX files, named as MNIST's.
   if (c.common.datasets[0].find("idx3-ubyte") != std::string::npos) return train_images(c, command);
   return train_texts(c, command);
 }

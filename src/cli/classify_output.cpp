@@ -186,8 +186,8 @@ class AnswerLines {
     return Done{};
   }
 
-  // Classifies and writes a batch of lines. `first`: the number of the first line. False if the output
-  // failed.
+  // Classifies and writes a batch of lines. `first`: the number of the first line. False to stop: the output
+  // failed, or the answers do not fit CSV.
   bool write(const std::vector<std::string_view>& lines, size_t first) {
     std::vector<Result<Json>> parsed;
     std::vector<Json> records;

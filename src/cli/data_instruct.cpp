@@ -189,6 +189,8 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   for (const std::string& text : *instructions) filter.add_known(text);
   std::map<std::string, uint64_t> drops;
   uint64_t kept = 0, tried = 0;
+  constexpr size_t kExamples = 6;  // known instructions in the prompt
+  constexpr int64_t kInstructionTokens = 80, kAnswerTokens = 200;
   const auto generate_all = [&]() -> Status {
     MAKAR_TRY(auto out, FileWriter::open(output));
     Progress progress(quiet || json);
@@ -208,9 +210,9 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
     while (kept < static_cast<uint64_t>(count) && tried < static_cast<uint64_t>(attempts)) {
       TextDraws draws(static_cast<uint64_t>(seed), tried++, 0);
       std::vector<std::string> examples;
-      for (size_t i = 0; i < std::min<size_t>(6, instructions->size()); ++i)
+      for (size_t i = 0; i < std::min(kExamples, instructions->size()); ++i)
         examples.push_back((*instructions)[draws.below(instructions->size())]);
-      MAKAR_TRY(const std::string text, generate(prompt, numbered_list(examples), 80, true));
+      MAKAR_TRY(const std::string text, generate(prompt, numbered_list(examples), kInstructionTokens, true));
       const std::string instruction = next_instruction(text);
       const std::string reason = instruction.empty() ? "empty" : filter.drop(instruction);
       progress.show("kept", kept, static_cast<uint64_t>(count), fmt::format("{} tried", tried));
@@ -220,8 +222,9 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
       }
       Json record = {{"instruction", instruction}, {"input", ""}, {"output", ""}};
       if (answers) {
-        MAKAR_TRY(record["output"],
-                  generate(instruction, language->chat_template() ? "" : "\n\nAnswer:", 200, false));
+        MAKAR_TRY(
+            record["output"],
+            generate(instruction, language->chat_template() ? "" : "\n\nAnswer:", kAnswerTokens, false));
       }
       MAKAR_CHECK_OK(out.write(dump(record) + "\n"));
       instructions->push_back(instruction), ++kept;

@@ -24,7 +24,7 @@ struct AddCommand {
   std::string encoding = "auto", chunk = "sentences", vector = "f32", similarity = "cosine";
   CollectionSettings settings;
   SourceOptions load;
-  bool no_header = false, no_stem = false, no_stop = false, json = false;
+  bool no_header = false, no_stem = false, no_stop_words = false, json = false;
   int64_t threads = 0, commit_documents = 256;
   std::string prices;
 };
@@ -53,7 +53,7 @@ void declare_add(Options& options, AddCommand& c) {
   options.add("--language", &c.settings.analyzer.language,
               "language of stemmer and stop words, such as english; or none", "NAME");
   options.add("--no-stem", &c.no_stem, "index words without stemming");
-  options.add("--no-stop-words", &c.no_stop, "index function words too");
+  options.add("--no-stop-words", &c.no_stop_words, "index function words too");
   options.group("Vectors (fixed when the collection is created)");
   options.add("-m --model", &c.settings.model, "model that embeds each chunk, for dense search", "PATH");
   options.add("--query-model", &c.settings.query_model, "model that embeds queries; --model if not set",
@@ -85,7 +85,7 @@ Status check_add(AddCommand& c) {
   if (c.settings.chunk.kind == ChunkKind::kTokens && c.settings.tokenizer.empty())
     return error_at("--chunk", "chunks of tokens need --tokenizer PATH");
   if (!c.settings.tokenizer.empty()) c.settings.tokenizer = resolve_model(c.settings.tokenizer);
-  c.settings.analyzer.stem = !c.no_stem, c.settings.analyzer.stop = !c.no_stop;
+  c.settings.analyzer.stem = !c.no_stem, c.settings.analyzer.stop = !c.no_stop_words;
   c.load.header = !c.no_header;
   if (c.commit_documents < 1 || c.commit_documents > 1000000)
     return error_at("--commit-every", "must be from 1 to 1000000, got {}", c.commit_documents);
@@ -196,7 +196,7 @@ int add_documents(const std::vector<std::string>& arguments) {
   }
   if (const Status done = indexer->commit(); !done.ok()) return report(done.error());
   progress.show("adding files", files->size(), files->size());
-  for (const std::string& why : bad.reported) warn(why);
+  for (const std::string& line : bad.reported) warn(line);
   if (bad.count > bad.reported.size())
     warn(fmt::format("{} more documents were skipped", bad.count - bad.reported.size()));
   const IndexCounts& counts = indexer->counts();
