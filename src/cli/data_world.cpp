@@ -26,7 +26,9 @@ struct WorldRecords {
 
   void declare(Options& o) {
     o.add("--split", &split,
-          "train; test: people who never meet in train; names: people whose names are not in train", "NAME");
+          "which people appear: train; test: people who never meet in train; names: people whose names are "
+          "not in train",
+          "NAME");
     o.add("--seed", &seed, "seed of the world", "N");
     o.add("--events", &events, "about this many events per story, 3 to 40", "N");
     o.add("--kinds", &kinds,
@@ -46,15 +48,15 @@ struct WorldRecords {
       return error_at("--events", "expected {} to {}, got {}", world::WorldOptions::kMinEvents,
                       world::WorldOptions::kMaxEvents, events);
     options = {static_cast<uint64_t>(seed), *parsed_split, static_cast<int>(events), 0};
-    const std::vector<std::string>& all = world::question_kinds();
+    const std::vector<std::string>& known_kinds = world::question_kinds();
     for (size_t from = 0; from < kinds.size();) {
       const size_t end = std::min(kinds.find(',', from), kinds.size());
       const std::string kind = kinds.substr(from, end - from);
-      const auto at = std::find(all.begin(), all.end(), kind);
-      if (at == all.end())
-        return error_at("--kinds", "expected {}, got '{}'{}", fmt::join(all, ", "), kind,
-                        did_you_mean(kind, all));
-      options.kinds |= uint64_t{1} << (at - all.begin());
+      const auto at = std::find(known_kinds.begin(), known_kinds.end(), kind);
+      if (at == known_kinds.end())
+        return error_at("--kinds", "expected {}, got '{}'{}", fmt::join(known_kinds, ", "), kind,
+                        did_you_mean(kind, known_kinds));
+      options.kinds |= uint64_t{1} << (at - known_kinds.begin());
       from = end + 1;
     }
     return Done{};

@@ -67,30 +67,31 @@ void declare(Options& o, Distill& s) {
 }
 
 Status check_options(Distill& s, const Options& options) {
-  const auto one_of = [](const char* key, const std::string& value,
-                         const std::vector<std::string>& known) -> Status {
+  const auto check_name = [](const char* key, const std::string& value,
+                             const std::vector<std::string>& known) -> Status {
     if (std::find(known.begin(), known.end(), value) != known.end()) return Done{};
     return error_at(key, "expected {}, got '{}'{}", fmt::join(known, ", "), value,
                     did_you_mean(value, known));
   };
-  const auto range = [](const char* key, double value, double low, double high) -> Status {
+  const auto check_range = [](const char* key, double value, double low, double high) -> Status {
     if (value >= low && value <= high) return Done{};
     return error_at(key, "expected {} to {}, got {}", low, high, value);
   };
-  MAKAR_CHECK_OK(one_of("loss_type", s.loss_type, teacher_loss_names()));
-  MAKAR_CHECK_OK(one_of("hidden_loss", s.hidden_loss, {"mse", "cosine"}));
-  MAKAR_CHECK_OK(one_of("attention_loss", s.attention_loss, {"mse", "kl"}));
-  MAKAR_CHECK_OK(one_of("answers", s.answers, {"data", "teacher", "student"}));
-  MAKAR_CHECK_OK(range("temperature", s.temperature, 0.01, 100));
-  MAKAR_CHECK_OK(range("alpha", s.alpha, 0, 1));
-  MAKAR_CHECK_OK(range("beta", s.beta, 0.001, 0.999));
-  MAKAR_CHECK_OK(range("hidden_weight", s.hidden_weight, 0, 1e6));
-  MAKAR_CHECK_OK(range("attention_weight", s.attention_weight, 0, 1e6));
-  MAKAR_CHECK_OK(range("student_share", s.student_share, 0.001, 1));
-  MAKAR_CHECK_OK(range("temp", s.sampled.temperature, 0, 100));
-  MAKAR_CHECK_OK(range("num_generations", static_cast<double>(s.sampled.answers), 1, 1024));
-  MAKAR_CHECK_OK(range("max_completion_length", static_cast<double>(s.sampled.max_new_tokens), 1, 1 << 20));
-  MAKAR_CHECK_OK(range("sequence_len", static_cast<double>(s.sequence_len), 8, 1 << 24));
+  MAKAR_CHECK_OK(check_name("loss_type", s.loss_type, teacher_loss_names()));
+  MAKAR_CHECK_OK(check_name("hidden_loss", s.hidden_loss, {"mse", "cosine"}));
+  MAKAR_CHECK_OK(check_name("attention_loss", s.attention_loss, {"mse", "kl"}));
+  MAKAR_CHECK_OK(check_name("answers", s.answers, {"data", "teacher", "student"}));
+  MAKAR_CHECK_OK(check_range("temperature", s.temperature, 0.01, 100));
+  MAKAR_CHECK_OK(check_range("alpha", s.alpha, 0, 1));
+  MAKAR_CHECK_OK(check_range("beta", s.beta, 0.001, 0.999));
+  MAKAR_CHECK_OK(check_range("hidden_weight", s.hidden_weight, 0, 1e6));
+  MAKAR_CHECK_OK(check_range("attention_weight", s.attention_weight, 0, 1e6));
+  MAKAR_CHECK_OK(check_range("student_share", s.student_share, 0.001, 1));
+  MAKAR_CHECK_OK(check_range("temp", s.sampled.temperature, 0, 100));
+  MAKAR_CHECK_OK(check_range("num_generations", static_cast<double>(s.sampled.answers), 1, 1024));
+  MAKAR_CHECK_OK(
+      check_range("max_completion_length", static_cast<double>(s.sampled.max_new_tokens), 1, 1 << 20));
+  MAKAR_CHECK_OK(check_range("sequence_len", static_cast<double>(s.sequence_len), 8, 1 << 24));
   const int students = !s.base_model.empty() + (s.student_layers > 0) + !s.student_config.empty();
   if (students != 1)
     return error_at("student",
@@ -98,19 +99,24 @@ Status check_options(Distill& s, const Options& options) {
                     "--student-config FILE (new weights), not {}",
                     students);
   // Rejects an option that is set but has no effect; `cure`: the option that gives it one.
-  const auto only = [&](const char* option, const char* key, bool used, const char* cure) -> Status {
+  const auto check_effect = [&](const char* option, const char* key, bool used, const char* cure) -> Status {
     if (!options.given(option) || used) return Done{};
     return error_at(key, "has no effect without {}; add it, or remove this option", cure);
   };
-  MAKAR_CHECK_OK(only("--beta", "beta", s.loss_type == "jensen_shannon", "--loss-type jensen_shannon"));
-  MAKAR_CHECK_OK(only("--hidden-loss", "hidden_loss", s.hidden_weight > 0, "--hidden-weight"));
-  MAKAR_CHECK_OK(only("--attention-loss", "attention_loss", s.attention_weight > 0, "--attention-weight"));
-  MAKAR_CHECK_OK(only("--layer-map", "layer_map", s.hidden_weight > 0 || s.attention_weight > 0,
-                      "--hidden-weight or --attention-weight"));
-  MAKAR_CHECK_OK(only("--student-share", "student_share", s.answers == "student", "--answers student"));
-  MAKAR_CHECK_OK(only("--num-generations", "num_generations", s.answers == "teacher", "--answers teacher"));
-  MAKAR_CHECK_OK(only("--system-prompt", "system_prompt", s.answers == "teacher", "--answers teacher"));
-  MAKAR_CHECK_OK(only("--temp", "temp", s.answers != "data", "--answers teacher or student"));
+  MAKAR_CHECK_OK(
+      check_effect("--beta", "beta", s.loss_type == "jensen_shannon", "--loss-type jensen_shannon"));
+  MAKAR_CHECK_OK(check_effect("--hidden-loss", "hidden_loss", s.hidden_weight > 0, "--hidden-weight"));
+  MAKAR_CHECK_OK(
+      check_effect("--attention-loss", "attention_loss", s.attention_weight > 0, "--attention-weight"));
+  MAKAR_CHECK_OK(check_effect("--layer-map", "layer_map", s.hidden_weight > 0 || s.attention_weight > 0,
+                              "--hidden-weight or --attention-weight"));
+  MAKAR_CHECK_OK(
+      check_effect("--student-share", "student_share", s.answers == "student", "--answers student"));
+  MAKAR_CHECK_OK(
+      check_effect("--num-generations", "num_generations", s.answers == "teacher", "--answers teacher"));
+  MAKAR_CHECK_OK(
+      check_effect("--system-prompt", "system_prompt", s.answers == "teacher", "--answers teacher"));
+  MAKAR_CHECK_OK(check_effect("--temp", "temp", s.answers != "data", "--answers teacher or student"));
   if (s.attention_weight > 0 && s.common.loop.gradient_checkpointing)
     return error_at("attention_weight", "cannot be combined with gradient_checkpointing; remove one of them");
   s.sampled.seed = static_cast<uint64_t>(s.common.loop.seed);
@@ -159,6 +165,7 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
   if (s.sampled.stop.empty())
     return error_at("student",
                     "has no end-of-text token, so no answer would end; add eos_token_id to its config.json");
+  // A model without a position limit gets one that no conversation reaches.
   const int64_t context = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;
   if (context <= s.sampled.max_new_tokens)
     return error_at("max_completion_length", "the student has {} positions, which leaves none for a prompt",
@@ -177,9 +184,10 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
   }
   std::unique_ptr<Task> data;
   if (s.student_share < 1) {
-    Json conversations;  // their identity
-    MAKAR_TRY(ConversationStores stores, open_conversations(datasets, encoder, spec.vocab, conversations));
-    identity["conversations"] = conversations;
+    Json conversation_identity;
+    MAKAR_TRY(ConversationStores stores,
+              open_conversations(datasets, encoder, spec.vocab, conversation_identity));
+    identity["conversations"] = conversation_identity;
     data = conversation_task(s, m.student(), std::move(stores));
   }
   return std::unique_ptr<Task>(new StudentAnswersTask(m.student(), std::move(prompts), std::move(data),
@@ -190,18 +198,18 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
 Result<std::unique_ptr<Task>> data_task(Distill& s, DistillModels& m, Device& device, ThreadPool& pool,
                                         Json& identity) {
   const ModelSpec& spec = m.student().spec();
-  const bool chat = spec.head.kind == HeadKind::kCausalLm && !spec.encoder;
-  if (s.answers != "data" && !chat)
+  const bool causal = spec.head.kind == HeadKind::kCausalLm && !spec.encoder;
+  if (s.answers != "data" && !causal)
     return error_of(Error::Kind::kUnsupported, "answers", "a {} does not answer prompts; use --answers data",
                     spec.architecture);
-  MAKAR_TRY(const bool records, has_conversations(s));
-  if (s.answers == "data" && spec.encoder && spec.decoder && records) {
+  MAKAR_TRY(const bool conversations, has_conversations(s));
+  if (s.answers == "data" && spec.encoder && spec.decoder && conversations) {
     MAKAR_TRY(PairData data, open_pairs(dataset_options(s.common), m.text().tokenizer(),
                                         spec.eos.empty() ? 0 : spec.eos[0], s.sequence_len, identity));
     return std::unique_ptr<Task>(new PairTask(m.student(), std::move(data), s.common.loop.micro_batch_size,
                                               static_cast<uint64_t>(s.common.loop.seed), 0));
   }
-  if (s.answers == "data" && (!chat || !records)) return text_task(s, m, pool, identity);
+  if (s.answers == "data" && (!causal || !conversations)) return text_task(s, m, pool, identity);
   MAKAR_TRY(ChatTemplate chat_template, find_template(s, m.text()));
   const ConversationEncoder encoder(m.text().tokenizer(), std::move(chat_template), {s.sequence_len, false});
   if (s.answers != "data") return sampled_task(s, m, device, encoder, identity);

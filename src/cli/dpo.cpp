@@ -68,15 +68,15 @@ Status check_options(const Dpo& s, const Options& options) {
   if (s.common.loop.label_smoothing >= 0.5)
     return error_at("label_smoothing", "expected less than 0.5, got {}: half of the labels would be wrong",
                     s.common.loop.label_smoothing);
-  const auto only = [&](const char* option, const char* key, const char* loss) -> Status {
+  const auto check_effect = [&](const char* option, const char* key, const char* loss) -> Status {
     if (!options.given(option) || s.loss_type == loss) return Done{};
     return error_at(key, "has no effect with --loss-type {}; remove it, or use --loss-type {}", s.loss_type,
                     loss);
   };
-  MAKAR_CHECK_OK(only("--label-smoothing", "label_smoothing", "sigmoid"));
-  MAKAR_CHECK_OK(only("--simpo-gamma", "simpo_gamma", "simpo"));
-  MAKAR_CHECK_OK(only("--desirable-weight", "desirable_weight", "kto"));
-  MAKAR_CHECK_OK(only("--undesirable-weight", "undesirable_weight", "kto"));
+  MAKAR_CHECK_OK(check_effect("--label-smoothing", "label_smoothing", "sigmoid"));
+  MAKAR_CHECK_OK(check_effect("--simpo-gamma", "simpo_gamma", "simpo"));
+  MAKAR_CHECK_OK(check_effect("--desirable-weight", "desirable_weight", "kto"));
+  MAKAR_CHECK_OK(check_effect("--undesirable-weight", "undesirable_weight", "kto"));
   if (!s.ref_model.empty() && !s.uses_reference())
     return error_at("ref_model", "has no effect with --loss-type {}, which uses no reference; remove it",
                     s.loss_type);

@@ -39,17 +39,17 @@ double mebibytes(const Model& model) {
 
 // Rejects options that contradict the adapter being continued.
 Status check_continued(const FineTuneOptions& s, const AdapterConfig& config) {
-  const auto differs = [&](const char* option, const char* key, bool equal, const auto& found) -> Status {
+  const auto check_equal = [&](const char* option, const char* key, bool equal, const auto& found) -> Status {
     if (equal || std::find(s.given.begin(), s.given.end(), option) == s.given.end()) return Done{};
     return error_at(key,
                     "the adapter in {} was made with {}; remove the option, or train a new adapter (without "
                     "lora_model_dir)",
                     s.lora_model_dir, found);
   };
-  MAKAR_CHECK_OK(differs("--lora-r", "lora_r", s.rank == config.rank, config.rank));
-  MAKAR_CHECK_OK(differs("--lora-alpha", "lora_alpha", s.alpha == config.alpha, config.alpha));
-  MAKAR_CHECK_OK(differs("--use-dora", "use_dora", s.dora == config.dora, config.dora));
-  return differs("--use-rslora", "use_rslora", s.rslora == config.rslora, config.rslora);
+  MAKAR_CHECK_OK(check_equal("--lora-r", "lora_r", s.rank == config.rank, config.rank));
+  MAKAR_CHECK_OK(check_equal("--lora-alpha", "lora_alpha", s.alpha == config.alpha, config.alpha));
+  MAKAR_CHECK_OK(check_equal("--use-dora", "use_dora", s.dora == config.dora, config.dora));
+  return check_equal("--use-rslora", "use_rslora", s.rslora == config.rslora, config.rslora);
 }
 
 }  // namespace
