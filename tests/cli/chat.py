@@ -117,7 +117,7 @@ def check_interrupt(root):
 
 
 def check_interrupt_between_reads(root, model):
-    """SIGINT while chat is blocked in a write, so certainly not in a read: one is enough, and it does not end the session."""
+    """SIGINT while chat is blocked in a write, so certainly not in a read: one signal is enough, and it does not end the session."""
     t = Terminal("chat", model, "-n", "400", "--ignore-eos")
     t.wait("> ")
     # While a line is edited: Ctrl-L draws it again, until more output is pending than a terminal holds.

@@ -21,7 +21,7 @@ WORDS = {"neg": ["bad", "dull", "poor"], "pos": ["good", "fine", "great"]}
 
 
 def texts(count, mixed):
-    """Texts with mostly the words of their label."""
+    """Texts with words of their label; each is a word of the other label with probability `mixed`."""
     out = []
     for i in range(count):
         label = ("neg", "pos")[i % 2]

@@ -112,7 +112,7 @@ def check_usage(folder, model):
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """An OpenAI-compatible server with known answers: the words of the prompt have log-probabilities -1, -2, ..."""
+    """An OpenAI-compatible server with known answers: each word of a prompt after the first has its length, negated, as log-probability."""
     requests = []
 
     def do_POST(self):

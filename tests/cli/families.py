@@ -93,7 +93,7 @@ def infinity(scratch):
 
 
 def packed(scratch):
-    """An adapter on 4-bit weights in published formats: trained, saved, loaded."""
+    """An adapter on packed weights (GPTQ, AWQ, fp8): trained, saved, loaded."""
     for name in ("gptq", "awq", "fp8"):
         base = scratch / name
         shutil.copytree(GOLDEN / "packed" / name, base)

@@ -202,7 +202,7 @@ def encoders(folder):
     numbers = folder / "numbers.jsonl"
     with open(numbers, "w") as f:
         for _ in range(200):
-            words = [rng.choice(THINGS[:2]) for _ in range(6)]  # the share of the second
+            words = [rng.choice(THINGS[:2]) for _ in range(6)]  # the label follows from the share of the second word
             f.write(json.dumps({"text": " ".join(words), "label": words.count(THINGS[1]) / 3 - 1}) + "\n")
     out = folder / "regression"
     done = good("classify", "train", "-m", bert, "-d", numbers, "--val-set-size", 0.2, "--num-epochs", 12, "--lr", 2e-3, "--micro-batch-size", 16, "--regression", "--max-length", 32,

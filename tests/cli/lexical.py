@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar ngram, vectors, classify --method, data curate and data augment on the command line.
+"""makar ngram, vectors, classify --method, data curate, data augment and net on the command line; a worked example of BPE.
 
 usage: lexical.py MAKAR
 """

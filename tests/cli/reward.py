@@ -101,7 +101,7 @@ def resumes(folder, base, pairs, common):
 
 
 def adapter(folder, base, pairs, held_out, common):
-    """An adapter and the head: the body is frozen in training, and the saved model is whole. A killed run continues."""
+    """An adapter and the head: the body is frozen in training, and the saved model has all weights. A killed run continues."""
     words = ["reward", "-m", base, "-d", pairs, "--val-datasets", held_out, *common, "--adapter", "lora", "--lora-r", 8, "--max-steps", 120, "--save-steps", 20, "--json"]
     done = good(*words, "-o", folder / "adapter")
     found = json.loads(done.stdout)["validation"] if done.returncode == 0 else {}

@@ -133,7 +133,7 @@ def check_lora(folder):
 
 
 def check_drafts(folder):
-    """32: three drafts for one prompt, one chosen; ratings become preference data that training reads."""
+    """32: three drafts for one prompt; one is chosen, and makar dpo trains on the pairs of the chosen draft and the others."""
     model = folder / "gpt2"
     done = good("generate", "-m", model, "-n", 12, "--n", 3, "--temp", 5, "--seed", 3, "--json", "--ignore-eos", "-p", "The harbour")
     out = json.loads(done.stdout)
