@@ -5,10 +5,10 @@
 namespace makar {
 
 Result<Json> read_session(const std::string& text, const std::string& place) {
-  if (text.size() > kLargestSession)
+  if (text.size() > kMaxSessionBytes)
     return error_of(Error::Kind::kLimit, place, "has {} bytes; the limit of a session is {}", text.size(),
-                    kLargestSession);
-  MAKAR_TRY(const Json json, parse_json(text, place, {kLargestSession, 16}));
+                    kMaxSessionBytes);
+  MAKAR_TRY(const Json json, parse_json(text, place, {kMaxSessionBytes, 16}));
   if (!json.is_object() || !json.contains("messages") || !json["messages"].is_array())
     return error_at(place, "expected an object with a list \"messages\"");
   if (json["messages"].size() > kMaxMessages)
