@@ -33,7 +33,7 @@ class FenceMemory final : public Memory {
   size_t limit_;
   size_t top_ = 0;                                  // high-water mark in bytes, whole pages
   size_t live_ = 0;                                 // live blocks
-  std::map<size_t, std::vector<std::byte*>> free_;  // by rounded size
+  std::map<size_t, std::vector<std::byte*>> free_;  // by size class
   int depth_ = 0;
 };
 

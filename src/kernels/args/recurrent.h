@@ -23,7 +23,7 @@ struct ShortConvBackward {
   const SequenceRows* sequences;
   int64_t count;
   const float *x, *w, *dy;
-  float *dx, *dw, *dbias;  // written; dbias may be null
+  float *dx, *dw, *dbias;  // overwritten; dbias may be null
   int64_t channels, taps;
 };
 // The selective scan of Mamba (Gu and Dao, 2023), for each of the `dim` channels of a head: h = exp(dt a) h +
@@ -41,9 +41,9 @@ struct SelectiveScan {
 struct SelectiveScanBackward {
   SelectiveScan forward;  // without y and state
   const float* dy;
-  float *dx, *ddt, *db, *dc;  // written
-  float *da_log, *dd;  // [count, heads, a_columns], [count, heads]: a partial sum per sequence, written;
-                       // da_log = a da, for a = -exp(a_log)
+  float *dx, *ddt, *db, *dc;  // overwritten
+  float *da_log, *dd;         // [count, heads, a_columns], [count, heads]: one partial sum per sequence,
+                       // overwritten; da_log = a da, for a = -exp(a_log)
 };
 
 }  // namespace makar::kernels

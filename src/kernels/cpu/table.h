@@ -82,7 +82,7 @@ struct AttentionHead {
 };
 struct AttentionHeadBackward {
   const float* dout;       // strides as in out
-  float *dq, *dk, *dv;     // strides as in q, k, v; dq is written, dk and dv are added to
+  float *dq, *dk, *dv;     // strides as in q, k, v; dq is overwritten, dk and dv are added to
   float* dbias = nullptr;  // by distance, added to
 };
 
@@ -90,7 +90,7 @@ struct AttentionHeadBackward {
 // c[i*ldc + j] = (accumulate ? c : 0) + the product, i < rows, j < cols.
 struct QuantProduct {
   int form = 0, rows = 0;
-  int64_t blocks = 0;       // of 64 k
+  int64_t blocks = 0;       // of 64 values along k
   int each = 0;             // quant_tile: rows per panel of activations; the last may have fewer
   int64_t first_block = 0;  // quant_tile: the product starts at this block of the activations
   const void* a = nullptr;  // one panel of activations; with 8 rows, the second half is a_panel bytes further
@@ -121,7 +121,7 @@ struct ScanHeads {
 struct ScanHeadBackward {     // of one head
   const float* dy;            // like x
   float *dx, *ddt, *db, *dc;  // like x, dt and b; ddt, db and dc are added to
-  float *da, *dd;             // [states] or one value, one value; added to
+  float *da, *dd;             // da: [states] or one value; dd: one value; both are added to
 };
 
 struct Table {
@@ -226,8 +226,8 @@ struct Table {
   int64_t (*attention_backward_scratch)(const AttentionHead&) = nullptr;
   void (*attention_backward)(const AttentionHead&, const AttentionHeadBackward&, float* scratch) = nullptr;
 
-  // --- peak throughput: `loops` rounds of multiply-adds; returns the operations done, two per multiply-add
-  // ---
+  // --- peak throughput ---
+  // Runs `loops` rounds of multiply-adds; returns the number of operations, two per multiply-add.
   double (*peak_f32)(int64_t loops) = nullptr;
   double (*peak_int8)(int64_t loops) = nullptr;  // null if there is no suitable instruction
 
@@ -236,7 +236,7 @@ struct Table {
 };
 
 // The table for this machine. MAKAR_ISA=portable|neon|avx2|avxvnni|avx512|avx512vnni|amx in the environment
-// forces one; it is ignored if this machine cannot run it.
+// selects one; an instruction set that this machine does not support is ignored.
 const Table& cpu();
 // Every table this machine can run, for tests that compare their bits.
 std::vector<const Table*> available();

@@ -1,4 +1,4 @@
-// Fused attention for one key/value head of one sequence (FlashAttention's online softmax; Dao, 2022).
+// Fused attention for one query head of one sequence (FlashAttention's online softmax; Dao, 2022).
 //
 // Keys are processed in tiles of kKeyTile at fixed positions from the start of the sequence. Masked keys have
 // weight exactly zero, and adding zero changes no bit, so a row has the same bits in a full prefill, a chunk
@@ -17,9 +17,9 @@ namespace {
 
 // One step of the online softmax for one q row over the visible part of a tile; s becomes the weights. Not
 // inlined: together with the caller's variables, the constants of exp would not fit the registers.
-[[gnu::noinline]] void softmax_step(const Span& seen, float* s, int64_t width, float& m, float& l,
+[[gnu::noinline]] void softmax_step(const Span& visible, float* s, int64_t width, float& m, float& l,
                                     float& alpha) {
-  const float top = max_of(s + seen.begin, seen.end - seen.begin);
+  const float top = max_of(s + visible.begin, visible.end - visible.begin);
   const float m_new = top > m ? top : m;
   if (m_new == -INFINITY) {
     std::fill_n(s, width, 0.0f);
@@ -27,10 +27,10 @@ namespace {
     return;
   }
   alpha = exp_down(m - m_new);
-  std::fill_n(s, seen.begin, 0.0f);
-  for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = exp_down(s[j] - m_new);
-  std::fill(s + seen.end, s + width, 0.0f);
-  l = madd(l, alpha, sum_of(seen.end, [s](int64_t j) { return s[j]; }));
+  std::fill_n(s, visible.begin, 0.0f);
+  for (int64_t j = visible.begin; j < visible.end; ++j) s[j] = exp_down(s[j] - m_new);
+  std::fill(s + visible.end, s + width, 0.0f);
+  l = madd(l, alpha, sum_of(visible.end, [s](int64_t j) { return s[j]; }));
   m = m_new;
 }
 
@@ -49,8 +49,8 @@ int64_t attention_scratch(const AttentionHead& a) {
 void attention_forward(const AttentionHead& a, float* scratch) {
   const Table& t = table();
   const Layout layout(a, t);
-  alignas(64) float own[Layout::kInPlaceFloats];
-  if (reads_in_place(a)) scratch = own;
+  alignas(64) float in_place_scratch[Layout::kInPlaceFloats];
+  if (reads_in_place(a)) scratch = in_place_scratch;
   float* q_panels = scratch;
   float* k_panels = q_panels + layout.q_panels;
   float* v_panels = k_panels + layout.k_panels;
@@ -118,18 +118,18 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         adjust_scores(a, i0 + i, j0, visible, s);
         float alpha;
         softmax_step(visible, s, seen, m[i0 + i], l[i0 + i], alpha);
-        if (a.dropout > 0.0f) drop(a, i0 + i, j0, seen, s);
+        if (a.dropout > 0.0f) apply_dropout(a, i0 + i, j0, seen, s);
         if (alpha != 1.0f) scale_row(a.out + (i0 + i) * a.out_stride, a.dim, alpha);
       }
       if (few) {
-        const auto weighed = [&](const auto* v) {
+        const auto add_values = [&](const auto* v) {
           weighted_sum(a.rows,
                        WeightedSum<std::decay_t<decltype(*v)>>{scores, kKeyTile, seen, v, v_stride, a.out,
                                                                a.out_stride},
                        a.dim);
         };
-        v_type == DType::kF16 ? weighed(static_cast<const F16*>(values))
-                              : weighed(static_cast<const float*>(values));
+        v_type == DType::kF16 ? add_values(static_cast<const F16*>(values))
+                              : add_values(static_cast<const float*>(values));
         continue;
       }
       t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);

@@ -59,10 +59,11 @@ inline int64_t keys_seen(const AttentionHead& a, int64_t i0, int64_t rows, int64
 // keys between the sinks and the window.
 inline Span visible_keys(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen) {
   Span s{0, seen};
-  const int64_t own = a.past + i * a.row_step;
-  if (a.causal) s.end = std::clamp<int64_t>(own + 1 - j0, 0, seen);
-  if (!a.causal && a.window > 0) s.end = std::clamp<int64_t>(own + a.window - j0, 0, seen);
-  if (a.window > 0 && !holds_sinks(a, j0)) s.begin = std::clamp<int64_t>(own - a.window + 1 - j0, 0, s.end);
+  const int64_t position = a.past + i * a.row_step;
+  if (a.causal) s.end = std::clamp<int64_t>(position + 1 - j0, 0, seen);
+  if (!a.causal && a.window > 0) s.end = std::clamp<int64_t>(position + a.window - j0, 0, seen);
+  if (a.window > 0 && !holds_sinks(a, j0))
+    s.begin = std::clamp<int64_t>(position - a.window + 1 - j0, 0, s.end);
   return s;
 }
 
@@ -70,24 +71,25 @@ inline const float* bias_at(const AttentionHead& a, int64_t i, int64_t j0) {
   return a.bias + i * a.bias_stride + (a.bias_by_key ? j0 : j0 - (a.past + i * a.row_step));
 }
 
-// Converts raw products to scores: scale, soft cap, positional bias.
-inline void adjust_scores(const AttentionHead& a, int64_t i, int64_t j0, const Span& seen, float* s) {
-  for (int64_t j = seen.begin; j < seen.end; ++j) s[j] *= a.scale;
+// Converts raw products to scores: scale, soft cap, positional bias. Sinks get the bias of the keys right
+// before the window.
+inline void adjust_scores(const AttentionHead& a, int64_t i, int64_t j0, const Span& visible, float* s) {
+  for (int64_t j = visible.begin; j < visible.end; ++j) s[j] *= a.scale;
   if (a.soft_cap > 0.0f) {
     const float inv = 1.0f / a.soft_cap;
-    for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = a.soft_cap * tanh_of(s[j] * inv);
+    for (int64_t j = visible.begin; j < visible.end; ++j) s[j] = a.soft_cap * tanh_of(s[j] * inv);
   }
-  const auto add_bias = [&](int64_t nearer, int64_t begin, int64_t end) {
+  const auto add_bias = [&](int64_t shift, int64_t begin, int64_t end) {
     if (!a.bias) return;
-    const float* bias = bias_at(a, i, j0) + nearer;
+    const float* bias = bias_at(a, i, j0) + shift;
     for (int64_t j = begin; j < end; ++j) s[j] += bias[j];
   };
-  if (!holds_sinks(a, j0)) return add_bias(0, seen.begin, seen.end);
-  const int64_t own = a.past + i * a.row_step, first = own - a.window + 1,
-                sinks = std::min(a.sinks, seen.end);
+  if (!holds_sinks(a, j0)) return add_bias(0, visible.begin, visible.end);
+  const int64_t position = a.past + i * a.row_step, first = position - a.window + 1,
+                sinks = std::min(a.sinks, visible.end);
   add_bias(std::max<int64_t>(0, first - a.sinks), 0, sinks);
-  add_bias(0, std::max(sinks, first), seen.end);
-  for (int64_t j = sinks; j < std::min(first, seen.end); ++j) s[j] = -INFINITY;
+  add_bias(0, std::max(sinks, first), visible.end);
+  for (int64_t j = sinks; j < std::min(first, visible.end); ++j) s[j] = -INFINITY;
 }
 
 // Dropout of weights: a pure function of (seed, step, head, row, key).
@@ -96,7 +98,7 @@ inline float keep_factor(const AttentionHead& a, int64_t i, int64_t j) {
   const uint64_t index = a.stream << 40 | static_cast<uint64_t>(i) << 20 | static_cast<uint64_t>(j);
   return rng.uniform(index) < a.dropout ? 0.0f : 1.0f / (1.0f - a.dropout);
 }
-inline void drop(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen, float* s) {
+inline void apply_dropout(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen, float* s) {
   for (int64_t j = 0; j < seen; ++j)
     if (s[j] != 0.0f) s[j] *= keep_factor(a, i, j0 + j);
 }
