@@ -19,13 +19,13 @@ inline const float* read_keys(const Table& t, DType type, const std::byte* tile,
   }
   const int8_t* q = reinterpret_cast<const int8_t*>(tile);
   const uint16_t* scales = reinterpret_cast<const uint16_t*>(tile + kKeyTile * dim);
-  float wide[kNr];
+  float column_scales[kNr];
   float* out = panels;
   for (int64_t p = 0; p < count; ++p)
-    for (int64_t left = dim; left > 0; left -= kQuantKeyBlock, scales += kNr) {
-      t.widen(DType::kF16, scales, kNr, wide);
-      for (int64_t d = std::min(left, kQuantKeyBlock); d > 0; --d, q += kNr, out += kNr)
-        for (int i = 0; i < kNr; ++i) out[i] = wide[i] * static_cast<float>(q[i]);
+    for (int64_t remaining = dim; remaining > 0; remaining -= kQuantKeyBlock, scales += kNr) {
+      t.widen(DType::kF16, scales, kNr, column_scales);
+      for (int64_t d = std::min(remaining, kQuantKeyBlock); d > 0; --d, q += kNr, out += kNr)
+        for (int i = 0; i < kNr; ++i) out[i] = column_scales[i] * static_cast<float>(q[i]);
     }
   return panels;
 }

@@ -124,7 +124,7 @@ MAKAR_INLINE float log_of(float x) {
   if (!(x > 0.0f)) return x == 0.0f ? -INFINITY : std::bit_cast<float>(0x7fc00000);
   return x == INFINITY ? x : static_cast<float>(log_wide(static_cast<double>(x)));
 }
-// log(1 + e^x): the larger one of x and 0, plus log(1 + y) for y = e^-|x|, which is y times a polynomial.
+// log(1 + e^x): the larger of x and 0, plus log(1 + y) for y = e^-|x|, which is y times a polynomial.
 MAKAR_INLINE float softplus_of(float x) {
   const float y = exp_down(x > 0.0f ? -x : x);
   float p = -0.0031760570127516985f;

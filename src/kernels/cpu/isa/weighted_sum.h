@@ -37,9 +37,9 @@ inline void weighted_sum_columns(const WeightedSum<T>& w, int64_t at) {
 
 template <int M, class T>
 inline void weighted_sum_rows(const WeightedSum<T>& w, int64_t dim) {
-  constexpr int kMax = M == 1 ? 16 : M == 2 ? 8 : 4;  // as many as fit the registers
+  constexpr int kMaxQuads = M == 1 ? 16 : M == 2 ? 8 : 4;  // as many as fit the registers
   int64_t at = 0;
-  for (; at + 4 * kMax <= dim; at += 4 * kMax) weighted_sum_columns<M, kMax>(w, at);
+  for (; at + 4 * kMaxQuads <= dim; at += 4 * kMaxQuads) weighted_sum_columns<M, kMaxQuads>(w, at);
   for (; at + 4 <= dim; at += 4) weighted_sum_columns<M, 1>(w, at);
   for (; at < dim; ++at)
     for (int i = 0; i < M; ++i) {

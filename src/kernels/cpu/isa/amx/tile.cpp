@@ -111,7 +111,7 @@ struct TilePanel {
       MAKAR_UNROLLED
       for (int p = 0; p < P; ++p) {
         const Ints x = _mm512_load_si512(from.x[p] + i * kQuantCols);
-        t = fma(on_seed(sum(x, all_ints(kSeed))), factor[p], t);
+        t = fma(seed_plus(sum(x, all_ints(kSeed))), factor[p], t);
       }
       MAKAR_UNROLLED
       for (int p = 0; p < (F.mins ? P : 0); ++p) t = fma(min[p], d[(1 + p) * count() + i], t);
