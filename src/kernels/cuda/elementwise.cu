@@ -84,7 +84,7 @@ void CudaDevice::pair_backward(const PairBackward& a) {
 
 namespace {
 
-// body(f) with the activation of `kind`.
+// Calls body(f) with the activation of `kind`.
 template <class F>
 void with_activation(Activation kind, F&& body) {
   switch (kind) {
