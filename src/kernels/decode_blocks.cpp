@@ -85,8 +85,8 @@ void decode(const BlockIQ4_NL& b, float* y) {
   }
 }
 
-// Sub-blocks of 16. Each half of 128 values is stored_signs in 32 bytes, with two bits of every byte per run
-// of 32 values.
+// Sub-blocks of 16. Each half of 128 values is stored in 32 bytes, with two bits of every byte per run of 32
+// values.
 void decode(const BlockQ2_K& b, float* y) {
   const float d = b.d.value(), dmin = b.dmin.value();
   for (int part = 0; part < 16; ++part) {
@@ -174,8 +174,8 @@ void decode(const BlockIQ2_XXS& b, float* y) {
     const uint32_t signs_and_scale = little32(q + 4);
     const float scale = d * (0.5f + static_cast<float>(signs_and_scale >> 28)) * 0.25f;
     for (int k = 0; k < 4; ++k) {
-      const uint32_t stored_signs =
-          signs_and_scale >> (7 * k) & 127;  // the eighth sign makes their number even
+      // Seven signs are stored; the eighth makes the number of minus signs even.
+      const uint32_t stored_signs = signs_and_scale >> (7 * k) & 127;
       const uint32_t signs = stored_signs | (std::popcount(stored_signs) & 1u) << 7;
       const uint32_t codes = kIq2Grid[q[k]];
       for (int i = 0; i < 8; ++i)

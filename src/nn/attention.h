@@ -49,8 +49,8 @@ class Attention {
   // RelativeSpec: attention with explicit scores, one sequence and head at a time (relative_attention.cpp).
   Tensor relative_mix(ForwardContext& f, const Rows& rows, const AttentionInputs& in, int64_t layer) const;
   // Clips and normalises a query or key [N, heads * head_dim].
-  Tensor prepared(Context& ctx, Tensor x, const Norm& norm, const std::vector<Parameter*>& scale,
-                  int64_t heads) const;
+  Tensor clip_and_norm(Context& ctx, Tensor x, const Norm& norm, const std::vector<Parameter*>& scale,
+                       int64_t heads) const;
   AttentionSpec spec_;
   Norm q_norm_, k_norm_;
   // QkNorm::kEachHead: one parameter [heads, head_dim]; kSeparate: one [head_dim] per head; else none.

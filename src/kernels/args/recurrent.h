@@ -42,8 +42,9 @@ struct SelectiveScanBackward {
   SelectiveScan forward;  // without y and state
   const float* dy;
   float *dx, *ddt, *db, *dc;  // overwritten
-  float *da_log, *dd;         // [count, heads, a_columns], [count, heads]: one partial sum per sequence,
-                       // overwritten; da_log = a da, for a = -exp(a_log)
+  // [count, heads, a_columns], [count, heads]: one partial sum per sequence, overwritten; da_log = a da, for
+  // a = -exp(a_log)
+  float *da_log, *dd;
 };
 
 }  // namespace makar::kernels

@@ -14,7 +14,7 @@ namespace {
 float widen(Bf16 x) { return from_bf16(x.bits); }
 Bf16 round_to_bf16(float x) { return {to_bf16(x)}; }
 
-// Scratch buffer of f32 values: a copy of bf16 values, or results that are round_to_bf16 to bf16 later.
+// Scratch buffer of f32 values: a copy of bf16 values, or results that are rounded to bf16 later.
 class FloatBuffer {
  public:
   FloatBuffer(ThreadPool& pool, int64_t n)

@@ -105,8 +105,8 @@ void multiply_blocked(const Activations& a, const QuantMatrix& b, const ProductP
   const QuantForm& f = a.form;
   const Table& t = plan.table;
   const int64_t cols = t.quant_cols, group = group_bytes(f, t.quant_cols), pass = plan.panels();
-  const int64_t chunk = ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kMaxPassBlocks)), 4) *
-                        4;  // a multiple of 4: whole groups
+  // A multiple of 4 blocks: whole groups.
+  const int64_t chunk = ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kMaxPassBlocks)), 4) * 4;
   for (int64_t j = j0; j < j1; j += pass)
     for (int64_t k = 0; k < a.blocks; k += chunk) {
       const int64_t blocks = std::min(chunk, a.blocks - k), count = std::min(pass, j1 - j);

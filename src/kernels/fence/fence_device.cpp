@@ -13,8 +13,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kArenaBytes = size_t{64}
-                               << 30;  // reserved address space; pages are committed on first touch
+// Reserved address space; pages are committed on first touch.
+constexpr size_t kArenaBytes = size_t{64} << 30;
 constexpr size_t kMinBlockBytes = 64;
 
 // The size of a block: a power of two, so that all free blocks of a size class are interchangeable.
