@@ -150,10 +150,10 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
     mixed = ops::attend(ctx, query, key, value, in.self, options(), weights, sink_logits);
   }
   if (spec_.latent && spec_.latent->value_dim < spec_.head_dim) {
-    const int64_t rows = x.dim(0), used = spec_.latent->value_dim;
+    const int64_t rows = x.dim(0), value_dim = spec_.latent->value_dim;
     const auto parts = ops::split(ctx, ops::reshape(ctx, mixed, {rows * spec_.heads, spec_.head_dim}),
-                                  {used, spec_.head_dim - used}, -1);
-    mixed = ops::reshape(ctx, parts[0], {rows, spec_.heads * used});
+                                  {value_dim, spec_.head_dim - value_dim}, -1);
+    mixed = ops::reshape(ctx, parts[0], {rows, spec_.heads * value_dim});
   }
   return o(ctx, mixed);
 }

@@ -65,17 +65,18 @@ Tensor Linear::with_attached(Context& ctx, const Tensor& x) const {
 }
 
 // W + scale B A in f32, without a gradient.
-static Tensor with_low_rank(Context& plain, const Tensor& w, const Adapter& adapter) {
-  return ops::add(plain, ops::decoded(plain.device, w),
-                  ops::scale(plain, ops::matmul(plain, adapter.b->value, adapter.a->value), adapter.scale));
+static Tensor with_low_rank(Context& no_tape, const Tensor& w, const Adapter& adapter) {
+  return ops::add(
+      no_tape, ops::decoded(no_tape.device, w),
+      ops::scale(no_tape, ops::matmul(no_tape, adapter.b->value, adapter.a->value), adapter.scale));
 }
 
 // DoRA: rows of V = W + scale B A are rescaled to length m; like peft, the gradient treats the norm of V as
 // constant.
 //   y = (m / |V|) * x V^T + b
 Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
-  Context plain{ctx.device};
-  const Tensor inverse = ops::row_norms(plain, with_low_rank(plain, weight_->value, *adapter_), true);
+  Context no_tape{ctx.device};
+  const Tensor inverse = ops::row_norms(no_tape, with_low_rank(no_tape, weight_->value, *adapter_), true);
   const Tensor factor = ops::multiply(ctx, adapter_->magnitude->value, inverse);  // [out]
   const Tensor dropped = ops::dropout(ctx, x, adapter_->dropout);
   const Tensor low = ops::linear(ctx, dropped, adapter_->a->value);
@@ -87,11 +88,12 @@ Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
 }
 
 Tensor Linear::merged(Context& ctx) const {
-  Context plain{ctx.device};
+  Context no_tape{ctx.device};
   if (!adapter_) return ops::decoded(ctx.device, weight_->value);
-  const Tensor v = with_low_rank(plain, weight_->value, *adapter_);
+  const Tensor v = with_low_rank(no_tape, weight_->value, *adapter_);
   if (!adapter_->magnitude) return v;
-  return ops::scale_rows(plain, v, ops::divide(plain, adapter_->magnitude->value, ops::row_norms(plain, v)));
+  return ops::scale_rows(no_tape, v,
+                         ops::divide(no_tape, adapter_->magnitude->value, ops::row_norms(no_tape, v)));
 }
 
 void Linear::pack(Device& device, DType activations) {

@@ -135,9 +135,10 @@ Tensor RecurrentLayer::first_state(ForwardContext& f, const AttentionInputs& in,
   const int64_t bridged_rows = parts.empty() ? 0 : parts[0].dim(0);
   if (!last.empty()) {
     const Tensor cached = read_rows(f, std::move(last), in.self.pages, cache_spec_, layer);
-    const int64_t used = states() * spec_.hidden;
-    parts.push_back(cached.dim(1) == used ? cached
-                                          : ops::split(ctx, cached, {used, cached.dim(1) - used}, -1)[0]);
+    const int64_t state_width = states() * spec_.hidden;
+    parts.push_back(cached.dim(1) == state_width
+                        ? cached
+                        : ops::split(ctx, cached, {state_width, cached.dim(1) - state_width}, -1)[0]);
   }
   if (parts.empty()) return {};
   std::vector<int64_t> index;

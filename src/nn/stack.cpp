@@ -88,15 +88,15 @@ ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Ba
   if (!ops::depends_on_length(options))
     return ops::rope_table(ctx, batch.positions, ops::rope_frequencies(options, 0));
   std::vector<Tensor> cos, sin;
-  Context plain{ctx.device};
+  Context no_tape{ctx.device};
   for (const Sequence& s : batch.sequences) {
     if (s.length == 0) continue;
     const std::span<const int64_t> at(batch.positions.data() + s.start, static_cast<size_t>(s.length));
     const auto table =
-        ops::rope_table(plain, at, ops::rope_frequencies(options, std::max(s.total, at.back() + 1)));
+        ops::rope_table(no_tape, at, ops::rope_frequencies(options, std::max(s.total, at.back() + 1)));
     cos.push_back(table.cos), sin.push_back(table.sin);
   }
-  return {ops::concat(plain, cos, 0), ops::concat(plain, sin, 0)};
+  return {ops::concat(no_tape, cos, 0), ops::concat(no_tape, sin, 0)};
 }
 
 // Appends a sequence's pages to a page table; returns the index of the first.
@@ -110,9 +110,9 @@ int64_t append(std::vector<int64_t>& table, const std::vector<int64_t>& pages) {
 
 ops::RopeTable Stack::rope_of(ForwardContext& f, const Positions& positions, const Batch& batch) const {
   if (!positions.rotary) return make_rope(f.ops, *positions.attention.rope, batch);
-  Context plain{f.ops.device};
-  const Tensor rows = ops::embedding(plain, positions.rotary->value, batch.positions);
-  const auto halves = ops::split(plain, rows, {rows.dim(1) / 2, rows.dim(1) / 2}, -1);
+  Context no_tape{f.ops.device};
+  const Tensor rows = ops::embedding(no_tape, positions.rotary->value, batch.positions);
+  const auto halves = ops::split(no_tape, rows, {rows.dim(1) / 2, rows.dim(1) / 2}, -1);
   return {halves[1], halves[0]};
 }
 

@@ -60,23 +60,24 @@ struct AttentionResult {
 // it. This scales each row. The gradients of q, k and v follow from the new `out` and `lse` as without sinks.
 AttentionResult apply_sink_logits(Context& ctx, const Tensor& out, const Tensor& lse,
                                   const Tensor& sink_logits) {
-  Context plain{ctx.device};
+  Context no_tape{ctx.device};
   const int64_t rows = lse.dim(0), heads = lse.dim(1), dim = out.dim(1) / heads;
-  const Tensor log_key_share = activate(plain, subtract(plain, lse, sink_logits), Activation::kLogSigmoid);
-  const Tensor key_share = activate(plain, log_key_share, Activation::kExp);
+  const Tensor log_key_share =
+      activate(no_tape, subtract(no_tape, lse, sink_logits), Activation::kLogSigmoid);
+  const Tensor key_share = activate(no_tape, log_key_share, Activation::kExp);
   const Tensor scaled =
-      scale_rows(plain, out.reshape({rows * heads, dim}), key_share.reshape({rows * heads, 1}));
-  return {scaled.reshape(out.shape()), subtract(plain, lse, log_key_share), key_share};
+      scale_rows(no_tape, out.reshape({rows * heads, dim}), key_share.reshape({rows * heads, 1}));
+  return {scaled.reshape(out.shape()), subtract(no_tape, lse, log_key_share), key_share};
 }
 
 // d sink = -(its weight) * (dy . out), summed over rows.
 void sink_logits_backward(const Context& ctx, const Tensor& sink_logits, const AttentionResult& result,
                           const Tensor& dy) {
-  Context plain{ctx.device};
+  Context no_tape{ctx.device};
   const int64_t rows = result.key_share.dim(0), heads = result.key_share.dim(1), dim = dy.dim(1) / heads;
   const Tensor dots = ctx.empty({rows, heads}), dsink_logits = ctx.empty({heads});
   ctx.device.row_dots({ctx.f32(dy), ctx.f32(result.out), ctx.f32(dots), rows * heads, dim, false});
-  const Tensor weight = shift(plain, result.key_share, -1.0f);  // minus the sink's weight
+  const Tensor weight = shift(no_tape, result.key_share, -1.0f);  // minus the sink's weight
   ctx.device.multiply_sum({ctx.f32(weight), ctx.f32(dots), ctx.f32(dsink_logits), rows, heads, false});
   ctx.tape->pass(sink_logits, dsink_logits);
 }

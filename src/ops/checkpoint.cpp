@@ -6,10 +6,10 @@ Tensor checkpoint(Context& ctx, const std::vector<Tensor>& inputs,
                   const std::function<Tensor(Context&, const std::vector<Tensor>&)>& body) {
   if (!ctx.tape) return body(ctx, inputs);
   const uint64_t stream = ctx.stream;
-  Context plain = ctx;
-  plain.tape = nullptr;
-  const Tensor result = body(plain, inputs);
-  ctx.stream = plain.stream;
+  Context no_tape = ctx;
+  no_tape.tape = nullptr;
+  const Tensor result = body(no_tape, inputs);
+  ctx.stream = no_tape.stream;
   // Give the output its own identity: the body may return an input unchanged.
   Tensor output = result.reshape(result.shape());
   ctx.tape->record(output, [ctx, inputs, body, stream](const Tensor& dy) {

@@ -208,9 +208,9 @@ Tensor dropout(Context& ctx, const Tensor& x, float rate) {
     ctx.tape->record(y, [ctx, to = Key(x), draw](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) ctx.device.memory().zero(t.buffer.address(), t.buffer.bytes());
-      kernels::Dropout again = draw;
-      again.x = ctx.f32(dy), again.y = ctx.f32(t.buffer), again.accumulate = true;
-      ctx.device.dropout(again);
+      kernels::Dropout backward_draw = draw;
+      backward_draw.x = ctx.f32(dy), backward_draw.y = ctx.f32(t.buffer), backward_draw.accumulate = true;
+      ctx.device.dropout(backward_draw);
     });
   return y;
 }

@@ -95,8 +95,8 @@ Tensor selective_scan(Context& ctx, const ScanInputs& inputs, int64_t groups, co
 }
 
 Tensor scan_rates(Context& ctx, const Tensor& a_log) {
-  Context plain{ctx.device};
-  return scale(plain, activate(plain, a_log, Activation::kExp), -1.0f);
+  Context no_tape{ctx.device};
+  return scale(no_tape, activate(no_tape, a_log, Activation::kExp), -1.0f);
 }
 
 Tensor softplus(Context& ctx, const Tensor& x) {

@@ -43,7 +43,7 @@ void check_type(DType type) {
 // Panels of B, packed or to be packed.
 struct Columns {
   const Table& t;
-  const Operand* plain = nullptr;  // [n, k]
+  const Operand* unpacked = nullptr;  // [n, k]
   const PackedMatrix* packed = nullptr;
   int64_t n = 0;
   bool widen_in_tile = false;  // few rows: 16-bit packed panels are not widened beforehand
@@ -67,11 +67,11 @@ struct Columns {
                 scratch + j * kc * t.nr);
     } else {
       const int64_t row = first * t.nr, rows = std::min(n - row, count * t.nr);
-      if (plain->type == DType::kF32)
-        t.pack_b(f32_at(*plain, row, p), plain->row_stride, plain->k_stride, rows, kc, scratch);
+      if (unpacked->type == DType::kF32)
+        t.pack_b(f32_at(*unpacked, row, p), unpacked->row_stride, unpacked->k_stride, rows, kc, scratch);
       else
-        t.pack_b_widen(plain->type, reinterpret_cast<const uint16_t*>(at(*plain, row, p)), plain->row_stride,
-                       plain->k_stride, rows, kc, scratch);
+        t.pack_b_widen(unpacked->type, reinterpret_cast<const uint16_t*>(at(*unpacked, row, p)),
+                       unpacked->row_stride, unpacked->k_stride, rows, kc, scratch);
     }
     *step = kc * t.nr * static_cast<int64_t>(sizeof(float));
     return reinterpret_cast<const std::byte*>(scratch);
@@ -233,7 +233,7 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
 
   const Grid grid(pool, t, rows.panels, panels);
   const bool in_place = b.in_place();
-  const int64_t scratch_panels = in_place ? 1 : b.plain && b.plain->k_stride != 1 ? 4 : 1;
+  const int64_t scratch_panels = in_place ? 1 : b.unpacked && b.unpacked->k_stride != 1 ? 4 : 1;
   pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
     const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
     const Scratch scratch =

@@ -21,13 +21,13 @@ constexpr int64_t kMaxInPlaceRows = 32;  // rows up to which directly usable for
 constexpr int64_t kMaxPassBlocks = 32, kPassColumns = 16;
 constexpr int64_t kMinTileRows = 9;  // rows from which a tile of 16 rows is faster than one of 8
 
-// Quantized rows in panels of `each` rows; few rows are distributed evenly.
+// Quantized rows in panels of `panel_rows` rows; few rows are distributed evenly.
 struct Activations {
   const QuantForm& form;
   const Table& table;
   int64_t m;
   bool tile;  // panels for Table::quant_tile
-  int64_t panels, each, blocks;
+  int64_t panels, panel_rows, blocks;
   Scratch data;
 
   Activations(ThreadPool& pool, int64_t rows, const Operand& a, const QuantMatrix& b)
@@ -36,23 +36,25 @@ struct Activations {
         m(rows),
         tile(m >= kMinTileRows && table.quant_tile && form.values != QuantValues::kInt16),
         panels(ceil_div(rows, tile ? kQuantTile : kQuantRows)),
-        each(rows >= 8 && !tile ? kQuantRows : ceil_div(rows, panels)),  // panels of 4 allow 8 rows at a time
+        panel_rows(rows >= 8 && !tile ? kQuantRows
+                                      : ceil_div(rows, panels)),  // panels of 4 allow 8 rows at a time
         blocks(b.blocks()),
-        data((panels = ceil_div(rows, each)) * panel_bytes(static_cast<int>(each))) {
+        data((panels = ceil_div(rows, panel_rows)) * panel_bytes(static_cast<int>(panel_rows))) {
     const auto quantize = [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
-        b.table().quant_rows(b.form(), b.unit(), static_cast<const float*>(a.data) + p * each * a.row_stride,
-                             a.row_stride, count(p), b.k(), blocks, panel(p));
+        b.table().quant_rows(b.form(), b.unit(),
+                             static_cast<const float*>(a.data) + p * panel_rows * a.row_stride, a.row_stride,
+                             count(p), b.k(), blocks, panel(p));
     };
     if (m * b.k() <= kMaxSerialValues)
       quantize(0, panels);
     else
       pool.for_ranges(panels, 1, quantize);
   }
-  int count(int64_t p) const { return static_cast<int>(std::min(each, m - p * each)); }
+  int count(int64_t p) const { return static_cast<int>(std::min(panel_rows, m - p * panel_rows)); }
   int64_t block_bytes(int rows) const { return activation_bytes(form, rows, table.quant_initial_sums); }
   int64_t panel_bytes(int rows) const { return blocks * block_bytes(rows); }
-  std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
+  std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(panel_rows)); }
 };
 
 // How a product reads the panels of B (in place or expanded), and how many rows of A at a time: a tile,
@@ -73,7 +75,7 @@ struct ProductPlan {
     return f == kFormInt16 || (few && f == kFormInt8) || (takes_eight(a, f) && (few || int8));
   }
   bool takes_eight(const Activations& a, int f) const {
-    return a.each == kQuantRows && a.m >= 8 && table.quant_takes_eight && table.quant_takes_eight(f);
+    return a.panel_rows == kQuantRows && a.m >= 8 && table.quant_takes_eight && table.quant_takes_eight(f);
   }
   // True if the scales of the panels are prepared before the product.
   bool prepares_scales() const { return in_place && eight && table.quant_scales; }
@@ -121,7 +123,7 @@ void multiply_blocked(const Activations& a, const QuantMatrix& b, const ProductP
       QuantProduct q;
       q.form = plan.form, q.blocks = blocks, q.codebook = b.codebook();
       q.b = plan.in_place ? b.panel(j) + from : scratch, q.b_panel = plan.in_place ? b.panel_bytes() : step;
-      q.a_panel = a.panel_bytes(static_cast<int>(a.each));
+      q.a_panel = a.panel_bytes(static_cast<int>(a.panel_rows));
       q.scale_panel = step / int64_t{sizeof(float)};
       q.ldc = out.ldc, q.cols = std::min(b.n() - j * cols, count * cols);
       q.accumulate = out.accumulate || k > 0;
@@ -131,9 +133,9 @@ void multiply_blocked(const Activations& a, const QuantMatrix& b, const ProductP
       const int64_t prefetch = group / blocks_of(f) / (p1 - p0);  // prefetch bytes per panel of rows
       if (next) q.prefetch_panel = b.panel_bytes();
       if (a.tile) {
-        q.rows = static_cast<int>(std::min(a.m, p1 * a.each) - p0 * a.each),
-        q.each = static_cast<int>(a.each);
-        q.a = a.panel(p0), q.first_block = k, q.c = out.c + p0 * a.each * out.ldc + j * cols;
+        q.rows = static_cast<int>(std::min(a.m, p1 * a.panel_rows) - p0 * a.panel_rows),
+        q.panel_rows = static_cast<int>(a.panel_rows);
+        q.a = a.panel(p0), q.first_block = k, q.c = out.c + p0 * a.panel_rows * out.ldc + j * cols;
         q.prefetch = next, q.prefetch_step = prefetch;
         t.quant_tile(q);
         continue;
@@ -145,14 +147,15 @@ void multiply_blocked(const Activations& a, const QuantMatrix& b, const ProductP
             plan.prepares_scales() && row_panels == 2 ? reinterpret_cast<const float*>(scratch) : nullptr;
         if (next) q.prefetch_step = prefetch * row_panels, q.prefetch = next + (p - p0) * blocks * prefetch;
         q.a = a.panel(p) + k * a.block_bytes(a.count(p));
-        q.c = out.c + p * a.each * out.ldc + j * cols;
+        q.c = out.c + p * a.panel_rows * out.ldc + j * cols;
         if (q.accumulate && p + row_panels < p1)  // prefetch the next rows of C
-          for (int64_t i = 0; i < std::min(row_panels * a.each, a.m - (p + row_panels) * a.each); ++i)
-            __builtin_prefetch(q.c + (row_panels * a.each + i) * out.ldc, 1);
+          for (int64_t i = 0; i < std::min(row_panels * a.panel_rows, a.m - (p + row_panels) * a.panel_rows);
+               ++i)
+            __builtin_prefetch(q.c + (row_panels * a.panel_rows + i) * out.ldc, 1);
         row_panels == 2 ? t.quant_eight(q) : t.quant_product(q);
       }
     }
-  add_bias(out, p0 * a.each, std::min(a.m, p1 * a.each), j0 * cols, std::min(b.n(), j1 * cols));
+  add_bias(out, p0 * a.panel_rows, std::min(a.m, p1 * a.panel_rows), j0 * cols, std::min(b.n(), j1 * cols));
 }
 
 // Matrices of one form, with consecutively numbered panels.

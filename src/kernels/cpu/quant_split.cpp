@@ -208,36 +208,36 @@ SplitBlockFn split_block_of(DType type) {
 }
 
 QuantStorage storage_of(DType type) {
-  const auto plain = [](int form) { return QuantStorage{form, unit_of(kQuantForms[form]), kIq4Values}; };
+  const auto storage = [](int form) { return QuantStorage{form, unit_of(kQuantForms[form]), kIq4Values}; };
   switch (type) {
     case DType::kQ4_0:
-      return plain(kFormSigned4);
+      return storage(kFormSigned4);
     case DType::kQ4_1:
-      return plain(kFormUnsigned4Min);
+      return storage(kFormUnsigned4Min);
     case DType::kQ5_0:
-      return plain(kFormInt6);
+      return storage(kFormInt6);
     case DType::kQ5_1:
-      return plain(kFormInt6Min);
+      return storage(kFormInt6Min);
     case DType::kQ8_0:
-      return plain(kFormInt8);
+      return storage(kFormInt8);
     case DType::kQ8_24:
-      return plain(kFormSparse8);
+      return storage(kFormSparse8);
     case DType::kQ2_K:
-      return plain(kFormSuperUnsigned2Min16);
+      return storage(kFormSuperUnsigned2Min16);
     case DType::kQ3_K:
-      return plain(kFormSuperSigned4);
+      return storage(kFormSuperSigned4);
     case DType::kQ4_K:
-      return plain(kFormSuperUnsigned4Min);
+      return storage(kFormSuperUnsigned4Min);
     case DType::kQ5_K:
-      return plain(kFormSuperInt6Min);
+      return storage(kFormSuperInt6Min);
     case DType::kQ6_K:
-      return plain(kFormSuperInt8);
+      return storage(kFormSuperInt8);
     case DType::kIQ4_NL:
-      return plain(kFormBook4);
+      return storage(kFormBook4);
     case DType::kIQ4_XS:
-      return plain(kFormSuperBook4);
+      return storage(kFormSuperBook4);
     case DType::kF16_64:
-      return plain(kFormInt16);
+      return storage(kFormInt16);
     case DType::kIQ2_XXS:
       return {kFormSuperBook4, 8, kIq2Book};
     default:

@@ -91,7 +91,7 @@ struct AttentionHeadBackward {
 struct QuantProduct {
   int form = 0, rows = 0;
   int64_t blocks = 0;       // of 64 values along k
-  int each = 0;             // quant_tile: rows per panel of activations; the last may have fewer
+  int panel_rows = 0;       // quant_tile: rows per panel of activations; the last may have fewer
   int64_t first_block = 0;  // quant_tile: the product starts at this block of the activations
   const void* a = nullptr;  // one panel of activations; with 8 rows, the second half is a_panel bytes further
   int64_t a_panel = 0;      // bytes between panels of activations

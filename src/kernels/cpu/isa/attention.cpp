@@ -90,8 +90,8 @@ void attention_forward(const AttentionHead& a, float* scratch) {
     bool ready = false;
     for (int64_t i0 = 0; i0 < a.rows; i0 += layout.block) {
       const int64_t rows = std::min(layout.block, a.rows - i0);
-      const int64_t seen = keys_seen(a, i0, rows, j0, tile);
-      if (seen <= 0) continue;
+      const int64_t key_count = count_visible_keys(a, i0, rows, j0, tile);
+      if (key_count <= 0) continue;
       if (!ready && cached) {
         const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row that sees the most keys
         if (a.causal) depth = std::min(tile, last + 1 - j0);
@@ -109,32 +109,32 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         values = v_panels;
       }
       ready = true;
-      score(a.q, q_panels + i0 * a.dim, rows, seen, keys);
+      score(a.q, q_panels + i0 * a.dim, rows, key_count, keys);
       if (a.q_sinks && holds_sinks(a, j0))
-        score(a.q_sinks, sink_panels + i0 * a.dim, rows, std::min(a.sinks, seen), keys);
+        score(a.q_sinks, sink_panels + i0 * a.dim, rows, std::min(a.sinks, key_count), keys);
       for (int64_t i = 0; i < rows; ++i) {
         float* s = scores + i * kKeyTile;
-        const Span visible = visible_keys(a, i0 + i, j0, seen);
+        const Span visible = visible_keys(a, i0 + i, j0, key_count);
         adjust_scores(a, i0 + i, j0, visible, s);
         float alpha;
-        softmax_step(visible, s, seen, m[i0 + i], l[i0 + i], alpha);
-        if (a.dropout > 0.0f) apply_dropout(a, i0 + i, j0, seen, s);
+        softmax_step(visible, s, key_count, m[i0 + i], l[i0 + i], alpha);
+        if (a.dropout > 0.0f) apply_dropout(a, i0 + i, j0, key_count, s);
         if (alpha != 1.0f) scale_row(a.out + (i0 + i) * a.out_stride, a.dim, alpha);
       }
       if (few) {
         const auto add_values = [&](const auto* v) {
           weighted_sum(a.rows,
-                       WeightedSum<std::decay_t<decltype(*v)>>{scores, kKeyTile, seen, v, v_stride, a.out,
-                                                               a.out_stride},
+                       WeightedSum<std::decay_t<decltype(*v)>>{scores, kKeyTile, key_count, v, v_stride,
+                                                               a.out, a.out_stride},
                        a.dim);
         };
         v_type == DType::kF16 ? add_values(static_cast<const F16*>(values))
                               : add_values(static_cast<const float*>(values));
         continue;
       }
-      t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);
-      // A product over the first `seen` keys of a panel needs the panel's full stride.
-      product_panels(t, rows, a.dim, seen, depth, p_panels, static_cast<const float*>(values),
+      t.pack_a(scores, kKeyTile, 1, rows, key_count, p_panels);
+      // A product over the first `key_count` keys of a panel needs the panel's full stride.
+      product_panels(t, rows, a.dim, key_count, depth, p_panels, static_cast<const float*>(values),
                      a.out + i0 * a.out_stride, a.out_stride);
     }
   }

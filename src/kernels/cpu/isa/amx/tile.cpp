@@ -157,10 +157,10 @@ template <int Form>
 void tiles(const QuantProduct& q) {
   constexpr QuantForm F = kQuantForms[Form];
   int configured = 0;
-  for (int first = 0; first < q.rows; first += q.each) {
-    const int rows = std::min(q.each, q.rows - first);
+  for (int first = 0; first < q.rows; first += q.panel_rows) {
+    const int rows = std::min(q.panel_rows, q.rows - first);
     if (rows != configured) configure_tiles(rows, F.part), configured = rows;
-    const int64_t panel = first / q.each;
+    const int64_t panel = first / q.panel_rows;
     const auto* a =
         static_cast<const std::byte*>(q.a) + panel * q.a_panel + q.first_block * activation_bytes(F, rows);
     const auto* b = static_cast<const std::byte*>(q.b);
