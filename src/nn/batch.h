@@ -44,8 +44,8 @@ struct Record {
   std::vector<std::vector<Tensor>>
       attentions;  // [layer][sequence]: [heads, rows, keys]; empty: not requested
   std::vector<std::vector<Tensor>> cross_attentions;
-  // The rotated queries and keys of self-attention, [layer]: [N, heads * head_dim], with gradients: what a
-  // loss on attention scores needs. Not with checkpointed blocks.
+  // The rotated queries and keys of self-attention, [layer]: [N, heads * head_dim], with gradients, for
+  // losses on attention scores. Not with checkpointed blocks.
   bool attention_inputs = false;
   std::vector<Tensor> queries, keys;
   std::vector<Tensor> router_probabilities;          // [layer]: [tokens, experts]

@@ -146,6 +146,7 @@ void CpuDevice::dropout(const Dropout& a) {
   const Rng rng(a.seed, Purpose::kDropout, a.step);
   const float keep = 1.0f / (1.0f - a.rate);
   const auto factor = [&](int64_t i) {
+    // Four elements share a draw, whose index is (stream, 1, block) with 20, 1 and 43 bits.
     const uint64_t block = static_cast<uint64_t>(i) / 4;
     const uint32_t draw = rng.bits(a.stream << 44 | uint64_t{1} << 43 | block)[static_cast<size_t>(i % 4)];
     return static_cast<float>(draw >> 8) * 0x1p-24f < a.rate ? 0.0f : keep;

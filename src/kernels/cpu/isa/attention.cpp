@@ -93,7 +93,7 @@ void attention_forward(const AttentionHead& a, float* scratch) {
       const int64_t key_count = count_visible_keys(a, i0, rows, j0, tile);
       if (key_count <= 0) continue;
       if (!ready && cached) {
-        const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row that sees the most keys
+        const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row with the most visible keys
         if (a.causal) depth = std::min(tile, last + 1 - j0);
         const std::byte* page = a.cache.pages[j0 / kKeyTile];
         keys = page + a.cache.k_offset, values = page + a.cache.v_offset;

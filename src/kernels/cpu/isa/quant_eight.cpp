@@ -1,4 +1,4 @@
-// Products of eight rows and quantized weights, for instruction sets with such a tile.
+// Products of eight rows and quantized weights, for instruction sets with a tile of eight rows.
 #include <algorithm>
 #include <array>
 #include <utility>

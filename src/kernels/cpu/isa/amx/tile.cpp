@@ -65,7 +65,7 @@ struct PanelOutput {
 };
 
 // Up to 16 rows by one panel. Several blocks are in progress, so that none waits for another: one is
-// multiplied, the sums of the one before are stored, and sums that were stored earlier are scaled.
+// multiplied, the sums of the previous block are stored, and sums that were stored earlier are scaled.
 template <int Form, bool Full>
 struct TilePanel {
   static constexpr QuantForm F = kQuantForms[Form];
