@@ -7,7 +7,7 @@
 namespace makar::kernels {
 
 // Keys are processed in tiles at fixed positions from the start of a sequence. The size of a tile is a
-// multiple of every panel width (Table::nr: 12, 16, 32 or 48).
+// multiple of every panel width (Table::nr: 8, 12, 16 or 32).
 constexpr int64_t kKeyTile = 96;
 
 // Bytes per head of one tile of keys, and of values, in a cache page: f32, f16, or q8_0 with one scale per 32
