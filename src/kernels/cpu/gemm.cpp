@@ -1,7 +1,8 @@
 // The driver of the matrix product. Three paths:
 // - few rows (m <= rows_max): A unpacked, B panels streamed once, one parallel region;
-// - one block of rows (m <= kRowBlock): A packed; each task packs (or widens) its B panels before using them;
-// - many rows: A and a block of B packed by all threads, then tasks of several tiles.
+// - one block of rows (m <= kRowBlock), or packed B: A is packed, and each task packs or widens the B panels
+//   that it needs;
+// - many rows by unpacked B: all threads pack A and a block of B, then run tasks of several tiles.
 // Idle threads take the next task. All paths add k in sequence, so the division into tasks does not change
 // the bits.
 #include "kernels/cpu/gemm.h"
@@ -215,8 +216,7 @@ void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix&
   });
 }
 
-// All rows fit one packed block of A. The task that needs a B panel packs or widens it; if several row tasks
-// share it, this is done beforehand.
+// All rows fit one packed block of A. Each task packs or widens the B panels that it needs.
 void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b,
                const GemmOutput& out) {
   const Table& t = b.t;
@@ -243,7 +243,7 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
   });
 }
 
-// Plain B, many rows: blocks of B [columns, k] are packed once by all threads and used by every row.
+// Unpacked B, many rows: blocks of B [columns, k] are packed once by all threads and used by every row.
 void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b,
                    const GemmOutput& out) {
   const Table& t = b.t;

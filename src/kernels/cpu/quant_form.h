@@ -20,11 +20,11 @@ constexpr int kQuantRun = 16;
 
 enum class QuantValues : uint8_t {
   kInt8,       // one byte per value
-  kSigned4,    // low nibbles: steps 0..3 of a run of 32 k, high nibbles: 4..7; read as 16 times the value
-  kUnsigned4,  // the same for 0..15
-  kCodebook4,  // the same, an index into 16 values
-  kInt6,  // 3 bytes per 4 values: the upper six bits of each, the fourth in the lower two; read as 4 times
-          // the value
+  kSigned4,    // of 32 k, low nibbles: steps 0..3, high nibbles: steps 4..7; read as 16 times the value
+  kUnsigned4,  // the same layout for values of 0..15
+  kCodebook4,  // the same layout for indices into 16 values
+  kInt6,  // 3 bytes per 4 values: three in the upper six bits of a byte, the fourth in the lower two bits of
+          // all three; read as 4 times the value
   kUnsigned2,  // 1 byte per 4 values: the steps of a run, lowest bits first; read as 16 times the value
   kSparse8,    // 2 of 4 values as int8: 8 vectors of all columns by 8 k, then 2 vectors of positions (two
                // bits per value), each for 4 vectors of values, lowest bits first

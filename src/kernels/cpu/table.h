@@ -68,8 +68,8 @@ struct AttentionHead {
   int64_t sinks = 0;
   const float* q_sinks = nullptr;
   float scale = 1, soft_cap = 0;
-  const float* bias =
-      nullptr;  // by distance key - query: bias[0] is the current position, bias[-3] three before
+  // By distance key - query: bias[0] is for the current position, bias[-3] for the third one before it.
+  const float* bias = nullptr;
   bool bias_by_key = false;  // or by key index
   int64_t bias_stride = 0;   // between rows, if the rows are heads
   float* out = nullptr;
@@ -97,8 +97,8 @@ struct QuantProduct {
   int64_t a_panel = 0;      // bytes between panels of activations
   const void* b = nullptr;  // panels of weights, b_panel bytes apart
   int64_t b_panel = 0;
-  const float* scales = nullptr;     // output of Table::quant_scales per panel, scale_panel floats apart, or
-  int64_t scale_panel = 0;           // nullptr
+  const float* scales = nullptr;     // output of Table::quant_scales, or nullptr
+  int64_t scale_panel = 0;           // floats between the scales of consecutive panels
   const int8_t* codebook = nullptr;  // 16 values for codebook forms; always 16 readable bytes
   float* c = nullptr;
   int64_t ldc = 0, cols = 0;
@@ -109,8 +109,8 @@ struct QuantProduct {
   int64_t prefetch_panel = 0, prefetch_step = 0;
 };
 
-// Consecutive heads of a group in a selective scan, over consecutive rows of a sequence (SelectiveScan); rows
-// of x, dt and b are the given strides apart.
+// Consecutive heads of a group in a selective scan, over consecutive rows of a sequence (SelectiveScan). Rows
+// of x and y are x_stride floats apart, rows of dt dt_stride, rows of b and c b_stride.
 struct ScanHeads {
   const float *x, *dt, *a, *b, *c;  // a [heads, states] or [heads]
   const float* d;                   // [heads]

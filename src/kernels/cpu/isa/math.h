@@ -176,7 +176,7 @@ MAKAR_INLINE CosSin cos_sin_of(float angle) {
   return {quarter == 1 || quarter == 2 ? -cos : cos, quarter >= 2 ? -sin : sin};
 }
 
-// Sums over a row in a fixed tree: lane i takes elements i, i+16, ...; then the lanes are reduced by halving.
+// Sums over a row in a fixed tree: lane i adds elements i, i+16, ...; then the lanes are reduced by halving.
 constexpr int kLanes = 16;
 MAKAR_INLINE float fold(float* lanes) {
   for (int width = kLanes / 2; width > 0; width /= 2)

@@ -14,7 +14,7 @@ constexpr int64_t kPrefetchElements = 64, kPrefetchRows = 8;
 
 // Transposes a strip of 4 rows by at most 16 k; rows from `valid_rows` on are zero. A strip uses whole cache
 // lines of each row, whatever the stride.
-template <int W, int Keep, class T>
+template <int W, int Stored, class T>
 inline void transpose_strip(const T* x, int64_t row_stride, int valid_rows, int64_t k, float* out) {
   int64_t p = 0;
   for (; p + 4 <= k; p += 4) {
@@ -22,14 +22,15 @@ inline void transpose_strip(const T* x, int64_t row_stride, int valid_rows, int6
     for (int i = 0; i < 4; ++i) v[i] = i < valid_rows ? quad_load(x + i * row_stride + p) : quad_zero();
     quad_transpose(v);
     for (int i = 0; i < 4; ++i) {
-      if constexpr (Keep == 4)
+      if constexpr (Stored == 4)
         quad_store(out + (p + i) * W, v[i]);
       else
         quad_store_low(out + (p + i) * W, v[i]);
     }
   }
   for (; p < k; ++p)
-    for (int i = 0; i < Keep; ++i) out[p * W + i] = i < valid_rows ? quad_one(x + i * row_stride + p) : 0.0f;
+    for (int i = 0; i < Stored; ++i)
+      out[p * W + i] = i < valid_rows ? quad_one(x + i * row_stride + p) : 0.0f;
 }
 
 // Rows are contiguous along k: packs one panel with 4 x 4 transposes.

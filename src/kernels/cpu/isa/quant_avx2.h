@@ -30,7 +30,7 @@ inline Ints sum(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
 inline Floats to_floats(Ints x) { return _mm256_cvtepi32_ps(x); }
 
 #if defined(MAKAR_ISA_avxvnni)
-// Unsigned by signed bytes: weights get a bias of 128, which the start of the sums cancels (quant_form.h).
+// Unsigned by signed bytes: weights get a bias of 128, which the initial sums cancel (quant_form.h).
 constexpr bool kQuantInitialSums = true;
 using Factor = Bytes;
 template <Signs S>

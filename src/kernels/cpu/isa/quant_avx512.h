@@ -1,5 +1,5 @@
 // Sixteen columns in AVX-512 registers, one 32-bit lane per column, with VNNI: unsigned by signed bytes.
-// Weights get a bias of 128, which the start of the sums cancels (quant_form.h).
+// Weights get a bias of 128, which the initial sums cancel (quant_form.h).
 #pragma once
 #include <immintrin.h>
 

@@ -27,7 +27,7 @@ inline Ints first_ints(const int32_t*) {
 }
 inline Floats seed_plus(Ints x) { return vreinterpretq_f32_s32(x); }
 
-// For sums beyond 2^22.
+// For sums beyond 2^22, which start at 0 and are converted.
 inline Ints first_plain(const int32_t*) { return vdupq_n_s32(0); }
 inline Ints times_256(Ints x) { return vshlq_n_s32(x, 8); }
 inline Ints sum(Ints a, Ints b) { return vaddq_s32(a, b); }

@@ -17,7 +17,7 @@ void conv_row(const float* const* rows, int64_t taps, const float* w, const floa
   }
 }
 
-// conv_row with the taps of a channel together, as weight files have them.
+// conv_row with the taps of a channel stored together, as in weight files.
 template <int64_t kTaps>
 void conv_channels(const float* const* rows, const float* w, const float* bias, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
@@ -61,7 +61,7 @@ void advance(const ScanHeads& s, const float* a, float dt, float input, const fl
 }
 
 // Advances the states of one channel and returns their product with c. kStates: the number of states if it is
-// known at compile time, else 0; if known, in one pass, with the bits of advance() and dot_of().
+// known at compile time, else 0. If it is known, one pass does both, with the bits of advance() and dot_of().
 template <int64_t kStates, bool kShared>
 float advance_and_read(const ScanHeads& s, const float* a, float dt, float input, const float* b,
                        const float* c, float* h) {

@@ -1,5 +1,5 @@
 // Products of few rows of attention weights and values[k][dim] in place: out[i] += sum over k in sequence of
-// weights[i][k] values[k]. Values are read in memory order, once per up to four rows; with one row, 64
+// weights[i][k] values[k]. Values are read in memory order, once for up to four rows; with one row, 64
 // columns at a time.
 #pragma once
 #include "kernels/cpu/isa/math.h"

@@ -1,6 +1,6 @@
 // Products of quantized weights with AMX: 16 rows by 16 columns. One instruction multiplies the bytes of a
 // part (16 or 32 k) and leaves its exact integer sums in a tile; the f32 work is the formula of quant.cpp,
-// bit for bit. The tiles of a block are computed while the sums of the block before are scaled.
+// bit for bit. The tiles of a block are computed while the sums of the previous block are scaled.
 #include <array>
 #include <cstring>
 #include <utility>
@@ -85,7 +85,7 @@ struct TilePanel {
     return group_of(block) + scale_bytes(F) + block % kBlocks * value_bytes(F);
   }
 
-  // Multiplies `block` and stores the sums of the block before; with four parts, in two halves.
+  // Multiplies `block` and stores the sums of the previous block; with four parts, in two halves.
   template <int Odd>
   [[gnu::always_inline]] void multiply_and_store(int64_t block, int64_t blocks) {
     const std::byte *x = rows_of(block), *w = values_of(block);
