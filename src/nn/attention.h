@@ -12,10 +12,10 @@ namespace makar {
 struct AttentionInputs {
   ops::AttentionBatch self, cross;
   ops::RopeTable rope;
-  ops::RopeTable
-      sink_rope;    // rotates queries for attention to sinks; undefined while all sinks are in the window
-  Tensor encoded;   // encoder output for cross-attention; absent if its keys are cached
-  Tensor relative;  // RelativeSpec: the table of distances [distances, width]
+  // Rotates queries for attention to sinks; undefined while all sinks are in the window.
+  ops::RopeTable sink_rope;
+  Tensor encoded;                         // encoder output for cross-attention; absent if its keys are cached
+  Tensor relative;                        // RelativeSpec: the table of distances [distances, width]
   std::vector<int64_t> types;             // kXl: the segment of each row; empty: no segments
   std::vector<int64_t> order, positions;  // kXl: Batch::order, and the positions of its rows
 };

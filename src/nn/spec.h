@@ -96,8 +96,8 @@ struct FeedForwardSpec {
   bool bias = false;
   int64_t experts = 0, experts_per_token = 0;  // 0: dense
   bool router_bias = false;
-  bool sigmoid_router =
-      false;  // sigmoids instead of a softmax; a bias buffer affects only the choice (DeepSeek V3)
+  // Sigmoids instead of a softmax; a bias buffer affects only the choice (DeepSeek V3).
+  bool sigmoid_router = false;
   int64_t expert_groups = 1, groups_per_token = 1;  // experts are chosen from the best groups
   float routed_scale = 1.0f;                        // multiplies the weights of the chosen experts
   bool normalized = true;                           // the weights of the chosen experts sum to 1
@@ -115,8 +115,8 @@ struct RecurrentSpec {
   bool bidirectional = false;  // the outputs of both directions are concatenated
   bool separate = false;       // each direction reads its own half of the input (ELMo)
   bool residual = false;       // the input is added to the output
-  bool reads_source =
-      false;  // additive attention to an encoder is an input of the cell (Bahdanau et al., 2015)
+  // Additive attention to an encoder is an input of the cell (Bahdanau et al., 2015).
+  bool reads_source = false;
 };
 
 // Attention of a recurrent decoder to the outputs of its encoder (Luong et al., 2015).
@@ -160,8 +160,8 @@ struct BlockSpec {
   std::optional<AttentionSpec> cross;  // cross-attention to an encoder
   FeedForwardSpec feed_forward;
   std::optional<RecurrentSpec> recurrent;  // instead of attention and feed-forward
-  std::optional<AlignmentSpec>
-      alignment;  // instead of attention and feed-forward, or as an input of `recurrent`
+  // Instead of attention and feed-forward, or as an input of `recurrent`.
+  std::optional<AlignmentSpec> alignment;
   float dropout = 0.0f;
 };
 
@@ -209,8 +209,8 @@ struct StackSpec {
   int64_t width = 0;
   NormSpec norm;                  // of the embedding, the blocks and the end of the stack
   std::vector<BlockSpec> blocks;  // one per layer
-  int64_t rotary_rows =
-      0;  // > 0: the file has a table of sines and cosines with one row per position (RoFormer)
+  // > 0: the file has a table of sines and cosines with one row per position (RoFormer).
+  int64_t rotary_rows = 0;
   // ALBERT: every `inner` consecutive layers form a step, and the steps share `groups` sets of weights.
   // groups = 0: no sharing.
   int64_t groups = 0, inner = 1;

@@ -70,8 +70,8 @@ RopeFrequencies rope_frequencies(const RopeOptions& o, int64_t length) {
   double theta = o.theta;
   if (o.scaling == RopeScaling::kDynamic) {  // NTK-aware, growing with the sequence
     const double original = static_cast<double>(o.original_positions),
-                 length_so_far = std::max(static_cast<double>(length), original);
-    theta *= std::pow(o.factor * length_so_far / original - (o.factor - 1), dim / (dim - 2));
+                 effective_length = std::max(static_cast<double>(length), original);
+    theta *= std::pow(o.factor * effective_length / original - (o.factor - 1), dim / (dim - 2));
   }
   for (int64_t i = 0; i < o.rotary / 2; ++i)
     out.frequencies.push_back(std::pow(theta, -2.0 * static_cast<double>(i) / dim));

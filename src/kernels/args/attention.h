@@ -66,8 +66,8 @@ struct AttentionBackward {
 // Byte offsets of one layer's keys and values in a cache page. Consecutive heads are k_head bytes apart for
 // keys and v_head for values.
 struct CacheLayer {
-  const std::byte* const*
-      pages;  // page table; SequenceRows::first_page is the index of a sequence's first page
+  // The page table; SequenceRows::first_page is the index of a sequence's first page.
+  const std::byte* const* pages;
   int64_t k_offset, k_head, v_offset, v_head;
   DType k_type, v_type;
 };

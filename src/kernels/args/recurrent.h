@@ -31,8 +31,8 @@ struct ShortConvBackward {
 struct SelectiveScan {
   const SequenceRows* sequences;
   int64_t count;
-  const float *x, *dt, *a, *b, *c,
-      *d;  // [rows, heads * dim], [rows, heads], [heads, a_columns], ..., [heads]
+  // x [rows, heads * dim], dt [rows, heads], a [heads, a_columns], b and c [rows, groups * states], d [heads]
+  const float *x, *dt, *a, *b, *c, *d;
   float* y;
   int64_t heads, dim, groups, states;
   int64_t a_columns;  // `states`, or 1: all states of a head share their a

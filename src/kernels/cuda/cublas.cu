@@ -18,7 +18,7 @@ using kernels::ProductBf16;
 
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-// The functions of the library that are used.
+// The library functions that are used.
 #define MAKAR_CUBLAS_FUNCTIONS(X)         \
   X(cublasLtCreate)                       \
   X(cublasLtDestroy)                      \
