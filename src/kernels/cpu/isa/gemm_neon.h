@@ -75,8 +75,7 @@ inline void rows_step(float32x4_t (&acc)[P][M][3], const float32x4_t (&a)[M], co
     load_row(b + q * panel + L * kNr, v);
     for (int i = 0; i < M; ++i)
       for (int j = 0; j < 3; ++j) acc[q][i][j] = vfmaq_laneq_f32(acc[q][i][j], v[j], a[i], L);
-    if (P * M >= 6)
-      asm volatile("" ::: "memory");  // or clang moves later loads up here and spills accumulators
+    if (P * M >= 6) asm volatile("" ::: "memory");  // otherwise clang moves later loads up here and spills
   }
 }
 
@@ -128,21 +127,21 @@ inline void half_step(HalfRow& acc, float32x4_t x, float32x4_t scaled_x, const s
 }
 
 inline void half_panel(int64_t k, const float* a, const std::byte* b, float* c, bool accumulate) {
-  constexpr int64_t kRow = kNr * 2;
+  constexpr int64_t kRowBytes = kNr * 2;
   HalfRow acc{vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)};
   if (accumulate) {
     const float32x4x2_t pairs = vld2q_f32(c + 4);
     acc = {vld1q_f32(c), pairs.val[0], pairs.val[1]};
   }
   int64_t p = 0;
-  for (; p + 4 <= k; p += 4, b += 4 * kRow) {
+  for (; p + 4 <= k; p += 4, b += 4 * kRowBytes) {
     const float32x4_t x = vld1q_f32(a + p), scaled_x = vmulq_n_f32(x, 0x1p112f);
     half_step<0>(acc, x, scaled_x, b);
-    half_step<1>(acc, x, scaled_x, b + kRow);
-    half_step<2>(acc, x, scaled_x, b + 2 * kRow);
-    half_step<3>(acc, x, scaled_x, b + 3 * kRow);
+    half_step<1>(acc, x, scaled_x, b + kRowBytes);
+    half_step<2>(acc, x, scaled_x, b + 2 * kRowBytes);
+    half_step<3>(acc, x, scaled_x, b + 3 * kRowBytes);
   }
-  for (; p < k; ++p, b += kRow) {
+  for (; p < k; ++p, b += kRowBytes) {
     const float32x4_t x = vld1q_dup_f32(a + p);
     half_step<0>(acc, x, vmulq_n_f32(x, 0x1p112f), b);
   }
