@@ -31,7 +31,7 @@ size_t group_end(const std::string& text, size_t open) {
   return std::string::npos;
 }
 
-// Arguments of `command` that are one character without braces get them: \frac12 is \frac{1}{2}.
+// Adds braces to arguments of `command` that are a single character: \frac12 becomes \frac{1}{2}.
 std::string with_braces(const std::string& text, const std::string& command, int arguments) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
@@ -51,7 +51,7 @@ std::string with_braces(const std::string& text, const std::string& command, int
   return out;
 }
 
-// a/b of two whole numbers.
+// \frac{a}{b} for a/b of two integers; other text is unchanged.
 std::string as_fraction(const std::string& text) {
   const size_t slash = text.find('/');
   const size_t begin = text.starts_with("-") ? 1 : 0;
@@ -80,9 +80,9 @@ std::optional<std::string> last_boxed(const std::string& text) {
 }
 
 std::string normalize_math(std::string text) {
-  for (const char* gone :
+  for (const char* ignored :
        {"\n", "\\!", "\\,", "\\;", "\\ ", "\\left", "\\right", "\\$", "^{\\circ}", "^\\circ", "\\%", "%"})
-    replace_all(text, gone, "");
+    replace_all(text, ignored, "");
   replace_all(text, "\\\\", "\\");
   replace_all(text, "\\dfrac", "\\frac"), replace_all(text, "\\tfrac", "\\frac"),
       replace_all(text, "\\cfrac", "\\frac");

@@ -9,12 +9,12 @@ namespace makar {
 
 struct JudgeOptions {
   bool chat = false;     // format prompts with the judge's chat template
-  int64_t seeds = 1;     // 1: the most probable verdict; more: that many draws by probability
+  int64_t seeds = 1;     // 1: the most probable verdict; more: that many verdicts sampled
   uint64_t seed = 1234;  // of the first draw
-  int64_t explain = 0;   // tokens of an explanation before the verdict
+  int64_t explain = 0;   // max tokens of an explanation before the verdict; 0: no explanation
   std::string criteria = "helpfulness, relevance, accuracy, depth and level of detail";
   std::string rubric = {};    // what each score means
-  int64_t low = 1, high = 5;  // of scores
+  int64_t low = 1, high = 5;  // the range of scores
   bool steps = false;         // the judge first writes evaluation steps (G-Eval)
   size_t batch = 16;          // items per batch
   std::function<void(size_t done, size_t total)> progress = {};

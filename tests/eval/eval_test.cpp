@@ -318,7 +318,7 @@ TEST_F(EvalTest, ExamplesAreDrawnBySeedAndNeverTheQuestion) {
   }
   EXPECT_TRUE(differs);
   EXPECT_EQ(make_question(open, *data, 0, 6, 1).error().text(),
-            "num_fewshot: 6 examples, but the split has only 5 others");
+            "num_fewshot: is 6, but the split has only 5 other documents");
 }
 
 TEST_F(EvalTest, BrokenTaskFilesHaveLocatedErrors) {
@@ -340,7 +340,7 @@ TEST_F(EvalTest, BrokenTaskFilesHaveLocatedErrors) {
       error(good + "num_fewshot: many\n").find("t.yaml:4: 'num_fewshot': expected a number from 0 to 1000"),
       std::string::npos);
   EXPECT_NE(error(good + "process: 1\n\n").find("t.yaml:4"), std::string::npos);
-  EXPECT_NE(error(good + "doc_to_text: !function utils.text\n").find("functions in Python are not run"),
+  EXPECT_NE(error(good + "doc_to_text: !function utils.text\n").find("Python functions are not run"),
             std::string::npos);
   EXPECT_NE(error(good + "doc_to_text: '{{ a'\n").find("t.yaml:4: doc_to_text"), std::string::npos);
   EXPECT_NE(error(good + "metric_list:\n  - metric: acc_nrm\n")
