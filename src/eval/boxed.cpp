@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/replace.h"
+
 namespace makar {
 namespace {
-
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  std::string out;
-  size_t at = 0;
-  for (size_t next; (next = text.find(from, at)) != std::string::npos; at = next + from.size())
-    out += text.substr(at, next - at) + to;
-  text = out + text.substr(at);
-}
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -82,10 +76,9 @@ std::optional<std::string> last_boxed(const std::string& text) {
 std::string normalize_math(std::string text) {
   for (const char* ignored :
        {"\n", "\\!", "\\,", "\\;", "\\ ", "\\left", "\\right", "\\$", "^{\\circ}", "^\\circ", "\\%", "%"})
-    replace_all(text, ignored, "");
-  replace_all(text, "\\\\", "\\");
-  replace_all(text, "\\dfrac", "\\frac"), replace_all(text, "\\tfrac", "\\frac"),
-      replace_all(text, "\\cfrac", "\\frac");
+    text = replace_all(text, ignored, "");
+  text = replace_all(text, "\\\\", "\\");
+  for (const char* fraction : {"\\dfrac", "\\tfrac", "\\cfrac"}) text = replace_all(text, fraction, "\\frac");
   // A unit at the end: 5\text{ cm}.
   if (const size_t unit = text.rfind("\\text{ ");
       unit != std::string::npos && unit > 0 && group_end(text, unit + 5) == text.size())
@@ -94,7 +87,7 @@ std::string normalize_math(std::string text) {
     text = text.substr(6, text.size() - 7);
   std::erase(text, ' '), std::erase(text, '$');
   if (text.starts_with(".")) text = "0" + text;
-  replace_all(text, "{.", "{0."), replace_all(text, "-.", "-0.");
+  text = replace_all(replace_all(text, "{.", "{0."), "-.", "-0.");
   if (const size_t equals = text.find('=');
       equals != std::string::npos && equals <= 2 && equals > 0 &&
       std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(equals), is_letter))

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/replace.h"
 #include "base/utf8.h"
 #include "metrics/subsequence.h"
 #include "metrics/word_ids.h"
@@ -12,23 +13,15 @@ namespace {
 
 // Characters include blanks: jiwer and torchmetrics count them.
 std::vector<uint32_t> units_of(const std::string& text, ErrorUnit unit, bool lowercase, WordIds& ids) {
-  const std::string kept = lowercase ? lowered(text) : text;
-  if (unit == ErrorUnit::kWords) return ids.of(split_words(kept));
-  const std::u32string codes = code_points(kept);
+  const std::string cased = lowercase ? lowered(text) : text;
+  if (unit == ErrorUnit::kWords) return ids.of(split_words(cased));
+  const std::u32string codes = code_points(cased);
   return {codes.begin(), codes.end()};
 }
 
 struct EedCosts {
   double jump = 2.0, coverage = 0.3, deletion = 0.2, insertion = 1.0;
 };
-
-void replace_text(std::string& text, std::string_view what, std::string_view with) {
-  std::string out;
-  size_t at = 0;
-  for (size_t found; (found = text.find(what, at)) != std::string::npos; at = found + what.size())
-    out.append(text, at, found - at).append(with);
-  text = out.append(text, at, std::string::npos);
-}
 
 bool decimal_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -74,20 +67,20 @@ std::u32string eed_text(const std::string& text) {
     i += length + 1;
     i += decode_utf8(joined, i).size;
   }
-  replace_text(titles, "e . g .", "e.g.");
-  replace_text(titles, "i . e .", "i.e.");
-  replace_text(titles, "U . S .", "U.S.");
+  titles = replace_all(titles, "e . g .", "e.g.");
+  titles = replace_all(titles, "i . e .", "i.e.");
+  titles = replace_all(titles, "U . S .", "U.S.");
   return code_points(" " + titles + " ");
 }
 
-// A negative value: the budget is spent.
+// A negative value if the work budget is spent.
 double eed(const std::u32string& hyp, const std::u32string& ref, WorkBudget& work) {
   constexpr EedCosts kCosts;
   std::vector<int64_t> visits(hyp.size() + 1, -1);
   std::vector<double> row(hyp.size() + 1, 1.0), next(hyp.size() + 1);
   row[0] = 0;
   for (const char32_t c : ref) {
-    if (!work.spend(table_work(hyp.size()) * 4)) return -1;
+    if (!work.spend(table_work(hyp.size()) * 4)) return -1;  // a cell costs 4 of those of edit_distance
     next[0] = row[0] + 1;
     size_t min = 0;
     for (size_t i = 1; i <= hyp.size(); ++i) {
@@ -113,7 +106,7 @@ double eed(const std::u32string& hyp, const std::u32string& ref, WorkBudget& wor
 Result<Evaluation> evaluate_error_rate(const Segments& segments, ErrorUnit unit, bool lowercase) {
   std::vector<Statistics> units;
   for (size_t i = 0; i < segments.size(); ++i) {
-    WorkBudget work(kSegmentWork);
+    WorkBudget work(kMaxSegmentWork);
     WordIds ids;
     const auto hyp = units_of(segments[i].hypothesis, unit, lowercase, ids);
     Statistics best;
@@ -144,7 +137,7 @@ Result<Evaluation> evaluate_error_rate(const Segments& segments, ErrorUnit unit,
 Result<Evaluation> evaluate_eed(const Segments& segments) {
   std::vector<double> each;
   for (size_t i = 0; i < segments.size(); ++i) {
-    WorkBudget work(kSegmentWork);
+    WorkBudget work(kMaxSegmentWork);
     const std::u32string hyp = eed_text(segments[i].hypothesis);
     double best = INFINITY;
     for (const std::string& text : segments[i].references) {

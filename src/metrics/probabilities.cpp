@@ -129,8 +129,9 @@ double log_loss(const Probabilities& p) {
   return p.rows.empty() ? 0 : sum / static_cast<double>(p.rows.size());
 }
 
-Result<Evaluation> evaluate_probabilities(const Probabilities& given, const std::string& main, int64_t bins) {
-  const auto p = std::make_shared<const Probabilities>(given);
+Result<Evaluation> evaluate_probabilities(const Probabilities& probabilities, const std::string& main,
+                                          int64_t bins) {
+  const auto p = std::make_shared<const Probabilities>(probabilities);
   const auto n = static_cast<size_t>(bins);
   Evaluation out;
   out.name = main, out.units = p->rows.size();
