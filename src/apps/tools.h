@@ -9,7 +9,7 @@
 namespace makar {
 
 Tool calculator_tool();
-// Passages of a collection, `k` at a time.
+// Searches a collection and returns up to `k` passages.
 Tool search_tool(std::shared_ptr<Searcher> searcher, size_t k);
 // SELECT statements on a database that they cannot change; the description has the schema.
 Result<Tool> sql_tool(std::shared_ptr<SqlReader> database);
