@@ -17,7 +17,7 @@ struct AnswerDraft {
   double toxicity = 0;
   bool safe = true;
   double groundedness = 0;  // the share of sentences that a source supports
-  double quality = 0;       // how probably it answers the question
+  double quality = 0;       // the probability that it answers the question
   double score = 0;         // the mean of both
 };
 struct DraftedAnswer {

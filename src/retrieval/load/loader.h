@@ -29,7 +29,7 @@ struct SourceOptions {
   size_t document_bytes = size_t{64} << 20;       // of a file that is one document
 };
 
-// Takes one document; an error ends loading.
+// Receives one document; an error ends loading.
 using DocumentSink = std::function<Status(SourceDocument)>;
 
 // The format by the name of the file; of an unknown name, by the first bytes. nullopt: not a text.
