@@ -137,7 +137,7 @@ Result<std::string> ChatSession::save(const std::string& path) const {
 
 Result<std::string> ChatSession::load(const std::string& path) {
   if (path.empty()) return error_at("/load", "needs a file name");
-  MAKAR_TRY(const std::string text, read_file(path, kLargestSession));
+  MAKAR_TRY(const std::string text, read_file(path, kMaxSessionBytes));
   MAKAR_TRY(messages_, read_session(text, path));
   return fmt::format("{} messages loaded\n", messages_.size());
 }

@@ -39,9 +39,9 @@ class GrammarConstraint : public Constraint {
       MAKAR_CHECK_OK(state_.mask(trie_, bits_));
     }
     // Rows beyond the tokenizer's ids are padding of the output matrix.
-    const size_t known = std::min(logits.size(), trie_.vocab());
-    std::fill(logits.begin() + static_cast<int64_t>(known), logits.end(), -INFINITY);
-    apply_mask(logits.first(known), bits_);
+    const size_t vocab = std::min(logits.size(), trie_.vocab());
+    std::fill(logits.begin() + static_cast<int64_t>(vocab), logits.end(), -INFINITY);
+    apply_mask(logits.first(vocab), bits_);
     return Done{};
   }
 

@@ -350,10 +350,10 @@ TEST(Session, BrokenFilesAreLocatedErrors) {
     ASSERT_FALSE(read.ok()) << broken;
     EXPECT_NE(read.error().text().find("s.json"), std::string::npos) << read.error().text();
   }
-  EXPECT_FALSE(read_session(std::string(kLargestSession + 1, ' '), "s.json").ok());
+  EXPECT_FALSE(read_session(std::string(kMaxSessionBytes + 1, ' '), "s.json").ok());
   EXPECT_FALSE(read_session(std::string(100000, '['), "s.json").ok());
   std::string many = R"({"messages": [)";
-  for (size_t i = 0; i <= kMaxMessages; ++i) many += i ? ",1" : "1";
+  for (size_t i = 0; i <= kMaxSessionMessages; ++i) many += i ? ",1" : "1";
   EXPECT_EQ(read_session(many + "]}", "s.json").error().kind, Error::Kind::kLimit);
 }
 
