@@ -82,8 +82,8 @@ def near(what, value, expected, tolerance=1e-6):
 
 
 def score(*arguments):
-    process = subprocess.run([MAKAR, "metrics", *map(str, arguments), "--hyp", "pairs.jsonl:hyp", "--ref", "pairs.jsonl:refs", "--each", "--json",
-                              "--resamples", "0"], capture_output=True, text=True)
+    process = subprocess.run([MAKAR, "metrics", *map(str, arguments), "--hyp", "pairs.jsonl:hyp", "--ref", "pairs.jsonl:refs", "--each",
+                              "--json", "--resamples", "0"], capture_output=True, text=True)
     if process.returncode != 0:
         sys.exit(f"{arguments}: {process.stderr}")
     return json.loads(process.stdout)
