@@ -191,14 +191,14 @@ class Parser {
   }
 
   Result<cpp_rational> number() {
-    const std::string whole = digits();
+    const std::string integer_part = digits();
     std::string decimals;
     if (at_ < text_.size() && text_[at_] == '.') {
       ++at_;
       while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') decimals += text_[at_++];
     }
-    if (whole.empty() && decimals.empty()) return wrong("a number");
-    std::string plain = whole + decimals;
+    if (integer_part.empty() && decimals.empty()) return wrong("a number");
+    std::string plain = integer_part + decimals;
     plain.erase(0, std::min(plain.find_first_not_of('0'), plain.size() - 1));  // a leading 0 means octal
     cpp_rational value(cpp_int(plain), power_of_ten(static_cast<unsigned>(decimals.size())));
     if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {

@@ -37,7 +37,7 @@ class Tuner {
 
   Prompt& prompt() { return program_.prompts.back(); }
 
-  // The mean score of the program as it is now. A record is never an example of itself.
+  // The mean score of the current program. A record is never an example in its own prompt.
   Result<double> score() {
     const std::vector<Json> examples = prompt().examples;
     double sum = 0;

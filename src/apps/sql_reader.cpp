@@ -131,8 +131,8 @@ Result<SqlReader> SqlReader::open(const std::string& path) {
     return error_of(Error::Kind::kIo, path, "cannot open: {}", sqlite3_errstr(code));
   sqlite3_busy_timeout(raw, 2000);
   out.lock_down();
-  const auto read = out.execute("SELECT count(*) FROM sqlite_master", {});
-  if (!read.ok()) return error_at(path, "is not a SQLite database: {}", read.error().message);
+  const auto probe = out.execute("SELECT count(*) FROM sqlite_master", {});
+  if (!probe.ok()) return error_at(path, "is not a SQLite database: {}", probe.error().message);
   return out;
 }
 

@@ -129,11 +129,11 @@ class Controller {
       const auto blocks = model_.generate_block(batch);
       std::vector<size_t> unfinished;
       for (size_t n = 0; n < open.size(); ++n) {
-        MAKAR_TRY(const bool more,
+        MAKAR_TRY(const bool unfinished_answer,
                   grow(open[n], std::span(blocks).subspan(n * static_cast<size_t>(o_.candidates),
                                                           static_cast<size_t>(o_.candidates))));
         tokens_left[open[n]] -= o_.block;
-        if (more && tokens_left[open[n]] > 0) unfinished.push_back(open[n]);
+        if (unfinished_answer && tokens_left[open[n]] > 0) unfinished.push_back(open[n]);
       }
       open = std::move(unfinished);
     }

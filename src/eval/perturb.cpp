@@ -20,7 +20,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// `word` with the case of `like`: all capitals, a capital first, or as it is.
+// `word` with the case of `like`: all capitals, a capital first, or unchanged.
 std::string with_case(std::string word, const std::string& like) {
   const auto upper = [](char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; };
   const bool all = like.size() > 1 &&
@@ -244,7 +244,7 @@ std::string misspelt(const std::string& word, const Rng& rng, uint64_t draw) {
 }
 
 std::string with_typos(const std::string& text, uint64_t seed) {
-  constexpr uint64_t kStream = 0x7970;  // of this perturbation, apart from those of few-shot examples
+  constexpr uint64_t kStream = 0x7970;  // separate from the streams of few-shot examples
   constexpr double kTypoRate = 0.125;   // of the words
   constexpr uint64_t kDrawsPerWord = 4;
   const Rng rng(seed, Purpose::kShuffle, kStream);

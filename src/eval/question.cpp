@@ -64,15 +64,15 @@ Result<std::vector<Json>> explode_documents(const std::vector<Json>& documents, 
     if (!documents[i].contains(field) || !documents[i][field].is_array() || documents[i][field].empty())
       return error_at(place, "expected a list with one item or more in the field {}", quote(field));
     const Json& items = documents[i][field];
-    Json rest = documents[i];
-    rest.erase(field);
-    bytes += rest.dump(-1, ' ', false, Json::error_handler_t::replace).size() * items.size();
+    Json fields = documents[i];
+    fields.erase(field);
+    bytes += fields.dump(-1, ' ', false, Json::error_handler_t::replace).size() * items.size();
     if (out.size() + items.size() > kMaxDocuments || bytes > kMaxExplodedBytes)
       return error_of(Error::Kind::kLimit, place, "the items of {} make more than {} documents or {} bytes",
                       quote(field), kMaxDocuments, kMaxExplodedBytes);
     for (const Json& item : items) {
-      rest[field] = item, rest["document_number"] = i;
-      out.push_back(rest);
+      fields[field] = item, fields["document_number"] = i;
+      out.push_back(fields);
     }
   }
   return out;
@@ -256,11 +256,12 @@ Result<Question> make_question(const EvalTask& task, const EvalData& data, size_
   const std::vector<Json>& pool = data.same_split ? data.test : data.fewshot;
   Question out;
   MAKAR_TRY(const std::string description, task.description.text(document));
-  const auto drawn = draw_shots(task, data, index, static_cast<size_t>(shots), seed);
-  if (drawn.size() != static_cast<size_t>(shots))
-    return error_at("num_fewshot", "is {}, but the split has only {} other documents", shots, drawn.size());
+  const auto shot_indices = draw_shots(task, data, index, static_cast<size_t>(shots), seed);
+  if (shot_indices.size() != static_cast<size_t>(shots))
+    return error_at("num_fewshot", "is {}, but the split has only {} other documents", shots,
+                    shot_indices.size());
   std::vector<std::pair<std::string, std::string>> examples;
-  for (const size_t at : drawn) {
+  for (const size_t at : shot_indices) {
     MAKAR_TRY(std::string text, task.text.text(pool[at]));
     MAKAR_TRY(std::string answer, target_text(task, pool[at]));
     examples.emplace_back(std::move(text), std::move(answer));

@@ -27,9 +27,9 @@ struct MetricValue {
   Json json() const;  // for the samples file
 };
 
-// The value of a document; nullopt where the metric's `where` is false. `responses`: of multiple_choice one
-// [logprob, is_greedy] per choice; of loglikelihood and loglikelihood_rolling one of them; of generate_until
-// the filtered answers.
+// The value of a document; nullopt where the metric's `where` is false. `responses`: for multiple_choice one
+// [logprob, is_greedy] per choice; for loglikelihood and loglikelihood_rolling a single one; for
+// generate_until the filtered answers.
 Result<std::optional<MetricValue>> document_metric(const MetricOptions& metric, OutputType output,
                                                    const Question& question, const Json& responses,
                                                    const Json& document);

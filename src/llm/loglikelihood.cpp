@@ -50,10 +50,10 @@ class Scoring {
     while (!stopped_ && (!queue_.empty() || !running_.empty())) {
       while (!queue_.empty() && static_cast<int64_t>(running_.size()) < engine_.options().max_branches)
         submit();
-      const bool more = engine_.step();
+      const bool has_work = engine_.step();
       for (size_t i = 0; i < running_.size() && !stopped_;) {
         report(running_[i]);
-        if (!stopped_ && (!more || running_[i].job->done()))
+        if (!stopped_ && (!has_work || running_[i].job->done()))
           finish(i);
         else
           ++i;

@@ -139,23 +139,23 @@ Result<Evaluation> evaluate_correlation(const std::vector<double>& x, const std:
     for (const uint32_t i : sample) a.push_back(both->first[i]), b.push_back(both->second[i]);
     return correlation(a, b, main);
   };
-  for (const char* each : {"pearson", "spearman", "kendall"}) out.details[each] = correlation(x, y, each);
+  for (const char* name : {"pearson", "spearman", "kendall"}) out.details[name] = correlation(x, y, name);
   return out;
 }
 
 Result<Evaluation> evaluate_win_rate(const std::vector<std::string>& outcomes) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   int64_t wins = 0, ties = 0;
   for (size_t i = 0; i < outcomes.size(); ++i) {
     const bool win = outcomes[i] == "win", tie = outcomes[i] == "tie";
     if (!win && !tie && outcomes[i] != "loss")
       return error_at(segment_place(i), "expected win, tie or loss, found {}", quote(outcomes[i]));
     wins += win ? 1 : 0, ties += tie ? 1 : 0;
-    each.push_back(win ? 1 : tie ? 0.5 : 0);
+    unit_scores.push_back(win ? 1 : tie ? 0.5 : 0);
   }
   const auto all = static_cast<int64_t>(outcomes.size());
   Evaluation out =
-      evaluation_of_mean("win_rate", fmt::format("ties:half|comparisons:{}", all), std::move(each));
+      evaluation_of_mean("win_rate", fmt::format("ties:half|comparisons:{}", all), std::move(unit_scores));
   out.details = {{"wins", wins}, {"ties", ties}, {"losses", all - wins - ties}};
   return out;
 }
@@ -168,14 +168,14 @@ double pass_at(int64_t n, int64_t c, int64_t k) {
 }
 
 Result<Evaluation> evaluate_pass(const std::vector<Attempts>& problems, int64_t k) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   for (const Attempts& a : problems) {
     if (a.total < k)
       return error_at(a.problem, "has {} samples; pass@{} needs at least {} per problem", a.total, k, k);
-    each.push_back(pass_at(a.total, a.passed, k));
+    unit_scores.push_back(pass_at(a.total, a.passed, k));
   }
   return evaluation_of_mean(fmt::format("pass@{}", k), fmt::format("k:{}|problems:{}", k, problems.size()),
-                            std::move(each));
+                            std::move(unit_scores));
 }
 
 }  // namespace makar

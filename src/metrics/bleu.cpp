@@ -144,17 +144,18 @@ Evaluation evaluate_self_bleu(const std::vector<std::string>& texts, const BleuO
       }
   }
   std::sort(lengths.begin(), lengths.end());
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   for (size_t i = 0; i < texts.size() && texts.size() > 1; ++i) {
     const BleuText& hyp = prepared[i];
     Statistics sums(2 + 2 * largest.size());
     sums[0] = static_cast<double>(hyp.words);
     // The nearest length of another text: a neighbour of this one in sorted order.
-    const auto own = std::lower_bound(lengths.begin(), lengths.end(), hyp.words);
-    const bool shorter = own != lengths.begin(), longer = own + 1 != lengths.end();
-    const size_t nearest =
-        !longer || (shorter && hyp.words - own[-1] <= own[1] - hyp.words && own[1] != hyp.words) ? own[-1]
-                                                                                                 : own[1];
+    const auto position = std::lower_bound(lengths.begin(), lengths.end(), hyp.words);
+    const bool shorter = position != lengths.begin(), longer = position + 1 != lengths.end();
+    const size_t nearest = !longer || (shorter && hyp.words - position[-1] <= position[1] - hyp.words &&
+                                       position[1] != hyp.words)
+                               ? position[-1]
+                               : position[1];
     sums[1] = static_cast<double>(nearest);
     for (size_t n = 0; n < largest.size(); ++n) {
       int64_t matches = 0;
@@ -165,9 +166,9 @@ Evaluation evaluate_self_bleu(const std::vector<std::string>& texts, const BleuO
       sums[2 + n] = static_cast<double>(matches);
       sums[2 + largest.size() + n] = static_cast<double>(ngram_total(hyp.words, n + 1));
     }
-    each.push_back(bleu_score(sums, o).score);
+    unit_scores.push_back(bleu_score(sums, o).score);
   }
-  return evaluation_of_mean("self-BLEU", bleu_signature(o, "others"), std::move(each));
+  return evaluation_of_mean("self-BLEU", bleu_signature(o, "others"), std::move(unit_scores));
 }
 
 }  // namespace makar

@@ -150,16 +150,16 @@ Result<Evaluation> evaluate_classes(const std::vector<std::string>& predicted,
     out.signature += fmt::format("|weights:{}", weights[std::clamp<int64_t>(kappa_power, 0, 2)]);
   for (size_t i = 0; i < truth.size(); ++i) out.correct.push_back(c->truth[i] == c->predicted[i]);
   if (main == "accuracy")
-    for (const bool right : out.correct) out.each.push_back(right ? 1 : 0);
+    for (const bool right : out.correct) out.unit_scores.push_back(right ? 1 : 0);
   out.score = class_metric(*c, main, kappa_power);
   out.score_of = [c, main, kappa_power](Sample sample) {
     Confusion drawn{c->labels, std::vector(c->labels.size(), std::vector<int64_t>(c->labels.size())), {}, {}};
     for (const uint32_t i : sample) ++drawn.counts[c->truth[i]][c->predicted[i]];
     return class_metric(drawn, main, kappa_power);
   };
-  for (const char* each :
+  for (const char* metric :
        {"accuracy", "balanced_accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc", "kappa"})
-    out.details[each] = class_metric(*c, each, kappa_power);
+    out.details[metric] = class_metric(*c, metric, kappa_power);
   for (const ClassScores& s : class_scores(*c))
     out.details["classes"].push_back({{"label", s.label},
                                       {"precision", s.precision},

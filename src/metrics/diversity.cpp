@@ -103,7 +103,7 @@ Evaluation evaluate_distinct(const std::vector<std::string>& texts, int64_t n, W
 }
 
 Evaluation evaluate_repetition(const std::vector<std::string>& texts, int64_t n, WordSplit split) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   std::vector<double> sums(kMaxOrder);
   for (const std::string& text : texts) {
     const WordList words = split_words(split, text);
@@ -112,10 +112,11 @@ Evaluation evaluate_repetition(const std::vector<std::string>& texts, int64_t n,
       return total > 0 ? 1 - static_cast<double>(count_ngrams(words, order).size()) / total : 0;
     };
     for (size_t order = 1; order <= kMaxOrder; ++order) sums[order - 1] += repeated(order);
-    each.push_back(repeated(static_cast<size_t>(n)));
+    unit_scores.push_back(repeated(static_cast<size_t>(n)));
   }
-  Evaluation out = evaluation_of_mean(fmt::format("rep-{}", n),
-                                      fmt::format("n:{}|case:mixed|tok:{}", n, name(split)), std::move(each));
+  Evaluation out =
+      evaluation_of_mean(fmt::format("rep-{}", n), fmt::format("n:{}|case:mixed|tok:{}", n, name(split)),
+                         std::move(unit_scores));
   for (size_t order = 1; order <= kMaxOrder; ++order)
     out.details[fmt::format("rep-{}", order)] =
         texts.empty() ? 0 : sums[order - 1] / static_cast<double>(texts.size());
@@ -125,17 +126,17 @@ Evaluation evaluate_repetition(const std::vector<std::string>& texts, int64_t n,
 
 Evaluation evaluate_lexical_diversity(const std::vector<std::string>& texts, int64_t window,
                                       WordSplit split) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   double ratio = 0, moving = 0;
   for (const std::string& text : texts) {
     const WordList words = diversity_words(text, split);
     ratio += type_token_ratio(words);
     moving += moving_type_token_ratio(words, static_cast<size_t>(window));
-    each.push_back(mtld(words));
+    unit_scores.push_back(mtld(words));
   }
   Evaluation out = evaluation_of_mean(
       "MTLD", fmt::format("case:lc|tok:{}|threshold:{:g}|window:{}", name(split), kMtldRatio, window),
-      std::move(each));
+      std::move(unit_scores));
   const double count = texts.empty() ? 1 : static_cast<double>(texts.size());
   out.details = {{"ttr", ratio / count}, {"mattr", moving / count}, {"mtld", out.score}};
   return out;

@@ -80,7 +80,7 @@ double eed(const std::u32string& hyp, const std::u32string& ref, WorkBudget& wor
   std::vector<double> row(hyp.size() + 1, 1.0), next(hyp.size() + 1);
   row[0] = 0;
   for (const char32_t c : ref) {
-    if (!work.spend(table_work(hyp.size()) * 4)) return -1;  // a cell costs 4 of those of edit_distance
+    if (!work.spend(table_work(hyp.size()) * 4)) return -1;  // a cell costs 4 times that of edit_distance
     next[0] = row[0] + 1;
     size_t min = 0;
     for (size_t i = 1; i <= hyp.size(); ++i) {
@@ -135,7 +135,7 @@ Result<Evaluation> evaluate_error_rate(const Segments& segments, ErrorUnit unit,
 }
 
 Result<Evaluation> evaluate_eed(const Segments& segments) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   for (size_t i = 0; i < segments.size(); ++i) {
     WorkBudget work(kMaxSegmentWork);
     const std::u32string hyp = eed_text(segments[i].hypothesis);
@@ -145,11 +145,11 @@ Result<Evaluation> evaluate_eed(const Segments& segments) {
       if (one < 0) return work.error(segment_place(i));
       best = std::min(best, one);
     }
-    each.push_back(best);
+    unit_scores.push_back(best);
   }
   Evaluation out = evaluation_of_mean(
       "EED", fmt::format("nrefs:{}|lang:en|alpha:2|rho:0.3|del:0.2|ins:1", reference_count(segments)),
-      std::move(each));
+      std::move(unit_scores));
   out.lower_is_better = true;
   return out;
 }

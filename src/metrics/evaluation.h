@@ -33,9 +33,9 @@ struct Evaluation {
   std::string signature;  // every setting that changes the score
   double score = 0;
   Json details = Json::object();
-  size_t units = 0;           // segments, queries, items: what a bootstrap draws
-  std::vector<double> each;   // the score of each unit, where one is defined
-  std::vector<bool> correct;  // whether each unit is correct, for metrics that decide that
+  size_t units = 0;                 // segments, queries, items: what a bootstrap draws
+  std::vector<double> unit_scores;  // one per unit, where one is defined
+  std::vector<bool> correct;        // whether each unit is correct, for metrics that decide that
   std::function<double(Sample)> score_of;
   bool lower_is_better = false;
 };
@@ -44,7 +44,7 @@ struct Evaluation {
 Evaluation evaluation_of_sums(std::string name, std::string signature, std::vector<Statistics> units,
                               std::function<double(std::span<const double>)> score);
 // An evaluation whose score is the mean of the scores of its units, times `scale`.
-Evaluation evaluation_of_mean(std::string name, std::string signature, std::vector<double> each,
+Evaluation evaluation_of_mean(std::string name, std::string signature, std::vector<double> unit_scores,
                               double scale = 1);
 
 // The limit of work per segment, since comparing two texts takes time in proportion to the product of their

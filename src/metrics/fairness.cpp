@@ -80,9 +80,9 @@ Evaluation evaluate_fairness(const FairnessItems& given, const std::string& main
   out.score = fairness_metric(rates, main);
   out.lower_is_better = main.ends_with("_difference");
   out.score_of = [items, main](Sample sample) { return fairness_metric(group_rates(*items, sample), main); };
-  for (const std::string& each : fairness_metrics()) {
-    const double value = fairness_metric(rates, each);
-    out.details[each] = std::isfinite(value) ? Json(value) : Json();
+  for (const std::string& metric : fairness_metrics()) {
+    const double value = fairness_metric(rates, metric);
+    out.details[metric] = std::isfinite(value) ? Json(value) : Json();
   }
   for (const GroupRates& g : rates)
     out.details["groups"].push_back({{"group", g.group},

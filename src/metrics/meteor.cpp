@@ -89,12 +89,12 @@ double meteor(const WordList& hyp_words, const WordList& ref_words, const Meteor
 }
 
 Result<Evaluation> evaluate_meteor(const Segments& segments, const MeteorOptions& o) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   for (const Segment& s : segments) {
     const WordList hyp = split_words(o.words, s.hypothesis);
     double best = 0;
     for (const std::string& r : s.references) best = std::max(best, meteor(hyp, split_words(o.words, r), o));
-    each.push_back(best);
+    unit_scores.push_back(best);
   }
   return evaluation_of_mean(
       "METEOR",
@@ -102,7 +102,7 @@ Result<Evaluation> evaluate_meteor(const Segments& segments, const MeteorOptions
                   "synonyms:{}",
                   reference_count(segments), name(o.words), o.alpha, o.beta, o.gamma,
                   o.synonyms ? "wordnet-3.0" : "none"),
-      std::move(each));
+      std::move(unit_scores));
 }
 
 }  // namespace makar

@@ -151,11 +151,11 @@ Result<Evaluation> evaluate_probabilities(const Probabilities& probabilities, co
     for (const uint32_t i : sample) drawn.rows.push_back(p->rows[i]), drawn.truth.push_back(p->truth[i]);
     return probability_metric(drawn, main, n);
   };
-  for (const char* each :
+  for (const char* metric :
        {"auroc", "average_precision", "calibration_error", "max_calibration_error", "brier", "log_loss"}) {
-    if (!all_in_range && needs_probabilities(each)) continue;
-    const double value = probability_metric(*p, each, n);
-    out.details[each] = std::isfinite(value) ? Json(value) : Json();
+    if (!all_in_range && needs_probabilities(metric)) continue;
+    const double value = probability_metric(*p, metric, n);
+    out.details[metric] = std::isfinite(value) ? Json(value) : Json();
   }
   if (!all_in_range) return out;
   for (const CalibrationBin& b : calibration_bins(*p, n))

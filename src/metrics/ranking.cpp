@@ -104,9 +104,9 @@ Result<Evaluation> evaluate_ranking(const RankedRun& run, const Qrels& qrels, co
   MAKAR_TRY(const RankingMetric main_metric, parse_ranking(main));
   std::vector<RankingMetric> metrics = {{"map"}, {"mrr"}, {"ndcg"}};
   for (const int64_t k : cutoffs)
-    for (const char* each : {"precision", "recall", "hit_rate", "ndcg"})
-      metrics.push_back({each, static_cast<size_t>(k)});
-  std::vector<double> sums(metrics.size()), each;
+    for (const char* metric : {"precision", "recall", "hit_rate", "ndcg"})
+      metrics.push_back({metric, static_cast<size_t>(k)});
+  std::vector<double> sums(metrics.size()), unit_scores;
   int64_t missing = 0, without_relevant = 0;
   for (const auto& [query, judgements] : qrels) {
     const auto list = run.find(query);
@@ -117,13 +117,14 @@ Result<Evaluation> evaluate_ranking(const RankedRun& run, const Qrels& qrels, co
       continue;
     }
     missing += list == run.end() ? 1 : 0;
-    each.push_back(value_of(q, main_metric, gain));
+    unit_scores.push_back(value_of(q, main_metric, gain));
     for (size_t m = 0; m < metrics.size(); ++m) sums[m] += value_of(q, metrics[m], gain);
   }
-  const auto queries = static_cast<double>(each.size());
+  const auto queries = static_cast<double>(unit_scores.size());
   Evaluation out = evaluation_of_mean(
-      main, fmt::format("gain:{}|ties:id|queries:{}", gain == Gain::kLinear ? "linear" : "exp", each.size()),
-      std::move(each));
+      main,
+      fmt::format("gain:{}|ties:id|queries:{}", gain == Gain::kLinear ? "linear" : "exp", unit_scores.size()),
+      std::move(unit_scores));
   for (size_t m = 0; m < metrics.size() && queries > 0; ++m)
     out.details[metrics[m].k ? fmt::format("{}@{}", metrics[m].name, metrics[m].k) : metrics[m].name] =
         sums[m] / queries;

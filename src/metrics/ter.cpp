@@ -44,7 +44,7 @@ class BeamDistance {
       rows_[0].cost.push_back(static_cast<int64_t>(j)), rows_[0].edit.push_back(Edit::kInsert);
   }
 
-  // The distance of `hyp`, whose first `same` words are those of the hypothesis in rows(). False: out of
+  // The distance of `hyp`, which shares its first `same` words with the hypothesis of rows(). False: out of
   // budget.
   bool distance(const Ids& hyp, size_t same, std::vector<BeamRow>& rows, int64_t& out) {
     const BeamRow* above = &rows_[same];

@@ -265,7 +265,7 @@ TEST(Sql, TheGrammarAllowsOnlyNamesOfTheSchema) {
     EXPECT_TRUE(matches(good)) << good;
     EXPECT_TRUE(database->run(good).ok()) << good;
   }
-  // Only columns that exist, and those of the table that is named.
+  // Names outside of the schema, and a second statement, do not match.
   for (const char* bad :
        {"SELECT invented FROM t", "SELECT a FROM invented", "SELECT t.invented FROM t",
         "SELECT SUM(c) FROM t", "SELECT a FROM t WHERE x = 1", "SELECT a FROM t; DROP TABLE t"})

@@ -53,9 +53,9 @@ TEST(Sacrebleu, ScoresAndSignaturesMatch) {
     ASSERT_TRUE(evaluation.ok()) << evaluation.error().text();
     EXPECT_NEAR(evaluation->score, s["score"].get<double>(), 1e-9) << s["signature"];
     EXPECT_EQ(evaluation->signature, s["signature"]);
-    ASSERT_EQ(evaluation->each.size(), s["sentences"].size());
-    for (size_t i = 0; i < evaluation->each.size(); ++i, ++compared)
-      EXPECT_NEAR(evaluation->each[i], s["sentences"][i].get<double>(), 1e-6)
+    ASSERT_EQ(evaluation->unit_scores.size(), s["sentences"].size());
+    for (size_t i = 0; i < evaluation->unit_scores.size(); ++i, ++compared)
+      EXPECT_NEAR(evaluation->unit_scores[i], s["sentences"][i].get<double>(), 1e-6)
           << s["kind"] << " " << s["options"] << " sentence " << i << ": " << (*golden)["hyp"][i] << " / "
           << (*golden)["refs"][0][i];
   }
@@ -102,7 +102,8 @@ TEST(Sacrebleu, ScoresMatchTheSharedFixture) {
     EXPECT_NEAR(evaluation->score, s["score"].get<double>(), 1e-9) << name;
     EXPECT_EQ(evaluation->signature, signature);
     for (size_t i = 0; s["sentences"].is_array() && i < s["sentences"].size(); ++i, ++compared)
-      EXPECT_NEAR(evaluation->each[i], s["sentences"][i].get<double>(), 1e-6) << name << ", sentence " << i;
+      EXPECT_NEAR(evaluation->unit_scores[i], s["sentences"][i].get<double>(), 1e-6)
+          << name << ", sentence " << i;
   }
   EXPECT_GT(compared, 200);
 }

@@ -118,18 +118,18 @@ Status load_jsonl(std::string bytes, const std::string& place, const SourceOptio
   for (Line line;;) {
     MAKAR_TRY(const bool found, lines.next(line));
     if (!found) return Done{};
-    const std::string here = fmt::format("{}#{}", place, line.number);
+    const std::string line_place = fmt::format("{}#{}", place, line.number);
     if (line.too_long) {
-      bad.add(here, fmt::format("the line is longer than {} bytes", lines.limit()));
+      bad.add(line_place, fmt::format("the line is longer than {} bytes", lines.limit()));
       continue;
     }
     if (line.text.find_first_not_of(" \t") == std::string::npos) continue;
-    const auto record = parse_json(line.text, here);
+    const auto record = parse_json(line.text, line_place);
     if (!record.ok() || !record->is_object()) {
-      bad.add(here, record.ok() ? "expected an object" : record.error().message);
+      bad.add(line_place, record.ok() ? "expected an object" : record.error().message);
       continue;
     }
-    auto document = record_document(*record, here, options, false);
+    auto document = record_document(*record, line_place, options, false);
     if (!document.ok()) {
       bad.add(document.error().place, document.error().message);
       continue;
