@@ -240,7 +240,8 @@ class AgentRun {
                                           quote(step.tool), options_.limits.repeats + 1));
   }
 
-  // A person decides about calls by name, and about effects once untrusted text is in the conversation.
+  // A person must allow the tools in `approve`, and tools with effects once the conversation has untrusted
+  // text.
   bool allowed(const Tool& tool, AgentStep& step) {
     const bool named =
         std::find(options_.approve.begin(), options_.approve.end(), tool.name) != options_.approve.end();

@@ -16,7 +16,7 @@ class ModelWriter {
   ModelWriter(Engine& engine, const LanguageModel& language, TextGenerationOptions options)
       : engine_(engine), language_(language), options_(std::move(options)) {}
 
-  // As ReplyWriter. If the conversation does not fit the context, the oldest observations are left out.
+  // A ReplyWriter. If the conversation does not fit the context, the oldest observations are left out.
   // `sample`: the index of a sample of the same messages; each has its own seed.
   Result<ModelReply> operator()(const Json& messages, const std::string& schema, int64_t max_tokens,
                                 double seconds, uint64_t sample = 0);

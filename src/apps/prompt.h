@@ -102,7 +102,7 @@ struct TuneResult {
   std::vector<Json> examples;
   std::vector<std::pair<std::string, double>> tried;  // candidates with their scores
 };
-// Tunes the last prompt of the program. Examples are drawn from `pool`; Candidates are scored on `records`;
+// Tunes the last prompt of the program. Examples are drawn from `pool`. Candidates are scored on `records`;
 // a record is never an example in its own prompt.
 Result<TuneResult> tune_prompt(const PromptProgram& program, const std::vector<Json>& pool,
                                const std::vector<Json>& records, const PromptModel& model,

@@ -11,7 +11,7 @@ struct sqlite3_stmt;
 
 namespace makar {
 
-// Time and memory of the running statement. Stays at its address while the connection uses it.
+// Time and memory of the running statement. Must not move while a connection uses it.
 class SqlWork {
  public:
   static constexpr int64_t kMaxMemoryBytes = int64_t{256} << 20;  // that SQLite allocates for a statement

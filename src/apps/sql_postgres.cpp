@@ -70,7 +70,7 @@ Result<SqlResult> SqlReader::run_postgres(const std::string& statement, const Sq
       postgres_->run(fmt::format("SET LOCAL statement_timeout = {}",
                                  std::max<int64_t>(1, static_cast<int64_t>(limits.seconds * 1000)))));
   MAKAR_CHECK_OK(postgres_->run("SELECT 1"));  // after the first query a transaction cannot become writable
-  // Reads the statement without running it: a part of one, or several, are errors.
+  // Parses the statement without running it: an incomplete statement, or several, are errors.
   const auto columns = postgres_->describe(sql);
   if (!columns.ok()) return in_sql(columns.error());
   if (columns->empty()) return error_at("SQL", "returns no columns; expected a SELECT statement");

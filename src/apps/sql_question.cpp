@@ -46,7 +46,7 @@ std::string alternatives(const std::set<std::string>& names, bool folds_case) {
   return out;
 }
 
-// The prompt with as many of the examples, the most similar ones, as fit the context.
+// The prompt with as many of the most similar examples as fit the context.
 Result<std::vector<int64_t>> encode_question(const Engine& engine, const LanguageModel& language,
                                              const std::string& instruction, const std::string& schema,
                                              std::vector<SqlExample> examples, const std::string& question,

@@ -1,5 +1,6 @@
-// The trace of an agent in a file, which the page of `makar serve` shows during the run, and the answers of a
-// person to it. One JSON object per line: {"question", "mode"}, {"plan"}, {"step"}, {"ask"}, {"said"},
+// A file with the trace of an agent. The page of `makar serve` shows it during the run, and a person may
+// answer questions of the agent there. One JSON object per line: {"question", "mode"}, {"plan"}, {"step"},
+// {"ask"}, {"said"},
 // {"end"}.
 #pragma once
 #include <optional>

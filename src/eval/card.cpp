@@ -34,7 +34,7 @@ std::string scores_table(const std::vector<EvaluatedModel>& results, bool risks)
   for (const EvaluatedModel& one : results) {
     const Json& groups =
         one.results.contains("group_subtasks") ? one.results["group_subtasks"] : Json::object();
-    std::set<std::string> subtasks;  // not listed: their group is
+    std::set<std::string> subtasks;  // left out: their group is in the table
     for (const auto& group : groups.items())
       if (group.value().is_array())
         for (const Json& name : group.value())

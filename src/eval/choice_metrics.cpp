@@ -30,8 +30,8 @@ size_t best_of(const std::vector<double>& scores) {  // the first of equal ones,
   return static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }
 
-// The mean of the choices as numbers, weighted by their probabilities; a choice that is not a number has its
-// index.
+// The mean of the choices as numbers, weighted by their probabilities; a choice that is not a number counts
+// as its index.
 double expected_number(const std::vector<std::string>& choices, const std::vector<double>& probabilities) {
   double sum = 0;
   for (size_t i = 0; i < choices.size(); ++i) {

@@ -1,5 +1,5 @@
-// A model as a judge of answers (Zheng et al., 2023; Liu et al., 2023). A verdict is one of a closed list:
-// the judge's probabilities of the list are computed, so that every verdict parses.
+// A model as a judge of answers (Zheng et al., 2023; Liu et al., 2023). A verdict is one of a fixed list,
+// chosen by the probabilities that the judge assigns to the list: no reply has to be parsed.
 #pragma once
 #include <functional>
 
@@ -26,7 +26,7 @@ struct JudgedItem {
   std::string reference = {};  // a correct answer, if there is one
 };
 
-// Probabilities of the verdicts after a prompt, which sum to 1.
+// For each prompt, the probabilities of the verdicts, which sum to 1.
 Result<std::vector<std::vector<double>>> verdict_probabilities(EvalModel& judge,
                                                                const std::vector<std::string>& prompts,
                                                                const std::vector<std::string>& verdicts,

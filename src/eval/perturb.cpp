@@ -197,7 +197,7 @@ std::string replace_contractions(const std::string& text) {
   return out;
 }
 
-// Whether the next word may be a noun, so that a possessive before it keeps that form.
+// Whether a word follows that may be a noun: "her" and "his" before it are possessives.
 bool followed_by_noun(std::string_view after) {
   if (after.size() < 2 || after[0] != ' ' || !is_letter(after[1])) return false;
   std::string next;

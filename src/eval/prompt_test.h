@@ -34,7 +34,7 @@ Json test_json(const VariantValues& first, const VariantValues& second, const Va
 Json regression_json(const VariantValues& values, const Json& model);
 Result<VariantValues> parse_regression(const std::string& text, const std::string& place);
 
-// A task with other prompt keys: `changes` replaces keys of its file, as {"doc_to_text": "..."}.
+// A task with other prompt keys: `changes` replaces keys of its file, such as {"doc_to_text": "..."}.
 Result<EvalTask> changed_task(const EvalTask& task, const Json& changes, const std::string& name);
 
 }  // namespace makar

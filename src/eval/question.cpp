@@ -41,7 +41,7 @@ Result<std::vector<std::string>> read_lines(const std::string& path) {
   }
 }
 
-// Adds the documents in the list field of a record.
+// Adds the documents in the list `field` of a record.
 Status add_list(const DataRecord& record, const std::string& field, std::vector<Json>& out) {
   if (!record.value.contains(field) || !record.value[field].is_array())
     return error_at(record.place(), "expected a list of documents in the field {}", quote(field));

@@ -30,7 +30,7 @@ struct TaskResult {
   std::string name, group;  // group: of a subtask
   Json config, version;
   int64_t shots = 0;
-  size_t documents = 0, evaluated = 0;  // in the data; evaluated: up to the limit
+  size_t documents = 0, evaluated = 0;  // documents: in the data; evaluated: up to the limit
   std::vector<MetricResult> scores;
   std::vector<Json> samples;
 };

@@ -41,7 +41,7 @@ Result<MetricValue> answer_metric(const MetricOptions& metric, const Question& q
 
 struct TaskScore {
   double value = 0;             // NaN where it is undefined, such as a correlation with a constant
-  std::optional<double> error;  // standard error: of a mean of two or more documents, else by the bootstrap
+  std::optional<double> error;  // standard error of kMean; of kCorpus by the bootstrap
 };
 // Half the width of a 95 % interval in standard errors, for a normal distribution.
 constexpr double kZ95 = 1.959964;

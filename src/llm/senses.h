@@ -41,7 +41,7 @@ struct ScoredSense {
 
 class SenseInventory {
  public:
-  // Senses are compared by their mean vector instead of their nearest example.
+  // `mean`: compares with the mean vector of a sense instead of its nearest example.
   explicit SenseInventory(bool mean) : mean_(mean) {}
   void add(const std::string& word, const std::string& sense, std::vector<float> vector);
   // Nearest first; equally near ones by name. Fails for a word without examples.

@@ -51,7 +51,7 @@ std::u32string eed_text(const std::string& text) {
       i += 4;
     }
   }
-  std::string titles;  // "Mr ." becomes "Mr."; the rule takes any character after the blank
+  std::string titles;  // "Mr ." becomes "Mr."; the rule replaces any character after the blank
   for (size_t i = 0; i < joined.size();) {
     size_t length = 0;
     for (const char* title : {"Dr", "Jr", "Prof", "Rev", "Gen", "Mr", "Mt", "Mrs", "Ms"}) {
@@ -115,7 +115,7 @@ Result<Evaluation> evaluate_error_rate(const Segments& segments, ErrorUnit unit,
       const int64_t edits = edit_distance(hyp, ref, &work);
       if (edits < 0) return work.error(segment_place(i));
       const Statistics one = {static_cast<double>(edits), static_cast<double>(ref.size())};
-      // Compared as rates; an empty reference has no rate and loses.
+      // Compared as rates; an empty reference has no rate and loses to any other.
       if (best.empty() || one[0] * best[1] < best[0] * one[1]) best = one;
     }
     units.push_back(std::move(best));

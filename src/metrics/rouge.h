@@ -16,7 +16,7 @@ struct RougeOptions {
   // mode 1.5.5.
   bool stem = false;
   double weight = 1.2;           // W: a run of k words counts k^weight
-  int64_t skip = 4;              // S and SU: words between the two of a pair; negative: any number
+  int64_t skip = 4;              // S and SU: max words between the words of a pair; negative: no limit
   std::string separator = "\n";  // between sentences, for Lsum
 };
 

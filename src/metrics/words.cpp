@@ -22,7 +22,7 @@ bool in_ranges(char32_t c, const Ranges& ranges) {
   return false;
 }
 // The characters that sacrebleu's zh tokenizer separates. It names two blocks above U+FFFF but compares with
-// U+2001 to U+2A6D instead; the scores in the literature contain that.
+// U+2001 to U+2A6D instead; published scores depend on that.
 bool is_chinese(char32_t c) {
   return in_ranges(c, {{0x2001, 0x2A6D},
                        {0x2E80, 0x2FDF},

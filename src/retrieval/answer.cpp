@@ -13,7 +13,7 @@ constexpr const char* kInstruction =
     "it, such as "
     "[1]. If the sources do not have the answer, say that they do not.";
 
-constexpr size_t kMaxCitationBytes = 24;  // of "[1, 2]"
+constexpr size_t kMaxCitationBytes = 24;  // such as "[1, 2]"
 
 std::string source_list(const std::vector<SearchHit>& passages) {
   std::string out;

@@ -173,7 +173,7 @@ void Hnsw::add(int64_t label, const float* vector) {
   if (level(node) > level(entry_)) entry_ = node;
 }
 
-// The alive node of the highest level with the smallest label.
+// The node of the highest level with the smallest label.
 void Hnsw::choose_entry() {
   entry_ = kNone;
   for (const auto& [label, node] : nodes_)
@@ -183,7 +183,7 @@ void Hnsw::choose_entry() {
 // Replaces links to removed nodes by links to nodes that can be reached through them. `orphans`: remaining
 // nodes whose only incoming links were from removed ones.
 void Hnsw::repair(int at, const std::vector<uint8_t>& removed, std::vector<uint32_t>& orphans) {
-  constexpr size_t kMaxReached = 256;  // nodes from one node
+  constexpr size_t kMaxReached = 256;  // from one node
   std::vector<uint32_t> incoming(labels_.size(), 0);
   std::set<uint32_t> maybe_orphans;
   for (const auto& [label, node] : nodes_) {
@@ -232,7 +232,7 @@ void Hnsw::remove(std::span<const int64_t> labels) {
   std::vector<uint32_t> orphans;
   for (int at = top; at >= 0; --at) repair(at, removed, orphans);
   std::sort(removed_nodes.begin(), removed_nodes.end(),
-            std::greater<>());  // the smallest is used again first
+            std::greater<>());  // the smallest is reused first
   for (const uint32_t node : removed_nodes) {
     upper_[node].clear();
     set_neighbours(node, 0, {});

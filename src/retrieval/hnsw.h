@@ -94,7 +94,7 @@ class Hnsw {
   std::vector<uint32_t> base_;   // level 0: count and 2 m links per node
   std::vector<UpperLinks> upper_;
   std::map<int64_t, uint32_t> nodes_;  // by label
-  std::vector<uint32_t> free_;         // removed nodes, which are used again
+  std::vector<uint32_t> free_;         // removed nodes, which are reused
   uint32_t entry_ = kNone;
   std::vector<uint8_t> changed_;  // by node
   std::vector<std::pair<uint32_t, NodeLinks>> restored_;

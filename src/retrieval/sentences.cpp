@@ -1,4 +1,4 @@
-// Where sentences end.
+// Splits a text into sentences.
 #include <algorithm>
 
 #include "base/utf8.h"

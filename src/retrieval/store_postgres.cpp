@@ -64,7 +64,7 @@ Result<IndexStore> IndexStore::open_postgres(const std::string& address, bool cr
   MAKAR_TRY(Postgres connection, Postgres::open(address));
   IndexStore out(std::make_unique<Postgres>(std::move(connection)), true);
   const SqlConnection& db = *out.database_;
-  // The user's own path follows: the extension may be in any schema.
+  // The user's own search path follows, since the extension may be in any schema.
   MAKAR_CHECK_OK(
       db.run("SELECT set_config('search_path', 'makar_index, ' || current_setting('search_path'), false)"));
   const auto schema_count = [&] {
