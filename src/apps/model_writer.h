@@ -23,7 +23,7 @@ class ModelWriter {
   // Strings that end free text.
   void stop_at(std::vector<std::string> stop) { stop_ = std::move(stop); }
   // Plain text even if the model has a chat template.
-  void plain(bool on) { plain_ = on; }
+  void use_plain_text(bool on) { plain_ = on; }
   // The tokens of a conversation.
   Result<std::vector<int64_t>> encode(const Json& messages) const;
   int64_t context_length() const;  // in tokens; 0: no limit

@@ -69,18 +69,18 @@ class Chart {
     std::vector<const ComparedScore*> shared;
     Range range;
     for (const ComparedScore& score : scores) {
-      Range own;
-      own.add(score);
-      if (own.low < -1 || own.high > 1.5) continue;
+      Range score_range;
+      score_range.add(score);
+      if (score_range.low < -1 || score_range.high > 1.5) continue;
       shared.push_back(&score);
       range.add(score);
     }
     panel(shared, range);
     for (const ComparedScore& score : scores) {
       if (std::find(shared.begin(), shared.end(), &score) != shared.end()) continue;
-      Range own;
-      own.add(score);
-      panel({&score}, own);
+      Range score_range;
+      score_range.add(score);
+      panel({&score}, score_range);
     }
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "

@@ -89,7 +89,7 @@ Result<RubricResult> rate_systems(const std::vector<RubricRating>& ratings) {
   if (labels.size() > 2) {
     out.kappa = fleiss_kappa(labels);
   } else {
-    MAKAR_TRY(const Confusion confusion, confuse(labels[0], labels[1]));
+    MAKAR_TRY(const Confusion confusion, confusion_of(labels[0], labels[1]));
     out.kappa = cohen_kappa(confusion, 2);
   }
   return out;

@@ -57,10 +57,10 @@ Status read_data(const TaskReader& in, EvalTask& task) {
       task.documents.push_back(std::move(document));
     }
     MAKAR_TRY(task.columns, data.columns("columns"));
-    MAKAR_TRY(const std::string by, data.text("sample_by", "document"));
-    if (by != "document" && by != "line")
-      return data.error("sample_by", fmt::format("expected document or line, got {}", quote(by)));
-    task.lines = by == "line";
+    MAKAR_TRY(const std::string sample_by, data.text("sample_by", "document"));
+    if (sample_by != "document" && sample_by != "line")
+      return data.error("sample_by", fmt::format("expected document or line, got {}", quote(sample_by)));
+    task.lines = sample_by == "line";
   }
   MAKAR_TRY(task.test_split, in.text("test_split", "test"));
   MAKAR_TRY(task.fewshot_split, in.text("fewshot_split", ""));

@@ -173,9 +173,10 @@ Result<std::optional<MetricValue>> document_metric(const MetricOptions& metric, 
                                                    const Json& document) {
   std::optional<MetricValue> out;
   if (!metric.where.empty()) {
-    MAKAR_TRY(const Json holds, metric.where.value(document));
-    if (!holds.is_boolean()) return error_at("where", "expected true or false, got {}", holds.dump());
-    if (!holds.get<bool>()) return out;
+    MAKAR_TRY(const Json is_selected, metric.where.value(document));
+    if (!is_selected.is_boolean())
+      return error_at("where", "expected true or false, got {}", is_selected.dump());
+    if (!is_selected.get<bool>()) return out;
   }
   switch (output) {
     case OutputType::kMultipleChoice: {

@@ -57,7 +57,8 @@ std::vector<std::string> sorted_labels(std::vector<std::string> labels) {
   return labels;
 }
 
-Result<Confusion> confuse(const std::vector<std::string>& predicted, const std::vector<std::string>& truth) {
+Result<Confusion> confusion_of(const std::vector<std::string>& predicted,
+                               const std::vector<std::string>& truth) {
   Confusion c;
   std::vector<std::string> all = predicted;
   all.insert(all.end(), truth.begin(), truth.end());
@@ -139,7 +140,7 @@ double cohen_kappa(const Confusion& c, int64_t power) {
 Result<Evaluation> evaluate_classes(const std::vector<std::string>& predicted,
                                     const std::vector<std::string>& truth, const std::string& main,
                                     int64_t kappa_power) {
-  MAKAR_TRY(Confusion confusion, confuse(predicted, truth));
+  MAKAR_TRY(Confusion confusion, confusion_of(predicted, truth));
   const auto c = std::make_shared<const Confusion>(std::move(confusion));
   Evaluation out;
   out.name = main;

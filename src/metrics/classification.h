@@ -13,7 +13,8 @@ struct Confusion {
 };
 // An error of kind kLimit if there are more than kMaxClassLabels different labels.
 constexpr size_t kMaxClassLabels = 4096;
-Result<Confusion> confuse(const std::vector<std::string>& predicted, const std::vector<std::string>& truth);
+Result<Confusion> confusion_of(const std::vector<std::string>& predicted,
+                               const std::vector<std::string>& truth);
 // Sorted as numbers if all are numbers, else as texts; without duplicates.
 std::vector<std::string> sorted_labels(std::vector<std::string> labels);
 

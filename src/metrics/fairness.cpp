@@ -71,8 +71,8 @@ double fairness_metric(const std::vector<GroupRates>& rates, const std::string& 
   return std::isnan(tpr) ? fpr : std::isnan(fpr) ? tpr : std::min(tpr, fpr);
 }
 
-Evaluation evaluate_fairness(const FairnessItems& given, const std::string& main) {
-  const auto items = std::make_shared<const FairnessItems>(given);
+Evaluation evaluate_fairness(const FairnessItems& input, const std::string& main) {
+  const auto items = std::make_shared<const FairnessItems>(input);
   Evaluation out;
   out.name = main, out.units = items->groups.size();
   const auto rates = group_rates(*items, every_index(out.units));
