@@ -83,14 +83,14 @@ Result<PromptTest> read_test(const TaskReader& in, size_t number) {
   if (fields) {
     MAKAR_TRY(out.fields, fields->json());
   }
-  const auto optional = [&](const char* key, std::optional<std::string>& to) -> Status {
+  const auto read_optional = [&](const char* key, std::optional<std::string>& to) -> Status {
     MAKAR_TRY(const std::string value, in.text(key, ""));
     if (!value.empty()) to = value;
     return Done{};
   };
-  MAKAR_CHECK_OK(optional("equals", out.equals));
-  MAKAR_CHECK_OK(optional("contains", out.contains));
-  MAKAR_CHECK_OK(optional("lacks", out.lacks));
+  MAKAR_CHECK_OK(read_optional("equals", out.equals));
+  MAKAR_CHECK_OK(read_optional("contains", out.contains));
+  MAKAR_CHECK_OK(read_optional("lacks", out.lacks));
   MAKAR_TRY(const std::string pattern, in.text("matches", ""));
   if (!pattern.empty()) {
     MAKAR_TRY(out.matches, in.regex("matches"));

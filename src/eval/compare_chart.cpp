@@ -91,11 +91,11 @@ class Chart {
   }
 
  private:
-  void text(double x, double y, const std::string& what, const char* anchor, int size = 12,
+  void text(double x, double y, const std::string& content, const char* anchor, int size = 12,
             const char* colour = "black") {
     out_ += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{}\" fill=\"{}\">{}</text>\n", x, y,
-        anchor, size, colour, xml_escaped(what));
+        anchor, size, colour, xml_escaped(content));
   }
   static const char* colour(size_t model) { return kColours[model % std::size(kColours)]; }
   void circle(double x, double y, size_t model) {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kMaxAnswerBytes = size_t{64} << 20;
 constexpr int kMaxRetries = 3;
+constexpr std::ptrdiff_t kMaxStopStrings = 4;  // of a request to OpenAI's API
 
 // fn(i) for each i below count, on several threads; results in order.
 template <class T, class Fn>
@@ -104,9 +105,9 @@ Result<std::string> UrlModel::generate(const UntilRequest& request) const {
                {"temperature", request.temperature},
                {"top_p", request.top_p},
                {"seed", request.seed}};
-  // OpenAI's API accepts at most four stop strings; the answer is truncated at the others below.
-  std::vector<std::string> stop(
-      request.until.begin(), request.until.begin() + std::min<std::ptrdiff_t>(4, std::ssize(request.until)));
+  // The answer is truncated below at the stop strings that are not sent.
+  std::vector<std::string> stop(request.until.begin(),
+                                request.until.begin() + std::min(kMaxStopStrings, std::ssize(request.until)));
   if (!stop.empty()) body["stop"] = stop;
   if (chat)
     body["messages"] = request.messages;

@@ -47,8 +47,8 @@ class GrammarConstraint : public Constraint {
 
   Status accept(int64_t token) override {
     pending_.reset();
-    const auto& end = trie_.data().end;
-    if (std::find(end.begin(), end.end(), token) != end.end()) return Done{};
+    const auto& end_ids = trie_.data().end;
+    if (std::find(end_ids.begin(), end_ids.end(), token) != end_ids.end()) return Done{};
     if (state_.accept((*bytes_)[static_cast<size_t>(token)])) return Done{};
     if (state_.limit()) return *state_.limit();
     return error_at("grammar", "token {} does not fit at this point of the text", token);
@@ -83,8 +83,8 @@ Result<Constrainer> Constrainer::of(const LanguageModel& language) {
 
 Result<std::shared_ptr<Constraint>> Constrainer::constrain(const Grammar& grammar) const {
   const GrammarState start(grammar);
-  std::vector<uint64_t> first(trie_.words());
-  MAKAR_CHECK_OK(start.mask(trie_, first));
+  std::vector<uint64_t> first_mask(trie_.words());
+  MAKAR_CHECK_OK(start.mask(trie_, first_mask));
   return std::shared_ptr<Constraint>(std::make_shared<GrammarConstraint>(start, trie_, bytes_));
 }
 

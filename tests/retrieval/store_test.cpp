@@ -27,8 +27,8 @@ CollectionSettings plain_settings() {
   return out;
 }
 
-// A few hundred short texts over a small vocabulary.
-std::vector<std::string> texts(size_t count) {
+// Short texts over a small vocabulary.
+std::vector<std::string> random_texts(size_t count) {
   std::vector<std::string> out;
   uint32_t state = 1;
   for (size_t i = 0; i < count; ++i) {
@@ -112,7 +112,7 @@ TEST(Store, Bm25EqualsTheFormulasThroughChanges) {
   options.commit_documents = 37;  // several transactions, so that posting lists span several rows
   auto indexer = Indexer::open(*store, *collection, options);
   ASSERT_TRUE(indexer.ok());
-  const auto generated = texts(900);
+  const auto generated = random_texts(900);
   for (size_t i = 0; i < generated.size(); ++i) {
     all["d" + std::to_string(i)] = generated[i];
     ASSERT_TRUE(indexer->add(document("d" + std::to_string(i), generated[i])).ok());
