@@ -83,8 +83,8 @@ Result<Json> read_messages(const Json& body, std::vector<RequestImage>* images) 
   if (!given.is_array() || given.empty())
     return error_at("messages", "expected a list of at least one message, found {}",
                     given.is_array() ? "an empty list" : kind_of(given));
-  if (given.size() > kMaxMessages)
-    return error_at("messages", "has {} messages; the limit is {}", given.size(), kMaxMessages);
+  if (given.size() > kMaxSessionMessages)
+    return error_at("messages", "has {} messages; the limit is {}", given.size(), kMaxSessionMessages);
   Json out = Json::array();
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string where = fmt::format("messages[{}]", i);

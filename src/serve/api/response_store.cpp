@@ -88,8 +88,9 @@ Result<Json> ResponseStore::conversation(const std::string& owner, const std::st
       const Kept& kept = **found;
       items.push_back(kept.response), items.push_back(kept.input);
       count += kept.input->size() + (*kept.response)["output"].size();
-      if (count > kMaxMessages)
-        return error_at("previous_response_id", "the conversation has more than {} items", kMaxMessages);
+      if (count > kMaxSessionMessages)
+        return error_at("previous_response_id", "the conversation has more than {} items",
+                        kMaxSessionMessages);
       const Json& previous = (*kept.response)["previous_response_id"];
       next = previous.is_string() ? previous.get<std::string>() : "";
     }

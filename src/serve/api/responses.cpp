@@ -72,8 +72,8 @@ Result<Json> read_input(const Json& body) {
   if (!given.is_array() || given.empty())
     return error_at("input", "expected a string or a list of items, found {}",
                     given.is_array() ? "an empty list" : kind_of(given));
-  if (given.size() > kMaxMessages)
-    return error_at("input", "has {} items; the limit is {}", given.size(), kMaxMessages);
+  if (given.size() > kMaxSessionMessages)
+    return error_at("input", "has {} items; the limit is {}", given.size(), kMaxSessionMessages);
   return given;
 }
 
