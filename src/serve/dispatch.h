@@ -6,7 +6,8 @@
 
 namespace makar {
 
-constexpr size_t kShortBytes = size_t{64} << 10;  // input size handled in milliseconds
+constexpr size_t kMaxShortBytes = size_t{64}
+                                  << 10;  // prepared in milliseconds; longer input takes the long lane
 
 // Runs the handler of call.route on a worker; first parses the body and loads the model if the route needs
 // them.

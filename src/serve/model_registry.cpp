@@ -7,9 +7,12 @@
 
 namespace makar {
 
-ModelRegistry::ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t max)
-    : first_(entries.empty() ? "" : entries.front().name), open_(std::move(open)), max_(max), loader_(1) {
-  check(!entries.empty() && max > 0, "a registry has at least one model");
+ModelRegistry::ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t max_loaded)
+    : first_(entries.empty() ? "" : entries.front().name),
+      open_(std::move(open)),
+      max_loaded_(max_loaded),
+      loader_(1) {
+  check(!entries.empty() && max_loaded > 0, "a registry has at least one model and may load one");
   for (ModelEntry& entry : entries) entries_.push_back({std::move(entry), nullptr});
 }
 
@@ -138,7 +141,7 @@ Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
                     "{} does not fit into memory with the models in use; try again when they are idle",
                     quote(entry.name));
   };
-  while (count_loaded() >= max_)
+  while (count_loaded() >= max_loaded_)
     if (!wait_and_unload_one()) return busy();
   for (;;) {
     const uint64_t first_map = maps_made();

@@ -217,7 +217,7 @@ Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, co
   MAKAR_CHECK_OK(constrain_answer(request, model, work));
   request.options.fit = true;
   request.options.speculation = model.speculation;
-  if (!request.seed_given) {
+  if (!request.has_seed) {
     static thread_local std::random_device random;
     request.options.sampler.seed = (static_cast<uint64_t>(random()) << 32) | random();
   }

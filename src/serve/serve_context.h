@@ -20,7 +20,7 @@ struct ServeOptions {
   std::chrono::seconds time{600};  // limit per request
   double hung_after = 60;          // seconds; a longer step makes /health fail
   TextGenerationOptions defaults;  // for fields absent from a request
-  bool seed_given = false;
+  bool has_seed = false;
   PageOptions page;
   std::shared_ptr<const OutputFilter> filter;  // of answers; null: none
   LogSink log;

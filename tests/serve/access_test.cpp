@@ -86,11 +86,11 @@ TEST(Access, WithSeveralKeysOnlyAdministratorsSeeTheWholeServer) {
     return HttpRequest{"GET", "/", "", {{"x-api-key", key}}, "", "127.0.0.1"};
   };
   const auto several = access("one first\ntwo second admin\n");
-  EXPECT_FALSE(several->sees_all(as("one")));
-  EXPECT_TRUE(several->sees_all(as("two")));
-  EXPECT_FALSE(several->sees_all(as("three")));
-  EXPECT_TRUE(access("one first\n")->sees_all(as("one")));
-  EXPECT_TRUE(Access({}).sees_all(as("")));
+  EXPECT_FALSE(several->may_see_all(as("one")));
+  EXPECT_TRUE(several->may_see_all(as("two")));
+  EXPECT_FALSE(several->may_see_all(as("three")));
+  EXPECT_TRUE(access("one first\n")->may_see_all(as("one")));
+  EXPECT_TRUE(Access({}).may_see_all(as("")));
   std::ofstream(path) << "one first owner\n";
   EXPECT_FALSE(KeyRing::read({}, path.string()).ok());
   std::filesystem::remove(path);

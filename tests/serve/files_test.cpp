@@ -157,7 +157,7 @@ TEST(BatchRecords, OwnersTakeTurnsWithSeparateLimits) {
   while (made < 1000 && create("a")) ++made;
   EXPECT_EQ(made, 100);
   EXPECT_TRUE(create("b"));
-  EXPECT_TRUE(records.others_wait("a"));
+  EXPECT_TRUE(records.others_unfinished("a"));
   std::string order;
   for (int i = 0; i < 4; ++i) order += records.next()->owner;
   EXPECT_TRUE(order == "abab" || order == "baba") << order;

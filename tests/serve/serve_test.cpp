@@ -227,10 +227,10 @@ Json kept_response(const std::string& id, const Json& previous) {
 
 TEST(ResponseStore, EvictsTheLeastRecentlyUsed) {
   ResponseStore store(8);  // two per owner
-  store.keep("me", kept_response("a", nullptr), Json::array({1}));
-  store.keep("me", kept_response("b", "a"), Json::array({2}));
+  store.add("me", kept_response("a", nullptr), Json::array({1}));
+  store.add("me", kept_response("b", "a"), Json::array({2}));
   ASSERT_TRUE(store.response("me", "a").ok());
-  store.keep("me", kept_response("c", "a"), Json::array({3}));
+  store.add("me", kept_response("c", "a"), Json::array({3}));
   EXPECT_FALSE(store.response("me", "b").ok());
   const auto items = store.conversation("me", "c");
   ASSERT_TRUE(items.ok());
@@ -249,20 +249,20 @@ TEST(ResponseStore, EvictsTheLeastRecentlyUsed) {
 TEST(ResponseStore, LimitsItsBytes) {
   ResponseStore store(1000, 16000);  // 4000 bytes per owner
   for (int i = 0; i < 100; ++i)
-    store.keep("me", kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
+    store.add("me", kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
   EXPECT_GT(store.size(), 0U);
   EXPECT_LT(store.size(), 6U);
   EXPECT_TRUE(store.response("me", "99").ok());
-  store.keep("me", kept_response("large", nullptr), Json::array({std::string(5000, 'x')}));
+  store.add("me", kept_response("large", nullptr), Json::array({std::string(5000, 'x')}));
   EXPECT_FALSE(store.response("me", "large").ok());
   EXPECT_TRUE(store.response("me", "99").ok());
 }
 
 TEST(ResponseStore, OneOwnerDoesNotEvictAnother) {
   ResponseStore store(8);
-  store.keep("me", kept_response("mine", nullptr), Json::array({1}));
+  store.add("me", kept_response("mine", nullptr), Json::array({1}));
   for (int i = 0; i < 100; ++i)
-    store.keep("another", kept_response(std::to_string(i), nullptr), Json::array({1}));
+    store.add("another", kept_response(std::to_string(i), nullptr), Json::array({1}));
   EXPECT_TRUE(store.response("me", "mine").ok());
   EXPECT_EQ(store.size(), 3U);
 }
@@ -328,7 +328,7 @@ TEST(RequestMemory, RejectsRequestsThatDoNotFit) {
 TEST(BodyPool, LimitsCallersAndReservesBytesPerConnection) {
   using Full = BodyPool::Share::Full;
   BodyPool pool(1000);
-  const size_t free = BodyPool::kFree;
+  const size_t free = BodyPool::kUncountedBytes;
   BodyPool::Share a(pool), b(pool), c(pool), d(pool);
   EXPECT_EQ(a.resize("one", free + 400), Full::kNo);
   EXPECT_EQ(b.resize("one", free + 200), Full::kCaller);

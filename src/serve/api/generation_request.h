@@ -75,7 +75,7 @@ struct GenerationRequest {
   std::vector<RequestImage> images;  // of the conversation; parts {"type": "image", "index"} refer to them
   std::vector<PromptInput> prompts;  // texts or ids; one or more answers per prompt
   TextGenerationOptions options;
-  bool max_given = false, seed_given = false;
+  bool has_max_tokens = false, has_seed = false;
   std::string schema, grammar, regex;  // at most one is set: constrains the answer
   ToolChoice tool_choice;
   bool stream = false, echo = false, only_score = false;

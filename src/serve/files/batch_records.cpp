@@ -14,7 +14,7 @@ namespace makar {
 namespace {
 
 // Limits per owner.
-constexpr size_t kMaxUnfinished = 100, kMaxKept = 1000;
+constexpr size_t kMaxUnfinishedBatches = 100, kMaxStoredBatches = 1000;
 
 // Checks the fields that other code relies on.
 bool is_batch(const Json& batch) {
@@ -38,11 +38,12 @@ Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
   BatchRecord record{batch, owner, FileStore::new_id(), FileStore::new_id()};
   {
     const std::lock_guard lock(mutex_);
-    const auto open = std::count_if(records_.begin(), records_.end(), [&](const auto& one) {
+    const auto unfinished = std::count_if(records_.begin(), records_.end(), [&](const auto& one) {
       return one.second.owner == owner && !is_over(one.second.batch);
     });
-    if (static_cast<size_t>(open) >= kMaxUnfinished)
-      return error_of(Error::Kind::kLimit, "memory", "{} batches are unfinished; try again later", open);
+    if (static_cast<size_t>(unfinished) >= kMaxUnfinishedBatches)
+      return error_of(Error::Kind::kLimit, "memory", "{} batches are unfinished; try again later",
+                      unfinished);
     MAKAR_CHECK_OK(save(record));
     records_[batch["id"].get<std::string>()] = std::move(record);
     drop_old(owner);
@@ -133,7 +134,7 @@ void BatchRecords::load() {
 void BatchRecords::drop_old(const std::string& owner) {
   size_t own = 0;
   for (const auto& [id, record] : records_) own += record.owner == owner;
-  for (; own > kMaxKept; --own) {
+  for (; own > kMaxStoredBatches; --own) {
     auto oldest = records_.end();
     for (auto it = records_.begin(); it != records_.end(); ++it)
       if (it->second.owner == owner && is_over(it->second.batch) &&
@@ -159,7 +160,7 @@ std::optional<BatchRecord> BatchRecords::next() {
   return *best;
 }
 
-bool BatchRecords::others_wait(const std::string& owner) const {
+bool BatchRecords::others_unfinished(const std::string& owner) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(records_.begin(), records_.end(), [&](const auto& one) {
     return one.second.owner != owner && !is_over(one.second.batch);

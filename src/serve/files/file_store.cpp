@@ -17,14 +17,14 @@ namespace makar {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kLongestFilename = 255;
+constexpr size_t kMaxFilenameBytes = 255;
 
 // The client's file name without folders. It is only displayed, never used as a path.
-Result<std::string> plain_name(const std::string& given) {
-  const size_t slash = given.find_last_of("/\\");
-  std::string name = slash == given.npos ? given : given.substr(slash + 1);
-  if (name.empty() || name.size() > kLongestFilename)
-    return error_at("file", "the file name must have 1 to {} bytes, got {}", kLongestFilename, name.size());
+Result<std::string> plain_name(const std::string& path) {
+  const size_t slash = path.find_last_of("/\\");
+  std::string name = slash == path.npos ? path : path.substr(slash + 1);
+  if (name.empty() || name.size() > kMaxFilenameBytes)
+    return error_at("file", "the file name must have 1 to {} bytes, got {}", kMaxFilenameBytes, name.size());
   if (std::any_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < 32) || c == 127; }))
     return error_at("file", "the file name contains control characters");
   return name;
@@ -129,14 +129,14 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
   const std::string id = new_id();
   {
     const std::lock_guard guard(mutex_);
-    size_t files = 0, held = 0;
+    size_t own_files = 0, own_bytes = 0;
     for (const auto& [other, metadata] : files_)
-      if (metadata["owner"] == Json(owner)) ++files, held += metadata["bytes"].get<size_t>();
-    const size_t share = limits_.share(owner);
-    if (files >= limits_.files / share || held + bytes.size() > limits_.all / share)
+      if (metadata["owner"] == Json(owner)) ++own_files, own_bytes += metadata["bytes"].get<size_t>();
+    const size_t divisor = limits_.owner_divisor(owner);
+    if (own_files >= limits_.files / divisor || own_bytes + bytes.size() > limits_.all / divisor)
       return error_of(Error::Kind::kLimit, "file",
                       "{} files of {} bytes are stored; the limits are {} files and {} bytes: delete some",
-                      files, held, limits_.files / share, limits_.all / share);
+                      own_files, own_bytes, limits_.files / divisor, limits_.all / divisor);
     if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
       return error_of(Error::Kind::kLimit, "file",
                       "the server stores {} files of {} bytes and accepts no more", files_.size(), bytes_);

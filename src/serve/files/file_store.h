@@ -18,8 +18,8 @@ struct FileLimits {
   size_t bytes = size_t{100} << 20;  // per file
   size_t files = 10000;
   size_t all = size_t{16} << 30;  // total bytes
-  // The divisor of both limits per owner: a quarter each, or everything without keys.
-  size_t share(const std::string& owner) const { return owner.empty() ? 1 : 4; }
+  // `files` and `all` are divided by this for one owner: a quarter with keys, everything without.
+  size_t owner_divisor(const std::string& owner) const { return owner.empty() ? 1 : 4; }
 };
 
 class FileStore {

@@ -15,7 +15,7 @@ namespace ssl = boost::asio::ssl;
 
 // Only authenticated ciphers with forward secrecy; TLS 1.3 has no others.
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
-constexpr std::string_view kPlainAnswer =
+constexpr std::string_view kPlainHttpResponse =
     "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 40\r\n\r\n"
     "this port requires TLS: use https://...\n";
 
@@ -38,7 +38,7 @@ class TlsTransport : public Transport {
               ERR_GET_REASON(static_cast<unsigned long>(code.value())) == SSL_R_HTTP_REQUEST) {
             Code ignored;
             stream->next_layer().non_blocking(true, ignored);
-            stream->next_layer().write_some(net::buffer(kPlainAnswer), ignored);
+            stream->next_layer().write_some(net::buffer(kPlainHttpResponse), ignored);
           }
           on_done(code);
         });

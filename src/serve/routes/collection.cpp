@@ -55,8 +55,8 @@ Status add_passages(Call& call, GenerationRequest& request, bool& found) {
         Error::Kind::kUnsupported, "messages",
         "the model of this collection has no chat template; start the server with --chat-template");
   const int64_t context = call.model.served().context_limit();
-  const int64_t wanted = request.max_given ? request.options.max_new_tokens
-                                           : std::min(request.options.max_new_tokens, context / 4);
+  const int64_t wanted = request.has_max_tokens ? request.options.max_new_tokens
+                                                : std::min(request.options.max_new_tokens, context / 4);
   ChatInput input = *request.chat;
   input.work = &call.work;
   const auto fitted = fit_sources(
@@ -86,7 +86,7 @@ void answer_from_collection(ServeContext& server, Call& call) {
   call.body = {};
   const auto moved = std::make_shared<Call>(std::move(call));
   // Embedding a query takes longer than the short lane allows.
-  post_step(server, moved, kShortBytes + 1,
+  post_step(server, moved, kMaxShortBytes + 1,
             [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& posted) {
               bool found = false;
               if (const Status added = add_passages(posted, *kept, found); !added.ok())

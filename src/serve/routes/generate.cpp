@@ -46,7 +46,7 @@ int64_t answer_memory(const GenerationRequest& request, const std::vector<std::v
 
 void begin_generation(ServeContext& server, Call& call, GenerationRequest& request) {
   const std::string caller = server.access.caller(call.request);
-  request.seed_given = request.seed_given || server.options.seed_given;
+  request.has_seed = request.has_seed || server.options.has_seed;
   request.options.adapter = call.model.adapter, request.options.priority = call.background ? -1 : 0;
   request.filter = server.options.filter;
   request.options.salt = caller;  // no prefix sharing between callers: prevents timing probes
@@ -87,7 +87,7 @@ void generate_answer(ServeContext& server, Call& call, RequestReader read) {
   if (!request.ok()) return send_error(call, request.error());
   call.body = {};
   const size_t bytes = preparation_bytes(*request);
-  if (call.is_long || bytes <= kShortBytes) return begin_generation(server, call, *request);
+  if (call.is_long || bytes <= kMaxShortBytes) return begin_generation(server, call, *request);
   const auto moved = std::make_shared<Call>(std::move(call));
   post_step(server, moved, bytes,
             [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& posted) {

@@ -15,7 +15,7 @@ void page_data(ServeContext& server, Call& call) {
                       path.starts_with("/makar/agents") ||
                       (path.starts_with("/makar/ratings/") &&
                        (path.ends_with("/report") || path.ends_with("/preferences.jsonl")));
-  if (shared && !server.access.sees_all(call.request)) {
+  if (shared && !server.access.may_see_all(call.request)) {
     const ApiError error{
         403,
         "training runs, results, agents and reports of ratings belong to the whole server; with "
@@ -70,11 +70,11 @@ void engine_state(ServeContext& server, Call& call) {
   const auto [prompt, generated] = server.metrics.tokens_so_far();
   const ResidentMemory memory = resident_memory();
   Json sequences = Json::array();
-  if (server.access.sees_all(call.request))  // other callers' sequences are private
+  if (server.access.may_see_all(call.request))  // other callers' sequences are private
     for (const EngineSequence& s : engine.sequences) sequences.push_back({s.tokens, s.cached, s.pages});
   Json cost;  // a caller that does not see all sees its own
   if (server.options.prices) {
-    const bool all = server.access.sees_all(call.request);
+    const bool all = server.access.may_see_all(call.request);
     const Cost sum =
         server.metrics.charged(all ? std::nullopt : std::optional(server.access.caller(call.request)));
     cost = {{"money", sum.money}, {"currency", server.options.prices->currency}, {"joules", sum.joules}};
