@@ -131,7 +131,7 @@ std::function<void(std::function<void()>)> on_worker(ServeContext& server, const
 }
 
 std::chrono::seconds time_limit(const ServeContext& server, const Call& call) {
-  return call.background ? kBatchLineTimeLimit : server.options.time;
+  return call.background ? kBatchLineTimeLimit : server.options.time_limit;
 }
 
 }  // namespace makar

@@ -10,7 +10,7 @@ namespace makar {
 namespace {
 
 constexpr int kClientClosed = 499;  // nginx: client closed the request
-constexpr size_t kMaxRequestIdBytes = 64, kMaxLoggedPathBytes = 200;
+constexpr size_t kMaxRequestIdBytes = 64;
 
 std::string timestamp() {
   const auto now = std::chrono::system_clock::now();

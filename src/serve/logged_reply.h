@@ -13,6 +13,7 @@
 
 namespace makar {
 
+constexpr size_t kMaxLoggedPathBytes = 200;                    // longer paths are cut in the log
 using LogSink = std::function<void(const std::string& line)>;  // called from any thread
 
 class LoggedReply : public HttpReply {

@@ -284,14 +284,14 @@ TEST_F(PageTest, RejectsValuesOutOfRange) {
   const auto message = [](const std::string& content) {
     return Json{{"role", "user"}, {"content", content}}.dump();
   };
-  EXPECT_EQ(bad("POST", more, message(std::string(Store::kContentBytes + 1, 'x'))), "limit");
-  EXPECT_EQ(bad("POST", more, message(std::string(Store::kContentBytes, 'x'))), "fine");
+  EXPECT_EQ(bad("POST", more, message(std::string(Store::kMaxContentBytes + 1, 'x'))), "limit");
+  EXPECT_EQ(bad("POST", more, message(std::string(Store::kMaxContentBytes, 'x'))), "fine");
   EXPECT_EQ(bad("POST", more, R"({"role":"system","content":""})"), "invalid");
   EXPECT_EQ(bad("POST", more, R"({"role":"user","content":"","parent":999})"), "not found");
   EXPECT_EQ(bad("POST", more, R"({"role":"user","content":"","parent":-1})"), "invalid");
   EXPECT_EQ(bad("POST", more, R"({"role":"user","content":7})"), "invalid");
   EXPECT_EQ(bad("POST", more, R"({"role":"user","content":"","meta":[]})"), "invalid");
-  EXPECT_EQ(bad("POST", at, Json{{"title", std::string(Store::kTitleBytes + 1, 't')}}.dump()), "limit");
+  EXPECT_EQ(bad("POST", at, Json{{"title", std::string(Store::kMaxTitleBytes + 1, 't')}}.dump()), "limit");
   EXPECT_EQ(bad("POST", at, R"({"leaf":999})"), "not found");
   EXPECT_EQ(bad("POST", at, "[1"), "invalid");
   EXPECT_EQ(bad("GET", "/makar/conversations/1;DROP TABLE messages"), "invalid");

@@ -316,13 +316,13 @@ TEST(RequestMemory, RejectsRequestsThatDoNotFit) {
     EXPECT_EQ(ApiError::of(never.error()).status, 400);
     EXPECT_TRUE(two.add(400, "b").ok());
     RequestMemory::Share moved = std::move(one);
-    EXPECT_EQ(memory.held(), 1000);
+    EXPECT_EQ(memory.reserved(), 1000);
     moved.shrink(100);
-    EXPECT_EQ(memory.held(), 500);
+    EXPECT_EQ(memory.reserved(), 500);
     moved.shrink(300);
-    EXPECT_EQ(memory.held(), 500);
+    EXPECT_EQ(memory.reserved(), 500);
   }
-  EXPECT_EQ(memory.held(), 0);
+  EXPECT_EQ(memory.reserved(), 0);
 }
 
 TEST(BodyPool, LimitsCallersAndReservesBytesPerConnection) {

@@ -16,7 +16,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kMaxTraces = 500, kMaxTraceBytes = size_t{16} << 20, kMaxAnswerBytes = 65536;
-constexpr size_t kMaxTraceFolderEntries = 100000;
+constexpr int kMaxTraceDepth = 64;
 constexpr std::string_view kTraceExtension = ".jsonl";
 
 std::string trace_path(const std::string& folder, const std::string& name) {
@@ -40,7 +40,7 @@ Result<std::vector<Json>> read_trace(std::string_view text, const std::string& n
     const size_t end = text.find('\n', at);
     if (end == std::string_view::npos) break;  // the last line is still being written
     MAKAR_TRY(Json line, parse_json(text.substr(at, end - at), fmt::format("{}.jsonl:{}", name, ++number),
-                                    {kMaxTraceBytes, 64}));
+                                    {kMaxTraceBytes, kMaxTraceDepth}));
     if (line.is_object()) out.push_back(std::move(line));
     at = end + 1;
   }
@@ -74,7 +74,7 @@ Result<Json> list_agents(const std::string& folder) {
   std::error_code code;
   size_t seen = 0;
   for (std::filesystem::directory_iterator it(folder, code), end;
-       !code && it != end && ++seen < kMaxTraceFolderEntries; it.increment(code)) {
+       !code && it != end && ++seen < kMaxFolderEntries; it.increment(code)) {
     std::string name = it->path().filename().string();
     struct stat status = {};
     if (!name.ends_with(kTraceExtension) || !is_plain_name(name) ||

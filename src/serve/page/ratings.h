@@ -12,7 +12,7 @@ class RatingStudies {
  public:
   explicit RatingStudies(std::string folder) : folder_(std::move(folder)) {}
 
-  // Studies: FOLDER/NAME.jsonl. name, items, ratings; or name and error of a study that cannot be read.
+  // The studies FOLDER/NAME.jsonl: name, items, ratings; or name and error if a study cannot be read.
   Result<Json> list();
   // The next item after `after`, wrapping around, that the rater has not rated: item, kind, prompt, answers,
   // scales; "done" and "total". Without "item" if all are rated.
