@@ -27,10 +27,12 @@ NUMBER_FIELDS = ["temperature", "top_p", "top_k", "min_p", "typical_p", "max_tok
            "top_n", "dimensions", "mirostat", "mirostat_tau", "dry_base", "dry_multiplier", "xtc_threshold", "xtc_probability",
            "no_repeat_ngram_size", "num_predict", "num_ctx", "beams", "penalty_alpha", "stop_below", "max_time"]
 OTHER_FIELDS = ["model", "messages", "prompt", "input", "tools", "tool_choice", "response_format", "stream", "stream_options", "stop",
-                "suffix", "echo", "logit_bias", "grammar", "guided_regex", "guided_json", "options", "format", "system", "query", "documents", "content",
-          "tokens", "completion", "encoding_format", "instructions", "chat_template_kwargs", "use_beam_search", "metadata", "user"]
+                "suffix", "echo", "logit_bias", "grammar", "guided_regex", "guided_json", "options", "format", "system", "query",
+                "documents", "content", "tokens", "completion", "encoding_format", "instructions", "chat_template_kwargs",
+                "use_beam_search", "metadata", "user"]
 EXTREME_NUMBERS = ["0", "-0", "-1", "1e308", "-1e308", "1e-320", "1" + "0" * 400, "-" + "9" * 300, "9223372036854775807",
-                   "9223372036854775808", "-9223372036854775809", "18446744073709551616", "0.1", "2147483648", "1e400", "NaN", "Infinity", "1.0000000000000000000001"]
+                   "9223372036854775808", "-9223372036854775809", "18446744073709551616", "0.1", "2147483648", "1e400", "NaN",
+                   "Infinity", "1.0000000000000000000001"]
 WRONG_TYPES = ["null", "true", '""', '"x"', "[]", "{}", "[[]]", "[null]", '[{"a":[]}]', '"' + "9" * 1000 + '"', "[" * 70 + "]" * 70,
                '{"a":' * 30 + "1" + "}" * 30]
 
