@@ -7,7 +7,6 @@ import concurrent.futures
 import json
 import os
 import pathlib
-import re
 import signal
 import statistics
 import sys
@@ -16,17 +15,12 @@ import time
 
 import attacks
 from attacks import CHAT, NO_END, TEXT, USER
-from serving import PATIENCE, SPECIAL, Server, check, make_model, metric, processor_seconds, quiet, run_cases, wait_until
+from serving import PATIENCE, SPECIAL, Server, check, make_model, metric, processor_seconds, quiet, resident, run_cases, wait_until
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
 if "address" in os.environ.get("MAKAR_SANITIZE", ""):  # these tests measure memory; by default 256 MB of freed memory are kept
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=16"
 MIN_RATE_SHARE = 0.8 if SLOW else 0.6  # the share of their request rate that good clients must keep; short windows are less exact
-
-
-def resident(s):
-    with open(f"/proc/{s.process.pid}/status") as f:
-        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) / 1024
 
 
 class Watched:

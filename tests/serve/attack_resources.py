@@ -21,7 +21,7 @@ import time
 
 from batches_api import get, line, upload
 from ranking_api import golden
-from serving import PATIENCE, Server, Stalls, check, make_model, processor_seconds, quiet, run_cases, wait_until
+from serving import PATIENCE, Server, Stalls, check, make_model, processor_seconds, quiet, resident, run_cases, wait_until
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
 KEYS = 'alpha-key alpha\nbeta-key beta\nroot-key root admin\n'
@@ -29,11 +29,6 @@ KEYS = 'alpha-key alpha\nbeta-key beta\nroot-key root admin\n'
 
 def as_key(name):
     return {"authorization": f"Bearer {name}-key"}
-
-
-def resident(s):
-    with open(f"/proc/{s.process.pid}/statm") as f:
-        return int(f.read().split()[1]) * resource.getpagesize() / 1e6
 
 
 @contextlib.contextmanager
