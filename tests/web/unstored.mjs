@@ -1,4 +1,4 @@
-// A server that stores nothing: conversations live in the tab, with everything that stored ones have.
+// A server that stores nothing: conversations stay in the tab and have the same functions as stored ones.
 import { answer, answered, check, say, test } from "./browser.mjs";
 import { gate, standIn } from "./stand_in.mjs";
 
@@ -47,5 +47,5 @@ await test(
     await page.waitForFunction(() => document.querySelectorAll(".message").length === 2);
     server.close();
   },
-  { quiet: ["501", "400", "404", "net::ERR_"] },
+  { expectedErrors: ["501", "400", "404", "net::ERR_"] },
 );
