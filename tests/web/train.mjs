@@ -4,7 +4,7 @@ import { api, base, check, fits, shot, test } from "./browser.mjs";
 
 const runs = process.argv[3];
 const line = (step, loss, more = {}) => JSON.stringify({ step, loss, norm: 1, lr: 1e-3, seconds: 0.1, tokens: 512, ...more }) + "\n";
-const waitForPoints = (page, n) => page.waitForFunction((count) => document.querySelector(".chart")?.dataset.waitForPoints === String(count), n);
+const waitForPoints = (page, n) => page.waitForFunction((count) => document.querySelector(".chart")?.dataset.points === String(count), n);
 // Pixels of the first chart that are not empty.
 const drawnPixels = (page) =>
   page.evaluate(() => {
