@@ -14,8 +14,8 @@ const incompleteTag = /<\/?(?:t(?:h(?:i(?:n(?:k(?:i(?:ng?)?)?)?)?)?|o(?:o(?:l(?:
 export function toolCall(text: string): ToolCall {
   try {
     const call = JSON.parse(text) as { name?: unknown; arguments?: unknown; parameters?: unknown };
-    const given = call.arguments ?? call.parameters ?? {};
-    if (typeof call.name === "string") return { name: call.name, arguments: typeof given === "string" ? given : JSON.stringify(given, null, 1) };
+    const args = call.arguments ?? call.parameters ?? {};
+    if (typeof call.name === "string") return { name: call.name, arguments: typeof args === "string" ? args : JSON.stringify(args, null, 1) };
   } catch {
     // Not complete, or another notation.
   }
