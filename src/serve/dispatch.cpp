@@ -101,8 +101,8 @@ void dispatch_batch_line(ServeContext& server, const BatchRecord& record, const 
   HttpRequest request;
   request.method = "POST", request.path = record.batch["endpoint"], request.body = dump(body);
   request.remote = "batch " + record.owner;
-  bool known = false;
-  const Route* route = find_route(request, known);
+  bool path_known = false;
+  const Route* route = find_route(request, path_known);
   check(route && route->runs_model(), "the endpoint of a batch is a route that reads JSON and runs a model");
   auto logged = std::make_shared<LoggedReply>(std::move(reply), request, route->path, request_id(request),
                                               server.metrics, server.options.log, server.memory);

@@ -60,7 +60,7 @@ std::optional<ModelLease> ModelRegistry::loaded(const FoundModel& found) {
   return ModelLease{entry.active, found.name, found.adapter};
 }
 
-// Unloads a model whose files were truncated, once no request uses it; until then new requests fail.
+// Unloads a model whose files were truncated as soon as no request uses it; until then new requests fail.
 std::optional<Error> ModelRegistry::drop_lost(const FoundModel& found) {
   std::shared_ptr<ActiveModel> lost;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
@@ -75,10 +75,10 @@ std::optional<Error> ModelRegistry::drop_lost(const FoundModel& found) {
 void ModelRegistry::acquire(const std::string& name, const OnLease& on_lease) {
   const auto found = find(name);
   if (!found) {
-    std::string known;
-    for (const ModelState& state : list()) known += (known.empty() ? "" : ", ") + quote(state.entry->name);
+    std::string names;
+    for (const ModelState& state : list()) names += (names.empty() ? "" : ", ") + quote(state.entry->name);
     return on_lease(error_of(Error::Kind::kNotFound, "model", "{} is not served here; choose from {}",
-                             quote(name), known));
+                             quote(name), names));
   }
   if (const auto lost = drop_lost(*found)) return on_lease(*lost);
   if (auto lease = loaded(*found)) return on_lease(std::move(*lease));

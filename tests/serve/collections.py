@@ -56,7 +56,7 @@ def main(makar):
                 check(code == 200 and "nothing relevant" in text, f"nothing relevant: {text[:200]}")
             code, answer = s.post("/v1/chat/completions", ask("zeppelin quarks"))
             check(answer["sources"] == [] and answer["usage"]["total_tokens"] == 0, f"the model is not used: {answer['usage']}")
-            # A follow-up that has no terms of its own uses the question before.
+            # A follow-up without terms is searched together with the previous question.
             follow_up = ask("And why?")
             follow_up["messages"] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who counts ships?"},
                                 {"role": "assistant", "content": "The keeper."}, {"role": "user", "content": "And why?"}]

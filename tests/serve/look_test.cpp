@@ -42,8 +42,8 @@ class LookTest : public testing::TestWithParam<const char*> {
     model_.emplace(std::move(*served));
   }
   Result<Json> look(const Json& body) {
-    MAKAR_TRY(const Json read, read_body(body.dump()));
-    MAKAR_TRY(LookRequest request, read_look(read));
+    MAKAR_TRY(const Json parsed, read_body(body.dump()));
+    MAKAR_TRY(LookRequest request, read_look(parsed));
     MAKAR_CHECK_OK(prepare_look(request, *model_));
     return look_inside(request, *model_, device_);
   }

@@ -119,18 +119,18 @@ def check_completions(s):
     choice = whole["choices"][0]
     check(whole["object"] == "text_completion" and len(choice["logprobs"]["tokens"]) <= 6, "completion")
     _, echoed = s.post(TEXT, dict(ask, echo=True))
-    known = echoed["choices"][0]["logprobs"]
+    echoed_logprobs = echoed["choices"][0]["logprobs"]
     check(echoed["choices"][0]["text"] == "Once" + choice["text"], "echo")
-    check(known["tokens"][:4] == list("Once") and known["token_logprobs"][0] is None, "echoed tokens")
-    check(known["token_logprobs"][4:] == choice["logprobs"]["token_logprobs"], "echo changes nothing that follows")
-    check(known["text_offset"][:5] == [0, 1, 2, 3, 4], "text offsets")
+    check(echoed_logprobs["tokens"][:4] == list("Once") and echoed_logprobs["token_logprobs"][0] is None, "echoed tokens")
+    check(echoed_logprobs["token_logprobs"][4:] == choice["logprobs"]["token_logprobs"], "echo changes nothing that follows")
+    check(echoed_logprobs["text_offset"][:5] == [0, 1, 2, 3, 4], "text offsets")
     _, scored = s.post(TEXT, dict(ask, echo=True, max_tokens=0))
     check(scored["choices"][0]["text"] == "Once" and scored["usage"]["completion_tokens"] == 0, "scoring alone")
-    check(scored["choices"][0]["logprobs"]["token_logprobs"] == known["token_logprobs"][:4], "scores")
-    _, many = s.post(TEXT, {"prompt": ["a", [98, 99], "d"], "max_tokens": 3, "temperature": 0, "n": 2})
-    check([c["index"] for c in many["choices"]] == list(range(6)), "several prompts")
+    check(scored["choices"][0]["logprobs"]["token_logprobs"] == echoed_logprobs["token_logprobs"][:4], "scores")
+    _, several = s.post(TEXT, {"prompt": ["a", [98, 99], "d"], "max_tokens": 3, "temperature": 0, "n": 2})
+    check([c["index"] for c in several["choices"]] == list(range(6)), "several prompts")
     _, alone = s.post(TEXT, {"prompt": "bc", "max_tokens": 3, "temperature": 0})
-    check(many["choices"][2]["text"] == alone["choices"][0]["text"], "prompts as ids")
+    check(several["choices"][2]["text"] == alone["choices"][0]["text"], "prompts as ids")
     _, events = s.stream(TEXT, dict(ask, echo=True))
     check("".join(e["choices"][0]["text"] for e in events[:-1]) == echoed["choices"][0]["text"], "streamed echo")
 

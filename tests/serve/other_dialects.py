@@ -92,12 +92,12 @@ def check_ollama(s):
     status, error = s.post("/api/chat", {"model": "other", "messages": USER})
     check(status == 404 and set(error) == {"error"}, "another model")
     for path, status in (("/api/nothing", 404), ("/api/tags", 405)):
-        got, error = s.post(path, {})
-        check(got == status and isinstance(error["error"], str), f"{path}: errors in Ollama's format: {error}")
-    got, error = s.post("/v1/messages/nothing", {})
-    check(got == 404 and error["type"] == "error", f"an error in Anthropic's format: {error}")
-    got, error = s.post("/api/chat", {"model": s.name, "messages": "x"})
-    check(got == 400 and isinstance(error["error"], str), f"a bad field: {error}")
+        code, error = s.post(path, {})
+        check(code == status and isinstance(error["error"], str), f"{path}: errors in Ollama's format: {error}")
+    code, error = s.post("/v1/messages/nothing", {})
+    check(code == 404 and error["type"] == "error", f"an error in Anthropic's format: {error}")
+    code, error = s.post("/api/chat", {"model": s.name, "messages": "x"})
+    check(code == 400 and isinstance(error["error"], str), f"a bad field: {error}")
 
 
 def check_tokens_and_vectors(s):
@@ -106,8 +106,8 @@ def check_tokens_and_vectors(s):
     check(s.post("/detokenize", {"tokens": [97, 98]})[1]["content"] == "ab", "detokenize")
     _, score = s.post("/score", {"prompt": "On", "completion": "ce", "top": 2})
     _, echoed = s.post("/v1/completions", {"prompt": "Once", "echo": True, "logprobs": 0, "max_tokens": 0})
-    known = echoed["choices"][0]["logprobs"]["token_logprobs"]
-    check(abs(score["logprob"] - sum(known[2:])) < 1e-5 and score["tokens"] == 2, f"score: {score}")
+    token_logprobs = echoed["choices"][0]["logprobs"]["token_logprobs"]
+    check(abs(score["logprob"] - sum(token_logprobs[2:])) < 1e-5 and score["tokens"] == 2, f"score: {score}")
     _, one = s.post("/v1/embeddings", {"model": s.name, "input": "hello"})
     _, many = s.post("/v1/embeddings", {"input": ["x", "hello", [104, 105]], "encoding_format": "base64"})
     vector = one["data"][0]["embedding"]

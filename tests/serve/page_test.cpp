@@ -79,10 +79,10 @@ TEST_F(PageTest, RatingsAreBlindAndStored) {
   const auto stored = read_file(folder_ / "ratings/s.ratings.jsonl");
   const Json line = *parse_json(*stored, "line");
   const std::vector<std::string> names = {"one", "two", "three"};
-  for (size_t shown = 0; shown < 3; ++shown) {
+  for (size_t position = 0; position < 3; ++position) {
     const auto at =
-        std::find(names.begin(), names.end(), first["answers"][shown].get<std::string>()) - names.begin();
-    EXPECT_EQ(line["ranks"][static_cast<size_t>(at)], ranks[shown]);
+        std::find(names.begin(), names.end(), first["answers"][position].get<std::string>()) - names.begin();
+    EXPECT_EQ(line["ranks"][static_cast<size_t>(at)], ranks[position]);
   }
   EXPECT_EQ(expect_ok("POST", "/makar/ratings/s/next", {{"rater", "ann"}})["item"], 1);
   EXPECT_EQ(expect_ok("POST", "/makar/ratings/s/next", {{"rater", "bob"}})["item"], 0);

@@ -57,9 +57,9 @@ def check_classifier(makar, root):
         for text, result in zip(TEXTS, batch["results"]):
             scores = result["category_scores"]
             check(abs(sum(scores.values()) - 1) < 1e-6, "scores of exclusive classes add up to one")
-            known = classes(makar, model, text)
-            check(abs(scores[known["label"]] - known["score"]) < 1e-5 and result["categories"][known["label"]],
-                  f"the same as makar classify: {known} {result}")
+            expected = classes(makar, model, text)
+            check(abs(scores[expected["label"]] - expected["score"]) < 1e-5 and result["categories"][expected["label"]],
+                  f"the same as makar classify: {expected} {result}")
             check(s.post("/v1/moderations", {"input": text})[1]["results"] == [result], "the same result alone and in a batch")
         _, parts = s.post("/v1/moderations", {"input": [{"type": "text", "text": TEXTS[0]}]})
         check(parts["results"] == batch["results"][:1], "text parts are classified")

@@ -53,7 +53,7 @@ def main():
     p.add_argument("--growth", type=float, default=48, help="MB that the resident size may grow after a tenth of the time")
     cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     a, options = p.parse_args(sys.argv[1:cut]), sys.argv[cut + 1:]
-    # Cache pages of earlier prompts are kept while there is memory; a small budget is reached soon.
+    # Cache pages of earlier prompts stay in memory until the budget is reached; a small budget is reached soon.
     with Server(a.makar, "--client-time", "4", "--queue", "400", "--mem-budget", "64", *options) as s:
         begin, end, texts, count = time.time(), time.time() + a.minutes * 60, {}, 0
         files, base, next_line = s.descriptors(), None, 0.0

@@ -144,7 +144,7 @@ async function meters(page) {
   check((await page.locator(answer).locator(".stats").textContent()).includes("tiny"), "an answer names its model");
 }
 
-// The first answer of a model that is not loaded takes longer, and the page says why.
+// The first answer of a model that is not loaded takes longer, and the page shows that it is loading.
 async function loads(page, server) {
   await page.goto(`${server.url}/#/chat`);
   await page.waitForSelector(".welcome");

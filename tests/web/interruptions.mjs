@@ -1,4 +1,4 @@
-// What interrupts a chat: other pages, other conversations, failed requests, lost connections. Nothing typed or written is lost.
+// What interrupts a chat: other pages, other conversations, failed requests, lost connections. No draft and no answer is lost.
 import { answer, answered, api, base, check, composer, say, setting, shot, test } from "./browser.mjs";
 import { fails, gate, standIn } from "./stand_in.mjs";
 
@@ -98,15 +98,15 @@ async function retries(page, server) {
   check((await text(page)).trim() === "After the reload.", "a message without an answer can be answered");
 }
 
-// A lost connection is named; what arrived is kept and can be continued.
+// A lost connection is reported; the text that arrived is stored and can be continued.
 async function drops(page, server) {
   await page.goto(`${server.url}/#/chat`);
   await page.waitForSelector(".welcome");
-  const seen = gate();
-  server.writes("The beginning ", { drop: seen.closed });
+  const dropGate = gate();
+  server.writes("The beginning ", { drop: dropGate.closed });
   await say(page, "Tell me");
   await page.waitForSelector('.writing .markdown:has-text("The beginning")');
-  seen.open();
+  dropGate.open();
   await page.waitForSelector(".cut-answer");
   await shot(page, "dropped");
   check((await page.textContent(".message.assistant .error-message")).includes("connection was lost"), "a dropped stream is reported");

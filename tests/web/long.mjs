@@ -33,8 +33,8 @@ async function measure(open, text) {
     await say(page, "Write a long answer");
     await answered(page);
   });
-  const shown = await page.evaluate(() => document.querySelector(".message.assistant .said").textContent.length);
-  check(shown > text.length * 0.5, `the answer is shown: ${shown} characters`);
+  const shownLength = await page.evaluate(() => document.querySelector(".message.assistant .said").textContent.length);
+  check(shownLength > text.length * 0.5, `the answer is shown: ${shownLength} characters`);
   taskMs.probabilities = await page.longestTask(async () => {
     await page.click('[aria-label="Show token probabilities"]');
     await page.waitForSelector(".marks [data-token]");

@@ -21,9 +21,9 @@ function values(look, index, row, key) {
 
 async function chips(page) {
   const { tokens } = await api("/tokenize", { content: text, with_pieces: true });
-  const shown = await page.locator(".chip").evaluateAll((all) => all.map((c) => [c.querySelector("span").textContent, Number(c.querySelector("small").textContent)]));
-  check(shown.length === tokens.length, "one chip per token");
-  tokens.forEach((t, i) => check(shown[i][1] === t.id && shown[i][0] === t.piece.replace(" ", "·"), `chip ${i}`));
+  const chipTexts = await page.locator(".chip").evaluateAll((all) => all.map((c) => [c.querySelector("span").textContent, Number(c.querySelector("small").textContent)]));
+  check(chipTexts.length === tokens.length, "one chip per token");
+  tokens.forEach((t, i) => check(chipTexts[i][1] === t.id && chipTexts[i][0] === t.piece.replace(" ", "·"), `chip ${i}`));
   await page.click('.choice label:has-text("probability")');
   await page.locator(".chip").nth(3).focus();
   const scores = await api("/score", { prompt: text.slice(0, 3), completion: text.slice(3), top: 0 });

@@ -17,11 +17,11 @@ await test(
     await page.click('nav a:has-text("Chat")');
     await answered(page);
     check((await page.textContent(".message.assistant .said")).trim() === "The first answer.", "the conversation is still there after another page was shown");
-    const seen = gate();
-    server.writes("The start, ", { drop: seen.closed });
+    const dropGate = gate();
+    server.writes("The start, ", { drop: dropGate.closed });
     await say(page, "Another");
     await page.waitForSelector('.writing .markdown:has-text("The start,")');
-    seen.open();
+    dropGate.open();
     await page.waitForSelector(".cut-answer");
     server.writes("the end.");
     await page.click('.cut-answer button:has-text("Continue")');

@@ -50,7 +50,7 @@ export const saveSetting = (name: string, value: unknown): void => store(() => l
 export const loadFromTab = <T>(name: string, fallback: T): T => stored(() => sessionStorage, name, fallback);
 export const saveInTab = (name: string, value: unknown): void => store(() => sessionStorage, name, value);
 
-// Calls `action` at once and then at intervals while the page is visible; anew if a value of `restart` changes.
+// Calls `action` immediately and then at intervals while the page is visible. A changed value in `restart` starts over.
 export function useInterval(action: () => void, milliseconds: number, restart: unknown[] = []): void {
   useEffect(() => {
     action();

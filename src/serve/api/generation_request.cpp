@@ -24,8 +24,8 @@ Status read_generation_options(const Json& body, GenerationRequest& request) {
   TextGenerationOptions& o = request.options;
   for (const auto& [key, value] : body.items()) {
     if (value.is_null() || read_separately(key)) continue;
-    MAKAR_TRY(const bool known, read_decoding_option(o, key, value));
-    if (known && key == "seed") request.has_seed = true;
+    MAKAR_TRY(const bool is_option, read_decoding_option(o, key, value));
+    if (is_option && key == "seed") request.has_seed = true;
   }
   constexpr int64_t kMaxTokens = 1 << 20;
   for (const char* key : {"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"}) {

@@ -42,6 +42,7 @@ struct Usage {
 class AnswerFormatter {
  public:
   virtual ~AnswerFormatter() = default;
+  // The body of a response that is not streamed.
   virtual std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) = 0;
   // For streams, called in this order; each returns bytes for the client.
   virtual std::string begin(const Usage& usage) { return {}; }

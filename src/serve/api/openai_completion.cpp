@@ -40,14 +40,14 @@ class CompletionFormatter : public OpenAiFormatter {
     if (!logprobs_) return nullptr;
     Json tokens = Json::array(), values = Json::array(), tops = Json::array();
     for (const GeneratedToken& token : piece.tokens) {
-      const bool known = token.logprobs.rank >= 0;
+      const bool has_logprob = token.logprobs.rank >= 0;
       const std::string& text = token_at(tokens_, token.id);
       Json top = Json::object();
       for (const TokenLogprob& t : token.logprobs.top)
         top[token_at(tokens_, t.id)] = std::max(t.logprob, kMinLogprob);
       tokens.push_back(text);
-      values.push_back(known ? Json(std::max(token.logprobs.chosen, kMinLogprob)) : Json());
-      tops.push_back(known ? std::move(top) : Json());
+      values.push_back(has_logprob ? Json(std::max(token.logprobs.chosen, kMinLogprob)) : Json());
+      tops.push_back(has_logprob ? std::move(top) : Json());
     }
     return {{"tokens", std::move(tokens)},
             {"token_logprobs", std::move(values)},

@@ -124,11 +124,11 @@ Status read_text_format(const Json& body, Json& chat_body) {
 Status read_include(const Json& body, Json& chat_body) {
   MAKAR_TRY(const auto include, texts_field(body, "include", 16));
   bool logprobs = false;
-  for (const std::string& what : include) {
-    if (what == "message.output_text.logprobs") logprobs = true;
+  for (const std::string& field : include) {
+    if (field == "message.output_text.logprobs") logprobs = true;
     // Accept and ignore fields of tools that are not supported.
-    else if (what != "reasoning.encrypted_content" && what.find("_call") == std::string::npos)
-      return error_at("include", "unknown value {}", quote(what));
+    else if (field != "reasoning.encrypted_content" && field.find("_call") == std::string::npos)
+      return error_at("include", "unknown value {}", quote(field));
   }
   MAKAR_TRY(const int64_t top, integer_field(body, "top_logprobs", 0, 20, 0));
   if (logprobs || top > 0) chat_body["logprobs"] = true, chat_body["top_logprobs"] = top;

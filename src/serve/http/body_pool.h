@@ -29,11 +29,11 @@ class BodyPool {
       const size_t counted = bytes > kUncountedBytes ? bytes - kUncountedBytes : 0;
       if (caller != caller_) release(), caller_ = caller;
       if (counted > counted_) {
-        const size_t more = counted - counted_;
+        const size_t growth = counted - counted_;
         const auto of_caller = pool_.callers_.find(caller_);
         const size_t own = of_caller == pool_.callers_.end() ? 0 : of_caller->second;
-        if (own + more > pool_.limit_ / 2) return Full::kCaller;
-        if (pool_.counted_bytes_ + more > pool_.limit_) return Full::kPool;
+        if (own + growth > pool_.limit_ / 2) return Full::kCaller;
+        if (pool_.counted_bytes_ + growth > pool_.limit_) return Full::kPool;
       }
       set(counted);
       return Full::kNo;

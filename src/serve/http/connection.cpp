@@ -122,10 +122,10 @@ void HttpConnection::parse_head() {
   input_.erase(0, consumed);
   // The parser enforces the limit only on incomplete headers; count complete ones here.
   head_bytes_ += consumed;
-  const bool more = code == http::error::need_more;
-  if (head_bytes_ + (more ? input_.size() : 0) > shared_->options.max_headers)
+  const bool incomplete = code == http::error::need_more;
+  if (head_bytes_ + (incomplete ? input_.size() : 0) > shared_->options.max_headers)
     return fail(http::error::header_limit);
-  if (more) return;
+  if (incomplete) return;
   if (code) return fail(code);
   if (parser_->is_header_done()) head_complete();
 }

@@ -27,8 +27,8 @@ struct HttpRequest {
 };
 
 // Produces the next piece of a long body. Called on the server thread when the previous piece is sent; passes
-// the piece to `give` at once or later, from any thread. An empty piece ends the body; nullopt means that the
-// body cannot be completed and closes the connection.
+// the piece to `give` immediately or later, from any thread. An empty piece ends the body; nullopt means that
+// the body cannot be completed and closes the connection.
 using GivePiece = std::function<void(std::optional<std::string> piece)>;
 using BodySource = std::function<void(GivePiece give)>;
 

@@ -93,8 +93,8 @@ class OpenSslTls : public Tls {
     SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_alpn_select_cb(native, choose_protocol, nullptr);
-    const bool known = SSL_CTX_set_cipher_list(native, kCiphers) == 1;
-    check(known, "OpenSSL supports these ciphers");
+    const bool supported = SSL_CTX_set_cipher_list(native, kCiphers) == 1;
+    check(supported, "OpenSSL supports these ciphers");
     // Never prompt for a passphrase on the terminal.
     SSL_CTX_set_default_passwd_cb(native, [](char*, int, int, void*) { return 0; });
     Transport::Code code;

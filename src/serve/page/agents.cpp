@@ -72,9 +72,9 @@ Result<Json> answer_to(const Json& waiting, int64_t number, const Json& answer) 
 Result<Json> list_agents(const std::string& folder) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code code;
-  size_t seen = 0;
+  size_t entries = 0;
   for (std::filesystem::directory_iterator it(folder, code), end;
-       !code && it != end && ++seen < kMaxFolderEntries; it.increment(code)) {
+       !code && it != end && ++entries < kMaxFolderEntries; it.increment(code)) {
     std::string name = it->path().filename().string();
     struct stat status = {};
     if (!name.ends_with(kTraceExtension) || !is_plain_name(name) ||

@@ -77,9 +77,9 @@ Result<std::string> RatingStudies::path_of(const std::string& study) const {
 Result<Json> RatingStudies::list() {
   std::set<std::string> names;
   std::error_code code;
-  size_t seen = 0;
+  size_t entries = 0;
   for (std::filesystem::directory_iterator it(folder_, code), end;
-       !code && it != end && ++seen < kMaxFolderEntries; it.increment(code)) {
+       !code && it != end && ++entries < kMaxFolderEntries; it.increment(code)) {
     const std::string name = it->path().stem().string();
     if (it->path().extension() == ".jsonl" && is_plain_name(name) && !name.ends_with(".ratings") &&
         names.size() < kMaxStudies)

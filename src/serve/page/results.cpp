@@ -31,9 +31,9 @@ Json task_entry(const Json& file, const char* section, const std::string& task) 
 Result<Json> list_results(const std::string& folder) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code code;
-  size_t seen = 0;
+  size_t entries = 0;
   for (std::filesystem::directory_iterator it(folder, code), end;
-       !code && it != end && ++seen < kMaxFolderEntries; it.increment(code)) {
+       !code && it != end && ++entries < kMaxFolderEntries; it.increment(code)) {
     const std::string name = it->path().filename().string();
     struct stat status = {};
     if (is_plain_name(name) && ::stat((folder + "/" + name + "/results.json").c_str(), &status) == 0 &&

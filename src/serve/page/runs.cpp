@@ -68,9 +68,9 @@ Result<Json> list_runs(const std::string& folder) {
   };
   std::vector<RunEntry> runs;
   std::error_code code;
-  size_t seen = 0;
+  size_t entries = 0;
   for (auto it = std::filesystem::directory_iterator(folder, code);
-       !code && it != std::filesystem::directory_iterator() && ++seen < kMaxFolderEntries;
+       !code && it != std::filesystem::directory_iterator() && ++entries < kMaxFolderEntries;
        it.increment(code)) {
     const std::string name = it->path().filename().string();
     struct stat status = {};

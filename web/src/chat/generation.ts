@@ -1,4 +1,4 @@
-// Answers in flight, one generation per conversation. They continue whatever page or conversation is shown.
+// Answers in flight, one generation per conversation. They continue when another page or conversation is opened.
 import { ApiError, call } from "../api";
 import { Watched } from "../state";
 import type { Conversation, Finish, Message, Meta, Model } from "../types";
@@ -133,7 +133,7 @@ function metaOf(a: Answer, g: Generation, end: { finish: Finish; error?: string 
   };
 }
 
-// Stores what was generated. An answer that the server cannot store stays on the screen, with the error.
+// Stores the generated answers. An answer that the server cannot store stays on the screen, with the error.
 async function storeAnswers(g: Generation, end: { finish: Finish; error?: string } | null): Promise<void> {
   const id = g.conversation;
   const added: Message[] = g.answers.value

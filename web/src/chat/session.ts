@@ -1,4 +1,4 @@
-// The conversations and the one that is open, with what can be done to them except generating (generation.ts).
+// The list of conversations and the open one, with all actions on them except generating answers (generation.ts).
 import { Watched, saveSetting, loadSetting } from "../state";
 import type { Conversation, ConversationSummary, Message, Sampling } from "../types";
 import { conversationStore } from "./store";
@@ -78,7 +78,7 @@ export async function load(id: number): Promise<void> {
 
 export const isCurrent = (id: number): boolean => currentId === id;
 
-// Answers in flight continue, whatever is opened.
+// Opens a conversation; null: a new one. Answers in flight in other conversations continue.
 export function openConversation(id: number | null): void {
   currentId = id;
   if ((session.value.open?.id ?? null) === id) return;
@@ -127,7 +127,7 @@ export function rate(message: Message, rating: number): Promise<boolean> {
 
 export function editAnswer(message: Message, content: string): Promise<boolean> {
   return guarded(async () => {
-    // The probabilities were those of the old text.
+    // The token probabilities belong to the old text.
     const meta = { ...message.meta, edited: true, tokens: undefined };
     await (await conversationStore()).edit(message.id, content, meta);
     replaceMessage(message.id, { content, meta });

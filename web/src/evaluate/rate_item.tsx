@@ -5,7 +5,7 @@ import { words } from "../strings";
 import type { StudyStep } from "../types";
 import { ErrorMessage } from "../ui/controls";
 
-// The scales of an item with the names that the page shows; a name of the study's own stays as it is.
+// The scales of an item and their names on the page; scales that the page does not know keep their id as name.
 export function namedScales(ids: string[] | undefined): [string, string][] {
   const names = [...words.evaluate.scales, ...words.evaluate.qualities];
   if (!ids) return words.evaluate.scales;

@@ -36,7 +36,7 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: SamplerSettings; 
           </li>
         ))}
       </ol>
-      {/* On a scale of its own, 0 to 100 %: together they are often far more probable than any single token. */}
+      {/* This bar has its own scale, 0 to 100 %: all other tokens together are often far more probable than any single one. */}
       <div class="others">
         <span>{words.look.others}</span>
         <span class="track">

@@ -1,4 +1,4 @@
-// Train: the runs of a folder, and the one that is chosen.
+// Train: the runs of a folder, and the selected run.
 import { useState } from "preact/hooks";
 import { get } from "../api";
 import { place } from "../place";
