@@ -75,9 +75,7 @@ std::vector<Json> BatchRecords::list(const std::string& owner) const {
     for (const auto& [id, record] : records_)
       if (record.owner == owner) out.push_back(record.batch);
   }
-  std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
-    return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();
-  });
+  sort_newest_first(out);
   return out;
 }
 

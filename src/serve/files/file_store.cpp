@@ -203,10 +203,14 @@ std::vector<Json> FileStore::list(const std::string& owner) const {
     for (const auto& [id, metadata] : files_)
       if (metadata["owner"] == Json(owner)) out.push_back(without_owner(metadata));
   }
-  std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
+  sort_newest_first(out);
+  return out;
+}
+
+void sort_newest_first(std::vector<Json>& objects) {
+  std::stable_sort(objects.begin(), objects.end(), [](const Json& a, const Json& b) {
     return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();
   });
-  return out;
 }
 
 }  // namespace makar

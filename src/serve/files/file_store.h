@@ -65,4 +65,7 @@ class FileStore {
   size_t bytes_ = 0;
 };
 
+// Sorts API objects by "created_at", newest first.
+void sort_newest_first(std::vector<Json>& objects);
+
 }  // namespace makar

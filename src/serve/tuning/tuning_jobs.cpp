@@ -173,9 +173,7 @@ std::vector<Json> TuningJobs::list(const std::string& owner) const {
     for (const auto& [id, entry] : jobs_)
       if (entry.owner == owner) out.push_back(entry.job);
   }
-  std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
-    return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();
-  });
+  sort_newest_first(out);
   return out;
 }
 
