@@ -46,7 +46,6 @@ class ModelRegistry {
   // The default model for classification; empty if there is none. Models with several labels come first: a
   // single label usually means a reranker.
   std::string classifier() const;
-  bool knows(const std::string& name) const { return find(name).has_value(); }
   EngineState state() const;  // summed over all engines
   // Elapsed time of the longest-running current step.
   double seconds_in_step() const;

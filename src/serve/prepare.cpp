@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-// Template and tokenizer errors name files; replace that by the request field.
+// Template and tokenizer errors name a file; this replaces it by the field of the request.
 Error at_field(const Error& error, const std::string& field) {
   return {error.kind == Error::Kind::kNotFound ? Error::Kind::kUnsupported : error.kind, field,
           error.message};
@@ -172,9 +172,9 @@ Status check_fits_context(const std::vector<int64_t>& prompt, const ServedModel&
                     "has {} tokens; the context of this model is {} tokens including the answer",
                     prompt.size(), limit);
   std::vector<int64_t> copy = prompt;
-  Decoding one;
-  one.max_new_tokens = 1;
-  const Status fits = fit_request(model.language.model(), model.context, copy, one, images);
+  Decoding one_token;
+  one_token.max_new_tokens = 1;
+  const Status fits = fit_request(model.language.model(), model.context, copy, one_token, images);
   return fits.ok() ? Status(Done{}) : at_field(fits.error(), place);
 }
 

@@ -13,7 +13,6 @@ namespace makar {
 class RequestMemory {
  public:
   explicit RequestMemory(int64_t bytes) : limit_(bytes) {}
-  int64_t limit() const { return limit_; }
   int64_t reserved() const;
 
   // The memory of one request; released on destruction.

@@ -149,12 +149,12 @@ TEST(Workers, RunPostedItems) {
 
 TEST(FairQueue, CallersTakeTurnsAndSmallItemsGoFirst) {
   FairQueue<int> queue;
-  const auto all = [](const std::string&) { return true; };
+  const auto any_caller = [](const std::string&) { return true; };
   for (int i = 0; i < 6; ++i) queue.push("greedy", 5 << 20, i);
   queue.push("greedy", 100, 100);
   queue.push("modest", 5 << 20, 200);
   std::vector<int> order;
-  while (const auto next = queue.pop(all)) order.push_back(next->second);
+  while (const auto next = queue.pop(any_caller)) order.push_back(next->second);
   // The small item goes before the large ones of its caller; the other caller is second; then
   // follow the large items, oldest first.
   EXPECT_EQ(order, (std::vector<int>{100, 200, 0, 1, 2, 3, 4, 5}));
@@ -163,7 +163,7 @@ TEST(FairQueue, CallersTakeTurnsAndSmallItemsGoFirst) {
   queue.push("a", 5 << 20, 0);
   for (int i = 1; i < 9; ++i) queue.push("a", 100, i);
   order.clear();
-  while (const auto next = queue.pop(all)) order.push_back(next->second);
+  while (const auto next = queue.pop(any_caller)) order.push_back(next->second);
   EXPECT_EQ(order[3], 0) << "large work is not starved by small work";
 
   queue.push("a", 1, 1);

@@ -27,7 +27,7 @@ export function useWatched<T>(source: Watched<T>): T {
 }
 
 // Returns the fallback if the browser stores nothing, as in private windows.
-function stored<T>(storage: () => Storage, name: string, fallback: T): T {
+function readStorage<T>(storage: () => Storage, name: string, fallback: T): T {
   try {
     const text = storage().getItem(`makar-${name}`);
     return text === null ? fallback : (JSON.parse(text) as T);
@@ -36,7 +36,7 @@ function stored<T>(storage: () => Storage, name: string, fallback: T): T {
   }
 }
 
-function store(storage: () => Storage, name: string, value: unknown): void {
+function writeStorage(storage: () => Storage, name: string, value: unknown): void {
   try {
     storage().setItem(`makar-${name}`, JSON.stringify(value));
   } catch {
@@ -45,10 +45,10 @@ function store(storage: () => Storage, name: string, value: unknown): void {
 }
 
 // Settings are stored in the browser; tab values until the tab is closed.
-export const loadSetting = <T>(name: string, fallback: T): T => stored(() => localStorage, name, fallback);
-export const saveSetting = (name: string, value: unknown): void => store(() => localStorage, name, value);
-export const loadFromTab = <T>(name: string, fallback: T): T => stored(() => sessionStorage, name, fallback);
-export const saveInTab = (name: string, value: unknown): void => store(() => sessionStorage, name, value);
+export const loadSetting = <T>(name: string, fallback: T): T => readStorage(() => localStorage, name, fallback);
+export const saveSetting = (name: string, value: unknown): void => writeStorage(() => localStorage, name, value);
+export const loadFromTab = <T>(name: string, fallback: T): T => readStorage(() => sessionStorage, name, fallback);
+export const saveInTab = (name: string, value: unknown): void => writeStorage(() => sessionStorage, name, value);
 
 // Calls `action` immediately and then at intervals while the page is visible. A changed value in `restart` starts over.
 export function useInterval(action: () => void, milliseconds: number, restart: unknown[] = []): void {

@@ -79,7 +79,7 @@ std::vector<Json> BatchRecords::list(const std::string& owner) const {
   return out;
 }
 
-bool BatchRecords::reads(const std::string& file_id) const {
+bool BatchRecords::uses_file(const std::string& file_id) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(records_.begin(), records_.end(), [&](const auto& one) {
     return !is_over(one.second.batch) && one.second.batch["input_file_id"] == Json(file_id);
@@ -130,9 +130,9 @@ void BatchRecords::load() {
 
 // Removes the owner's oldest finished batches.
 void BatchRecords::drop_old(const std::string& owner) {
-  size_t own = 0;
-  for (const auto& [id, record] : records_) own += record.owner == owner;
-  for (; own > kMaxStoredBatches; --own) {
+  size_t own_count = 0;
+  for (const auto& [id, record] : records_) own_count += record.owner == owner;
+  for (; own_count > kMaxStoredBatches; --own_count) {
     auto oldest = records_.end();
     for (auto it = records_.begin(); it != records_.end(); ++it)
       if (it->second.owner == owner && is_over(it->second.batch) &&

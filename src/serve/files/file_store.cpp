@@ -106,13 +106,13 @@ Status FileStore::prepare() {
   return load();
 }
 
-// Adds a file; `put` writes the data.
-Status FileStore::enter(Json metadata, const std::function<Status()>& put) {
+// Adds a file; `write_data` writes its bytes.
+Status FileStore::insert(Json metadata, const std::function<Status()>& write_data) {
   const std::string id = metadata["id"];
   MAKAR_CHECK_OK(write_file(metadata_path(id), dump(metadata)));
-  if (const Status done = put(); !done.ok()) {
+  if (const Status written = write_data(); !written.ok()) {
     ::unlink(metadata_path(id).c_str());
-    return done.error();
+    return written.error();
   }
   bytes_ += metadata["bytes"].get<size_t>();
   files_[id] = std::move(metadata);
@@ -140,8 +140,8 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
     if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
       return error_of(Error::Kind::kLimit, "file",
                       "the server stores {} files of {} bytes and accepts no more", files_.size(), bytes_);
-    MAKAR_CHECK_OK(enter(metadata_of(owner, id, name, purpose, bytes.size()),
-                         [&] { return write_file(data_path(id), bytes); }));
+    MAKAR_CHECK_OK(insert(metadata_of(owner, id, name, purpose, bytes.size()),
+                          [&] { return write_file(data_path(id), bytes); }));
   }
   return find(owner, id);
 }
@@ -165,7 +165,7 @@ Status FileStore::adopt(const std::string& owner, const std::string& id, const s
   std::error_code failed;
   const auto bytes = fs::file_size(part_path(id), failed);
   if (failed) return error_of(Error::Kind::kIo, part_path(id), "{}", failed.message());
-  return enter(metadata_of(owner, id, filename, purpose, bytes), [&]() -> Status {
+  return insert(metadata_of(owner, id, filename, purpose, bytes), [&]() -> Status {
     if (::rename(part_path(id).c_str(), data_path(id).c_str()) != 0) return io_error(part_path(id), "move");
     return Done{};
   });

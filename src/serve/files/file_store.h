@@ -53,7 +53,7 @@ class FileStore {
   FileStore(std::string folder, FileLimits limits) : folder_(std::move(folder)), limits_(limits) {}
   Status load();
   Status lock();
-  Status enter(Json metadata, const std::function<Status()>& put);
+  Status insert(Json metadata, const std::function<Status()>& write_data);
   std::string data_path(const std::string& id) const { return folder_ + "/" + id + ".data"; }
   std::string metadata_path(const std::string& id) const { return folder_ + "/" + id + ".json"; }
 

@@ -81,7 +81,7 @@ void files(ServeContext& server, Call& call) {
       MAKAR_TRY(out, list_page(std::move(all), call.request.query, kMaxListed));
     } else if (call.request.method == "DELETE") {
       if (!subresource.empty()) return no_subresource("a file");
-      if (server.batches->reads(id))
+      if (server.batches->uses_file(id))
         return error_at("file_id", "a batch reads the file; cancel the batch first");
       MAKAR_CHECK_OK(store.remove(call.owner, id));
       out = {{"id", id}, {"object", "file"}, {"deleted", true}};

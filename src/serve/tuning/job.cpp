@@ -10,6 +10,7 @@
 namespace makar {
 namespace {
 
+constexpr size_t kMaxSuffixBytes = 64;
 constexpr double kDefaultEpochs = 3, kDefaultBatchSize = 8;
 
 // A number within bounds, or the fallback for "auto" or nothing.
@@ -32,8 +33,9 @@ Result<Json> read_settings(const Json& fields) {
 Status check_suffix(const std::string& suffix) {
   const bool plain = suffix.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == suffix.npos;
-  if (suffix.size() <= 64 && plain) return Done{};
-  return error_at("suffix", "expected up to 64 letters, digits, '_', '-' and '.', got {}", quote(suffix));
+  if (suffix.size() <= kMaxSuffixBytes && plain) return Done{};
+  return error_at("suffix", "expected up to {} letters, digits, '_', '-' and '.', got {}", kMaxSuffixBytes,
+                  quote(suffix));
 }
 
 }  // namespace
@@ -58,8 +60,8 @@ Result<Json> new_tuning_job(const Json& body) {
   if (!method.is_null()) {
     MAKAR_TRY(const Json method_options, object_field(method, type));
     if (!method_options.is_null()) {
-      MAKAR_TRY(const Json of_method, object_field(method_options, "hyperparameters"));
-      if (!of_method.is_null()) hyperparameters = of_method;
+      MAKAR_TRY(const Json method_hyperparameters, object_field(method_options, "hyperparameters"));
+      if (!method_hyperparameters.is_null()) hyperparameters = method_hyperparameters;
     }
   }
   MAKAR_TRY(const Json settings, read_settings(hyperparameters.is_null() ? Json::object() : hyperparameters));
@@ -100,7 +102,5 @@ Json tuning_event(const std::string& level, const std::string& message, const Js
           {"type", data.is_null() ? "message" : "metrics"},
           {"data", data}};
 }
-
-const Json& tuning_settings(const Json& job) { return job["hyperparameters"]; }
 
 }  // namespace makar
