@@ -15,7 +15,7 @@ struct Call {
   const Route* route = nullptr;
   std::shared_ptr<LoggedReply> reply;
   std::string owner;         // owner of the files and conversations it sees
-  Gate::Ticket ticket = {};  // its place in the gate; empty for batch lines
+  Gate::Ticket ticket = {};  // its place in the gate; empty if it needs none
   bool background = false;   // a batch line: lowest priority
   bool is_long = false;      // prepared in the lane for long work
   WorkBudget work = {};      // cost limit and deadline of preparation

@@ -35,6 +35,7 @@ class ResponseStore {
   };
   Result<StoredResponse*> find(const std::string& owner, const std::string& id);
   void drop(std::list<StoredResponse>::iterator entry);
+  // The limits are divided by this for one owner.
   static size_t owner_divisor(const std::string& owner) { return owner.empty() ? 1 : 4; }
   // Evicts the least recently used responses until `bytes` fit.
   void make_room(const std::string& owner, size_t bytes);

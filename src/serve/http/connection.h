@@ -81,8 +81,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<HttpShared> shared_;
   Phase phase_ = Phase::kOpening;
-  Clock::time_point deadline_ = Clock::time_point::max(),
-                    since_ = Clock::now();  // end and start of the phase
+  Clock::time_point since_ = Clock::now();                 // start of the phase
+  Clock::time_point deadline_ = Clock::time_point::max();  // of the phase
   bool rejected_ = false, reading_ = false, writing_ = false;
 
   std::string chunk_;  // read buffer of the transport
@@ -94,10 +94,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   size_t head_bytes_ = 0, discarded_ = 0;
 
   std::weak_ptr<HttpExchange> exchange_;
-  bool keep_alive_ = false, http_1_0_ = false,
-       head_only_ = false;                    // of the request: keep-alive, version, HEAD
-  bool answering_ = false, chunked_ = false;  // of the response: begun, encoding
-  bool last_ = false;                         // the end of the response is queued
+  bool keep_alive_ = false, http_1_0_ = false, head_only_ = false;  // of the request
+  bool answering_ = false, chunked_ = false;                        // of the response
+  bool last_ = false;                                               // the end of the response is queued
   std::deque<std::string> unsent_;
   size_t unsent_bytes_ = 0, in_flight_ = 0;  // bytes queued; pieces being written
   std::shared_ptr<BodySource> body_source_;  // source of the body being sent
