@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kMaxLogitRows = 32;     // per product: all logits of a text may be larger than the model
 constexpr int64_t kMaxNamedTokens = 400;  // next tokens listed with text
 constexpr int kLogitBins = 64;
-constexpr float kAttentionScale = 65535;  // of 16-bit fractions
+constexpr float kAttentionScale = 65535;  // weights are sent as 16-bit fractions
 constexpr size_t kMaxMasks = 8;
 
 Json token_json(const ServedModel& model, int64_t id) {
@@ -244,7 +244,7 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
 bool LookRunner::post(WorkItem work, LookRequest request, const ServedModel& model, int32_t adapter,
                       const EngineLoop* loop, Done done) {
   if (++waiting_ > kMaxWaiting) return --waiting_, false;
-  const std::shared_ptr<void> slot(nullptr, [this](void*) { --waiting_; });  // held until done or dropped
+  const std::shared_ptr<void> slot(nullptr, [this](void*) { --waiting_; });  // released when done or dropped
   work.is_long = true;
   work.run = [this, slot, cancelled = work.cancelled, request = std::move(request), &model, adapter, loop,
               done = std::move(done)] {
