@@ -48,7 +48,7 @@ FUZZ_TARGET(serve_api) {
     const auto moderation = read_moderation(*body);
     if (moderation.ok() && moderation->empty()) std::abort();
     const auto look = read_look(*body);
-    if (look.ok() && (look->top < 1 || look->top > kLookTop || look->prompt.size() > (size_t{64} << 10)))
+    if (look.ok() && (look->top < 1 || look->top > kMaxLookTop || look->prompt.size() > (size_t{64} << 10)))
       std::abort();
     if (!look.ok() && look.error().place.empty()) std::abort();
   }

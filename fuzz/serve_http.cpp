@@ -128,8 +128,8 @@ std::vector<std::string> serve(const std::string& input, size_t slice) {
       io.run();
     }
   }
-  if (closed != 1 || !wire.closed || shared->bodies.held() != 0) std::abort();
-  // A response to HEAD has a length and no body, which the parser cannot know without the request.
+  if (closed != 1 || !wire.closed || shared->bodies.counted_bytes() != 0) std::abort();
+  // The response to HEAD has a length and no body: this cannot be seen without the request.
   if (input.find("HEAD") == input.npos) check_answers(wire.output);
   return handler.seen;
 }
