@@ -8,10 +8,10 @@ PREFIX ?= /usr/local
 help:
 	@echo 'make build     the program, at build/makar (also plain make)'
 	@echo 'make test      the program and every test'
-	@echo 'make demo      build, then make a small model in ten stages and serve it (makar demo --help)'
+	@echo 'make demo      build, then train a small model in ten stages and serve it (makar demo --help)'
 	@echo 'make install   build, then copy the program, man pages and shell completion to $$(PREFIX) (default /usr/local; DESTDIR for packages)'
 	@echo 'make install-library  build, then copy libmakar.so, its headers and the CMake package to $$(PREFIX)'
-	@echo 'make deb       build, then make a Debian package in build/'
+	@echo 'make deb       build, then create a Debian package in build/'
 	@echo 'make packages  install the missing Debian packages of packages.txt (as root, or through sudo)'
 	@echo 'make clean     remove build folders'
 	@echo 'JOBS=N limits the number of parallel jobs; all cores without it.'

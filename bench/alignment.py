@@ -32,7 +32,7 @@ def arguments():
 
 
 def makar(a, folder):
-    """-> (steps of the log but the first, bytes at the peak). The model is new: what is sampled does not matter for the time."""
+    """Returns the steps of the log without the first one, and the peak memory in bytes. The model is untrained."""
     def run(*words):
         return subprocess.run([a.program, *map(str, words)], check=True, capture_output=True, text=True)
 
@@ -42,7 +42,7 @@ def makar(a, folder):
     run("pretrain", "-d", text, "--model-type", "llama", "--layers", a.layers, "--width", a.width, "--heads", a.heads, "--vocab-size", 2000,
         "--sequence-len", 512, "--max-steps", 1, "-q", "-o", base)
     out = folder / "grpo"
-    # No answer may end early, or the work would differ: the reward is a rule that is never met, and lengths are read from the log.
+    # The rule is never met, so all advantages are 0 and the policy does not learn to end answers early. Lengths are read from the log.
     words = [a.program, "grpo", "-m", base, "-d", prompts, "--reward", "exact", "--num-generations", a.group, "--micro-batch-size", a.prompts * a.group,
              "--max-completion-length", a.new_tokens, "--max-steps", a.steps, "--val-set-size", 0, "--no-reference", "--device", a.device, "-q", "-o", out]
     if a.threads:
@@ -64,7 +64,7 @@ def makar(a, folder):
 
 
 def torch_steps(a, vocab=2000):
-    """The obvious alternative: generate with a cache in float32, then one policy-gradient step with the same optimiser."""
+    """The usual alternative: generate with a KV cache in float32, then one policy-gradient step with the same optimiser."""
     import torch
     import torch.nn as nn
     import torch.nn.functional as F
@@ -129,8 +129,8 @@ def torch_steps(a, vocab=2000):
         def forward(self, ids, caches=None):
             x, new = self.tokens(ids), []
             for i, block in enumerate(self.blocks):
-                x, kept = block(x, caches[i] if caches else None)
-                new.append(kept)
+                x, cache = block(x, caches[i] if caches else None)
+                new.append(cache)
             return F.linear(self.norm(x), self.tokens.weight), new
 
     torch.manual_seed(1)
@@ -162,11 +162,11 @@ def torch_steps(a, vocab=2000):
     return seconds[1:], rollouts[1:], peak
 
 
-def rates(whole, rollout, tokens, sampled):
+def rates(step_seconds, rollout_seconds, tokens, sampled):
     """Medians over the steps: tokens per second of the steps and of their updates, sampled tokens per second of their rollouts."""
-    each = list(zip(whole, rollout, tokens, sampled))
-    return {"step": statistics.median(t / w for w, _, t, _ in each), "rollout": statistics.median(n / r for _, r, _, n in each),
-            "update": statistics.median(t / (w - r) for w, r, t, _ in each)}
+    steps = list(zip(step_seconds, rollout_seconds, tokens, sampled))
+    return {"step": statistics.median(t / s for s, _, t, _ in steps), "rollout": statistics.median(n / r for _, r, _, n in steps),
+            "update": statistics.median(t / (s - r) for s, r, t, _ in steps)}
 
 
 def main():
@@ -180,9 +180,9 @@ def main():
     theirs, memory = None, None
     if not a.no_peer:
         try:
-            whole, rollout, memory = torch_steps(a)
-            n = len(whole)
-            theirs = rates(whole, rollout, [rows * (a.prompt_tokens + a.new_tokens)] * n, [rows * a.new_tokens] * n)
+            step_seconds, rollout_seconds, memory = torch_steps(a)
+            n = len(step_seconds)
+            theirs = rates(step_seconds, rollout_seconds, [rows * (a.prompt_tokens + a.new_tokens)] * n, [rows * a.new_tokens] * n)
         except ImportError:
             print("PyTorch is not installed: only makar is measured", file=sys.stderr)
     for part in ("step", "rollout", "update"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Augmentation of a small training set: accuracy on SST-2's test part without and with changed copies, by kind.
+"""Augmentation of a small training set: accuracy on SST-2's test sentences without and with changed copies, by kind.
 
 usage: ./dev bench augment [--sentences N] [--draws N] [--copies N] [--methods NAME,...] [--only KIND;...] [--vectors FILE] [--masked-model DIR] [--json]
 
@@ -86,7 +86,7 @@ def main():
             for draw in range(a.draws):
                 more = None
                 for m in methods:
-                    if more is None or kind == "adversarial":  # which depends on the classifier
+                    if more is None or kind == "adversarial":  # its copies depend on the classifier
                         more = augmented(kind, draw, m)
                     gains[m].append(accuracy(m, more) - plain[m][draw])
             for m in methods:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Asks questions over an index of text files and checks every source and citation against the bytes of the files.
 
-usage: citations.py MAKAR INDEX MODEL [ASK OPTIONS ...] < questions   (one per line; the index must have been made of UTF-8 text or Markdown files whose
-paths still hold)
+usage: citations.py MAKAR INDEX MODEL [ASK OPTIONS ...] < questions
+
+One question per line. The index must have been built from UTF-8 text or Markdown files that have not moved since.
 """
 import collections
 import json
@@ -23,13 +24,13 @@ for question in filter(None, map(str.strip, sys.stdin)):
     total["questions"] += 1
     total["answered"] += answer["answered"]
     files = {}
-    for place in answer["sources"] + [c for s in answer["sentences"] for c in s["citations"]]:
-        data = files.setdefault(place["document"], pathlib.Path(place["document"]).read_bytes())
-        text = place.get("text", place.get("quote"))
+    for span in answer["sources"] + [c for s in answer["sentences"] for c in s["citations"]]:
+        data = files.setdefault(span["document"], pathlib.Path(span["document"]).read_bytes())
+        text = span.get("text", span.get("quote"))
         total["places"] += 1
-        total["quotes"] += "quote" in place
-        if data[place["begin"]:place["end"]].decode() != text:
-            wrong.append((question, place))
+        total["quotes"] += "quote" in span
+        if data[span["begin"]:span["end"]].decode() != text:
+            wrong.append((question, span))
     for sentence in answer["sentences"]:
         total["sentences"] += 1
         total["supported"] += bool(sentence["citations"])
@@ -38,7 +39,7 @@ for question in filter(None, map(str.strip, sys.stdin)):
             if not (source["document"] == c["document"] and source["begin"] <= c["begin"] and c["end"] <= source["end"]):
                 wrong.append((question, c))
     print(f"{time.time() - begin:6.1f} s  {question}  ->  {answer['answer'][:100]!r}  sources {len(answer['sources'])}, groundedness {answer.get('groundedness')}", flush=True)
-for question, place in wrong:
-    print("WRONG", question, place)
+for question, span in wrong:
+    print("WRONG", question, span)
 print(json.dumps({**total, "wrong": len(wrong)}))
 sys.exit(1 if wrong else 0)

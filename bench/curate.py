@@ -4,8 +4,8 @@
 usage: ./dev bench curate [--megabytes N] [--threads N] [--folder DIR] [--json]
 
 Documents are 4 to 31 random sentences of the assets' books, each with a unique number. Planted among them: exact copies, near copies
-(some words replaced by others) and decoys (half of the words replaced). The similarity of each planted pair is computed from its sets of 5-word
-shingles; a pair at or above 0.8 must be found, one below 0.7 must not. A text that is dropped without a planted original is a false positive
+(some words replaced by others) and decoys (up to half of the words replaced). The similarity of each planted pair is computed from its
+sets of 5-word shingles; a pair at or above 0.8 must be found, one below 0.7 must not. A text that is dropped without a planted original is a false positive
 too. One document in 50 has a planted e-mail address, phone, card, account or social security number or IP address.
 """
 # builds: makar
@@ -62,7 +62,7 @@ PERSONAL = {
 }
 
 
-def replaced(draw, words, rate, pool):
+def replace_words(draw, words, rate, pool):
     out = list(words)
     for i in range(1, len(out)):
         if draw.random() < rate:
@@ -80,16 +80,16 @@ def generate(path, megabytes, seed):
             number += 1
             kind = draw.random()
             if recent and kind < 0.06:
-                before = draw.choice(recent)
+                original = draw.choice(recent)
                 if kind < 0.02:
-                    text = before
+                    text = original
                     pairs["exact"].append((number, 1.0))
                 else:
-                    words = before.split()
+                    words = original.split()
                     words[0] = f"n{number}"
                     name, rate = ("near", draw.uniform(0.005, 0.03)) if kind < 0.04 else ("decoy", draw.uniform(0.08, 0.5))
-                    text = " ".join(replaced(draw, words, rate, pool))
-                    pairs[name].append((number, jaccard(before, text)))
+                    text = " ".join(replace_words(draw, words, rate, pool))
+                    pairs[name].append((number, jaccard(original, text)))
             else:
                 parts = [f"n{number}", *draw.choices(source, k=draw.randrange(4, 32))]
                 if draw.random() < 0.02:
@@ -107,7 +107,7 @@ def generate(path, megabytes, seed):
     return pairs, personal, number, size
 
 
-def measured(command):
+def run_measured(command):
     """Output, seconds, processor seconds, and the peaks of resident memory in MB: all of it, and without mapped files."""
     begin, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
     child, peak = subprocess.Popen(command, stdout=subprocess.PIPE, text=True), {"VmHWM": 0, "RssAnon": 0}
@@ -138,41 +138,41 @@ def main():
         pairs, personal, documents, size = generate(f"{folder}/corpus.jsonl", a.megabytes, a.seed)
         command = [a.makar, "data", "curate", f"{folder}/corpus.jsonl", "--pii", "--exact", "--near", str(NEAR), "-t", str(a.threads), "-o",
                    f"{folder}/clean.jsonl", "--json"]
-        output, wall, cpu, peak = measured([*command, "--gopher"])
+        output, wall, cpu, peak = run_measured([*command, "--gopher"])
         rules = sum(v["documents"] for k, v in json.loads(output)["drops"].items() if k.startswith("gopher"))
         # Again without the quality rules, so that every planted pair is compared.
-        report, kept, left = json.loads(measured(command)[0]), set(), 0
+        report, kept, leaked = json.loads(run_measured(command)[0]), set(), 0
         planted = {item for _, item in personal}
         missed = {name: 0 for name in PERSONAL}
-        looks = re.compile(r"Write to (.*?) today\.")
+        pattern = re.compile(r"Write to (.*?) today\.")
         with open(f"{folder}/clean.jsonl") as lines:
             for line in lines:
                 text = json.loads(line)["text"]
                 kept.add(int(text.split(" ", 1)[0][1:]))
-                for found in looks.findall(text):
-                    left += found in planted
+                for found in pattern.findall(text):
+                    leaked += found in planted
         kinds = {item: name for name, item in personal}
-        if left:
+        if leaked:
             with open(f"{folder}/clean.jsonl") as lines:
                 for line in lines:
-                    for found in looks.findall(json.loads(line)["text"]):
+                    for found in pattern.findall(json.loads(line)["text"]):
                         if found in planted:
                             missed[kinds[found]] += 1
         # An exact copy has the number of its original: one of the two is kept.
         copies = report["drops"].get("exact-duplicate", {}).get("documents", 0)
         near = [(n, s) for name in ("near", "decoy") for n, s in pairs[name]]
-        should = [n for n, s in near if s >= NEAR]
-        found = sum(n not in kept for n in should)
+        expected = [n for n, s in near if s >= NEAR]
+        found = sum(n not in kept for n in expected)
         wrong = sum(n not in kept for n, s in near if s < FAR)
         dropped = report["drops"].get("near-duplicate", {}).get("documents", 0)
         unplanted = dropped - sum(n not in kept for n, s in near)
         row = {"bench": "curate", "case": f"{size / 1e6:.0f} MB", "threads": a.threads, "documents": documents,
                "MB_per_second": round(size / 1e6 / wall, 1), "MB_per_cpu_second": round(size / 1e6 / cpu, 1), "cpu_seconds": round(cpu, 1), "peak_MB": peak["VmHWM"], "peak_heap_MB": peak["RssAnon"],
                "exact_planted": len(pairs["exact"]), "exact_dropped": copies,
-               "near_planted": len(should), "near_recall": round(found / max(1, len(should)), 4),
+               "near_planted": len(expected), "near_recall": round(found / max(1, len(expected)), 4),
                "near_dropped": dropped, "near_precision": round(1 - (wrong + unplanted) / max(1, dropped), 4), "dropped_below_0.7": wrong,
                "gopher_dropped": rules,
-               "pii_planted": len(personal), "pii_recall": round(1 - left / max(1, len(personal)), 4), "pii_missed": missed, "pii_replaced": report["pii"]}
+               "pii_planted": len(personal), "pii_recall": round(1 - leaked / max(1, len(personal)), 4), "pii_missed": missed, "pii_replaced": report["pii"]}
         print(json.dumps(row) if a.json else "\n".join(f"{k:<20} {v}" for k, v in row.items()))
 
 

@@ -72,9 +72,9 @@ def makar(program, folder, args):
         sys.exit(f"makar failed: {done.stderr[-800:]}")
     out = {}
     for line in done.stdout.splitlines():
-        got = json.loads(line)
-        out[got["case"]] = got
-        print(f"makar {got['case']}: {got['ours']:.0f} tok/s ({100 * got['spread']:.1f} %)", flush=True)
+        result = json.loads(line)
+        out[result["case"]] = result
+        print(f"makar {result['case']}: {result['ours']:.0f} tok/s ({100 * result['spread']:.1f} %)", flush=True)
     return out
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""MMLU with five shots: the shared prefix computed once, every context from its beginning, and the same questions one by one over HTTP.
+"""MMLU with five shots: the shared prefix computed once, against every context computed from its beginning, and against one request per
+question over HTTP.
 
 usage: eval.py MAKAR MODEL DATA [--subject anatomy] [--limit 40] [--repeat 3] [--http-repeat 1] [--json]      (DATA: the folder that has mmlu/)
 """
@@ -27,7 +28,7 @@ o = options.parse_args()
 
 
 def timed(command, server=None):
-    """Wall and CPU seconds, with those of the server: on a busy machine the second one is comparable."""
+    """Wall and CPU seconds, including the server's CPU time; on a busy machine only CPU seconds are comparable."""
     def cpu():
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         ticks = 0
@@ -35,9 +36,9 @@ def timed(command, server=None):
             fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(")", 1)[1].split()
             ticks = int(fields[11]) + int(fields[12])
         return used.ru_utime + used.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
-    before, began = cpu(), time.time()
+    before, begin = cpu(), time.time()
     subprocess.run(command, check=True, capture_output=True)
-    return time.time() - began, cpu() - before
+    return time.time() - begin, cpu() - before
 
 
 def start_server():
@@ -63,9 +64,9 @@ with tempfile.TemporaryDirectory() as scratch:
                 if "HTTP" in name and turn >= o.http_repeat:
                     continue
                 out = pathlib.Path(scratch) / f"{name} {turn}"
-                here = {"shared prefix": ["-m", o.model], "whole contexts": ["-m", o.model, "--no-prefix-cache"],
+                flags = {"shared prefix": ["-m", o.model], "whole contexts": ["-m", o.model, "--no-prefix-cache"],
                         "one by one over HTTP": ["-m", url, "--requests", "1"]}[name]
-                times.append(timed(base + here + ["--output", str(out)], server if "HTTP" in name else None))
+                times.append(timed(base + flags + ["--output", str(out)], server if "HTTP" in name else None))
                 if "HTTP" not in name:
                     samples.add((out / f"samples_mmlu_{o.subject}.jsonl").read_bytes())
     finally:

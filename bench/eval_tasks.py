@@ -38,12 +38,12 @@ with tempfile.TemporaryDirectory() as scratch:
     for path in sorted((ROOT / "tasks").glob("*.yaml")):
         if o.tasks and path.stem not in o.tasks.split(","):
             continue
-        many = "dataset_name:" in path.read_text()
-        command = [o.makar, "eval", "-m", o.model, "--tasks", str(path), "--data", o.data, "--limit", str(min(3, o.limit) if many else o.limit),
+        has_subtasks = "dataset_name:" in path.read_text()
+        command = [o.makar, "eval", "-m", o.model, "--tasks", str(path), "--data", o.data, "--limit", str(min(3, o.limit) if has_subtasks else o.limit),
                    "--confirm-run-unsafe-code", "--json", "--log-samples", "--output", f"{scratch}/{path.stem}"] + (["--apply-chat-template"] if o.chat else [])
-        began = time.time()
+        begin = time.time()
         done = subprocess.run(command, capture_output=True, text=True)
-        seconds = time.time() - began
+        seconds = time.time() - begin
         if done.returncode:
             reason = done.stderr.strip().splitlines()[-1]
             missing.append(f"{path.stem}: {reason}")

@@ -4,11 +4,11 @@ memory bandwidth and against a dense model of the same bytes. Random weights in 
 
 usage: ./dev bench families [--json] [--rounds N] [--threads N] [--width N] [--layers N] [--models FOLDER] [--makar PROGRAM] [--only NAME]
 
-experts: prefill of 512 tokens; 2 of 8 experts of width F per token, against a dense feed-forward of width 2 F. The ratio is dense
+mixture: prefill of 512 tokens; 2 of 8 experts of width F per token, against a dense feed-forward of width 2 F. The ratio is dense
 time over mixture time: 0.77 means that the mixture takes 1.3 times as long.
-mamba, mamba2, decoder: decoding of one sequence; "theirs" is the measured memory bandwidth, the ratio the share of it that decoding reaches
-(bytes of weights, states, and cached keys and values per token over the time of a token; a state is read and written). "of the decoder": the share of mamba over that of a Llama with as many
-layers as give it the same bytes, the median over the rounds.
+mamba, mamba2, decoder: decoding of one sequence; "theirs" is the measured memory bandwidth, the ratio is the share of it that decoding
+reaches (bytes of weights, states, and cached keys and values per token, divided by the time per token; a state is read and written).
+"of the decoder": the share of mamba divided by the share of a Llama with about the same number of bytes; the median over the rounds.
 """
 # builds: makar
 import argparse
@@ -72,19 +72,19 @@ def decoder(folder, layers, width, ffn, experts):
     write_model(folder, config, t)
 
 
-def mamba(folder, layers, width, second):
-    inner, states, taps, rank = 2 * width, 64 if second else 16, 4, width // 16
+def mamba(folder, layers, width, is_mamba2):
+    inner, states, taps, rank = 2 * width, 64 if is_mamba2 else 16, 4, width // 16
     heads, groups = inner // HEAD, 1
-    config = {"model_type": "mamba2" if second else "mamba", "architectures": ["Mamba2ForCausalLM" if second else "MambaForCausalLM"],
+    config = {"model_type": "mamba2" if is_mamba2 else "mamba", "architectures": ["Mamba2ForCausalLM" if is_mamba2 else "MambaForCausalLM"],
               "hidden_size": width, "num_hidden_layers": layers, "state_size": states, "conv_kernel": taps, "expand": 2,
               "time_step_rank": rank, "num_heads": heads, "head_dim": HEAD, "n_groups": groups, "tie_word_embeddings": True}
     t = {"backbone.embeddings.weight": (VOCAB, width), "backbone.norm_f.weight": (width,)}
-    channels = inner + 2 * groups * states if second else inner
+    channels = inner + 2 * groups * states if is_mamba2 else inner
     for i in range(layers):
         at = f"backbone.layers.{i}.mixer."
         t |= {f"backbone.layers.{i}.norm.weight": (width,), at + "conv1d.weight": (channels, 1, taps), at + "conv1d.bias": (channels,),
               at + "out_proj.weight": (width, inner)}
-        if second:
+        if is_mamba2:
             t |= {at + "in_proj.weight": (inner + channels + heads, width), at + "dt_bias": (heads,), at + "A_log": (heads,),
                   at + "D": (heads,), at + "norm.weight": (inner,)}
         else:
@@ -132,25 +132,25 @@ def main():
         if not os.path.exists(paths[name + " q8_0"]):
             subprocess.run([a.makar, "quantize", paths[name], paths[name + " q8_0"], "--type", "q8_0"], check=True, stdout=subprocess.DEVNULL)
     decode += [name + " q8_0" for name in decode]
-    got = {name: [] for name in paths}
+    results = {name: [] for name in paths}
     for _ in range(a.rounds):
         for name in prefill:
-            got[name].append(bench(a.makar, paths[name], a.threads, "-p", 512, "-n", 0))
+            results[name].append(bench(a.makar, paths[name], a.threads, "-p", 512, "-n", 0))
         for name in decode:
-            got[name].append(bench(a.makar, paths[name], a.threads, "-p", 0, "-n", 65))
+            results[name].append(bench(a.makar, paths[name], a.threads, "-p", 0, "-n", 65))
     lines = []
-    rate = {name: [line["ours"] for line in got[name]] for name in got}
+    rate = {name: [line["ours"] for line in results[name]] for name in results}
     if prefill:
         ours, theirs = statistics.median(rate["mixture"]), statistics.median(rate["dense"])
         lines.append(("mixture of 8, 2 used, pp512", ours, "its active size, dense", theirs, "tok/s", ours / theirs,
                       spread(rate["mixture"]) + spread(rate["dense"])))
     for name in decode:
-        speed = statistics.median(line["bytes_per_s"] for line in got[name])
-        share = statistics.median(line["of_limit"] for line in got[name])
+        speed = statistics.median(line["bytes_per_s"] for line in results[name])
+        share = statistics.median(line["of_limit"] for line in results[name])
         lines.append((f"{name} tg64", speed / 1e9, "memory", speed / share / 1e9, "GB/s", share, spread(rate[name])))
     for name in [name for name in decode if not name.startswith("decoder")]:
         peer = "decoder" + name[len(name.split()[0]):]
-        ours, theirs = ([line["bytes_per_s"] / 1e9 for line in got[each]] for each in (name, peer))
+        ours, theirs = ([line["bytes_per_s"] / 1e9 for line in results[each]] for each in (name, peer))
         ratios = [x / y for x, y in zip(ours, theirs)]
         lines.append((f"{name} of the decoder", statistics.median(ours), peer, statistics.median(theirs), "GB/s", statistics.median(ratios), spread(ratios)))
     for case, ours, peer, theirs, unit, ratio, noise in lines:

@@ -1,7 +1,7 @@
 // f32 matrix products at transformer shapes against OpenBLAS and BLIS, measured in one run.
 // Y[m, n] = X[m, k] W[n, k]^T; a case is MxNxK and a form:
 // - cold, warm: W packed once (inference); cold cycles through copies of W that exceed the last-level cache
-// - packed: the same for many rows
+// - packed: W packed once, many rows
 // - plain: W not packed (forward pass in training)
 // - dx, dw: the gradients dX[m, k] = dY W and dW[n, k] += dY^T X
 #include "kernels/cpu/gemm.h"
@@ -30,19 +30,20 @@ struct GemmBench {
     std::vector<std::function<void()>> calls = {ours};
     for (const auto& peer : peers) calls.push_back([&theirs, &peer] { theirs(peer); });
     const auto times = options.time(calls, pool.threads());
-    const auto rate = [&](size_t i) { return flops / bench::median(times[i].each) * 1e-9; };
+    const auto rate = [&](size_t i) { return flops / bench::median(times[i].seconds_per_call) * 1e-9; };
     if (!options.json) fmt::print("{:<24} {:8.1f}", name, rate(0));
     std::optional<bench::Line> worst;
     for (size_t i = 0; i < peers.size(); ++i) {
-      const bench::Line line{"gemm",
-                             name,
-                             peers[i].name,
-                             "GFLOP/s",
-                             pool.threads(),
-                             rate(0),
-                             rate(i + 1),
-                             bench::spread(times[0].each) + bench::spread(times[i + 1].each),
-                             times[0].quiet && times[i + 1].quiet};
+      const bench::Line line{
+          "gemm",
+          name,
+          peers[i].name,
+          "GFLOP/s",
+          pool.threads(),
+          rate(0),
+          rate(i + 1),
+          bench::spread(times[0].seconds_per_call) + bench::spread(times[i + 1].seconds_per_call),
+          times[0].quiet && times[i + 1].quiet};
       if (!worst || line.ratio() < worst->ratio()) worst = line;
       if (options.json)
         line.print_json();
@@ -66,10 +67,11 @@ Tensor noise(int64_t count, uint32_t seed) {
   return t;
 }
 
-constexpr int kRow = 101, kNo = 111, kYes = 112;
+// Constants of the C interface of BLAS.
+constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
 
 // Few rows: W packed, cold or warm.
-void few(GemmBench& run, int64_t m, int64_t n, int64_t k, bool cold) {
+void few_rows(GemmBench& run, int64_t m, int64_t n, int64_t k, bool cold) {
   const int64_t bytes = n * k * 4, copies = cold ? (int64_t{80} << 20) / bytes + 2 : 1;
   std::vector<Tensor> plain;
   std::vector<PackedMatrix> packed;
@@ -79,30 +81,30 @@ void few(GemmBench& run, int64_t m, int64_t n, int64_t k, bool cold) {
   }
   const Tensor x = noise(m * k, 99), y = Tensor::empty({m, n});
   size_t next = 0;
-  const auto turn = [&] { return next = (next + 1) % plain.size(); };
+  const auto next_copy = [&] { return next = (next + 1) % plain.size(); };
   run.compare(
       fmt::format("{}x{}x{} {}", m, n, k, cold ? "cold" : "warm"), 2.0 * m * n * k,
       [&] {
-        gemm(run.pool, m, {x.f32(), DType::kF32, k, 1}, packed[turn()], {y.f32(), n, false, nullptr});
+        gemm(run.pool, m, {x.f32(), DType::kF32, k, 1}, packed[next_copy()], {y.f32(), n, false, nullptr});
       },
       [&](const bench::Blas& peer) {
-        const float* w = plain[turn()].f32();
+        const float* w = plain[next_copy()].f32();
         // For one row a user of BLAS would call the matrix-vector product.
         if (m == 1)
-          peer.sgemv(kRow, kNo, n, k, 1, w, k, x.f32(), 1, 0, y.f32(), 1);
+          peer.sgemv(kRowMajor, kNoTranspose, n, k, 1, w, k, x.f32(), 1, 0, y.f32(), 1);
         else
-          peer.sgemm(kRow, kNo, kYes, m, n, k, 1, x.f32(), k, w, k, 0, y.f32(), n);
+          peer.sgemm(kRowMajor, kNoTranspose, kTranspose, m, n, k, 1, x.f32(), k, w, k, 0, y.f32(), n);
       });
 }
 
-void many(GemmBench& run, int64_t m, int64_t n, int64_t k) {
+void many_rows(GemmBench& run, int64_t m, int64_t n, int64_t k) {
   const Tensor w = noise(n * k, 1), x = noise(m * k, 2), y = noise(m * n, 3), dx = noise(m * k, 4),
                dw = noise(n * k, 5);
   const PackedMatrix packed = PackedMatrix::pack(run.pool, {w.f32(), DType::kF32, k, 1}, n, k);
   const std::string shape = fmt::format("{}x{}x{}", m, n, k);
   const double flops = 2.0 * m * n * k;
   const auto forward = [&](const bench::Blas& peer) {
-    peer.sgemm(kRow, kNo, kYes, m, n, k, 1, x.f32(), k, w.f32(), k, 0, y.f32(), n);
+    peer.sgemm(kRowMajor, kNoTranspose, kTranspose, m, n, k, 1, x.f32(), k, w.f32(), k, 0, y.f32(), n);
   };
   run.compare(
       shape + " packed", flops,
@@ -124,7 +126,7 @@ void many(GemmBench& run, int64_t m, int64_t n, int64_t k) {
              {dx.f32(), k, false, nullptr});
       },
       [&](const bench::Blas& peer) {
-        peer.sgemm(kRow, kNo, kNo, m, k, n, 1, y.f32(), n, w.f32(), k, 0, dx.f32(), k);
+        peer.sgemm(kRowMajor, kNoTranspose, kNoTranspose, m, k, n, 1, y.f32(), n, w.f32(), k, 0, dx.f32(), k);
       });
   run.compare(
       shape + " dw", flops,
@@ -133,7 +135,7 @@ void many(GemmBench& run, int64_t m, int64_t n, int64_t k) {
              {dw.f32(), k, true, nullptr});
       },
       [&](const bench::Blas& peer) {
-        peer.sgemm(kRow, kYes, kNo, n, k, m, 1, y.f32(), n, x.f32(), k, 1, dw.f32(), k);
+        peer.sgemm(kRowMajor, kTranspose, kNoTranspose, n, k, m, 1, y.f32(), n, x.f32(), k, 1, dw.f32(), k);
       });
 }
 
@@ -155,7 +157,7 @@ int main(int argc, char** argv) {
   }
   const std::vector<std::pair<int64_t, int64_t>> shapes = {
       {384, 384}, {1536, 384}, {384, 1536}, {768, 768}, {3072, 768}, {768, 3072}, {2304, 768}, {5632, 2048}};
-  const auto wanted = [&](int64_t m, int64_t n, int64_t k) {
+  const auto selected = [&](int64_t m, int64_t n, int64_t k) {
     const std::string shape = fmt::format("{}x{}x{} ", m, n, k);
     return options.only.empty() || shape.find(options.only) != std::string::npos ||
            options.only.find(shape) != std::string::npos || options.only.find('x') == std::string::npos;
@@ -163,10 +165,10 @@ int main(int argc, char** argv) {
   for (const int64_t m : {1, 8})
     for (const auto& [n, k] : shapes)
       for (const bool cold : {true, false})
-        if (wanted(m, n, k)) few(run, m, n, k, cold);
+        if (selected(m, n, k)) few_rows(run, m, n, k, cold);
   for (const int64_t m : {64, 512})
     for (const auto& [n, k] : shapes)
-      if (wanted(m, n, k)) many(run, m, n, k);
+      if (selected(m, n, k)) many_rows(run, m, n, k);
   if (!options.json && !run.versus_best.empty())
     std::printf("%zu cases: ratio to the better peer %.2f (median), %.2f (worst)\n", run.versus_best.size(),
                 bench::median(run.versus_best),

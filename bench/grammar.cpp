@@ -51,35 +51,35 @@ struct MaskTimes {
 };
 
 // Chooses uniformly among the allowed tokens, so the documents are as unusual as the grammar permits.
-MaskTimes write(const Grammar& grammar, const TokenTrie& trie, const std::vector<std::string>& bytes,
-                uint64_t seed) {
-  constexpr size_t kLongest = 400;
+MaskTimes generate_document(const Grammar& grammar, const TokenTrie& trie,
+                            const std::vector<std::string>& bytes, uint64_t seed) {
+  constexpr size_t kMaxTokens = 400;
   const Rng rng(seed, Purpose::kSynthetic);
   std::vector<uint64_t> mask(trie.words());
   GrammarState state(grammar);
   MaskTimes run;
-  for (; run.tokens < kLongest && !state.must_end(); ++run.tokens) {
+  for (; run.tokens < kMaxTokens && !state.must_end(); ++run.tokens) {
     const double begin = bench::cpu_seconds();
     if (!state.mask(trie, mask).ok()) std::exit(1);
-    const double masked = bench::cpu_seconds();
+    const double mask_end = bench::cpu_seconds();
     size_t allowed = 0;
     for (const uint64_t word : mask) allowed += static_cast<size_t>(std::popcount(word));
     size_t pick = rng.bits(run.tokens)[0] % allowed, id = 0;
     for (size_t w = 0; w < mask.size(); ++w) {
-      const size_t here = static_cast<size_t>(std::popcount(mask[w]));
-      if (pick < here) {
+      const size_t count = static_cast<size_t>(std::popcount(mask[w]));
+      if (pick < count) {
         uint64_t word = mask[w];
         for (; pick > 0; --pick) word &= word - 1;
         id = w * 64 + static_cast<size_t>(std::countr_zero(word));
         break;
       }
-      pick -= here;
+      pick -= count;
     }
-    if (bytes[id].empty()) break;  // the end
+    if (bytes[id].empty()) break;  // the end token
     const double from = bench::cpu_seconds();
     if (!state.accept(bytes[id])) std::exit(2);
-    run.seconds += (masked - begin) + (bench::cpu_seconds() - from);
-    run.worst = std::max(run.worst, masked - begin);
+    run.seconds += (mask_end - begin) + (bench::cpu_seconds() - from);
+    run.worst = std::max(run.worst, mask_end - begin);
   }
   return run;
 }
@@ -110,27 +110,28 @@ int main(int argc, char** argv) {
     const auto grammar = c.make(c.text, {}, nullptr);
     if (!grammar.ok()) return fmt::print(stderr, "{}\n", grammar.error().text()), 1;
     const double compiled = bench::cpu_seconds() - start;
-    MaskTimes all;
+    MaskTimes total;
     double first = 0;
     for (int i = 0; i < documents; ++i) {
-      const MaskTimes one = write(*grammar, trie, bytes, static_cast<uint64_t>(i));
-      if (i == 0) first = one.seconds / static_cast<double>(std::max<size_t>(one.tokens, 1)) * 1e6;
-      all.seconds += one.seconds, all.tokens += one.tokens, all.worst = std::max(all.worst, one.worst);
+      const MaskTimes document = generate_document(*grammar, trie, bytes, static_cast<uint64_t>(i));
+      if (i == 0) first = document.seconds / static_cast<double>(std::max<size_t>(document.tokens, 1)) * 1e6;
+      total.seconds += document.seconds, total.tokens += document.tokens,
+          total.worst = std::max(total.worst, document.worst);
     }
-    const double each = all.seconds / static_cast<double>(std::max<size_t>(all.tokens, 1)) * 1e6;
+    const double microseconds = total.seconds / static_cast<double>(std::max<size_t>(total.tokens, 1)) * 1e6;
     fmt::print("{}\n", Json{{"bench", "grammar"},
                             {"case", c.name},
                             {"threads", 1},
-                            {"ours", each},
+                            {"ours", microseconds},
                             {"peer", peer},
                             {"theirs", theirs},
                             {"unit", "us"},
-                            {"ratio", theirs > 0 ? theirs / each : 0.0},
+                            {"ratio", theirs > 0 ? theirs / microseconds : 0.0},
                             {"spread", 0.0},
                             {"first", first},
-                            {"worst", all.worst * 1e6},
+                            {"worst", total.worst * 1e6},
                             {"compile_ms", compiled * 1e3},
-                            {"tokens", all.tokens}}
+                            {"tokens", total.tokens}}
                            .dump());
   }
   return 0;

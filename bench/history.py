@@ -3,9 +3,9 @@
 
 usage: ./dev bench history [--only NAME,...] [--sets sst2,trec] [--transformer DIR] [--elmo DIR] [--vectors FILE] [--device cuda] [--threads N] [--json]
 
-Training data are the training parts, accuracy is that of the test parts, one seed. Word vectors (skip-gram, 100 dimensions) and the language model of
-ELMo (two layers of width 512) are trained on the assets' books unless --vectors and --elmo are given; --megabytes and --elmo-steps set how much. The
-transformer is all-MiniLM-L6-v2 of the assets; without it the row is left out.
+All methods are trained on the training parts and measured on the test parts, with one seed. Word vectors (skip-gram, 100 dimensions)
+and the language model of ELMo (two layers of width 512) are trained on the assets' books unless --vectors and --elmo are given;
+--megabytes sets the amount of text, --elmo-steps the number of steps. The transformer is all-MiniLM-L6-v2 of the assets; without it the row is left out.
 """
 # builds: makar
 import json

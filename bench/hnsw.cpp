@@ -1,5 +1,5 @@
-// Approximate nearest neighbours: our graph and hnswlib's on the same vectors, with a tenth of them deleted.
-// For each the smallest ef with a recall@10 of at least 0.99; queries per second there, on one core.
+// Approximate nearest neighbours: makar's graph and hnswlib's on the same vectors, with a tenth of them
+// deleted. For each, queries per second on one core at the smallest ef with a recall@10 of at least 0.99.
 #include "retrieval/hnsw.h"
 
 #include <hnswlib/hnswlib.h>
@@ -37,9 +37,10 @@ int main(int argc, char** argv) {
   if (const auto code = parse(o, "bench_hnsw", "HNSW queries per second against hnswlib.", argc, argv))
     return *code;
   const int64_t count = 20000, width = 128, queries = 200;
-  std::vector<std::vector<float>> points, asked;
+  std::vector<std::vector<float>> points, query_points;
   for (int64_t i = 0; i < count; ++i) points.push_back(point(static_cast<uint64_t>(i), width));
-  for (int64_t i = 0; i < queries; ++i) asked.push_back(point(static_cast<uint64_t>(1000000 + i), width));
+  for (int64_t i = 0; i < queries; ++i)
+    query_points.push_back(point(static_cast<uint64_t>(1000000 + i), width));
 
   Hnsw ours(width, VectorType::kF32, Similarity::kL2);
   hnswlib::L2Space space(static_cast<size_t>(width));
@@ -50,32 +51,32 @@ int main(int argc, char** argv) {
   for (int64_t i = 0; i < count; ++i)
     theirs.addPoint(points[static_cast<size_t>(i)].data(), static_cast<size_t>(i));
   const double end = cpu_seconds();
-  std::vector<int64_t> gone;
-  for (int64_t i = 0; i < count; i += 10) gone.push_back(i);
-  ours.remove(gone);
+  std::vector<int64_t> deleted;
+  for (int64_t i = 0; i < count; i += 10) deleted.push_back(i);
+  ours.remove(deleted);
   const double removed = cpu_seconds();
-  for (const int64_t i : gone) theirs.markDelete(static_cast<size_t>(i));
+  for (const int64_t i : deleted) theirs.markDelete(static_cast<size_t>(i));
   fmt::print(stderr, "built in {:.1f} s, hnswlib {:.1f} s; {} of {} removed in {:.2f} s\n", middle - begin,
-             end - middle, gone.size(), count, removed - end);
+             end - middle, deleted.size(), count, removed - end);
 
   std::vector<std::set<int64_t>> exact;
-  for (const auto& q : asked) {
+  for (const auto& q : query_points) {
     std::set<int64_t> near;
     for (const auto& n : ours.scan(q, 10)) near.insert(n.label);
     exact.push_back(std::move(near));
   }
   const auto our_recall = [&](size_t ef) {
     double found = 0;
-    for (size_t i = 0; i < asked.size(); ++i)
-      for (const auto& n : ours.search(asked[i], 10, ef))
+    for (size_t i = 0; i < query_points.size(); ++i)
+      for (const auto& n : ours.search(query_points[i], 10, ef))
         found += static_cast<double>(exact[i].count(n.label));
     return found / (10.0 * static_cast<double>(queries));
   };
   const auto their_recall = [&](size_t ef) {
     theirs.setEf(ef);
     double found = 0;
-    for (size_t i = 0; i < asked.size(); ++i)
-      for (auto top = theirs.searchKnn(asked[i].data(), 10); !top.empty(); top.pop())
+    for (size_t i = 0; i < query_points.size(); ++i)
+      for (auto top = theirs.searchKnn(query_points[i].data(), 10); !top.empty(); top.pop())
         found += static_cast<double>(exact[i].count(static_cast<int64_t>(top.top().second)));
     return found / (10.0 * static_cast<double>(queries));
   };
@@ -88,12 +89,12 @@ int main(int argc, char** argv) {
   const double our_found = our_recall(our_ef), their_found = their_recall(their_ef);
   theirs.setEf(their_ef);
   size_t a = 0, b = 0;
-  const auto times = o.time({[&] { ours.search(asked[a++ % asked.size()], 10, our_ef); },
-                             [&] { theirs.searchKnn(asked[b++ % asked.size()].data(), 10); }},
+  const auto times = o.time({[&] { ours.search(query_points[a++ % query_points.size()], 10, our_ef); },
+                             [&] { theirs.searchKnn(query_points[b++ % query_points.size()].data(), 10); }},
                             1);
   Line line{"hnsw", "20000x128 recall@10>=0.99, 10% deleted", "hnswlib", "queries/s"};
-  line.ours = 1 / median(times[0].each), line.theirs = 1 / median(times[1].each);
-  line.spread = spread(times[0].each), line.quiet = times[0].quiet && times[1].quiet;
+  line.ours = 1 / median(times[0].seconds_per_call), line.theirs = 1 / median(times[1].seconds_per_call);
+  line.spread = spread(times[0].seconds_per_call), line.quiet = times[0].quiet && times[1].quiet;
   if (o.json) return line.print_json(), 0;
   fmt::print(
       "{}: {:.0f} {} at ef {} (recall {:.4f}); hnswlib {:.0f} at ef {} (recall {:.4f}); ratio {:.2f}, spread "

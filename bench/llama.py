@@ -24,8 +24,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "build")
 SHAPES, TYPES = ("110m", "1.1b"), ("f16", "q8_0", "q4_0", "q4_k_m")
-THEIRS = ("llama-bench", "llama-batched-bench", "llama-completion")
-TOGETHER = (8, 16)
+PEER_PROGRAMS = ("llama-bench", "llama-batched-bench", "llama-completion")
+BATCHES = (8, 16)
 PROMPT = "once upon a time there was a small machine that could read"
 
 
@@ -37,7 +37,7 @@ def peer():
     folder = os.environ.get("LLAMA_CPP", "")
     if not folder:
         fail("LLAMA_CPP is not set; it names the folder with llama.cpp's programs (--help explains how to build them)")
-    missing = [p for p in THEIRS if not os.access(os.path.join(folder, p), os.X_OK)]
+    missing = [p for p in PEER_PROGRAMS if not os.access(os.path.join(folder, p), os.X_OK)]
     if missing:
         fail(f"LLAMA_CPP={folder} has no {', '.join(missing)}; build them with cmake --build build --target {' '.join(missing)}")
     return folder
@@ -46,23 +46,23 @@ def peer():
 def run(command):
     """The output of a program, its run time in seconds and its peak resident size in MB."""
     begin = time.perf_counter()
-    with tempfile.TemporaryFile("w+", errors="replace") as complaint:
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaint, stdin=subprocess.DEVNULL, text=True, errors="replace")
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True, errors="replace")
         text = child.stdout.read()
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - begin
         child.returncode = os.waitstatus_to_exitcode(status)
-        complaint.seek(0)
+        errors.seek(0)
         if child.returncode != 0:
-            fail(f"{' '.join(command)} failed with {child.returncode}:\n{complaint.read()[-2000:]}")
+            fail(f"{' '.join(command)} failed with {child.returncode}:\n{errors.read()[-2000:]}")
     return text, seconds, usage.ru_maxrss / 1024
 
 
-def make_models(folder, wanted):
-    """The file of each (shape, type): F16 with random weights, the others made by makar quantize."""
+def make_models(folder, cases):
+    """The file of each (shape, type): F16 with random weights, the other types by makar quantize."""
     os.makedirs(folder, exist_ok=True)
     paths = {(s, t): os.path.join(folder, f"{s}-{t}.gguf") for s in SHAPES for t in TYPES}
-    for shape, kind in wanted:
+    for shape, kind in cases:
         plain, path = paths[shape, "f16"], paths[shape, kind]
         if not os.path.exists(plain):
             print(f"creating {plain}", file=sys.stderr)
@@ -73,7 +73,7 @@ def make_models(folder, wanted):
     return paths
 
 
-class Ours:
+class Makar:
     def __init__(self):
         self.program = os.path.join(BUILD, "makar")
 
@@ -82,24 +82,24 @@ class Ours:
             text, _, _ = run([self.program, "bench", "-m", path, "-t", str(threads), "-r", "1", "--json", *map(str, arguments)])
             return [json.loads(line)["ours"] for line in text.splitlines()]
 
-        pp, tg = bench("-p", sizes.read, "-n", sizes.write + 1, "-b", 1)
-        together = bench("-p", 0, "-n", sizes.together + 1, "-d", sizes.depth, *(x for n in TOGETHER for x in ("-b", n)))
+        pp, tg = bench("-p", sizes.prefill, "-n", sizes.decode + 1, "-b", 1)
+        together = bench("-p", 0, "-n", sizes.batched + 1, "-d", sizes.depth, *(x for n in BATCHES for x in ("-b", n)))
         return dict(zip(sizes.names(), [pp, tg, *together]))
 
     def start(self, path, threads):
         return run([self.program, "generate", "-m", path, "-t", str(threads), "-n", "1", "--temp", "0", PROMPT])[1:]
 
 
-class Theirs:
+class LlamaCpp:
     def __init__(self, folder):
         self.program = lambda name: os.path.join(folder, name)
 
     def rates(self, path, threads, sizes):
-        text, _, _ = run([self.program("llama-bench"), "-m", path, "-t", str(threads), "-p", str(sizes.read), "-n", str(sizes.write),
+        text, _, _ = run([self.program("llama-bench"), "-m", path, "-t", str(threads), "-p", str(sizes.prefill), "-n", str(sizes.decode),
                           "-r", "1", "-o", "json"])
         pp, tg = (case["avg_ts"] for case in json.loads(text))
-        text, _, _ = run([self.program("llama-batched-bench"), "-m", path, "-t", str(threads), "-npp", str(sizes.depth), "-ntg", str(sizes.together),
-                          "-npl", ",".join(map(str, TOGETHER)), "-c", str(max(TOGETHER) * (sizes.depth + sizes.together + 16)),
+        text, _, _ = run([self.program("llama-batched-bench"), "-m", path, "-t", str(threads), "-npp", str(sizes.depth), "-ntg", str(sizes.batched),
+                          "-npl", ",".join(map(str, BATCHES)), "-c", str(max(BATCHES) * (sizes.depth + sizes.batched + 16)),
                           "--output-format", "jsonl"])
         together = [json.loads(line)["speed_tg"] for line in text.splitlines() if line.startswith("{")]
         return dict(zip(sizes.names(), [pp, tg, *together]))
@@ -111,10 +111,10 @@ class Theirs:
 
 class Sizes:
     def __init__(self, quick):
-        self.read, self.write, self.together, self.depth = (128, 32, 16, 32) if quick else (512, 128, 64, 128)
+        self.prefill, self.decode, self.batched, self.depth = (128, 32, 16, 32) if quick else (512, 128, 64, 128)
 
     def names(self):
-        return [f"pp{self.read}", f"tg{self.write}", *(f"tg{self.together} @ d{self.depth} x {n}" for n in TOGETHER)]
+        return [f"pp{self.prefill}", f"tg{self.decode}", *(f"tg{self.batched} @ d{self.depth} x {n}" for n in BATCHES)]
 
 
 def spread(values):
@@ -126,15 +126,15 @@ def spread(values):
 
 def compare(name, threads, path, sides, sizes, rounds):
     """Alternating rounds of both; one line per case."""
-    got = {}
+    results = {}
     for _ in range(rounds):
         for who, side in sides.items():
             for case, rate in side.rates(path, threads, sizes).items():
-                got.setdefault((case, "tok/s"), {}).setdefault(who, []).append(rate)
+                results.setdefault((case, "tok/s"), {}).setdefault(who, []).append(rate)
             seconds, resident = side.start(path, threads)
-            got.setdefault(("start", "s"), {}).setdefault(who, []).append(seconds)
-            got.setdefault(("memory", "MB"), {}).setdefault(who, []).append(resident)
-    for (case, unit), values in got.items():
+            results.setdefault(("start", "s"), {}).setdefault(who, []).append(seconds)
+            results.setdefault(("memory", "MB"), {}).setdefault(who, []).append(resident)
+    for (case, unit), values in results.items():
         ours, theirs = (statistics.median(values[who]) for who in sides)
         yield {"bench": "llama", "case": f"{name} {case}", "threads": threads, "ours": round(ours, 3), "peer": "llama.cpp",
                "theirs": round(theirs, 3), "unit": unit, "ratio": round(ours / theirs if unit == "tok/s" else theirs / ours, 3),
@@ -150,7 +150,7 @@ def main():
     p.add_argument("--only", default="")
     p.add_argument("--models", default=os.path.join(BUILD, "bench-llama"))
     a = p.parse_args()
-    sides = {"ours": Ours(), "theirs": Theirs(peer())}
+    sides = {"ours": Makar(), "theirs": LlamaCpp(peer())}
     cases = [(s, t, int(n)) for s in SHAPES for t in TYPES for n in a.threads.split(",") if a.only in f"{s} {t} t{n}"]
     if not cases:
         fail(f"no case contains '{a.only}'")

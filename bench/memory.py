@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The largest batch that trains within a memory budget: `makar pretrain` with checkpointed blocks against a plain GPT in PyTorch
 (Debian's python3-torch). 6 layers, width 384, 6 heads, context 512, the vocabulary of GPT-2. The number of sequences is
-doubled until the peak resident size of the process exceeds the budget, ours up to `--most` times theirs.
+doubled until the peak resident size of the process exceeds the budget, for makar up to `--most` times PyTorch's number.
 
 usage: ./dev bench memory [--json] [--threads N] [--budget MB] [--most N] [--data FILE] [--tokenizer FILE]
 """
@@ -35,10 +35,10 @@ def largest(peak, budget, most):
     """The largest fitting power of two up to `most`, its peak, and the first peak over the budget (None: none was)."""
     fits, used, sequences = 0, 0, 1
     while sequences <= most:
-        got = peak(sequences)
-        if got > budget:
-            return fits, used, got
-        fits, used, sequences = sequences, got, 2 * sequences
+        peak_now = peak(sequences)
+        if peak_now > budget:
+            return fits, used, peak_now
+        fits, used, sequences = sequences, peak_now, 2 * sequences
     return fits, used, None
 
 
@@ -66,12 +66,12 @@ def main():
         with open(folder + "/tokenizer.json", "wb") as plain:
             plain.write(tokenizer.read())
 
-        def mine(sequences):
+        def makar_peak(sequences):
             return peak_mb([a.makar, "pretrain", "--datasets", a.data, "--tokenizer", folder + "/tokenizer.json", "--output-dir", folder + "/run",
                             "--layers", str(layers), "--width", str(width), "--heads", str(heads), "--sequence-len", str(context),
                             "--micro-batch-size", str(sequences), "--max-steps", "2", "--gradient-checkpointing", "--overwrite",
                             "--val-set-size", "0", "--threads", str(a.threads), "-q"], env)
-        ours = largest(mine, a.budget, max(1, theirs[0]) * a.most)
+        ours = largest(makar_peak, a.budget, max(1, theirs[0]) * a.most)
     line = {"bench": "memory", "threads": a.threads, "budget_mb": a.budget, "context": context, "ours": ours[0], "peer": "pytorch", "theirs": theirs[0],
             "unit": "sequences", "ratio": ours[0] / max(1, theirs[0]), "ours_peak_mb": ours[1], "theirs_peak_mb": theirs[1],
             "theirs_next_mb": theirs[2]}

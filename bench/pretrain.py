@@ -22,7 +22,7 @@ CASE, TOKENS = "shakespeare-char", 64 * 12
 train.CASES[CASE] = (4, 128, 4, 64, 12, 65)
 
 
-def ours(a, folder):
+def run_makar(a, folder):
     command = [a.makar, "pretrain", os.path.join(HERE, "../recipes/shakespeare_char.yaml"), f"datasets={a.data}", f"output_dir={folder}",
                f"max_steps={a.steps}", "warmup_steps=10", "eval_steps=0", f"threads={a.threads}", "--overwrite", "-q"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -46,15 +46,15 @@ def main():
     rates = {"ours": [], "theirs": []}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(a.rounds):
-            rates["ours"] += [TOKENS / s for s in ours(a, folder)]
+            rates["ours"] += [TOKENS / s for s in run_makar(a, folder)]
             command = [python, os.path.abspath(__file__), "--pytorch", "--threads", str(a.threads), "--steps", str(a.steps)]
-            got = subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(a.threads)), check=True, capture_output=True, text=True)
-            rates["theirs"] += [TOKENS / s for s in json.loads(got.stdout)["seconds"]]
-    mine, theirs = statistics.median(rates["ours"]), statistics.median(rates["theirs"])
+            done = subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(a.threads)), check=True, capture_output=True, text=True)
+            rates["theirs"] += [TOKENS / s for s in json.loads(done.stdout)["seconds"]]
+    makar_rate, torch_rate = statistics.median(rates["ours"]), statistics.median(rates["theirs"])
     q = statistics.quantiles(rates["ours"], n=4)
-    line = {"bench": "pretrain", "case": CASE, "threads": a.threads, "ours": round(mine, 1), "peer": "pytorch", "theirs": round(theirs, 1),
-            "unit": "tok/s", "ratio": round(mine / theirs, 3), "spread": round((q[2] - q[0]) / 2 / mine, 3)}
-    print(json.dumps(line) if a.json else f"{CASE}: ours {mine:.0f} tok/s, PyTorch {theirs:.0f} tok/s, {mine / theirs:.2f} times")
+    line = {"bench": "pretrain", "case": CASE, "threads": a.threads, "ours": round(makar_rate, 1), "peer": "pytorch", "theirs": round(torch_rate, 1),
+            "unit": "tok/s", "ratio": round(makar_rate / torch_rate, 3), "spread": round((q[2] - q[0]) / 2 / makar_rate, 3)}
+    print(json.dumps(line) if a.json else f"{CASE}: ours {makar_rate:.0f} tok/s, PyTorch {torch_rate:.0f} tok/s, {makar_rate / torch_rate:.2f} times")
 
 
 if __name__ == "__main__":

@@ -25,15 +25,16 @@ struct QuantBench {
   // `work` and `limit_work` are billions of bytes or operations per call.
   void report(const std::string& name, const char* unit, const char* peer, double work, double limit_work,
               const std::vector<bench::Times>& times) const {
-    const bench::Line line{"quant",
-                           name,
-                           peer,
-                           unit,
-                           pool.threads(),
-                           work / bench::median(times[0].each),
-                           limit_work / bench::median(times[1].each),
-                           bench::spread(times[0].each) + bench::spread(times[1].each),
-                           times[0].quiet && times[1].quiet};
+    const bench::Line line{
+        "quant",
+        name,
+        peer,
+        unit,
+        pool.threads(),
+        work / bench::median(times[0].seconds_per_call),
+        limit_work / bench::median(times[1].seconds_per_call),
+        bench::spread(times[0].seconds_per_call) + bench::spread(times[1].seconds_per_call),
+        times[0].quiet && times[1].quiet};
     if (options.json)
       line.print_json();
     else
@@ -48,12 +49,12 @@ Tensor weights(DType type, int64_t n, int64_t k, uint64_t seed) {
   Tensor w = Tensor::empty({n, k}, type);
   const Rng rng(seed, Purpose::kSynthetic);
   auto* to = reinterpret_cast<uint16_t*>(w.raw());
-  for (size_t i = 0; i < w.bytes() / 2; ++i)  // avoid infinity at every offset
+  for (size_t i = 0; i < w.bytes() / 2; ++i)  // no value read as f16 is infinite or NaN
     to[i] = static_cast<uint16_t>(rng.bits(i)[0] & 0xbbff);
   return w;
 }
 
-void one_case(const QuantBench& run, DType type, int64_t m, int64_t n, int64_t k) {
+void run_case(const QuantBench& run, DType type, int64_t m, int64_t n, int64_t k) {
   const std::string name = fmt::format("{} {}x{}x{}", makar::name(type), m, n, k);
   if (!run.options.wants(name)) return;
   const int64_t bytes = static_cast<int64_t>(bytes_of(type, n * k));
@@ -104,5 +105,5 @@ int main(int argc, char** argv) {
   for (const DType type : types)
     for (const int64_t m : {1, 4, 8, 16, 512})
       for (const auto& [n, k] : shapes)
-        if (m < 512 || n <= 5632) one_case(run, type, m, n, k);
+        if (m < 512 || n <= 5632) run_case(run, type, m, n, k);
 }

@@ -23,8 +23,9 @@ void busy(double us) {
 }
 
 void report(const std::string& name, int threads, const std::vector<bench::Times>& times, bool json) {
-  const double ours = bench::median(times[0].each) * 1e6, theirs = bench::median(times[1].each) * 1e6;
-  const double spread = bench::spread(times[0].each) + bench::spread(times[1].each);
+  const double ours = bench::median(times[0].seconds_per_call) * 1e6,
+               theirs = bench::median(times[1].seconds_per_call) * 1e6;
+  const double spread = bench::spread(times[0].seconds_per_call) + bench::spread(times[1].seconds_per_call);
   const bool quiet = times[0].quiet && times[1].quiet;
   if (json)
     std::printf(
@@ -60,8 +61,8 @@ int main(int argc, char** argv) {
   ThreadPool pool(threads);
   const int n = pool.threads();
   omp_set_num_threads(n);
-  // Runs body over `count` chunks with both.
-  const auto both = [&](const std::string& name, int count, double gap, const auto& body) {
+  // Runs `body` over `count` chunks with the pool and with OpenMP.
+  const auto compare = [&](const std::string& name, int count, double gap, const auto& body) {
     const auto with_pool = [&] {
       pool.run(count, body);
       if (gap > 0) busy(gap);
@@ -73,14 +74,15 @@ int main(int argc, char** argv) {
     };
     report(name, n, bench::interleave({with_pool, with_openmp}, rounds, 0.02, patience), json);
   };
-  both("empty", n, 0, [](int64_t) {});
-  for (const double us : {2, 10}) both("work " + std::to_string(int(us)), n, 0, [us](int64_t) { busy(us); });
-  for (const double us : {5, 50, 500}) both("gap " + std::to_string(int(us)), n, us, [](int64_t) {});
+  compare("empty", n, 0, [](int64_t) {});
+  for (const double us : {2, 10})
+    compare("work " + std::to_string(int(us)), n, 0, [us](int64_t) { busy(us); });
+  for (const double us : {5, 50, 500}) compare("gap " + std::to_string(int(us)), n, us, [](int64_t) {});
   const kernels::Table& t = kernels::cpu();
   constexpr int64_t kSize = 384, kChunk = 96;  // a multiple of every nr
   for (const int64_t m : {1, 8, 64}) {
     std::vector<float> a((m + t.mr) * kSize, 1.0f), b((kSize + t.nr) * kSize, 1.0f), c(m * kSize);
-    both("product " + std::to_string(m), kSize / kChunk, 0, [&](int64_t i) {
+    compare("product " + std::to_string(m), kSize / kChunk, 0, [&](int64_t i) {
       if (m == 1)
         t.rows(DType::kF32, 1, kChunk, kSize, a.data(), kSize, b.data() + i * kChunk * kSize, kSize * t.nr,
                c.data() + i * kChunk, kSize, false);

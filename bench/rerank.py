@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Cranfield reranked: a cross-encoder trained on SQuAD (nothing of Cranfield), and a language model by likelihood, compared with the search alone.
+"""Cranfield reranked: a cross-encoder trained on SQuAD alone, and a language model by likelihood, compared with the search alone.
 
 usage: rerank.py MAKAR ENCODER [LLM] [--top N] [--threads N] [--device NAME] [--work DIR]   (data: MAKAR_ASSETS, default ../shared/assets)
-ENCODER: all-MiniLM-L6-v2, for the vectors and as the start of the cross-encoder. Weights other than 1 are computed from the scores of one run; nDCG is computed here.
+ENCODER: all-MiniLM-L6-v2, for the vectors and as the initial weights of the cross-encoder. Weights other than 1 are computed from the
+scores of one run; this script computes nDCG.
 """
 import argparse
 import collections
@@ -15,24 +16,24 @@ import subprocess
 import tarfile
 import tempfile
 
-words = argparse.ArgumentParser()
-words.add_argument("makar")
-words.add_argument("encoder")
-words.add_argument("llm", nargs="?")
-words.add_argument("--top", type=int, default=10)
-words.add_argument("--threads", default="1")
-words.add_argument("--device", default="cpu")
-words.add_argument("--work")
-asked = words.parse_args()
+parser = argparse.ArgumentParser()
+parser.add_argument("makar")
+parser.add_argument("encoder")
+parser.add_argument("llm", nargs="?")
+parser.add_argument("--top", type=int, default=10)
+parser.add_argument("--threads", default="1")
+parser.add_argument("--device", default="cpu")
+parser.add_argument("--work")
+args = parser.parse_args()
 ASSETS = pathlib.Path(os.environ.get("MAKAR_ASSETS", pathlib.Path(__file__).resolve().parents[2] / "shared" / "assets"))
-folder = pathlib.Path(asked.work or tempfile.mkdtemp())
+folder = pathlib.Path(args.work or tempfile.mkdtemp())
 folder.mkdir(exist_ok=True)
-COMMON = ["-t", asked.threads, "--device", asked.device]
+COMMON = ["-t", args.threads, "--device", args.device]
 random.seed(2)
 
 
-def makar(*given):
-    return subprocess.run([asked.makar, *map(str, given)], check=True, stdout=subprocess.PIPE, text=True).stdout
+def makar(*arguments):
+    return subprocess.run([args.makar, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def read_run(path):
@@ -44,15 +45,15 @@ def read_run(path):
 
 
 def make_pairs():
-    """SQuAD's questions with their paragraph, one that BM25 ranks high, and a random one."""
+    """SQuAD's questions with their own paragraph, a wrong one that BM25 ranks high, and a random one."""
     tarfile.open(ASSETS / "eval" / "squad_xquad.tgz").extractall(folder)
     beir = folder / "squad"
     (beir / "qrels").mkdir(parents=True, exist_ok=True)
     texts, questions, answer = [], [], []
     for article in json.loads((folder / "squad_xquad" / "xquad.en.json").read_text())["data"]:
         for paragraph in article["paragraphs"]:
-            for one in paragraph["qas"]:
-                questions.append(one["question"])
+            for qa in paragraph["qas"]:
+                questions.append(qa["question"])
                 answer.append(len(texts))
             texts.append(paragraph["context"])
     (beir / "corpus.jsonl").write_text("".join(json.dumps({"_id": f"p{i}", "text": t}) + "\n" for i, t in enumerate(texts)))
@@ -73,45 +74,45 @@ def make_pairs():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
 
 
-def ndcg(run, judged):
+def ndcg(run, qrels):
     gain = lambda grades: sum(g / math.log2(i + 2) for i, g in enumerate(grades))
     total = 0
-    for query, grades in judged.items():
+    for query, grades in qrels.items():
         ideal = gain(sorted(grades.values(), reverse=True)[:10])
         total += gain([grades.get(d, 0) for d, _ in run.get(query, [])[:10]]) / ideal if ideal else 0
-    return total / len(judged)
+    return total / len(qrels)
 
 
-def mixed(first, reranked, weight):
+def blend_scores(first, reranked, weight):
     """The reordering of --rerank-weight: both scores scaled to 0..1 over the first chunks."""
     scaled = lambda x, low, high: (x - low) / (high - low) if high > low else 1
     out = {}
     for query, found in first.items():
-        scores = dict(reranked[query][:asked.top])
-        top = [x for x in found[:asked.top] if x[0] in scores]
+        scores = dict(reranked[query][:args.top])
+        top = [x for x in found[:args.top] if x[0] in scores]
         low, high = min(scores.values()), max(scores.values())
         order = [(d, weight * scaled(scores[d], low, high) + (1 - weight) * scaled(s, top[-1][1], top[0][1])) for d, s in top]
-        out[query] = sorted(order, key=lambda x: -x[1]) + found[asked.top:]
+        out[query] = sorted(order, key=lambda x: -x[1]) + found[args.top:]
     return out
 
 
 if not (folder / "cross" / "model.safetensors").is_file():
     make_pairs()
-    makar("classify", "train", "-m", asked.encoder, "-d", folder / "train.jsonl", "--val-datasets", folder / "val.jsonl", "-o", folder / "cross", "--num-epochs", 1,
+    makar("classify", "train", "-m", args.encoder, "-d", folder / "train.jsonl", "--val-datasets", folder / "val.jsonl", "-o", folder / "cross", "--num-epochs", 1,
           "--max-length", 192, "--micro-batch-size", 16, "--learning-rate", 1e-4, "--warmup-ratio", 0.1, *COMMON)
 print("cross-encoder on held-out SQuAD:", makar("classify", "run", "-m", folder / "cross", "--eval", folder / "val.jsonl", "--json", *COMMON).strip()[:200], flush=True)
 tarfile.open(ASSETS / "retrieval" / "cranfield.tgz").extractall(folder)
-makar("index", "add", folder / "cran.db", folder / "cranfield", "--chunk", "whole", "-m", asked.encoder, *COMMON)
-judged = collections.defaultdict(dict)
+makar("index", "add", folder / "cran.db", folder / "cranfield", "--chunk", "whole", "-m", args.encoder, *COMMON)
+qrels = collections.defaultdict(dict)
 for line in open(folder / "cranfield" / "cranqrel"):
     query, _, document, grade = line.split()
-    judged[query][document] = max(0.0, float(grade))
+    qrels[query][document] = max(0.0, float(grade))
 search = ["search", folder / "cran.db", "--eval", folder / "cranfield", "--mode", "hybrid", "--fusion", "weighted", "--candidates", 100, "--depth", 100, *COMMON]
 makar(*search, "--trec", folder / "first.trec")
 first = read_run(folder / "first.trec")
-print(f"search alone  nDCG@10 {ndcg(first, judged):.4f}", flush=True)
-for name, model in (("cross-encoder", folder / "cross"), ("likelihood", asked.llm)):
+print(f"search alone  nDCG@10 {ndcg(first, qrels):.4f}", flush=True)
+for name, model in (("cross-encoder", folder / "cross"), ("likelihood", args.llm)):
     if model:
-        makar(*search, "--rerank", model, "--rerank-top", asked.top, "--trec", folder / f"{name}.trec")
+        makar(*search, "--rerank", model, "--rerank-top", args.top, "--trec", folder / f"{name}.trec")
         found = read_run(folder / f"{name}.trec")
-        print(name, f"top {asked.top}", ", ".join(f"weight {w}: {ndcg(mixed(first, found, w), judged):.4f}" for w in (0, 0.1, 0.2, 0.3, 0.5, 1)), flush=True)
+        print(name, f"top {args.top}", ", ".join(f"weight {w}: {ndcg(blend_scores(first, found, w), qrels):.4f}" for w in (0, 0.1, 0.2, 0.3, 0.5, 1)), flush=True)

@@ -30,8 +30,8 @@ import time
 import llama
 from llama import BUILD, fail, make_models, spread
 
-PROMPT, WRITE, WORDS, VOCABULARY = 32, 64, 259, 32000
-NO_BYTES = {str(i): -100 for i in range(WORDS)}
+PROMPT_TOKENS, NEW_TOKENS, FIRST_WORD, VOCABULARY = 32, 64, 259, 32000
+NO_SPECIAL_OR_BYTES = {str(i): -100 for i in range(FIRST_WORD)}
 
 
 class Server:
@@ -43,23 +43,23 @@ class Server:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE if port == 0 else self.log, stderr=self.log, text=True)
         if port == 0:
             found = re.search(r"http://([\d.]+):(\d+)", self.process.stdout.readline())
-            port = int(found[2]) if found else self.broken()
+            port = int(found[2]) if found else self.fail_to_start()
         self.address = ("127.0.0.1", port)
         while not self.healthy():
             time.sleep(0.01)
         self.start = time.perf_counter() - self.began
 
-    def broken(self):
+    def fail_to_start(self):
         self.log.seek(0)
         fail(f"{self.name} does not start:\n{self.log.read()[-2000:]}")
 
     def healthy(self):
         if self.process.poll() is not None:
-            self.broken()
+            self.fail_to_start()
         try:
-            link = http.client.HTTPConnection(*self.address, timeout=10)
-            link.request("GET", "/health")
-            return link.getresponse().status == 200
+            connection = http.client.HTTPConnection(*self.address, timeout=10)
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
         except OSError:
             return False
 
@@ -79,14 +79,14 @@ def free_port():
         return s.getsockname()[1]
 
 
-def ours(path, threads, streams):
+def start_makar(path, threads, streams):
     return Server("makar", [os.path.join(BUILD, "makar"), "serve", "-m", path, "-t", str(threads), "--port", "0", "-np", str(streams)])
 
 
-def theirs(path, threads, streams):
+def start_llama(path, threads, streams):
     port = free_port()
     return Server("llama-server", [os.path.join(os.environ["LLAMA_CPP"], "llama-server"), "-m", path, "-t", str(threads), "--host",
-                                   "127.0.0.1", "--port", str(port), "-np", str(streams), "-c", str(streams * 2 * (PROMPT + WRITE)),
+                                   "127.0.0.1", "--port", str(port), "-np", str(streams), "-c", str(streams * 2 * (PROMPT_TOKENS + NEW_TOKENS)),
                                    "--cache-ram", "0", "--no-webui"], port)
 
 
@@ -102,12 +102,12 @@ class Stream:
         self.begin, self.first, self.end, self.bytes = time.perf_counter(), 0.0, 0.0, b""
         poll.register(self.socket, selectors.EVENT_READ, self)
 
-    def take(self, poll):
-        more = self.socket.recv(1 << 16)
-        if not self.first and b"data: " in more:
+    def receive(self, poll):
+        data = self.socket.recv(1 << 16)
+        if not self.first and b"data: " in data:
             self.first = time.perf_counter()
-        self.bytes += more
-        if more and not self.bytes.endswith(b"\r\n0\r\n\r\n"):
+        self.bytes += data
+        if data and not self.bytes.endswith(b"\r\n0\r\n\r\n"):
             return False
         self.end = time.perf_counter()
         poll.unregister(self.socket)
@@ -118,7 +118,7 @@ class Stream:
         parts = re.findall(rb"data: (\{.*\})\n", self.bytes)
         return [json.loads(p) for p in parts]
 
-    def written(self):
+    def generated_tokens(self):
         last = (self.events() or [{}])[-1]
         return last["usage"]["completion_tokens"] if last.get("usage") else 0
 
@@ -126,7 +126,7 @@ class Stream:
         return "".join(e["choices"][0]["text"] for e in self.events() if e["choices"])
 
 
-def together(server, bodies):
+def run_streams(server, bodies):
     """Runs streams that start together; returns the streams and the seconds they took."""
     poll = selectors.DefaultSelector()
     begin = time.perf_counter()
@@ -134,34 +134,34 @@ def together(server, bodies):
     left = len(streams)
     while left:
         for key, _ in poll.select():
-            left -= key.data.take(poll)
+            left -= key.data.receive(poll)
     seconds = time.perf_counter() - begin
     for s in streams:
-        if not s.bytes.startswith(b"HTTP/1.1 200") or s.written() != WRITE:
+        if not s.bytes.startswith(b"HTTP/1.1 200") or s.generated_tokens() != NEW_TOKENS:
             fail(f"{server.name}: a stream failed: {s.bytes[:300]!r} ... {s.bytes[-300:]!r}")
     return streams, seconds
 
 
 def body_of(rng, **more):
     """A unique prompt. The end token and single-byte tokens are excluded: llama-server fails on invalid text."""
-    ids = [rng.randrange(WORDS, VOCABULARY) for _ in range(PROMPT)]
-    return {"prompt": ids, "max_tokens": WRITE, "temperature": 0, "logit_bias": NO_BYTES, "stream_options": {"include_usage": True}, **more}
+    ids = [rng.randrange(FIRST_WORD, VOCABULARY) for _ in range(PROMPT_TOKENS)]
+    return {"prompt": ids, "max_tokens": NEW_TOKENS, "temperature": 0, "logit_bias": NO_SPECIAL_OR_BYTES, "stream_options": {"include_usage": True}, **more}
 
 
 def measure(server, streams, rng, seconds):
     """One round: as many waves of streams as fit into the time, at least one."""
-    rates, whole, first, end = [], [], [], time.perf_counter() + seconds
+    rates, latencies, first, end = [], [], [], time.perf_counter() + seconds
     while not rates or time.perf_counter() < end:
-        done, took = together(server, [body_of(rng) for _ in range(streams)])
-        rates.append(streams * WRITE / took)
-        whole += [s.end - s.begin for s in done]
+        done, wave_seconds = run_streams(server, [body_of(rng) for _ in range(streams)])
+        rates.append(streams * NEW_TOKENS / wave_seconds)
+        latencies += [s.end - s.begin for s in done]
         first += [s.first - s.begin for s in done]
-    cut = lambda values, p: statistics.quantiles(values, n=100, method="inclusive")[p - 1] if len(values) > 1 else values[0]
-    return {"tok/s": statistics.median(rates), "p50": cut(whole, 50), "p95": cut(whole, 95), "first": cut(first, 50)}
+    percentile = lambda values, p: statistics.quantiles(values, n=100, method="inclusive")[p - 1] if len(values) > 1 else values[0]
+    return {"tok/s": statistics.median(rates), "p50": percentile(latencies, 50), "p95": percentile(latencies, 95), "first": percentile(first, 50)}
 
 
-def lines(case, threads, got):
-    for what, values in got.items():
+def lines(case, threads, results):
+    for what, values in results.items():
         a, b = (statistics.median(values[who]) for who in ("ours", "theirs"))
         unit = {"tok/s": "tok/s", "memory": "MB"}.get(what, "s")
         yield {"bench": "serve", "case": f"{case} {what}".replace(" tok/s", ""), "threads": threads, "ours": round(a, 3),
@@ -171,13 +171,13 @@ def lines(case, threads, got):
 
 def equal_requests(server, count, rng):
     """Equal requests under other load: the texts of each kind."""
-    kinds = [body_of(random.Random(7), max_tokens=WRITE),
+    kinds = [body_of(random.Random(7), max_tokens=NEW_TOKENS),
              body_of(random.Random(7), temperature=0.9, top_k=50, top_p=0.95, seed=11)]
     texts = [set(), set()]
     for wave in range(0, count, 50):
         bodies = [kinds[(wave + i) % 2] for i in range(min(50, count - wave))]
         bodies += [body_of(rng, temperature=1) for _ in range(rng.randrange(0, 15))]
-        done, _ = together(server, bodies)
+        done, _ = run_streams(server, bodies)
         for i in range(min(50, count - wave)):
             texts[(wave + i) % 2].add(done[i].text())
     return [len(t) for t in texts]
@@ -192,51 +192,51 @@ def main():
     p.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     p.add_argument("--models", default=os.path.join(BUILD, "bench-llama"))
     a = p.parse_args()
-    llama.THEIRS = ("llama-server",)
+    llama.PEER_PROGRAMS = ("llama-server",)
     llama.peer()
     counts = [int(n) for n in a.streams.split(",")]
     paths = make_models(a.models, [("110m", "q8_0"), ("1.1b", "q8_0")])
     rng = random.Random(1)
 
-    def tell(line):
+    def print_line(line):
         if a.json:
             print(json.dumps(line), flush=True)
         else:
             print(f"{line['case']:<30} {line['threads']} threads  ours {line['ours']:>9.3f}  {line['peer']} {line['theirs']:>9.3f} "
                   f"{line['unit']:<5}  {line['ratio']:>5.2f} times  +-{line['spread'] * 100:.0f} %", flush=True)
 
-    sides = {"ours": ours(paths["110m", "q8_0"], a.threads, max(counts)), "theirs": theirs(paths["110m", "q8_0"], a.threads, max(counts))}
+    sides = {"ours": start_makar(paths["110m", "q8_0"], a.threads, max(counts)), "theirs": start_llama(paths["110m", "q8_0"], a.threads, max(counts))}
     try:
         for side in sides.values():
             measure(side, min(counts), rng, 0)  # warm-up
         for count in counts:
-            got = {}
+            results = {}
             for _ in range(a.rounds):
                 for who, side in sides.items():
                     for what, value in measure(side, count, rng, 0 if a.quick else 3).items():
-                        got.setdefault(what, {}).setdefault(who, []).append(value)
-            for line in lines(f"110m q8_0 {count} streams", a.threads, got):
-                tell(line)
+                        results.setdefault(what, {}).setdefault(who, []).append(value)
+            for line in lines(f"110m q8_0 {count} streams", a.threads, results):
+                print_line(line)
         peak = {"memory": {who: [side.resident()] for who, side in sides.items()}}
         for line in lines(f"110m q8_0 {max(counts)} streams", a.threads, peak):
-            tell(line)
-        same = equal_requests(sides["ours"], 100 if a.quick else 1000, rng)
-        if same != [1, 1]:
-            fail(f"equal requests gave {same[0]} different greedy and {same[1]} different sampled texts; expected one of each")
+            print_line(line)
+        distinct = equal_requests(sides["ours"], 100 if a.quick else 1000, rng)
+        if distinct != [1, 1]:
+            fail(f"equal requests gave {distinct[0]} different greedy and {distinct[1]} different sampled texts; expected one of each")
         print("equal requests: one greedy and one sampled text", file=sys.stderr)
     finally:
         for side in sides.values():
             side.stop()
-    got = {"start": {}, "memory": {}}
+    results = {"start": {}, "memory": {}}
     for _ in range(a.rounds):
-        for who, begin in (("ours", ours), ("theirs", theirs)):
+        for who, begin in (("ours", start_makar), ("theirs", start_llama)):
             side = begin(paths["1.1b", "q8_0"], a.threads, 4)
-            together(side, [body_of(rng)])
-            got["start"].setdefault(who, []).append(side.start)
-            got["memory"].setdefault(who, []).append(side.resident())
+            run_streams(side, [body_of(rng)])
+            results["start"].setdefault(who, []).append(side.start)
+            results["memory"].setdefault(who, []).append(side.resident())
             side.stop()
-    for line in lines("1.1b q8_0 serve", a.threads, got):
-        tell(line)
+    for line in lines("1.1b q8_0 serve", a.threads, results):
+        print_line(line)
 
 
 if __name__ == "__main__":

@@ -31,28 +31,28 @@ def arguments():
 def main():
     a = arguments()
 
-    def once(tokens, *words):
+    def run_once(tokens, *words):
         start = time.perf_counter()
         done = subprocess.run([a.program, "generate", "-m", a.model, "--jsonl", "-f", a.requests, "--parallel", "1", "-t", str(a.threads), "-n", str(tokens),
                                "--temperature", str(a.temperature), "--seed", "1", "--device", a.device, *words], check=True, capture_output=True, text=True)
         return time.perf_counter() - start, [json.loads(line) for line in done.stdout.splitlines()]
 
     def measure(*words):
-        """-> (tokens per second, their spread, answers)"""
+        """Returns the tokens per second, their spread, and the answers."""
         rates = []
         for _ in range(a.repeats):
-            short, _ = once(1, *words)
-            whole, answers = once(a.max_tokens, *words)
+            prompt_seconds, _ = run_once(1, *words)
+            total_seconds, answers = run_once(a.max_tokens, *words)
             tokens = sum(len(x["answers"][0]["ids"]) - 1 for x in answers)
-            rates.append(tokens / (whole - short))
+            rates.append(tokens / (total_seconds - prompt_seconds))
         return statistics.median(rates), (max(rates) - min(rates)) / statistics.median(rates), answers
 
     plain, spread, expected = measure()
     texts = [x["answers"][0]["text"] for x in expected]
-    for most in a.draft_max:
-        rate, _, answers = measure("--model-draft", a.draft, "--draft-max", str(most))
+    for draft_max in a.draft_max:
+        rate, _, answers = measure("--model-draft", a.draft, "--draft-max", str(draft_max))
         drafted, accepted = (sum(x["usage"][key] for x in answers) for key in ("drafted", "accepted"))
-        print(json.dumps({"bench": "speculation", "case": f"draft-max-{most}", "threads": a.threads, "device": a.device, "ours": rate, "peer": "without a draft", "theirs": plain,
+        print(json.dumps({"bench": "speculation", "case": f"draft-max-{draft_max}", "threads": a.threads, "device": a.device, "ours": rate, "peer": "without a draft", "theirs": plain,
                           "unit": "tokens/s", "ratio": rate / plain, "spread": spread, "accepted": accepted / max(1, drafted),
                           "identical": [x["answers"][0]["text"] for x in answers] == texts}), flush=True)
 

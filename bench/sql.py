@@ -2,8 +2,8 @@
 """Questions to a database with a model: execution accuracy on GeoQuery, schema match on the schemas of Spider's development set.
 
 usage: sql.py MAKAR MODEL [--geo N] [--spider N] [--shots N]   (N questions, every k-th of the set; data: MAKAR_ASSETS, default ../shared/assets)
---shots N: with the N most similar of the other questions of the set and their statements in the prompt. MODEL -: the references themselves, through the
-same programs.
+--shots N: the prompt has the N most similar other questions of the set with their statements. MODEL "-": the reference statements are
+evaluated instead of a model's.
 """
 import collections
 import gzip
@@ -20,12 +20,12 @@ MAKAR, MODEL = sys.argv[1:3]
 ASSETS = pathlib.Path(os.environ.get("MAKAR_ASSETS", pathlib.Path(__file__).resolve().parents[2] / "shared" / "assets"))
 
 
-def count(flag, otherwise):
-    return int(sys.argv[sys.argv.index(flag) + 1]) if flag in sys.argv else otherwise
+def count(flag, default):
+    return int(sys.argv[sys.argv.index(flag) + 1]) if flag in sys.argv else default
 
 
-def spread(items, wanted):
-    return items[::max(1, len(items) // wanted)][:wanted] if wanted else []
+def every_kth(items, limit):
+    return items[::max(1, len(items) // limit)][:limit] if limit else []
 
 
 def evaluate(database, examples, others, folder):
@@ -37,14 +37,14 @@ def evaluate(database, examples, others, folder):
     else:
         words += ["-m", MODEL, "-n", "128", "--attempts", "2", "-t", "1"]
         if count("--shots", 0):
-            asked = {e["question"] for e in examples}
-            (folder / "others.jsonl").write_text("".join(json.dumps(e) + "\n" for e in others if e["question"] not in asked))
+            questions = {e["question"] for e in examples}
+            (folder / "others.jsonl").write_text("".join(json.dumps(e) + "\n" for e in others if e["question"] not in questions))
             words += ["--examples", folder / "others.jsonl", "--shots", str(count("--shots", 0))]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
 
-def geoquery(folder, wanted):
+def geoquery(folder, limit):
     tarfile.open(ASSETS / "eval" / "text2sql_geoquery.tgz").extractall(folder)
     examples = []
     for entry in json.loads((folder / "text2sql_geoquery" / "geography.json").read_text()):
@@ -53,17 +53,17 @@ def geoquery(folder, wanted):
             for variable, value in sentence["variables"].items():
                 question, sql = question.replace(variable, value), sql.replace(variable, value)
             examples.append({"question": question, "sql": sql})
-    return evaluate(folder / "text2sql_geoquery" / "geography-db.added-in-2020.sqlite", spread(examples, wanted), examples, folder)
+    return evaluate(folder / "text2sql_geoquery" / "geography-db.added-in-2020.sqlite", every_kth(examples, limit), examples, folder)
 
 
-def spider(folder, wanted):
+def spider(folder, limit):
     tarfile.open(ASSETS / "eval" / "spider.tgz").extractall(folder)
     schemas = {t["db_id"]: t for t in json.loads((folder / "spider" / "tables.json").read_text())}
     by_database, others = collections.defaultdict(list), collections.defaultdict(list)
     entries = json.loads(gzip.open(folder / "spider" / "dev.json.gz").read())
     for entry in entries:
         others[entry["db_id"]].append({"question": entry["question"], "sql": entry["query"]})
-    for entry in spread(entries, wanted):
+    for entry in every_kth(entries, limit):
         by_database[entry["db_id"]].append({"question": entry["question"], "sql": entry["query"]})
     total = collections.Counter()
     for name, examples in by_database.items():
@@ -72,10 +72,10 @@ def spider(folder, wanted):
                 if table != "sqlite_sequence":
                     columns = ", ".join(f'"{c}"' for at, c in schemas[name]["column_names_original"] if at == i)
                     base.execute(f'CREATE TABLE "{table}" ({columns})')
-        got = evaluate(folder / f"{name}.db", examples, others[name], folder)
-        total["questions"] += got["questions"]
+        result = evaluate(folder / f"{name}.db", examples, others[name], folder)
+        total["questions"] += result["questions"]
         for key in ("schema_match", "valid"):
-            total[key] += got[key] * got["questions"]
+            total[key] += result[key] * result["questions"]
     return {"questions": total["questions"], **{k: total[k] / max(1, total["questions"]) for k in ("schema_match", "valid")}}
 
 

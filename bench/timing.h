@@ -70,8 +70,8 @@ inline void wait_for_quiet(double& patience) {
 }
 
 struct Times {
-  std::vector<double> each;  // seconds per call, one value per batch
-  bool quiet = true;         // false when there were too few undisturbed batches and all were kept
+  std::vector<double> seconds_per_call;  // seconds per call, one value per batch
+  bool quiet = true;  // false when there were too few undisturbed batches and all were kept
 };
 
 // A batch repeats a call for at least batch_s. Runs until every competitor has `rounds` undisturbed batches,
@@ -89,7 +89,8 @@ inline std::vector<Times> interleave(const std::vector<std::function<void()>>& c
        ++round) {  // round -1 is the warm-up and sizes the batches
     wait_for_quiet(patience);
     for (size_t i = 0; i < calls.size(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));  // until idle threads of the others sleep
+      // Until idle threads of the other competitors sleep.
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
       for (const double end = clock() + batch_s / 4; clock() < end;) calls[i]();
       const double waited = waited_for_cores(), begin = clock();
       long done = 0;
@@ -97,19 +98,19 @@ inline std::vector<Times> interleave(const std::vector<std::function<void()>>& c
         for (long r = 0; r < repeats[i]; ++r) calls[i]();
         done += repeats[i];
       } while (round < 0 && clock() - begin < batch_s);
-      const double took = clock() - begin, each = took / static_cast<double>(done);
+      const double took = clock() - begin, seconds_per_call = took / static_cast<double>(done);
       if (round < 0) {
-        repeats[i] = std::max(1L, static_cast<long>(batch_s / each));
+        repeats[i] = std::max(1L, static_cast<long>(batch_s / seconds_per_call));
         continue;
       }
-      all[i].push_back(each);
-      if (cpu_time || waited_for_cores() - waited < took * 0.01) quiet[i].push_back(each);
+      all[i].push_back(seconds_per_call);
+      if (cpu_time || waited_for_cores() - waited < took * 0.01) quiet[i].push_back(seconds_per_call);
     }
   }
   std::vector<Times> times;
   for (size_t i = 0; i < calls.size(); ++i) {
-    const bool use = quiet[i].size() >= 3;
-    times.push_back({use ? quiet[i] : all[i], use});
+    const bool enough_quiet = quiet[i].size() >= 3;
+    times.push_back({enough_quiet ? quiet[i] : all[i], enough_quiet});
   }
   return times;
 }

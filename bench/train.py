@@ -107,9 +107,9 @@ def main():
         for _ in range(a.rounds):  # alternating, so that noise affects both alike
             for who, command in (("ours", [a.program, "--case", case, "--threads", str(a.threads), "--steps", str(a.steps)]),
                                  ("theirs", [python, os.path.abspath(__file__), "--pytorch", case, "--threads", str(a.threads), "--steps", str(a.steps)])):
-                got = json.loads(subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)
-                rates[who] += [tokens / s for s in got["seconds"]]
-                peak[who] = got["peak_mb"]
+                result = json.loads(subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)
+                rates[who] += [tokens / s for s in result["seconds"]]
+                peak[who] = result["peak_mb"]
         ours, theirs = statistics.median(rates["ours"]), statistics.median(rates["theirs"])
         q = statistics.quantiles(rates["ours"], n=4) if len(rates["ours"]) > 1 else [ours] * 3
         line = {"bench": "train", "case": case, "threads": a.threads, "ours": round(ours, 1), "peer": "pytorch", "theirs": round(theirs, 1),

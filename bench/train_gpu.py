@@ -95,11 +95,11 @@ def main():
             if done.returncode:
                 print(f"{case}: {who} failed: {done.stderr[-600:]}", flush=True)
                 continue
-            got = json.loads(done.stdout.splitlines()[-1])
-            seconds = statistics.median(got["seconds"])
+            result = json.loads(done.stdout.splitlines()[-1])
+            seconds = statistics.median(result["seconds"])
             rates[who] = context * sequences / seconds
-            print(f"{case}: {who} {rates[who]:.0f} tok/s, {1e3 * seconds:.2f} ms (fastest {1e3 * min(got['seconds']):.2f}), "
-                  f"loss {got['first_loss']:.4f}" + (f", GPU memory {got['device_mb']} MB" if "device_mb" in got else ""), flush=True)
+            print(f"{case}: {who} {rates[who]:.0f} tok/s, {1e3 * seconds:.2f} ms (fastest {1e3 * min(result['seconds']):.2f}), "
+                  f"loss {result['first_loss']:.4f}" + (f", GPU memory {result['device_mb']} MB" if "device_mb" in result else ""), flush=True)
         if len(rates) == 2:
             print(f"{case}: {rates['makar'] / rates['pytorch']:.3f} times PyTorch", flush=True)
 

@@ -73,8 +73,8 @@ int main(int argc, char** argv) {
       return 1;
     }
     Device& device = **opened;
-    auto made = make_model(*config_of(c));
-    Model& model = *made->model;
+    auto loaded = make_model(*config_of(c));
+    Model& model = *loaded->model;
     initialize(model, 1);
     model.parameters().to(device.memory());
     OptimizerOptions o;
@@ -84,9 +84,9 @@ int main(int argc, char** argv) {
     std::vector<double> times, losses;
     for (int step = 0; step < steps + 2; ++step) {
       const double start = bench::seconds();
-      StepOptions how{3e-4, 1.0};
-      how.activations = activations;
-      const StepResult r = train_step(model, *optimizer, device, batch, targets, how);
+      StepOptions options{3e-4, 1.0};
+      options.activations = activations;
+      const StepResult r = train_step(model, *optimizer, device, batch, targets, options);
       if (step >= 2) times.push_back(bench::seconds() - start);
       losses.push_back(r.loss);
     }

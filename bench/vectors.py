@@ -27,7 +27,7 @@ def timed(*command):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.time() - begin
 
 
-def scored(a, vectors, *words):
+def evaluate(a, vectors, *words):
     return json.loads(subprocess.run([a.makar, "vectors", "eval", vectors, *words, "--json"], capture_output=True, text=True, check=True).stdout)[-1]
 
 
@@ -37,7 +37,7 @@ def main():
     parser.add_argument("--megabytes", type=float, default=10)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--methods", default="skipgram,cbow")
-    parser.add_argument("--subwords", action="store_true", help="with character n-grams of 3 to 6; vectors of unknown words by them")
+    parser.add_argument("--subwords", action="store_true", help="train character n-grams of 3 to 6, which also give vectors of unknown words")
     parser.add_argument("--fasttext", default=shutil.which("fasttext"))
     a = parser.parse_args()
     if not a.fasttext:
@@ -48,25 +48,25 @@ def main():
             assets.write_books(a.text, a.megabytes, True)
         assets.unpack("eval/wordsim.tgz", folder)
         a.wordsim = f"{folder}/wordsim"
-        longest, buckets = (6, 200000) if a.subwords else (0, 0)
+        max_ngram, buckets = (6, 200000) if a.subwords else (0, 0)
         for method in a.methods.split(","):
             theirs, ours = f"{folder}/fasttext", f"{folder}/makar.vec"
             results, files = {}, {}
             if a.fasttext:
                 results["fastText"] = timed(a.fasttext, method, "-input", a.text, "-output", theirs, "-dim", 100, "-ws", 5, "-neg", 5, "-epoch", a.epochs,
-                                            "-minCount", 5, "-minn", 3, "-maxn", longest, "-bucket", buckets, "-t", 0.001, "-lr", 0.05, "-thread", a.threads)
+                                            "-minCount", 5, "-minn", 3, "-maxn", max_ngram, "-bucket", buckets, "-t", 0.001, "-lr", 0.05, "-thread", a.threads)
                 files["fastText"] = theirs + (".bin" if a.subwords else ".vec")
             for mode, flags in (("deterministic", []), ("fast", ["--fast"])):
                 files[mode] = f"{ours}.{mode}"
                 if a.subwords:
-                    flags = [*flags, "--maxn", longest, "--bucket", buckets, "--format", "fasttext"]
+                    flags = [*flags, "--maxn", max_ngram, "--bucket", buckets, "--format", "fasttext"]
                 results[mode] = timed(a.makar, "vectors", "train", a.text, "--method", method, "-o", files[mode], "-t", a.threads, "--epochs", a.epochs, "-q", *flags)
             for mode in results:
                 scores = {}
                 for name in ("EN-WS-353-ALL", "EN-MEN-TR-3k", "EN-SIMLEX-999", "EN-RW-STANFORD"):
-                    similarity = scored(a, files[mode], "--similarity", f"{a.wordsim}/{name}.txt")
+                    similarity = evaluate(a, files[mode], "--similarity", f"{a.wordsim}/{name}.txt")
                     scores[name] = (round(similarity["spearman"], 4), similarity["pairs"])
-                analogies = scored(a, files[mode], "--analogies", f"{a.wordsim}/questions-words.txt")
+                analogies = evaluate(a, files[mode], "--analogies", f"{a.wordsim}/questions-words.txt")
                 scores["analogies"], scores["analogy_questions"] = round(analogies["accuracy"], 4), analogies["questions"]
                 (cpu, wall), peer = results[mode], results.get("fastText", (None,))[0]
                 row = {"bench": "vectors", "case": f"{method} {mode}{' subwords' if a.subwords else ''}", "threads": a.threads, "ours": round(cpu, 2), "peer": "fastText",

@@ -1,6 +1,6 @@
 # add_isa_sources(MODULE): compiles src/MODULE/cpu/isa/*.cpp once per instruction set, with MAKAR_ISA as its
-# name (and MAKAR_ISA_<isa> defined for the preprocessor), and assembles *_<isa>.S. Sets that only add products of bytes
-# (overlays) compile only isa/quant*.cpp and isa/overlay; amx, which only adds tiles to one of them, isa/amx.
+# name (and MAKAR_ISA_<isa> defined for the preprocessor), and assembles *_<isa>.S. Instruction sets that only add 8-bit
+# products (overlays: *vnni) compile only isa/quant*.cpp and isa/overlay; amx, which only adds tiles to avx512vnni, compiles isa/amx.
 function(add_isa_sources MODULE)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
     set(sets portable neon)

@@ -4,7 +4,7 @@
 # include; tests/structure/modules.py compares them with the #includes. MAIN also links the program from main.cpp.
 #
 # With MAKAR_UNITY up to BATCH (18) files are compiled as one, so most templates are instantiated once; larger batches
-# would make an edit of one file slow. Files that match an ALONE pattern are compiled separately because they share file-local
+# would slow down the build after an edit of one file. Files that match an ALONE pattern are compiled separately because they share file-local
 # names with other files of the module (every kind of pipeline component has a `Sequence`).
 #
 # SMALL: a module without inner loops is compiled for size (-Os), which takes a sixth less time.

@@ -1,5 +1,5 @@
 // A custom family: a page that reads its config.json and names its tensors, added to the table of
-// families. It is a Llama with LayerNorm. Makes a model with random weights, saves it, and loads it again.
+// families. It is a Llama with LayerNorm. Creates a model with random weights, saves it, and loads it again.
 // usage: family FOLDER
 #include <cstdio>
 
@@ -29,10 +29,10 @@ int main(int argc, char** argv) {
           "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2,
           "max_position_embeddings": 64})",
       "config");
-  auto made = make_model(*config);
-  if (!made.ok()) return std::fprintf(stderr, "%s\n", made.error().text().c_str()), 1;
-  initialize(*made->model, 1);
-  if (const Status s = save_model(argv[1], *made->model, *made->family); !s.ok())
+  auto created = make_model(*config);
+  if (!created.ok()) return std::fprintf(stderr, "%s\n", created.error().text().c_str()), 1;
+  initialize(*created->model, 1);
+  if (const Status s = save_model(argv[1], *created->model, *created->family); !s.ok())
     return std::fprintf(stderr, "%s\n", s.error().text().c_str()), 1;
   const auto loaded = load_model(argv[1]);
   if (!loaded.ok()) return std::fprintf(stderr, "%s\n", loaded.error().text().c_str()), 1;

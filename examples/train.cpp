@@ -21,9 +21,9 @@ int main(int argc, char** argv) {
           "intermediate_size": 176, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2,
           "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": true})",
       "config");
-  auto made = make_model(*config);
-  if (!made.ok()) return std::fprintf(stderr, "%s\n", made.error().text().c_str()), 1;
-  Model& model = *made->model;
+  auto created = make_model(*config);
+  if (!created.ok()) return std::fprintf(stderr, "%s\n", created.error().text().c_str()), 1;
+  Model& model = *created->model;
   initialize(model, 1);
   auto optimizer = Optimizer::make(model.parameters(), {});
   CpuDevice device;
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     Batch batch;
     std::vector<int64_t> targets;
     const Rng rng(7, Purpose::kShuffle, static_cast<uint64_t>(step));
-    for (uint64_t s = 0; s < 8; ++s) {  // eight random places of the text
+    for (uint64_t s = 0; s < 8; ++s) {  // eight random positions in the text
       const auto at = static_cast<size_t>(rng.uniform_double(s) * static_cast<double>(text->size() - 65));
       std::vector<int64_t> bytes;
       for (size_t i = 0; i < 64; ++i) bytes.push_back(static_cast<unsigned char>((*text)[at + i]));
@@ -41,6 +41,6 @@ int main(int argc, char** argv) {
     const StepResult r = train_step(model, *optimizer, device, batch, targets, {.lr = 3e-3});
     if (step % 10 == 0) std::printf("step %d loss %.3f\n", step, r.loss);
   }
-  const Status saved = save_model(argv[2], model, *made->family);
+  const Status saved = save_model(argv[2], model, *created->family);
   return saved.ok() ? 0 : (std::fprintf(stderr, "%s\n", saved.error().text().c_str()), 1);
 }

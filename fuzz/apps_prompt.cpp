@@ -17,7 +17,7 @@ FUZZ_TARGET(apps_prompt) {
   int replies = 0;
   model.write = [&](const std::string& prompt, const std::string&, const std::vector<std::string>&, int64_t,
                     uint64_t) -> Result<ModelReply> {
-    if (++replies > 2000) return error_at("fuzz", "enough");
+    if (++replies > 2000) return error_at("fuzz", "too many replies");
     return ModelReply{"Follow up: " + prompt.substr(0, 10) + "\n", 1, 1};
   };
   const Json fields = {{"word", "x"}, {"q", "y"}, {"text", "z"}};

@@ -13,8 +13,8 @@ FUZZ_TARGET(augment_text) {
   const std::string text(reinterpret_cast<const char*>(data) + 2, size - 2);
   const AugmentStep step{kind.name, (1 + data[1]) / 256.0};
   TextDraws first(1, 2, 3), second(1, 2, 3);
-  const std::string changed = augmented(text, "", step, {}, first).value();
+  const std::string changed = augment_text(text, "", step, {}, first).value();
   check(changed.size() <= 3 * text.size() + 64, "bounded output");
-  check(changed == augmented(text, "", step, {}, second).value(), "the same draws give the same text");
+  check(changed == augment_text(text, "", step, {}, second).value(), "the same draws give the same text");
   return 0;
 }

@@ -17,7 +17,7 @@ void read_all(const Config& config, int depth) {
       check(*v >= -5 && *v <= 1 << 20, "within bounds");
     if (const auto v = config.number(key, 0, 1e6); v.ok()) check(*v >= 0 && *v <= 1e6, "within bounds");
     if (const auto v = config.integers(key, 0, 9, 100); v.ok()) check(v->size() <= 100, "within bounds");
-    check(config.has(key) || !config.text(key).ok(), "null is absent");
+    check(config.has(key) || !config.text(key).ok(), "a null value counts as absent");
     (void)config.boolean(key).ok();
     (void)config.numbers(key, 0, 1).ok();
     (void)config.texts(key).ok();

@@ -14,7 +14,7 @@ FUZZ_TARGET(curate_language) {
   }
   for (const char* text : {"", "the house", "\xff\xfe", "das Haus an dem Fluss"}) {
     const auto answer = model->detect(text);
-    check(answer.probability >= 0 && answer.probability <= 1.0001, "a probability");
+    check(answer.probability >= 0 && answer.probability <= 1.0001, "a probability is between 0 and 1");
   }
   return 0;
 }

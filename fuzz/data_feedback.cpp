@@ -9,22 +9,24 @@ using namespace makar;
 FUZZ_TARGET(data_feedback) {
   const auto record = parse_json({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!record.ok()) return 0;
-  auto read = read_feedback(*record);
-  if (!read.ok()) {
-    check(read.error().text().size() < 4000, "a bounded message");
+  auto feedback = read_feedback(*record);
+  if (!feedback.ok()) {
+    check(feedback.error().text().size() < 4000, "a bounded message");
     return 0;
   }
-  check(!read->prompt.empty() && !read->answers.empty() && read->answers.size() == read->ranks.size(),
+  check(!feedback->prompt.empty() && !feedback->answers.empty() &&
+            feedback->answers.size() == feedback->ranks.size(),
         "a prompt and ranked answers");
-  for (const Json& answer : read->answers)
+  for (const Json& answer : feedback->answers)
     check(answer.is_array() && !answer.empty() && answer.front().value("role", "") == "assistant",
           "an answer begins with the assistant");
-  if (!read->critique.empty()) {
-    check(revision_request(*read).size() > read->prompt.size(), "the request extends the conversation");
-    add_revision(*read, "Better.");
+  if (!feedback->critique.empty()) {
+    check(revision_request(*feedback).size() > feedback->prompt.size(),
+          "the request extends the conversation");
+    add_revision(*feedback, "Better.");
   }
   for (const std::string& form : feedback_form_names())
-    for (const Json& out : feedback_records(*read, *feedback_form_named(form))) {
+    for (const Json& out : feedback_records(*feedback, *feedback_form_named(form))) {
       check(out.is_object(), "records are objects");
       if (form == "pairs") check(to_preference(out).ok(), "a pair is read again");
       if (form == "ranked") check(to_ranking(out).ok(), "a ranking is read again");

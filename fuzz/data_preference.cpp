@@ -12,7 +12,7 @@ void check_answer(const Json& answer) {
         "an answer begins with the assistant");
 }
 
-void check_others(const Json& record) {
+void check_other_records(const Json& record) {
   if (const auto ranking = to_ranking(record); ranking.ok()) {
     check(!ranking->prompt.empty() && ranking->answers.size() >= 2 &&
               ranking->answers.size() <= RankedRecord::kMaxAnswers &&
@@ -31,7 +31,8 @@ void check_others(const Json& record) {
   if (const auto quality = to_quality(record); quality.ok()) {
     check(!quality->prompt.empty() && !quality->ratings.empty(), "there is a prompt with ratings");
     check_answer(quality->answer);
-    for (const auto& [name, value] : quality->ratings) check(value >= 0 && value <= 1, "a rating is a share");
+    for (const auto& [name, value] : quality->ratings)
+      check(value >= 0 && value <= 1, "a rating is between 0 and 1");
   } else {
     check(quality.error().text().size() < 4000, "a bounded message");
   }
@@ -42,14 +43,14 @@ void check_others(const Json& record) {
 FUZZ_TARGET(data_preference) {
   const auto record = parse_json({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!record.ok()) return 0;
-  check_others(*record);
-  const auto read = to_preference(*record);
-  if (!read.ok()) {
-    check(read.error().text().size() < 4000, "a bounded message");
+  check_other_records(*record);
+  const auto preference = to_preference(*record);
+  if (!preference.ok()) {
+    check(preference.error().text().size() < 4000, "a bounded message");
     return 0;
   }
-  check(read->prompt.is_array() && !read->prompt.empty(), "there is a prompt");
-  for (const Json* answer : {&read->chosen, &read->rejected}) check_answer(*answer);
-  check(read->chosen != read->rejected, "the answers differ");
+  check(preference->prompt.is_array() && !preference->prompt.empty(), "there is a prompt");
+  for (const Json* answer : {&preference->chosen, &preference->rejected}) check_answer(*answer);
+  check(preference->chosen != preference->rejected, "the answers differ");
   return 0;
 }

@@ -30,9 +30,9 @@ FUZZ_TARGET(eval_results) {
   const auto regression = parse_regression(text, "fuzz.json");
   if (!regression.ok()) names_file(regression.error());
   if (regression.ok() && regression->values.size() < 1000) {
-    ResampleOptions few;
-    few.resamples = 10;
-    check(test_variants(*regression, *regression, few).ok(), "a file is comparable with itself");
+    ResampleOptions options;
+    options.resamples = 10;
+    check(test_variants(*regression, *regression, options).ok(), "a file is comparable with itself");
   }
   return 0;
 }

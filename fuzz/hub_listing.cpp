@@ -1,4 +1,4 @@
-// Any bytes as the name of a repository and as the hub's list of files: what is accepted stays inside its
+// Any bytes as the name of a repository and as the hub's list of files: accepted names stay inside their
 // folder.
 #include <string>
 
@@ -12,7 +12,7 @@ FUZZ_TARGET(hub_listing) {
   const std::string name = text.substr(0, text.find('\n'));
   const auto source = parse_source(name, false);
   if (source.ok()) {
-    check(source->repository.empty() != source->url.empty(), "a repository or a file");
+    check(source->repository.empty() != source->url.empty(), "a source is a repository or a file");
     check(("/" + source->repository + "/").find("/../") == std::string::npos,
           "a repository stays in its folder");
   }
@@ -23,6 +23,6 @@ FUZZ_TARGET(hub_listing) {
               ("/" + file.path + "/").find("/../") == std::string::npos,
           "a file stays in its folder");
   const auto chosen = choose_files(*listing, source.ok() ? *source : HubSource{});
-  if (chosen.ok()) check(chosen->size() <= listing->files.size(), "no more than there are");
+  if (chosen.ok()) check(chosen->size() <= listing->files.size(), "no more files than listed");
   return 0;
 }

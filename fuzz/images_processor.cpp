@@ -15,12 +15,12 @@ FUZZ_TARGET(images_processor) {
   }
   if (steps->width > 64 || steps->height > 64 || steps->shortest > 64 || steps->crop_width > 64 ||
       steps->crop_height > 64)
-    return 0;  // allowed, and slow
+    return 0;  // valid, but slow to run
   const Image image{5, 3, std::vector<uint8_t>(45, 77)};
   const auto pixels = (*steps)(image, "fuzz");
   check(pixels.ok(), "a small image is accepted");
   if (steps->fixed_size())
     check(pixels->dim(1) == steps->output_height() && pixels->dim(2) == steps->output_width(),
-          "the size that the steps give");
+          "the output has the size that the steps promise");
   return 0;
 }

@@ -17,11 +17,11 @@ FUZZ_TARGET(lexical_arpa) {
   }
   NgramModel::State state = model->start();
   for (uint32_t word = 0; word < model->words().size(); ++word)
-    check(!std::isnan(model->step(state, word).log_prob), "a number");
+    check(!std::isnan(model->step(state, word).log_prob), "a log-probability is a number");
   std::string written;
   check(write_arpa(*model, [&](std::string_view text) -> Status { return written += text, Done{}; }).ok(),
-        "writes");
-  auto again = ByteStream::from_memory(written, "again");
-  check(again.ok() && read_arpa(LineReader(std::move(*again))).ok(), "what was written can be read");
+        "a model can be written");
+  auto rewritten = ByteStream::from_memory(written, "again");
+  check(rewritten.ok() && read_arpa(LineReader(std::move(*rewritten))).ok(), "a written model can be read");
   return 0;
 }

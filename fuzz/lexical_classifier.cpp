@@ -10,12 +10,12 @@ FUZZ_TARGET(lexical_classifier) {
   if (!json.ok()) return 0;
   if (const auto classifier = TextClassifier::from_json(*json, "fuzz"); classifier.ok()) {
     const auto answer = classifier->classify("a fine film");
-    check(answer.label < classifier->labels().size(), "a known label");
+    check(answer.label < classifier->labels().size(), "the label is a known one");
   } else {
     check(classifier.error().text().size() < 4000, "a bounded message");
   }
   if (const auto tagger = HmmTagger::from_json(*json, "fuzz"); tagger.ok())
-    check(tagger->tag({"a", "fine", "film"}).size() == 3, "a tag per word");
+    check(tagger->tag({"a", "fine", "film"}).size() == 3, "one tag per word");
   else
     check(tagger.error().text().size() < 4000, "a bounded message");
   return 0;

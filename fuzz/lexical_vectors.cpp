@@ -21,6 +21,6 @@ FUZZ_TARGET(lexical_vectors) {
   check(write_vectors(*vectors, VectorFormat::kBinary,
                       [&](std::string_view t) -> Status { return written += t, Done{}; })
             .ok(),
-        "writes");
+        "vectors can be written");
   return 0;
 }

@@ -13,7 +13,7 @@ FUZZ_TARGET(llm_session) {
   for (const Json& m : *messages)
     if (m.size() != 2 || !m.at("content").is_string() || m.at("role").get<std::string>().empty())
       std::abort();
-  const auto again = read_session(write_session(*messages), "again");
-  if (!again.ok() || *again != *messages) std::abort();
+  const auto reread = read_session(write_session(*messages), "again");
+  if (!reread.ok() || *reread != *messages) std::abort();
   return 0;
 }

@@ -21,8 +21,8 @@ FUZZ_TARGET(packed) {
   const auto found = find_packed(
       **scheme, (*file)->names(), [&](const std::string& n) { return (*file)->entry(n); }, "fuzz");
   if (!found.ok()) return 0;
-  for (const auto& [name, given] : *found) {
-    PackedMatrix matrix = given;
+  for (const auto& [name, entry] : *found) {
+    PackedMatrix matrix = entry;
     std::map<std::string, Tensor> parts;
     for (const auto& [role, part] : matrix.parts) parts[role] = *(*file)->tensor(part);
     if (parts.count("state")) {
@@ -31,7 +31,7 @@ FUZZ_TARGET(packed) {
       matrix.shape = *shape;
     }
     const auto t = decode_packed(**scheme, matrix, parts, "fuzz");
-    check(!t.ok() || t->shape() == matrix.shape, "a matrix has its shape");
+    check(!t.ok() || t->shape() == matrix.shape, "a decoded matrix has its shape");
   }
   return 0;
 }

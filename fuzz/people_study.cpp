@@ -6,9 +6,9 @@ using namespace makar;
 
 FUZZ_TARGET(people_study) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const auto given = parse_study(text, "fuzz.jsonl");
-  if (!given.ok())
-    check(given.error().text().find("fuzz.jsonl") != std::string::npos, "an error names its file");
+  const auto study = parse_study(text, "fuzz.jsonl");
+  if (!study.ok())
+    check(study.error().text().find("fuzz.jsonl") != std::string::npos, "an error names its file");
   static const Study kKnown = *parse_study(
       "{\"prompt\":\"q\",\"answers\":[\"a\",\"b\"]}\n{\"prompt\":\"q\",\"answers\":[\"a\"]}\n"
       "{\"prompt\":[{\"role\":\"user\",\"content\":\"q\"}],\"answers\":[\"a\",\"b\",\"c\"]}\n",
@@ -18,7 +18,8 @@ FUZZ_TARGET(people_study) {
   const Json report = study_report(kKnown, *ratings);
   check(report["ratings"] == ratings->size(), "every rating is counted");
   for (const auto& [name, system] : report["systems"].items())
-    if (system.contains("win_rate")) check(system["win_rate"] >= 0 && system["win_rate"] <= 1, "a rate");
+    if (system.contains("win_rate"))
+      check(system["win_rate"] >= 0 && system["win_rate"] <= 1, "a win rate is between 0 and 1");
   (void)preference_lines(kKnown, *ratings);
   (void)study_results(kKnown, *ratings).dump();
   return 0;

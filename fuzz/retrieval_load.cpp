@@ -22,7 +22,7 @@ FUZZ_TARGET(retrieval_load) {
       {reinterpret_cast<const char*>(data) + 3, size - 3}, kFormats[data[0] % 7], "fuzz", options,
       [&](SourceDocument d) -> Status {
         check(!d.name.empty() && !d.text.empty(), "a document has a name and text");
-        check(is_valid_utf8(d.text) && is_valid_utf8(d.title), "valid UTF-8");
+        check(is_valid_utf8(d.text) && is_valid_utf8(d.title), "text and title are valid UTF-8");
         (void)d.metadata.dump();
         ChunkOptions chunk;
         chunk.kind = data[2] % 2 ? ChunkKind::kHeadings : ChunkKind::kCharacters;
@@ -31,9 +31,10 @@ FUZZ_TARGET(retrieval_load) {
         check(chunks.ok(), "any text has chunks");
         for (const TextChunk& c : *chunks) {
           check(c.begin < c.end && c.end <= d.text.size(), "a chunk is part of its text");
-          check(is_valid_utf8(std::string_view(d.text).substr(c.begin, c.end - c.begin)), "whole characters");
+          check(is_valid_utf8(std::string_view(d.text).substr(c.begin, c.end - c.begin)),
+                "a chunk has whole characters");
         }
-        for (const std::string& term : (*analyzer)(d.text)) check(!term.empty(), "a term");
+        for (const std::string& term : (*analyzer)(d.text)) check(!term.empty(), "a term is not empty");
         return Done{};
       },
       bad);

@@ -14,16 +14,17 @@ FUZZ_TARGET(retrieval_stored) {
   if (data[0] % 4 == 0) {
     std::vector<Posting> postings;
     if (!read_postings(bytes, 1000, "fuzz", postings).ok()) return 0;
-    std::string again;
+    std::string rewritten;
     int64_t last = 1000;
-    for (const Posting& p : postings) append_posting(again, last, p), last = p.chunk;
+    for (const Posting& p : postings) append_posting(rewritten, last, p), last = p.chunk;
     std::vector<Posting> second;
-    check(read_postings(again, 1000, "fuzz", second).ok() && second == postings, "a list survives writing");
+    check(read_postings(rewritten, 1000, "fuzz", second).ok() && second == postings,
+          "a posting list round-trips");
   } else if (data[0] % 4 == 1) {
     const auto links = read_links(bytes, "fuzz");
     if (links.ok()) {
-      const auto again = read_links(write_links(*links), "fuzz");
-      check(again.ok() && *again == *links, "links survive writing");
+      const auto rewritten = read_links(write_links(*links), "fuzz");
+      check(rewritten.ok() && *rewritten == *links, "links round-trip");
     }
   } else {
     const auto vector = decode_vector(bytes, data[0] % 4 == 2 ? VectorType::kF32 : VectorType::kInt8, "fuzz");

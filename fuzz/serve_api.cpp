@@ -48,21 +48,21 @@ FUZZ_TARGET(serve_api) {
     const auto moderation = read_moderation(*body);
     if (moderation.ok() && moderation->empty()) std::abort();
     const auto look = read_look(*body);
-    if (look.ok() && (look->top < 1 || look->top > kLookTop || look->prompt.size() > (size_t{64} << 10)))
+    if (look.ok() && (look->top < 1 || look->top > kMaxLookTop || look->prompt.size() > (size_t{64} << 10)))
       std::abort();
     if (!look.ok() && look.error().place.empty()) std::abort();
   }
   // Tool calls: wherever the text is split, no byte outside of a call is lost.
-  ToolCallReader whole({"f", "name"}, true), cut({"f", "name"}, true);
-  TextWithCalls one = whole.push(text), rest = whole.finish();
+  ToolCallReader at_once({"f", "name"}, true), byte_by_byte({"f", "name"}, true);
+  TextWithCalls first = at_once.push(text), remainder = at_once.finish();
   std::string pieces;
   size_t calls = 0;
   for (const char c : text) {
-    const TextWithCalls piece = cut.push(std::string(1, c));
+    const TextWithCalls piece = byte_by_byte.push(std::string(1, c));
     pieces += piece.text, calls += piece.calls.size();
   }
-  const TextWithCalls last = cut.finish();
-  if (pieces + last.text != one.text + rest.text) std::abort();
-  if (calls + last.calls.size() != one.calls.size() + rest.calls.size()) std::abort();
+  const TextWithCalls last = byte_by_byte.finish();
+  if (pieces + last.text != first.text + remainder.text) std::abort();
+  if (calls + last.calls.size() != first.calls.size() + remainder.calls.size()) std::abort();
   return 0;
 }

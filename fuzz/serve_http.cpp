@@ -44,8 +44,8 @@ class WireTransport : public Transport {
   }
   void write(std::vector<net::const_buffer> all, OnDone on_done) override {
     if (wire_.finished || wire_.closed) std::abort();
-    for (const net::const_buffer& one : all)
-      wire_.output.append(static_cast<const char*>(one.data()), one.size());
+    for (const net::const_buffer& buffer : all)
+      wire_.output.append(static_cast<const char*>(buffer.data()), buffer.size());
     net::post(io_, [on_done, size = net::buffer_size(all)] { on_done({}, size); });
   }
   void finish_sending() override { wire_.finished = true; }
@@ -71,7 +71,7 @@ class Handler : public HttpHandler {
     if (request.body.size() > 512) std::abort();
     if (request.path == "/drop") return;
     if (request.path == "/throw") throw std::runtime_error("thrown");
-    if (request.path == "/pieces" || request.path == "/known") {  // of unknown length, and of a known one
+    if (request.path == "/pieces" || request.path == "/known") {  // bodies of unknown and of known length
       HttpResponse response{200, "first"};
       if (request.path == "/known") response.more_bytes = 10;
       response.more = [left = 3](const GivePiece& give) mutable { give(left-- > 0 ? "piece" : ""); };
@@ -96,14 +96,14 @@ void check_answers(const std::string& output) {
     parser.eager(true);
     parser.skip(left.find("\r\ncontent-type") == left.npos);  // 100 Continue
     boost::system::error_code code;
-    const size_t taken = parser.put(net::buffer(left.data(), left.size()), code);
+    const size_t consumed = parser.put(net::buffer(left.data(), left.size()), code);
     if (code && code != http::error::need_more) std::abort();
     if (!parser.is_done()) {  // HTTP/1.0: up to the end of the connection
       parser.put_eof(code);
       if (code) std::abort();
       return;
     }
-    left.remove_prefix(taken);
+    left.remove_prefix(consumed);
   }
 }
 
@@ -128,7 +128,7 @@ std::vector<std::string> serve(const std::string& input, size_t slice) {
       io.run();
     }
   }
-  if (closed != 1 || !wire.closed || shared->bodies.held() != 0) std::abort();
+  if (closed != 1 || !wire.closed || shared->bodies.counted_bytes() != 0) std::abort();
   // The response to HEAD has a length and no body: this cannot be seen without the request.
   if (input.find("HEAD") == input.npos) check_answers(wire.output);
   return handler.seen;
@@ -138,7 +138,7 @@ std::vector<std::string> serve(const std::string& input, size_t slice) {
 
 FUZZ_TARGET(serve_http) {
   const std::string input(reinterpret_cast<const char*>(data), size);
-  const auto whole = serve(input, 1 << 16);
-  if (whole != serve(input, 1)) std::abort();
+  const auto at_once = serve(input, 1 << 16);
+  if (at_once != serve(input, 1)) std::abort();
   return 0;
 }

@@ -13,11 +13,11 @@ FUZZ_TARGET(serve_trace) {
     check(lines.error().text().size() < 4000, "a bounded message");
     return 0;
   }
-  for (const Json& line : *lines) check(line.is_object(), "objects");
+  for (const Json& line : *lines) check(line.is_object(), "lines are objects");
   const Json waiting = waiting_request(*lines);
-  check(waiting.is_null() || waiting.is_object(), "a request or none");
+  check(waiting.is_null() || waiting.is_object(), "a waiting request is an object or null");
   for (const Json& answer : {Json{{"allow", true}}, Json{{"text", "x"}}, Json::object()})
-    if (const auto said = answer_to(waiting, 1, answer); said.ok())
-      check(said->is_object() && said->size() == 1, "an answer");
+    if (const auto response = answer_to(waiting, 1, answer); response.ok())
+      check(response->is_object() && response->size() == 1, "an answer has one field");
   return 0;
 }

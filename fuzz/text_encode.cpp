@@ -30,8 +30,8 @@ Tokenizer make(const char* pattern) {
       sequence_stage("pretokenizers", Json::array({split_stage(pattern), byte_level_stage(false, false)}));
   json["decoder"] = byte_level_stage(false, false);
   json["added_tokens"] = Json::array({added_token(300, "<|end|>", true), added_token(301, "aaa", false)});
-  auto made = Tokenizer::from_json(std::move(json), "fuzz");
-  return *made;
+  auto tokenizer = Tokenizer::from_json(std::move(json), "fuzz");
+  return *tokenizer;
 }
 
 }  // namespace
@@ -50,10 +50,10 @@ FUZZ_TARGET(text_encode) {
     check(is_valid_utf8(tokenizer.decode(fast->ids)), "decoded text is UTF-8");
     for (const uint32_t id : fast->ids) check(id != 300, "plain text gives no control id");
     StreamDecoder stream(tokenizer);
-    std::string all;
-    for (const uint32_t id : fast->ids) all += stream.push(id);
-    all += stream.finish();
-    check(all == tokenizer.decode(fast->ids), "streaming gives the same text");
+    std::string streamed;
+    for (const uint32_t id : fast->ids) streamed += stream.push(id);
+    streamed += stream.finish();
+    check(streamed == tokenizer.decode(fast->ids), "streaming gives the same text");
   }
   return 0;
 }

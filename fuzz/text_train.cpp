@@ -17,7 +17,7 @@ const std::string& corpus_path() {
   static const std::string path = [] {
     char name[] = "/tmp/makar_fuzz_train_XXXXXX";
     const int file = mkstemp(name);
-    check(file >= 0, "a temporary file can be made");
+    check(file >= 0, "a temporary file can be created");
     std::atexit([] { std::remove(corpus_path().c_str()); });
     return std::string(name);
   }();
@@ -55,15 +55,16 @@ FUZZ_TARGET(text_train) {
   std::ofstream(corpus_path(), std::ios::binary)
       .write(text.data(), static_cast<std::streamsize>(text.size()));
 
-  const auto one = train(settings, jsonl, 1);
-  if (!one.ok()) {
-    check(!one.error().message.empty(), "an error has a message");
+  const auto single_threaded = train(settings, jsonl, 1);
+  if (!single_threaded.ok()) {
+    check(!single_threaded.error().message.empty(), "an error has a message");
     return 0;
   }
   settings.max_memory = size_t{64} << 20;  // the minimum
-  const auto two = train(settings, jsonl, 2);
-  check(two.ok() && one->tokenizer.dump() == two->tokenizer.dump(), "the same at any thread count and limit");
-  const auto tokenizer = Tokenizer::from_json(one->tokenizer, "trained");
+  const auto two_threads = train(settings, jsonl, 2);
+  check(two_threads.ok() && single_threaded->tokenizer.dump() == two_threads->tokenizer.dump(),
+        "the same at any thread count and limit");
+  const auto tokenizer = Tokenizer::from_json(single_threaded->tokenizer, "trained");
   check(tokenizer.ok(), "the trained tokenizer loads");
   const auto encoding = tokenizer->encode(text);
   if (encoding.ok() && tokenizer->byte_level() && settings.model == Model::kBpe)

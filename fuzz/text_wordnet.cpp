@@ -18,6 +18,7 @@ FUZZ_TARGET(text_wordnet) {
   const WordNet wordnet({files, files, files, files});
   for (const char* word : {"dog", "dogs", "ran", "ssssssss", "inginging", ""})
     for (const std::string& synonym : wordnet.synonyms(word))
-      check(!synonym.empty() && synonym.find_first_of(" _") == std::string::npos, "a single word");
+      check(!synonym.empty() && synonym.find_first_of(" _") == std::string::npos,
+            "a synonym is a single word");
   return 0;
 }

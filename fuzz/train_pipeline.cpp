@@ -5,14 +5,14 @@
 using namespace makar;
 
 FUZZ_TARGET(train_pipeline) {
-  const auto read =
+  const auto pipeline =
       parse_pipeline({reinterpret_cast<const char*>(data), size}, "fuzz.yaml", {{"model", "some/{folder}"}});
-  if (!read.ok()) {
-    check(read.error().text().size() < 4000, "a bounded message");
+  if (!pipeline.ok()) {
+    check(pipeline.error().text().size() < 4000, "a bounded message");
     return 0;
   }
-  check(!read->stages.empty() && !read->folder().empty(), "a pipeline has stages and a folder");
-  for (const PipelineStage& stage : read->stages)
+  check(!pipeline->stages.empty() && !pipeline->folder().empty(), "a pipeline has stages and a folder");
+  for (const PipelineStage& stage : pipeline->stages)
     check(!stage.name.empty() && !stage.command.empty(), "a stage has a name and a command");
   return 0;
 }

@@ -1,4 +1,5 @@
-// Any text as a --reward of makar grpo: a term or a bounded message; and as an answer: a finite number.
+// Any text as a --reward of makar grpo: a reward term, or a bounded message. Its last number, if any, is
+// finite.
 #include <cmath>
 
 #include "target.h"

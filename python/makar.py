@@ -1,4 +1,4 @@
-"""makar from Python, by ctypes: no build step. Needs libmakar.so (make build, or make install).
+"""makar from Python, through ctypes: no build step. Needs libmakar.so (make build, or make install).
 
     import makar
     model = makar.Model("models/world.gguf")
@@ -25,8 +25,8 @@ def _find():
     """MAKAR_LIBRARY, the build folder of this clone, the folder that make install uses, or the system's library path."""
     here = pathlib.Path(__file__).resolve().parent
     places = [here.parent / "build" / "libmakar.so", here.parents[1] / "libmakar.so", here.parents[1] / "lib" / "libmakar.so"]
-    own = os.environ.get("MAKAR_LIBRARY")
-    for place in ([pathlib.Path(own)] if own else places):
+    override = os.environ.get("MAKAR_LIBRARY")
+    for place in ([pathlib.Path(override)] if override else places):
         if place.is_file():
             return str(place)
     found = ctypes.util.find_library("makar")
@@ -57,14 +57,14 @@ def version():
     return _lib.makar_version().decode()
 
 
-def _failed():
+def _last_error():
     return Error(_lib.makar_last_error().decode("utf-8", "replace"))
 
 
-def _take(address):
-    """A text of the library as str; frees it."""
+def _to_str(address):
+    """Converts a text that the library allocated to str, and frees it."""
     if not address:
-        raise _failed()
+        raise _last_error()
     try:
         return ctypes.string_at(address).decode("utf-8", "replace")
     finally:
@@ -78,7 +78,7 @@ class Model:
         self._model = None
         self._model = _lib.makar_open(os.fsencode(path), threads)
         if not self._model:
-            raise _failed()
+            raise _last_error()
 
     def close(self):
         if self._model:
@@ -97,13 +97,13 @@ class Model:
         data = text.encode()
         count = _lib.makar_tokenize(self._model, data, None, 0)
         if count < 0:
-            raise _failed()
+            raise _last_error()
         ids = (ctypes.c_int64 * count)()
         _lib.makar_tokenize(self._model, data, ids, count)
         return list(ids)
 
     def detokenize(self, ids):
-        return _take(_lib.makar_detokenize(self._model, (ctypes.c_int64 * len(ids))(*ids), len(ids)))
+        return _to_str(_lib.makar_detokenize(self._model, (ctypes.c_int64 * len(ids))(*ids), len(ids)))
 
     def generate(self, prompt, on_text=None, **options):
         """The continuation of a prompt. options: max_tokens, chat, stop, temperature, top_p, seed, ... as in makar serve.
@@ -123,7 +123,7 @@ class Model:
             if address:
                 _lib.makar_free(address)
             raise failure[0]
-        return _take(address)
+        return _to_str(address)
 
     def stream(self, prompt, **options):
         """The pieces of the continuation as they are generated."""
@@ -148,18 +148,19 @@ class Model:
             worker.join()
 
     def embed(self, text):
+        """The embedding of a text, as a list of floats."""
         data = text.encode()
         width = _lib.makar_embed(self._model, data, None, 0)
         if width < 0:
-            raise _failed()
+            raise _last_error()
         vector = (ctypes.c_float * width)()
         if _lib.makar_embed(self._model, data, vector, width) < 0:
-            raise _failed()
+            raise _last_error()
         return list(vector)
 
     def loglikelihood(self, context, continuation):
-        """(log-probability, whether each token was the most probable one)"""
+        """The log-probability of the continuation, and whether each of its tokens was the most probable one."""
         value, greedy = ctypes.c_double(), ctypes.c_int()
         if _lib.makar_loglikelihood(self._model, context.encode(), continuation.encode(), ctypes.byref(value), ctypes.byref(greedy)) < 0:
-            raise _failed()
+            raise _last_error()
         return value.value, bool(greedy.value)

@@ -1,4 +1,4 @@
-"""What the benchmarks on words and data share: the assets, the common options, and the books as one text."""
+"""Shared by the benchmarks on words and data: the assets, the common options, and the books as one text."""
 import argparse
 import os
 import re
@@ -23,14 +23,14 @@ def unpack(name, folder):
 
 
 def book_texts():
-    """The texts of the assets' 125 books, by the name of their files."""
+    """The texts of the assets' 125 books, in the order of their file names."""
     with tarfile.open(f"{ASSETS}/train/classic_books_125.tgz") as tar:
         for member in sorted((m for m in tar.getmembers() if m.name.endswith(".md")), key=lambda m: m.name):
             yield tar.extractfile(member).read().decode(errors="replace")
 
 
 def write_books(path, megabytes, plain):
-    """The books in lower case: letters only, or with punctuation apart, as SST-2 and TREC are written."""
+    """The books in lower case: letters only (`plain`), or with blanks around punctuation, as in SST-2 and TREC."""
     left = int(megabytes * 1e6)
     with open(path, "w") as out:
         for text in book_texts():

@@ -20,6 +20,8 @@
     }                                                                                                  \
   } while (0)
 
+constexpr int kMultiprocessors = 132;  // of an H100 or H200
+
 template <class T>
 struct Buffer {
   explicit Buffer(size_t count) : count(count) { CUDA_CHECK(cudaMalloc(&data, count * sizeof(T))); }
@@ -73,6 +75,7 @@ inline double median_ms(const std::function<void()>& call, int rounds = 15) {
   return times[times.size() / 2];
 }
 
+// Number of values whose bits differ.
 inline size_t differing(const std::vector<float>& a, const std::vector<float>& b) {
   size_t count = 0;
   for (size_t i = 0; i < a.size(); i++) count += std::memcmp(&a[i], &b[i], 4) != 0;

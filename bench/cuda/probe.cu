@@ -161,7 +161,8 @@ void memory() {
   Buffer<uint4> from(bytes / 16), to(bytes / 16);
   Buffer<uint32_t> out(1);
   CUDA_CHECK(cudaMemset(from.data, 7, bytes));
-  const double read = median_ms([&] { read_all<<<132 * 8, 512>>>(from.data, from.count, out.data); });
+  const double read =
+      median_ms([&] { read_all<<<kMultiprocessors * 8, 512>>>(from.data, from.count, out.data); });
   const double copy =
       median_ms([&] { cudaMemcpyAsync(to.data, from.data, bytes, cudaMemcpyDeviceToDevice); });
   std::printf("memory read %.2f TB/s, copy %.2f TB/s (read + written)\n", bytes / read / 1e9,
@@ -182,7 +183,7 @@ __global__ void grid_syncs(int rounds) {
   for (int i = 0; i < rounds; i++) grid.sync();
 }
 void launches() {
-  const int count = 1000, blocks = 132;
+  const int count = 1000, blocks = kMultiprocessors;
   int* none = nullptr;
   cudaStream_t stream;
   CUDA_CHECK(cudaStreamCreate(&stream));

@@ -1,5 +1,6 @@
-// Matrix products c[m, n] = x[m, k] w[n, k]^T with k in sequence in steps of 16, in three forms that must
-// give the same bits: a plain warp per 16 x 8 tile, a ring of bulk copies for few rows, wgmma for many rows.
+// Matrix products c[m, n] = x[m, k] w[n, k]^T with k in sequence in steps of 16, in four forms that must give
+// the same bits: a plain warp per 16 x 8 tile, a ring of bulk copies for few rows, and wgmma for many rows
+// with two schedules.
 #pragma once
 #include <cudaTypedefs.h>
 
@@ -73,9 +74,9 @@ __global__ __launch_bounds__(384, 1) void product_many(const __grid_constant__ C
   // Sixteen row tiles at a time walk the columns, so that both operands stay in the L2 cache.
   auto place = [&](int tile, int& tm, int& tn) {
     constexpr int kBand = 16;
-    const int band = tile / (kBand * tiles_n), first = band * kBand, high = min(kBand, tiles_m - first);
+    const int band = tile / (kBand * tiles_n), first = band * kBand, band_tiles = min(kBand, tiles_m - first);
     const int inside = tile - first * tiles_n;
-    tm = first + inside % high, tn = inside / high;
+    tm = first + inside % band_tiles, tn = inside / band_tiles;
   };
   int step = 0;
   if (group == 0) {
@@ -143,7 +144,7 @@ void run_many(const T* x, const T* w, Out* c, int m, int n, int k) {
   CUDA_CHECK(
       cudaFuncSetAttribute(product_many<T, Out>, cudaFuncAttributeMaxDynamicSharedMemorySize, kManyShared));
   const int tiles = ((m + kTileM - 1) / kTileM) * ((n + kTileN - 1) / kTileN);
-  product_many<T, Out><<<std::min(tiles, 132), 384, kManyShared>>>(xs, ws, c, m, n, k);
+  product_many<T, Out><<<std::min(tiles, kMultiprocessors), 384, kManyShared>>>(xs, ws, c, m, n, k);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -171,9 +172,9 @@ __global__ __launch_bounds__(384, 1) void product_turns(const __grid_constant__ 
             steps = k / kTileK;
   auto place = [&](int tile, int& tm, int& tn) {
     constexpr int kBand = 16;
-    const int band = tile / (kBand * tiles_n), first = band * kBand, high = min(kBand, tiles_m - first);
+    const int band = tile / (kBand * tiles_n), first = band * kBand, band_tiles = min(kBand, tiles_m - first);
     const int inside = tile - first * tiles_n;
-    tm = first + inside % high, tn = inside / high;
+    tm = first + inside % band_tiles, tn = inside / band_tiles;
   };
   if (group == 0) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
@@ -193,18 +194,18 @@ __global__ __launch_bounds__(384, 1) void product_turns(const __grid_constant__ 
       }
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    const int mine = group - 1, thread = threadIdx.x % 128, lane = thread % 32;
+    const int consumer = group - 1, thread = threadIdx.x % 128, lane = thread % 32;
     int round = 0;
-    for (int tile = blockIdx.x + mine * gridDim.x; tile < tiles; tile += 2 * gridDim.x, round++) {
+    for (int tile = blockIdx.x + consumer * gridDim.x; tile < tiles; tile += 2 * gridDim.x, round++) {
       int tm, tn;
       place(tile, tm, tn);
-      int step = (2 * round + mine) * steps;
+      int step = (2 * round + consumer) * steps;
       float d[2][8][8];
 #pragma unroll
       for (auto& half : d)
         for (auto& row : half)
           for (float& value : row) value = 0;
-      barrier_wait(turn + mine, (round & 1) ^ (mine ^ 1));
+      barrier_wait(turn + consumer, (round & 1) ^ (consumer ^ 1));
       for (int s = 0; s < steps; s++, step++) {
         const int slot = step % kTurnStages;
         barrier_wait(full + slot, (step / kTurnStages) & 1);
@@ -221,7 +222,7 @@ __global__ __launch_bounds__(384, 1) void product_turns(const __grid_constant__ 
         wgmma_wait<1>();
         if (s > 0 && thread == 0) barrier_arrive(empty + (step - 1) % kTurnStages);
       }
-      barrier_arrive(turn + (mine ^ 1));  // the other may issue its products while these retire
+      barrier_arrive(turn + (consumer ^ 1));  // the other warpgroup may issue its products while these retire
       wgmma_wait<0>();
       if (thread == 0) barrier_arrive(empty + (step - 1) % kTurnStages);
 #pragma unroll
@@ -249,7 +250,7 @@ void run_turns(const T* x, const T* w, Out* c, int m, int n, int k) {
   CUDA_CHECK(
       cudaFuncSetAttribute(product_turns<T, Out>, cudaFuncAttributeMaxDynamicSharedMemorySize, kTurnShared));
   const int tiles = ((m + 127) / 128) * ((n + 127) / 128);
-  product_turns<T, Out><<<std::min(tiles, 132), 384, kTurnShared>>>(xs, ws, c, m, n, k);
+  product_turns<T, Out><<<std::min(tiles, kMultiprocessors), 384, kTurnShared>>>(xs, ws, c, m, n, k);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -338,7 +339,7 @@ void run_few(const T* x, const T* w, float* c, int m, int n, int k, cudaStream_t
   const CUtensorMap xs = tile_map(x, m, k, kRows), ws = tile_map(w, n, k, 16);
   CUDA_CHECK(
       cudaFuncSetAttribute(product_few<kRows, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kShared));
-  const int blocks = std::min(n / 16, 132 * S::kBlocks);
+  const int blocks = std::min(n / 16, kMultiprocessors * S::kBlocks);
   product_few<kRows, T><<<blocks, 32 * (S::kWarps + 1), S::kShared, stream>>>(xs, ws, c, m, n, k);
   CUDA_CHECK(cudaGetLastError());
 }

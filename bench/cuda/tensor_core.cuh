@@ -61,13 +61,6 @@ __device__ inline void copy_tile(void* shared, const CUtensorMap* map, uint64_t*
       "l"(reinterpret_cast<uint64_t>(map)), "r"(shared_address(barrier)), "r"(column), "r"(row)
       : "memory");
 }
-__device__ inline void copy_bulk(void* shared, const void* global, uint32_t bytes, uint64_t* barrier) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-          shared_address(shared)),
-      "l"(global), "r"(bytes), "r"(shared_address(barrier))
-      : "memory");
-}
 
 // --- wgmma.m64n256k16 / m64n128k16 on tiles of 64 k with 128-byte swizzle, k contiguous ---
 // Rows of 128 bytes; 8 rows make a swizzle atom of 1024 bytes. 16 values of k are 32 bytes.

@@ -39,7 +39,7 @@ GgufFields fields_of(const Sizes& s) {
 }
 
 // Three special tokens, 256 bytes, then words: the number of a token in letters.
-void put_vocabulary(GgufFields& f) {
+void set_vocabulary(GgufFields& f) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
   std::vector<int32_t> types = {2, 3, 3};
   for (int byte = 0; byte < 256; ++byte)
@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
   for (const Sizes& s : kSizes) {
     if (argc != 3 || argv[1] != std::string(s.name)) continue;
     GgufFields fields = fields_of(s);
-    put_vocabulary(fields);
+    set_vocabulary(fields);
     const Status done = write_gguf(argv[2], fields, tensors_of(s));
     if (done.ok()) return 0;
     fmt::print(stderr, "{}\n", done.error().text());

@@ -2,7 +2,7 @@
 """makar and its peers on the same texts, in alternating rounds; called by ./dev bench tokenize.
 
 With one thread, rates are MB per second of processor time, which other load does not affect; with more, of wall time. The token
-counts of all sides must be equal where a peer runs the same tokenizer; a peer that differs is named.
+counts should be equal where a peer runs the same tokenizer; different counts are part of the report.
 """
 import argparse
 import contextlib
@@ -19,7 +19,7 @@ from training import BUILD, DATA, HERE, PEERS
 
 NPM = {"tiktoken": "1.0.22", "gpt-tokenizer": "^3", "tokenizers": "0.23.2", "@huggingface/tokenizers": "^0.2"}
 ASSETS = os.environ.get("MAKAR_ASSETS", "../shared/assets")
-OTHERS = ("repeat", "train")  # cases besides the tokenizers
+OTHER_CASES = ("repeat", "train")  # cases besides the tokenizers
 
 # name: the source of the tokenizer, then its name in each peer ("json": makar's tokenizer.json of it)
 CASES = {
@@ -40,11 +40,11 @@ def install_npm():
     if not shutil.which("npm"):
         return False
     os.makedirs(PEERS, exist_ok=True)
-    wanted = json.dumps({"private": True, "dependencies": NPM})
+    package_json = json.dumps({"private": True, "dependencies": NPM})
     path = os.path.join(PEERS, "package.json")
-    if not os.path.exists(path) or open(path).read() != wanted or not os.path.isdir(PEERS + "/node_modules"):
+    if not os.path.exists(path) or open(path).read() != package_json or not os.path.isdir(PEERS + "/node_modules"):
         with open(path, "w") as file:
-            file.write(wanted)
+            file.write(package_json)
         subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent"], cwd=PEERS, check=True, stdout=sys.stderr)
     return True
 
@@ -53,7 +53,7 @@ def prepare(case):
     """The tokenizer as its source file and as a tokenizer.json, below build/."""
     folder = os.path.join(DATA, case)
     os.makedirs(folder, exist_ok=True)
-    source, made = CASES[case][0], os.path.join(folder, "tokenizer.json")
+    source, converted = CASES[case][0], os.path.join(folder, "tokenizer.json")
     if source.startswith("spm:"):
         source = os.path.join(folder, "spm.model")
         if not os.path.exists(source):
@@ -64,9 +64,9 @@ def prepare(case):
         with open(unpacked, "wb") as file:
             subprocess.run(["zcat", source + ".gz"], stdout=file, check=True)
         source = unpacked
-    if not os.path.exists(made):
-        subprocess.run([f"{BUILD}/makar", "tokenizer", "convert", source, made], check=True, stdout=subprocess.DEVNULL)
-    return source, made
+    if not os.path.exists(converted):
+        subprocess.run([f"{BUILD}/makar", "tokenizer", "convert", source, converted], check=True, stdout=subprocess.DEVNULL)
+    return source, converted
 
 
 class Side:
@@ -85,10 +85,10 @@ class Side:
         if not line:
             self.load = None
             return
-        got = json.loads(line)
-        self.tokens = got["tokens"]
+        result = json.loads(line)
+        self.tokens = result["tokens"]
         if keep:
-            self.rates.append(size / 1e6 / (got["cpu"] if self.threads == 1 else got["wall"]))
+            self.rates.append(size / 1e6 / (result["cpu"] if self.threads == 1 else result["wall"]))
 
     def close(self):
         with contextlib.suppress(BrokenPipeError):
@@ -97,21 +97,21 @@ class Side:
 
 
 def compare(args, case, text, threads, npm):
-    source, made = prepare(case)
+    source, converted = prepare(case)
     path = texts.text(text, DATA)
     size = os.path.getsize(path)
-    commands = {"ours": [f"{BUILD}/bench_tokenizer_ours", source if case == "unigram" else made, path, str(threads)]}
+    commands = {"ours": [f"{BUILD}/bench_tokenizer_ours", source if case == "unigram" else converted, path, str(threads)]}
     for peer, name in CASES[case][1].items():
         if peer == "sentencepiece":
             commands[peer] = [f"{BUILD}/bench_tokenizer_sentencepiece", source, path, str(threads)]
         elif npm:
-            commands[peer] = ["node", f"{HERE}/peers.cjs", peer, made if name == "json" else name, path, str(threads)]
+            commands[peer] = ["node", f"{HERE}/peers.cjs", peer, converted if name == "json" else name, path, str(threads)]
     sides = [Side(name, command, threads) for name, command in commands.items() if shutil.which(command[0])]
     for name, command in commands.items():
         if not shutil.which(command[0]):
             print(f"tokenize: {name} is not installed: skipped for {case}", file=sys.stderr)
     for i, side in enumerate(sides):
-        if side.name == "hf" and side.load is None:  # no binary for this machine: the one in JavaScript
+        if side.name == "hf" and side.load is None:  # no binary for this machine: use the library in JavaScript
             side.close()
             sides[i] = Side("hf-js", [a if a != "hf" else "hf-js" for a in commands["hf"]], threads)
     for turn in range(args.rounds + 1):  # the first warms up
@@ -132,7 +132,7 @@ def compare(args, case, text, threads, npm):
 
 def compare_repeats(args, case):
     """One repeated character as one text: 512 KiB compared with half a second, 4 MiB with eight times the time of 512 KiB."""
-    source, made = prepare(case)
+    source, converted = prepare(case)
     seconds = {}
     for name, character in (("letter", "a"), ("blank", " "), ("sign", "\u4e2d")):
         for kib in (512, 4096):
@@ -140,7 +140,7 @@ def compare_repeats(args, case):
             if not os.path.exists(path):
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(character * (kib * 1024 // len(character.encode())))
-            side = Side("ours", [f"{BUILD}/bench_tokenizer_ours", source if case == "unigram" else made, path, "1"], 1)
+            side = Side("ours", [f"{BUILD}/bench_tokenizer_ours", source if case == "unigram" else converted, path, "1"], 1)
             for _ in range(args.rounds):
                 side.go(1e6, True)
             side.close()
@@ -156,11 +156,11 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--threads", default="1,2", help="a list (1,2)")
     p.add_argument("--texts", default="english,code,mixed")
-    p.add_argument("--cases", default=",".join([*CASES, *OTHERS]), help="a list (%(default)s)")
+    p.add_argument("--cases", default=",".join([*CASES, *OTHER_CASES]), help="a list (%(default)s)")
     args = p.parse_args()
-    unknown = [c for c in args.cases.split(",") if c not in CASES and c not in OTHERS]
+    unknown = [c for c in args.cases.split(",") if c not in CASES and c not in OTHER_CASES]
     if unknown:
-        p.error(f"no case '{unknown[0]}'; there are {', '.join([*CASES, *OTHERS])}")
+        p.error(f"no case '{unknown[0]}'; there are {', '.join([*CASES, *OTHER_CASES])}")
     npm = install_npm()
     if not npm:
         print("tokenize: npm is not installed: its peers are skipped", file=sys.stderr)

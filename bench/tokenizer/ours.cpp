@@ -29,7 +29,7 @@ size_t pass(const Tokenizer& tokenizer, const std::vector<std::string_view>& doc
         if (!tokenizer.append_ids(documents[i], options, ids[t]).ok()) std::abort();
   });
   size_t tokens = 0;
-  for (const auto& some : ids) tokens += some.size();
+  for (const auto& thread_ids : ids) tokens += thread_ids.size();
   return tokens;
 }
 

@@ -22,7 +22,7 @@ function documents(bytes) {
   return out
 }
 
-// Each maker gives a function from documents to the number of tokens (or a promise of it).
+// Each maker returns a function from documents to the number of tokens (or a promise of it).
 const makers = {
   tiktoken(name) {
     const encoding = load('tiktoken').get_encoding(name)
@@ -47,7 +47,7 @@ const makers = {
       let tokens = 0
       for (let at = 0; at < texts.length; at += 256) {
         const batch = await tokenizer.encodeBatch(texts.slice(at, at + 256), { addSpecialTokens: false })
-        for (const one of batch) tokens += one.getLength()
+        for (const encoding of batch) tokens += encoding.getLength()
       }
       return tokens
     }
@@ -76,10 +76,10 @@ function train(folder, text) {
 async function serve(peer, name, file, threads) {
   const start = process.cpuUsage()
   let texts = documents(fs.readFileSync(file))
-  const own = peer === 'hf' || threads === 1  // the library's own threads
+  const inProcess = peer === 'hf' || threads === 1  // hf has threads of its own
   const workers = []
   let encode
-  if (own) {
+  if (inProcess) {
     encode = makers[peer](name)
   } else {
     for (let t = 0; t < threads; ++t) {

@@ -1,4 +1,4 @@
-"""One line of results: our figures and those of a peer."""
+"""One line of results: makar's figures and a peer's."""
 import json
 import statistics
 

@@ -56,7 +56,7 @@ def mixed(folder):
 
 
 def text(name, folder):
-    """The path of the text; repeated to its size where the source is smaller."""
+    """The path of the text; a source smaller than SIZE is repeated."""
     path = os.path.join(folder, name + ".txt")
     if not os.path.exists(path):
         os.makedirs(folder, exist_ok=True)

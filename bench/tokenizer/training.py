@@ -1,7 +1,7 @@
 """makar's trainers against those of Hugging Face and spm_train: seconds, and peak memory compared with its limit.
 
 The npm package of the Hugging Face library always trains 30,000 tokens. The time for 8,000 tokens is that of the
-last report of its progress bar below 8,000, a little less than it needs.
+last report of its progress bar below 8,000, slightly less than the true time.
 
 A separate program, because the measured peak of a process includes the memory that its parent had when it forked.
 """
@@ -48,7 +48,7 @@ def timed(command, threads):
 
 
 def timed_until(command, threads, tokens):
-    """The same for the Hugging Face trainer, up to its last report below so many tokens."""
+    """timed() for the Hugging Face trainer, up to its last progress report below `tokens` tokens."""
     controller, terminal = pty.openpty()  # it reports to terminals only
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     start = time.perf_counter()
@@ -78,23 +78,23 @@ def timed_until(command, threads, tokens):
 def compare(args, threads, npm):
     text = texts.text("english", DATA)
     with tempfile.TemporaryDirectory() as folder:
-        def ours(kind, vocab, pipeline, bound):
+        def ours(kind, vocab, pipeline, memory_mb):
             return [f"{BUILD}/makar", "tokenizer", "train", text, "-o", f"{folder}/ours", "--model-type", kind, "--vocab-size", str(vocab),
-                    "--pipeline", pipeline, "--max-memory", f"{bound}M", "--threads", str(threads), "--quiet"]
+                    "--pipeline", pipeline, "--max-memory", f"{memory_mb}M", "--threads", str(threads), "--quiet"]
         hf = ["node", f"{HERE}/peers.cjs", "train", f"{folder}/hf", text] if npm else None
         rows = [("train bpe 8k", "hf", ("bpe", 8000, "byte-level", 64), hf, lambda c: timed_until(c, threads, 8000)),
                 ("train bpe 30k", "hf", ("bpe", 30000, "byte-level", 64), hf, lambda c: timed(c, threads)),
                 ("train bpe 8k", "spm_train", ("bpe", 8000, "byte-level", 64), spm_train("bpe", text, f"{folder}/spm", threads), lambda c: timed(c, threads)),
                 ("train unigram 8k", "spm_train", ("unigram", 8000, "metaspace", 512), spm_train("unigram", text, f"{folder}/spm", threads), lambda c: timed(c, threads))]
-        for case, peer, mine, theirs, clock in rows:
+        for case, peer, options, theirs, clock in rows:
             if not theirs or not shutil.which(theirs[0]):
                 print(f"tokenize: {peer} is not installed: {case} is skipped", file=sys.stderr)
                 continue
-            rounds = [(timed(ours(*mine), threads), clock(theirs)) for _ in range(args.rounds)]
+            rounds = [(timed(ours(*options), threads), clock(theirs)) for _ in range(args.rounds)]
             if any(a is None or b is None for a, b in rounds):
                 print(f"tokenize: {case} failed", file=sys.stderr)
                 continue
-            extra = {"peak_mb": round(max(a[1] for a, _ in rounds)), "bound_mb": mine[3], "peer_peak_mb": round(max(b[1] for _, b in rounds))}
+            extra = {"peak_mb": round(max(a[1] for a, _ in rounds)), "bound_mb": options[3], "peer_peak_mb": round(max(b[1] for _, b in rounds))}
             report(args, case, threads, [a[0] for a, _ in rounds], peer, [b[0] for _, b in rounds], "s", -1, extra)
 
 

@@ -13,15 +13,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kShownAnswer = 2000;  // bytes of a task's result in later prompts
+constexpr size_t kMaxTaskResultBytes = 2000;  // of a task, in the prompts of later tasks
 
 std::string shortened(std::string text, size_t bytes) {
   if (!is_valid_utf8(text)) text = to_valid_utf8(text);
   if (text.size() <= bytes) return text;
-  const size_t all = text.size();
+  const size_t total = text.size();
   text.resize(bytes);
   text.resize(complete_utf8_prefix(text));
-  return text + fmt::format("\n(cut: {} of {} bytes)", text.size(), all);
+  return text + fmt::format("\n(cut: {} of {} bytes)", text.size(), total);
 }
 
 // Each line of a result is marked: no line of it can look like a line of the model or of the user.
@@ -82,8 +82,8 @@ class AgentRun {
           fmt::format("Question: {}\n{}\nYour task now, and nothing else: {}", question,
                       results.empty() ? "" : "Results so far:\n" + results, trace_.plan[i]);
       MAKAR_CHECK_OK(loop(prompt, static_cast<int64_t>(i), answer));
-      results +=
-          fmt::format("{}. {}\n{}\n", i + 1, trace_.plan[i], quoted_lines(shortened(answer, kShownAnswer)));
+      results += fmt::format("{}. {}\n{}\n", i + 1, trace_.plan[i],
+                             quoted_lines(shortened(answer, kMaxTaskResultBytes)));
     }
     if (!ended_) {
       MAKAR_CHECK_OK(
@@ -180,13 +180,13 @@ class AgentRun {
         {{{"role", "system"}, {"content", instructions(tools_, options_.format, options_.may_ask)}},
          {{"role", "user"}, {"content", prompt}}});
     while (may_write()) {
-      const auto from = Clock::now();
+      const auto start = Clock::now();
       MAKAR_TRY(const ModelReply reply, write(messages, schema));
       AgentStep step;
-      if (auto read = read_reply(reply.text, options_.format); read.ok())
-        step = std::move(*read);
+      if (auto parsed = read_reply(reply.text, options_.format); parsed.ok())
+        step = std::move(*parsed);
       else
-        step.error = read.error().text();
+        step.error = parsed.error().text();
       step.task = task, step.tokens = reply.tokens, step.prompt_tokens = reply.prompt_tokens;
       if (step.error.empty() && step.tool.empty()) {
         answer = step.answer;
@@ -196,7 +196,7 @@ class AgentRun {
       }
       if (!step.error.empty()) step.observation = "error: " + step.error;
       step.observation = shortened(std::move(step.observation), options_.limits.observation);
-      step.seconds = std::chrono::duration<double>(Clock::now() - from).count();
+      step.seconds = std::chrono::duration<double>(Clock::now() - start).count();
       messages.push_back({{"role", "assistant"}, {"content", reply.text}});
       messages.push_back({{"role", "user"}, {"content", "Observation:\n" + quoted_lines(step.observation)}});
       trace_.steps.push_back(std::move(step));
@@ -217,8 +217,8 @@ class AgentRun {
                                did_you_mean(step.tool, known), fmt::join(known, ", "));
       return count_call(step);
     }
-    if (const Status fits = check_input(tool->parameters, step.input); !fits.ok()) {
-      step.error = fits.error().text();
+    if (const Status valid = check_input(tool->parameters, step.input); !valid.ok()) {
+      step.error = valid.error().text();
       return count_call(step);
     }
     count_call(step);
@@ -240,20 +240,21 @@ class AgentRun {
                                           quote(step.tool), options_.limits.repeats + 1));
   }
 
-  // A person decides about calls by name, and about effects once untrusted text is in the conversation.
+  // A person must allow the tools in `approve`, and tools with effects once the conversation has untrusted
+  // text.
   bool allowed(const Tool& tool, AgentStep& step) {
     const bool named =
         std::find(options_.approve.begin(), options_.approve.end(), tool.name) != options_.approve.end();
     if (!named && !(tool.effect && untrusted_)) return true;
-    const std::optional<bool> yes = options_.allow ? options_.allow(step) : std::nullopt;
-    if (!yes) {
+    const std::optional<bool> approved = options_.allow ? options_.allow(step) : std::nullopt;
+    if (!approved) {
       end(AgentEnd::kHandover, fmt::format("a person must allow the call of {}{}", quote(tool.name),
                                            named ? "" : ", because the model has read untrusted text"));
       return false;
     }
-    step.approval = *yes ? "yes" : "no";
-    if (!*yes) step.error = "a person did not allow this call";
-    return *yes;
+    step.approval = *approved ? "yes" : "no";
+    if (!*approved) step.error = "a person did not allow this call";
+    return *approved;
   }
 
   void ask_person(AgentStep& step) {

@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLongestReply = size_t{1} << 20;
+constexpr size_t kMaxReplyBytes = size_t{1} << 20;
 
 // Models often put JSON into a code block.
 std::string_view without_fence(std::string_view text) {
@@ -17,7 +17,7 @@ std::string_view without_fence(std::string_view text) {
   return line == text.npos || close <= line ? text : text.substr(line + 1, close - line - 1);
 }
 
-// The first complete object of a text; empty without one.
+// The first complete JSON object of a text; empty without one.
 std::string_view first_object(std::string_view text) {
   const size_t begin = text.find('{');
   if (begin == text.npos) return {};
@@ -43,23 +43,23 @@ std::string_view first_object(std::string_view text) {
 
 Result<AgentStep> read_json_reply(std::string_view text) {
   const std::string_view object = first_object(without_fence(text));
-  const char* wanted =
+  const char* expected_form =
       R"(expected {"thought": ..., "tool": ..., "input": {...}} or {"thought": ..., "answer": ...})";
-  if (object.empty()) return error_at("reply", "{}", wanted);
+  if (object.empty()) return error_at("reply", "{}", expected_form);
   const auto parsed = parse_json(object, "reply");
   if (!parsed.ok()) return parsed.error();
   AgentStep step;
-  const auto text_of = [&](const char* key, std::string& to) -> Status {
+  const auto read_text = [&](const char* key, std::string& to) -> Status {
     const auto found = parsed->find(key);
     if (found == parsed->end() || found->is_null()) return Done{};
-    if (!found->is_string()) return error_at("reply", "\"{}\" must be a string; {}", key, wanted);
+    if (!found->is_string()) return error_at("reply", "\"{}\" must be a string; {}", key, expected_form);
     to = found->get<std::string>();
     return Done{};
   };
-  MAKAR_CHECK_OK(text_of("thought", step.thought));
-  MAKAR_CHECK_OK(text_of("tool", step.tool));
-  MAKAR_CHECK_OK(text_of("answer", step.answer));
-  if (step.tool.empty() == step.answer.empty()) return error_at("reply", "{}", wanted);
+  MAKAR_CHECK_OK(read_text("thought", step.thought));
+  MAKAR_CHECK_OK(read_text("tool", step.tool));
+  MAKAR_CHECK_OK(read_text("answer", step.answer));
+  if (step.tool.empty() == step.answer.empty()) return error_at("reply", "{}", expected_form);
   if (!step.tool.empty()) step.input = parsed->value("input", Json::object());
   return step;
 }
@@ -112,13 +112,13 @@ Result<AgentStep> read_text_reply(std::string text) {
 }  // namespace
 
 Result<AgentStep> read_reply(const std::string& text, AgentFormat format) {
-  if (text.size() > kLongestReply)
-    return error_of(Error::Kind::kLimit, "reply", "has {} bytes, at most {}", text.size(), kLongestReply);
+  if (text.size() > kMaxReplyBytes)
+    return error_of(Error::Kind::kLimit, "reply", "has {} bytes, at most {}", text.size(), kMaxReplyBytes);
   return format == AgentFormat::kJson ? read_json_reply(text) : read_text_reply(text);
 }
 
 std::string reply_schema(const std::vector<Tool>& tools, bool may_ask) {
-  // One definition for all: a bounded text takes many nodes of the grammar.
+  // Defined once: a bounded text takes many nodes of the grammar.
   const Json text = {{"$ref", "#/$defs/thought"}};
   const auto object = [&](Json properties) {
     Json required = Json::array();

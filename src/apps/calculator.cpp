@@ -12,10 +12,12 @@ namespace {
 using boost::multiprecision::cpp_int;
 using boost::multiprecision::cpp_rational;
 
-constexpr size_t kLongest = 10000;
-constexpr int kDeepest = 200;
-constexpr int64_t kMaxBits = 100000, kMaxDigits = 60;
-constexpr int kRootDigits = 30;  // decimals of an inexact root
+constexpr size_t kMaxExpressionBytes = 10000;
+constexpr int kMaxDepth = 200;
+constexpr int64_t kMaxBits = 100000, kMaxDecimals = 60;
+constexpr unsigned kMaxExponent = 10000, kMaxFactorial = 5000;
+constexpr unsigned kFractionDecimals = 12;  // of the approximation of a fraction
+constexpr int kRootDigits = 30;             // decimals of an inexact root
 
 int64_t bits_of(const cpp_int& value) {
   return value == 0 ? 0 : static_cast<int64_t>(boost::multiprecision::msb(boost::multiprecision::abs(value)));
@@ -36,8 +38,8 @@ cpp_int power_of_ten(unsigned digits) { return pow(cpp_int(10), digits); }
 // `digits` decimals, rounded half away from zero.
 std::string decimals(const cpp_rational& value, unsigned digits) {
   const bool negative = value < 0;
-  const cpp_rational size = negative ? cpp_rational(-value) : value;
-  std::string text = floor_of(size * power_of_ten(digits) + cpp_rational(1, 2)).str();
+  const cpp_rational magnitude = negative ? cpp_rational(-value) : value;
+  std::string text = floor_of(magnitude * power_of_ten(digits) + cpp_rational(1, 2)).str();
   if (text.size() <= digits) text.insert(0, digits + 1 - text.size(), '0');
   if (digits > 0) text.insert(text.size() - digits, ".");
   return (negative ? "-" : "") + text;
@@ -45,13 +47,13 @@ std::string decimals(const cpp_rational& value, unsigned digits) {
 
 std::string text_of(const cpp_rational& value) {
   if (is_whole(value)) return numerator(value).str();
-  cpp_int rest = denominator(value);
+  cpp_int remaining = denominator(value);
   unsigned twos = 0, fives = 0;
-  for (; rest % 2 == 0 && twos <= kMaxDigits; ++twos) rest /= 2;
-  for (; rest % 5 == 0 && fives <= kMaxDigits; ++fives) rest /= 5;
+  for (; remaining % 2 == 0 && twos <= kMaxDecimals; ++twos) remaining /= 2;
+  for (; remaining % 5 == 0 && fives <= kMaxDecimals; ++fives) remaining /= 5;
   const unsigned digits = std::max(twos, fives);
-  if (rest == 1 && digits <= kMaxDigits) return decimals(value, digits);
-  return value.str() + " (about " + decimals(value, 12) + ")";
+  if (remaining == 1 && digits <= kMaxDecimals) return decimals(value, digits);
+  return value.str() + " (about " + decimals(value, kFractionDecimals) + ")";
 }
 
 class Parser {
@@ -60,7 +62,7 @@ class Parser {
 
   Result<std::string> run() {
     MAKAR_TRY(const cpp_rational value, sum(0));
-    blanks();
+    skip_blanks();
     if (at_ < text_.size()) return wrong("an operator");
     return (inexact_ ? "about " : "") + text_of(value);
   }
@@ -75,11 +77,11 @@ class Parser {
   Error problem(const std::string& what) const {
     return error_of(Error::Kind::kLimit, fmt::format("character {}", at_), "{}", what);
   }
-  void blanks() {
+  void skip_blanks() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
   }
   bool take(std::string_view symbol) {
-    blanks();
+    skip_blanks();
     if (!text_.substr(at_).starts_with(symbol)) return false;
     at_ += symbol.size();
     return true;
@@ -90,7 +92,7 @@ class Parser {
   }
 
   Result<cpp_rational> sum(int depth) {
-    if (depth > kDeepest) return problem("too many levels of parentheses");
+    if (depth > kMaxDepth) return problem("too many levels of parentheses");
     MAKAR_TRY(cpp_rational value, product(depth));
     for (;;) {
       const bool plus = take("+"), minus = !plus && (take("-") || take("−"));
@@ -103,18 +105,18 @@ class Parser {
   Result<cpp_rational> product(int depth) {
     MAKAR_TRY(cpp_rational value, sign(depth));
     for (;;) {
-      blanks();
+      skip_blanks();
       if (text_.substr(at_).starts_with("**")) return value;
-      const bool times = take("*") || take("×") || take("·");
-      const bool over = !times && (take("/") || take("÷"));
-      const bool rest = !times && !over && take("%");
-      if (!times && !over && !rest) return value;
+      const bool multiply = take("*") || take("×") || take("·");
+      const bool divide = !multiply && (take("/") || take("÷"));
+      const bool modulo = !multiply && !divide && take("%");
+      if (!multiply && !divide && !modulo) return value;
       MAKAR_TRY(const cpp_rational next, sign(depth));
-      if (!times && next == 0) return problem("division by zero");
+      if (!multiply && next == 0) return problem("division by zero");
       cpp_rational result;
-      if (times)
+      if (multiply)
         result = value * next;
-      else if (over)
+      else if (divide)
         result = value / next;
       else
         result = value - next * floor_of(value / next);
@@ -123,7 +125,7 @@ class Parser {
   }
 
   Result<cpp_rational> sign(int depth) {
-    if (depth > kDeepest) return problem("too many signs");
+    if (depth > kMaxDepth) return problem("too many signs");
     if (take("+")) return sign(depth + 1);
     if (take("-") || take("−")) {
       MAKAR_TRY(const cpp_rational value, sign(depth + 1));
@@ -152,7 +154,7 @@ class Parser {
     MAKAR_TRY(cpp_rational value, primary(depth));
     while (take("!")) {
       if (!is_whole(value) || value < 0) return problem("a factorial needs a whole number from 0");
-      if (value > 5000) return problem("the factorial is too large");
+      if (value > kMaxFactorial) return problem("the factorial is too large");
       cpp_int out = 1;
       for (unsigned i = 2; i <= numerator(value).convert_to<unsigned>(); ++i) out *= i;
       MAKAR_TRY(value, bounded(cpp_rational(out)));
@@ -161,7 +163,7 @@ class Parser {
   }
 
   Result<cpp_rational> primary(int depth) {
-    blanks();
+    skip_blanks();
     if (take("(")) {
       MAKAR_TRY(cpp_rational value, sum(depth + 1));
       if (!take(")")) return wrong("')'");
@@ -189,14 +191,14 @@ class Parser {
   }
 
   Result<cpp_rational> number() {
-    const std::string whole = digits();
+    const std::string integer_part = digits();
     std::string decimals;
     if (at_ < text_.size() && text_[at_] == '.') {
       ++at_;
       while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') decimals += text_[at_++];
     }
-    if (whole.empty() && decimals.empty()) return wrong("a number");
-    std::string plain = whole + decimals;
+    if (integer_part.empty() && decimals.empty()) return wrong("a number");
+    std::string plain = integer_part + decimals;
     plain.erase(0, std::min(plain.find_first_not_of('0'), plain.size() - 1));  // a leading 0 means octal
     cpp_rational value(cpp_int(plain), power_of_ten(static_cast<unsigned>(decimals.size())));
     if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
@@ -206,9 +208,10 @@ class Parser {
       unsigned exponent = 0;
       const size_t first = next;
       for (; next < text_.size() && text_[next] >= '0' && text_[next] <= '9'; ++next)
-        exponent = std::min<unsigned>(exponent * 10 + static_cast<unsigned>(text_[next] - '0'), 1000000);
+        exponent =
+            std::min<unsigned>(exponent * 10 + static_cast<unsigned>(text_[next] - '0'), kMaxExponent + 1);
       if (next == first) return wrong("an operator");
-      if (exponent > 10000) return problem("the number is too large");
+      if (exponent > kMaxExponent) return problem("the number is too large");
       at_ = next;
       const cpp_int scale = power_of_ten(exponent);
       value = negative ? cpp_rational(value / scale) : cpp_rational(value * scale);
@@ -235,9 +238,10 @@ class Parser {
     } while (take(","));
     --arguments_;
     if (!take(")")) return wrong("')'");
-    const bool several = name == "min" || name == "max" || name == "gcd";
-    if (!several && values.size() > (name == "round" ? 2U : 1U))
-      return problem(fmt::format("{} has one argument", name));
+    const bool takes_many = name == "min" || name == "max" || name == "gcd";
+    if (!takes_many && values.size() > (name == "round" ? 2U : 1U))
+      return problem(
+          fmt::format("{} takes {}", name, name == "round" ? "one or two arguments" : "one argument"));
     return apply(name, values);
   }
 
@@ -258,7 +262,7 @@ class Parser {
     }
     if (name == "round") {
       cpp_rational places = values.size() > 1 ? values[1] : cpp_rational(0);
-      if (!is_whole(places) || places < 0 || places > kMaxDigits)
+      if (!is_whole(places) || places < 0 || places > kMaxDecimals)
         return problem("round(x, n) needs n from 0 to 60");
       const cpp_int scale = power_of_ten(numerator(places).convert_to<unsigned>());
       const cpp_rational size = first < 0 ? cpp_rational(-first) : first;
@@ -283,9 +287,9 @@ class Parser {
 }  // namespace
 
 Result<std::string> calculate(std::string_view expression) {
-  if (expression.size() > kLongest)
-    return error_of(Error::Kind::kLimit, "expression", "has {} characters, at most {}", expression.size(),
-                    kLongest);
+  if (expression.size() > kMaxExpressionBytes)
+    return error_of(Error::Kind::kLimit, "expression", "has {} characters; at most {} are allowed",
+                    expression.size(), kMaxExpressionBytes);
   return Parser(expression).run();
 }
 

@@ -11,7 +11,7 @@ namespace makar {
 namespace {
 
 constexpr int kParseError = -32700, kInvalidRequest = -32600, kNoMethod = -32601, kBadParameters = -32602;
-constexpr size_t kLongestName = 64, kLongestDescription = 4000;
+constexpr size_t kMaxNameBytes = 64, kMaxDescriptionBytes = 4000;
 
 std::string answer(const Json& id, Json result) {
   return dump({{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(result)}});
@@ -30,8 +30,8 @@ Json tool_list(const std::vector<Tool>& tools) {
 }  // namespace
 
 Result<McpMessage> read_mcp_message(const std::string& line) {
-  if (line.size() > kLongestMcpLine)
-    return error_of(Error::Kind::kLimit, "message", "has more than {} bytes", kLongestMcpLine);
+  if (line.size() > kMaxMcpLineBytes)
+    return error_of(Error::Kind::kLimit, "message", "has more than {} bytes", kMaxMcpLineBytes);
   MAKAR_TRY(const Json json, parse_json(line, "message"));
   if (!json.is_object() || json.value("jsonrpc", Json()) != "2.0")
     return error_at("message", "expected an object of JSON-RPC 2.0");
@@ -59,18 +59,18 @@ Result<std::vector<Tool>> read_mcp_tools(const Json& result, const std::string& 
     if (!one.is_object() || !one.contains("name") || !one["name"].is_string())
       return error_at("tools/list", "a tool has no name");
     const std::string name = one["name"];
-    const bool plain =
-        !name.empty() && name.size() <= kLongestName &&
+    const bool valid =
+        !name.empty() && name.size() <= kMaxNameBytes &&
         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") ==
             std::string::npos;
-    if (!plain) return error_at("tools/list", "{} is not a valid tool name", quote(name));
+    if (!valid) return error_at("tools/list", "{} is not a valid tool name", quote(name));
     if (!names.insert(name).second) return error_at("tools/list", "two tools are named {}", quote(name));
     if (names.size() > kMaxMcpTools)
       return error_of(Error::Kind::kLimit, "tools/list", "more than {} tools", kMaxMcpTools);
     Tool tool;
     tool.name = prefix.empty() ? name : prefix + "_" + name;
-    if (const Json about = one.value("description", Json()); about.is_string()) {
-      tool.description = about.get<std::string>().substr(0, kLongestDescription);
+    if (const Json description = one.value("description", Json()); description.is_string()) {
+      tool.description = description.get<std::string>().substr(0, kMaxDescriptionBytes);
       tool.description.resize(complete_utf8_prefix(tool.description));
     }
     tool.parameters = one.value("inputSchema", Json::object());
@@ -89,10 +89,10 @@ Result<std::string> read_mcp_content(const Json& result) {
   std::string text;
   for (const Json& part : result["content"]) {
     if (!part.is_object()) return error_at("tools/call", "a part of the content is not an object");
-    const Json kind = part.value("type", Json()), own = part.value("text", Json());
+    const Json kind = part.value("type", Json()), part_text = part.value("text", Json());
     if (!text.empty()) text += '\n';
-    if (kind == "text" && own.is_string())
-      text += own.get<std::string>();
+    if (kind == "text" && part_text.is_string())
+      text += part_text.get<std::string>();
     else
       text += fmt::format("({} left out)", kind.is_string() ? quote(kind.get<std::string>()) : "a part");
   }
@@ -112,12 +112,12 @@ std::optional<std::string> mcp_answer(const std::string& line, const std::vector
         message.error().text());
   if (message->method.empty() || message->id.is_null()) return std::nullopt;
   const Json& id = message->id;
-  const Json& given = message->parameters;
+  const Json& params = message->parameters;
   if (message->method == "initialize") {
-    // The client's version if it names one: the messages used here are the same in all.
-    const Json version = given.is_object() ? given.value("protocolVersion", Json()) : Json();
-    const bool named = version.is_string() && version.get_ref<const std::string&>().size() == 10;
-    return answer(id, {{"protocolVersion", named ? version : Json(kMcpVersion)},
+    // The client's version if it has the form of one: the messages used here are the same in all versions.
+    const Json version = params.is_object() ? params.value("protocolVersion", Json()) : Json();
+    const bool usable = version.is_string() && version.get_ref<const std::string&>().size() == 10;
+    return answer(id, {{"protocolVersion", usable ? version : Json(kMcpVersion)},
                        {"capabilities", {{"tools", Json::object()}}},
                        {"serverInfo", {{"name", "makar"}, {"version", kMakarVersion}}}});
   }
@@ -125,12 +125,12 @@ std::optional<std::string> mcp_answer(const std::string& line, const std::vector
   if (message->method == "tools/list") return answer(id, tool_list(tools));
   if (message->method != "tools/call")
     return failure(id, kNoMethod, "unknown method " + quote(message->method));
-  const Json name = given.is_object() ? given.value("name", Json()) : Json();
+  const Json name = params.is_object() ? params.value("name", Json()) : Json();
   const Tool* tool = nullptr;
   for (const Tool& one : tools)
     if (name == one.name) tool = &one;
   if (!tool) return failure(id, kBadParameters, "unknown tool " + quote(dump(name)));
-  const Json input = given.value("arguments", Json::object());
+  const Json input = params.value("arguments", Json::object());
   auto result = [&]() -> Result<std::string> {
     MAKAR_CHECK_OK(check_input(tool->parameters, input));
     return tool->run(input, seconds);

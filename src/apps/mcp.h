@@ -9,7 +9,7 @@
 namespace makar {
 
 constexpr const char* kMcpVersion = "2025-06-18";
-constexpr size_t kLongestMcpLine = size_t{4} << 20;
+constexpr size_t kMaxMcpLineBytes = size_t{4} << 20;
 constexpr size_t kMaxMcpTools = 256;
 
 // A received message. Reading fails if it is not JSON-RPC 2.0.

@@ -1,3 +1,4 @@
+// The client of the Model Context Protocol: a child process, and messages through its pipes.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -22,58 +23,60 @@ constexpr int kMaxSkipped = 1000;  // messages between a request and its answer
 constexpr int kMaxPages = 20;      // of tools/list
 
 // Waits until the descriptor is ready. False: timeout.
-bool wait_for(int file, short what, Clock::time_point end) {
+bool wait_for(int file, short events, Clock::time_point deadline) {
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-    if (left <= 0) return false;
-    pollfd one = {file, what, 0};
-    const int ready = ::poll(&one, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
+    const auto milliseconds =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (milliseconds <= 0) return false;
+    pollfd descriptor = {file, events, 0};
+    const int ready = ::poll(&descriptor, 1, static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30)));
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return true;  // reading or writing reports the error
   }
 }
 
-Clock::time_point after(double seconds) {
+Clock::time_point deadline_after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace
 
 Result<std::shared_ptr<McpClient>> McpClient::start(const std::string& command, double seconds) {
-  std::array<int, 2> to{}, from{};
-  if (::pipe2(to.data(), O_CLOEXEC) != 0) return io_error(command, "make a pipe");
-  if (::pipe2(from.data(), O_CLOEXEC) != 0) {
-    ::close(to[0]), ::close(to[1]);
+  std::array<int, 2> to_child{}, from_child{};
+  if (::pipe2(to_child.data(), O_CLOEXEC) != 0) return io_error(command, "make a pipe");
+  if (::pipe2(from_child.data(), O_CLOEXEC) != 0) {
+    ::close(to_child[0]), ::close(to_child[1]);
     return io_error(command, "make a pipe");
   }
-  const std::array<const char*, 4> words = {"sh", "-c", command.c_str(), nullptr};
+  const std::array<const char*, 4> argv = {"sh", "-c", command.c_str(), nullptr};
   const pid_t child = ::fork();
   if (child == 0) {  // only async-signal-safe calls
     ::setpgid(0, 0);
-    ::dup2(to[0], 0), ::dup2(from[1], 1);
-    ::execv("/bin/sh", const_cast<char* const*>(words.data()));
+    ::dup2(to_child[0], 0), ::dup2(from_child[1], 1);
+    ::execv("/bin/sh", const_cast<char* const*>(argv.data()));
     ::_exit(127);
   }
-  ::close(to[0]), ::close(from[1]);
+  ::close(to_child[0]), ::close(from_child[1]);
   if (child < 0) {
-    ::close(to[1]), ::close(from[0]);
+    ::close(to_child[1]), ::close(from_child[0]);
     return io_error(command, "start a process");
   }
   std::shared_ptr<McpClient> out(new McpClient);
-  out->command_ = command, out->process_ = child, out->input_ = to[1], out->output_ = from[0];
+  out->command_ = command, out->process_ = child, out->input_ = to_child[1], out->output_ = from_child[0];
   ::fcntl(out->input_, F_SETFL, O_NONBLOCK), ::fcntl(out->output_, F_SETFL, O_NONBLOCK);
-  MAKAR_TRY(const Json begun, out->request("initialize",
-                                           {{"protocolVersion", kMcpVersion},
-                                            {"capabilities", Json::object()},
-                                            {"clientInfo", {{"name", "makar"}, {"version", kMakarVersion}}}},
-                                           seconds));
+  MAKAR_TRY(const Json initialized,
+            out->request("initialize",
+                         {{"protocolVersion", kMcpVersion},
+                          {"capabilities", Json::object()},
+                          {"clientInfo", {{"name", "makar"}, {"version", kMakarVersion}}}},
+                         seconds));
   MAKAR_CHECK_OK(out->send({{"jsonrpc", "2.0"}, {"method", "notifications/initialized"}}, seconds));
   return out;
 }
 
 McpClient::~McpClient() {
   ::close(input_), ::close(output_);
-  // Closing its input ends a server; one that keeps running is killed.
+  // Closing its input ends a server; one that still runs after 0.2 seconds is killed.
   for (int i = 0; i < 20; ++i) {
     int status = 0;
     if (::waitpid(process_, &status, WNOHANG) != 0) {
@@ -88,13 +91,13 @@ McpClient::~McpClient() {
 
 Status McpClient::send(const Json& message, double seconds) {
   const std::string line = dump(message) + "\n";
-  const auto end = after(seconds);
+  const auto deadline = deadline_after(seconds);
   for (size_t at = 0; at < line.size();) {
     const ssize_t n = ::write(input_, line.data() + at, line.size() - at);
     if (n > 0) {
       at += static_cast<size_t>(n);
     } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-      if (!wait_for(input_, POLLOUT, end))
+      if (!wait_for(input_, POLLOUT, deadline))
         return error_of(Error::Kind::kIo, command_, "did not read its input in {:.1f} seconds", seconds);
     } else {
       return io_error(command_, "write to the program, which may have ended");
@@ -104,7 +107,7 @@ Status McpClient::send(const Json& message, double seconds) {
 }
 
 Result<std::string> McpClient::read_line(double seconds) {
-  const auto end = after(seconds);
+  const auto deadline = deadline_after(seconds);
   for (size_t searched = 0;;) {
     if (const size_t line = received_.find('\n', searched); line != std::string::npos) {
       std::string out = received_.substr(0, line);
@@ -112,9 +115,9 @@ Result<std::string> McpClient::read_line(double seconds) {
       return out;
     }
     searched = received_.size();
-    if (received_.size() > kLongestMcpLine)
-      return error_of(Error::Kind::kLimit, command_, "a line has more than {} bytes", kLongestMcpLine);
-    if (!wait_for(output_, POLLIN, end))
+    if (received_.size() > kMaxMcpLineBytes)
+      return error_of(Error::Kind::kLimit, command_, "a line has more than {} bytes", kMaxMcpLineBytes);
+    if (!wait_for(output_, POLLIN, deadline))
       return error_of(Error::Kind::kIo, command_, "did not answer in {:.1f} seconds", seconds);
     std::array<char, 1 << 14> buffer;
     const ssize_t n = ::read(output_, buffer.data(), buffer.size());
@@ -128,13 +131,13 @@ Result<std::string> McpClient::read_line(double seconds) {
 }
 
 Result<Json> McpClient::request(const std::string& method, Json parameters, double seconds) {
-  const auto end = after(seconds);
+  const auto deadline = deadline_after(seconds);
   const int64_t id = next_++;
   MAKAR_CHECK_OK(
       send({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(parameters)}}, seconds));
   for (int i = 0; i < kMaxSkipped; ++i) {
-    const double left = std::chrono::duration<double>(end - Clock::now()).count();
-    MAKAR_TRY(const std::string line, read_line(std::max(left, 0.0)));
+    const double seconds_left = std::chrono::duration<double>(deadline - Clock::now()).count();
+    MAKAR_TRY(const std::string line, read_line(std::max(seconds_left, 0.0)));
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const auto message = read_mcp_message(line);
     if (!message.ok()) return message.error().in(command_);
@@ -144,8 +147,8 @@ Result<Json> McpClient::request(const std::string& method, Json parameters, doub
       if (message->method == "ping")
         reply["result"] = Json::object();
       else
-        reply["error"] = {{"code", -32601}, {"message", "not supported"}};
-      MAKAR_CHECK_OK(send(reply, std::max(left, 0.0)));
+        reply["error"] = {{"code", -32601}, {"message", "not supported"}};  // method not found
+      MAKAR_CHECK_OK(send(reply, std::max(seconds_left, 0.0)));
       continue;
     }
     if (message->id != Json(id)) continue;
@@ -167,7 +170,7 @@ Result<std::vector<Tool>> McpClient::tools(const std::shared_ptr<McpClient>& cli
     MAKAR_TRY(const Json result,
               client->request("tools/list", cursor.is_string() ? Json{{"cursor", cursor}} : Json::object(),
                               kListSeconds));
-    MAKAR_TRY(const auto some, read_mcp_tools(result, prefix));
+    MAKAR_TRY(const auto valid_page, read_mcp_tools(result, prefix));
     for (const Json& one : result["tools"]) all["tools"].push_back(one);
     cursor = result.value("nextCursor", Json());
     if (!cursor.is_string()) break;
@@ -175,10 +178,10 @@ Result<std::vector<Tool>> McpClient::tools(const std::shared_ptr<McpClient>& cli
   auto out = read_mcp_tools(all, prefix);
   if (!out.ok()) return out.error().in(client->command_);
   for (Tool& tool : *out)
-    tool.run = [client, own = prefix.empty() ? tool.name : tool.name.substr(prefix.size() + 1)](
+    tool.run = [client, remote_name = prefix.empty() ? tool.name : tool.name.substr(prefix.size() + 1)](
                    const Json& input, double seconds) -> Result<std::string> {
       MAKAR_TRY(const Json result,
-                client->request("tools/call", {{"name", own}, {"arguments", input}}, seconds));
+                client->request("tools/call", {{"name", remote_name}, {"arguments", input}}, seconds));
       return read_mcp_content(result);
     };
   return out;

@@ -2,7 +2,7 @@
 
 namespace makar {
 
-constexpr const char* kLeftOut = "Observation:\n> (left out: the context is full)";
+constexpr const char* kOmittedObservation = "Observation:\n> (left out: the context is full)";
 
 int64_t ModelWriter::context_length() const {
   return context_size(language_.spec(), engine_.options().context);
@@ -34,15 +34,17 @@ Result<std::shared_ptr<Constraint>> ModelWriter::constraint(const std::string& s
 
 Result<ModelReply> ModelWriter::operator()(const Json& messages, const std::string& schema,
                                            int64_t max_tokens, double seconds, uint64_t sample) {
-  Json kept = messages;
+  Json fitted = messages;
   std::vector<int64_t> prompt;
   for (size_t oldest = 2;;) {
-    MAKAR_TRY(prompt, encode(kept));
+    MAKAR_TRY(prompt, encode(fitted));
     if (context_length() <= 0 || static_cast<int64_t>(prompt.size()) + max_tokens <= context_length()) break;
-    while (oldest < kept.size() && !(kept[oldest]["role"] == "user" && kept[oldest]["content"] != kLeftOut))
+    while (oldest < fitted.size() &&
+           !(fitted[oldest]["role"] == "user" && fitted[oldest]["content"] != kOmittedObservation))
       ++oldest;
-    if (oldest + 1 >= kept.size()) break;  // the last observation stays; the reply gets what is left
-    kept[oldest]["content"] = kLeftOut;
+    if (oldest + 1 >= fitted.size())
+      break;  // the last observation stays; the reply gets the remaining tokens
+    fitted[oldest]["content"] = kOmittedObservation;
   }
   if (context_length() > 0 && static_cast<int64_t>(prompt.size()) >= context_length())
     return error_of(Error::Kind::kLimit, "context",

@@ -16,14 +16,14 @@ class ModelWriter {
   ModelWriter(Engine& engine, const LanguageModel& language, TextGenerationOptions options)
       : engine_(engine), language_(language), options_(std::move(options)) {}
 
-  // As ReplyWriter. If the conversation does not fit the context, the oldest observations are left out.
+  // A ReplyWriter. If the conversation does not fit the context, the oldest observations are left out.
   // `sample`: the index of a sample of the same messages; each has its own seed.
   Result<ModelReply> operator()(const Json& messages, const std::string& schema, int64_t max_tokens,
                                 double seconds, uint64_t sample = 0);
   // Strings that end free text.
   void stop_at(std::vector<std::string> stop) { stop_ = std::move(stop); }
   // Plain text even if the model has a chat template.
-  void plain(bool on) { plain_ = on; }
+  void use_plain_text(bool on) { plain_ = on; }
   // The tokens of a conversation.
   Result<std::vector<int64_t>> encode(const Json& messages) const;
   int64_t context_length() const;  // in tokens; 0: no limit

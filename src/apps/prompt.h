@@ -97,13 +97,13 @@ struct TuneOptions {
   std::function<void(size_t done, size_t all, double best)> on_progress;
 };
 struct TuneResult {
-  double before = 0, after = 0;
+  double before = 0, after = 0;  // scores of the program and of the best candidate
   std::string instruction;
   std::vector<Json> examples;
   std::vector<std::pair<std::string, double>> tried;  // candidates with their scores
 };
-// Tunes the last prompt of the program. Examples are drawn from `pool`; `records` are for scores, and none of
-// them is an example of itself.
+// Tunes the last prompt of the program. Examples are drawn from `pool`. Candidates are scored on `records`;
+// a record is never an example in its own prompt.
 Result<TuneResult> tune_prompt(const PromptProgram& program, const std::vector<Json>& pool,
                                const std::vector<Json>& records, const PromptModel& model,
                                const TuneOptions& options);

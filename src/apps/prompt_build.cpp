@@ -33,15 +33,16 @@ double similarity(const std::unordered_set<std::string>& a, const std::unordered
   return all == 0 ? 0 : static_cast<double>(common) / static_cast<double>(all);
 }
 
-std::vector<size_t> ordered(const Prompt& prompt, const std::vector<std::string>& texts,
-                            const std::string& input, uint64_t seed) {
+// The indices of the examples, best first.
+std::vector<size_t> example_order(const Prompt& prompt, const std::vector<std::string>& texts,
+                                  const std::string& input, uint64_t seed) {
   std::vector<size_t> out(texts.size());
   std::iota(out.begin(), out.end(), size_t{0});
   if (prompt.order == ExampleOrder::kFirst) return out;
   std::vector<double> keys;
-  const auto own = words_of(input);
+  const auto input_words = words_of(input);
   for (size_t i = 0; i < texts.size(); ++i)
-    keys.push_back(prompt.order == ExampleOrder::kSimilar ? similarity(own, words_of(texts[i]))
+    keys.push_back(prompt.order == ExampleOrder::kSimilar ? similarity(input_words, words_of(texts[i]))
                                                           : Rng(seed, Purpose::kShuffle).uniform_double(i));
   std::stable_sort(out.begin(), out.end(), [&](size_t a, size_t b) { return keys[a] > keys[b]; });
   return out;
@@ -70,22 +71,22 @@ Result<BuiltPrompt> build_prompt(const Prompt& prompt, const Json& fields, const
     MAKAR_TRY(std::string text, prompt.example.text(example));
     texts.push_back(std::move(text));
   }
-  std::vector<size_t> order = ordered(prompt, texts, input, seed);
+  std::vector<size_t> order = example_order(prompt, texts, input, seed);
   if (prompt.shots >= 0 && order.size() > static_cast<size_t>(prompt.shots))
     order.resize(static_cast<size_t>(prompt.shots));
-  const auto with = [&](size_t count) {
+  const auto text_with = [&](size_t count) {
     std::vector<std::string> parts = {instruction, context};
     // The best example last, next to the input.
-    std::vector<size_t> kept(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
-    if (prompt.order == ExampleOrder::kSimilar) std::reverse(kept.begin(), kept.end());
-    for (const size_t i : kept) parts.push_back(texts[i]);
+    std::vector<size_t> chosen(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
+    if (prompt.order == ExampleOrder::kSimilar) std::reverse(chosen.begin(), chosen.end());
+    for (const size_t i : chosen) parts.push_back(texts[i]);
     parts.push_back(input + prompt.indicator);
     return joined(parts, prompt.separator);
   };
   // Binary search for the largest number of examples that fits.
   size_t low = 0, high = order.size();
-  MAKAR_TRY(const bool alone, model.fits(with(0), prompt.max_tokens));
-  if (!alone)
+  MAKAR_TRY(const bool fits_alone, model.fits(text_with(0), prompt.max_tokens));
+  if (!fits_alone)
     return error_of(
         Error::Kind::kLimit, prompt.name,
         "the prompt and an answer of {} tokens do not fit the context, even without examples; use "
@@ -93,13 +94,13 @@ Result<BuiltPrompt> build_prompt(const Prompt& prompt, const Json& fields, const
         prompt.max_tokens);
   while (low < high) {
     const size_t middle = (low + high + 1) / 2;
-    MAKAR_TRY(const bool fits, model.fits(with(middle), prompt.max_tokens));
+    MAKAR_TRY(const bool fits, model.fits(text_with(middle), prompt.max_tokens));
     if (fits)
       low = middle;
     else
       high = middle - 1;
   }
-  return BuiltPrompt{with(low), static_cast<int64_t>(low)};
+  return BuiltPrompt{text_with(low), static_cast<int64_t>(low)};
 }
 
 }  // namespace makar

@@ -27,7 +27,7 @@ Result<T> choice(const TaskReader& in, const std::string& key, const std::string
   return static_cast<T>(found - names.begin());
 }
 
-Result<Prompt> read_one(const TaskReader& in, const std::string& name) {
+Result<Prompt> read_prompt(const TaskReader& in, const std::string& name) {
   Prompt out;
   out.name = name;
   MAKAR_TRY(out.instruction, in.field_template("instruction"));
@@ -83,14 +83,14 @@ Result<PromptTest> read_test(const TaskReader& in, size_t number) {
   if (fields) {
     MAKAR_TRY(out.fields, fields->json());
   }
-  const auto optional = [&](const char* key, std::optional<std::string>& to) -> Status {
+  const auto read_optional = [&](const char* key, std::optional<std::string>& to) -> Status {
     MAKAR_TRY(const std::string value, in.text(key, ""));
     if (!value.empty()) to = value;
     return Done{};
   };
-  MAKAR_CHECK_OK(optional("equals", out.equals));
-  MAKAR_CHECK_OK(optional("contains", out.contains));
-  MAKAR_CHECK_OK(optional("lacks", out.lacks));
+  MAKAR_CHECK_OK(read_optional("equals", out.equals));
+  MAKAR_CHECK_OK(read_optional("contains", out.contains));
+  MAKAR_CHECK_OK(read_optional("lacks", out.lacks));
   MAKAR_TRY(const std::string pattern, in.text("matches", ""));
   if (!pattern.empty()) {
     MAKAR_TRY(out.matches, in.regex("matches"));
@@ -101,7 +101,7 @@ Result<PromptTest> read_test(const TaskReader& in, size_t number) {
 }
 
 // Topological order: each prompt follows those it needs, otherwise in the order of the file.
-Result<std::vector<Prompt>> in_order(std::vector<Prompt> prompts, const TaskReader& in) {
+Result<std::vector<Prompt>> topological_order(std::vector<Prompt> prompts, const TaskReader& in) {
   std::vector<std::string> names;
   for (const Prompt& one : prompts) {
     if (std::find(names.begin(), names.end(), one.name) != names.end())
@@ -142,22 +142,22 @@ Result<PromptProgram> read_prompt_program(const std::string& text, const std::st
   out.place = place;
   MAKAR_TRY(out.name, in.text("name", "prompt"));
   MAKAR_TRY(out.version, in.text("version", "1"));
-  MAKAR_TRY(const auto several, in.maps("prompts", kMaxPrompts));
-  if (several.empty()) {
-    MAKAR_TRY(Prompt one, read_one(in, out.name));
+  MAKAR_TRY(const auto prompt_list, in.maps("prompts", kMaxPrompts));
+  if (prompt_list.empty()) {
+    MAKAR_TRY(Prompt one, read_prompt(in, out.name));
     if (!one.needs.empty()) return in.error("needs", "is only for prompts of a list; remove it");
     out.prompts.push_back(std::move(one));
   } else {
     MAKAR_CHECK_OK(in.only({"name", "version", "tests", "prompts"}));
     std::vector<Prompt> prompts;
-    for (const TaskReader& one : several) {
+    for (const TaskReader& one : prompt_list) {
       MAKAR_CHECK_OK(one.only(kPromptKeys));
       MAKAR_TRY(const std::string name, one.text("name", ""));
       if (name.empty()) return one.error("name", "is missing");
-      MAKAR_TRY(Prompt prompt, read_one(one, name));
+      MAKAR_TRY(Prompt prompt, read_prompt(one, name));
       prompts.push_back(std::move(prompt));
     }
-    MAKAR_TRY(out.prompts, in_order(std::move(prompts), in));
+    MAKAR_TRY(out.prompts, topological_order(std::move(prompts), in));
   }
   MAKAR_TRY(const auto tests, in.maps("tests", kMaxTests));
   for (const TaskReader& one : tests) {

@@ -13,16 +13,17 @@ namespace {
 constexpr const char *kStepByStep = " Let's think step by step.", *kTherefore = "\nTherefore, the answer is",
                      *kFollowUp = "Follow up:", *kIntermediate = "Intermediate answer:",
                      *kFinal = "So the final answer is:";
+constexpr size_t kMaxMatches = 10000;  // of the answer pattern in a reply
 
 std::string first_line(const std::string& text) {
-  const std::string whole = trimmed(text);
-  return trimmed(whole.substr(0, whole.find('\n')));
+  const std::string stripped = trimmed(text);
+  return trimmed(stripped.substr(0, stripped.find('\n')));
 }
 
-// The text after the last `mark`; empty without one.
-std::string after_last(const std::string& text, const std::string& mark) {
-  const size_t at = text.rfind(mark);
-  return at == text.npos ? "" : trimmed(std::string_view(text).substr(at + mark.size()));
+// The text after the last `label`; empty without one.
+std::string after_last(const std::string& text, const std::string& label) {
+  const size_t at = text.rfind(label);
+  return at == text.npos ? "" : trimmed(std::string_view(text).substr(at + label.size()));
 }
 
 class Runner {
@@ -34,14 +35,14 @@ class Runner {
     switch (prompt_.technique) {
       case Technique::kDirect: {
         MAKAR_TRY(const std::string text, write(built.text, prompt_.stop, 0, prompt_.schema));
-        return extracted(text);
+        return extract_answer(text);
       }
       case Technique::kChainOfThought:
-        return chain(built.text, 0);
+        return chain_of_thought(built.text, 0);
       case Technique::kSelfConsistency: {
         std::vector<std::string> answers;
         for (int64_t i = 0; i < prompt_.samples; ++i) {
-          MAKAR_TRY(std::string one, chain(built.text, static_cast<uint64_t>(i)));
+          MAKAR_TRY(std::string one, chain_of_thought(built.text, static_cast<uint64_t>(i)));
           answers.push_back(std::move(one));
         }
         return majority(answers);
@@ -64,10 +65,10 @@ class Runner {
     return reply.text;
   }
 
-  Result<std::string> extracted(const std::string& text) const {
+  Result<std::string> extract_answer(const std::string& text) const {
     if (!prompt_.answer) return trimmed(text);
     std::vector<std::vector<Span>> found;
-    MAKAR_CHECK_OK(prompt_.answer->find_groups(text, found, 10000));
+    MAKAR_CHECK_OK(prompt_.answer->find_groups(text, found, kMaxMatches));
     if (found.empty()) return std::string();
     // The last match: conclusions come at the end.
     const auto& groups = found.back();
@@ -76,9 +77,9 @@ class Runner {
   }
 
   // Reasoning; then the answer by the pattern, or by a second reply.
-  Result<std::string> chain(const std::string& text, uint64_t sample) {
+  Result<std::string> chain_of_thought(const std::string& text, uint64_t sample) {
     MAKAR_TRY(const std::string reasoning, write(text + kStepByStep, prompt_.stop, sample));
-    if (prompt_.answer) return extracted(reasoning);
+    if (prompt_.answer) return extract_answer(reasoning);
     std::vector<std::string> stop = prompt_.stop;
     stop.emplace_back("\n");
     MAKAR_TRY(const std::string last, write(text + kStepByStep + reasoning + kTherefore, stop, sample));
@@ -93,12 +94,12 @@ class Runner {
       MAKAR_TRY(const std::string reply, write(so_far, {kIntermediate}, 0));
       so_far += reply;
       if (const std::string final = after_last(last ? kFinal + reply : reply, kFinal); !final.empty())
-        return prompt_.answer ? extracted(final) : Result<std::string>(first_line(final));
+        return prompt_.answer ? extract_answer(final) : Result<std::string>(first_line(final));
       const std::string question = first_line(after_last(reply, kFollowUp));
       if (question.empty()) {
         so_far += std::string("\n") + kFinal;
         MAKAR_TRY(const std::string final, write(so_far, {"\n"}, 0));
-        return prompt_.answer ? extracted(final) : Result<std::string>(first_line(final));
+        return prompt_.answer ? extract_answer(final) : Result<std::string>(first_line(final));
       }
       MAKAR_TRY(const std::string answer, write("Question: " + question + "\nAnswer:", {"\n"}, 0));
       so_far +=
@@ -127,7 +128,7 @@ class Runner {
     }
     MAKAR_TRY(const std::string last,
               write(so_far + "\n\nTherefore, the answer to the first question is:", prompt_.stop, 0));
-    return prompt_.answer ? extracted(last) : Result<std::string>(first_line(last));
+    return prompt_.answer ? extract_answer(last) : Result<std::string>(first_line(last));
   }
 
   const Prompt& prompt_;
@@ -152,28 +153,28 @@ std::string majority(const std::vector<std::string>& answers) {
 Result<PromptRun> run_prompt(const PromptProgram& program, const Json& fields, const PromptModel& model,
                              uint64_t seed) {
   PromptRun out;
-  Json known = fields.is_object() ? fields : Json::object();
+  Json available = fields.is_object() ? fields : Json::object();
   for (const Prompt& prompt : program.prompts) {
-    auto built = build_prompt(prompt, known, model, seed);
+    auto built = build_prompt(prompt, available, model, seed);
     if (!built.ok()) return built.error().in(program.place);
     MAKAR_TRY(out.output, Runner(prompt, model, out).run(*built));
-    known[prompt.name] = out.outputs[prompt.name] = out.output;
+    available[prompt.name] = out.outputs[prompt.name] = out.output;
   }
   return out;
 }
 
 std::string test_failure(const PromptTest& test, const std::string& output) {
-  const std::string shown = quote(output, 200);
+  const std::string quoted = quote(output, 200);
   if (test.equals && trimmed(output) != trimmed(*test.equals))
-    return fmt::format("expected {}, got {}", quote(*test.equals, 200), shown);
+    return fmt::format("expected {}, got {}", quote(*test.equals, 200), quoted);
   if (test.contains && output.find(*test.contains) == std::string::npos)
-    return fmt::format("expected a text with {}, got {}", quote(*test.contains, 200), shown);
+    return fmt::format("expected a text with {}, got {}", quote(*test.contains, 200), quoted);
   if (test.lacks && output.find(*test.lacks) != std::string::npos)
-    return fmt::format("expected a text without {}, got {}", quote(*test.lacks, 200), shown);
+    return fmt::format("expected a text without {}, got {}", quote(*test.lacks, 200), quoted);
   if (test.matches) {
     std::vector<Span> found;
     if (!test.matches->find_all(output, found).ok() || found.empty())
-      return fmt::format("expected a match of {}, got {}", quote(test.matches->pattern(), 200), shown);
+      return fmt::format("expected a match of {}, got {}", quote(test.matches->pattern(), 200), quoted);
   }
   return {};
 }

@@ -37,7 +37,7 @@ class Tuner {
 
   Prompt& prompt() { return program_.prompts.back(); }
 
-  // The mean score of the program as it is now. A record is never an example of itself.
+  // The mean score of the current program. A record is never an example in its own prompt.
   Result<double> score() {
     const std::vector<Json> examples = prompt().examples;
     double sum = 0;
@@ -63,7 +63,7 @@ class Tuner {
 };
 
 // `count` different records of the pool.
-std::vector<Json> drawn(const std::vector<Json>& pool, size_t count, uint64_t seed, uint64_t trial) {
+std::vector<Json> draw_examples(const std::vector<Json>& pool, size_t count, uint64_t seed, uint64_t trial) {
   std::vector<size_t> order(pool.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const Rng random(seed, Purpose::kShuffle, trial + 1);
@@ -104,7 +104,7 @@ Result<TuneResult> tune_prompt(const PromptProgram& program, const std::vector<J
   if (trials > 0 && tuner.prompt().example.empty())
     return error_at(program.place, "'example' is missing: the template of one example");
   for (size_t i = 0; i < trials; ++i) {
-    tuner.prompt().examples = drawn(pool, static_cast<size_t>(options.shots), options.seed, i);
+    tuner.prompt().examples = draw_examples(pool, static_cast<size_t>(options.shots), options.seed, i);
     tuner.prompt().shots = options.shots;
     MAKAR_TRY(const double score, tuner.score());
     out.tried.emplace_back(fmt::format("examples, draw {}", i + 1), score);

@@ -11,10 +11,11 @@ namespace makar {
 namespace {
 
 constexpr int64_t kMaxSteps = int64_t{1} << 26;  // pairs of bytes that one call compares
-constexpr int kLongestPattern = 1000, kMaxWidthDigits = 4;
+constexpr int kMaxPatternBytes = 1000, kMaxWidthDigits = 4;
 
 constexpr const char* kNames[] = {"instr", "replace",    "trim",   "ltrim",
                                   "rtrim", "json_patch", "printf", "format"};
+constexpr int kFirstFormat = 6;  // printf and format take a format string
 
 }  // namespace
 
@@ -45,7 +46,7 @@ struct SqlFunctions {
   static void call(sqlite3_context* context, int count, sqlite3_value** values) {
     const char* name = kNames[kName];
     if (work(context).exceeded()) return fail(context, "interrupted");
-    if (kName >= 6) {
+    if (kName >= kFirstFormat) {
       const auto* text = count > 0 ? sqlite3_value_text(values[0]) : nullptr;
       if (text && !is_bounded_format(reinterpret_cast<const char*>(text)))
         return fail(context, fmt::format("{}: the format has * or a width above 9999", name));
@@ -75,7 +76,7 @@ struct SqlFunctions {
   static void match(sqlite3_context* context, int count, sqlite3_value** values) {
     if (work(context).exceeded()) return fail(context, "interrupted");
     const int64_t length = sqlite3_value_bytes(values[0]);
-    if (length > kLongestPattern) return fail(context, "LIKE or GLOB pattern too complex");
+    if (length > kMaxPatternBytes) return fail(context, "LIKE or GLOB pattern too complex");
     if ((length + 1) * (sqlite3_value_bytes(values[1]) + 1) > kMaxSteps)
       return fail(context, "LIKE or GLOB: the text is too long");
     call_builtin(context, kLike ? "like" : "glob", count, values);
@@ -96,13 +97,13 @@ SqlWork::~SqlWork() {
 void SqlWork::begin(double seconds) {
   deadline_ =
       std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
-  memory_ = sqlite3_memory_used();
+  memory_at_begin_ = sqlite3_memory_used();
   timed_out_ = out_of_memory_ = false;
 }
 
 bool SqlWork::exceeded() {
   timed_out_ = timed_out_ || std::chrono::steady_clock::now() > deadline_;
-  out_of_memory_ = out_of_memory_ || sqlite3_memory_used() - memory_ > kMaxMemory;
+  out_of_memory_ = out_of_memory_ || sqlite3_memory_used() - memory_at_begin_ > kMaxMemoryBytes;
   return timed_out_ || out_of_memory_;
 }
 
@@ -120,20 +121,20 @@ sqlite3_stmt* SqlWork::builtin(const std::string& name, int arguments) {
 void SqlWork::limit_functions(sqlite3* connection) {
   constexpr int kFlags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
   using Function = void (*)(sqlite3_context*, int, sqlite3_value**);
-  const auto put = [&](const char* name, int arguments, Function f) {
+  const auto define = [&](const char* name, int arguments, Function f) {
     sqlite3_create_function_v2(connection, name, arguments, kFlags, this, f, nullptr, nullptr, nullptr);
   };
-  put("instr", 2, SqlFunctions::call<0>);
-  put("replace", 3, SqlFunctions::call<1>);
-  put("trim", 2, SqlFunctions::call<2>);
-  put("ltrim", 2, SqlFunctions::call<3>);
-  put("rtrim", 2, SqlFunctions::call<4>);
-  put("json_patch", 2, SqlFunctions::call<5>);
-  put("printf", -1, SqlFunctions::call<6>);
-  put("format", -1, SqlFunctions::call<7>);
-  put("like", 2, SqlFunctions::match<true>);
-  put("like", 3, SqlFunctions::match<true>);
-  put("glob", 2, SqlFunctions::match<false>);
+  define("instr", 2, SqlFunctions::call<0>);
+  define("replace", 3, SqlFunctions::call<1>);
+  define("trim", 2, SqlFunctions::call<2>);
+  define("ltrim", 2, SqlFunctions::call<3>);
+  define("rtrim", 2, SqlFunctions::call<4>);
+  define("json_patch", 2, SqlFunctions::call<5>);
+  define("printf", -1, SqlFunctions::call<6>);
+  define("format", -1, SqlFunctions::call<7>);
+  define("like", 2, SqlFunctions::match<true>);
+  define("like", 3, SqlFunctions::match<true>);
+  define("glob", 2, SqlFunctions::match<false>);
 }
 
 }  // namespace makar

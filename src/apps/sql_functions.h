@@ -11,10 +11,10 @@ struct sqlite3_stmt;
 
 namespace makar {
 
-// Time and memory of the running statement. Stays at its address while the connection uses it.
+// Time and memory of the running statement. Must not move while a connection uses it.
 class SqlWork {
  public:
-  static constexpr int64_t kMaxMemory = int64_t{256} << 20;  // of SQLite, beyond what it had at the beginning
+  static constexpr int64_t kMaxMemoryBytes = int64_t{256} << 20;  // that SQLite allocates for a statement
 
   SqlWork();
   ~SqlWork();
@@ -26,8 +26,8 @@ class SqlWork {
   bool out_of_memory() const { return out_of_memory_; }
 
   // Replaces the functions of a connection whose time is not linear in the size of their arguments (instr,
-  // replace, trim, LIKE, GLOB, json_patch), or which take a length as a number (printf, format): an error
-  // where a call would take long. Otherwise they return what SQLite's built-in ones do.
+  // replace, trim, LIKE, GLOB, json_patch), or which take a length as a number (printf, format). A
+  // replacement returns an error if the call would take long, else the result of SQLite's built-in function.
   void limit_functions(sqlite3* connection);
 
  private:
@@ -35,7 +35,7 @@ class SqlWork {
   sqlite3_stmt* builtin(const std::string& name, int arguments);
 
   std::chrono::steady_clock::time_point deadline_;
-  int64_t memory_ = 0;
+  int64_t memory_at_begin_ = 0;
   bool timed_out_ = false, out_of_memory_ = false;
   sqlite3* builtins_ = nullptr;  // a connection with SQLite's built-in functions
   std::map<std::pair<std::string, int>, sqlite3_stmt*> statements_;

@@ -1,6 +1,6 @@
 // Untrusted SQL on PostgreSQL. Three measures: a role that may only read (checked), a read-only transaction
-// that is always rolled back, and one statement as a subquery of our own SELECT, where anything but a query
-// is a syntax error.
+// that is always rolled back, and one statement as a subquery of makar's own SELECT, where anything but a
+// query is a syntax error.
 #include <algorithm>
 #include <chrono>
 
@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLongestQuery = 64 << 10;
+constexpr size_t kMaxQueryBytes = 64 << 10;
 constexpr size_t kMaxColumns = 500;
 
 // A role that could read files, run programs or change roles on the server reaches beyond a transaction.
@@ -59,9 +59,9 @@ Result<SqlResult> SqlReader::run_postgres(const std::string& statement, const Sq
     sql.pop_back();
   if (sql.empty()) return error_at("SQL", "is empty; expected one SELECT statement");
   if (sql.find('\0') != std::string::npos) return error_at("SQL", "has a zero byte");
-  if (sql.size() > kLongestQuery)
+  if (sql.size() > kMaxQueryBytes)
     return error_of(Error::Kind::kLimit, "SQL", "has {} bytes; at most {} are read", sql.size(),
-                    kLongestQuery);
+                    kMaxQueryBytes);
   const auto deadline = std::chrono::steady_clock::now() +
                         std::chrono::microseconds(static_cast<int64_t>(limits.seconds * 1e6));
   const RunEnd end{*postgres_};
@@ -70,7 +70,7 @@ Result<SqlResult> SqlReader::run_postgres(const std::string& statement, const Sq
       postgres_->run(fmt::format("SET LOCAL statement_timeout = {}",
                                  std::max<int64_t>(1, static_cast<int64_t>(limits.seconds * 1000)))));
   MAKAR_CHECK_OK(postgres_->run("SELECT 1"));  // after the first query a transaction cannot become writable
-  // Reads the statement without running it: a part of one, or several, are errors.
+  // Parses the statement without running it: an incomplete statement, or several, are errors.
   const auto columns = postgres_->describe(sql);
   if (!columns.ok()) return in_sql(columns.error());
   if (columns->empty()) return error_at("SQL", "returns no columns; expected a SELECT statement");
@@ -79,15 +79,16 @@ Result<SqlResult> SqlReader::run_postgres(const std::string& statement, const Sq
                     kMaxColumns);
   SqlResult out;
   for (const std::string& name : *columns) out.columns.push_back(to_valid_utf8(name));
-  const int64_t cell = std::max<int64_t>(1000, limits.bytes / static_cast<int64_t>(columns->size()));
+  const int64_t max_cell_characters =
+      std::max<int64_t>(1000, limits.bytes / static_cast<int64_t>(columns->size()));
   std::string values, names;
   for (size_t i = 0; i < columns->size(); ++i) {
-    values += fmt::format("{}left(CAST(c{} AS text), {})", i ? ", " : "", i, cell);
+    values += fmt::format("{}left(CAST(c{} AS text), {})", i ? ", " : "", i, max_cell_characters);
     names += fmt::format("{}c{}", i ? ", " : "", i);
   }
   int64_t bytes = 0;
   std::vector<std::string> ignored;
-  const Status done = postgres_->stream(
+  const Status status = postgres_->stream(
       fmt::format("SELECT {} FROM (\n{}\n) AS answer ({}) LIMIT {}", values, sql, names, limits.rows + 1),
       deadline, ignored, [&](const std::vector<Postgres::Cell>& row) {
         if (static_cast<int64_t>(out.rows.size()) >= limits.rows || bytes > limits.bytes) {
@@ -97,14 +98,14 @@ Result<SqlResult> SqlReader::run_postgres(const std::string& statement, const Sq
         auto& cells = out.rows.emplace_back();
         for (const Postgres::Cell& one : row) {
           cells.push_back(one.bytes ? to_valid_utf8({one.bytes, one.size}) : "NULL");
-          bytes += static_cast<int64_t>(cells.back().size()) + 32;
+          bytes += static_cast<int64_t>(cells.back().size()) + 32;  // and the string object
         }
         return true;
       });
-  if (done.ok()) return out;
+  if (status.ok()) return out;
   if (std::chrono::steady_clock::now() >= deadline)
     return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
-  return in_sql(done.error());
+  return in_sql(status.error());
 }
 
 Result<std::vector<SqlTable>> SqlReader::postgres_tables(int64_t rows) const {

@@ -15,7 +15,7 @@ std::string sql_instruction(const char* dialect) {
   return fmt::format(
       "You write {} queries. Answer with one SELECT statement over the tables, and nothing else.", dialect);
 }
-constexpr size_t kLongestCell = 60;
+constexpr size_t kMaxCellBytes = 60;
 constexpr double kRetryTemperature = 0.7;
 
 bool is_plain(const std::string& name, bool folds_case) {
@@ -46,7 +46,7 @@ std::string alternatives(const std::set<std::string>& names, bool folds_case) {
   return out;
 }
 
-// The prompt with as many of the examples, the most similar ones, as fit the context.
+// The prompt with as many of the most similar examples as fit the context.
 Result<std::vector<int64_t>> encode_question(const Engine& engine, const LanguageModel& language,
                                              const std::string& instruction, const std::string& schema,
                                              std::vector<SqlExample> examples, const std::string& question,
@@ -65,13 +65,13 @@ Result<std::vector<int64_t>> encode_question(const Engine& engine, const Languag
     } else {
       ChatInput input;
       input.messages = Json::array({{{"role", "system"}, {"content", instruction}}});
-      std::string before = schema + "\n";
+      std::string prefix = schema + "\n";
       for (const SqlExample& one : examples) {
-        input.messages.push_back({{"role", "user"}, {"content", before + "Question: " + one.question}});
+        input.messages.push_back({{"role", "user"}, {"content", prefix + "Question: " + one.question}});
         input.messages.push_back({{"role", "assistant"}, {"content", one.sql}});
-        before.clear();
+        prefix.clear();
       }
-      input.messages.push_back({{"role", "user"}, {"content", before + text}});
+      input.messages.push_back({{"role", "user"}, {"content", prefix + text}});
       input.add_generation_prompt = true;
       MAKAR_TRY(out, language.encode_chat(input));
     }
@@ -104,10 +104,10 @@ std::string schema_text(const std::vector<SqlTable>& tables) {
     for (const auto& row : table.sample) {
       std::vector<std::string> cells;
       for (const std::string& cell : row) {
-        std::string shown = cell.substr(0, kLongestCell);
-        shown.resize(complete_utf8_prefix(shown));
-        std::replace(shown.begin(), shown.end(), '\n', ' ');
-        cells.push_back(shown);
+        std::string text = cell.substr(0, kMaxCellBytes);
+        text.resize(complete_utf8_prefix(text));
+        std::replace(text.begin(), text.end(), '\n', ' ');
+        cells.push_back(text);
       }
       out += fmt::format("-- {}\n", fmt::join(cells, " | "));
     }
@@ -135,10 +135,10 @@ std::string select_grammar(const std::vector<SqlTable>& tables) {
   for (const SqlTable& table : tables) {
     names.insert(table.name);
     columns.insert(table.columns.begin(), table.columns.end());
-    const std::set<std::string> own(table.columns.begin(), table.columns.end());
-    if (!own.empty())
-      qualified +=
-          fmt::format(" | {} \".\" ({})", literal(table.name, folds_case), alternatives(own, folds_case));
+    const std::set<std::string> table_columns(table.columns.begin(), table.columns.end());
+    if (!table_columns.empty())
+      qualified += fmt::format(" | {} \".\" ({})", literal(table.name, folds_case),
+                               alternatives(table_columns, folds_case));
   }
   return "root ::= select\n"
          "select ::= \"SELECT \" (\"DISTINCT \")? item (\", \" item)* \" FROM \" source join* (\" WHERE \" "
@@ -178,10 +178,10 @@ Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language,
   MAKAR_TRY(const auto tables, database.tables());
   if (tables.empty()) return error_at("database", "has no tables");
   const std::string schema = schema_text(tables);
-  std::optional<Constrainer> tokens;
+  std::optional<Constrainer> constrainer;
   std::optional<Grammar> grammar;
   if (options.constrain) {
-    MAKAR_TRY(tokens, Constrainer::of(language));
+    MAKAR_TRY(constrainer, Constrainer::of(language));
     MAKAR_TRY(grammar, Grammar::from_gbnf(select_grammar(tables)));
   }
   const auto examples = similar_examples(options.examples, question, options.shots);
@@ -196,10 +196,10 @@ Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language,
     if (repeated) generation.sampler.seed += static_cast<uint64_t>(i);
     generation.stop.insert(generation.stop.end(), {";", "#"});
     if (grammar) {
-      MAKAR_TRY(generation.constraint, tokens->constrain(*grammar));
+      MAKAR_TRY(generation.constraint, constrainer->constrain(*grammar));
     }
-    MAKAR_TRY(const TextGenerationResult written, generate_text(engine, language, prompt, generation));
-    SqlAttempt attempt{statement_of(written.answers.front().text), ""};
+    MAKAR_TRY(const TextGenerationResult reply, generate_text(engine, language, prompt, generation));
+    SqlAttempt attempt{statement_of(reply.answers.front().text), ""};
     auto result = database.run(attempt.sql, options.limits);
     if (result.ok()) {
       out.result = std::move(*result);

@@ -1,5 +1,5 @@
-// A question in words as SQL: the schema in the prompt, a grammar of SELECT over its tables, run, and
-// repaired when it fails.
+// Answers a question with SQL: the prompt has the schema, a grammar restricts the model to SELECT over its
+// tables, and the model repairs a statement that fails.
 #pragma once
 #include <functional>
 #include <string>
@@ -42,7 +42,8 @@ std::string select_grammar(const std::vector<SqlTable>& tables);
 std::vector<SqlExample> similar_examples(const std::vector<SqlExample>& examples, const std::string& question,
                                          int64_t max);
 
-// The prompt of a retry has the errors of the earlier queries. Once the model repeats a query, it is sampled.
+// The prompt of a retry has the errors of the earlier queries. Once the model repeats a query, later
+// ones are sampled.
 Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language, const SqlReader& database,
                                   const std::string& question, const SqlQuestionOptions& options);
 

@@ -20,8 +20,8 @@ namespace makar {
 namespace {
 
 constexpr int kInstructionsPerCheck = 100;
-constexpr int kLongestStatement = 64 << 10;
-constexpr size_t kLongestCsv = size_t{1} << 28;
+constexpr int kMaxStatementBytes = 64 << 10;
+constexpr size_t kMaxCsvBytes = size_t{1} << 28;
 
 // Functions that read or write files, load code, or allocate memory of a size that the query sets.
 constexpr const char* kDeniedFunctions[] = {
@@ -43,7 +43,7 @@ int authorize(void*, int action, const char* first, const char* second, const ch
   }
 }
 
-// The same, and adds the columns that are read to the set of strings `seen`.
+// As authorize; also adds the columns that are read to the set of strings `seen`.
 int authorize_and_note(void* seen, int action, const char* first, const char* second, const char* third,
                        const char* fourth) {
   if (action == SQLITE_READ && first) {
@@ -55,10 +55,10 @@ int authorize_and_note(void* seen, int action, const char* first, const char* se
   return authorize(nullptr, action, first, second, third, fourth);
 }
 
-struct Finish {
+struct Finalize {
   void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
 };
-using Prepared = std::unique_ptr<sqlite3_stmt, Finish>;
+using Prepared = std::unique_ptr<sqlite3_stmt, Finalize>;
 
 std::string text_of(sqlite3_stmt* statement, int at) {
   switch (sqlite3_column_type(statement, at)) {
@@ -107,7 +107,7 @@ void SqlReader::lock_down() const {
   sqlite3_exec(c,
                "PRAGMA query_only=1; PRAGMA cell_size_check=1; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY",
                nullptr, nullptr, nullptr);
-  sqlite3_limit(c, SQLITE_LIMIT_SQL_LENGTH, kLongestStatement);
+  sqlite3_limit(c, SQLITE_LIMIT_SQL_LENGTH, kMaxStatementBytes);
   sqlite3_limit(c, SQLITE_LIMIT_LENGTH, 4 << 20);
   sqlite3_limit(c, SQLITE_LIMIT_COLUMN, 2000);
   sqlite3_limit(c, SQLITE_LIMIT_EXPR_DEPTH, 200);
@@ -131,13 +131,13 @@ Result<SqlReader> SqlReader::open(const std::string& path) {
     return error_of(Error::Kind::kIo, path, "cannot open: {}", sqlite3_errstr(code));
   sqlite3_busy_timeout(raw, 2000);
   out.lock_down();
-  const auto read = out.execute("SELECT count(*) FROM sqlite_master", {});
-  if (!read.ok()) return error_at(path, "is not a SQLite database: {}", read.error().message);
+  const auto probe = out.execute("SELECT count(*) FROM sqlite_master", {});
+  if (!probe.ok()) return error_at(path, "is not a SQLite database: {}", probe.error().message);
   return out;
 }
 
 Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string& table) {
-  MAKAR_TRY(const std::string bytes, read_file(path, kLongestCsv));
+  MAKAR_TRY(const std::string bytes, read_file(path, kMaxCsvBytes));
   MAKAR_TRY(auto stream, ByteStream::from_memory(to_utf8(bytes, TextEncoding::kAuto), path));
   TableReader reader(std::move(stream), ',', {{"text", "1"}});
   std::vector<std::vector<std::string>> rows;
@@ -150,7 +150,7 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
   }
   if (rows.size() < 2) return error_at(path, "has no rows below its header");
   const size_t width = rows[0].size();
-  std::string columns, marks;
+  std::string columns, placeholders;
   std::vector<bool> numeric(width, true);
   double number = 0;
   for (size_t i = 0; i < width; ++i) {
@@ -162,7 +162,7 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
     if (rows[0][i].empty() || repeated) rows[0][i] = fmt::format("column_{}", i + 1);
     columns +=
         fmt::format("{}{} {}", i ? ", " : "", double_quoted(rows[0][i]), numeric[i] ? "NUMERIC" : "TEXT");
-    marks += i ? ", ?" : "?";
+    placeholders += i ? ", ?" : "?";
   }
   sqlite3* raw = nullptr;
   sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -172,10 +172,10 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
   };
   const std::string create = fmt::format("CREATE TABLE {} ({}); BEGIN", double_quoted(table), columns);
   if (sqlite3_exec(raw, create.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return failed();
-  const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", double_quoted(table), marks);
+  const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", double_quoted(table), placeholders);
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(raw, insert.c_str(), -1, &statement, nullptr) != SQLITE_OK) return failed();
-  const Prepared held(statement);
+  const Prepared prepared(statement);
   for (size_t r = 1; r < rows.size(); ++r) {
     for (size_t i = 0; i < width; ++i) {
       const std::string& cell = rows[r][i];
@@ -208,7 +208,7 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
       return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
     if (work_->out_of_memory())
       return error_of(Error::Kind::kLimit, "SQL", "took more than {} MiB of memory",
-                      SqlWork::kMaxMemory >> 20);
+                      SqlWork::kMaxMemoryBytes >> 20);
     return error_at("SQL", "{}", quote(sqlite3_errmsg(c), 400));
   };
   if (sql.find('\0') != std::string::npos) return error_at("SQL", "has a zero byte");
@@ -239,7 +239,7 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
     auto& row = out.rows.emplace_back();
     for (int i = 0; i < width; ++i) {
       row.push_back(text_of(raw, i));
-      bytes += static_cast<int64_t>(row.back().size()) + 32;
+      bytes += static_cast<int64_t>(row.back().size()) + 32;  // and the string object
       if (bytes <= limits.bytes) continue;
       if (out.rows.size() == 1)
         return error_of(Error::Kind::kLimit, "SQL", "a row has more than {} bytes", limits.bytes);

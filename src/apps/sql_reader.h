@@ -33,10 +33,10 @@ struct SqlTable {
   bool folds_case = false;                       // names with capitals must be quoted (PostgreSQL)
 };
 
-// SQLite itself enforces this, not a check of the text: the file is opened read-only, an authorizer allows
+// SQLite itself prevents changes, not a check of the text: the file is opened read-only, an authorizer allows
 // reading tables and calling functions without side effects and denies everything else (writing, ATTACH,
-// PRAGMA, extensions), and work, time, memory, rows and sizes are limited. PostgreSQL: sql_postgres.cpp says
-// how. One thread at a time.
+// PRAGMA, extensions), and work, time, memory, rows and sizes are limited. For PostgreSQL see
+// sql_postgres.cpp. Not thread-safe.
 class SqlReader {
  public:
   // A SQLite file, or the address of a PostgreSQL database (postgresql://...).
@@ -53,7 +53,7 @@ class SqlReader {
   // The columns that a statement reads, as "table.column" in lower case ("table." for count(*)), as SQLite
   // resolves them. Nothing is run. Not supported in PostgreSQL, which does not report them.
   Result<std::set<std::string>> reads(const std::string& statement) const;
-  // What the statements are written in.
+  // The SQL dialect of the statements.
   const char* dialect() const { return postgres_ ? "PostgreSQL" : "SQLite"; }
 
  private:

@@ -9,17 +9,17 @@ namespace makar {
 namespace {
 
 // 3, 3.0 and 3e0 are the same number.
-std::string compared_cell(const std::string& cell) {
+std::string normalized_cell(const std::string& cell) {
   double value = 0;
   const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (status != std::errc() || end != cell.data() + cell.size()) return cell;
   return fmt::format("{:.10g}", value == 0 ? 0.0 : value);
 }
 
-std::vector<std::vector<std::string>> compared_rows(const SqlResult& result, bool in_order) {
+std::vector<std::vector<std::string>> normalized_rows(const SqlResult& result, bool in_order) {
   auto out = result.rows;
   for (auto& row : out)
-    for (std::string& cell : row) cell = compared_cell(cell);
+    for (std::string& cell : row) cell = normalized_cell(cell);
   if (!in_order) std::sort(out.begin(), out.end());
   return out;
 }
@@ -37,21 +37,21 @@ bool is_ordered(const std::string& sql) {
 
 bool same_rows(const SqlResult& a, const SqlResult& b, bool in_order) {
   return a.columns.size() == b.columns.size() && a.more == b.more &&
-         compared_rows(a, in_order) == compared_rows(b, in_order);
+         normalized_rows(a, in_order) == normalized_rows(b, in_order);
 }
 
 Result<SqlScore> score_sql(const SqlReader& database, const std::string& predicted,
                            const std::string& reference, const SqlLimits& limits) {
-  const auto wanted = database.run(reference, limits);
-  if (!wanted.ok()) return wanted.error().in("reference");
-  const auto wanted_reads = database.reads(reference);
+  const auto expected = database.run(reference, limits);
+  if (!expected.ok()) return expected.error().in("reference");
+  const auto expected_reads = database.reads(reference);
   SqlScore out;
-  const auto given = database.run(predicted, limits);
-  out.runs = given.ok();
-  if (!given.ok()) return out;
-  out.execution = same_rows(*given, *wanted, is_ordered(reference));
+  const auto actual = database.run(predicted, limits);
+  out.runs = actual.ok();
+  if (!actual.ok()) return out;
+  out.execution = same_rows(*actual, *expected, is_ordered(reference));
   const auto reads = database.reads(predicted);
-  out.schema = wanted_reads.ok() && reads.ok() && *reads == *wanted_reads;
+  out.schema = expected_reads.ok() && reads.ok() && *reads == *expected_reads;
   return out;
 }
 

@@ -6,7 +6,7 @@ namespace makar {
 
 struct SqlScore {
   bool runs = false;       // the predicted statement runs
-  bool execution = false;  // its rows are those of the reference
+  bool execution = false;  // it returns the rows of the reference
   bool schema = false;     // it reads the same tables and columns; always false in PostgreSQL
 };
 // Rows are compared without column names, numbers by value, in any order unless the reference has ORDER BY at

@@ -13,9 +13,9 @@
 namespace makar {
 namespace {
 
-constexpr size_t kPageBytes = size_t{2} << 20;
-constexpr size_t kLongestUrl = 2048;
-constexpr int64_t kRows = 50, kOutputBytes = 20000;
+constexpr size_t kMaxPageBytes = size_t{2} << 20;
+constexpr size_t kMaxUrlBytes = 2048;
+constexpr int64_t kMaxRows = 50, kMaxOutputBytes = 20000;
 
 std::string rows_text(const SqlResult& result) {
   std::string out = fmt::format("{}\n", fmt::join(result.columns, " | "));
@@ -62,7 +62,7 @@ Result<Tool> sql_tool(std::shared_ptr<SqlReader> database) {
   tool.untrusted = tool.untrusted_description = true;
   tool.run = [database = std::move(database)](const Json& input, double seconds) -> Result<std::string> {
     SqlLimits limits;
-    limits.rows = kRows, limits.bytes = 1 << 20, limits.seconds = std::min(5.0, std::max(seconds, 0.01));
+    limits.rows = kMaxRows, limits.bytes = 1 << 20, limits.seconds = std::min(5.0, std::max(seconds, 0.01));
     MAKAR_TRY(const SqlResult result, database->run(input["query"].get<std::string>(), limits));
     return rows_text(result);
   };
@@ -72,7 +72,7 @@ Result<Tool> sql_tool(std::shared_ptr<SqlReader> database) {
 Result<std::string> host_of(const std::string& url) {
   const size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
   if (scheme == 0) return error_at("url", "expected http:// or https://, got {}", quote(url));
-  if (url.size() > kLongestUrl) return error_at("url", "is longer than {} bytes", kLongestUrl);
+  if (url.size() > kMaxUrlBytes) return error_at("url", "is longer than {} bytes", kMaxUrlBytes);
   for (const char c : url)
     if (static_cast<unsigned char>(c) <= ' ' || c == '\\' || static_cast<unsigned char>(c) >= 0x7F)
       return error_at("url", "blanks, backslashes and characters beyond ASCII must be escaped");
@@ -99,7 +99,7 @@ Tool fetch_tool(std::vector<std::string> hosts) {
                       quote(host), hosts.empty() ? "none" : fmt::format("{}", fmt::join(hosts, ", ")));
     request.redirects = false;
     request.seconds = std::max<int64_t>(1, static_cast<int64_t>(std::min(seconds, 30.0)));
-    MAKAR_TRY(const std::string page, http_get(request, kPageBytes));
+    MAKAR_TRY(const std::string page, http_get(request, kMaxPageBytes));
     const bool html = page.find("<html") != std::string::npos || page.find("<HTML") != std::string::npos ||
                       page.starts_with("<!");
     std::string text = html ? read_html(page).text : page;
@@ -118,7 +118,7 @@ Tool code_tool(const std::string& language) {
   tool.run = [language](const Json& input, double seconds) -> Result<std::string> {
     ProgramLimits limits;
     limits.seconds = std::max(0.1, std::min(seconds, 10.0));
-    limits.output = kOutputBytes;
+    limits.output = kMaxOutputBytes;
     MAKAR_TRY(const ProgramOutcome outcome,
               run_program(language, input["program"].get<std::string>(), limits));
     std::string text = is_valid_utf8(outcome.output) ? outcome.output : to_valid_utf8(outcome.output);

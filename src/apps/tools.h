@@ -9,11 +9,11 @@
 namespace makar {
 
 Tool calculator_tool();
-// Passages of a collection, `k` at a time.
+// Searches a collection and returns up to `k` passages.
 Tool search_tool(std::shared_ptr<Searcher> searcher, size_t k);
 // SELECT statements on a database that they cannot change; the description has the schema.
 Result<Tool> sql_tool(std::shared_ptr<SqlReader> database);
-// GET of pages on the named hosts ("example.org", "localhost:8000"); redirects are refused.
+// Fetches pages from the listed hosts ("example.org", "localhost:8000"); redirects are refused.
 // Without hosts every address is refused.
 Tool fetch_tool(std::vector<std::string> hosts);
 // Programs in the sandbox of eval/sandbox.h: no network, no files but its own.

@@ -13,7 +13,7 @@ namespace makar {
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(100);
-constexpr size_t kLongestAnswer = size_t{1} << 20;
+constexpr size_t kMaxAnswerBytes = size_t{1} << 20;
 
 }  // namespace
 
@@ -55,18 +55,18 @@ void TraceFile::end(const AgentTrace& trace) {
 }
 
 std::optional<Json> TraceFile::ask(Json request, double seconds) {
-  request["number"] = ++asked_;
+  request["number"] = ++requests_;
   add({{"ask", std::move(request)}});
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
-  const std::string answer = fmt::format("{}.answer-{}.json", name_, asked_);
+  const std::string answer = fmt::format("{}.answer-{}.json", name_, requests_);
   while (status_.ok() && std::chrono::steady_clock::now() < deadline) {
     if (is_file(answer)) {
-      const auto text = read_file(answer, kLongestAnswer);
-      const auto said = text.ok() ? parse_json(*text, answer) : Result<Json>(text.error());
-      if (!said.ok() || !said->is_object()) return std::nullopt;
-      add({{"said", {{"number", asked_}, {"answer", *said}}}});
-      return *said;
+      const auto text = read_file(answer, kMaxAnswerBytes);
+      const auto reply = text.ok() ? parse_json(*text, answer) : Result<Json>(text.error());
+      if (!reply.ok() || !reply->is_object()) return std::nullopt;
+      add({{"said", {{"number", requests_}, {"answer", *reply}}}});
+      return *reply;
     }
     std::this_thread::sleep_for(kPollInterval);
   }

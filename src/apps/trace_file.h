@@ -1,5 +1,6 @@
-// The trace of an agent in a file that the page of `makar serve` shows during the run, and where a
-// person answers. One JSON object per line: {"question", "mode"}, {"plan"}, {"step"}, {"ask"}, {"said"},
+// A file with the trace of an agent. The page of `makar serve` shows it during the run, and a person may
+// answer questions of the agent there. One JSON object per line: {"question", "mode"}, {"plan"}, {"step"},
+// {"ask"}, {"said"},
 // {"end"}.
 #pragma once
 #include <optional>
@@ -18,8 +19,8 @@ class TraceFile {
   void step(const AgentStep& step);
   void end(const AgentTrace& trace);
   // Puts a request to a person into the file and waits for FOLDER/NAME.answer-N.json, which the server
-  // writes. `request` has "question", or "tool" and "input". None: nobody answered in time, or the file
-  // cannot be written.
+  // writes. `request` has "question", or "tool" and "input". None: no answer in time, or the file cannot be
+  // written.
   std::optional<Json> ask(Json request, double seconds);
 
   const std::string& path() const { return path_; }
@@ -30,7 +31,7 @@ class TraceFile {
   TraceFile(std::string path, std::string name) : path_(std::move(path)), name_(std::move(name)) {}
   void add(const Json& line);
   std::string path_, name_;  // name_: the path without ".jsonl"
-  int64_t asked_ = 0;
+  int64_t requests_ = 0;
   Status status_ = Done{};
 };
 

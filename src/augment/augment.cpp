@@ -68,7 +68,7 @@ Status check(const AugmentStep& step, const AugmentResources& r) {
 }
 
 Result<std::map<std::string, std::vector<std::string>>> read_entities(const std::string& path) {
-  constexpr size_t kMax = size_t{1} << 20;
+  constexpr size_t kMaxNames = size_t{1} << 20;
   MAKAR_TRY(auto stream, ByteStream::open(path));
   LineReader lines(std::move(stream));
   std::map<std::string, std::vector<std::string>> out;
@@ -81,17 +81,17 @@ Result<std::map<std::string, std::vector<std::string>>> read_entities(const std:
     const std::string place = fmt::format("{}:{}", path, line.number);
     if (line.too_long || tab == 0 || tab == std::string::npos || tab + 1 == line.text.size())
       return error_at(place, "expected KIND, a tab and a name");
-    if (++count > kMax) return error_of(Error::Kind::kLimit, place, "more than {} names", kMax);
+    if (++count > kMaxNames) return error_of(Error::Kind::kLimit, place, "more than {} names", kMaxNames);
     out[line.text.substr(0, tab)].push_back(line.text.substr(tab + 1));
   }
   if (out.empty()) return error_at(path, "has no names; expected KIND, a tab and a name per line");
   return out;
 }
 
-Result<std::string> augmented(const std::string& text, const std::string& label, const AugmentStep& step,
-                              const AugmentResources& r, TextDraws& d) {
+Result<std::string> augment_text(const std::string& text, const std::string& label, const AugmentStep& step,
+                                 const AugmentResources& r, TextDraws& d) {
   MAKAR_CHECK_OK(check(step, r));
-  if (text.size() > kLongestAugmented) return text;
+  if (text.size() > kMaxAugmentedBytes) return text;
   const std::string& k = step.kind;
   if (k == "synonyms") return replace_synonyms(text, step.rate, r, d);
   if (k == "insertion") return insert_words(text, step.rate, r, d);

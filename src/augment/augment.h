@@ -15,13 +15,14 @@ namespace makar {
 class TextDraws {
  public:
   TextDraws(uint64_t seed, uint64_t record, uint64_t copy)
-      : rng_(seed, Purpose::kSynthetic, record * 4096 + copy % 4096) {}
+      : rng_(seed, Purpose::kSynthetic, record * kMaxCopies + copy % kMaxCopies) {}
   double uniform() { return rng_.uniform_double(next_++); }
   size_t below(size_t count) {  // count > 0
     return std::min(count - 1, static_cast<size_t>(uniform() * static_cast<double>(count)));
   }
 
  private:
+  static constexpr uint64_t kMaxCopies = 4096;  // further copies of a record repeat earlier ones
   Rng rng_;
   uint64_t next_ = 0;
 };
@@ -39,7 +40,7 @@ struct AugmentResources {
 
 struct AugmentStep {
   std::string kind;
-  double rate = 0.1;  // share of the words that change, at least one word; characters for noise
+  double rate = 0.1;  // share of the words (noise: of the letters) that change; at least one changes
 };
 // "swap" or "swap:0.2". Errors name the known kinds.
 Result<AugmentStep> parse_step(const std::string& text);
@@ -53,13 +54,14 @@ const std::vector<AugmentKind>& augment_kinds();
 // Whether the resources of a step are available; the error names what is missing.
 Status check(const AugmentStep& step, const AugmentResources& resources);
 
-constexpr size_t kLongestAugmented = 100'000;  // bytes; longer texts are left as they are
+constexpr size_t kMaxAugmentedBytes = 100'000;  // longer texts are not changed
 // The changed text; equal to `text` if a kind found nothing to change. `label`: for adversarial changes.
-Result<std::string> augmented(const std::string& text, const std::string& label, const AugmentStep& step,
-                              const AugmentResources& resources, TextDraws& draws);
+Result<std::string> augment_text(const std::string& text, const std::string& label, const AugmentStep& step,
+                                 const AugmentResources& resources, TextDraws& draws);
 
-// "person\tAlice" per line, or the built-in lists.
+// Names by kind, from a file with "person\tAlice" per line.
 Result<std::map<std::string, std::vector<std::string>>> read_entities(const std::string& path);
+// The built-in names by kind.
 const std::map<std::string, std::vector<std::string>>& common_entities();
 
 }  // namespace makar

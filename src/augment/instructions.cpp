@@ -79,8 +79,8 @@ std::string field_text(const Json& record, const std::string& name, const LabelN
   return text(field(record, {name.c_str()}));
 }
 
-Result<std::string> filled(const std::string& pattern, const Json& record, const std::string& labels,
-                           const LabelNames& names) {
+Result<std::string> fill_template(const std::string& pattern, const Json& record, const std::string& labels,
+                                  const LabelNames& names) {
   std::string out;
   for (size_t at = 0; at < pattern.size();) {
     const size_t end = pattern[at] == '{' ? pattern.find('}', at) : std::string::npos;
@@ -102,15 +102,15 @@ Result<std::string> filled(const std::string& pattern, const Json& record, const
 Result<Json> as_instruction(const Json& record, const InstructionTask& task,
                             const std::vector<std::string>& labels, const LabelNames& names, size_t which) {
   const InstructionTemplate& t = task.templates[which % task.templates.size()];
-  std::vector<std::string> named;
+  std::vector<std::string> display_names;
   for (const std::string& label : labels) {
     const auto it = names.find(label);
-    named.push_back(it == names.end() ? label : it->second);
+    display_names.push_back(it == names.end() ? label : it->second);
   }
-  const std::string all = fmt::format("{}", fmt::join(named, ", "));
-  MAKAR_TRY(const std::string instruction, filled(t.instruction, record, all, names));
-  MAKAR_TRY(const std::string input, filled(t.input, record, all, names));
-  MAKAR_TRY(const std::string output, filled(t.output, record, all, names));
+  const std::string label_list = fmt::format("{}", fmt::join(display_names, ", "));
+  MAKAR_TRY(const std::string instruction, fill_template(t.instruction, record, label_list, names));
+  MAKAR_TRY(const std::string input, fill_template(t.input, record, label_list, names));
+  MAKAR_TRY(const std::string output, fill_template(t.output, record, label_list, names));
   return Json{{"instruction", instruction}, {"input", input}, {"output", output}};
 }
 
@@ -134,12 +134,13 @@ void InstructionFilter::add_known(const std::string& instruction) {
 }
 
 std::string InstructionFilter::drop(const std::string& instruction) {
+  constexpr size_t kMinWords = 3, kMaxWords = 150, kMaxBytes = 2000;
   const size_t words = WordsOfText::split(instruction).words.size();
-  if (words < 3) return "short";
-  if (words > 150 || instruction.size() > 2000) return "long";
+  if (words < kMinWords) return "short";
+  if (words > kMaxWords || instruction.size() > kMaxBytes) return "long";
   const auto first = static_cast<unsigned char>(instruction[0]);
   if (first < 0x80 && !std::isalnum(first)) return "punctuation";
-  // Tasks that a language model of text cannot do (the list of the paper, in part).
+  // Tasks that a model of text alone cannot do (a part of the list in Wang et al., 2023).
   const std::string lower = lowered_ascii(instruction);
   for (const char* word :
        {"image", "picture", "graph", "plot", "draw", "file", "map", "video", "audio", "music", "go to"})

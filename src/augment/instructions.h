@@ -41,7 +41,7 @@ std::string next_instruction(const std::string& continuation);
 class InstructionFilter {
  public:
   explicit InstructionFilter(double max_similarity = 0.7) : max_similarity_(max_similarity) {}
-  // Returns why the instruction is dropped, or "" if it is kept; later ones are compared with all kept ones.
+  // Returns why the instruction is dropped, or "" if it is kept; later instructions are compared with it.
   std::string drop(const std::string& instruction);
   void add_known(const std::string& instruction);  // keeps it without checking
 

@@ -17,7 +17,7 @@ std::vector<size_t> drawn_positions(const WordsOfText& t, TextDraws& d, F&& fits
   return out;
 }
 
-// Replaces up to the rate of the words by one of `candidates`, in the case of the word.
+// Replaces up to `rate` of the words by one of their `candidates`, in the same letter case.
 std::string replace_words(const std::string& text, double rate, TextDraws& d,
                           const std::function<std::vector<std::string>(const std::string&)>& candidates) {
   WordsOfText t = WordsOfText::split(text);
@@ -25,10 +25,10 @@ std::string replace_words(const std::string& text, double rate, TextDraws& d,
   for (const size_t i : drawn_positions(t, d, is_content_word)) {
     if (left == 0) break;
     const std::string lower = lowered_ascii(t.words[i]);
-    std::vector<std::string> others = candidates(lower);
-    std::erase_if(others, [&](const std::string& w) { return lowered_ascii(w) == lower || w.empty(); });
-    if (others.empty()) continue;
-    t.words[i] = in_case_of(others[d.below(others.size())], t.words[i]);
+    std::vector<std::string> replacements = candidates(lower);
+    std::erase_if(replacements, [&](const std::string& w) { return lowered_ascii(w) == lower || w.empty(); });
+    if (replacements.empty()) continue;
+    t.words[i] = in_case_of(replacements[d.below(replacements.size())], t.words[i]);
     --left;
   }
   return t.join();
@@ -63,11 +63,12 @@ std::string insert_words(const std::string& text, double rate, const AugmentReso
   if (t.words.empty()) return text;
   const auto places = drawn_positions(t, d, is_content_word);
   if (places.empty()) return text;
-  const std::vector<std::string> own = t.words;
-  for (size_t i = 0; i < change_count(rate, own.size()); ++i) {
-    std::string word = lowered_ascii(own[places[i % places.size()]]);
+  const std::vector<std::string> original_words = t.words;
+  for (size_t i = 0; i < change_count(rate, original_words.size()); ++i) {
+    std::string word = lowered_ascii(original_words[places[i % places.size()]]);
     if (r.synonyms)
-      if (const auto others = r.synonyms(word); !others.empty()) word = others[d.below(others.size())];
+      if (const auto replacements = r.synonyms(word); !replacements.empty())
+        word = replacements[d.below(replacements.size())];
     t.insert(1 + d.below(t.words.size()), word);
   }
   return t.join();
@@ -107,11 +108,11 @@ Result<std::string> replace_in_context(const std::string& text, double rate, con
     std::string before = parts.between[0], after = parts.between[i + 1];
     for (size_t j = 0; j < i; ++j) before += parts.words[j] + parts.between[j + 1];
     for (size_t j = i + 1; j < parts.words.size(); ++j) after += parts.words[j] + parts.between[j + 1];
-    MAKAR_TRY(std::vector<std::string> others, r.masked(before, after));
-    std::erase_if(others,
+    MAKAR_TRY(std::vector<std::string> replacements, r.masked(before, after));
+    std::erase_if(replacements,
                   [&](const std::string& w) { return lowered_ascii(w) == lowered_ascii(t.words[i]); });
-    if (others.empty()) continue;
-    t.words[i] = in_case_of(others[d.below(others.size())], t.words[i]);
+    if (replacements.empty()) continue;
+    t.words[i] = in_case_of(replacements[d.below(replacements.size())], t.words[i]);
     --left;
   }
   return t.join();
@@ -143,11 +144,11 @@ std::string replace_entities(const std::string& text, double rate, const Augment
     } else {
       const std::vector<std::string>& names = *list_of.at(lowered_ascii(word));
       if (names.size() < 2) continue;
-      const auto own = static_cast<size_t>(
+      const auto current = static_cast<size_t>(
           std::find_if(names.begin(), names.end(),
                        [&](const std::string& n) { return lowered_ascii(n) == lowered_ascii(word); }) -
           names.begin());
-      word = in_case_of(names[(own + 1 + d.below(names.size() - 1)) % names.size()], word);
+      word = in_case_of(names[(current + 1 + d.below(names.size() - 1)) % names.size()], word);
     }
     --left;
   }

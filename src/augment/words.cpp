@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-bool is_letter(char c) {
+bool is_word_byte(char c) {
   const auto u = static_cast<unsigned char>(c);
   return u >= 0x80 || std::isalnum(u);
 }
@@ -20,13 +20,14 @@ WordsOfText WordsOfText::split(std::string_view text) {
   WordsOfText out;
   out.between.emplace_back();
   for (size_t i = 0; i < text.size();) {
-    if (!is_letter(text[i])) {
+    if (!is_word_byte(text[i])) {
       out.between.back() += text[i++];
       continue;
     }
     size_t end = i + 1;
-    while (end < text.size() && (is_letter(text[end]) || ((text[end] == '\'' || text[end] == '-') &&
-                                                          end + 1 < text.size() && is_letter(text[end + 1]))))
+    while (end < text.size() &&
+           (is_word_byte(text[end]) || ((text[end] == '\'' || text[end] == '-') && end + 1 < text.size() &&
+                                        is_word_byte(text[end + 1]))))
       ++end;
     out.words.emplace_back(text.substr(i, end - i));
     out.between.emplace_back();
@@ -73,9 +74,9 @@ std::string lowered_ascii(std::string word) {
 }
 
 std::string in_case_of(std::string word, std::string_view like) {
-  const bool all = like.size() > 1 && std::none_of(like.begin(), like.end(), is_lower) &&
-                   std::any_of(like.begin(), like.end(), is_upper);
-  if (all) {
+  const bool all_upper = like.size() > 1 && std::none_of(like.begin(), like.end(), is_lower) &&
+                         std::any_of(like.begin(), like.end(), is_upper);
+  if (all_upper) {
     for (char& c : word)
       if (is_lower(c)) c = static_cast<char>(c - 'a' + 'A');
     return word;

@@ -13,13 +13,13 @@ struct WordsOfText {
   // Words are letters, digits, apostrophes and hyphens between letters, and bytes above 127.
   static WordsOfText split(std::string_view text);
   std::string join() const;
-  // A blank separates an inserted word; the words around a removed one are separated by the text that
+  // An inserted word is separated by a blank. The words around a removed word are separated by the text that
   // preceded it.
   void insert(size_t at, std::string word);
   void remove(size_t at);
 };
 
-bool is_capitalized(std::string_view word);  // A first letter in upper case, then lower case.
+bool is_capitalized(std::string_view word);  // upper-case first letter, no other upper case
 std::string capitalized(std::string word);
 std::string lowered_ascii(std::string word);  // ASCII letters only
 // `word` in the case of `like`: Cat for The, CAT for THE.

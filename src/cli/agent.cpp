@@ -26,9 +26,9 @@ struct AgentCommand {
   AgentOptions agent;
   std::string mode = "react", format = "json", replies, trace;
   std::vector<std::string> words;
-  int64_t observation = 4000;
+  int64_t max_observation_bytes = 4000;
   bool json = false, no_person = false, serve_mcp = false;
-  std::optional<TraceFile> file;  // of --trace
+  std::optional<TraceFile> trace_file;  // set with --trace
   std::chrono::steady_clock::time_point began;
 };
 
@@ -67,21 +67,21 @@ std::string step_text(const AgentStep& step, size_t number) {
 
 // Approvals and answers come from the terminal; without one, from the web page that shows the trace file.
 void set_person_callbacks(AgentCommand& c) {
-  const auto on_page = [&c](Json request) -> std::optional<Json> {
-    if (!c.file || ::isatty(STDIN_FILENO) != 0) return std::nullopt;
+  const auto ask_on_page = [&c](Json request) -> std::optional<Json> {
+    if (!c.trace_file || ::isatty(STDIN_FILENO) != 0) return std::nullopt;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - c.began;
-    fmt::print(stderr, "waiting for a person: {}\n", c.file->path());
-    return c.file->ask(std::move(request), c.agent.limits.seconds - passed.count());
+    fmt::print(stderr, "waiting for an answer on the web page: {}\n", c.trace_file->path());
+    return c.trace_file->ask(std::move(request), c.agent.limits.seconds - passed.count());
   };
-  c.agent.allow = [on_page](const AgentStep& step) -> std::optional<bool> {
-    if (const auto reply = on_page({{"tool", step.tool}, {"input", step.input}}))
+  c.agent.allow = [ask_on_page](const AgentStep& step) -> std::optional<bool> {
+    if (const auto reply = ask_on_page({{"tool", step.tool}, {"input", step.input}}))
       return reply->value("allow", Json(false)) == Json(true);
     const auto reply = read_answer(fmt::format("\nAllow {} {}? [y/N] ", step.tool, dump(step.input)));
     if (!reply) return std::nullopt;
     return *reply == "y" || *reply == "yes";
   };
-  c.agent.ask = [on_page](const std::string& question) -> std::optional<std::string> {
-    if (const auto reply = on_page({{"question", question}})) {
+  c.agent.ask = [ask_on_page](const std::string& question) -> std::optional<std::string> {
+    if (const auto reply = ask_on_page({{"question", question}})) {
       const Json text = reply->value("text", Json());
       return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
     }
@@ -89,28 +89,29 @@ void set_person_callbacks(AgentCommand& c) {
   };
 }
 
-// Sets the callbacks that ask a person, print the steps and write the trace. `number` counts the steps.
-void set_callbacks(AgentCommand& c, size_t& number) {
+// Sets the callbacks that ask a person, print the steps and write the trace. `step_count` counts the steps;
+// it must outlive the run.
+void set_callbacks(AgentCommand& c, size_t& step_count) {
   c.began = std::chrono::steady_clock::now();
   if (!c.no_person) set_person_callbacks(c);
   c.agent.on_plan = [&c](const std::vector<std::string>& plan) {
-    if (c.file) c.file->plan(plan);
+    if (c.trace_file) c.trace_file->plan(plan);
     if (c.json) return;
     std::string out = "plan\n";
     for (size_t i = 0; i < plan.size(); ++i) out += indented(fmt::format("{}. {}", i + 1, plan[i]));
     print_out(out);
   };
-  c.agent.on_step = [&c, &number](const AgentStep& step) {
-    if (c.file) c.file->step(step);
-    if (!c.json) print_out(step_text(step, ++number));
+  c.agent.on_step = [&c, &step_count](const AgentStep& step) {
+    if (c.trace_file) c.trace_file->step(step);
+    if (!c.json) print_out(step_text(step, ++step_count));
   };
 }
 
 int finish(AgentCommand& c, const Result<AgentTrace>& trace) {
   if (!trace.ok()) return report(trace.error());
-  if (c.file) {
-    c.file->end(*trace);
-    if (!c.file->status().ok()) warn(c.file->status().error().text());
+  if (c.trace_file) {
+    c.trace_file->end(*trace);
+    if (!c.trace_file->status().ok()) warn(c.trace_file->status().error().text());
   }
   const bool answered = trace->end == AgentEnd::kAnswer;
   if (c.json) return print_out(dump(trace_json(*trace)) + "\n") && answered ? 0 : 1;
@@ -121,7 +122,7 @@ int finish(AgentCommand& c, const Result<AgentTrace>& trace) {
   return answered ? 0 : 1;
 }
 
-// Replies from a file, to try tools and limits without a model.
+// Runs the agent with replies from a file, to try tools and limits without a model.
 int replay(AgentCommand& c, const std::vector<Tool>& tools, const std::string& question) {
   std::vector<std::string> lines;
   const Status read = each_json_line(c.replies, [&](const Json& one, const std::string&) -> Status {
@@ -131,11 +132,12 @@ int replay(AgentCommand& c, const std::vector<Tool>& tools, const std::string& q
   if (!read.ok()) return report(read.error());
   size_t next = 0;
   const ReplyWriter writer = [&](const Json&, const std::string&, int64_t, double) -> Result<ModelReply> {
-    if (next == lines.size()) return error_at(c.replies, "has no more replies after {}", next);
+    if (next == lines.size())
+      return error_at(c.replies, "has only {} replies, and the agent needs another", next);
     return ModelReply{lines[next++], 0, 1};
   };
-  size_t number = 0;
-  set_callbacks(c, number);
+  size_t step_count = 0;
+  set_callbacks(c, step_count);
   return finish(c, run_agent(writer, tools, question, c.agent));
 }
 
@@ -143,8 +145,8 @@ int ask_model(AgentCommand& c, const std::vector<Tool>& tools, const std::string
   return with_engine(c.model, c.flags, [&](Engine& engine, const LanguageModel& language) {
     ModelWriter writer(engine, language, c.flags.generation);
     writer.stop_at({"\nObservation:"});
-    size_t number = 0;
-    set_callbacks(c, number);
+    size_t step_count = 0;
+    set_callbacks(c, step_count);
     return finish(c, run_agent([&](const Json& messages, const std::string& schema, int64_t tokens,
                                    double seconds) { return writer(messages, schema, tokens, seconds); },
                                tools, question, c.agent));
@@ -171,20 +173,20 @@ Status check_command(AgentCommand& c) {
     return error_at("--format", "expected json or text, got {}", quote(c.format));
   c.agent.mode = c.mode == "plan" ? AgentMode::kPlan : AgentMode::kReact;
   c.agent.format = c.format == "text" ? AgentFormat::kText : AgentFormat::kJson;
-  AgentLimits& l = c.agent.limits;
-  const auto within = [](const char* flag, int64_t value, int64_t low, int64_t high) -> Status {
+  AgentLimits& limits = c.agent.limits;
+  const auto check_range = [](const char* flag, int64_t value, int64_t low, int64_t high) -> Status {
     if (value >= low && value <= high) return Done{};
     return error_at(flag, "must be from {} to {}, got {}", low, high, value);
   };
-  MAKAR_CHECK_OK(within("--max-steps", l.steps, 1, 1000));
-  MAKAR_CHECK_OK(within("--total-tokens", l.tokens, 1, 1 << 24));
-  MAKAR_CHECK_OK(within("--max-repeats", l.repeats, 1, 1000));
-  MAKAR_CHECK_OK(within("--max-observation", c.observation, 100, 1 << 20));
-  MAKAR_CHECK_OK(within("--max-tasks", l.tasks, 1, 100));
-  if (!(l.seconds > 0 && l.seconds <= 86400))
-    return error_at("--max-seconds", "must be above 0 and at most 86400, got {}", l.seconds);
-  l.observation = static_cast<size_t>(c.observation);
-  l.reply_tokens = c.flags.generation.max_new_tokens;
+  MAKAR_CHECK_OK(check_range("--max-steps", limits.steps, 1, 1000));
+  MAKAR_CHECK_OK(check_range("--total-tokens", limits.tokens, 1, 1 << 24));
+  MAKAR_CHECK_OK(check_range("--max-repeats", limits.repeats, 1, 1000));
+  MAKAR_CHECK_OK(check_range("--max-observation", c.max_observation_bytes, 100, 1 << 20));
+  MAKAR_CHECK_OK(check_range("--max-tasks", limits.tasks, 1, 100));
+  if (!(limits.seconds > 0 && limits.seconds <= 86400))
+    return error_at("--max-seconds", "must be above 0 and at most 86400, got {}", limits.seconds);
+  limits.observation = static_cast<size_t>(c.max_observation_bytes);
+  limits.reply_tokens = c.flags.generation.max_new_tokens;
   if (c.flags.generation.answers != 1) return error_at("--answers", "an agent generates one reply per step");
   if (c.serve_mcp) {
     if (!c.words.empty()) return error_at("--serve-mcp", "takes no question");
@@ -208,7 +210,9 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   options.positional("QUESTION", &c.words, "the question").required = false;
   c.tools.declare(options);
   options.group("Agent");
-  options.add("--mode", &c.mode, "react: step by step; plan: a plan first, then each task", "NAME");
+  options.add("--mode", &c.mode,
+              "react: choose each step after the last; plan: write a plan first, then work on each task",
+              "NAME");
   options.add("--format", &c.format,
               "json: replies follow a schema, which decoding enforces; text: Thought, Action, Action Input",
               "NAME");
@@ -217,7 +221,8 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   options.add("--total-tokens", &c.agent.limits.tokens, "maximum number of tokens generated in all steps",
               "N");
   options.add("--max-repeats", &c.agent.limits.repeats, "maximum number of identical calls", "N");
-  options.add("--max-observation", &c.observation, "maximum bytes of a tool result in the prompt", "N");
+  options.add("--max-observation", &c.max_observation_bytes, "maximum bytes of a tool result in the prompt",
+              "N");
   options.add("--max-tasks", &c.agent.limits.tasks, "maximum number of tasks in a plan", "N");
   options.add("--approve", &c.agent.approve, "ask a person before each call of this tool; may be repeated",
               "TOOL");
@@ -239,7 +244,8 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
   if (const Status checked = check_command(c); !checked.ok()) return report(checked.error()), 2;
-  std::signal(SIGPIPE, SIG_IGN);  // an MCP server that ended
+  // A write to an MCP server that has exited fails instead of ending the program.
+  std::signal(SIGPIPE, SIG_IGN);
   const auto tools = c.tools.open(c.model.threads);
   if (!tools.ok()) return report(tools.error());
   if (c.serve_mcp) return serve_tools(*tools, c.agent.limits.seconds);
@@ -247,7 +253,7 @@ int run_agent_command(const std::vector<std::string>& arguments) {
   if (!c.trace.empty()) {
     auto file = TraceFile::create(c.trace, question, c.agent.mode);
     if (!file.ok()) return report(file.error());
-    c.file.emplace(std::move(*file));
+    c.trace_file.emplace(std::move(*file));
   }
   return c.replies.empty() ? ask_model(c, *tools, question) : replay(c, *tools, question);
 }

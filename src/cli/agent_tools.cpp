@@ -13,15 +13,14 @@ namespace makar {
 
 void AgentToolFlags::declare(Options& options) {
   options.group("Tools");
-  options.add("--index", &index, "search: an index made by makar index", "INDEX");
+  options.add("--index", &index, "offer the tool search on this index of makar index", "INDEX");
   options.add("--collection", &collection, "collection of the index", "NAME");
-  options.add("--passages", &passages, "passages per search", "N");
-  options.add("--database", &database, "sql: a SQLite or CSV file or a PostgreSQL address, opened read-only",
-              "FILE");
-  options.add("--allow-host", &hosts, "fetch: allow pages of this host; may be repeated; off if not set",
-              "HOST");
-  options.add("--code", &code, "code: run programs in a sandbox: python, javascript or cpp; off if not set",
-              "LANGUAGE");
+  options.add("--passages", &passages, "number of passages that a search returns", "N");
+  options.add("--database", &database,
+              "offer the tool sql on a SQLite or CSV file or a PostgreSQL address, read-only", "FILE");
+  options.add("--allow-host", &hosts, "offer the tool fetch for pages of this host; may be repeated", "HOST");
+  options.add("--code", &code,
+              "offer the tool code, which runs programs in a sandbox: python, javascript or cpp", "LANGUAGE");
   options.add("--mcp", &servers, "start this MCP server and offer its tools as NAME_TOOL; may be repeated",
               "NAME=COMMAND");
   options.add("--no-calculator", &no_calculator, "do not offer the calculator");
@@ -34,8 +33,8 @@ Status AgentToolFlags::check() const {
                     did_you_mean(code, languages), fmt::join(languages, ", "));
   if (passages < 1 || passages > 100) return error_at("--passages", "must be 1 to 100, got {}", passages);
   for (const std::string& host : hosts) {
-    const auto read = host_of("http://" + host);
-    if (!read.ok() || *read != host)
+    const auto parsed = host_of("http://" + host);
+    if (!parsed.ok() || *parsed != host)
       return error_at("--allow-host", "expected a host such as example.org or localhost:8000, got {}",
                       quote(host));
   }

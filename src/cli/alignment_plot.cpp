@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-std::vector<std::string> names_of(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
+std::vector<std::string> token_texts(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
   std::vector<std::string> out;
   for (const int64_t id : ids) {
     std::string text = tokenizer.decode(std::vector<uint32_t>{static_cast<uint32_t>(id)}, false);
@@ -22,8 +22,8 @@ std::vector<std::string> names_of(const Tokenizer& tokenizer, const std::vector<
 
 std::string svg_heat_map(const std::string& title, const std::vector<std::string>& rows,
                          const std::vector<std::string>& columns, const std::vector<double>& values) {
-  constexpr double kCell = 26, kLeft = 140, kTop = 140,
-                   kRight = 70;  // kRight: space for the slanted last name
+  // In pixels: the cells, and the margins for the labels. kRight: space for the slanted last label.
+  constexpr double kCell = 26, kLeft = 140, kTop = 140, kRight = 70;
   const double width = kLeft + kCell * static_cast<double>(columns.size()) + kRight,
                height = kTop + kCell * static_cast<double>(rows.size()) + 20;
   const double max = values.empty() ? 1 : std::max(1e-12, *std::max_element(values.begin(), values.end()));
@@ -44,7 +44,7 @@ std::string svg_heat_map(const std::string& title, const std::vector<std::string
                        y + 0.7 * kCell, xml_escaped(rows[r]));
     for (size_t c = 0; c < columns.size(); ++c) {
       const double value = values[r * columns.size() + c];
-      const int shade = 255 - static_cast<int>(215 * value / max);
+      const int shade = 255 - static_cast<int>(215 * value / max);  // white to dark blue
       out += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" "
           "fill=\"rgb({},{},255)\"><title>{:.4f}</title>"
@@ -57,20 +57,20 @@ std::string svg_heat_map(const std::string& title, const std::vector<std::string
 
 Result<std::string> alignment_plot(const LanguageModel& language, Device& device,
                                    const std::vector<int64_t>& source, const std::vector<int64_t>& answer) {
-  constexpr size_t kMax = 200;  // tokens per axis
+  constexpr size_t kMaxTokens = 200;  // per axis
   const ModelSpec& spec = language.spec();
   if (!spec.encoder || !spec.decoder)
-    return error_of(Error::Kind::kUnsupported, "--alignment", "needs an encoder-decoder");
-  if (answer.empty() || answer.size() > kMax || source.size() > kMax)
+    return error_of(Error::Kind::kUnsupported, "--alignment", "needs an encoder-decoder model");
+  if (answer.empty() || answer.size() > kMaxTokens || source.size() > kMaxTokens)
     return error_of(Error::Kind::kLimit, "--alignment",
-                    "draws 1 to {} tokens; the source has {}, the answer {}", kMax, source.size(),
+                    "draws 1 to {} tokens; the source has {}, the answer {}", kMaxTokens, source.size(),
                     answer.size());
   Inputs inputs;
   inputs.source.add(source);
-  std::vector<int64_t> shifted = {spec.decoder_start >= 0 ? spec.decoder_start
-                                                          : std::max<int64_t>(0, spec.pad)};
-  shifted.insert(shifted.end(), answer.begin(), answer.end() - 1);
-  inputs.target.add(shifted);
+  std::vector<int64_t> decoder_input = {spec.decoder_start >= 0 ? spec.decoder_start
+                                                                : std::max<int64_t>(0, spec.pad)};
+  decoder_input.insert(decoder_input.end(), answer.begin(), answer.end() - 1);
+  inputs.target.add(decoder_input);
   Context ctx{device};
   Record record;
   record.attention = true;
@@ -83,8 +83,8 @@ Result<std::string> alignment_plot(const LanguageModel& language, Device& device
                  cells = static_cast<size_t>(map.dim(1) * map.dim(2));
     std::vector<double> mean(cells);
     for (size_t i = 0; i < heads * cells; ++i) mean[i % cells] += map.f32()[i] / static_cast<double>(heads);
-    return svg_heat_map("attention to the source", names_of(language.tokenizer(), answer),
-                        names_of(language.tokenizer(), source), mean);
+    return svg_heat_map("attention to the source", token_texts(language.tokenizer(), answer),
+                        token_texts(language.tokenizer(), source), mean);
   }
   return error_of(Error::Kind::kUnsupported, "--alignment", "the model has no cross-attention");
 }

@@ -29,14 +29,13 @@ struct AskCommand {
   std::vector<std::string> words;
   std::string style = "stuff";
   bool json = false, rewrite = false;
-  // Drafts: 1 is a plain answer.
-  int64_t drafts = 1;
+  int64_t drafts = 1;  // 1: a single answer without drafts
   std::string classifier;
   std::vector<std::string> benign;
   double threshold = 0.5;
 };
 
-Json answered_json(const std::string& question, const AnswerWithSources& a) {
+Json answer_json(const std::string& question, const AnswerWithSources& a) {
   return {{"question", question},
           {"answered", a.answered},
           {"answer", a.text},
@@ -46,16 +45,16 @@ Json answered_json(const std::string& question, const AnswerWithSources& a) {
           {"usage", {{"prompt_tokens", a.prompt_tokens}, {"completion_tokens", a.tokens}}}};
 }
 
-// What supports each sentence, then the sources.
+// The support and the citations of each sentence, then the sources.
 std::string support_text(const AnswerWithSources& a) {
   std::string out = "\n";
   for (const AnswerSentence& s : a.sentences) {
-    std::string places;
+    std::string citations;
     for (const Citation& c : s.citations)
-      places += fmt::format("{}[{}] {} {}-{}", places.empty() ? "" : ", ", c.source + 1, c.document, c.begin,
-                            c.end);
+      citations += fmt::format("{}[{}] {} {}-{}", citations.empty() ? "" : ", ", c.source + 1, c.document,
+                               c.begin, c.end);
     out += fmt::format("{} {:>3.0f} %  {}\n        {}\n", s.grounded ? "supported  " : "unsupported",
-                       100 * s.support, s.text, places.empty() ? "no source" : places);
+                       100 * s.support, s.text, citations.empty() ? "no source" : citations);
   }
   out += "\nSources:\n";
   for (size_t i = 0; i < a.sources.size(); ++i) {
@@ -118,29 +117,29 @@ int write_best_draft(const AskCommand& c, const std::string& question, const std
     classifier.emplace(std::move(*opened));
     options.toxicity = [&](std::string_view text) { return classifier->toxicity(text); };
   }
-  const auto found =
+  const auto result =
       answer_with_drafts(engine, language, question, hits, retrieval.searcher->analyzer(), c.ask, options);
-  if (!found.ok()) return report(found.error());
+  if (!result.ok()) return report(result.error());
   if (c.json) {
-    Json out = answered_json(question, found->answer);
+    Json out = answer_json(question, result->answer);
     out["drafts"] = Json::array();
-    for (const AnswerDraft& d : found->drafts)
+    for (const AnswerDraft& d : result->drafts)
       out["drafts"].push_back({{"text", d.text},
                                {"toxicity", classifier ? Json(d.toxicity) : Json()},
                                {"safe", d.safe},
                                {"groundedness", d.groundedness},
                                {"quality", d.quality},
                                {"score", d.score}});
-    out["chosen"] = found->chosen < 0 ? Json() : Json(found->chosen);
+    out["chosen"] = result->chosen < 0 ? Json() : Json(result->chosen);
     return print_out(dump(out) + "\n") ? 0 : 1;
   }
-  std::string text = found->answer.text + "\n";
-  if (found->answer.answered) text += support_text(found->answer);
-  if (!found->drafts.empty()) text += "\nDrafts:\n";
-  for (size_t i = 0; i < found->drafts.size(); ++i) {
-    const AnswerDraft& d = found->drafts[i];
+  std::string text = result->answer.text + "\n";
+  if (result->answer.answered) text += support_text(result->answer);
+  if (!result->drafts.empty()) text += "\nDrafts:\n";
+  for (size_t i = 0; i < result->drafts.size(); ++i) {
+    const AnswerDraft& d = result->drafts[i];
     text += fmt::format("{} {}  supported {:>3.0f} %, quality {:.2f}{}{}\n",
-                        static_cast<int64_t>(i) == found->chosen ? "*" : " ", i + 1, 100 * d.groundedness,
+                        static_cast<int64_t>(i) == result->chosen ? "*" : " ", i + 1, 100 * d.groundedness,
                         d.quality, classifier ? fmt::format(", toxicity {:.2f}", d.toxicity) : "",
                         d.safe ? "" : ", dropped: toxic");
   }
@@ -152,11 +151,11 @@ int write_answer(const AskCommand& c, const std::string& question, const std::ve
   if (c.drafts > 1) return write_best_draft(c, question, hits, retrieval, engine, language);
   std::function<bool(const std::string&)> on_text;
   if (!c.json) on_text = [](const std::string& text) { return print_out(text); };
-  const auto answered =
+  const auto result =
       answer_question(engine, language, question, hits, retrieval.searcher->analyzer(), c.ask, on_text);
-  if (!answered.ok()) return report(answered.error());
-  if (c.json) return print_out(answered_json(question, *answered).dump() + "\n") ? 0 : 1;
-  return print_out(answered->answered ? "\n" + support_text(*answered) : answered->text + "\n") ? 0 : 1;
+  if (!result.ok()) return report(result.error());
+  if (c.json) return print_out(dump(answer_json(question, *result)) + "\n") ? 0 : 1;
+  return print_out(result->answered ? "\n" + support_text(*result) : result->text + "\n") ? 0 : 1;
 }
 
 int answer(AskCommand& c, const std::string& question) {
@@ -177,26 +176,26 @@ int answer(AskCommand& c, const std::string& question) {
   const auto hits = retrieval->search(question);
   if (!hits.ok()) return report(hits.error());
   if (!has_relevant(*hits, c)) {  // before the model is loaded
-    AnswerWithSources nothing;
-    nothing.text = kNothingFound;
-    return print_out(c.json ? answered_json(question, nothing).dump() + "\n" : nothing.text + "\n") ? 0 : 1;
+    AnswerWithSources no_answer;
+    no_answer.text = kNothingFound;
+    return print_out(c.json ? dump(answer_json(question, no_answer)) + "\n" : no_answer.text + "\n") ? 0 : 1;
   }
   return with_model(c, device, [&](Engine& engine, const LanguageModel& language) {
     return write_answer(c, question, *hits, *retrieval, engine, language);
   });
 }
 
-struct AskedQuestion {
+struct EvalQuestion {
   std::string question, reference;
 };
 
-Result<std::vector<AskedQuestion>> read_questions(const std::string& path) {
-  std::vector<AskedQuestion> out;
+Result<std::vector<EvalQuestion>> read_questions(const std::string& path) {
+  std::vector<EvalQuestion> out;
   MAKAR_CHECK_OK(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
     const Json question = one.is_object() ? one.value("question", Json()) : Json();
     const Json reference = one.is_object() ? one.value("answer", Json("")) : Json();
     if (!question.is_string() || !reference.is_string())
-      return error_at(place, "expected {{\"question\", \"answer\"}}");
+      return error_at(place, "expected an object with the texts \"question\" and \"answer\"");
     out.push_back({question, reference});
     return Done{};
   }));
@@ -220,7 +219,7 @@ int evaluate(AskCommand& c) {
     judge_language.emplace(std::move(*opened));
     if (!judge_language->spec().decoder || judge_language->spec().encoder || !judge_language->has_tokenizer())
       return report(error_of(Error::Kind::kUnsupported, c.judge,
-                             "a judge is a decoder-only language model with a tokenizer"));
+                             "a judge must be a decoder-only language model with a tokenizer"));
     judge_engine = std::make_unique<Engine>(judge_language->model(), device, EngineOptions());
   }
   return with_model(c, device, [&](Engine& engine, const LanguageModel& language) {
@@ -233,28 +232,30 @@ int evaluate(AskCommand& c) {
         {"answer_relevance", &AnswerScores::answer_relevance}};
     Json samples = Json::array();
     AnswerScores sum;
-    double grounded = 0, found = 0;
+    double groundedness_sum = 0, answered_count = 0;
     Progress progress;
-    for (const AskedQuestion& one : *questions) {
+    for (const EvalQuestion& one : *questions) {
       progress.show("questions", samples.size(), questions->size());
       const auto hits = retrieval->search(one.question);
       if (!hits.ok()) return report(hits.error());
-      const auto answered =
+      const auto result =
           answer_question(engine, language, one.question, *hits, retrieval->searcher->analyzer(), c.ask);
-      if (!answered.ok()) return report(answered.error());
-      const auto scores = score_answer(one.question, one.reference, answered->answered ? answered->text : "",
-                                       answered->sources, judge);
+      if (!result.ok()) return report(result.error());
+      const auto scores = score_answer(one.question, one.reference, result->answered ? result->text : "",
+                                       result->sources, judge);
       if (!scores.ok()) return report(scores.error());
       Json sample = {
-          {"question", one.question}, {"answer", answered->text}, {"groundedness", answered->groundedness}};
+          {"question", one.question}, {"answer", result->text}, {"groundedness", result->groundedness}};
       for (const auto& [name, field] : fields)
         sum.*field += (*scores).*field, sample[name] = (*scores).*field;
-      grounded += answered->groundedness, found += answered->answered ? 1 : 0;
+      groundedness_sum += result->groundedness, answered_count += result->answered ? 1 : 0;
       samples.push_back(std::move(sample));
     }
     progress.show("questions", samples.size(), samples.size());
     const auto n = static_cast<double>(samples.size());
-    Json out = {{"questions", samples.size()}, {"answered", found / n}, {"groundedness", grounded / n}};
+    Json out = {{"questions", samples.size()},
+                {"answered", answered_count / n},
+                {"groundedness", groundedness_sum / n}};
     for (const auto& [name, field] : fields) out[name] = sum.*field / n;
     if (c.json) {
       out["samples"] = std::move(samples);
@@ -292,8 +293,7 @@ int run_ask(const std::vector<std::string>& arguments) {
   Options options(
       "ask",
       "Answer a question from an index made by makar index, with citations. Prints a message if the "
-      "index has nothing "
-      "relevant.",
+      "index has nothing relevant.",
       "makar ask books.db -m MODEL \"Who is Mr. Knightley?\"");
   declare_index(options, c.index, c.collection);
   options.positional("QUESTION", &c.words, "the question").required = false;
@@ -323,14 +323,15 @@ int run_ask(const std::vector<std::string>& arguments) {
   options.add("--benign", &c.benign,
               "the classifier's label for harmless texts, if it is not a common name such as `safe`",
               "LABEL");
-  options.add("--threshold", &c.threshold, "a draft is toxic from this probability on", "P");
+  options.add("--threshold", &c.threshold, "drop drafts whose probability of being toxic is at least this",
+              "P");
   options.group("Evaluation");
   options.add(
       "--eval", &c.eval,
       "measure on questions with correct answers, {\"question\", \"answer\"} per line: context precision "
       "and recall, faithfulness, answer relevance, groundedness",
       "FILE");
-  options.add("--judge", &c.judge, "model that judges the answers; the answering model if not set", "PATH");
+  options.add("--judge", &c.judge, "model that judges the answers; --model if not set", "PATH");
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
   c.flags.declare(options);
@@ -343,7 +344,9 @@ int run_ask(const std::vector<std::string>& arguments) {
        {std::pair("--min-relevance", c.ask.min_relevance), std::pair("--grounded", c.ask.grounded)})
     if (!(value >= 0 && value <= 1)) return report(error_at(flag, "must be from 0 to 1, got {}", value)), 2;
   if (c.flags.generation.answers != 1)
-    return report(error_at("--answers", "makar ask gives one answer; --drafts chooses it")), 2;
+    return report(error_at("--answers",
+                           "makar ask returns one answer; --drafts N generates N and prints the best")),
+           2;
   const auto style = parse_answer_style(c.style, "--style");
   if (!style.ok()) return report(style.error()), 2;
   c.ask.style = *style;

@@ -18,19 +18,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<int64_t> random_tokens(const Model& model, int64_t count, uint64_t salt) {
+std::vector<int64_t> random_tokens(const Model& model, int64_t count, uint64_t seed) {
   std::vector<int64_t> ids;
-  const Rng rng(salt, Purpose::kSynthetic);
+  const Rng rng(seed, Purpose::kSynthetic);
   for (int64_t i = 0; i < count; ++i)
     ids.push_back(static_cast<int64_t>(rng.uniform_double(static_cast<uint64_t>(i)) *
                                        static_cast<double>(model.spec().vocab)));
   return ids;
 }
 
-// Seconds that `batch` concurrent requests take. With more than one generated token, the prefill step is not
-// timed.
-double seconds(const Model& model, Device& device, const CacheTypes& cache, int64_t batch, int64_t prompt,
-               int64_t generated, uint64_t salt) {
+// Runs `batch` concurrent requests and returns the seconds they take. With more than one generated token, the
+// prefill step is not timed.
+double time_requests(const Model& model, Device& device, const CacheTypes& cache, int64_t batch,
+                     int64_t prompt, int64_t generated, uint64_t seed) {
   EngineOptions o;
   o.cache = cache;
   o.share_prefixes = false;
@@ -38,7 +38,7 @@ double seconds(const Model& model, Device& device, const CacheTypes& cache, int6
   Engine engine(model, device, o);
   for (int64_t i = 0; i < batch; ++i) {
     SampleRequest r;
-    r.prompt = random_tokens(model, prompt, salt * 1000 + static_cast<uint64_t>(i));
+    r.prompt = random_tokens(model, prompt, seed * 1000 + static_cast<uint64_t>(i));
     r.max_new_tokens = generated;
     engine.submit(std::make_shared<SampleJob>(std::move(r)));
   }
@@ -48,39 +48,43 @@ double seconds(const Model& model, Device& device, const CacheTypes& cache, int6
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-struct Figure {
+struct Throughput {  // tokens per second
   double mean = 0, deviation = 0;
 };
 
-Figure measure(int64_t rounds, double tokens, const std::function<double(uint64_t)>& run) {
+// Runs one case `rounds` times after a warm-up; `run` gets a seed and returns seconds for `tokens` tokens.
+Throughput measure(int64_t rounds, double tokens, const std::function<double(uint64_t)>& run) {
   run(0);  // warm-up
   std::vector<double> rates;
-  Figure f;
+  Throughput out;
   for (int64_t i = 1; i <= rounds; ++i) rates.push_back(tokens / run(static_cast<uint64_t>(i)));
-  for (const double r : rates) f.mean += r / static_cast<double>(rates.size());
-  for (const double r : rates) f.deviation += (r - f.mean) * (r - f.mean) / static_cast<double>(rates.size());
-  f.deviation = std::sqrt(f.deviation);
-  return f;
+  for (const double r : rates) out.mean += r / static_cast<double>(rates.size());
+  for (const double r : rates)
+    out.deviation += (r - out.mean) * (r - out.mean) / static_cast<double>(rates.size());
+  out.deviation = std::sqrt(out.deviation);
+  return out;
 }
 
-// The cost of a token: the bytes of weights and cached keys and values that a decode step reads and of states
-// that it reads and writes, and the operations per prefill token (a multiply-add counts as two).
 struct StepCost {
-  double bytes = 0, read_bytes = 0, context_bytes = 0, operations = 0;
-  bool int8 = false;
+  double bytes = 0;          // of all weights
+  double read_bytes = 0;     // of the weights that a decode step reads
+  double context_bytes = 0;  // of keys, values and states that a decode step reads or writes per sequence
+  double operations = 0;     // per prefill token; a multiply-add counts as two
+  bool int8 = false;         // has quantized weights, whose products run in int8
 };
 
-// Bytes of cached keys, values and states per sequence and step, with this many tokens in the context.
+// Bytes of cached keys and values that a step reads per sequence with `tokens` tokens in the context, and of
+// states, which it reads and writes.
 double context_bytes(const StackSpec& stack, const CacheTypes& cache, int64_t tokens) {
   double bytes = 0;
   for (const BlockSpec& b : stack.blocks) {
     const AttentionSpec& a = b.attention;
-    const int64_t seen = a.window > 0 ? std::min(a.window, tokens) : tokens;
+    const int64_t visible = a.window > 0 ? std::min(a.window, tokens) : tokens;
     if (b.mixer)
       bytes += 2.0 * static_cast<double>(b.mixer->state_size()) * sizeof(float);
     else if (!b.recurrent && !b.alignment)
       for (const DType type : {cache.k, cache.v})
-        bytes += static_cast<double>(seen) * static_cast<double>(bytes_of(type, a.kv_heads * a.head_dim));
+        bytes += static_cast<double>(visible) * static_cast<double>(bytes_of(type, a.kv_heads * a.head_dim));
   }
   return bytes;
 }
@@ -94,24 +98,25 @@ double weight_bytes(const Parameter& p, const Model& model) {
 
 Result<StepCost> cost_of(const std::string& path, const Model& model, int64_t prompt, const CacheTypes& cache,
                          int64_t context) {
-  MAKAR_TRY(const Inspection i, inspect_model(path, {std::max<int64_t>(1, prompt / 2)}));
+  MAKAR_TRY(const Inspection inspection, inspect_model(path, {std::max<int64_t>(1, prompt / 2)}));
   StepCost c;
-  bool head = false, f16_pairs = false;
-  double table = 0;
+  bool has_head = false, f16_pairs = false;
+  double embedding_bytes = 0;
   for (const auto& p : model.parameters().all()) {
     c.bytes += weight_bytes(*p, model);
     c.int8 = c.int8 || is_block(p->value.dtype());
     f16_pairs = f16_pairs || p->value.dtype() == DType::kF16_64;
-    head = head || p->name == "head.lm.weight";
-    if (p->name.find(".embed.") != p->name.npos) table += weight_bytes(*p, model);
+    has_head = has_head || p->name == "head.lm.weight";
+    if (p->name.find(".embed.") != p->name.npos) embedding_bytes += weight_bytes(*p, model);
   }
   // Not read: an embedding table that is only looked up, and experts that the token is not routed to.
-  c.read_bytes =
-      (c.bytes - (head ? table : 0)) * static_cast<double>(i.active) / static_cast<double>(i.parameters);
+  c.read_bytes = (c.bytes - (has_head ? embedding_bytes : 0)) * static_cast<double>(inspection.active) /
+                 static_cast<double>(inspection.parameters);
   c.context_bytes = context_bytes(model.spec().main(), cache, context);
   // Prefill computes logits only for the last token of the prompt.
   const double logits = 2.0 * static_cast<double>(model.spec().main().width * model.spec().vocab);
-  c.operations = i.costs.back().total() - logits + logits / static_cast<double>(std::max<int64_t>(1, prompt));
+  c.operations =
+      inspection.costs.back().total() - logits + logits / static_cast<double>(std::max<int64_t>(1, prompt));
   if (f16_pairs) c.operations *= 3;  // three products: high x high, high x low, low x high
   return c;
 }
@@ -157,7 +162,7 @@ class BenchReport {
   BenchReport(const StepCost& cost, const Device& device, const MachineLimits& limits, bool json)
       : cost_(cost), device_(device), limits_(limits), json_(json), int8_(cost.int8 && limits.int8 > 0) {}
 
-  void print_head(const std::string& architecture, double load_seconds) const {
+  void print_header(const std::string& architecture, double load_seconds) const {
     if (json_) return;
     fmt::print(
         "{}, {:.1f} MB of weights, {} threads, loaded in {:.2f} s\nthis machine: {:.1f} GB/s from memory, "
@@ -166,11 +171,11 @@ class BenchReport {
         peak() * 1e-9, int8_ ? "int8" : "f32", "case", "tokens/s", "+-");
   }
 
-  void print_prefill(const std::string& name, const Figure& f) const {
+  void print_prefill(const std::string& name, const Throughput& f) const {
     const double rate = f.mean * cost_.operations;
     print(name, f, "operations_per_s", "GOP/s", rate, rate / peak());
   }
-  void print_decode(const std::string& name, const Figure& f, int64_t batch) const {
+  void print_decode(const std::string& name, const Throughput& f, int64_t batch) const {
     const double rate = f.mean * (cost_.read_bytes / static_cast<double>(batch) + cost_.context_bytes);
     print(name, f, "bytes_per_s", "GB/s of weights and context", rate, rate / limits_.bytes);
   }
@@ -178,7 +183,7 @@ class BenchReport {
  private:
   double peak() const { return int8_ ? limits_.int8 : limits_.f32; }
 
-  void print(const std::string& name, const Figure& f, const char* key, const char* unit, double rate,
+  void print(const std::string& name, const Throughput& f, const char* key, const char* unit, double rate,
              double share) const {
     if (json_)
       fmt::print("{}\n", Json{{"bench", "model"},
@@ -206,18 +211,19 @@ void run_cases(const BenchCommand& c, const Model& m, Device& device, const Cach
                const BenchReport& out) {
   if (c.prompt > 0)
     out.print_prefill(fmt::format("pp{}", c.prompt),
-                      measure(c.rounds, static_cast<double>(c.prompt), [&](uint64_t salt) {
-                        return seconds(m, device, cache, 1, c.prompt, 1, salt);
+                      measure(c.rounds, static_cast<double>(c.prompt), [&](uint64_t seed) {
+                        return time_requests(m, device, cache, 1, c.prompt, 1, seed);
                       }));
   if (c.generated < 2) return;
   for (const std::string& text : c.batches) {
     const int64_t batch = std::atoll(text.c_str());
-    out.print_decode(
-        fmt::format("tg{}{}{}", c.generated, c.depth > 1 ? fmt::format(" @ d{}", c.depth) : "",
-                    batch > 1 ? fmt::format(" x {}", batch) : ""),
-        measure(c.rounds, static_cast<double>(batch * (c.generated - 1)),
-                [&](uint64_t salt) { return seconds(m, device, cache, batch, c.depth, c.generated, salt); }),
-        batch);
+    out.print_decode(fmt::format("tg{}{}{}", c.generated, c.depth > 1 ? fmt::format(" @ d{}", c.depth) : "",
+                                 batch > 1 ? fmt::format(" x {}", batch) : ""),
+                     measure(c.rounds, static_cast<double>(batch * (c.generated - 1)),
+                             [&](uint64_t seed) {
+                               return time_requests(m, device, cache, batch, c.depth, c.generated, seed);
+                             }),
+                     batch);
   }
 }
 
@@ -255,7 +261,7 @@ int run_bench(const std::vector<std::string>& arguments) {
   const auto cost = cost_of(path, m, c.prompt, budget->cache, c.depth + c.generated / 2);
   if (!cost.ok()) return report(cost.error());
   const BenchReport out(*cost, device, device.measure_limits(), c.json);
-  out.print_head(m.spec().architecture, load_seconds);
+  out.print_header(m.spec().architecture, load_seconds);
   run_cases(c, m, device, budget->cache, out);
   return 0;
 }

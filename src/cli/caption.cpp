@@ -69,22 +69,23 @@ int run_caption(const std::vector<std::string>& arguments) {
   int code = 0;
   constexpr size_t kBatchSize = 8;
   for (size_t from = 0; from < images.size(); from += kBatchSize) {
-    std::vector<Result<std::unique_ptr<TextGeneration>>> all;
+    std::vector<Result<std::unique_ptr<TextGeneration>>> captions;
     const size_t to = std::min(images.size(), from + kBatchSize);
     for (size_t i = from; i < to; ++i)
-      all.push_back(begin_caption(engine, *language, images[i], prompt, flags.generation));
+      captions.push_back(begin_caption(engine, *language, images[i], prompt, flags.generation));
     for (size_t i = from; i < to; ++i) {
-      auto& one = all[i - from];
-      while (one.ok() && !(*one)->done() && engine.step()) {
+      auto& generation = captions[i - from];
+      while (generation.ok() && !(*generation)->done() && engine.step()) {
       }
-      const auto result = one.ok() ? (*one)->finish() : Result<TextGenerationResult>(one.error());
+      const auto result =
+          generation.ok() ? (*generation)->finish() : Result<TextGenerationResult>(generation.error());
       if (!result.ok()) {
         code = report(result.error());
         continue;
       }
       for (const GeneratedText& answer : result->answers) {
         const std::string text = trimmed(answer.text);
-        const std::string line = json                ? Json{{"image", images[i]}, {"caption", text}}.dump()
+        const std::string line = json                ? dump({{"image", images[i]}, {"caption", text}})
                                  : images.size() > 1 ? images[i] + ": " + text
                                                      : text;
         if (!print_out(line + "\n")) return code;

@@ -19,10 +19,12 @@ int run_card(const std::vector<std::string>& arguments) {
                   "risks, and a rubric of twelve regulatory criteria, 0 to 4 points each.",
                   "makar card -m MODEL --results results/ --ratings ratings.csv -o CARD.md");
   declare_model(options, model, "MODEL");
-  options.add("--name", &name, "the name on the card; that of the folder if not set", "NAME");
+  options.add("--name", &name, "name on the card; the name of the model folder if not set", "NAME");
   options.add("--results", &results, "result folders or files of makar eval; may be repeated", "PATH");
-  options.add("--manifest", &manifest, "a JSON object of facts about data, compute and energy", "FILE");
-  options.add("--ratings", &ratings, "a table with the columns rater, system, point, score", "FILE");
+  options.add("--manifest", &manifest, "JSON file with an object of facts about data, compute and energy",
+              "FILE");
+  options.add("--ratings", &ratings,
+              "CSV table of scores for the rubric, with the columns rater, system, point, score", "FILE");
   options.add("-o --output", &output, "write the card to this file instead of printing it", "FILE");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (model.empty()) return report(error_at("--model", "is required")), 2;
@@ -30,9 +32,9 @@ int run_card(const std::vector<std::string>& arguments) {
   input.model = resolve_model(model);
   input.name = name.empty() ? std::filesystem::path(input.model).filename().string() : name;
   for (const std::string& path : results) {
-    auto one = read_evaluated(path);
-    if (!one.ok()) return report(one.error());
-    input.results.push_back(std::move(*one));
+    auto result = read_evaluated(path);
+    if (!result.ok()) return report(result.error());
+    input.results.push_back(std::move(*result));
   }
   if (!manifest.empty()) {
     const auto text = read_file(manifest, size_t{16} << 20);
@@ -44,11 +46,11 @@ int run_card(const std::vector<std::string>& arguments) {
     input.manifest = std::move(*parsed);
   }
   if (!ratings.empty()) {
-    const auto read = read_ratings(ratings);
-    if (!read.ok()) return report(read.error());
-    auto rated = rate_systems(*read);
-    if (!rated.ok()) return report(rated.error());
-    input.rubric = std::move(*rated);
+    const auto rows = read_ratings(ratings);
+    if (!rows.ok()) return report(rows.error());
+    auto rubric = rate_systems(*rows);
+    if (!rubric.ok()) return report(rubric.error());
+    input.rubric = std::move(*rubric);
   }
   const auto card = model_card(input);
   if (!card.ok()) return report(card.error());

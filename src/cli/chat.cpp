@@ -21,7 +21,7 @@ namespace {
 // Messages from the terminal, or one per line from a pipe.
 class MessageReader {
  public:
-  // `interrupts`: of the terminal; null for a pipe.
+  // `interrupts`: those of the terminal; null if the input is a pipe.
   explicit MessageReader(Interrupts* interrupts) {
     if (interrupts) editor_.emplace(*interrupts);
   }
@@ -29,10 +29,10 @@ class MessageReader {
   std::optional<std::string> next() {
     auto message = line("> ");
     while (message && message->ends_with('\\')) {
-      const auto more = line(". ");
+      const auto continuation = line(". ");
       message->back() = '\n';
-      if (!more) break;
-      *message += *more;
+      if (!continuation) break;
+      *message += *continuation;
     }
     return message;
   }
@@ -47,18 +47,19 @@ class MessageReader {
   std::optional<LineEditor> editor_;
 };
 
-// Ctrl-C stops the answer. With `alternatives`, prints the alternatives of each token after the answer.
+// Prints the answer to a message. Ctrl-C stops it. With `alternatives`, the alternatives of each token
+// follow.
 void answer(ChatSession& session, const LanguageModel& language, const std::string& message,
-            Interrupts* terminal, bool alternatives) {
-  bool any = false;
-  std::optional<Interrupts> own;
-  Interrupts& interrupts = terminal ? *terminal : own.emplace();
-  const Status status = session.say(message, [&](const std::string& text) {
-    any = any || !text.empty();
+            Interrupts* terminal_interrupts, bool alternatives) {
+  bool has_text = false;
+  std::optional<Interrupts> pipe_interrupts;
+  Interrupts& interrupts = terminal_interrupts ? *terminal_interrupts : pipe_interrupts.emplace();
+  const Status status = session.send(message, [&](const std::string& text) {
+    has_text = has_text || !text.empty();
     return print_out(text) && !interrupts.pending();
   });
   if (!status.ok()) {
-    if (any) print_out("\n");
+    if (has_text) print_out("\n");
     report(status.error());
     return;
   }
@@ -67,7 +68,7 @@ void answer(ChatSession& session, const LanguageModel& language, const std::stri
   if (const std::string why = explain_empty(session.last(), language, true); !why.empty())
     fmt::print(stderr, "makar: {}\n", why);
   if (alternatives) print_out(session.why());
-  if (terminal) print_out("\n");
+  if (terminal_interrupts) print_out("\n");
 }
 
 void print_welcome(const std::string& path, const LanguageModel& language, const EngineOptions& engine) {
@@ -95,7 +96,8 @@ int run_chat(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = model.use_default(); !status.ok()) return report(status.error()), 2;
   if (flags.generation.answers != 1)
-    return report(error_at("--answers", "chat gives one answer per message; makar generate gives several")),
+    return report(error_at("--answers",
+                           "chat generates one answer per message; use makar generate for several")),
            2;
   if (const Status status = flags.check(options); !status.ok()) return report(status.error()), 2;
   if (!options.given("--seed")) flags.generation.sampler.seed = std::random_device()();
@@ -119,13 +121,13 @@ int run_chat(const std::vector<std::string>& arguments) {
   const bool alternatives = flags.generation.logprobs >= 0;
   std::optional<Interrupts> interrupts;
   if (terminal) interrupts.emplace();
-  Interrupts* const at_terminal = interrupts ? &*interrupts : nullptr;
-  MessageReader reader(at_terminal);
+  Interrupts* const terminal_interrupts = interrupts ? &*interrupts : nullptr;
+  MessageReader reader(terminal_interrupts);
   while (const auto line = reader.next()) {
     if (line->empty()) continue;
     if (*line == "/quit" || *line == "/exit") break;
     if (!line->starts_with('/')) {
-      answer(session, *language, *line, at_terminal, alternatives);
+      answer(session, *language, *line, terminal_interrupts, alternatives);
       continue;
     }
     const auto output = session.command(*line);
@@ -135,7 +137,7 @@ int run_chat(const std::vector<std::string>& arguments) {
     }
     print_out(*output);
     if (const std::string waiting = *line == "/forget" ? session.take_waiting() : ""; !waiting.empty())
-      answer(session, *language, waiting, at_terminal, alternatives);
+      answer(session, *language, waiting, terminal_interrupts, alternatives);
   }
   return 0;
 }

@@ -37,7 +37,7 @@ Result<std::vector<int64_t>> ChatSession::encode(const Json& messages) const {
   return language_.encode_chat(input);
 }
 
-Status ChatSession::say(const std::string& message, const Show& show) {
+Status ChatSession::send(const std::string& message, const Show& show) {
   waiting_.clear();
   Json messages = messages_;
   messages.push_back({{"role", "user"}, {"content", message}});
@@ -46,10 +46,11 @@ Status ChatSession::say(const std::string& message, const Show& show) {
   const int64_t size = context_size(language_.spec(), context);
   if (context.policy == ContextPolicy::kError && size > 0 && static_cast<int64_t>(prompt.size()) >= size) {
     waiting_ = message;
-    return error_of(Error::Kind::kLimit, "context",
-                    "is full: the conversation has {} tokens, the model reads {}. /forget removes the oldest "
-                    "turns and answers this message, /clear starts a new conversation",
-                    prompt.size(), size);
+    return error_of(
+        Error::Kind::kLimit, "context",
+        "is full: the conversation has {} tokens, the context holds {}. /forget removes the oldest "
+        "turns and answers this message, /clear starts a new conversation",
+        prompt.size(), size);
   }
   TextGenerationOptions o = options_;
   o.on_text = [&](int64_t, const std::string& text) { return show(text); };
@@ -64,18 +65,18 @@ std::string ChatSession::take_waiting() { return std::exchange(waiting_, std::st
 
 Result<std::string> ChatSession::forget() {
   const int64_t size = context_size(language_.spec(), engine_.options().context);
-  const size_t head = !messages_.empty() && messages_[0]["role"] == "system" ? 1 : 0;
+  const size_t first = !messages_.empty() && messages_[0]["role"] == "system" ? 1 : 0;
   size_t removed = 0;
-  while (messages_.size() > head) {
+  while (messages_.size() > first) {
     if (removed > 0) {
-      Json all = messages_;
-      if (!waiting_.empty()) all.push_back({{"role", "user"}, {"content", waiting_}});
-      MAKAR_TRY(const auto prompt, encode(all));
+      Json remaining = messages_;
+      if (!waiting_.empty()) remaining.push_back({{"role", "user"}, {"content", waiting_}});
+      MAKAR_TRY(const auto prompt, encode(remaining));
       if (size <= 0 || static_cast<int64_t>(prompt.size()) <= size / 2) break;
     }
     // A turn is a user message and all messages up to the next one.
-    do messages_.erase(messages_.begin() + static_cast<int64_t>(head));
-    while (messages_.size() > head && messages_[head]["role"] != "user");
+    do messages_.erase(messages_.begin() + static_cast<int64_t>(first));
+    while (messages_.size() > first && messages_[first]["role"] != "user");
     ++removed;
   }
   return fmt::format("removed {} turn{}\n", removed, removed == 1 ? "" : "s");
@@ -137,7 +138,7 @@ Result<std::string> ChatSession::save(const std::string& path) const {
 
 Result<std::string> ChatSession::load(const std::string& path) {
   if (path.empty()) return error_at("/load", "needs a file name");
-  MAKAR_TRY(const std::string text, read_file(path, kLargestSession));
+  MAKAR_TRY(const std::string text, read_file(path, kMaxSessionBytes));
   MAKAR_TRY(messages_, read_session(text, path));
   return fmt::format("{} messages loaded\n", messages_.size());
 }

@@ -11,16 +11,16 @@ class ChatSession {
   using Show = std::function<bool(const std::string&)>;
   ChatSession(Engine& engine, const LanguageModel& language, TextGenerationOptions options);
 
-  // Answers a message and streams the text to `show`. If `show` returns false, generation stops and the text
+  // Sends a message and streams the answer to `show`. If `show` returns false, generation stops and the text
   // so far is kept. kLimit: the context is full; the message is kept until /forget.
-  Status say(const std::string& message, const Show& show);
+  Status send(const std::string& message, const Show& show);
   // Removes the oldest turns until half of the context is free; returns a line for the user.
   Result<std::string> forget();
-  // The message that did not fit into the context; empty if there is none.
+  // Returns and clears the message that did not fit into the context; empty if there is none.
   std::string take_waiting();
-  // Why the last answer ended, if that is worth a message; otherwise empty.
+  // A note if the last answer was stopped (Ctrl-C, a limit); otherwise empty.
   std::string ending() const;
-  // The alternatives of each token of the last answer.
+  // Each token of the last answer with its probability and the most probable alternatives, one per line.
   std::string why() const;
   // Runs a slash command such as "/temp 0.7"; returns the text to show.
   Result<std::string> command(const std::string& line);
@@ -41,7 +41,7 @@ class ChatSession {
   const LanguageModel& language_;
   TextGenerationOptions options_;
   Json messages_ = Json::array();
-  std::string waiting_;
+  std::string waiting_;  // the message that did not fit into the context
   TextGenerationResult last_;
 };
 

@@ -47,7 +47,8 @@ void declare(Options& o, Classify& c) {
   o.group("New model");
   o.add("--model-type", &c.shape.type, "type of a new model, instead of --model: rnn, lstm or gru", "NAME");
   o.add("--layers --num-hidden-layers", &c.shape.layers, "number of layers", "N");
-  o.add("--width --hidden-size", &c.shape.width, "hidden size; half of it for each direction", "N");
+  o.add("--width --hidden-size", &c.shape.width,
+        "hidden size; with --bidirectional, half of it per direction", "N");
   o.add("--bidirectional", &c.shape.bidirectional, "read texts in both directions");
   o.add("--dropout", &c.shape.dropout, "dropout after each layer", "X");
   o.add("--tokenizer", &c.tokenizer,
@@ -56,7 +57,7 @@ void declare(Options& o, Classify& c) {
         "PATH");
   o.add("--vocab-size", &c.vocab_size, "vocabulary size of a tokenizer trained here", "N");
   o.group("Objective");
-  o.add("--regression", &c.regression, "labels are numbers to predict");
+  o.add("--regression", &c.regression, "predict numbers: the labels are numbers, not classes");
   o.add("--max-length --sequence-len", &c.max_length,
         "maximum tokens per text; contexts of questions are split into windows", "N");
   o.add("--stride", &c.stride, "overlap of these windows in tokens", "N");
@@ -65,8 +66,8 @@ void declare(Options& o, Classify& c) {
   o.add("--reweigh", &c.reweigh,
         "weigh examples so that the label is independent of the group in the training data");
   o.add("--adversary", &c.adversary,
-        "train against an adversary that predicts the group from the output; the strength of its reversed "
-        "gradient (try 1); 0 for none",
+        "train against an adversary that predicts the group from the output: the factor of its reversed "
+        "gradient (try 1); 0 for no adversary",
         "X");
   o.add("--adversary-sees-label", &c.adversary_sees_label,
         "the adversary also sees the true label: equalized odds instead of demographic parity");
@@ -92,8 +93,8 @@ Result<FoundTokenizer> text_tokenizer(const Classify& c, ThreadPool& pool) {
   if (c.shape.type.empty()) {
     if (c.base_model.empty())
       return error_at("base_model", "a model folder to fine-tune is needed, or --model-type for a new model");
-    MAKAR_TRY(Tokenizer own, Tokenizer::load(c.base_model));
-    return FoundTokenizer{std::move(own), c.base_model};
+    MAKAR_TRY(Tokenizer tokenizer, Tokenizer::load(c.base_model));
+    return FoundTokenizer{std::move(tokenizer), c.base_model};
   }
   const std::string kind = c.tokenizer.empty() ? "bpe" : c.tokenizer;
   return find_tokenizer(
@@ -109,13 +110,13 @@ Result<LoadedModel> text_model(Classify& c, const Tokenizer& tokenizer, const To
                      : data.kind == LabelKind::kAnswer ? "ForQuestionAnswering"
                                                        : "ForSequenceClassification";
   const auto seed = static_cast<uint64_t>(c.common.loop.seed);
-  const bool number = data.kind == LabelKind::kNumber;
-  if (c.shape.type.empty()) return with_head(c.base_model, head, data.names, number, seed);
+  const bool regression = data.kind == LabelKind::kNumber;
+  if (c.shape.type.empty()) return with_head(c.base_model, head, data.names, regression, seed);
   c.shape.vocab = static_cast<int64_t>(tokenizer.vocab_size());
   MAKAR_TRY(Json config, shape_config(c.shape));
   set_special_ids(config, roles, tokenizer);
   MAKAR_TRY(const LoadedModel body, make_model(Config(config, "config.json")));
-  return with_head(*body.model, config, "", head, data.names, number, seed);
+  return with_head(*body.model, config, "", head, data.names, regression, seed);
 }
 
 Status check_new_model(const Classify& c) {
@@ -171,9 +172,9 @@ int train_texts(Classify& c, const std::string& command) {
 Result<LoadedModel> image_model(const Classify& c) {
   if (c.config.empty()) return load_model(c.base_model, {true});
   MAKAR_TRY(const Json json, read_json(is_folder(c.config) ? c.config + "/config.json" : c.config));
-  MAKAR_TRY(LoadedModel made, make_model(Config(json, c.config)));
-  initialize(*made.model, static_cast<uint64_t>(c.common.loop.seed));
-  return made;
+  MAKAR_TRY(LoadedModel created, make_model(Config(json, c.config)));
+  initialize(*created.model, static_cast<uint64_t>(c.common.loop.seed));
+  return created;
 }
 
 int train_images(Classify& c, const std::string& command) {
@@ -219,6 +220,7 @@ int run_train(const std::vector<std::string>& arguments) {
                error_at("--method", "is an option of the command line, not of a recipe or the environment")),
            2;
   const std::string command = command_line("classify train", arguments);
+  // Images are in IDX files, named as MNIST's.
   if (c.common.datasets[0].find("idx3-ubyte") != std::string::npos) return train_images(c, command);
   return train_texts(c, command);
 }
@@ -228,8 +230,8 @@ int run_train(const std::vector<std::string>& arguments) {
 int run_classify_lines(const std::vector<std::string>& arguments);   // classify_run.cpp
 int run_classify_images(const std::vector<std::string>& arguments);  // classify_images.cpp
 
-// With a file of `makar classify train --method`, or with a model folder.
-static int run_either(const std::vector<std::string>& arguments) {
+// makar classify run, with a file of `makar classify train --method` or with a model folder.
+static int run_classifier(const std::vector<std::string>& arguments) {
   return lexical_model(arguments).empty() ? run_classify_lines(arguments)
                                           : run_classify_lexical_lines(arguments);
 }
@@ -237,17 +239,17 @@ static int run_either(const std::vector<std::string>& arguments) {
 int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
       {"train", "train a classifier on labelled data", run_train},
-      {"run", "classify texts", run_either},
+      {"run", "classify texts", run_classifier},
       {"image", "classify images by --labels (CLIP) or the model's labels", run_classify_images},
       {"compare", "compare the methods that need no pretrained model", run_classify_compare},
       {"senses", "disambiguate word senses by labelled examples", run_classify_senses},
   };
-  // makar classify --labels "a cat,a dog" IMAGE
-  const auto labels = [](const std::string& word) {
+  // `makar classify --labels "a cat,a dog" IMAGE` is short for `makar classify image`.
+  const auto is_labels_flag = [](const std::string& word) {
     return word == "--labels" || word.starts_with("--labels=");
   };
   if (!arguments.empty() && arguments[0].starts_with("-") &&
-      std::any_of(arguments.begin(), arguments.end(), labels))
+      std::any_of(arguments.begin(), arguments.end(), is_labels_flag))
     return run_classify_images(arguments);
   return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
                         "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,

@@ -1,9 +1,11 @@
-// makar classify image: classifies images by labels in words (CLIP), or by the labels of an image classifier.
+// makar classify image: classifies images by the texts of --labels (CLIP), or by the labels of an image
+// classifier.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <sstream>
 
+#include "base/trim.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/text_io.h"
@@ -20,8 +22,7 @@ Result<std::vector<std::string>> split_labels(const std::string& text) {
   std::vector<std::string> labels;
   std::istringstream in(text);
   for (std::string label; std::getline(in, label, ',');) {
-    const size_t first = label.find_first_not_of(" \t"), last = label.find_last_not_of(" \t");
-    if (first != std::string::npos) labels.push_back(label.substr(first, last - first + 1));
+    if (std::string name = trimmed(label); !name.empty()) labels.push_back(std::move(name));
   }
   if (labels.empty() || labels.size() > kMaxImageLabels)
     return error_at("--labels", "expected 1 to {} labels separated by commas, got {}", kMaxImageLabels,
@@ -29,8 +30,8 @@ Result<std::vector<std::string>> split_labels(const std::string& text) {
   return labels;
 }
 
-// Replaces each {} of the template.
-std::string described(const std::string& pattern, const std::string& label) {
+// `pattern` with each {} replaced by the label.
+std::string fill_template(const std::string& pattern, const std::string& label) {
   std::string out = pattern;
   for (size_t at = 0; (at = out.find("{}", at)) != std::string::npos; at += label.size())
     out.replace(at, 2, label);
@@ -39,25 +40,25 @@ std::string described(const std::string& pattern, const std::string& label) {
 
 struct ImageLabels {
   std::vector<std::string> names;
-  Tensor texts;  // CLIP: the vectors of the labels
+  Tensor vectors;  // CLIP: the embeddings of the labels
 };
 
 Result<ImageLabels> open_labels(const LanguageModel& language, Device& device, const std::string& labels,
                                 const std::string& pattern) {
-  const bool compares = language.spec().head.kind == HeadKind::kContrastive;
-  if (!compares && !labels.empty())
+  const bool contrastive = language.spec().head.kind == HeadKind::kContrastive;
+  if (!contrastive && !labels.empty())
     return error_of(Error::Kind::kUnsupported, "--labels",
-                    "a {} does not compare images with words; CLIP does", language.spec().architecture);
-  if (!compares) return ImageLabels{label_names(language.spec()), {}};
-  if (labels.empty()) return error_at("--labels", "is needed: CLIP compares an image with words");
+                    "a {} does not compare images with texts; CLIP does", language.spec().architecture);
+  if (!contrastive) return ImageLabels{label_names(language.spec()), {}};
+  if (labels.empty()) return error_at("--labels", "is needed: CLIP compares an image with texts");
   if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, "model", "has no tokenizer");
   ImageLabels out;
   MAKAR_TRY(out.names, split_labels(labels));
   std::vector<std::string> texts;
-  for (const std::string& name : out.names) texts.push_back(described(pattern, name));
+  for (const std::string& name : out.names) texts.push_back(fill_template(pattern, name));
   Engine engine(language.model(), device, Embedder::engine_options());
-  MAKAR_TRY(const Tensor vectors, embed(engine, language, texts, {}));
-  out.texts = vectors.to(device.memory());
+  MAKAR_TRY(const Tensor embeddings, embed(engine, language, texts, {}));
+  out.vectors = embeddings.to(device.memory());
   return out;
 }
 
@@ -66,10 +67,10 @@ Result<Json> classify_image(const LanguageModel& language, Device& device, const
                             const ImageLabels& labels, int64_t top) {
   MAKAR_TRY(const auto images, read_image_inputs(language, {path}));
   Tensor logits;
-  if (labels.texts.defined()) {
+  if (labels.vectors.defined()) {
     MAKAR_TRY(const Tensor vectors, image_vectors(language, device, *images));
     Context ctx{device};
-    logits = language.model().contrast(ctx, vectors.to(device.memory()), labels.texts).host();
+    logits = language.model().contrast(ctx, vectors.to(device.memory()), labels.vectors).host();
   } else {
     MAKAR_TRY(logits, image_logits(language, device, *images));
   }
@@ -91,16 +92,17 @@ int run_classify_images(const std::vector<std::string>& arguments) {
   std::string labels, pattern = "{}";
   int64_t top = 5;
   bool json = false;
-  Options options(
-      "classify image",
-      "Classify images: CLIP compares them with labels in words, an image classifier has its own.",
-      "makar classify image -m MODEL --labels \"a cat,a dog\" photo.jpg");
+  Options options("classify image",
+                  "Classify images: CLIP compares them with the texts of --labels, an image classifier has "
+                  "its own labels.",
+                  "makar classify image -m MODEL --labels \"a cat,a dog\" photo.jpg");
   model.declare(options);
   declare_device(options, model.device);
   options.group("Images");
   options.positional("IMAGE", &images, "one or more files: JPEG, PNG or WebP");
   options.add("--labels", &labels, "labels for CLIP, separated by commas", "LIST");
-  options.add("--template", &pattern, "the text that a label becomes, such as 'a photo of {}'", "TEXT");
+  options.add("--template", &pattern, "text to embed for a label, which replaces {}, such as 'a photo of {}'",
+              "TEXT");
   options.group("Output");
   options.add("--top", &top, "print this many labels per image", "N");
   options.add("--json --jsonl", &json, "print one {\"image\", \"labels\"} object per line");
@@ -112,17 +114,17 @@ int run_classify_images(const std::vector<std::string>& arguments) {
   if (!opened.ok()) return report(opened.error());
   Device& device = *opened->device;
   const LanguageModel* language = &opened->language;
-  const auto known = open_labels(*language, device, labels, pattern);
-  if (!known.ok()) return report(known.error());
+  const auto label_set = open_labels(*language, device, labels, pattern);
+  if (!label_set.ok()) return report(label_set.error());
   int code = 0;
   for (const std::string& path : images) {
-    const auto result = classify_image(*language, device, path, *known, top);
+    const auto result = classify_image(*language, device, path, *label_set, top);
     if (!result.ok()) {
       code = report(result.error());
       continue;
     }
     if (json) {
-      if (!print_out(result->dump() + "\n")) break;
+      if (!print_out(dump(*result) + "\n")) break;
       continue;
     }
     std::string line = path + ":";

@@ -28,7 +28,7 @@ struct LexicalTraining {
   std::vector<std::string> train, validation;
   ClassifierOptions options;
   TextCnnOptions cnn;
-  // Set by the user, or kUnset: the defaults of the method.
+  // kUnset and kUnsetCount: the option is not set; the default of the method is used.
   static constexpr double kUnset = -1e300;
   static constexpr int64_t kUnsetCount = INT64_MIN;
   int64_t epochs = kUnsetCount;
@@ -38,11 +38,11 @@ struct LexicalTraining {
   bool json = false;
 };
 
-// Defaults of --method vectors, which has few weights besides the vectors and so a higher learning rate.
+// Defaults of --method vectors. Its learning rate is higher: it has few weights besides the vectors.
 constexpr struct {
   double dropout = 0.2, learning_rate = 1e-2;
   int64_t epochs = 10;
-} kMean;
+} kVectorsDefaults;
 
 void declare_features(Options& o, LexicalTraining& c) {
   o.group("Data");
@@ -52,49 +52,50 @@ void declare_features(Options& o, LexicalTraining& c) {
   o.add("--word-ngrams", &c.options.features.ngrams, "features are n-grams of up to this many words", "N");
   o.add("--min-count", &c.options.features.min_count, "drop features that occur in fewer texts", "N");
   o.add("-C --strength", &c.options.strength, "logistic, svm: inverse regularisation strength", "X");
-  o.add("--smoothing", &c.options.smoothing, "naive-bayes: added to every count", "X");
+  o.add("--smoothing", &c.options.smoothing, "naive-bayes: number added to every count", "X");
   o.add("--balanced", &c.options.balanced, "logistic: weight classes inversely to their frequency");
   o.add("--iterations", &c.options.iterations, "logistic, svm: maximum number of iterations", "N");
   o.add("--seed", &c.options.seed, "seed for shuffling", "S");
   o.group("Word vectors and convolutional network");
   o.add("--width", &c.cnn.width, "vectors, cnn: width of a word's vector", "N");
   o.add("--filters", &c.cnn.filters, "cnn: filters for each window of 3, 4 and 5 words", "N");
-  const auto by_method = [&](auto... option) -> std::string& { return o.add(option...).default_text; };
-  by_method("--dropout", &c.dropout, "vectors, cnn: dropout before the classifier", "X") =
-      fmt::format("vectors {}, cnn {}", kMean.dropout, TextCnnOptions().dropout);
+  // An option whose default depends on the method; returns the text of the default in --help.
+  const auto add_with_default = [&](auto... option) -> std::string& { return o.add(option...).default_text; };
+  add_with_default("--dropout", &c.dropout, "vectors, cnn: dropout before the classifier", "X") =
+      fmt::format("vectors {}, cnn {}", kVectorsDefaults.dropout, TextCnnOptions().dropout);
   o.add("--vectors", &c.vectors,
         "vectors, cnn: initial word vectors, of `makar vectors train`, word2vec or GloVe", "FILE");
-  by_method("--epochs --num-epochs", &c.epochs, "vectors, cnn: passes over the data", "N") =
-      fmt::format("vectors {}, cnn {}", kMean.epochs, TextCnnOptions().training.epochs);
+  add_with_default("--epochs --num-epochs", &c.epochs, "vectors, cnn: passes over the data", "N") =
+      fmt::format("vectors {}, cnn {}", kVectorsDefaults.epochs, TextCnnOptions().training.epochs);
   o.add("--batch-size", &c.cnn.training.batch, "vectors, cnn: texts per step", "N");
-  by_method("--learning-rate --lr", &c.learning_rate, "vectors, cnn: peak learning rate", "X") =
-      fmt::format("vectors {}, cnn {}", kMean.learning_rate, TextCnnOptions().training.learning_rate);
+  add_with_default("--learning-rate --lr", &c.learning_rate, "vectors, cnn: peak learning rate", "X") =
+      fmt::format("vectors {}, cnn {}", kVectorsDefaults.learning_rate,
+                  TextCnnOptions().training.learning_rate);
   o.group("Output");
   o.add("--json", &c.json, "print the result as JSON");
   declare_threads(o, c.threads);
 }
 
-Result<std::string> save_json(const std::string& path, const Json& json) {
-  MAKAR_CHECK_OK(write_file(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
-  return path;
-}
+Status save_json(const std::string& path, const Json& json) { return write_file(path, dump(json) + "\n"); }
 
 Result<Json> train_tagger(const LexicalTraining& c) {
   MAKAR_TRY(const auto paths, parse_data_paths(c.train));
   MAKAR_TRY(const TaggedSentences data, read_tagged(paths));
   MAKAR_TRY(const HmmTagger tagger, HmmTagger::train(data));
-  MAKAR_TRY(const std::string file, save_json(c.output, tagger.json()));
-  Json out = {
-      {"file", file}, {"method", "hmm"}, {"sentences", data.words.size()}, {"tags", tagger.tags().size()}};
+  MAKAR_CHECK_OK(save_json(c.output, tagger.json()));
+  Json out = {{"file", c.output},
+              {"method", "hmm"},
+              {"sentences", data.words.size()},
+              {"tags", tagger.tags().size()}};
   if (c.validation.empty()) return out;
   MAKAR_TRY(const auto test_paths, parse_data_paths(c.validation));
   MAKAR_TRY(const TaggedSentences test, read_tagged(test_paths));
-  size_t right = 0, all = 0;
+  size_t correct = 0, total = 0;
   for (size_t s = 0; s < test.words.size(); ++s) {
-    const auto found = tagger.tag(test.words[s]);
-    for (size_t i = 0; i < found.size(); ++i, ++all) right += found[i] == test.tags[s][i];
+    const auto tags = tagger.tag(test.words[s]);
+    for (size_t i = 0; i < tags.size(); ++i, ++total) correct += tags[i] == test.tags[s][i];
   }
-  out["accuracy"] = static_cast<double>(right) / static_cast<double>(std::max<size_t>(1, all));
+  out["accuracy"] = static_cast<double>(correct) / static_cast<double>(std::max<size_t>(1, total));
   return out;
 }
 
@@ -103,10 +104,7 @@ Result<Json> train_lexical(const LexicalTraining& c, const TextsWithLabels& data
   const auto begin = std::chrono::steady_clock::now();
   MAKAR_TRY(const TextClassifier classifier, TextClassifier::train(data, c.options));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (!c.output.empty()) {
-    MAKAR_TRY(const std::string file, save_json(c.output, classifier.json()));
-    (void)file;
-  }
+  if (!c.output.empty()) MAKAR_CHECK_OK(save_json(c.output, classifier.json()));
   Json out = {{"file", c.output},
               {"method", c.options.method},
               {"texts", data.texts.size()},
@@ -127,8 +125,9 @@ Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const Te
   c.cnn.training.seed = c.options.seed;
   if (c.method == "vectors") {
     c.cnn.windows.clear();
-    c.cnn.dropout = kMean.dropout;
-    c.cnn.training.epochs = kMean.epochs, c.cnn.training.learning_rate = kMean.learning_rate;
+    c.cnn.dropout = kVectorsDefaults.dropout;
+    c.cnn.training.epochs = kVectorsDefaults.epochs,
+    c.cnn.training.learning_rate = kVectorsDefaults.learning_rate;
   }
   if (c.dropout != c.kUnset) c.cnn.dropout = c.dropout;
   if (c.epochs != c.kUnsetCount) c.cnn.training.epochs = c.epochs;
@@ -158,7 +157,7 @@ int print_result(const LexicalTraining& c, const Result<Json>& out) {
   for (const char* key : {"texts", "sentences", "features", "tags"})
     if (out->contains(key)) text += fmt::format(", {} {}", (*out)[key].dump(), key);
   if (out->contains("accuracy")) text += fmt::format(", accuracy {:.4f}", (*out)["accuracy"].get<double>());
-  return print_out((c.json ? out->dump() : text) + "\n") ? 0 : 1;
+  return print_out((c.json ? dump(*out) : text) + "\n") ? 0 : 1;
 }
 
 }  // namespace
@@ -183,7 +182,7 @@ int run_classify_lexical(const std::vector<std::string>& arguments) {
   const bool cnn = c.method == "cnn" || c.method == "vectors";
   if (!cnn) c.options.method = c.method;
   if (const Status s = check(c.options); !s.ok()) return report(s.error()), 2;
-  const auto work = [&]() -> Result<Json> {
+  const auto train = [&]() -> Result<Json> {
     MAKAR_TRY(const auto paths, parse_data_paths(c.train));
     MAKAR_TRY(const TextsWithLabels data, read_labelled_texts(paths));
     if (c.validation.empty()) return cnn ? train_cnn(c, data, nullptr) : train_lexical(c, data, nullptr);
@@ -191,7 +190,7 @@ int run_classify_lexical(const std::vector<std::string>& arguments) {
     MAKAR_TRY(const TextsWithLabels test, read_labelled_texts(test_paths));
     return cnn ? train_cnn(c, data, &test) : train_lexical(c, data, &test);
   };
-  return print_result(c, work());
+  return print_result(c, train());
 }
 
 int run_classify_compare(const std::vector<std::string>& arguments) {
@@ -203,7 +202,7 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.validation.empty())
     return report(error_at("--test", "is needed: the data to measure the accuracy on")), 2;
-  const auto work = [&]() -> Result<Json> {
+  const auto train = [&]() -> Result<Json> {
     MAKAR_TRY(const auto paths, parse_data_paths(c.train));
     MAKAR_TRY(const TextsWithLabels data, read_labelled_texts(paths));
     MAKAR_TRY(const auto test_paths, parse_data_paths(c.validation));
@@ -212,14 +211,14 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
     // The baseline: always predict the most frequent label of the training data.
     std::map<std::string, size_t> counts;
     for (const std::string& label : data.labels) ++counts[label];
-    const auto frequent = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
-                            return a.second < b.second;
-                          })->first;
-    const auto majority = std::count(test.labels.begin(), test.labels.end(), frequent);
+    const auto most_frequent = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
+                                 return a.second < b.second;
+                               })->first;
+    const auto correct = std::count(test.labels.begin(), test.labels.end(), most_frequent);
     rows.push_back({{"method", "most frequent label"},
                     {"features", 0},
                     {"seconds", 0.0},
-                    {"accuracy", static_cast<double>(majority) / static_cast<double>(test.labels.size())}});
+                    {"accuracy", static_cast<double>(correct) / static_cast<double>(test.labels.size())}});
     for (const char* method : {"naive-bayes", "logistic", "svm"}) {
       c.options.method = method;
       MAKAR_TRY(Json row, train_lexical(c, data, &test));
@@ -233,9 +232,9 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
     }
     return rows;
   };
-  const auto rows = work();
+  const auto rows = train();
   if (!rows.ok()) return report(rows.error());
-  if (c.json) return print_out(rows->dump() + "\n") ? 0 : 1;
+  if (c.json) return print_out(dump(*rows) + "\n") ? 0 : 1;
   std::string out = fmt::format("{:<22} {:>9} {:>9} {:>9}\n", "method", "features", "seconds", "accuracy");
   for (const Json& r : *rows)
     out += fmt::format("{:<22} {:>9} {:>9.2f} {:>9.4f}\n", r["method"].get<std::string>(),

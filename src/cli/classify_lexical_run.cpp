@@ -15,8 +15,8 @@
 namespace makar {
 namespace {
 
-// One of: a convolutional network (a folder), a tagger, a classifier; with --perspective also the latter's
-// toxicity scores.
+// One of: a convolutional network (a folder), a tagger, a classifier; with --perspective also the toxicity
+// scores of the classifier.
 struct LexicalModel {
   std::optional<TextCnn> cnn;
   std::unique_ptr<Device> device;  // of the network
@@ -70,12 +70,13 @@ Json LexicalModel::tags_of(const std::string& text, bool scores) const {
   const std::vector<std::string> words(views.begin(), views.end());
   Json out = {{"tokens", words}, {"tags", tagger->tag(words)}};
   if (!scores) return out;
+  constexpr double kMinProbability = 1e-4;  // of a tag in the output
   double log_prob = 0;
   out["scores"] = Json::array();
   for (const std::vector<double>& row : tagger->posteriors(words, &log_prob)) {
     Json tags = Json::object();
     for (size_t i = 0; i < row.size(); ++i)
-      if (row[i] >= 1e-4) tags[tagger->tags()[i]] = row[i];
+      if (row[i] >= kMinProbability) tags[tagger->tags()[i]] = row[i];
     out["scores"].push_back(tags);
   }
   out["log_prob"] = log_prob;
@@ -102,22 +103,22 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   Options::Option& file = options.add("-m --model", &path, "file of the classifier", "FILE");
   file.position = "MODEL";
   output.declare(options, "lines are JSON: {\"text\"} or two texts, as {\"sentence1\", \"sentence2\"}");
-  options.add(
-      "--perspective", &perspective,
-      "print toxicity scores in the format of the Perspective API; all labels but the harmless are toxic");
+  options.add("--perspective", &perspective,
+              "print toxicity scores in the format of the Perspective API; every label except the harmless "
+              "one is toxic");
   options.add("--benign", &benign,
               "label for harmless texts, if it is not a common name such as `safe`; with --perspective",
               "LABEL");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   auto model = LexicalModel::open(path, perspective, benign);
   if (!model.ok()) return report(model.error());
-  const auto all = [&](const std::vector<Json>& records) {
+  const auto classify = [&](const std::vector<Json>& records) {
     std::vector<Result<ClassAnswer>> out;
     for (const Json& record : records) {
       const auto pair = text_pair_fields(record);
       const Json* text = pair.first ? pair.first : text_field(record);
       if (!text || !text->is_string())
-        out.emplace_back(error_at("", "expected {{\"text\"}}"));
+        out.emplace_back(error_at("", "expected an object with \"text\""));
       else
         out.emplace_back(model->answer(
             text->get<std::string>() + (pair.second ? "\n" + pair.second->get<std::string>() : ""),
@@ -125,7 +126,7 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
     }
     return out;
   };
-  return output.run({model->labels()}, all);
+  return output.run({model->labels()}, classify);
 }
 
 }  // namespace makar

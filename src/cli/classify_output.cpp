@@ -20,7 +20,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kTextBatch = 64;
+constexpr size_t kBatchTexts = 64;
 
 std::string csv_cell(const std::string& text) {
   return text.find_first_of(",\"\r\n") == std::string::npos ? text : double_quoted(text);
@@ -41,6 +41,7 @@ std::string names_of(const std::vector<size_t>& chosen, const ClassLabels& label
 // CSV rows of the results, with a column text2 if the first record has two texts.
 class ResultTable {
  public:
+  // `truth`: the rows have a column with the reference label.
   ResultTable(const ClassLabels& labels, bool truth) : labels_(labels), truth_(truth) {}
 
   std::string row(const Json& record, const ClassAnswer& answer, const std::vector<size_t>& chosen,
@@ -49,9 +50,9 @@ class ResultTable {
     const Json* text = pair.first ? pair.first : text_field(record);
     std::string out;
     if (!begun_) {
-      begun_ = true, second_ = pair.second != nullptr;
+      begun_ = true, two_texts_ = pair.second != nullptr;
       std::vector<std::string> head = {"text"};
-      if (second_) head.emplace_back("text2");
+      if (two_texts_) head.emplace_back("text2");
       if (truth_) head.emplace_back("truth");
       if (!answer.scores.empty()) head.emplace_back("label");
       head.emplace_back("score");
@@ -59,7 +60,7 @@ class ResultTable {
       out = csv_row(head);
     }
     std::vector<std::string> cells = {text && text->is_string() ? text->get<std::string>() : ""};
-    if (second_) cells.push_back(pair.second ? pair.second->get<std::string>() : "");
+    if (two_texts_) cells.push_back(pair.second ? pair.second->get<std::string>() : "");
     if (truth_) cells.push_back(truth);
     if (answer.scores.empty()) {
       cells.push_back(answer.json["score"].dump());
@@ -73,20 +74,20 @@ class ResultTable {
 
  private:
   const ClassLabels& labels_;
-  bool truth_, begun_ = false, second_ = false;
+  bool truth_, begun_ = false, two_texts_ = false;
 };
 
 bool has_csv(const ClassAnswer& answer) { return !answer.scores.empty() || answer.json.contains("score"); }
 
 Error needs_labels(const char* flag) {
-  return error_of(Error::Kind::kUnsupported, flag, "needs a classifier of whole texts");
+  return error_of(Error::Kind::kUnsupported, flag, "needs a model that classifies whole texts");
 }
 
 Json answer_json(const ClassLabels& labels, const ClassAnswer& answer, const std::vector<size_t>& chosen,
                  bool all) {
   if (answer.scores.empty()) return answer.json;
   Json out = Json::object();
-  if (labels.several) {
+  if (labels.multi_label) {
     out["labels"] = Json::array();
     for (const size_t i : chosen) out["labels"].push_back(labels.names[i]);
   } else {
@@ -97,7 +98,7 @@ Json answer_json(const ClassLabels& labels, const ClassAnswer& answer, const std
                                                 answer.scores.begin())
                           : chosen[0]];
   }
-  if (all || labels.several)
+  if (all || labels.multi_label)
     for (size_t i = 0; i < labels.names.size(); ++i) out["scores"][labels.names[i]] = answer.scores[i];
   return out;
 }
@@ -126,10 +127,10 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
     if (!*found) break;
     const Json* label = label_field(record.value);
     const bool pair = text_pair_fields(record.value).first != nullptr;
-    const bool open = !labels.names.empty() && is_unlabelled_pair(record.value);
+    const bool unlabelled = !labels.names.empty() && is_unlabelled_pair(record.value);
     if (!label || label->is_structured() || (!pair && !text_field(record.value)))
       reader->bad().add_once(record.place(), unknown_fields(record.value, {Schema::kTextLabel}));
-    else if (open)
+    else if (unlabelled)
       reader->bad().add_once(record.place(), "the annotators did not agree on a label");
     else
       records.push_back(std::move(record));
@@ -139,10 +140,10 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
   std::string rows;
   {
     Progress progress(o.json);
-    for (size_t at = 0; at < records.size(); at += kTextBatch) {
+    for (size_t at = 0; at < records.size(); at += kBatchTexts) {
       progress.show("texts", at, records.size());
       std::vector<Json> batch;
-      for (size_t i = at; i < std::min(records.size(), at + kTextBatch); ++i)
+      for (size_t i = at; i < std::min(records.size(), at + kBatchTexts); ++i)
         batch.push_back(records[i].value);
       const auto answers = classify(batch);
       for (size_t i = 0; i < answers.size(); ++i) {
@@ -163,16 +164,15 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
   for (const std::string& bad : reader->bad().reported) warn(bad);
   if (reader->bad().count > reader->bad().reported.size())
     warn(fmt::format("{}: {} records could not be used", spec->path, reader->bad().count));
-  if (set.truth.empty() && set.numbers.empty())
-    return report(error_at(spec->path, "there are no labelled texts"));
+  if (set.truth.empty() && set.numbers.empty()) return report(error_at(spec->path, "has no labelled texts"));
   if (!o.csv.empty())
     if (const Status written = write_file(o.csv, rows); !written.ok()) return report(written.error());
   const auto scores = set.measure();
   if (!scores.ok()) return report(scores.error());
-  return print_out(o.json ? scores->dump() + "\n" : classification_text(*scores)) ? 0 : 1;
+  return print_out(o.json ? dump(*scores) + "\n" : classification_text(*scores)) ? 0 : 1;
 }
 
-// The answers to lines of text, as JSON lines or CSV, on standard output or in a file.
+// Writes the answers to lines of text as JSON lines or CSV, to standard output or a file.
 class AnswerLines {
  public:
   AnswerLines(const ClassifyOutput& options, const ClassLabels& labels, const LabelThresholds& thresholds,
@@ -186,7 +186,8 @@ class AnswerLines {
     return Done{};
   }
 
-  // `first`: the number of the first line. False if no more can be written.
+  // Classifies and writes a batch of lines. `first`: the number of the first line. False to stop: the output
+  // failed, or the answers do not fit CSV.
   bool write(const std::vector<std::string_view>& lines, size_t first) {
     std::vector<Result<Json>> parsed;
     std::vector<Json> records;
@@ -199,19 +200,19 @@ class AnswerLines {
     size_t next = 0;
     for (size_t i = 0; i < lines.size(); ++i) {
       if (!parsed[i].ok()) {
-        out += failed(parsed[i].error(), first + i);
+        out += failure_line(parsed[i].error(), first + i);
         continue;
       }
       const size_t at = next++;
       if (!answers[at].ok()) {
-        out += failed(answers[at].error(), first + i);
+        out += failure_line(answers[at].error(), first + i);
         continue;
       }
       const auto chosen = thresholds_.choose(answers[at]->scores);
       if (o_.csv.empty())
         out += dump(answer_json(labels_, *answers[at], chosen, o_.scores)) + "\n";
       else if (!has_csv(*answers[at]))
-        return fits_ = false;
+        return has_csv_ = false;
       else
         out += table_.row(records[at], *answers[at], chosen, "");
     }
@@ -220,9 +221,9 @@ class AnswerLines {
     return written_.ok();
   }
 
-  // Returns the exit code. `read`: whether all lines could be read.
+  // Returns the exit code. `read`: the status of reading the lines.
   int finish(const Status& read) {
-    if (!fits_) return report(needs_labels("--csv"));
+    if (!has_csv_) return report(needs_labels("--csv"));
     if (!printed_) return 1;
     if (!read.ok()) return report(read.error());
     if (written_.ok() && file_) written_ = file_->commit();
@@ -238,7 +239,7 @@ class AnswerLines {
   }
 
   // The output line of a failed record; with CSV a warning instead.
-  std::string failed(const Error& error, size_t line) const {
+  std::string failure_line(const Error& error, size_t line) const {
     if (o_.csv.empty()) return error_line(error, line);
     warn(fmt::format("line {}: {}", line, error.message));
     return "";
@@ -251,7 +252,7 @@ class AnswerLines {
   ResultTable table_;
   std::optional<FileWriter> file_;
   Status written_ = Done{};
-  bool fits_ = true, printed_ = true;
+  bool has_csv_ = true, printed_ = true;
 };
 
 }  // namespace
@@ -268,37 +269,37 @@ void ClassifyOutput::declare(Options& options, const char* jsonl_help) {
   options.group("Output");
   options.add(
       "--threshold", &thresholds,
-      "give no label below this probability; LABEL=X: give that label from X on, else the best of the "
-      "others; may be repeated",
+      "return no label below this probability; LABEL=X: return that label if its probability is at least X, "
+      "else the best of the others; may be repeated",
       "X");
   options.add("--scores", &scores,
               "print the score of every label: its probability, for svm its margin; for a tagger, the "
               "probabilities of each word's tags (forward-backward)");
-  options.add("--csv", &csv, "write CSV to this file; - for standard output instead of JSON", "FILE");
+  options.add("--csv", &csv, "write CSV to this file; - prints CSV instead of JSON", "FILE");
   options.add("--json", &json, "with --eval: print one JSON object");
 }
 
 int ClassifyOutput::run(const ClassLabels& labels, const ClassifyRecords& classify) const {
   if (labels.names.empty() && !thresholds.empty()) return report(needs_labels("--threshold")), 2;
-  const auto thresholds_read = LabelThresholds::parse(thresholds, labels);
-  if (!thresholds_read.ok()) return report(thresholds_read.error()), 2;
+  const auto label_thresholds = LabelThresholds::parse(thresholds, labels);
+  if (!label_thresholds.ok()) return report(label_thresholds.error()), 2;
   if (!eval.empty()) {
     if (!text.empty() || !files.empty() || jsonl)
       return report(error_at("--eval", "takes its texts from the file; remove --text, --file and --jsonl")),
              2;
-    if (csv == "-") return report(error_at("--csv", "with --eval, name a file")), 2;
-    return evaluate(*this, labels, *thresholds_read, classify);
+    if (csv == "-") return report(error_at("--csv", "cannot be - with --eval; give the name of a file")), 2;
+    return evaluate(*this, labels, *label_thresholds, classify);
   }
-  AnswerLines answers(*this, labels, *thresholds_read, classify);
+  AnswerLines answers(*this, labels, *label_thresholds, classify);
   if (const Status opened = answers.open(); !opened.ok()) return report(opened.error());
   Status read = Done{};
   if (!text.empty())
     answers.write({text}, 1);
   else
     read = each_line_batch(files, [&](const std::vector<std::string_view>& lines, size_t first) {
-      for (size_t i = 0; i < lines.size(); i += kTextBatch)
+      for (size_t i = 0; i < lines.size(); i += kBatchTexts)
         if (!answers.write({lines.begin() + static_cast<int64_t>(i),
-                            lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kTextBatch))},
+                            lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kBatchTexts))},
                            first + i))
           return false;
       return true;

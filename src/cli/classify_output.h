@@ -19,7 +19,7 @@ using ClassifyRecords = std::function<std::vector<Result<ClassAnswer>>(const std
 
 struct ClassLabels {
   std::vector<std::string> names;
-  bool several = false;  // labels are not exclusive
+  bool multi_label = false;  // a text may have several labels
 };
 
 struct ClassifyOutput {

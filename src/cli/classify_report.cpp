@@ -26,7 +26,7 @@ Status ClassifiedSet::add(const ClassAnswer& answer, const std::string& label, c
   double number = 0;
   const auto [end, code] = std::from_chars(expected.data(), expected.data() + expected.size(), number);
   if (code != std::errc() || end != expected.data() + expected.size() || !std::isfinite(number))
-    return error_at("", "the model predicts numbers; the label must be one");
+    return error_at("", "the model predicts numbers, but the label is '{}'", expected);
   numbers.push_back(answer.json["score"].get<double>()), true_numbers.push_back(number);
   return Done{};
 }
@@ -35,13 +35,13 @@ BestThreshold best_threshold(const std::vector<double>& scores, const std::vecto
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
-  const auto all = static_cast<double>(std::count(positive.begin(), positive.end(), true));
+  const auto positives = static_cast<double>(std::count(positive.begin(), positive.end(), true));
   BestThreshold best;
-  double found = 0;
+  double true_positives = 0;
   for (size_t i = 0; i < order.size(); ++i) {
-    found += positive[order[i]] ? 1 : 0;
+    true_positives += positive[order[i]] ? 1 : 0;
     if (i + 1 < order.size() && scores[order[i + 1]] == scores[order[i]]) continue;
-    const double f1 = 2 * found / (static_cast<double>(i + 1) + all);
+    const double f1 = 2 * true_positives / (static_cast<double>(i + 1) + positives);
     if (f1 > best.f1) best = {scores[order[i]], f1};
   }
   return best;
@@ -59,7 +59,7 @@ Result<Json> ClassifiedSet::measure() const {
   MAKAR_TRY(const Evaluation e, evaluate_classes(predicted, truth, "accuracy"));
   Json out = e.details;
   out["texts"] = truth.size();
-  if (labels.names.size() == 2 && !labels.several) {
+  if (labels.names.size() == 2 && !labels.multi_label) {
     std::vector<double> second;
     std::vector<bool> positive;
     for (size_t i = 0; i < truth.size(); ++i)
@@ -74,40 +74,41 @@ Result<Json> ClassifiedSet::measure() const {
   return out;
 }
 
-std::string classification_text(const Json& m) {
-  std::string out = fmt::format("{:<18} {}\n", "texts", m["texts"].get<int64_t>());
+std::string classification_text(const Json& scores) {
+  std::string out = fmt::format("{:<18} {}\n", "texts", scores["texts"].get<int64_t>());
   for (const char* name : {"accuracy", "balanced_accuracy", "f1_macro", "f1_weighted", "mcc", "auroc", "mse",
                            "pearson", "spearman"})
-    if (m.contains(name)) out += fmt::format("{:<18} {:.4f}\n", name, m[name].get<double>());
-  if (!m.contains("confusion")) return out;
-  const auto labels = m["labels"].get<std::vector<std::string>>();
+    if (scores.contains(name)) out += fmt::format("{:<18} {:.4f}\n", name, scores[name].get<double>());
+  if (!scores.contains("confusion")) return out;
+  const auto labels = scores["labels"].get<std::vector<std::string>>();
   size_t width = 6;
   for (const std::string& label : labels) width = std::max(width, label.size());
   width = std::min<size_t>(width, 24);
-  const auto cut = [&](const std::string& label) { return fmt::format("{:<{}.{}}", label, width, width); };
-  out += fmt::format("\n{}  precision  recall      f1   texts\n", cut("label"));
-  for (const Json& c : m["classes"])
-    out += fmt::format("{}  {:>9.4f}  {:>6.4f}  {:>6.4f}  {:>6}\n", cut(c["label"].get<std::string>()),
+  const auto fitted = [&](const std::string& label) { return fmt::format("{:<{}.{}}", label, width, width); };
+  out += fmt::format("\n{}  precision  recall      f1   texts\n", fitted("label"));
+  for (const Json& c : scores["classes"])
+    out += fmt::format("{}  {:>9.4f}  {:>6.4f}  {:>6.4f}  {:>6}\n", fitted(c["label"].get<std::string>()),
                        c["precision"].get<double>(), c["recall"].get<double>(), c["f1"].get<double>(),
                        c["support"].get<int64_t>());
-  constexpr size_t kShown = 20;
-  if (labels.size() > kShown) {
+  constexpr size_t kMaxMatrixLabels = 20;
+  if (labels.size() > kMaxMatrixLabels) {
     out += fmt::format("\nThe confusion matrix of {} labels is in the output of --json.\n", labels.size());
   } else {
-    out += "\nconfusion matrix: a row per true label, a column per predicted one\n" + cut("");
+    out += "\nconfusion matrix: a row per true label, a column per predicted one\n" + fitted("");
     for (const std::string& label : labels) out += fmt::format("  {:>{}.{}}", label, width, width);
     out += "\n";
     for (size_t i = 0; i < labels.size(); ++i) {
-      out += cut(labels[i]);
-      for (const Json& n : m["confusion"][i]) out += fmt::format("  {:>{}}", n.get<int64_t>(), width);
+      out += fitted(labels[i]);
+      for (const Json& n : scores["confusion"][i]) out += fmt::format("  {:>{}}", n.get<int64_t>(), width);
       out += "\n";
     }
   }
-  if (m.contains("best_threshold"))
-    out += fmt::format(
-        "\nbest F1 of '{}': {:.4f} with --threshold '{}={}'\n",
-        m["best_threshold"]["label"].get<std::string>(), m["best_threshold"]["f1"].get<double>(),
-        m["best_threshold"]["label"].get<std::string>(), m["best_threshold"]["threshold"].get<double>());
+  if (scores.contains("best_threshold"))
+    out += fmt::format("\nbest F1 of '{}': {:.4f} with --threshold '{}={}'\n",
+                       scores["best_threshold"]["label"].get<std::string>(),
+                       scores["best_threshold"]["f1"].get<double>(),
+                       scores["best_threshold"]["label"].get<std::string>(),
+                       scores["best_threshold"]["threshold"].get<double>());
   return out;
 }
 

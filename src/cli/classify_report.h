@@ -22,6 +22,7 @@ struct BestThreshold {
 };
 BestThreshold best_threshold(const std::vector<double>& scores, const std::vector<bool>& positive);
 
-std::string classification_text(const Json& measured);
+// The scores of ClassifiedSet::measure() for the terminal.
+std::string classification_text(const Json& scores);
 
 }  // namespace makar

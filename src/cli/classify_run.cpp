@@ -23,7 +23,7 @@ std::string best_label(const float* row, int64_t n, const std::vector<std::strin
 struct InputRecord {
   LabelledText text;
   std::vector<std::string> words;
-  std::vector<int64_t> first;
+  std::vector<int64_t> first_tokens;
 };
 
 Result<InputRecord> read_words(const Json& record, const Tokenizer& tokenizer, int64_t max) {
@@ -37,8 +37,8 @@ Result<InputRecord> read_words(const Json& record, const Tokenizer& tokenizer, i
   }
   if (input.words.empty()) return error_at("", "expected {{\"tokens\": [...]}} or a text");
   MAKAR_TRY(const WordPieces pieces, encode_words(tokenizer, input.words, max));
-  input.text.ids = pieces.ids, input.first = pieces.first;
-  input.words.resize(input.first.size());
+  input.text.ids = pieces.ids, input.first_tokens = pieces.first;
+  input.words.resize(input.first_tokens.size());
   return input;
 }
 
@@ -49,8 +49,9 @@ Result<InputRecord> read_text(const Json& record, const Tokenizer& tokenizer, in
   const Json* text = pair.first ? pair.first : text_field(record);
   const auto is_text = [&](const char* key) { return record.contains(key) && record[key].is_string(); };
   if (question && !(is_text("question") && is_text("context")))
-    return error_at("", "expected {{\"question\", \"context\"}}");
-  if (!question && (!text || !text->is_string())) return error_at("", "expected a text");
+    return error_at("", "expected an object with \"question\" and \"context\"");
+  if (!question && (!text || !text->is_string()))
+    return error_at("", "expected an object with \"text\" or two texts");
   if (question) o.truncation->strategy = Truncation::Strategy::kOnlySecond;
   const auto encode = [&] {
     if (question)
@@ -75,7 +76,8 @@ Result<InputRecord> read_text(const Json& record, const Tokenizer& tokenizer, in
 // A record: {"text"}, two texts, {"tokens"}, or {"question", "context"}.
 Result<InputRecord> read_record(const LanguageModel& language, const Json& record) {
   const ModelSpec& spec = language.spec();
-  const int64_t max = spec.max_positions > 0 ? spec.max_positions : 4096;
+  constexpr int64_t kDefaultMaxTokens = 4096;  // of models without a position limit
+  const int64_t max = spec.max_positions > 0 ? spec.max_positions : kDefaultMaxTokens;
   if (spec.head.kind == HeadKind::kTokenClass) return read_words(record, language.tokenizer(), max);
   return read_text(record, language.tokenizer(), max, spec.head.kind == HeadKind::kQuestion);
 }
@@ -83,11 +85,13 @@ Result<InputRecord> read_record(const LanguageModel& language, const Json& recor
 ClassAnswer answer_of(const ModelSpec& spec, const InputRecord& input,
                       const std::map<std::string, Tensor>& outputs, const std::vector<std::string>& names) {
   if (spec.head.kind == HeadKind::kQuestion) {
-    const auto list = [&](const char* name) {
+    const auto logits_of = [&](const char* name) {
       const Tensor logits = outputs.at(name).host();
       return std::vector<float>(logits.f32(), logits.f32() + input.text.ids.size());
     };
-    return {{{"answer", best_answer({&input.text, 1}, {list("start_logits")}, {list("end_logits")})}}, {}};
+    return {
+        {{"answer", best_answer({&input.text, 1}, {logits_of("start_logits")}, {logits_of("end_logits")})}},
+        {}};
   }
   const Tensor logits = outputs.at("logits").host();
   const int64_t classes = logits.dim(1);
@@ -95,14 +99,15 @@ ClassAnswer answer_of(const ModelSpec& spec, const InputRecord& input,
   if (spec.head.kind != HeadKind::kTokenClass)
     return {{}, class_probabilities({logits.f32(), logits.f32() + classes}, is_multi_label(spec))};
   Json tags = Json::array();
-  for (const int64_t f : input.first) tags.push_back(best_label(logits.f32() + f * classes, classes, names));
+  for (const int64_t token : input.first_tokens)
+    tags.push_back(best_label(logits.f32() + token * classes, classes, names));
   return {{{"tokens", input.words}, {"tags", tags}}, {}};
 }
 
-// Runs batches of records through the engine.
-class Runner {
+// Classifies batches of records with the engine.
+class BatchClassifier {
  public:
-  Runner(const LanguageModel& language, Device& device)
+  BatchClassifier(const LanguageModel& language, Device& device)
       : language_(language), device_(device), names_(label_names(language.spec())) {
     EngineOptions o;
     o.step_tokens = 2048, o.share_prefixes = false;
@@ -172,9 +177,9 @@ int run_classify_lines(const std::vector<std::string>& arguments) {
                            language->spec().architecture));
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  Runner runner(*language, device);
+  BatchClassifier classifier(*language, device);
   return output.run({label_names(language->spec()), is_multi_label(language->spec())},
-                    [&](const std::vector<Json>& records) { return runner.run(records); });
+                    [&](const std::vector<Json>& records) { return classifier.run(records); });
 }
 
 }  // namespace makar

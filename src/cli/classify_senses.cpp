@@ -16,7 +16,7 @@ namespace {
 // {"text", "word" or "begin" and "end", "lemma"?, "sense"?}
 struct SenseRecord {
   WordInText word;
-  std::string key;  // examples of the same key are compared
+  std::string key;  // lemma or word in lower case; a word is compared with examples of the same key
   std::string sense;
 };
 
@@ -39,7 +39,8 @@ Result<SenseRecord> read_sense_record(const Json& record, bool needs_sense) {
     const auto size = static_cast<int64_t>(text.size());
     if (!begin.is_number_integer() || !end.is_number_integer() || begin.get<int64_t>() < 0 ||
         end.get<int64_t>() > size || begin.get<int64_t>() >= end.get<int64_t>())
-      return error_at("begin", "begin and end must be bytes of the text, from 0 to {}, begin below end",
+      return error_at("begin",
+                      "begin and end must be byte offsets into the text, from 0 to {}, with begin below end",
                       size);
     out.word = {text, begin.get<size_t>(), end.get<size_t>()};
   } else {
@@ -51,23 +52,24 @@ Result<SenseRecord> read_sense_record(const Json& record, bool needs_sense) {
   return out;
 }
 
+// Results on records with a true sense; the baseline predicts the most frequent sense.
 struct SenseCounts {
-  int64_t labelled = 0, right = 0, frequent_right = 0;
+  int64_t labelled = 0, correct = 0, baseline_correct = 0;
 };
 
 // The output line for one word; updates `counts` if the record has the true sense.
-Result<Json> answer_line(const Json& record, const WordEncoder& encode, const SenseInventory& known,
+Result<Json> answer_line(const Json& record, const WordEncoder& encode, const SenseInventory& inventory,
                          SenseCounts& counts) {
   MAKAR_TRY(const SenseRecord query, read_sense_record(record, false));
   MAKAR_TRY(const auto vector, encode(query.word));
-  MAKAR_TRY(const auto ranked, known.rank(query.key, vector));
+  MAKAR_TRY(const auto ranked, inventory.rank(query.key, vector));
   Json senses = Json::array();
   for (const ScoredSense& one : ranked) senses.push_back({{"sense", one.sense}, {"cosine", one.cosine}});
   if (!query.sense.empty()) {
-    MAKAR_TRY(const std::string frequent, known.most_frequent(query.key));
+    MAKAR_TRY(const std::string frequent, inventory.most_frequent(query.key));
     ++counts.labelled;
-    counts.right += ranked.front().sense == query.sense;
-    counts.frequent_right += frequent == query.sense;
+    counts.correct += ranked.front().sense == query.sense;
+    counts.baseline_correct += frequent == query.sense;
   }
   return Json{{"word", query.key},
               {"begin", query.word.begin},
@@ -77,7 +79,7 @@ Result<Json> answer_line(const Json& record, const WordEncoder& encode, const Se
 }
 
 // Reads and encodes the labelled examples. A bad line is an error: a missing example changes the answers.
-Status read_examples(const std::string& path, const WordEncoder& encode, SenseInventory& known) {
+Status read_examples(const std::string& path, const WordEncoder& encode, SenseInventory& inventory) {
   MAKAR_TRY(const std::string text, read_file(path));
   Progress progress;
   int64_t number = 0;
@@ -91,12 +93,12 @@ Status read_examples(const std::string& path, const WordEncoder& encode, SenseIn
       if (!example.ok()) return example.error().in(place);
       auto vector = encode(example->word);
       if (!vector.ok()) return vector.error().in(place);
-      known.add(example->key, example->sense, std::move(*vector));
+      inventory.add(example->key, example->sense, std::move(*vector));
     }
     at = end + 1;
   }
   progress.show("examples", text.size(), text.size());
-  if (known.words() == 0) return error_at(path, "has no examples");
+  if (inventory.words() == 0) return error_at(path, "has no examples");
   return Done{};
 }
 
@@ -110,7 +112,7 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
   bool mean = false;
   Options options(
       "classify senses",
-      "Find the sense of a word in a text: that of the labelled example with the nearest contextual "
+      "Find the sense of a word in a text: the sense of the labelled example with the nearest contextual "
       "embedding. One result per line.",
       "makar classify senses -m MODEL --examples senses.jsonl --text \"the bank of the river\" --word "
       "bank");
@@ -120,11 +122,11 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
   options
       .add("--examples", &examples,
            "labelled examples, {\"text\", \"word\", \"sense\"} per line; \"begin\" and \"end\" in bytes "
-           "instead of \"word\" for an occurrence other than the first; \"lemma\" if forms share senses",
+           "instead of \"word\" for an occurrence other than the first; \"lemma\" joins the forms of a word",
            "FILE")
       .required = true;
-  options.add("--layers", &layers, "the mean of this many last layers is compared", "N");
-  options.add("--mean", &mean, "compare with the mean of a sense's examples, instead of its nearest");
+  options.add("--layers", &layers, "compare the mean of the hidden states of this many last layers", "N");
+  options.add("--mean", &mean, "compare with the mean of a sense's examples instead of its nearest example");
   options.group("Text");
   options.add("--text", &text, "the text; records of standard input if there is none", "TEXT");
   options.add("--word", &word, "the word in --text", "WORD");
@@ -145,12 +147,13 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
   const auto encode = WordEncoder::make(*language, device, layers);
   if (!encode.ok()) return report(encode.error()), 2;
-  SenseInventory known(mean);
-  if (const Status read = read_examples(examples, *encode, known); !read.ok()) return report(read.error());
+  SenseInventory inventory(mean);
+  if (const Status read = read_examples(examples, *encode, inventory); !read.ok())
+    return report(read.error());
 
   SenseCounts counts;
   if (!text.empty()) {
-    const auto line = answer_line({{"text", text}, {"word", word}}, *encode, known, counts);
+    const auto line = answer_line({{"text", text}, {"word", word}}, *encode, inventory, counts);
     if (!line.ok()) return report(line.error());
     return print_out(dump(*line) + "\n") ? 0 : 1;
   }
@@ -158,17 +161,17 @@ int run_classify_senses(const std::vector<std::string>& arguments) {
     for (size_t i = 0; i < lines.size(); ++i) {
       const auto record = parse_json(lines[i], "", {size_t{16} << 20, 64});
       const auto line =
-          record.ok() ? answer_line(*record, *encode, known, counts) : Result<Json>(record.error());
+          record.ok() ? answer_line(*record, *encode, inventory, counts) : Result<Json>(record.error());
       if (!print_out(line.ok() ? dump(*line) + "\n" : error_line(line.error(), first + i))) return false;
     }
     return true;
   });
   if (!status.ok()) return report(status.error());
   if (counts.labelled > 0)
-    fmt::print(stderr, "accuracy {:.4f} ({} of {}); the most frequent sense: {:.4f}\n",
-               static_cast<double>(counts.right) / static_cast<double>(counts.labelled), counts.right,
+    fmt::print(stderr, "accuracy {:.4f} ({} of {}); always the most frequent sense: {:.4f}\n",
+               static_cast<double>(counts.correct) / static_cast<double>(counts.labelled), counts.correct,
                counts.labelled,
-               static_cast<double>(counts.frequent_right) / static_cast<double>(counts.labelled));
+               static_cast<double>(counts.baseline_correct) / static_cast<double>(counts.labelled));
   return 0;
 }
 

@@ -5,8 +5,10 @@
 namespace makar {
 namespace {
 
-std::optional<CommandPage>* next_page = nullptr;  // where the next page goes
+// Where store_page() puts a page; null unless command_pages() runs.
+std::optional<CommandPage>* next_page = nullptr;
 
+// Runs the command at `path` with --help to get its page.
 CommandPage page_of(const Command& command, const std::vector<std::string>& path) {
   std::optional<CommandPage> page;
   next_page = &page;
@@ -22,15 +24,16 @@ CommandPage page_of(const Command& command, const std::vector<std::string>& path
   return plain;
 }
 
+// Adds the page of the command at `path`, then those of its subcommands.
 void add_pages(std::vector<CommandPage>& out, const Command& command, const std::vector<std::string>& path) {
   out.push_back(page_of(command, path));
   const std::vector<Options::Subcommand> subcommands = out.back().subcommands;
   for (const auto& one : subcommands) {
-    std::vector<std::string> below = path;
-    below.push_back(one.name);
+    std::vector<std::string> subcommand = path;
+    subcommand.push_back(one.name);
     const size_t at = out.size();
-    add_pages(out, command, below);
-    out[at].command = fmt::format("{}", fmt::join(below, " "));
+    add_pages(out, command, subcommand);
+    out[at].command = fmt::format("{}", fmt::join(subcommand, " "));
   }
 }
 
@@ -69,7 +72,7 @@ std::vector<CommandPage> command_pages() {
   return out;
 }
 
-bool pages_wanted() { return next_page != nullptr; }
+bool collects_pages() { return next_page != nullptr; }
 
 bool store_page(CommandPage page) {
   if (!next_page) return false;

@@ -14,7 +14,7 @@ struct CommandPage {
   struct Row {
     std::vector<std::string> names;  // "--model", "-m"; or the word of a positional argument
     std::string left, right;         // the two columns of --help
-    std::string value;               // the word for the value
+    std::string value;               // the placeholder of the value, such as FILE
     bool positional = false, takes_value = false;
   };
   struct Group {
@@ -38,6 +38,6 @@ std::vector<CommandPage> command_pages();
 // While command_pages() runs, a command that runs with --help stores its page here instead of printing it.
 // False: print the help.
 bool store_page(CommandPage page);
-bool pages_wanted();
+bool collects_pages();  // command_pages() is running
 
 }  // namespace makar

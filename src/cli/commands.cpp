@@ -135,7 +135,7 @@ void print_commands(std::FILE* out, std::span<const Command> table) {
 
 int run_subcommand(const std::string& command, const char* summary, const char* example,
                    std::span<const Command> table, const std::vector<std::string>& arguments) {
-  if (pages_wanted() && arguments.size() == 1)
+  if (collects_pages() && arguments.size() == 1)
     return store_page(CommandPage::from(command, summary, example, table)), 0;
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     std::FILE* out = arguments.empty() ? stderr : stdout;

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-// A value that is a file or a folder, by its word in --help.
+// Whether a value is a file or a folder, by its placeholder in --help.
 bool is_path(const std::string& value) {
   for (const char* word : {"FILE", "DIR", "PATH", "FOLDER", "MODEL", "YAML", "CSV", "DB"})
     if (value.find(word) != std::string::npos) return true;
@@ -37,7 +37,7 @@ std::string subcommands_of(const CommandPage& page) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-// 'text' for a shell, in single quotes.
+// The text in single quotes, for a shell.
 std::string shell_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -74,7 +74,8 @@ _makar() {
   fi
 }
 
-# The options, those with a value, those with a path, and the subcommands of one command.
+# Sets the variables of _makar for one command: options (all of them), values (those with a value), paths
+# (those with a path), below (the subcommands).
 _makar_page() {
   case $1 in
 )";
@@ -90,7 +91,7 @@ _makar_page() {
   return out + "  esac\n}\n\ncomplete -F _makar makar\n";
 }
 
-// The text of a description inside a zsh specification.
+// Escapes a description for a zsh specification.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -87,7 +87,8 @@ int run_convert(const std::vector<std::string>& arguments) {
   options.add("--tokenizer", &tokenizer, "tokenizer, if it is not with the model (llama2.c: its .bin)",
               "PATH");
   options.group("Output");
-  auto& output = options.add("-o --output --outfile", &to, "NAME.gguf, or a folder", "PATH");
+  auto& output = options.add("-o --output --outfile", &to,
+                             "what to write: a GGUF file (NAME.gguf) or a Hugging Face folder", "PATH");
   output.required = true, output.position = "TO";
   options.add("--outtype --type", &type_text,
               "type of the weights: auto (keep), f32, f16, bf16, or q8_0 for GGUF", "TYPE");

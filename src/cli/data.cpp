@@ -30,21 +30,25 @@ namespace {
 struct PrepareCommand {
   PrepareOptions o;
   std::vector<std::string> paths;
-  std::string tokenizer, split = "hash", end;
+  std::string tokenizer, split = "hash", end_token;
   int64_t threads = 0;
   bool quiet = false, json = false;
 };
 
 void declare_prepare(Options& options, PrepareCommand& c) {
-  options.positional(
-      "PATHS", &c.paths,
-      "files and folders: text, JSONL, JSON, CSV, TSV, plain, gzip or zstd; PATH,text=NAME names a column");
+  options.positional("PATHS", &c.paths,
+                     "files and folders: text, JSONL, JSON, CSV or TSV, also compressed (gzip, zstd); "
+                     "PATH,text=NAME names a "
+                     "column");
   options.add("--tokenizer", &c.tokenizer, "tokenizer file, or a folder that has one", "PATH").required =
       true;
   options.add("-o --output --out", &c.o.folder, "folder to write", "DIR");
   options.add("--val-set-size", &c.o.validation, "share of the data kept for validation", "X");
-  options.add("--val-split", &c.split, "hash: documents by their content; tail: the last tokens", "NAME");
-  options.add("--end-of-document --eos", &c.end,
+  options.add(
+      "--val-split", &c.split,
+      "how to choose validation data: hash (documents by a hash of their content) or tail (the last tokens)",
+      "NAME");
+  options.add("--end-of-document --eos", &c.end_token,
               "token to put after each document; the tokenizer's end token if not set", "TOKEN");
   options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
   options.add("-q --quiet", &c.quiet, "print no progress");
@@ -90,15 +94,15 @@ int run_prepare(const std::vector<std::string>& arguments) {
   if (const Status s = check_prepare(c); !s.ok()) return report(s.error()), 2;
   const auto tokenizer = Tokenizer::load(c.tokenizer);
   if (!tokenizer.ok()) return report(tokenizer.error());
-  for (const std::string& name : c.end.empty()
+  for (const std::string& name : c.end_token.empty()
                                      ? std::vector<std::string>{"<|endoftext|>", "</s>", "<|end_of_text|>"}
-                                     : std::vector<std::string>{c.end})
+                                     : std::vector<std::string>{c.end_token})
     if (const auto id = tokenizer->id(name); id && o.end_of_document < 0) o.end_of_document = *id;
-  if (!c.end.empty() && o.end_of_document < 0)
-    return report(error_at("--end-of-document", "the tokenizer has no token '{}'", c.end)), 2;
+  if (!c.end_token.empty() && o.end_of_document < 0)
+    return report(error_at("--end-of-document", "the tokenizer has no token '{}'", c.end_token)), 2;
   ThreadPool pool(static_cast<int>(std::clamp<int64_t>(c.threads, 0, 256)));
   const auto prepared = [&] {
-    Progress progress(c.quiet || c.json);  // destroyed before the result is printed, which ends its line
+    Progress progress(c.quiet || c.json);  // ends its line before the result is printed
     o.progress = [&](uint64_t documents, uint64_t tokens) {
       progress.show("tokens", tokens, 0, fmt::format("{} documents", documents));
     };
@@ -109,11 +113,11 @@ int run_prepare(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-struct Counts {
+struct DatasetCounts {
   uint64_t documents = 0, bytes = 0, characters = 0, tokens = 0, duplicates = 0;
   std::map<std::string, uint64_t> schemas, scripts;
-  std::map<int, uint64_t> lengths;  // documents per power-of-two length in characters
-  std::unordered_set<uint64_t> seen;
+  std::map<int, uint64_t> lengths;      // documents per power-of-two length in characters
+  std::unordered_set<uint64_t> hashes;  // of the texts, to count duplicates
 };
 
 const char* script_of(char32_t c) {
@@ -134,13 +138,16 @@ const char* script_of(char32_t c) {
   return "other";
 }
 
-void collect(const Json& value, std::string& out, int depth = 0) {
+// Appends all strings of a record, one per line.
+void append_strings(const Json& value, std::string& out, int depth = 0) {
   if (value.is_string()) out += value.get_ref<const std::string&>() + "\n";
-  if (depth < 8 && value.is_structured())
-    for (const auto& item : value.items()) collect(item.value(), out, depth + 1);
+  constexpr int kMaxDepth = 8;
+  if (depth < kMaxDepth && value.is_structured())
+    for (const auto& item : value.items()) append_strings(item.value(), out, depth + 1);
 }
 
-Status count_all(const std::vector<DataPath>& paths, const Tokenizer* tokenizer, Counts& c, BadRecords& bad) {
+Status count_all(const std::vector<DataPath>& paths, const Tokenizer* tokenizer, DatasetCounts& c,
+                 BadRecords& bad) {
   // Keeps at most this many document hashes to bound memory; duplicates beyond that are not counted.
   constexpr size_t kMaxHashes = size_t{32} << 20;
   MAKAR_TRY(auto reader, RecordReader::open(paths));
@@ -150,14 +157,14 @@ Status count_all(const std::vector<DataPath>& paths, const Tokenizer* tokenizer,
     const auto schema = detect_schema(record.value);
     ++c.schemas[schema ? name(*schema) : "unknown"];
     std::string text;
-    collect(record.value, text);
+    append_strings(record.value, text);
     if (!text.empty()) text.pop_back();
     c.documents += record.continues ? 0 : 1, c.bytes += text.size();
     uint64_t characters = 0;
     for (size_t at = 0; at < text.size(); ++characters) ++c.scripts[script_of(next_code(text, at))];
     c.characters += characters;
     ++c.lengths[characters > 0 ? static_cast<int>(std::log2(static_cast<double>(characters))) : 0];
-    if (c.seen.size() < kMaxHashes && !c.seen.insert(hash_bytes(text)).second) ++c.duplicates;
+    if (c.hashes.size() < kMaxHashes && !c.hashes.insert(hash_bytes(text)).second) ++c.duplicates;
     if (tokenizer) {
       std::vector<uint32_t> ids;
       MAKAR_CHECK_OK(tokenizer->append_ids(text, {}, ids));
@@ -168,10 +175,10 @@ Status count_all(const std::vector<DataPath>& paths, const Tokenizer* tokenizer,
   return Done{};
 }
 
-void print_counts(const Counts& c, const BadRecords& bad, bool tokens) {
+void print_counts(const DatasetCounts& c, const BadRecords& bad, bool tokens) {
   fmt::print("documents   {}\nbytes       {}\ncharacters  {}\n", c.documents, c.bytes, c.characters);
   if (tokens)
-    fmt::print("tokens      {} ({:.2f} bytes each)\n", c.tokens,
+    fmt::print("tokens      {} ({:.2f} bytes per token)\n", c.tokens,
                static_cast<double>(c.bytes) / static_cast<double>(std::max<uint64_t>(1, c.tokens)));
   fmt::print("duplicates  {}\nbad records {}\n", c.duplicates, bad.count);
   for (const std::string& line : bad.reported) fmt::print("  {}\n", line);
@@ -197,7 +204,7 @@ int run_stats(const std::vector<std::string>& arguments) {
       "Print statistics of datasets: documents, tokens, lengths, scripts, duplicates, bad records.",
       "makar data stats books/ chats.jsonl --tokenizer tokenizer/");
   options.positional("PATHS", &paths,
-                     "files and folders: text, JSONL, JSON, CSV, TSV, CoNLL, plain, gzip or zstd");
+                     "files and folders: text, JSONL, JSON, CSV, TSV or CoNLL, also compressed (gzip, zstd)");
   options.add("--tokenizer", &tokenizer_path, "tokenizer to count tokens with", "PATH");
   options.add("--json", &json, "print the counts as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -207,11 +214,11 @@ int run_stats(const std::vector<std::string>& arguments) {
     if (!t.ok()) return report(t.error());
     tokenizer = *t;
   }
-  Counts c;
+  DatasetCounts c;
   BadRecords bad;
-  const auto read = parse_data_paths(paths);
-  if (!read.ok()) return report(read.error()), 2;
-  if (const Status s = count_all(*read, tokenizer ? &*tokenizer : nullptr, c, bad); !s.ok())
+  const auto data_paths = parse_data_paths(paths);
+  if (!data_paths.ok()) return report(data_paths.error()), 2;
+  if (const Status s = count_all(*data_paths, tokenizer ? &*tokenizer : nullptr, c, bad); !s.ok())
     return report(s.error());
   if (!json) return print_counts(c, bad, tokenizer.has_value()), 0;
   Json lengths = Json::object();

@@ -9,6 +9,7 @@
 #include "base/file_writer.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "base/trim.h"
 #include "cli/data_paths.h"
 #include "cli/model_options.h"
 #include "cli/model_request.h"
@@ -39,7 +40,7 @@ void declare(Options& o, AugmentCommand& c) {
   o.add("-a --augment", &c.steps, "KIND or KIND:RATE, applied in order; kinds: " + kinds, "KIND").required =
       true;
   o.add("-o --output --out", &c.output, "JSONL file to write", "FILE").required = true;
-  o.add("--copies", &c.copies, "changed copies of each record", "N");
+  o.add("--copies", &c.copies, "number of changed copies per record", "N");
   o.add("--choose", &c.choose, "apply one of the kinds, chosen at random for each copy, instead of all");
   o.add("--only-new", &c.only_new, "write the copies without the originals");
   o.add("--seed", &c.seed, "random seed", "S");
@@ -49,7 +50,7 @@ void declare(Options& o, AugmentCommand& c) {
         "FILE");
   o.add("--classifier", &c.classifier, "file of `makar classify train --method` (adversarial)", "FILE");
   o.add("--entities", &c.entities,
-        "names as KIND, tab, name per line, instead of the built-in ones (entities)", "FILE");
+        "file of names, one kind, tab and name per line, instead of the built-in names (entities)", "FILE");
   o.add("--translator", &c.translator, "model folder that translates the texts (back-translation)", "DIR");
   o.add("--back-translator", &c.back_translator, "model folder that translates back", "DIR");
   o.add("--paraphraser", &c.paraphraser, "model folder of a language model (paraphrase)", "DIR");
@@ -75,23 +76,23 @@ struct RunningModel {
     out->engine = std::make_unique<Engine>(out->language.model(), device);
     return out;
   }
-  // Sampled text, of a decoder-only model its first line; empty if the prompt is longer than the context.
+  // Samples a text of about `length` bytes; the first line of it if the model is decoder-only. Empty if the
+  // prompt is longer than the context.
   Result<std::string> write(const std::string& prompt, uint64_t seed, size_t length) {
     MAKAR_TRY(auto ids, encode_request(language, prompt));
     TextGenerationOptions o;
     o.sampler = {0.8, 0, 0.95, seed};
     o.max_new_tokens = static_cast<int64_t>(std::min<size_t>(1000, 20 + length)), o.fit = true;
     if (!language.spec().encoder) o.stop = {"\n"};
-    const auto made = generate_text(*engine, language, std::move(ids), o);
-    if (!made.ok() && made.error().kind == Error::Kind::kLimit) return std::string();  // too long: unchanged
-    MAKAR_TRY(const auto result, made);
-    std::string text = result.answers.empty() ? "" : result.answers[0].text;
-    const size_t first = text.find_first_not_of(" \n"), last = text.find_last_not_of(" \n");
-    return first == std::string::npos ? std::string() : text.substr(first, last - first + 1);
+    const auto generated = generate_text(*engine, language, std::move(ids), o);
+    if (!generated.ok() && generated.error().kind == Error::Kind::kLimit)
+      return std::string();  // too long: unchanged
+    MAKAR_TRY(const auto result, generated);
+    return result.answers.empty() ? std::string() : trimmed(result.answers[0].text);
   }
 };
 
-// What the steps use. `all` refers to the other members, so this must not be moved after loading.
+// The resources of the steps. `all` points to the other members, so this must not be moved after loading.
 struct LoadedResources {
   AugmentResources all;
   std::optional<TextClassifier> classifier;
@@ -101,20 +102,20 @@ struct LoadedResources {
 
 Status load_models(const AugmentCommand& c, Device& device, AugmentResources& r) {
   if (!c.translator.empty() && !c.back_translator.empty()) {
-    MAKAR_TRY(const auto there, RunningModel::open(c.translator, device));
-    MAKAR_TRY(const auto back, RunningModel::open(c.back_translator, device));
-    r.back_translate = [there, back](const std::string& text, uint64_t seed) -> Result<std::string> {
-      MAKAR_TRY(const std::string middle, there->write(text, seed, text.size()));
+    MAKAR_TRY(const auto forward, RunningModel::open(c.translator, device));
+    MAKAR_TRY(const auto backward, RunningModel::open(c.back_translator, device));
+    r.back_translate = [forward, backward](const std::string& text, uint64_t seed) -> Result<std::string> {
+      MAKAR_TRY(const std::string middle, forward->write(text, seed, text.size()));
       if (middle.empty()) return middle;
-      return back->write(middle, seed + 1, text.size());
+      return backward->write(middle, seed + 1, text.size());
     };
   }
   if (!c.paraphraser.empty()) {
     MAKAR_TRY(const auto model, RunningModel::open(c.paraphraser, device));
     r.paraphrase = [model, prompt = c.prompt](const std::string& text, uint64_t seed) {
-      std::string whole = prompt;
-      if (const size_t at = whole.find("{text}"); at != std::string::npos) whole.replace(at, 6, text);
-      return model->write(whole, seed, text.size());
+      std::string filled = prompt;
+      if (const size_t at = filled.find("{text}"); at != std::string::npos) filled.replace(at, 6, text);
+      return model->write(filled, seed, text.size());
     };
   }
   if (c.masked.empty()) return Done{};
@@ -134,10 +135,10 @@ Status load_models(const AugmentCommand& c, Device& device, AugmentResources& r)
       std::string word =
           model->language.tokenizer().decode(std::vector<uint32_t>{static_cast<uint32_t>(t.id)}, true);
       std::erase(word, ' ');
-      const bool letters = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char ch) {
+      const bool is_word = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char ch) {
         return ch >= 0x80 || std::isalpha(ch);
       });
-      if (letters) out.push_back(std::move(word));
+      if (is_word) out.push_back(std::move(word));
     }
     return out;
   };
@@ -146,12 +147,12 @@ Status load_models(const AugmentCommand& c, Device& device, AugmentResources& r)
 
 Status load_resources(const AugmentCommand& c, const std::vector<AugmentStep>& steps, Device& device,
                       LoadedResources& out) {
-  const auto wanted = [&](const char* kind) {
+  const auto has_step = [&](const char* kind) {
     return std::any_of(steps.begin(), steps.end(), [&](const AugmentStep& s) { return s.kind == kind; });
   };
-  if (wanted("synonyms") || wanted("insertion") || wanted("adversarial")) {
+  if (has_step("synonyms") || has_step("insertion") || has_step("adversarial")) {
     const auto database = WordNet::open(c.wordnet);
-    if (!database.ok() && wanted("synonyms")) return database.error();
+    if (!database.ok() && has_step("synonyms")) return database.error();
     if (database.ok())
       out.all.synonyms = [words = *database](const std::string& word) { return words->synonyms(word); };
   }
@@ -169,8 +170,8 @@ Status load_resources(const AugmentCommand& c, const std::vector<AugmentStep>& s
   }
   if (!c.classifier.empty()) {
     MAKAR_TRY(const Json json, read_json(c.classifier, {size_t{4} << 30, 16}));
-    MAKAR_TRY(auto read, TextClassifier::from_json(json, c.classifier));
-    out.classifier.emplace(std::move(read));
+    MAKAR_TRY(auto loaded, TextClassifier::from_json(json, c.classifier));
+    out.classifier.emplace(std::move(loaded));
     out.all.classifier = &*out.classifier;
   }
   if (!c.entities.empty()) {
@@ -207,21 +208,21 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
       reader.bad().add_once(record.place(), "has no text");
       continue;
     }
-    const uint64_t number = counts.records++;
+    const uint64_t record_index = counts.records++;
     const auto write = [&](const Json& value) {
       ++counts.written;
-      return out.write(value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+      return out.write(dump(value) + "\n");
     };
     if (!c.only_new) MAKAR_CHECK_OK(write(record.value));
     const std::string original = text->get<std::string>(), label = label_text(record.value);
     for (int64_t copy = 0; copy < c.copies; ++copy) {
-      TextDraws draws(static_cast<uint64_t>(c.seed), number, static_cast<uint64_t>(copy));
+      TextDraws draws(static_cast<uint64_t>(c.seed), record_index, static_cast<uint64_t>(copy));
       std::vector<AugmentStep> chosen = steps;
       if (c.choose) chosen = {steps[draws.below(steps.size())]};
       std::string current = original;
       std::vector<std::string> used;
       for (const AugmentStep& step : chosen) {
-        MAKAR_TRY(std::string next, augmented(current, label, step, resources, draws));
+        MAKAR_TRY(std::string next, augment_text(current, label, step, resources, draws));
         if (next == current || next.empty()) continue;
         current = std::move(next);
         used.push_back(step.kind), ++counts.changed[step.kind];
@@ -269,7 +270,7 @@ int run_data_augment(const std::vector<std::string>& arguments) {
     const Json out = {{"records", counts->records},     {"written", counts->written},
                       {"unchanged", counts->unchanged}, {"bad_records", counts->bad},
                       {"changed", counts->changed},     {"output", c.output}};
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}\n", dump(out));
     return 0;
   }
   fmt::print("{}: {} records from {}", c.output, counts->written, counts->records);

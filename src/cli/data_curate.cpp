@@ -37,7 +37,7 @@ void declare(Options& options, CurateCommand& c) {
                   "files and folders, or a recipe (FILE.yaml) and key=value; PATH,weight=X writes each "
                   "document X times on average")
       .required = false;
-  options.add("-d --datasets", &c.datasets, "files and folders, for recipes", "PATH");
+  options.add("-d --datasets", &c.datasets, "the same as PATHS; the key of recipes", "PATH");
   options.add("-o --output --out", &c.o.output, "JSONL file to write; the report goes to OUTPUT.report.md",
               "FILE");
   options.group("Clean");
@@ -47,8 +47,10 @@ void declare(Options& options, CurateCommand& c) {
               "replace e-mail addresses, phone, card and account numbers and IP addresses by placeholders");
   options.add("--names", &c.o.names,
               "replace names of persons by [NAME], recognised by titles and common first names");
-  options.add("--name-tagger", &c.name_tagger,
-              "with --names: also names that a tagger of `makar classify train --method hmm` finds", "FILE");
+  options.add(
+      "--name-tagger", &c.name_tagger,
+      "with --names: also replace names that this tagger of `makar classify train --method hmm` finds",
+      "FILE");
   options.group("Language");
   options.add("--language-model", &c.language_model, "file of `makar data language train`", "FILE");
   options.add("--languages", &c.o.languages, "languages to keep", "NAME");
@@ -67,7 +69,7 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--ngram-model", &c.ngram_model, "ARPA file; the report has a histogram of perplexities",
               "FILE");
   options.add("--max-perplexity", &c.o.max_perplexity,
-              "drop documents with a higher perplexity; 0: only count them", "X");
+              "drop documents with a higher perplexity; 0: drop none", "X");
   options.add("--split", &c.o.ngram_words.split, "how to split texts for the n-gram model: space or words",
               "NAME");
   options.add("--lower", &c.o.ngram_words.lower, "convert to lower case for the n-gram model");
@@ -76,18 +78,19 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--toxic-label", &c.o.toxic_label, "the classifier's label for toxic texts", "NAME");
   options.add("--max-toxicity", &c.o.max_toxicity, "drop documents with a line above this score", "X");
   options.group("Duplicates and contamination");
-  options.add("--exact", &c.o.exact, "drop documents whose text occurred before");
+  options.add("--exact", &c.o.exact, "drop documents whose text equals that of an earlier one");
   options.add("--near", &c.o.near,
-              "drop documents this similar to an earlier one (MinHash), such as 0.8; 0: off", "X");
+              "drop documents with at least this similarity to an earlier one (MinHash), such as 0.8; 0: off",
+              "X");
   options.add("--evaluation", &c.evaluation, "drop documents that share n-grams with this evaluation data",
               "PATH");
-  options.add("--contamination", &c.o.contamination,
-              "length of these n-grams in words; 0: 13 with --evaluation", "N");
+  options.add("--contamination", &c.o.contamination, "length of these n-grams in words; 0 uses 13", "N");
   options.group("Output");
   options.add("--keep-fields", &c.o.keep_fields, "write the other fields of a record too, not only its text");
   options.add("--representation", &c.representation,
               "count documents that mention groups of people, before and after filtering");
-  options.add("--groups", &c.groups, "with --representation: lines of a group, a tab and a word", "FILE");
+  options.add("--groups", &c.groups,
+              "with --representation: file of groups, one group, tab and word per line", "FILE");
   options.add("--seed", &c.o.seed, "seed for sampling documents by weight", "S");
   options.add("--report", &c.report, "file of the report, instead of OUTPUT.report.md", "FILE");
   options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
@@ -95,7 +98,9 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--json", &c.json, "print the report as JSON");
 }
 
-Result<std::vector<DataPath>> to_paths(const std::vector<std::string>& texts, std::vector<double>& weights) {
+// The paths of PATH,weight=X; appends the weights, 1 if not set, to `weights`.
+Result<std::vector<DataPath>> parse_weighted_paths(const std::vector<std::string>& texts,
+                                                   std::vector<double>& weights) {
   std::vector<DataPath> out;
   for (const std::string& text : texts) {
     MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
@@ -116,14 +121,14 @@ Result<std::pair<std::string, double>> parse_field(const std::string& text) {
 Result<CurateReport> curate_datasets(CurateCommand& c) {
   std::vector<std::string> all = c.paths;
   all.insert(all.end(), c.datasets.begin(), c.datasets.end());
-  MAKAR_TRY(const auto paths, to_paths(all, c.o.weights));
-  std::vector<double> unused;
-  MAKAR_TRY(c.o.evaluation, to_paths(c.evaluation, unused));
+  MAKAR_TRY(const auto paths, parse_weighted_paths(all, c.o.weights));
+  std::vector<double> ignored_weights;
+  MAKAR_TRY(c.o.evaluation, parse_weighted_paths(c.evaluation, ignored_weights));
   MAKAR_CHECK_OK(check(c.o));
   std::optional<Tokenizer> tokenizer;
   if (!c.tokenizer.empty()) {
-    MAKAR_TRY(auto read, Tokenizer::load(c.tokenizer));
-    tokenizer.emplace(std::move(read));
+    MAKAR_TRY(auto loaded, Tokenizer::load(c.tokenizer));
+    tokenizer.emplace(std::move(loaded));
     c.o.count_tokens = [&](const std::string& text) {
       const auto encoded = tokenizer->encode(text);
       return encoded.ok() ? encoded->ids.size() : 0;
@@ -141,28 +146,28 @@ Result<CurateReport> curate_datasets(CurateCommand& c) {
   std::optional<LanguageId> language;
   if (!c.language_model.empty()) {
     MAKAR_TRY(const Json json, read_json(c.language_model));
-    MAKAR_TRY(auto read, LanguageId::from_json(json, c.language_model));
-    language.emplace(std::move(read));
+    MAKAR_TRY(auto loaded, LanguageId::from_json(json, c.language_model));
+    language.emplace(std::move(loaded));
     c.o.language_id = &*language;
   }
   std::optional<NgramModel> ngrams;
   if (!c.ngram_model.empty()) {
-    MAKAR_TRY(auto read, load_arpa(c.ngram_model));
-    ngrams.emplace(std::move(read));
+    MAKAR_TRY(auto loaded, load_arpa(c.ngram_model));
+    ngrams.emplace(std::move(loaded));
     c.o.ngrams = &*ngrams;
   }
   std::optional<HmmTagger> tagger;
   if (!c.name_tagger.empty()) {
     MAKAR_TRY(const Json json, read_json(c.name_tagger, {size_t{4} << 30, 16}));
-    MAKAR_TRY(auto read, HmmTagger::from_json(json, c.name_tagger));
-    tagger.emplace(std::move(read));
+    MAKAR_TRY(auto loaded, HmmTagger::from_json(json, c.name_tagger));
+    tagger.emplace(std::move(loaded));
     c.o.name_tagger = &*tagger;
   }
   std::optional<TextClassifier> toxicity;
   if (!c.toxicity.empty()) {
     MAKAR_TRY(const Json json, read_json(c.toxicity, {size_t{4} << 30, 16}));
-    MAKAR_TRY(auto read, TextClassifier::from_json(json, c.toxicity));
-    toxicity.emplace(std::move(read));
+    MAKAR_TRY(auto loaded, TextClassifier::from_json(json, c.toxicity));
+    toxicity.emplace(std::move(loaded));
     c.o.toxicity = &*toxicity;
     const auto& labels = toxicity->labels();
     if (std::find(labels.begin(), labels.end(), c.o.toxic_label) == labels.end())
@@ -181,15 +186,12 @@ Result<CurateReport> curate_datasets(CurateCommand& c) {
 }
 
 int finish(CurateCommand& c) {
-  const auto made = curate_datasets(c);
-  if (!made.ok()) return report(made.error());
-  if (const Status s = write_file(c.report.empty() ? c.o.output + ".report.md" : c.report, made->text());
+  const auto curated = curate_datasets(c);
+  if (!curated.ok()) return report(curated.error());
+  if (const Status s = write_file(c.report.empty() ? c.o.output + ".report.md" : c.report, curated->text());
       !s.ok())
     return report(s.error());
-  return print_out(c.json ? made->json().dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
-                          : made->text())
-             ? 0
-             : 1;
+  return print_out(c.json ? dump(curated->json()) + "\n" : curated->text()) ? 0 : 1;
 }
 
 int run_language_train(const std::vector<std::string>& arguments) {
@@ -206,17 +208,18 @@ int run_language_train(const std::vector<std::string>& arguments) {
     if (equals == std::string::npos || equals == 0)
       return report(error_at("SAMPLES", "expects LANGUAGE=PATH, got '{}'", sample)), 2;
     std::string& text = texts[sample.substr(0, equals)];
-    constexpr size_t kMax = size_t{64} << 20;
+    constexpr size_t kMaxSampleBytes = size_t{64} << 20;
     const Status read = each_line({sample.substr(equals + 1)}, [&](std::string_view line) -> Status {
-      if (text.size() < kMax) (text += line) += '\n';
+      if (text.size() < kMaxSampleBytes) (text += line) += '\n';
       return Done{};
     });
     if (!read.ok()) return report(read.error());
   }
-  const auto made = LanguageId::train(texts);
-  if (!made.ok()) return report(made.error());
-  if (const Status s = write_file(output, made->json().dump() + "\n"); !s.ok()) return report(s.error());
-  return print_out(fmt::format("{}: {} languages\n", output, made->languages().size())) ? 0 : 1;
+  const auto classifier = LanguageId::train(texts);
+  if (!classifier.ok()) return report(classifier.error());
+  if (const Status s = write_file(output, classifier->json().dump() + "\n"); !s.ok())
+    return report(s.error());
+  return print_out(fmt::format("{}: {} languages\n", output, classifier->languages().size())) ? 0 : 1;
 }
 
 int run_language_detect(const std::vector<std::string>& arguments) {
@@ -255,17 +258,18 @@ int run_data_language(const std::vector<std::string>& arguments) {
 
 namespace {
 
-int run_as(const std::string& command, const std::vector<std::string>& given) {
+int run_curation(const std::string& command, const std::vector<std::string>& words) {
   CurateCommand c;
   Options options(command, "Clean and filter datasets; every drop is counted with its reason.",
                   "makar " + command + " web/ --clean html --gopher --exact --near 0.8 --pii -o clean.jsonl");
   declare(options, c);
-  const auto arguments = expand_recipe(given, options);
+  const auto arguments = expand_recipe(words, options);
   if (!arguments.ok()) return report(arguments.error()), 2;
   if (const auto code = parse_or_exit(options, *arguments)) return *code;
   if (c.o.output.empty()) return report(error_at("--output", "is needed: the JSONL file to write")), 2;
   if (c.paths.empty() && c.datasets.empty()) return report(error_at("PATHS", "expected files or folders")), 2;
-  if (!c.evaluation.empty() && c.o.contamination == 0) c.o.contamination = 13;
+  constexpr int64_t kDefaultContamination = 13;  // words, as in GPT-3
+  if (!c.evaluation.empty() && c.o.contamination == 0) c.o.contamination = kDefaultContamination;
   if (c.o.contamination > 0 && c.evaluation.empty())
     return report(error_at("--contamination", "needs --evaluation")), 2;
   if (!c.o.languages.empty() && c.language_model.empty())
@@ -291,15 +295,19 @@ int run_as(const std::string& command, const std::vector<std::string>& given) {
 
 }  // namespace
 
-int run_data_curate(const std::vector<std::string>& arguments) { return run_as("data curate", arguments); }
-int run_data_filter(const std::vector<std::string>& arguments) { return run_as("data filter", arguments); }
+int run_data_curate(const std::vector<std::string>& arguments) {
+  return run_curation("data curate", arguments);
+}
+int run_data_filter(const std::vector<std::string>& arguments) {
+  return run_curation("data filter", arguments);
+}
 
 // makar data dedup: the part of curation that finds duplicates.
 int run_data_dedup(const std::vector<std::string>& arguments) {
   bool text_only = false;
   CurateCommand c;
   c.o.exact = true, c.o.near = 0.8;
-  Options options("data dedup", "Drop documents whose text, or nearly all of it, occurred before.",
+  Options options("data dedup", "Drop duplicates and near-duplicates of earlier documents.",
                   "makar data dedup web/ --near 0.8 -o unique.jsonl");
   options.positional("PATHS", &c.paths, "files and folders");
   options
@@ -307,7 +315,8 @@ int run_data_dedup(const std::vector<std::string>& arguments) {
            "FILE")
       .required = true;
   options.add("--near", &c.o.near,
-              "drop documents this similar to an earlier one (MinHash); 0: only equal ones", "X");
+              "drop documents with at least this similarity to an earlier one (MinHash); 0: only equal ones",
+              "X");
   options.add("--text-only", &text_only, "write only the text of each record, without its other fields");
   options.add("--report", &c.report, "file of the report, instead of OUTPUT.report.md", "FILE");
   options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");

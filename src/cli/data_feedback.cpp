@@ -23,7 +23,7 @@ struct FeedbackCommand {
   bool json = false, quiet = false;
 };
 
-// A model that rewrites criticised answers.
+// Rewrites criticised answers with a model.
 class Reviser {
  public:
   static Result<std::unique_ptr<Reviser>> open(const FeedbackCommand& c) {
@@ -39,6 +39,7 @@ class Reviser {
     FineTuneOptions options;
     options.common.quiet = true;
     MAKAR_TRY(ChatTemplate chat, find_template(options, language));
+    // A model without a position limit gets one that no conversation reaches.
     const int64_t context = language.spec().max_positions > 0 ? language.spec().max_positions : 1 << 20;
     out->max_prompt_ = context - c.max_new_tokens;
     out->encoder_.emplace(language.tokenizer(), std::move(chat), ConversationOptions{context, false});
@@ -95,7 +96,7 @@ Status convert(const FeedbackCommand& c, std::map<std::string, uint64_t>& kinds,
     }
     ++kinds[name(feedback->kind)];
     for (const Json& out : feedback_records(*feedback, form)) {
-      const std::string line = out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+      const std::string line = dump(out) + "\n";
       if (std::fwrite(line.data(), 1, line.size(), file) != line.size()) return io_error(output, "write");
       ++written;
     }
@@ -115,13 +116,15 @@ int run_data_feedback(const std::vector<std::string>& arguments) {
       "rankings (answers, ranks), demonstrations (prompt, completion), corrections (correction), "
       "critiques (critique, revision), thumbs (label or thumb).",
       "makar data feedback feedback.jsonl --form pairs -o pairs.jsonl");
-  options.positional("FILE", &c.files, "files of feedback").required = true;
+  options.positional("FILE", &c.files, "files with feedback records").required = true;
   options.add("--form", &c.form,
-              "sft (good answers as messages), pairs (chosen, rejected), rated (completion, label) or ranked "
+              "training data to write: sft (good answers as messages), pairs (chosen, rejected), rated "
+              "(completion, label) or ranked "
               "(answers, ranks)",
               "NAME");
   options.add("-o --output --out", &c.output, "JSONL file to write; standard output if not set", "FILE");
-  options.add("-m --model", &c.model, "a model that rewrites criticised answers without a revision", "DIR");
+  options.add("-m --model", &c.model,
+              "model that writes the revision of a criticised answer if its record has none", "DIR");
   options.add("--max-new-tokens", &c.max_new_tokens, "maximum number of tokens per revision", "N");
   options.add("-q --quiet", &c.quiet, "print no counts");
   options.add("--json", &c.json, "print the counts as JSON to standard error");

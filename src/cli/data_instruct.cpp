@@ -17,7 +17,7 @@
 namespace makar {
 namespace {
 
-// "0=negative" and so on.
+// Parses LABEL=NAME, such as "0=negative".
 Result<LabelNames> parse_label_names(const std::vector<std::string>& texts) {
   LabelNames out;
   for (const std::string& text : texts) {
@@ -56,17 +56,18 @@ Result<InstructionCounts> write_instructions(const std::vector<DataPath>& paths,
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
-    const uint64_t number = counts.records++;
+    const uint64_t record_index = counts.records++;
     for (int64_t copy = 0; copy < copies; ++copy) {
-      // Different templates for the copies of a record, starting at a drawn one.
-      const size_t first = TextDraws(static_cast<uint64_t>(seed), number, 0).below(task.templates.size());
-      const auto made = as_instruction(record.value, task, {labels.begin(), labels.end()}, names,
-                                       first + static_cast<size_t>(copy));
-      if (!made.ok()) {
-        reader.bad().add_once(record.place(), made.error().message);
+      // Each copy of a record uses the next template, starting at a random one.
+      const size_t first =
+          TextDraws(static_cast<uint64_t>(seed), record_index, 0).below(task.templates.size());
+      const auto instruction = as_instruction(record.value, task, {labels.begin(), labels.end()}, names,
+                                              first + static_cast<size_t>(copy));
+      if (!instruction.ok()) {
+        reader.bad().add_once(record.place(), instruction.error().message);
         break;
       }
-      MAKAR_CHECK_OK(out.write(made->dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+      MAKAR_CHECK_OK(out.write(dump(*instruction) + "\n"));
       ++counts.written;
     }
   }
@@ -77,7 +78,7 @@ Result<InstructionCounts> write_instructions(const std::vector<DataPath>& paths,
 
 // {"instruction"} records, or lines of text.
 Result<std::vector<std::string>> read_seed_instructions(const std::vector<DataPath>& paths) {
-  constexpr size_t kMax = 100'000;
+  constexpr size_t kMaxInstructions = 100'000;
   std::vector<std::string> out;
   MAKAR_TRY(auto reader, RecordReader::open(paths));
   for (DataRecord record;;) {
@@ -85,10 +86,10 @@ Result<std::vector<std::string>> read_seed_instructions(const std::vector<DataPa
     if (!found) break;
     const Json* text = field(record.value, {"instruction", "prompt", "text"});
     if (!text || !text->is_string()) continue;
-    const std::string all = text->get<std::string>();
-    for (size_t at = 0; at < all.size() && out.size() < kMax;) {
-      const size_t end = std::min(all.find('\n', at), all.size());
-      if (end > at) out.push_back(all.substr(at, end - at));
+    const std::string lines = text->get<std::string>();
+    for (size_t at = 0; at < lines.size() && out.size() < kMaxInstructions;) {
+      const size_t end = std::min(lines.find('\n', at), lines.size());
+      if (end > at) out.push_back(lines.substr(at, end - at));
       at = end + 1;
     }
   }
@@ -107,13 +108,13 @@ int run_data_instruct(const std::vector<std::string>& arguments) {
   for (const InstructionTask& t : instruction_tasks())
     tasks += fmt::format("{}{}", tasks.empty() ? "" : ", ", t.name);
   Options options(
-      "data instruct", "Turn labelled data into instructions, by several templates per task.",
+      "data instruct", "Turn labelled data into instructions, with several templates per task.",
       "makar data instruct sst2.tsv --task sentiment --label 0=negative --label 1=positive -o sst2.jsonl");
   options.positional("PATHS", &paths, "records with the fields of the task");
   options.add("--task", &task_name, "task: " + tasks, "NAME").required = true;
-  options.add("--label", &labels, "text for a label", "LABEL=NAME");
-  options.add("--copies", &copies, "templates used for each record", "N");
-  options.add("--seed", &seed, "seed of the choice of templates", "S");
+  options.add("--label", &labels, "text to write for a label; may be repeated", "LABEL=NAME");
+  options.add("--copies", &copies, "instructions per record, each with another template", "N");
+  options.add("--seed", &seed, "seed for the choice of templates", "S");
   options.add("-o --output --out", &output, "JSONL file to write: instruction, input, output", "FILE")
       .required = true;
   options.add("--json", &json, "print the counts as JSON");
@@ -126,18 +127,18 @@ int run_data_instruct(const std::vector<std::string>& arguments) {
     return report(error_at("--copies", "must be 1 to the task's {} templates, got {}",
                            (*task)->templates.size(), copies)),
            2;
-  const auto read = parse_data_paths(paths);
-  if (!read.ok()) return report(read.error()), 2;
-  const auto made = write_instructions(*read, **task, *names, copies, seed, output);
-  if (!made.ok()) return report(made.error());
+  const auto data_paths = parse_data_paths(paths);
+  if (!data_paths.ok()) return report(data_paths.error()), 2;
+  const auto counts = write_instructions(*data_paths, **task, *names, copies, seed, output);
+  if (!counts.ok()) return report(counts.error());
   if (json) {
     const Json out = {
-        {"records", made->records}, {"written", made->written}, {"bad_records", made->bad.count}};
+        {"records", counts->records}, {"written", counts->written}, {"bad_records", counts->bad.count}};
     fmt::print("{}\n", out.dump());
     return 0;
   }
-  fmt::print("{}: {} instructions from {} records\n", output, made->written, made->records);
-  for (const std::string& line : made->bad.reported) fmt::print("  skipped {}\n", line);
+  fmt::print("{}: {} instructions from {} records\n", output, counts->written, counts->records);
+  for (const std::string& line : counts->bad.reported) fmt::print("  skipped {}\n", line);
   return 0;
 }
 
@@ -155,9 +156,10 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   declare_device(options, model.device);
   options.positional("SEEDS", &paths, "instructions to start from: {\"instruction\"} records, or lines");
   options.add("-o --output --out", &output, "JSONL file to write", "FILE").required = true;
-  options.add("--count", &count, "instructions to keep", "N");
+  options.add("--count", &count, "stop after this many instructions are kept", "N");
   options.add("--attempts", &attempts, "maximum number of instructions to generate", "N");
-  options.add("--similar", &similar, "drop instructions with this ROUGE-L or more with a known one", "X");
+  options.add("--similar", &similar, "drop instructions whose ROUGE-L with a known one is at least this",
+              "X");
   options.add("--answers", &answers, "let the model answer each instruction too");
   options.add("--temp", &temperature, "sampling temperature", "X");
   options.add("--seed", &seed, "seed for sampling", "S");
@@ -169,10 +171,10 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
                            "--count and --attempts must be 1 or more, --similar above 0 and at most 1, "
                            "--temp 0 or more")),
            2;
-  const auto read = parse_data_paths(paths);
-  if (!read.ok()) return report(read.error()), 2;
-  auto known = read_seed_instructions(*read);
-  if (!known.ok()) return report(known.error());
+  const auto data_paths = parse_data_paths(paths);
+  if (!data_paths.ok()) return report(data_paths.error()), 2;
+  auto instructions = read_seed_instructions(*data_paths);
+  if (!instructions.ok()) return report(instructions.error());
   const auto opened = open_on_device(model);
   if (!opened.ok()) return report(opened.error());
   Device& device = *opened->device;
@@ -184,19 +186,22 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
   if (!engine_options.ok()) return report(engine_options.error());
   Engine engine(language->model(), device, *engine_options);
   InstructionFilter filter(similar);
-  for (const std::string& text : *known) filter.add_known(text);
+  for (const std::string& text : *instructions) filter.add_known(text);
   std::map<std::string, uint64_t> drops;
   uint64_t kept = 0, tried = 0;
-  const auto work = [&]() -> Status {
+  constexpr size_t kExamples = 6;  // known instructions in the prompt
+  constexpr int64_t kInstructionTokens = 80, kAnswerTokens = 200;
+  const auto generate_all = [&]() -> Status {
     MAKAR_TRY(auto out, FileWriter::open(output));
     Progress progress(quiet || json);
-    const auto write = [&](const std::string& prompt, const std::string& begin, int64_t tokens,
-                           bool line) -> Result<std::string> {
+    const auto generate = [&](const std::string& prompt, const std::string& begin, int64_t tokens,
+                              bool one_line) -> Result<std::string> {
       MAKAR_TRY(auto ids, encode_request(*language, prompt, begin));
       TextGenerationOptions o;
+      // A large prime separates the seeds of different values of --seed.
       o.sampler = {temperature, 0, 0.95, static_cast<uint64_t>(seed) * 1'000'003 + tried};
       o.max_new_tokens = tokens, o.fit = true;
-      if (line) o.stop = {"\n"};
+      if (one_line) o.stop = {"\n"};
       MAKAR_TRY(const auto result, generate_text(engine, *language, std::move(ids), o));
       return result.answers.empty() ? std::string() : result.answers[0].text;
     };
@@ -205,30 +210,31 @@ int run_data_self_instruct(const std::vector<std::string>& arguments) {
     while (kept < static_cast<uint64_t>(count) && tried < static_cast<uint64_t>(attempts)) {
       TextDraws draws(static_cast<uint64_t>(seed), tried++, 0);
       std::vector<std::string> examples;
-      for (size_t i = 0; i < std::min<size_t>(6, known->size()); ++i)
-        examples.push_back((*known)[draws.below(known->size())]);
-      MAKAR_TRY(const std::string text, write(prompt, numbered_list(examples), 80, true));
+      for (size_t i = 0; i < std::min(kExamples, instructions->size()); ++i)
+        examples.push_back((*instructions)[draws.below(instructions->size())]);
+      MAKAR_TRY(const std::string text, generate(prompt, numbered_list(examples), kInstructionTokens, true));
       const std::string instruction = next_instruction(text);
-      const std::string why = instruction.empty() ? "empty" : filter.drop(instruction);
+      const std::string reason = instruction.empty() ? "empty" : filter.drop(instruction);
       progress.show("kept", kept, static_cast<uint64_t>(count), fmt::format("{} tried", tried));
-      if (!why.empty()) {
-        ++drops[why];
+      if (!reason.empty()) {
+        ++drops[reason];
         continue;
       }
       Json record = {{"instruction", instruction}, {"input", ""}, {"output", ""}};
       if (answers) {
-        MAKAR_TRY(record["output"],
-                  write(instruction, language->chat_template() ? "" : "\n\nAnswer:", 200, false));
+        MAKAR_TRY(
+            record["output"],
+            generate(instruction, language->chat_template() ? "" : "\n\nAnswer:", kAnswerTokens, false));
       }
-      MAKAR_CHECK_OK(out.write(record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
-      known->push_back(instruction), ++kept;
+      MAKAR_CHECK_OK(out.write(dump(record) + "\n"));
+      instructions->push_back(instruction), ++kept;
     }
     return out.commit();
   };
-  if (const Status s = work(); !s.ok()) return report(s.error());
+  if (const Status s = generate_all(); !s.ok()) return report(s.error());
   if (json) return fmt::print("{}\n", Json{{"kept", kept}, {"tried", tried}, {"drops", drops}}.dump()), 0;
-  fmt::print("{}: {} instructions of {} that were generated", output, kept, tried);
-  for (const auto& [why, n] : drops) fmt::print(", {} {}", why, n);
+  fmt::print("{}: kept {} of {} generated instructions", output, kept, tried);
+  for (const auto& [reason, n] : drops) fmt::print(", {} {}", reason, n);
   fmt::print("\n");
   return 0;
 }

@@ -1,4 +1,4 @@
-// makar data world: stories, questions and preferences of a small simulated world, and the checker of
+// makar data world: generates stories, questions and preferences of a small simulated world, and checks
 // answers.
 #include <fmt/format.h>
 
@@ -26,7 +26,9 @@ struct WorldRecords {
 
   void declare(Options& o) {
     o.add("--split", &split,
-          "train; test: people who never meet in train; names: people whose names are not in train", "NAME");
+          "which people appear: train; test: people who never meet in train; names: people whose names are "
+          "not in train",
+          "NAME");
     o.add("--seed", &seed, "seed of the world", "N");
     o.add("--events", &events, "about this many events per story, 3 to 40", "N");
     o.add("--kinds", &kinds,
@@ -35,25 +37,26 @@ struct WorldRecords {
           "NAMES");
     o.add("--first", &first, "number of the first record", "N");
   }
-  Status read() {
-    const auto known = world::split_named(split);
-    if (!known)
+  // Checks the options and fills `options` from them.
+  Status parse() {
+    const auto parsed_split = world::split_named(split);
+    if (!parsed_split)
       return error_at("--split", "expected {}, got '{}'{}", fmt::join(world::split_names(), ", "), split,
                       did_you_mean(split, world::split_names()));
     if (seed < 0 || first < 0) return error_at(seed < 0 ? "--seed" : "--first", "expected 0 or more");
     if (events < world::WorldOptions::kMinEvents || events > world::WorldOptions::kMaxEvents)
       return error_at("--events", "expected {} to {}, got {}", world::WorldOptions::kMinEvents,
                       world::WorldOptions::kMaxEvents, events);
-    options = {static_cast<uint64_t>(seed), *known, static_cast<int>(events), 0};
-    const std::vector<std::string>& all = world::question_kinds();
+    options = {static_cast<uint64_t>(seed), *parsed_split, static_cast<int>(events), 0};
+    const std::vector<std::string>& known_kinds = world::question_kinds();
     for (size_t from = 0; from < kinds.size();) {
       const size_t end = std::min(kinds.find(',', from), kinds.size());
       const std::string kind = kinds.substr(from, end - from);
-      const auto at = std::find(all.begin(), all.end(), kind);
-      if (at == all.end())
-        return error_at("--kinds", "expected {}, got '{}'{}", fmt::join(all, ", "), kind,
-                        did_you_mean(kind, all));
-      options.kinds |= uint64_t{1} << (at - all.begin());
+      const auto at = std::find(known_kinds.begin(), known_kinds.end(), kind);
+      if (at == known_kinds.end())
+        return error_at("--kinds", "expected {}, got '{}'{}", fmt::join(known_kinds, ", "), kind,
+                        did_you_mean(kind, known_kinds));
+      options.kinds |= uint64_t{1} << (at - known_kinds.begin());
       from = end + 1;
     }
     return Done{};
@@ -87,11 +90,11 @@ Status write_records(world::Form form, const WorldRecords& records, uint64_t cou
   return Done{};
 }
 
-// Wins with equal answers as half, and the interval of the win rate.
+// The counts of a comparison, the win rate (a tie counts as half a win) and its bootstrap interval.
 Json comparison_json(const world::Comparison& c) {
-  const auto at_least = [&](uint64_t i) { return i < c.better ? 1.0 : i < c.better + c.worse ? 0.0 : 0.5; };
+  const auto win = [&](uint64_t i) { return i < c.better ? 1.0 : i < c.better + c.worse ? 0.0 : 0.5; };
   std::vector<double> wins;
-  for (uint64_t i = 0; i < c.count(); ++i) wins.push_back(at_least(i));
+  for (uint64_t i = 0; i < c.count(); ++i) wins.push_back(win(i));
   const auto mean = [&](Sample sample) {
     double sum = 0;
     for (const size_t i : sample) sum += wins[i];
@@ -118,7 +121,8 @@ std::string comparison_text(const Json& c) {
     rate += fmt::format(" ({:.1f} to {:.1f})", 100 * c["interval"]["low"].get<double>(),
                         100 * c["interval"]["high"].get<double>());
   return fmt::format(
-      "better {}, worse {}, equal {} ({} right, {} right among other words, {} wrong); {}, equal as half\n",
+      "better {}, worse {}, equal {} ({} right, {} right among other words, {} wrong); {}, a tie counts as "
+      "half\n",
       n("better"), n("worse"), n("both_right") + n("both_wrong") + n("both_among_others"), n("both_right"),
       n("both_among_others"), n("both_wrong"), rate);
 }
@@ -134,31 +138,33 @@ int run_world_check(const std::vector<std::string>& arguments) {
       "makar data world check --answers answers.jsonl --split test");
   options
       .add("--answers", &path,
-           "JSONL of {\"id\", \"answer\"}; or the output of makar generate --jsonl for --form prompts, whose "
-           "line i answers record i of these options",
+           "JSONL of {\"id\", \"answer\"}; or the output of makar generate --jsonl for --form prompts, in "
+           "which "
+           "line i answers record i of the options below",
            "FILE")
       .required = true;
   records.declare(options);
-  options.add("--against", &against,
-              "answers of another model to the same questions: reports how often the first are better, by "
-              "the order right, right among other words (too long, rude), wrong",
-              "FILE");
+  options.add(
+      "--against", &against,
+      "answers of another model to the same questions: report how often those of --answers are better; "
+      "from best to worst: right, right among other words (too long, rude), wrong",
+      "FILE");
   options.add("--show", &show, "print the first N answers that do not match", "N");
   options.add("--json", &json, "print the counts as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status s = records.read(); !s.ok()) return report(s.error()), 2;
+  if (const Status s = records.parse(); !s.ok()) return report(s.error()), 2;
   if (show < 0 || show > 100000) return report(error_at("--show", "expected 0 to 100000, got {}", show)), 2;
-  const auto found = world::check_answers(path, records.options, static_cast<uint64_t>(records.first),
-                                          static_cast<size_t>(show), !against.empty());
-  if (!found.ok()) return report(found.error());
-  Json compared;
+  const auto result = world::check_answers(path, records.options, static_cast<uint64_t>(records.first),
+                                           static_cast<size_t>(show), !against.empty());
+  if (!result.ok()) return report(result.error());
+  Json comparison_result;
   if (!against.empty()) {
-    const auto others =
+    const auto other_result =
         world::check_answers(against, records.options, static_cast<uint64_t>(records.first), 0, true);
-    if (!others.ok()) return report(others.error());
-    const auto comparison = world::compare(*found, *others);
+    if (!other_result.ok()) return report(other_result.error());
+    const auto comparison = world::compare(*result, *other_result);
     if (!comparison.ok()) return report(error_at(against, "{}", comparison.error().message));
-    compared = comparison_json(*comparison);
+    comparison_result = comparison_json(*comparison);
   }
   const auto percent = [](uint64_t n, uint64_t of) {
     return of > 0 ? 100.0 * static_cast<double>(n) / static_cast<double>(of) : 0.0;
@@ -167,11 +173,11 @@ int run_world_check(const std::vector<std::string>& arguments) {
     const auto counts = [](const world::Score& s) {
       return Json{{"answers", s.answers}, {"exact", s.exact}, {"normalized", s.normalized}};
     };
-    Json out = counts(found->all), kinds = Json::object();
-    for (const auto& [kind, score] : found->kinds) kinds[kind] = counts(score);
-    out["kinds"] = std::move(kinds), out["bad_records"] = found->bad.count;
-    if (show > 0) out["wrong"] = found->wrong;
-    if (!compared.is_null()) out["against"] = compared;
+    Json out = counts(result->all), kinds = Json::object();
+    for (const auto& [kind, score] : result->kinds) kinds[kind] = counts(score);
+    out["kinds"] = std::move(kinds), out["bad_records"] = result->bad.count;
+    if (show > 0) out["wrong"] = result->wrong;
+    if (!comparison_result.is_null()) out["against"] = comparison_result;
     fmt::print("{}\n", out.dump());
   } else {
     const auto row = [&](const std::string& name, const world::Score& s) {
@@ -179,14 +185,14 @@ int run_world_check(const std::vector<std::string>& arguments) {
                  percent(s.normalized, s.answers));
     };
     fmt::print("{:<14} {:>8} {:>10} {:>10}\n", "question", "answers", "exact", "normalized");
-    for (const auto& [kind, score] : found->kinds) row(kind, score);
-    row("all", found->all);
-    if (!compared.is_null()) fmt::print("{}", comparison_text(compared));
-    for (const std::string& line : found->wrong) fmt::print("{}\n", line);
-    if (found->bad.count > 0) fmt::print("{} lines could not be used:\n", found->bad.count);
-    for (const std::string& line : found->bad.reported) fmt::print("  {}\n", line);
+    for (const auto& [kind, score] : result->kinds) row(kind, score);
+    row("all", result->all);
+    if (!comparison_result.is_null()) fmt::print("{}", comparison_text(comparison_result));
+    for (const std::string& line : result->wrong) fmt::print("{}\n", line);
+    if (result->bad.count > 0) fmt::print("{} lines could not be used:\n", result->bad.count);
+    for (const std::string& line : result->bad.reported) fmt::print("  {}\n", line);
   }
-  return found->all.answers > 0 ? 0 : report(error_at(path, "holds no answer that can be checked"));
+  return result->all.answers > 0 ? 0 : report(error_at(path, "has no answer that can be checked"));
 }
 
 }  // namespace
@@ -215,14 +221,14 @@ int run_data_world(const std::vector<std::string>& arguments) {
   options.add("-o --output --out", &output, "JSONL file to write; standard output if not set", "FILE");
   options.add("-q --quiet", &quiet, "print no progress");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto wanted = world::form_named(form);
-  if (!wanted)
+  const auto record_form = world::form_named(form);
+  if (!record_form)
     return report(error_at("--form", "expected {}, got '{}'{}", fmt::join(world::form_names(), ", "), form,
                            did_you_mean(form, world::form_names()))),
            2;
-  if (const Status s = records.read(); !s.ok()) return report(s.error()), 2;
+  if (const Status s = records.parse(); !s.ok()) return report(s.error()), 2;
   if (count < 1) return report(error_at("-n", "expected 1 or more, got {}", count)), 2;
-  const Status done = write_records(*wanted, records, static_cast<uint64_t>(count), output, quiet);
+  const Status done = write_records(*record_form, records, static_cast<uint64_t>(count), output, quiet);
   return done.ok() ? 0 : report(done.error());
 }
 

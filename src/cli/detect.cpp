@@ -1,4 +1,4 @@
-// makar detect: whether a model wrote texts, by a watermark or by its log-probabilities.
+// makar detect: estimates whether a model wrote texts, by a watermark or by the model's log-probabilities.
 #include <fmt/format.h>
 
 #include "cli/eval_model.h"
@@ -27,8 +27,8 @@ std::string rate_line(const Json& rate) {
                      rate["n"].dump());
 }
 
-int by_watermark(const DetectCommand& c, const LanguageModel& language, const std::vector<std::string>& texts,
-                 const std::vector<std::string>& human) {
+int detect_by_watermark(const DetectCommand& c, const LanguageModel& language,
+                        const std::vector<std::string>& texts, const std::vector<std::string>& human) {
   const Watermark watermark(c.watermark);
   Json rate;
   if (!human.empty()) {
@@ -60,34 +60,35 @@ int by_watermark(const DetectCommand& c, const LanguageModel& language, const st
   return c.json || rate.is_null() || print_out(rate_line(rate)) ? 0 : 1;
 }
 
-int by_logprobs(const DetectCommand& c, Engine& engine, const LanguageModel& language,
-                const std::vector<std::string>& texts, const std::vector<std::string>& human) {
+int detect_by_logprobs(const DetectCommand& c, Engine& engine, const LanguageModel& language,
+                       const std::vector<std::string>& texts, const std::vector<std::string>& human) {
   std::optional<double> threshold;
   Json rate;
   if (!human.empty()) {
     std::vector<double> scores;
-    for (const auto& one : detector_scores(engine, language, human)) {
-      if (!one.ok()) return report(one.error().in(c.human));
-      scores.push_back(one->curvature);
+    for (const auto& result : detector_scores(engine, language, human)) {
+      if (!result.ok()) return report(result.error().in(c.human));
+      scores.push_back(result->curvature);
     }
     threshold = threshold_for(scores, c.rate);
     rate = rate_with_interval(held_out_positives(scores, c.rate), static_cast<int64_t>(scores.size()));
   }
-  for (const auto& one : detector_scores(engine, language, texts)) {
-    if (!one.ok()) return report(one.error().in(c.texts));
-    Json out = {{"tokens", one->tokens},
-                {"log_rank", one->log_rank},
-                {"logprob", one->logprob},
-                {"curvature", one->curvature}};
+  for (const auto& result : detector_scores(engine, language, texts)) {
+    if (!result.ok()) return report(result.error().in(c.texts));
+    Json out = {{"tokens", result->tokens},
+                {"log_rank", result->log_rank},
+                {"logprob", result->logprob},
+                {"curvature", result->curvature}};
     if (threshold)
-      out.update(
-          {{"threshold", *threshold}, {"flagged", one->curvature > *threshold}, {"false_positives", rate}});
+      out.update({{"threshold", *threshold},
+                  {"flagged", result->curvature > *threshold},
+                  {"false_positives", rate}});
     const std::string line =
         c.json
             ? out.dump()
-            : fmt::format("log-rank {:.4f}, curvature {:.4f}{}", one->log_rank, one->curvature,
+            : fmt::format("log-rank {:.4f}, curvature {:.4f}{}", result->log_rank, result->curvature,
                           !threshold ? ""
-                          : one->curvature > *threshold
+                          : result->curvature > *threshold
                               ? fmt::format(", above the threshold {:.4f}: written by the model", *threshold)
                               : fmt::format(", below the threshold {:.4f}: not flagged", *threshold));
     if (!print_out(line + "\n")) return 1;
@@ -108,7 +109,7 @@ int run_detect(const std::vector<std::string>& arguments) {
   c.flags.model.declare(options);
   declare_device(options, c.flags.model.device);
   options.group("Texts (FILE, or FILE:COLUMN of a jsonl, json, csv or tsv file)");
-  options.add("--text", &c.texts, "the texts; one per line", "FILE");
+  options.add("--text", &c.texts, "texts to test, one per line", "FILE");
   options.add("--human", &c.human,
               "texts that people wrote: sets the threshold of the curvature, and measures the rate of false "
               "positives",
@@ -117,7 +118,8 @@ int run_detect(const std::vector<std::string>& arguments) {
               "P");
   options.group("Watermark");
   options.add("--watermark-key", &c.watermark.key, "the key that the texts were generated with", "KEY");
-  options.add("--watermark-share", &c.watermark.share, "share of green tokens, as in generation", "X");
+  options.add("--watermark-share", &c.watermark.share,
+              "share of green tokens in the vocabulary; the same as in generation", "X");
   options.group("Output");
   options.add("--json", &c.json, "print a JSON object per text");
   c.flags.engine.declare(options);
@@ -132,17 +134,17 @@ int run_detect(const std::vector<std::string>& arguments) {
   if (texts->empty()) return report(error_at(c.texts, "has no texts"));
   std::vector<std::string> human;
   if (!c.human.empty()) {
-    auto read = read_values(c.human);
-    if (!read.ok()) return report(read.error());
-    human = std::move(*read);
+    auto values = read_values(c.human);
+    if (!values.ok()) return report(values.error());
+    human = std::move(*values);
   }
   return with_engine(c.flags, [&](Engine& engine, const LanguageModel& language) {
     if (language.spec().encoder)
       return report(error_of(Error::Kind::kUnsupported, c.flags.model.model,
                              "detection needs a decoder-only language model, this is a {}",
                              language.spec().architecture));
-    return c.watermark.key.empty() ? by_logprobs(c, engine, language, *texts, human)
-                                   : by_watermark(c, language, *texts, human);
+    return c.watermark.key.empty() ? detect_by_logprobs(c, engine, language, *texts, human)
+                                   : detect_by_watermark(c, language, *texts, human);
   });
 }
 

@@ -18,40 +18,42 @@
 namespace makar {
 namespace {
 
-constexpr double kDistillRate = 2e-5;
+constexpr double kDistillLearningRate = 2e-5;
 
 void declare(Options& o, Distill& s) {
   declare_common(o, s.common);
   o.group("Models");
   o.add("--teacher", &s.teacher, "the model to learn from: a folder, or a GGUF file", "DIR").required = true;
-  o.add("-m --student --base-model", &s.base_model, "the model to train, or use one of the next two options",
-        "DIR");
+  o.add("-m --student --base-model", &s.base_model,
+        "the model to train; or use --student-layers or --student-config", "DIR");
   o.add("--student-layers", &s.student_layers,
         "a new student: this many layers of the teacher, evenly spread", "N");
   o.add("--student-config", &s.student_config, "a new student with random weights: its config.json", "FILE");
   o.add("--chat-template", &s.chat_template, "chat template file to use instead of the model's own", "FILE");
   o.group("Objective");
   o.add("--loss-type --loss", &s.loss_type,
-        "divergence from the teacher's distribution: forward (KL from the teacher), reverse (KL from the "
-        "student), jensen_shannon",
+        "divergence of the student's distribution from the teacher's: forward (forward KL), reverse (reverse "
+        "KL) or jensen_shannon",
         "NAME");
   o.add("--temperature", &s.temperature,
         "temperature of both distributions; the loss is multiplied by its square", "X");
   o.add("--alpha", &s.alpha,
         "weight of the loss on the teacher's predictions; the loss on the data has weight 1 - alpha", "X");
   o.add("--beta", &s.beta, "jensen_shannon: share of the teacher in the mixture", "X");
-  o.add("--hidden-weight", &s.hidden_weight, "weight of the difference of hidden states", "X");
-  o.add("--hidden-loss", &s.hidden_loss, "mse (TinyBERT) or cosine (DistilBERT)", "NAME");
-  o.add("--attention-weight", &s.attention_weight, "weight of the difference of attention", "X");
-  o.add("--attention-loss", &s.attention_loss, "mse of the scores (TinyBERT) or kl of the weights (MiniLM)",
+  o.add("--hidden-weight", &s.hidden_weight, "weight of the loss on hidden states; 0 for none", "X");
+  o.add("--hidden-loss", &s.hidden_loss, "loss on hidden states: mse (TinyBERT) or cosine (DistilBERT)",
         "NAME");
+  o.add("--attention-weight", &s.attention_weight, "weight of the loss on attention; 0 for none", "X");
+  o.add("--attention-loss", &s.attention_loss,
+        "loss on attention: mse of the scores (TinyBERT) or kl of the weights (MiniLM)", "NAME");
   o.add("--layer-map", &s.layer_map,
-        "which layers are compared, STUDENT:TEACHER,...; 0 is the embedding. Default: evenly spread", "MAP");
+        "which layers are compared, STUDENT:TEACHER,...; 0 is the embedding; evenly spread if not set",
+        "MAP");
   o.add("--sequence-len", &s.sequence_len, "maximum tokens per window of text or per conversation", "N");
   o.group("Answers");
   o.add("--answers", &s.answers,
-        "train on the answers of the data, or on those that the teacher samples before training "
-        "(sequence-level), or the student during training (on-policy)",
+        "answers to train on: data: those of the data; teacher: sampled by the teacher before training "
+        "(sequence-level); student: sampled by the student during training (on-policy)",
         "data|teacher|student");
   o.add("--student-share", &s.student_share,
         "--answers student: share of the steps with sampled answers; the others use the data's", "X");
@@ -65,49 +67,56 @@ void declare(Options& o, Distill& s) {
 }
 
 Status check_options(Distill& s, const Options& options) {
-  const auto one_of = [](const char* key, const std::string& value,
-                         const std::vector<std::string>& known) -> Status {
+  const auto check_name = [](const char* key, const std::string& value,
+                             const std::vector<std::string>& known) -> Status {
     if (std::find(known.begin(), known.end(), value) != known.end()) return Done{};
     return error_at(key, "expected {}, got '{}'{}", fmt::join(known, ", "), value,
                     did_you_mean(value, known));
   };
-  const auto range = [](const char* key, double value, double low, double high) -> Status {
+  const auto check_range = [](const char* key, double value, double low, double high) -> Status {
     if (value >= low && value <= high) return Done{};
     return error_at(key, "expected {} to {}, got {}", low, high, value);
   };
-  MAKAR_CHECK_OK(one_of("loss_type", s.loss_type, teacher_loss_names()));
-  MAKAR_CHECK_OK(one_of("hidden_loss", s.hidden_loss, {"mse", "cosine"}));
-  MAKAR_CHECK_OK(one_of("attention_loss", s.attention_loss, {"mse", "kl"}));
-  MAKAR_CHECK_OK(one_of("answers", s.answers, {"data", "teacher", "student"}));
-  MAKAR_CHECK_OK(range("temperature", s.temperature, 0.01, 100));
-  MAKAR_CHECK_OK(range("alpha", s.alpha, 0, 1));
-  MAKAR_CHECK_OK(range("beta", s.beta, 0.001, 0.999));
-  MAKAR_CHECK_OK(range("hidden_weight", s.hidden_weight, 0, 1e6));
-  MAKAR_CHECK_OK(range("attention_weight", s.attention_weight, 0, 1e6));
-  MAKAR_CHECK_OK(range("student_share", s.student_share, 0.001, 1));
-  MAKAR_CHECK_OK(range("temp", s.sampled.temperature, 0, 100));
-  MAKAR_CHECK_OK(range("num_generations", static_cast<double>(s.sampled.answers), 1, 1024));
-  MAKAR_CHECK_OK(range("max_completion_length", static_cast<double>(s.sampled.max_new_tokens), 1, 1 << 20));
-  MAKAR_CHECK_OK(range("sequence_len", static_cast<double>(s.sequence_len), 8, 1 << 24));
-  const int given = !s.base_model.empty() + (s.student_layers > 0) + !s.student_config.empty();
-  if (given != 1)
+  MAKAR_CHECK_OK(check_name("loss_type", s.loss_type, teacher_loss_names()));
+  MAKAR_CHECK_OK(check_name("hidden_loss", s.hidden_loss, {"mse", "cosine"}));
+  MAKAR_CHECK_OK(check_name("attention_loss", s.attention_loss, {"mse", "kl"}));
+  MAKAR_CHECK_OK(check_name("answers", s.answers, {"data", "teacher", "student"}));
+  MAKAR_CHECK_OK(check_range("temperature", s.temperature, 0.01, 100));
+  MAKAR_CHECK_OK(check_range("alpha", s.alpha, 0, 1));
+  MAKAR_CHECK_OK(check_range("beta", s.beta, 0.001, 0.999));
+  MAKAR_CHECK_OK(check_range("hidden_weight", s.hidden_weight, 0, 1e6));
+  MAKAR_CHECK_OK(check_range("attention_weight", s.attention_weight, 0, 1e6));
+  MAKAR_CHECK_OK(check_range("student_share", s.student_share, 0.001, 1));
+  MAKAR_CHECK_OK(check_range("temp", s.sampled.temperature, 0, 100));
+  MAKAR_CHECK_OK(check_range("num_generations", static_cast<double>(s.sampled.answers), 1, 1024));
+  MAKAR_CHECK_OK(
+      check_range("max_completion_length", static_cast<double>(s.sampled.max_new_tokens), 1, 1 << 20));
+  MAKAR_CHECK_OK(check_range("sequence_len", static_cast<double>(s.sequence_len), 8, 1 << 24));
+  const int students = !s.base_model.empty() + (s.student_layers > 0) + !s.student_config.empty();
+  if (students != 1)
     return error_at("student",
                     "give one of --student DIR, --student-layers N (layers of the teacher) and "
                     "--student-config FILE (new weights), not {}",
-                    given);
-  const auto only = [&](const char* option, const char* key, bool used, const char* cure) -> Status {
+                    students);
+  // Rejects an option that is set but has no effect; `cure`: the option that gives it one.
+  const auto check_effect = [&](const char* option, const char* key, bool used, const char* cure) -> Status {
     if (!options.given(option) || used) return Done{};
     return error_at(key, "has no effect without {}; add it, or remove this option", cure);
   };
-  MAKAR_CHECK_OK(only("--beta", "beta", s.loss_type == "jensen_shannon", "--loss-type jensen_shannon"));
-  MAKAR_CHECK_OK(only("--hidden-loss", "hidden_loss", s.hidden_weight > 0, "--hidden-weight"));
-  MAKAR_CHECK_OK(only("--attention-loss", "attention_loss", s.attention_weight > 0, "--attention-weight"));
-  MAKAR_CHECK_OK(only("--layer-map", "layer_map", s.hidden_weight > 0 || s.attention_weight > 0,
-                      "--hidden-weight or --attention-weight"));
-  MAKAR_CHECK_OK(only("--student-share", "student_share", s.answers == "student", "--answers student"));
-  MAKAR_CHECK_OK(only("--num-generations", "num_generations", s.answers == "teacher", "--answers teacher"));
-  MAKAR_CHECK_OK(only("--system-prompt", "system_prompt", s.answers == "teacher", "--answers teacher"));
-  MAKAR_CHECK_OK(only("--temp", "temp", s.answers != "data", "--answers teacher or student"));
+  MAKAR_CHECK_OK(
+      check_effect("--beta", "beta", s.loss_type == "jensen_shannon", "--loss-type jensen_shannon"));
+  MAKAR_CHECK_OK(check_effect("--hidden-loss", "hidden_loss", s.hidden_weight > 0, "--hidden-weight"));
+  MAKAR_CHECK_OK(
+      check_effect("--attention-loss", "attention_loss", s.attention_weight > 0, "--attention-weight"));
+  MAKAR_CHECK_OK(check_effect("--layer-map", "layer_map", s.hidden_weight > 0 || s.attention_weight > 0,
+                              "--hidden-weight or --attention-weight"));
+  MAKAR_CHECK_OK(
+      check_effect("--student-share", "student_share", s.answers == "student", "--answers student"));
+  MAKAR_CHECK_OK(
+      check_effect("--num-generations", "num_generations", s.answers == "teacher", "--answers teacher"));
+  MAKAR_CHECK_OK(
+      check_effect("--system-prompt", "system_prompt", s.answers == "teacher", "--answers teacher"));
+  MAKAR_CHECK_OK(check_effect("--temp", "temp", s.answers != "data", "--answers teacher or student"));
   if (s.attention_weight > 0 && s.common.loop.gradient_checkpointing)
     return error_at("attention_weight", "cannot be combined with gradient_checkpointing; remove one of them");
   s.sampled.seed = static_cast<uint64_t>(s.common.loop.seed);
@@ -156,6 +165,7 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
   if (s.sampled.stop.empty())
     return error_at("student",
                     "has no end-of-text token, so no answer would end; add eos_token_id to its config.json");
+  // A model without a position limit gets one that no conversation reaches.
   const int64_t context = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;
   if (context <= s.sampled.max_new_tokens)
     return error_at("max_completion_length", "the student has {} positions, which leaves none for a prompt",
@@ -174,9 +184,10 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
   }
   std::unique_ptr<Task> data;
   if (s.student_share < 1) {
-    Json own;
-    MAKAR_TRY(ConversationStores stores, open_conversations(datasets, encoder, spec.vocab, own));
-    identity["conversations"] = own;
+    Json conversation_identity;
+    MAKAR_TRY(ConversationStores stores,
+              open_conversations(datasets, encoder, spec.vocab, conversation_identity));
+    identity["conversations"] = conversation_identity;
     data = conversation_task(s, m.student(), std::move(stores));
   }
   return std::unique_ptr<Task>(new StudentAnswersTask(m.student(), std::move(prompts), std::move(data),
@@ -187,18 +198,18 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
 Result<std::unique_ptr<Task>> data_task(Distill& s, DistillModels& m, Device& device, ThreadPool& pool,
                                         Json& identity) {
   const ModelSpec& spec = m.student().spec();
-  const bool chat = spec.head.kind == HeadKind::kCausalLm && !spec.encoder;
-  if (s.answers != "data" && !chat)
+  const bool causal = spec.head.kind == HeadKind::kCausalLm && !spec.encoder;
+  if (s.answers != "data" && !causal)
     return error_of(Error::Kind::kUnsupported, "answers", "a {} does not answer prompts; use --answers data",
                     spec.architecture);
-  MAKAR_TRY(const bool records, has_conversations(s));
-  if (s.answers == "data" && spec.encoder && spec.decoder && records) {
+  MAKAR_TRY(const bool conversations, has_conversations(s));
+  if (s.answers == "data" && spec.encoder && spec.decoder && conversations) {
     MAKAR_TRY(PairData data, open_pairs(dataset_options(s.common), m.text().tokenizer(),
                                         spec.eos.empty() ? 0 : spec.eos[0], s.sequence_len, identity));
     return std::unique_ptr<Task>(new PairTask(m.student(), std::move(data), s.common.loop.micro_batch_size,
                                               static_cast<uint64_t>(s.common.loop.seed), 0));
   }
-  if (s.answers == "data" && (!chat || !records)) return text_task(s, m, pool, identity);
+  if (s.answers == "data" && (!causal || !conversations)) return text_task(s, m, pool, identity);
   MAKAR_TRY(ChatTemplate chat_template, find_template(s, m.text()));
   const ConversationEncoder encoder(m.text().tokenizer(), std::move(chat_template), {s.sequence_len, false});
   if (s.answers != "data") return sampled_task(s, m, device, encoder, identity);
@@ -218,12 +229,12 @@ Result<DistillOptions> objective(const Distill& s, const DistillModels& m) {
   o.attention = s.attention_loss == "mse" ? AttentionLoss::kSquare : AttentionLoss::kDivergence;
   o.smoothing = static_cast<float>(s.common.loop.label_smoothing);
   o.seed = static_cast<uint64_t>(s.common.loop.seed);
-  const int64_t of_student = m.student().spec().main().layers(),
-                of_teacher = m.teacher_model().spec().main().layers();
+  const int64_t student_layers = m.student().spec().main().layers(),
+                teacher_layers = m.teacher_model().spec().main().layers();
   if (s.layer_map.empty()) {
-    o.layers = even_layers(of_student, of_teacher);
+    o.layers = even_layers(student_layers, teacher_layers);
   } else {
-    MAKAR_TRY(o.layers, parse_layer_map(s.layer_map, of_student, of_teacher, "layer_map"));
+    MAKAR_TRY(o.layers, parse_layer_map(s.layer_map, student_layers, teacher_layers, "layer_map"));
   }
   MAKAR_CHECK_OK(DistillTask::check(m.student(), m.teacher_model(), o));
   return o;
@@ -275,7 +286,7 @@ int train(Distill& s, const std::string& command) {
 
 int run_distill(const std::vector<std::string>& arguments) {
   Distill s;
-  s.common.loop.output_dir = "runs/distill", s.common.loop.learning_rate = kDistillRate;
+  s.common.loop.output_dir = "runs/distill", s.common.loop.learning_rate = kDistillLearningRate;
   s.sequence_len = 512;
   Options options(
       "distill",

@@ -9,11 +9,11 @@ namespace {
 
 Result<LoadedModel> new_student(const Distill& s, const LanguageModel& teacher) {
   if (s.student_layers > 0) {
-    MAKAR_TRY(const LoadedModel whole, load_model(s.teacher, {true}));
-    const int64_t layers = whole.model->spec().main().layers();
+    MAKAR_TRY(const LoadedModel source, load_model(s.teacher, {true}));
+    const int64_t layers = source.model->spec().main().layers();
     if (s.student_layers > layers)
       return error_at("student_layers", "expected 1 to the teacher's {}, got {}", layers, s.student_layers);
-    return reduce_model(whole, {spread_layers(layers, s.student_layers), {}, {}}, s.teacher);
+    return reduce_model(source, {spread_layers(layers, s.student_layers), {}, {}}, s.teacher);
   }
   MAKAR_TRY(const std::string text,
             read_file(is_folder(s.student_config) ? s.student_config + "/config.json" : s.student_config));
@@ -21,9 +21,9 @@ Result<LoadedModel> new_student(const Distill& s, const LanguageModel& teacher) 
   Json json = config.json();
   if (!json.contains("vocab_size")) json["vocab_size"] = teacher.spec().vocab;
   set_special_ids(json, TokenRoles::of(teacher.tokenizer(), s.teacher), teacher.tokenizer());
-  MAKAR_TRY(LoadedModel made, make_model(Config(json, s.student_config)));
-  initialize(*made.model, static_cast<uint64_t>(s.common.loop.seed));
-  return made;
+  MAKAR_TRY(LoadedModel created, make_model(Config(json, s.student_config)));
+  initialize(*created.model, static_cast<uint64_t>(s.common.loop.seed));
+  return created;
 }
 
 }  // namespace
@@ -35,13 +35,14 @@ Result<std::unique_ptr<DistillModels>> open_distill_models(const Distill& s, Dev
   if (!teacher.has_tokenizer())
     return error_of(Error::Kind::kNotFound, s.teacher, "has no tokenizer; training on text needs it");
   if (s.base_model.empty()) {
-    MAKAR_TRY(out->made_, new_student(s, teacher));
+    MAKAR_TRY(out->new_student_, new_student(s, teacher));
     return out;
   }
   LanguageModelOptions options;
   options.weights = WeightUse::kTrained;
-  MAKAR_TRY(out->given_, LanguageModel::open(s.base_model, device, options));
-  if (out->given_->has_tokenizer() && out->given_->tokenizer().to_json() != teacher.tokenizer().to_json())
+  MAKAR_TRY(out->base_student_, LanguageModel::open(s.base_model, device, options));
+  if (out->base_student_->has_tokenizer() &&
+      out->base_student_->tokenizer().to_json() != teacher.tokenizer().to_json())
     return error_at(s.base_model, "has a different tokenizer from {}; the teacher must read the same tokens",
                     s.teacher);
   return out;

@@ -1,5 +1,5 @@
-// The models of makar distill: the teacher, and a student that is given, new, or made of the teacher's
-// layers.
+// The models of makar distill: the teacher, and a student that is an existing model, a new one, or some of
+// the teacher's layers.
 #pragma once
 #include <optional>
 
@@ -19,19 +19,22 @@ struct Distill : FineTuneOptions {  // base_model: the student; "" if it is new
 class DistillModels {
  public:
   Model& student() const { return *loaded().model; }
-  const LoadedModel& loaded() const { return given_ ? given_loaded() : *made_; }
+  const LoadedModel& loaded() const { return base_student_ ? base_loaded() : *new_student_; }
   Model& teacher_model() const { return *const_cast<LanguageModel&>(*teacher_).loaded().model; }
-  // Whose tokenizer and chat template are used: the student's, or the teacher's if the student is new.
-  const LanguageModel& text() const { return given_ && given_->has_tokenizer() ? *given_ : *teacher_; }
+  // The model whose tokenizer and chat template are used: the student, or the teacher if the student has
+  // none.
+  const LanguageModel& text() const {
+    return base_student_ && base_student_->has_tokenizer() ? *base_student_ : *teacher_;
+  }
   const std::string& text_folder(const Distill& s) const {
-    return given_ && given_->has_tokenizer() ? s.base_model : s.teacher;
+    return base_student_ && base_student_->has_tokenizer() ? s.base_model : s.teacher;
   }
 
  private:
   friend Result<std::unique_ptr<DistillModels>> open_distill_models(const Distill& s, Device& device);
-  const LoadedModel& given_loaded() const { return const_cast<LanguageModel&>(*given_).loaded(); }
-  std::optional<LanguageModel> teacher_, given_;
-  std::optional<LoadedModel> made_;
+  const LoadedModel& base_loaded() const { return const_cast<LanguageModel&>(*base_student_).loaded(); }
+  std::optional<LanguageModel> teacher_, base_student_;
+  std::optional<LoadedModel> new_student_;
 };
 Result<std::unique_ptr<DistillModels>> open_distill_models(const Distill& s, Device& device);
 

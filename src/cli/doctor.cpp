@@ -19,7 +19,7 @@ namespace makar {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-constexpr double kReadingSpeed = 5;  // of a person, in tokens per second
+constexpr double kReadingTokensPerSecond = 5;  // of a person
 
 // The name of the processor, from /proc/cpuinfo; on ARM, which has no name there, implementer and part.
 std::string processor_name() {
@@ -52,14 +52,14 @@ struct ModelSize {
 };
 constexpr ModelSize kSizes[] = {{"135M", 135e6}, {"0.5B", 0.5e9}, {"1B", 1.1e9},   {"3B", 3.2e9},
                                 {"8B", 8e9},     {"14B", 14.8e9}, {"32B", 32.8e9}, {"70B", 70.6e9}};
-constexpr double kBytesQ4 = 4.85 / 8, kBytesQ8 = 8.5 / 8;  // per parameter of Q4_K_M and Q8_0
+constexpr double kQ4BytesPerParameter = 4.85 / 8, kQ8BytesPerParameter = 8.5 / 8;  // Q4_K_M, Q8_0
+constexpr double kMemoryFactor = 1.15;  // the cache and scratch buffers are estimated as 15 % of the weights
 
-// The speed of decoding, which reads all weights once per token and is limited by memory bandwidth. The cache
-// and scratch buffers are estimated as 15 % of the weights.
-std::string verdict(double bytes, double memory, double bandwidth) {
-  if (bytes * 1.15 > memory) return "does not fit";
+// The speed of decoding, which reads all weights once per token and is limited by memory bandwidth.
+std::string speed_text(double bytes, double memory, double bandwidth) {
+  if (bytes * kMemoryFactor > memory) return "does not fit";
   const double rate = bandwidth / bytes;
-  return fmt::format("{:.3g} tok/s{}", rate, rate < kReadingSpeed ? ", slow" : "");
+  return fmt::format("{:.3g} tok/s{}", rate, rate < kReadingTokensPerSecond ? ", slow" : "");
 }
 
 }  // namespace
@@ -99,10 +99,11 @@ int run_doctor(const std::vector<std::string>& arguments) {
   if (json) {
     Json sizes = Json::array();
     for (const ModelSize& size : kSizes)
-      for (const auto& [type, bytes] : {std::pair{"Q4_K_M", kBytesQ4}, std::pair{"Q8_0", kBytesQ8}})
+      for (const auto& [type, bytes] :
+           {std::pair{"Q4_K_M", kQ4BytesPerParameter}, std::pair{"Q8_0", kQ8BytesPerParameter}})
         sizes.push_back({{"parameters", size.parameters},
                          {"type", type},
-                         {"fits", size.parameters * bytes * 1.15 <= memory},
+                         {"fits", size.parameters * bytes * kMemoryFactor <= memory},
                          {"tokens_per_second_limit", limits.bytes / (size.parameters * bytes)}});
     fmt::print("{}\n", Json{{"version", kMakarVersion},
                             {"system", fmt::format("{} {}", system.sysname, system.release)},
@@ -136,8 +137,9 @@ int run_doctor(const std::vector<std::string>& arguments) {
   fmt::print("\nDecoding one sequence on the CPU: upper limit by memory bandwidth\n");
   fmt::print("  parameters  {:<24}{}\n", "Q4_K_M", "Q8_0");
   for (const ModelSize& size : kSizes)
-    fmt::print("  {:<12}{:<24}{}\n", size.name, verdict(size.parameters * kBytesQ4, memory, limits.bytes),
-               verdict(size.parameters * kBytesQ8, memory, limits.bytes));
+    fmt::print("  {:<12}{:<24}{}\n", size.name,
+               speed_text(size.parameters * kQ4BytesPerParameter, memory, limits.bytes),
+               speed_text(size.parameters * kQ8BytesPerParameter, memory, limits.bytes));
   return 0;
 }
 

@@ -15,12 +15,12 @@ namespace makar {
 namespace {
 
 // A small rate: the rewards of all answers change with every step. Ten times that for adapters.
-constexpr double kDpoRate = 1e-6, kDpoAdapterRate = 1e-5;
+constexpr double kDpoLearningRate = 1e-6, kDpoAdapterLearningRate = 1e-5;
 
 struct Dpo : FineTuneOptions {
   std::string ref_model, loss_type = "sigmoid";
   double beta = 0.1, gamma = 0.5, good_weight = 1, bad_weight = 1;
-  bool single() const { return loss_type == "kto"; }
+  bool single_answers() const { return loss_type == "kto"; }
   bool uses_reference() const { return loss_type != "simpo" && loss_type != "orpo"; }
 };
 
@@ -55,7 +55,7 @@ void declare(Options& o, Dpo& s) {
 }
 
 Status check_options(const Dpo& s, const Options& options) {
-  if (!preference_loss_named(s.loss_type) && !s.single())
+  if (!preference_loss_named(s.loss_type) && !s.single_answers())
     return error_at("loss_type", "expected {}, got '{}'{}", fmt::join(loss_names(), ", "), s.loss_type,
                     did_you_mean(s.loss_type, loss_names()));
   for (const auto& [name, weight] :
@@ -68,22 +68,22 @@ Status check_options(const Dpo& s, const Options& options) {
   if (s.common.loop.label_smoothing >= 0.5)
     return error_at("label_smoothing", "expected less than 0.5, got {}: half of the labels would be wrong",
                     s.common.loop.label_smoothing);
-  const auto only = [&](const char* option, const char* key, const char* loss) -> Status {
+  const auto check_effect = [&](const char* option, const char* key, const char* loss) -> Status {
     if (!options.given(option) || s.loss_type == loss) return Done{};
     return error_at(key, "has no effect with --loss-type {}; remove it, or use --loss-type {}", s.loss_type,
                     loss);
   };
-  MAKAR_CHECK_OK(only("--label-smoothing", "label_smoothing", "sigmoid"));
-  MAKAR_CHECK_OK(only("--simpo-gamma", "simpo_gamma", "simpo"));
-  MAKAR_CHECK_OK(only("--desirable-weight", "desirable_weight", "kto"));
-  MAKAR_CHECK_OK(only("--undesirable-weight", "undesirable_weight", "kto"));
+  MAKAR_CHECK_OK(check_effect("--label-smoothing", "label_smoothing", "sigmoid"));
+  MAKAR_CHECK_OK(check_effect("--simpo-gamma", "simpo_gamma", "simpo"));
+  MAKAR_CHECK_OK(check_effect("--desirable-weight", "desirable_weight", "kto"));
+  MAKAR_CHECK_OK(check_effect("--undesirable-weight", "undesirable_weight", "kto"));
   if (!s.ref_model.empty() && !s.uses_reference())
     return error_at("ref_model", "has no effect with --loss-type {}, which uses no reference; remove it",
                     s.loss_type);
   return Done{};
 }
 
-// Scores all answers with the reference, and frees it.
+// Scores all answers with the reference model, which is then freed.
 template <class T>
 Status score_reference(const Dpo& s, LanguageModel& language, T& task, Device& device, Json& identity) {
   say(s.common, fmt::format("reference: scoring all answers with {}",
@@ -95,18 +95,18 @@ Status score_reference(const Dpo& s, LanguageModel& language, T& task, Device& d
   }
   LanguageModelOptions options;
   options.weights = WeightUse::kMapped;
-  MAKAR_TRY(LanguageModel other, LanguageModel::open(s.ref_model, device, options));
-  const ModelSpec& spec = other.spec();
+  MAKAR_TRY(LanguageModel reference, LanguageModel::open(s.ref_model, device, options));
+  const ModelSpec& spec = reference.spec();
   if (spec.head.kind != HeadKind::kCausalLm || spec.encoder)
     return error_of(Error::Kind::kUnsupported, s.ref_model,
                     "a {} cannot be the reference; use a causal language model", spec.architecture);
   if (spec.vocab != model.spec().vocab ||
-      (other.has_tokenizer() && other.tokenizer().to_json() != language.tokenizer().to_json()))
+      (reference.has_tokenizer() && reference.tokenizer().to_json() != language.tokenizer().to_json()))
     return error_at(s.ref_model,
                     "has a different vocabulary from {}; the reference must read the same tokens",
                     s.base_model);
-  other.loaded().model->parameters().to(device.memory());
-  return task.score_reference(Reference(*other.loaded().model, activations_of(s.common.loop)), device,
+  reference.loaded().model->parameters().to(device.memory());
+  return task.score_reference(Reference(*reference.loaded().model, activations_of(s.common.loop)), device,
                               identity);
 }
 
@@ -119,13 +119,13 @@ Result<ConversationEncoder> encoder_of(Dpo& s, const LanguageModel& language) {
 
 Result<std::unique_ptr<Task>> make_pair_task(Dpo& s, LanguageModel& language, Device& device,
                                              Json& identity) {
-  const auto read = [&]() -> Result<AnswerPairs> {
+  const auto read_pairs = [&]() -> Result<AnswerPairs> {
     if (s.common.datasets[0].ends_with(".safetensors"))
       return read_fixed_pairs(s.common.datasets[0], s.common.loop.output_dir, language.spec().vocab);
     MAKAR_TRY(const ConversationEncoder encoder, encoder_of(s, language));
     return open_answer_pairs(dataset_options(s.common), encoder, identity);
   };
-  MAKAR_TRY(AnswerPairs data, read());
+  MAKAR_TRY(AnswerPairs data, read_pairs());
   const DpoOptions options{*preference_loss_named(s.loss_type), static_cast<float>(s.beta),
                            static_cast<float>(s.common.loop.label_smoothing), static_cast<float>(s.gamma),
                            activations_of(s.common.loop)};
@@ -171,9 +171,9 @@ int train(Dpo& s, const std::string& command) {
                    {"beta", s.beta}};
   if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;
   if (s.loss_type == "simpo") identity["simpo_gamma"] = s.gamma;
-  if (s.single()) identity["weights"] = {s.good_weight, s.bad_weight};
-  const auto task = s.single() ? make_kto_task(s, *language, device, identity)
-                               : make_pair_task(s, *language, device, identity);
+  if (s.single_answers()) identity["weights"] = {s.good_weight, s.bad_weight};
+  const auto task = s.single_answers() ? make_kto_task(s, *language, device, identity)
+                                       : make_pair_task(s, *language, device, identity);
   if (!task.ok()) return report(task.error());
   const Tokenizer* tokenizer = language->has_tokenizer() ? &language->tokenizer() : nullptr;
   return run_job({s.common, loaded, **task, device, adapter->has_value() ? &**adapter : nullptr, tokenizer,
@@ -185,7 +185,7 @@ int train(Dpo& s, const std::string& command) {
 
 int run_dpo(const std::vector<std::string>& arguments) {
   Dpo s;
-  s.common.loop.output_dir = "runs/dpo", s.common.loop.learning_rate = kDpoRate;
+  s.common.loop.output_dir = "runs/dpo", s.common.loop.learning_rate = kDpoLearningRate;
   Options options(
       "dpo",
       "Train a model to prefer the better of two answers (prompt, chosen, rejected), without a reward "
@@ -194,7 +194,7 @@ int run_dpo(const std::vector<std::string>& arguments) {
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
   Status checked = check_options(s, options);
-  if (checked.ok()) checked = check_fine_tune(s, options, kDpoAdapterRate);
+  if (checked.ok()) checked = check_fine_tune(s, options, kDpoAdapterLearningRate);
   if (!checked.ok()) return report(checked.error()), 2;
   return train(s, command_line("dpo", arguments));
 }

@@ -46,7 +46,7 @@ int run_embed(const std::vector<std::string>& arguments) {
   ModelOptions model;
   std::vector<std::string> texts, files, images;
   std::string pooling, price_file;
-  bool raw = false, json = false;
+  bool no_normalize = false, json = false;
   Options options("embed", "Embed texts or images: one vector per line, for search and comparison.",
                   "makar embed -m MODEL \"hello world\"");
   model.declare(options);
@@ -62,7 +62,7 @@ int run_embed(const std::vector<std::string>& arguments) {
   options.group("Output");
   options.add("--pooling", &pooling, "mean, cls or last; the setting of the model's folder if not set",
               "KIND");
-  options.add("--no-normalize", &raw, "do not scale the vectors to unit length");
+  options.add("--no-normalize", &no_normalize, "do not scale the vectors to unit length");
   options.add(
       "--prices", &price_file,
       "price table (JSON: currency, input, hour, watts, kwh): print tokens and cost to standard error",
@@ -71,9 +71,9 @@ int run_embed(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   std::optional<PriceTable> prices;
   if (!price_file.empty()) {
-    const auto read = read_price_table(price_file);
-    if (!read.ok()) return report(read.error()), 2;
-    prices = *read;
+    const auto table = read_price_table(price_file);
+    if (!table.ok()) return report(table.error()), 2;
+    prices = *table;
   }
   const auto opened = open_on_device(model);
   if (!opened.ok()) return report(opened.error());
@@ -94,7 +94,7 @@ int run_embed(const std::vector<std::string>& arguments) {
     if (!kind.ok()) return report(kind.error()), 2;
     o->pooling = *kind;
   }
-  o->normalize = !raw;
+  o->normalize = !no_normalize;
   Engine engine(language->model(), device, Embedder::engine_options());
   int64_t tokens = 0;
   const auto began = std::chrono::steady_clock::now();
@@ -112,12 +112,12 @@ int run_embed(const std::vector<std::string>& arguments) {
   if (!texts.empty()) {
     status = print(texts);
   } else {
-    Status inner = Done{};
+    Status batch_status = Done{};
     status = each_line_batch(files, [&](const std::vector<std::string_view>& lines, size_t) {
-      inner = print({lines.begin(), lines.end()});
-      return inner.ok();
+      batch_status = print({lines.begin(), lines.end()});
+      return batch_status.ok();
     });
-    if (status.ok()) status = inner;
+    if (status.ok()) status = batch_status;
   }
   if (!status.ok()) return report(status.error());
   if (prices) {

@@ -35,8 +35,8 @@ Result<MemoryBudget> EngineFlags::budget() const {
   MemoryBudget out;
   out.bytes = static_cast<int64_t>(mem_budget * 1e6);
   if (mem_budget > 0 && out.bytes == 0) out.bytes = 1;
-  const auto type = [&](const std::string& own, const char* option) {
-    return parse_cache_type(own.empty() ? cache_type : own, own.empty() ? "--cache-type" : option);
+  const auto type = [&](const std::string& value, const char* option) {
+    return parse_cache_type(value.empty() ? cache_type : value, value.empty() ? "--cache-type" : option);
   };
   MAKAR_TRY(out.cache.k, type(cache_type_k, "--cache-type-k"));
   MAKAR_TRY(out.cache.v, type(cache_type_v, "--cache-type-v"));
@@ -49,10 +49,10 @@ Result<EngineOptions> EngineFlags::resolve(const Model& model, int64_t draft_pag
   o.context = context;
   MAKAR_TRY(o.context.policy, parse_context_policy(policy));
   MAKAR_CHECK_OK(check_context(model.spec(), o.context));
-  MAKAR_TRY(MemoryBudget within, budget());
-  if (within.bytes > 0) within.bytes = std::max<int64_t>(within.bytes - reserved, 1);
-  o.cache = within.cache;
-  return fit_engine(model, within, o, draft_page_bytes);
+  MAKAR_TRY(MemoryBudget memory, budget());
+  if (memory.bytes > 0) memory.bytes = std::max<int64_t>(memory.bytes - reserved, 1);
+  o.cache = memory.cache;
+  return fit_engine(model, memory, o, draft_page_bytes);
 }
 
 }  // namespace makar

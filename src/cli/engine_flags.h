@@ -14,7 +14,7 @@ struct EngineFlags {
 
   void declare(Options& options);
   void declare_cache(Options& options);  // only the cache types
-  // Errors: an unknown name, a number out of bounds.
+  // The memory limit and the cache types. Errors: an unknown name, a number out of bounds.
   Result<MemoryBudget> budget() const;
   // The engine's options within the budget, after all models are loaded. `draft_page_bytes`: bytes per page
   // that another cache (of a draft model) needs; `reserved`: bytes reserved for other uses. Errors: a policy

@@ -1,4 +1,4 @@
-// makar eval: a model on the tasks of tasks/.
+// makar eval: evaluates a model on the tasks of tasks/.
 #include <fmt/format.h>
 
 #include "base/progress.h"
@@ -31,7 +31,7 @@ int evaluate(EvalRunFlags& c, EvalModel& model, const std::vector<EvalTask>& tas
   const OutputFiles files(c.output);
   auto cache = open_cache(c);
   if (!cache.ok()) return report(cache.error());
-  std::vector<EvaluatedTask> done;
+  std::vector<EvaluatedTask> evaluated;
   {
     Progress progress;
     c.eval.progress = [&](const std::string& task, size_t at, size_t total) {
@@ -41,14 +41,14 @@ int evaluate(EvalRunFlags& c, EvalModel& model, const std::vector<EvalTask>& tas
       auto subtasks = run_task(model, task, c.eval, *cache);
       if (!subtasks.ok()) return report(subtasks.error());
       auto groups = group_results(task, *subtasks);
-      done.push_back({std::move(*subtasks), std::move(groups)});
+      evaluated.push_back({std::move(*subtasks), std::move(groups)});
     }
   }
-  const Json results = results_json(done, c.eval, model.identity());
+  const Json results = results_json(evaluated, c.eval, model.identity());
   if (!c.output.empty())
-    if (const Status written = write_results(files, done, results, c.eval.samples); !written.ok())
+    if (const Status written = write_results(files, evaluated, results, c.eval.samples); !written.ok())
       return report(written.error());
-  return print_out(c.json ? results.dump() + "\n" : results_table(done)) ? 0 : 1;
+  return print_out(c.json ? dump(results) + "\n" : results_table(evaluated)) ? 0 : 1;
 }
 
 constexpr Command kSubcommands[] = {
@@ -61,12 +61,12 @@ constexpr Command kSubcommands[] = {
 
 }  // namespace
 
-int run_eval(const std::vector<std::string>& given) {
+int run_eval(const std::vector<std::string>& words) {
   for (const Command& one : kSubcommands)
-    if (!given.empty() && given[0] == one.name) return one.run({given.begin() + 1, given.end()});
+    if (!words.empty() && words[0] == one.name) return one.run({words.begin() + 1, words.end()});
   // `makar eval run` is the same as `makar eval`.
-  const std::vector<std::string> arguments(given.begin() + (!given.empty() && given[0] == "run"),
-                                           given.end());
+  const std::vector<std::string> arguments(words.begin() + (!words.empty() && words[0] == "run"),
+                                           words.end());
   EvalRunFlags c;
   Options options("eval", "Evaluate a model on tasks as lm-eval does: accuracy, exact match, perplexity.",
                   "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");

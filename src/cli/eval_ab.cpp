@@ -1,4 +1,4 @@
-// makar eval ab: two prompts of a task on the same documents, and regression files.
+// makar eval ab: compares two prompts of a task on the same documents, or a prompt with a regression file.
 #include <fmt/format.h>
 
 #include "base/file.h"
@@ -48,39 +48,39 @@ std::string test_text(const VariantValues& a, const VariantValues& b, const Vari
                            test.losses);
 }
 
-// 0, or 1 if there is a regression.
+// Returns the exit code: 1 if there is a regression.
 Result<int> compare(AbCommand& c, EvalModel& model, const EvalTask& task) {
   MAKAR_TRY(EvalCache cache, open_cache(c));
-  const bool checked = !c.check_file.empty();
+  const bool against_file = !c.check_file.empty();
   std::optional<VariantValues> a, b;
-  if (checked) {
+  if (against_file) {
     MAKAR_TRY(const std::string text, read_file(c.check_file, size_t{256} << 20));
     MAKAR_TRY(a, parse_regression(text, c.check_file));
     a->name = c.check_file;
   }
-  const bool two = !c.second.empty() || !c.text.empty() || !c.description.empty() || c.shots >= 0;
-  MAKAR_TRY(VariantValues now, run_variant(c, model, task, cache));
-  if (two) {
+  const bool second_prompt = !c.second.empty() || !c.text.empty() || !c.description.empty() || c.shots >= 0;
+  MAKAR_TRY(VariantValues last, run_variant(c, model, task, cache));
+  if (second_prompt) {
     MAKAR_TRY(const EvalTask other, second_task(c, task));
-    if (!checked) a = now;
-    MAKAR_TRY(now, run_variant(c, model, other, cache));
+    if (!against_file) a = last;
+    MAKAR_TRY(last, run_variant(c, model, other, cache));
   }
-  b = now;
+  b = last;
   if (!c.save.empty())
-    MAKAR_CHECK_OK(write_file(c.save, regression_json(*b, model.identity()).dump(2) + "\n"));
+    MAKAR_CHECK_OK(write_file(c.save, dump(regression_json(*b, model.identity()), 2) + "\n"));
   if (!a) {
     if (!print_out(fmt::format("{} {:.4f} on {} documents\n", b->metric, b->score, b->values.size())))
       return 1;
     return 0;
   }
   if (a->metric != b->metric)
-    return error_at(b->name, "is measured by {}, but {} by {}", b->metric, a->name, a->metric);
+    return error_at(b->name, "has the metric {}, but {} has {}", b->metric, a->name, a->metric);
   MAKAR_TRY(const VariantTest test, test_variants(*a, *b, c.resample));
   const bool worse = test.worse(a->higher_is_better, c.level);
   Json out = test_json(*a, *b, test);
   out["regression"] = worse;
-  if (!print_out(c.json ? out.dump() + "\n" : test_text(*a, *b, test))) return 1;
-  if (!checked || !worse) return 0;
+  if (!print_out(c.json ? dump(out) + "\n" : test_text(*a, *b, test))) return 1;
+  if (!against_file || !worse) return 0;
   fmt::print(stderr, "makar: regression: {} is worse than {} with p below {}\n", b->name, a->name, c.level);
   return 1;
 }

@@ -39,7 +39,7 @@ int run_eval_compare(const std::vector<std::string>& arguments) {
   if (!plot.empty())
     if (const Status written = write_file(plot, comparison_svg(models, *scores)); !written.ok())
       return report(written.error());
-  return print_out(json ? comparison_json(models, *scores).dump() + "\n" : comparison_table(models, *scores))
+  return print_out(json ? dump(comparison_json(models, *scores)) + "\n" : comparison_table(models, *scores))
              ? 0
              : 1;
 }

@@ -1,4 +1,4 @@
-// makar eval matrix: scenarios by metrics, of one model or of several side by side.
+// makar eval matrix: a table of tasks by metrics, of one model or of several side by side.
 #include <fmt/format.h>
 
 #include "base/file.h"
@@ -16,14 +16,14 @@ struct MatrixCommand : EvalRunFlags {
   std::vector<std::string> benign, files;
 };
 
-int show(const MatrixCommand& c, const std::vector<Json>& matrices) {
+int print_matrices(const MatrixCommand& c, const std::vector<Json>& matrices) {
   if (!c.plot.empty())
     if (const Status written = write_file(c.plot, matrix_svg(matrices)); !written.ok())
       return report(written.error());
   if (!c.json) return print_out(matrix_table(matrices)) ? 0 : 1;
   Json out = matrices.size() == 1 ? matrices[0]
                                   : Json{{"matrices", matrices}, {"win_rates", matrix_win_rates(matrices)}};
-  return print_out(out.dump() + "\n") ? 0 : 1;
+  return print_out(dump(out) + "\n") ? 0 : 1;
 }
 
 int run_matrix(MatrixCommand& c, EvalModel& model, const std::vector<EvalTask>& tasks,
@@ -47,10 +47,10 @@ int run_matrix(MatrixCommand& c, EvalModel& model, const std::vector<EvalTask>& 
   if (!c.output.empty()) {
     const OutputFiles files(c.output);
     const std::string path = c.output.ends_with(".json") ? c.output : files.folder + "/matrix.json";
-    if (const Status written = write_file(path, matrix.dump(2) + "\n"); !written.ok())
+    if (const Status written = write_file(path, dump(matrix, 2) + "\n"); !written.ok())
       return report(written.error());
   }
-  return show(c, {matrix});
+  return print_matrices(c, {matrix});
 }
 
 // --compare needs no model.
@@ -68,7 +68,7 @@ int compare_matrices(MatrixCommand& c, const std::vector<std::string>& arguments
     if (!matrix.ok()) return report(matrix.error());
     matrices.push_back(std::move(*matrix));
   }
-  return show(c, matrices);
+  return print_matrices(c, matrices);
 }
 
 }  // namespace

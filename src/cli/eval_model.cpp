@@ -19,8 +19,8 @@ Result<Json> model_identity(const EvalModelFlags& f) {
   MAKAR_TRY(out["fingerprint"], model_fingerprint(resolve_model(f.model.model)));
   for (const std::string& adapter : f.model.adapters) {
     const std::string folder = path_exists(adapter) ? adapter : adapter.substr(0, adapter.rfind(':'));
-    MAKAR_TRY(const std::string sum, model_fingerprint(folder));
-    out["adapters"].push_back({{"adapter", adapter}, {"fingerprint", sum}});
+    MAKAR_TRY(const std::string fingerprint, model_fingerprint(folder));
+    out["adapters"].push_back({{"adapter", adapter}, {"fingerprint", fingerprint}});
   }
   out["device"] = f.model.device;
   if (f.model.bf16) out["activations"] = "bf16";
@@ -33,7 +33,7 @@ void EvalModelFlags::declare_url(Options& options) {
   options.group("Remote model (-m http://HOST:PORT)");
   options.add("--model-name", &url.model, "name of the model on the server", "NAME");
   options.add("--api-key", &url.token, "API key of the server", "KEY");
-  options.add("--requests", &url.parallel, "requests in flight", "N");
+  options.add("--requests", &url.parallel, "maximum number of requests in flight", "N");
 }
 
 Status EvalModelFlags::check() const {

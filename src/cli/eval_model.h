@@ -13,7 +13,7 @@ struct EvalModelFlags {
   UrlModelOptions url;  // if the model is a URL
   bool no_prefix_cache = false;
   void declare_url(Options& options);
-  // Fails if the flags contradict each other.
+  // Checks bounds. Errors are bad usage.
   Status check() const;
 };
 

@@ -22,24 +22,25 @@ struct SafetyCommand : EvalRunFlags {
 int run_report(SafetyCommand& c, EvalModel& model, const std::vector<EvalTask>& tasks) {
   auto cache = open_cache(c);
   if (!cache.ok()) return report(cache.error());
-  Result<Json> found = Json();
+  Result<Json> safety = Json();
   {
     Progress progress;
     c.safety.eval = c.eval;
     c.safety.eval.progress = [&](const std::string& task, size_t at, size_t total) {
       progress.show(task, at, total);
     };
-    found = safety_report(model, tasks, c.safety, *cache);
+    safety = safety_report(model, tasks, c.safety, *cache);
   }
-  if (!found.ok()) return report(found.error());
-  const std::string text = safety_markdown(*found);
+  if (!safety.ok()) return report(safety.error());
+  const std::string text = safety_markdown(*safety);
   if (!c.output.empty()) {
     const std::string folder = OutputFiles(c.output).folder;
-    for (const auto& [name, content] : {std::pair("safety.json", found->dump(2) + "\n"), {"safety.md", text}})
+    for (const auto& [name, content] :
+         {std::pair("safety.json", dump(*safety, 2) + "\n"), {"safety.md", text}})
       if (const Status written = write_file(folder + "/" + name, content); !written.ok())
         return report(written.error());
   }
-  return print_out(c.json ? found->dump() + "\n" : text) ? 0 : 1;
+  return print_out(c.json ? dump(*safety) + "\n" : text) ? 0 : 1;
 }
 
 }  // namespace
@@ -50,7 +51,8 @@ int run_eval_safety(const std::vector<std::string>& arguments) {
   Options options(
       "eval safety",
       "Report on safety and fairness: toxicity of answers, bias by group, counterfactual fairness "
-      "(people exchanged), refusals, consistency under paraphrase, and the loss of quality by toxicity "
+      "(people in the question exchanged), refusals, consistency under paraphrase, and the loss of quality "
+      "by toxicity "
       "control.",
       "makar eval safety -m MODEL --tasks toxicity_prompts,refusals,bbq --data DIR --classifier "
       "toxicity.json --control reject,steer");
@@ -61,10 +63,12 @@ int run_eval_safety(const std::vector<std::string>& arguments) {
   options.add("--benign", &c.benign,
               "the classifier's label for harmless texts, if it is not a common name such as `safe`",
               "LABEL");
-  options.add("--threshold", &c.safety.control.threshold, "probability from which a text counts as toxic",
+  options.add("--threshold", &c.safety.control.threshold, "a text with at least this probability is toxic",
               "P");
-  options.add("--control", &c.controls,
-              "measure these modes of control: none, reject, rewrite, steer, separated by commas", "MODES");
+  options.add(
+      "--control", &c.controls,
+      "also measure these modes of toxicity control, separated by commas: none, reject, rewrite, steer",
+      "MODES");
   options.add("--attempts", &c.safety.control.attempts,
               "reject, rewrite: maximum number of answers to generate", "N");
   options.add("--block", &c.safety.control.block, "steer: tokens per block", "N");

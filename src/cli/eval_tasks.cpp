@@ -35,7 +35,7 @@ void EvalRunFlags::declare_tasks(Options& options) {
   options.add("--data", &eval.data, "folder with the datasets", "DIR");
   options.add("--num-fewshot --num_fewshot", &eval.num_fewshot,
               "examples before each question; -1 for the task's own number", "N");
-  options.add("--limit", &eval.limit, "only the first N documents of each task; 0: all", "N");
+  options.add("--limit", &eval.limit, "evaluate only the first N documents of each task; 0: all", "N");
   options.add("--seed", &seed, "seed for few-shot examples and sampled answers", "S");
   options.add("--include-path --include_path", &include, "folder of task files, instead of tasks/", "DIR");
   options.add("--confirm-run-unsafe-code --confirm_run_unsafe_code", &eval.run_programs,

@@ -36,9 +36,9 @@ int run_fill(const std::vector<std::string>& arguments) {
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
   std::string text = fmt::format("{}", fmt::join(words, " "));
   if (words.empty()) {
-    const auto read = read_whole(files);
-    if (!read.ok()) return report(read.error());
-    text = *read;
+    const auto input = read_whole(files);
+    if (!input.ok()) return report(input.error());
+    text = *input;
   }
   Engine engine(language->model(), device);
   const auto gaps = fill(engine, *language, text, top);
@@ -53,7 +53,7 @@ int run_fill(const std::vector<std::string>& arguments) {
       else
         fmt::print("{:8.4f}  {}\n", std::exp(t.logprob), token);
     }
-    if (json) fmt::print("{}\n", Json{{"position", gap.position}, {"answers", answers}}.dump());
+    if (json) fmt::print("{}\n", dump({{"position", gap.position}, {"answers", answers}}));
   }
   return 0;
 }

@@ -13,22 +13,22 @@
 namespace makar {
 namespace {
 
-// Rejects adapter options when no adapter is trained: the user expects one.
+// Rejects adapter options when no adapter is trained: they would be ignored.
 Status check_adapter_options(const FineTuneOptions& s, const Options& options) {
   if (s.has_adapter()) return Done{};
-  std::vector<std::string> given;
+  std::vector<std::string> ignored;
   for (const char* name : {"--quantize-base", "--lora-r", "--lora-alpha", "--lora-dropout",
                            "--lora-target-modules", "--lora-modules-to-save", "--use-rslora", "--use-dora"})
     if (options.given(name)) {
       std::string key(name + 2);
       std::replace(key.begin(), key.end(), '-', '_');
-      given.push_back(std::move(key));
+      ignored.push_back(std::move(key));
     }
-  if (given.empty()) return Done{};
+  if (ignored.empty()) return Done{};
   return error_at(
-      given[0], "{} without an adapter: add --adapter {}, or remove {} to train all weights",
-      given.size() == 1 ? "has no effect" : fmt::format("{} have no effect", fmt::join(given, ", ")),
-      s.quantize_base.empty() ? "lora" : "qlora", given.size() == 1 ? "it" : "them");
+      ignored[0], "{} without an adapter: add --adapter {}, or remove {} to train all weights",
+      ignored.size() == 1 ? "has no effect" : fmt::format("{} have no effect", fmt::join(ignored, ", ")),
+      s.quantize_base.empty() ? "lora" : "qlora", ignored.size() == 1 ? "it" : "them");
 }
 
 double mebibytes(const Model& model) {
@@ -39,17 +39,17 @@ double mebibytes(const Model& model) {
 
 // Rejects options that contradict the adapter being continued.
 Status check_continued(const FineTuneOptions& s, const AdapterConfig& config) {
-  const auto differs = [&](const char* option, const char* key, bool equal, const auto& found) -> Status {
+  const auto check_equal = [&](const char* option, const char* key, bool equal, const auto& found) -> Status {
     if (equal || std::find(s.given.begin(), s.given.end(), option) == s.given.end()) return Done{};
     return error_at(key,
                     "the adapter in {} was made with {}; remove the option, or train a new adapter (without "
                     "lora_model_dir)",
                     s.lora_model_dir, found);
   };
-  MAKAR_CHECK_OK(differs("--lora-r", "lora_r", s.rank == config.rank, config.rank));
-  MAKAR_CHECK_OK(differs("--lora-alpha", "lora_alpha", s.alpha == config.alpha, config.alpha));
-  MAKAR_CHECK_OK(differs("--use-dora", "use_dora", s.dora == config.dora, config.dora));
-  return differs("--use-rslora", "use_rslora", s.rslora == config.rslora, config.rslora);
+  MAKAR_CHECK_OK(check_equal("--lora-r", "lora_r", s.rank == config.rank, config.rank));
+  MAKAR_CHECK_OK(check_equal("--lora-alpha", "lora_alpha", s.alpha == config.alpha, config.alpha));
+  MAKAR_CHECK_OK(check_equal("--use-dora", "use_dora", s.dora == config.dora, config.dora));
+  return check_equal("--use-rslora", "use_rslora", s.rslora == config.rslora, config.rslora);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
     if (stream) print_out("\n");
     return report(result.error());
   }
-  if (c.json) return print_out(answer_json(*result, language, o.logprobs >= 0).dump() + "\n"), 0;
+  if (c.json) return print_out(dump(answer_json(*result, language, o.logprobs >= 0)) + "\n"), 0;
   if (stream) print_out("\n");
   if (const std::string why = explain_empty(*result, language, c.chat); !why.empty())
     fmt::print(stderr, "makar: {}\n", why);
@@ -68,7 +68,7 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
     fmt::print("{}\n", answer.text);
     if (o.logprobs < 0) continue;
     for (const GeneratedToken& token : answer.tokens)
-      fmt::print("{}\n", token_json(token, language.tokenizer()).dump());
+      fmt::print("{}\n", dump(token_json(token, language.tokenizer())));
   }
   return 0;
 }
@@ -91,22 +91,23 @@ int run_ids(const LanguageModel& language, Device& device, std::vector<int64_t> 
     o.max_new_tokens = fitting_tokens(language.spec(), engine.context, prompt.size(), o.max_new_tokens);
   if (c.flags.generation.mbr > 0)
     return report(error_at("--mbr", "compares texts; --ids gives token ids only")), 2;
-  const auto all = generate_all(language.model(), device, prompt, o);
-  if (!all.ok()) return report(all.error());
+  const auto answers = generate_all(language.model(), device, prompt, o);
+  if (!answers.ok()) return report(answers.error());
   if (c.json) {
-    Json out = {{"ids", all->front()}};
-    if (all->size() > 1) out["answers"] = *all;
+    Json out = {{"ids", answers->front()}};
+    if (answers->size() > 1) out["answers"] = *answers;
     fmt::print("{}\n", out.dump());
     return 0;
   }
-  for (const auto& ids : *all) {
+  for (const auto& ids : *answers) {
     const auto begin = decoder_prompt(language.model(), prompt).size();
     fmt::print("{}\n", fmt::join(ids.begin() + static_cast<int64_t>(begin), ids.end(), " "));
   }
   return 0;
 }
 
-// Checks that exactly one prompt source is given, and no option that applies only to another source.
+// Checks that at most one prompt source is given (none: standard input), and no option that applies only to
+// another source.
 Status check_prompt(const Options& options, const GenerateCommand& c) {
   const int sources = !c.words.empty() + !c.prompt.empty() + !c.files.empty() + !c.ids.empty();
   if (sources > 1)
@@ -154,7 +155,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   options.add("--jsonl", &c.jsonl,
               "read one request per line ({\"prompt\"} or {\"messages\"}) and print one JSON answer per "
               "line; a request "
-              "without \"seed\" has its own, made of --seed and the number of the line");
+              "without \"seed\" gets one derived from --seed and its line number");
   options.add("--parallel -np", &c.parallel, "--jsonl: maximum number of requests in a batch", "N");
   options.group("Watermark");
   options.add("--watermark-key", &c.watermark.key,
@@ -205,14 +206,14 @@ int run_generate(const std::vector<std::string>& arguments) {
   Engine engine(language->model(), device, *engine_options);
   if (c.jsonl) return run_lines(engine, *language, c);
   std::string text = c.prompt.empty() ? fmt::format("{}", fmt::join(c.words, " ")) : c.prompt;
-  const bool describes = language->spec().is_encoder_decoder() && language->spec().reads_images();
-  if (describes && c.images.empty())
+  const bool captions = language->spec().is_encoder_decoder() && language->spec().reads_images();
+  if (captions && c.images.empty())
     return report(error_at("--image", "is needed: a {} describes an image", language->spec().architecture)),
            2;
-  if (c.words.empty() && c.prompt.empty() && !describes) {
-    const auto all = read_whole(c.files);
-    if (!all.ok()) return report(all.error());
-    text = *all;
+  if (c.words.empty() && c.prompt.empty() && !captions) {
+    const auto input = read_whole(c.files);
+    if (!input.ok()) return report(input.error());
+    text = *input;
   }
   if (c.control.on())
     return run_controlled(engine, *language, text, c.chat, c.json, c.control, c.flags.generation);

@@ -1,5 +1,4 @@
-// Shared by the files of makar generate: its options, and prompts and answers in the forms of the command
-// line.
+// Shared by the files of makar generate: its options, encoding of prompts, answers as JSON.
 #pragma once
 #include "cli/generate_controlled.h"
 #include "cli/generation_flags.h"
@@ -15,13 +14,13 @@ struct GenerateCommand {
   std::string ids, prompt;
   int64_t parallel = 32;  // requests of --jsonl in a batch
   bool json = false, jsonl = false, chat = false, parse_special = false;
-  bool tokens_given = false;  // --max-tokens is not the default
+  bool tokens_given = false;  // --max-tokens is set
   WatermarkOptions watermark;
   ControlFlags control;
   RankFlags rank;
 };
 
-Json user_turn(const std::string& text);
+Json user_turn(const std::string& text);  // a conversation of one user message
 // Encodes a prompt, through the chat template with --chat; its images become part of `o`.
 Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const std::string& text,
                                            const std::vector<std::string>& image_paths,

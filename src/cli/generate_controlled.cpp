@@ -10,16 +10,17 @@ namespace makar {
 
 void ControlFlags::declare(Options& options) {
   options.group("Toxicity");
-  options.add("--control", &control.mode,
-              "none; reject: sample again; rewrite: let the model rewrite a toxic answer; steer: keep the "
-              "least toxic of several blocks",
-              "MODE");
+  options.add(
+      "--control", &control.mode,
+      "how to avoid toxic answers: none; reject: sample again; rewrite: let the model rewrite a toxic "
+      "answer; steer: generate block by block and keep the least toxic of several candidates",
+      "MODE");
   options.add("--classifier", &classifier,
               "toxicity classifier, a file of `makar classify train --method logistic`", "FILE");
   options.add("--benign", &benign,
               "the classifier's label for harmless texts, if it is not a common name such as `safe`",
               "LABEL");
-  options.add("--threshold", &control.threshold, "probability from which an answer counts as toxic", "P");
+  options.add("--threshold", &control.threshold, "an answer with at least this probability is toxic", "P");
   options.add("--attempts", &control.attempts, "reject, rewrite: maximum number of answers to generate", "N");
   options.add("--block", &control.block, "steer: tokens per block", "N");
   options.add("--candidates", &control.candidates, "steer: candidate blocks per step", "N");
@@ -45,12 +46,11 @@ int run_controlled(Engine& engine, const LanguageModel& language, const std::str
   if (!answers.ok()) return report(answers.error());
   const ControlledAnswer& answer = (*answers)[0];
   if (json)
-    return print_out(Json{{"text", answer.text},
-                          {"toxicity", answer.toxicity},
-                          {"attempts", answer.attempts},
-                          {"rejected", answer.rejected},
-                          {"classifier", classifier->version()}}
-                         .dump() +
+    return print_out(dump({{"text", answer.text},
+                           {"toxicity", answer.toxicity},
+                           {"attempts", answer.attempts},
+                           {"rejected", answer.rejected},
+                           {"classifier", classifier->version()}}) +
                      "\n")
                ? 0
                : 1;

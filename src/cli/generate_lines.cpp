@@ -54,7 +54,7 @@ Json answer_json(const TextGenerationResult& result, const LanguageModel& langua
 
 namespace {
 
-// A list of file names.
+// The file names in the "images" of a request.
 Result<std::vector<std::string>> image_paths(const Json& value) {
   std::vector<std::string> paths;
   if (!value.is_array()) return error_at("images", "expected a list of files, found {}", value.dump());
@@ -66,8 +66,9 @@ Result<std::vector<std::string>> image_paths(const Json& value) {
   return paths;
 }
 
-// The seed of a line whose request has none: --seed for the first line, and other random numbers for each
-// other line, whatever the batch is. The distance leaves room for the seeds of several answers.
+// The seed of a line whose request has none: --seed for the first line, and a seed derived from it for each
+// other line, independent of the batch. Answer i of a line has its seed + i; the distance between lines
+// (2^64 / golden ratio) keeps these ranges apart.
 uint64_t seed_of_line(uint64_t seed, size_t number) { return seed + (number - 1) * 0x9e3779b97f4a7c15; }
 
 // One request per line: {"prompt"} or {"messages"}, with images, max_tokens, stop and the sampler's keys.
@@ -125,7 +126,8 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, size
   return TextGeneration::begin(engine, language, std::move(prompt), o);
 }
 
-// Generates answers for all lines that have arrived in one batch; prints them in input order.
+// Answers the requests of `lines` in one batch and prints the answers in input order. `first`: the number of
+// the first line. False if the output failed.
 bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engine& engine,
                   const LanguageModel& language, const GenerateCommand& c) {
   struct LineRequest {
@@ -147,7 +149,7 @@ bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engi
       MAKAR_TRY(const TextGenerationResult result, generation.finish());
       return answer_json(result, language, requests[i].logprobs);
     }();
-    if (!print_out(answer.ok() ? answer->dump() + "\n" : error_line(answer.error(), first + i))) return false;
+    if (!print_out(answer.ok() ? dump(*answer) + "\n" : error_line(answer.error(), first + i))) return false;
   }
   return true;
 }

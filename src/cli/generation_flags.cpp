@@ -26,7 +26,7 @@ Status SpeculationOptions::open(const LanguageModel& language, Device& device, c
   const ModelSpec& spec = loaded.model->spec();
   if (!spec.decoder || spec.encoder || spec.vocab != language.spec().vocab)
     return error_at(draft,
-                    "a draft model is decoder-only and has the same vocabulary ({} ids), this {} has {}",
+                    "a draft model must be decoder-only with the same vocabulary ({} ids); this {} has {}",
                     language.spec().vocab, spec.architecture, spec.vocab);
   MAKAR_CHECK_OK(admit_model(*loaded.model, draft, budget));
   loaded.model->pack(device, true, language.model().activations());
@@ -52,8 +52,8 @@ void GenerationFlags::declare(Options& options) {
               "PATTERN");
   options.group("Search");
   options.add("--early-stopping", &early,
-              "beam search ends: yes, with as many answers as beams; no, when a better one is unlikely; "
-              "never, when none can be better",
+              "when beam search ends: yes: with as many answers as beams; no: when a better one is unlikely; "
+              "never: when none can be better",
               "WHEN");
   options.add("--mbr", &generation.mbr,
               "minimum Bayes risk: sample this many answers and keep the one most similar to the others; 0 "
@@ -80,9 +80,9 @@ Status GenerationFlags::check(const Options& options) {
   generation.speculation = speculation.speculation;
   MAKAR_CHECK_OK(check_generation(generation));
   if (options.given("--jsonl")) return Done{};  // each request sets its own
-  const bool several = generation.answers > 1 || generation.best_of > 1 || generation.mbr > 0;
+  const bool several_answers = generation.answers > 1 || generation.best_of > 1 || generation.mbr > 0;
   const bool greedy = generation.sampler.temperature == 0 || generation.sampler.top_k == 1;
-  if (several && greedy && generation.beams == 1)
+  if (several_answers && greedy && generation.beams == 1)
     return error_at(generation.mbr > 0       ? "--mbr"
                     : generation.best_of > 1 ? "--best-of"
                                              : "--answers",
@@ -102,18 +102,18 @@ Status GenerationFlags::prepare(const LanguageModel& language, Device& device) {
 }
 
 Status GenerationFlags::constrain(const LanguageModel& language) {
-  const std::string& given = !json_schema.empty() ? json_schema : !grammar.empty() ? grammar : regex;
-  if (given.empty()) return Done{};
+  const std::string& value = !json_schema.empty() ? json_schema : !grammar.empty() ? grammar : regex;
+  if (value.empty()) return Done{};
   const std::string flag = !json_schema.empty() ? "--json-schema"
                            : !grammar.empty()   ? "--grammar"
                                                 : "--regex";
-  MAKAR_TRY(const std::string source, text_or_file(given, flag));
+  MAKAR_TRY(const std::string source, text_or_file(value, flag));
   const auto rules = !json_schema.empty() ? Grammar::from_json_schema(source)
                      : !grammar.empty()   ? Grammar::from_gbnf(source)
                                           : Grammar::from_regex(source);
   if (!rules.ok()) {
     Error error = rules.error().in(flag);
-    error.message += suggest_file(given, flag);
+    error.message += suggest_file(value, flag);
     return error;
   }
   MAKAR_TRY(const Constrainer tokens, Constrainer::of(language));
@@ -138,10 +138,10 @@ Status read_mbr_metric(const std::string& name, const std::string& place, TextGe
 }
 
 Result<EngineOptions> GenerationFlags::engine_options(const Model& model) const {
-  const int64_t embedder =
+  const int64_t embedder_bytes =
       generation.embedder ? step_bytes(generation.embedder->spec(), Embedder::engine_options().step_tokens)
                           : 0;
-  return engine.resolve(model, speculation.cache_page_bytes(), embedder);
+  return engine.resolve(model, speculation.cache_page_bytes(), embedder_bytes);
 }
 
 Json token_json(const GeneratedToken& generated, const Tokenizer& tokenizer) {

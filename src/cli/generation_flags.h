@@ -52,7 +52,7 @@ Status read_mbr_metric(const std::string& name, const std::string& place, TextGe
 // Log-probabilities as JSON: {"token", "id", "logprob", "top": [...]}.
 Json token_json(const GeneratedToken& generated, const Tokenizer& tokenizer);
 
-// Why all answers are empty, or "" if one is not. `chat`: the chat template was used.
+// A note that says why all answers are empty; "" if one has text. `chat`: the chat template was used.
 std::string explain_empty(const TextGenerationResult& result, const LanguageModel& language, bool chat);
 
 }  // namespace makar

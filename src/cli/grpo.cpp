@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-constexpr double kGrpoRate = 1e-6, kGrpoAdapterRate = 1e-5;
+constexpr double kGrpoLearningRate = 1e-6, kGrpoAdapterLearningRate = 1e-5;
 
 struct Grpo : PolicyRun {
   std::string loss_type = "dapo", scale;
@@ -79,7 +79,7 @@ int train(Grpo& s, PolicyParts& p, Device& device, const std::string& command) {
 
 int run_grpo(const std::vector<std::string>& arguments) {
   Grpo s;
-  s.common.loop.output_dir = "runs/grpo", s.common.loop.learning_rate = kGrpoRate;
+  s.common.loop.output_dir = "runs/grpo", s.common.loop.learning_rate = kGrpoLearningRate;
   s.common.loop.gradient_accumulation_steps = 4, s.common.loop.lr_scheduler = "constant";
   s.common.loop.logging_steps = 1;
   Options options(
@@ -90,7 +90,7 @@ int run_grpo(const std::vector<std::string>& arguments) {
       "too.",
       "makar grpo -m DIR -d prompts.jsonl --reward exact -o runs/mine");
   declare(options, s);
-  const PolicyCommand command{"grpo", kGrpoAdapterRate, [&] { return check_options(s); },
+  const PolicyCommand command{"grpo", kGrpoAdapterLearningRate, [&] { return check_options(s); },
                               [&](PolicyParts& parts, Device& device, const std::string& line) {
                                 return train(s, parts, device, line);
                               }};

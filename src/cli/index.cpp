@@ -24,23 +24,27 @@ struct AddCommand {
   std::string encoding = "auto", chunk = "sentences", vector = "f32", similarity = "cosine";
   CollectionSettings settings;
   SourceOptions load;
-  bool no_header = false, no_stem = false, no_stop = false, json = false;
-  int64_t threads = 0, commit = 256;
+  bool no_header = false, no_stem = false, no_stop_words = false, json = false;
+  int64_t threads = 0, commit_documents = 256;
   std::string prices;
 };
 
 void declare_add(Options& options, AddCommand& c) {
   declare_index(options, c.index, c.collection);
   options.positional("PATH", &c.paths, "files and folders").required = true;
-  options.add("--commit-every", &c.commit, "documents per transaction", "N");
+  options.add("--commit-every", &c.commit_documents, "documents per transaction", "N");
   options.group("Input");
-  options.add("--encoding", &c.encoding, "auto, utf-8, latin-1, windows-1252, utf-16le or utf-16be", "NAME");
+  options.add("--encoding", &c.encoding,
+              "character encoding of the files: auto, utf-8, latin-1, windows-1252, utf-16le or utf-16be",
+              "NAME");
   options.add("--text-field", &c.load.text_field, "column or field with the text", "NAME");
   options.add("--title-field", &c.load.title_field, "column or field with the title", "NAME");
   options.add("--id-field", &c.load.id_field, "column or field with the name of a document", "NAME");
   options.add("--no-header", &c.no_header, "tables: the first row is data, not names of columns");
   options.group("Chunks (fixed when the collection is created)");
-  options.add("--chunk", &c.chunk, "whole, characters, tokens, sentences or headings", "KIND");
+  options.add("--chunk", &c.chunk,
+              "how to split a document: whole (not at all), characters, tokens, sentences or headings",
+              "KIND");
   options.add("--chunk-size", &c.settings.chunk.size, "maximum characters (or tokens) per chunk", "N");
   options.add("--chunk-overlap", &c.settings.chunk.overlap, "maximum overlap of consecutive chunks", "N");
   options.add("--tokenizer", &c.settings.tokenizer, "tokenizer or model for chunks measured in tokens",
@@ -49,17 +53,17 @@ void declare_add(Options& options, AddCommand& c) {
   options.add("--language", &c.settings.analyzer.language,
               "language of stemmer and stop words, such as english; or none", "NAME");
   options.add("--no-stem", &c.no_stem, "index words without stemming");
-  options.add("--no-stop-words", &c.no_stop, "index function words too");
+  options.add("--no-stop-words", &c.no_stop_words, "index function words too");
   options.group("Vectors (fixed when the collection is created)");
-  options.add("-m --model", &c.settings.model, "an encoder: embed each chunk for dense search", "PATH");
+  options.add("-m --model", &c.settings.model, "model that embeds each chunk, for dense search", "PATH");
   options.add("--query-model", &c.settings.query_model, "model that embeds queries; --model if not set",
               "PATH");
-  options.add("--query-prefix", &c.settings.query_prefix, "text before each query, such as \"query: \"",
-              "TEXT");
-  options.add("--passage-prefix", &c.settings.passage_prefix, "text before each chunk", "TEXT");
-  options.add("--vector", &c.vector, "f32 or int8", "TYPE");
+  options.add("--query-prefix", &c.settings.query_prefix,
+              "text to put before each query, such as \"query: \"", "TEXT");
+  options.add("--passage-prefix", &c.settings.passage_prefix, "text to put before each chunk", "TEXT");
+  options.add("--vector", &c.vector, "type of the stored vectors: f32 or int8", "TYPE");
   options.add("--hnsw", &c.settings.hnsw, "build a graph for fast approximate search");
-  options.add("--similarity", &c.similarity, "cosine, dot or l2", "NAME");
+  options.add("--similarity", &c.similarity, "similarity of vectors: cosine, dot or l2", "NAME");
   options.group("Output");
   options.add("--json", &c.json, "print one line per transaction with the names of its documents");
   options.add("--prices", &c.prices,
@@ -81,10 +85,10 @@ Status check_add(AddCommand& c) {
   if (c.settings.chunk.kind == ChunkKind::kTokens && c.settings.tokenizer.empty())
     return error_at("--chunk", "chunks of tokens need --tokenizer PATH");
   if (!c.settings.tokenizer.empty()) c.settings.tokenizer = resolve_model(c.settings.tokenizer);
-  c.settings.analyzer.stem = !c.no_stem, c.settings.analyzer.stop = !c.no_stop;
+  c.settings.analyzer.stem = !c.no_stem, c.settings.analyzer.stop = !c.no_stop_words;
   c.load.header = !c.no_header;
-  if (c.commit < 1 || c.commit > 1000000)
-    return error_at("--commit-every", "must be from 1 to 1000000, got {}", c.commit);
+  if (c.commit_documents < 1 || c.commit_documents > 1000000)
+    return error_at("--commit-every", "must be from 1 to 1000000, got {}", c.commit_documents);
   MAKAR_TRY([[maybe_unused]] const Analyzer analyzer, Analyzer::open(c.settings.analyzer));
   return Done{};
 }
@@ -108,11 +112,11 @@ Result<CollectionInfo> open_collection(IndexStore& store, const AddCommand& c, c
       {"vector", "--vector"},
       {"similarity", "--similarity"},
       {"hnsw", "--hnsw"}};
-  const Json has = found->settings.to_json(), given = c.settings.to_json();
+  const Json existing = found->settings.to_json(), requested = c.settings.to_json();
   for (const auto& [key, flag] : kFlags)
-    if (options.given(flag) && has[key] != given[key])
+    if (options.given(flag) && existing[key] != requested[key])
       return error_at(flag, "collection '{}' was created with {} = {}; use that, or another --collection",
-                      c.collection, key, has[key].dump());
+                      c.collection, key, dump(existing[key]));
   return *found;
 }
 
@@ -128,9 +132,9 @@ int add_documents(const std::vector<std::string>& arguments) {
   if (const Status checked = check_add(c); !checked.ok()) return report(checked.error()), 2;
   std::optional<PriceTable> prices;
   if (!c.prices.empty()) {
-    const auto read = read_price_table(c.prices);
-    if (!read.ok()) return report(read.error()), 2;
-    prices = *read;
+    const auto table = read_price_table(c.prices);
+    if (!table.ok()) return report(table.error()), 2;
+    prices = *table;
   }
   const auto files = source_files(c.paths);
   if (!files.ok()) return report(files.error());
@@ -142,23 +146,23 @@ int add_documents(const std::vector<std::string>& arguments) {
   Progress progress(c.json);
   BadRecords bad;
   IndexerOptions indexing;
-  indexing.commit_documents = c.commit;
+  indexing.commit_documents = c.commit_documents;
   std::shared_ptr<EmbeddingModel> model;
   int64_t tokens = 0;  // embedded so far
-  double seconds = 0;
+  double seconds = 0;  // spent embedding
   if (!collection->settings.model.empty()) {
     auto opened = EmbeddingModel::open(collection->settings.model, c.device, c.threads);
     if (!opened.ok()) return report(opened.error());
     model = *opened;
-    indexing.embed = [&, f = model->function([&](size_t done) {
+    indexing.embed = [&, embed_texts = model->function([&](size_t done) {
       progress.show("embedding chunks", done, 0);
     })](const std::vector<std::string>& texts) -> Result<std::vector<std::vector<float>>> {
       if (prices) {
-        MAKAR_TRY(const int64_t read, model->embedder().count_tokens(texts));
-        tokens += read;
+        MAKAR_TRY(const int64_t count, model->embedder().count_tokens(texts));
+        tokens += count;
       }
       const auto began = std::chrono::steady_clock::now();
-      auto out = f(texts);
+      auto out = embed_texts(texts);
       seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
       return out;
     };
@@ -168,13 +172,13 @@ int add_documents(const std::vector<std::string>& arguments) {
   bool printed = true;
   if (c.json)
     indexing.on_commit = [&](const std::vector<std::string>& names) {
-      printed = print_out(Json{{"committed", names}}.dump() + "\n") && printed;
+      printed = print_out(dump(Json{{"committed", names}}) + "\n") && printed;
     };
   auto indexer = Indexer::open(*store, *collection, std::move(indexing));
   if (!indexer.ok()) return report(indexer.error());
-  size_t at = 0;
+  size_t file_index = 0;
   for (const std::string& file : *files) {
-    progress.show("adding files", at++, files->size());
+    progress.show("adding files", file_index++, files->size());
     bool stored = true;
     const Status loaded = load_file(
         file, c.load,
@@ -192,9 +196,9 @@ int add_documents(const std::vector<std::string>& arguments) {
   }
   if (const Status done = indexer->commit(); !done.ok()) return report(done.error());
   progress.show("adding files", files->size(), files->size());
-  for (const std::string& why : bad.reported) warn(why);
+  for (const std::string& line : bad.reported) warn(line);
   if (bad.count > bad.reported.size())
-    warn(fmt::format("{} more were skipped", bad.count - bad.reported.size()));
+    warn(fmt::format("{} more documents were skipped", bad.count - bad.reported.size()));
   const IndexCounts& counts = indexer->counts();
   Json summary = {{"added", counts.added},
                   {"updated", counts.updated},
@@ -235,7 +239,7 @@ int list_collections(const std::vector<std::string>& arguments) {
   Options options("index ls", "List the collections of an index, or the documents of one.",
                   "makar index ls books.db");
   declare_index(options, index, collection);
-  options.add("--documents", &documents, "list documents");
+  options.add("--documents", &documents, "list the documents of the collection");
   options.add("--json", &json, "print one JSON object per line");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto store = IndexStore::open(index, false);
@@ -243,17 +247,17 @@ int list_collections(const std::vector<std::string>& arguments) {
   if (documents) {
     const auto info = store->collection(collection.empty() ? kDefaultCollection : collection);
     if (!info.ok()) return report(info.error());
-    const auto all = store->documents(*info);
-    if (!all.ok()) return report(all.error());
-    for (const StoredDocument& d : *all)
-      if (!print_out(json ? document_json(d).dump() + "\n"
+    const auto list = store->documents(*info);
+    if (!list.ok()) return report(list.error());
+    for (const StoredDocument& d : *list)
+      if (!print_out(json ? dump(document_json(d)) + "\n"
                           : fmt::format("{}  {} chunks, {} bytes  {}\n", d.name, d.chunks, d.bytes, d.title)))
         return 1;
     return 0;
   }
-  const auto all = store->collections();
-  if (!all.ok()) return report(all.error());
-  for (const CollectionInfo& info : *all) {
+  const auto list = store->collections();
+  if (!list.ok()) return report(list.error());
+  for (const CollectionInfo& info : *list) {
     if (!collection.empty() && info.name != collection) continue;
     const Json object = {{"collection", info.name},      {"documents", info.documents},
                          {"chunks", info.chunks},        {"terms", info.terms},
@@ -263,7 +267,7 @@ int list_collections(const std::vector<std::string>& arguments) {
         "{}: {} documents, {} chunks ({} of {}), language {}{}\n", info.name, info.documents, info.chunks,
         name(s.chunk.kind), s.chunk.size, s.analyzer.language,
         s.model.empty() ? "" : fmt::format(", {} vectors of {} ({})", name(s.vector), info.vectors, s.model));
-    if (!print_out(json ? object.dump() + "\n" : line)) return 1;
+    if (!print_out(json ? dump(object) + "\n" : line)) return 1;
   }
   return 0;
 }
@@ -287,7 +291,7 @@ int show_document(const std::vector<std::string>& arguments) {
     const StoredChunk& k = **chunk;
     const Json object = {{"id", k.key},      {"document", k.name}, {"title", k.title}, {"heading", k.heading},
                          {"begin", k.begin}, {"end", k.end},       {"text", k.text}};
-    return print_out(json ? object.dump() + "\n" : k.text + "\n") ? 0 : 1;
+    return print_out(json ? dump(object) + "\n" : k.text + "\n") ? 0 : 1;
   }
   const auto document = store->document(*info, id);
   if (!document.ok()) return report(document.error());
@@ -298,7 +302,7 @@ int show_document(const std::vector<std::string>& arguments) {
   if (!text.ok()) return report(text.error());
   Json object = document_json(**document);
   object["text"] = *text;
-  return print_out(json ? object.dump() + "\n" : *text + (text->ends_with('\n') ? "" : "\n")) ? 0 : 1;
+  return print_out(json ? dump(object) + "\n" : *text + (text->ends_with('\n') ? "" : "\n")) ? 0 : 1;
 }
 
 int remove_documents(const std::vector<std::string>& arguments) {
@@ -330,7 +334,7 @@ int remove_documents(const std::vector<std::string>& arguments) {
                                                                                                         : 1;
 }
 
-int check_file(const std::vector<std::string>& arguments) {
+int check_index_file(const std::vector<std::string>& arguments) {
   std::string index;
   Options options("index check",
                   "Compare the posting lists, totals and vectors of every collection with its texts.",
@@ -340,10 +344,10 @@ int check_file(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto store = IndexStore::open(index, false);
   if (!store.ok()) return report(store.error());
-  const auto found = check_index(*store);
-  if (!found.ok()) return report(found.error());
+  const auto counts = check_index(*store);
+  if (!counts.ok()) return report(counts.error());
   return print_out(fmt::format("{}: {} documents and {} chunks in {} collections are complete\n",
-                               store->path(), found->documents, found->chunks, found->collections))
+                               store->path(), counts->documents, counts->chunks, counts->collections))
              ? 0
              : 1;
 }
@@ -353,7 +357,7 @@ constexpr Command kIndexCommands[] = {
     {"ls", "list collections or documents", list_collections, "Subcommands"},
     {"show", "print a document or a chunk", show_document, "Subcommands"},
     {"rm", "remove documents or a collection", remove_documents, "Subcommands"},
-    {"check", "check that an index is complete", check_file, "Subcommands"},
+    {"check", "check that an index is complete", check_index_file, "Subcommands"},
 };
 
 }  // namespace

@@ -20,13 +20,13 @@ Result<std::shared_ptr<EmbeddingModel>> EmbeddingModel::open(const std::string& 
 }
 
 EmbedTexts EmbeddingModel::function(std::function<void(size_t)> progress) {
-  constexpr size_t kBatch = 64;
+  constexpr size_t kBatchTexts = 64;
   return [this, progress](const std::vector<std::string>& texts) -> Result<std::vector<std::vector<float>>> {
     std::vector<std::vector<float>> out;
-    for (size_t at = 0; at < texts.size(); at += kBatch) {
+    for (size_t at = 0; at < texts.size(); at += kBatchTexts) {
       const std::vector<std::string> batch(
           texts.begin() + static_cast<std::ptrdiff_t>(at),
-          texts.begin() + static_cast<std::ptrdiff_t>(std::min(at + kBatch, texts.size())));
+          texts.begin() + static_cast<std::ptrdiff_t>(std::min(at + kBatchTexts, texts.size())));
       MAKAR_TRY(const Tensor vectors, (*embedder_)(batch));
       for (int64_t i = 0; i < vectors.dim(0); ++i)
         out.emplace_back(vectors.f32() + i * vectors.dim(1), vectors.f32() + (i + 1) * vectors.dim(1));
@@ -40,21 +40,25 @@ void SearchFlags::declare(Options& o, int64_t default_k, const char* model_flag)
   k = default_k;
   o.group("Retrieval");
   o.add("-k --k", &k, "number of chunks to return", "N");
-  o.add("--mode", &mode, "sparse, dense or hybrid; hybrid if the index has vectors, else sparse", "NAME");
-  o.add("--where", &where, "only documents whose metadata have this value; may be repeated", "KEY=VALUE");
-  o.add("--sparse", &sparse, "bm25 (Lucene's form), bm25-robertson, tfidf or count", "NAME");
+  o.add("--mode", &mode,
+        "search mode: sparse, dense or hybrid; if not set, hybrid if the index has vectors, else sparse",
+        "NAME");
+  o.add("--where", &where, "search only documents with this value in their metadata; may be repeated",
+        "KEY=VALUE");
+  o.add("--sparse", &sparse, "scores of sparse search: bm25 (Lucene's form), bm25-robertson, tfidf or count",
+        "NAME");
   o.add("--k1", &options.sparse.k1, "BM25: saturation of the term frequency", "X");
   o.add("--b", &options.sparse.b, "BM25: normalisation by the length of a chunk, 0 to 1", "X");
   o.add("--fusion", &fusion,
         "how hybrid search combines results: rrf (reciprocal ranks) or weighted (scores)", "NAME");
-  o.add("--rrf-k", &options.rrf_k, "rrf: a chunk at a rank gets 1 / (X + rank)", "X");
+  o.add("--rrf-k", &options.rrf_k, "rrf: a chunk scores the sum of 1 / (X + rank) over the rankings", "X");
   o.add("--weight", &options.weight, "weighted: the share of the dense score, 0 to 1", "X");
   o.add("--candidates", &candidates, "number of chunks per ranking that are fused or reranked", "N");
-  o.add("--ef", &options.ef, "candidates of a search in the HNSW graph", "N");
+  o.add("--ef", &options.ef, "number of candidates that a search in the HNSW graph keeps", "N");
   o.add("--exact", &options.exact, "compare with every vector even if the index has a graph");
   o.add("--rerank", &rerank, "a cross-encoder or decoder that reorders the candidates", "PATH");
   o.add("--rerank-top", &rerank_top,
-        "rerank only this many chunks, the others follow in their order; 0 for all candidates", "N");
+        "rerank only the first N chunks, the others follow in their order; 0 for all candidates", "N");
   o.add("--rerank-weight", &reranking.weight,
         "share of the reranker's score, 0 to 1; the rest is the score of the search", "X");
   o.add(model_flag, &model, "model that embeds the queries; the collection's own if not set", "PATH");
@@ -100,9 +104,10 @@ Result<std::unique_ptr<Searcher>> SearchFlags::open(const std::string& index, co
   if (mode.empty()) options.mode = info.settings.model.empty() ? SearchMode::kSparse : SearchMode::kHybrid;
   EmbedTexts embed;
   if (options.mode != SearchMode::kSparse && !info.settings.model.empty()) {
-    const std::string& own =
+    const std::string& default_model =
         info.settings.query_model.empty() ? info.settings.model : info.settings.query_model;
-    MAKAR_TRY(const auto opened, EmbeddingModel::open(model.empty() ? own : model, device, threads));
+    MAKAR_TRY(const auto opened,
+              EmbeddingModel::open(model.empty() ? default_model : model, device, threads));
     embed = [opened, f = opened->function()](const std::vector<std::string>& texts) { return f(texts); };
   }
   return Searcher::open(index, collection, options, std::move(embed));

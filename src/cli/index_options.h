@@ -1,4 +1,5 @@
-// Options that the commands on an index share: the file, the collection, the model of its vectors.
+// Options shared by the commands that use an index: the file, the collection, the embedding model, the
+// search.
 #pragma once
 #include <memory>
 #include <string>
@@ -21,7 +22,8 @@ class EmbeddingModel {
  public:
   static Result<std::shared_ptr<EmbeddingModel>> open(const std::string& model, const std::string& device,
                                                       int64_t threads);
-  // `progress` is called with the texts done so far.
+  // Returns a function that embeds texts, valid as long as this object. It calls `progress` with the number
+  // of texts embedded so far.
   EmbedTexts function(std::function<void(size_t)> progress = {});
   const Embedder& embedder() const { return *embedder_; }
 
@@ -30,15 +32,15 @@ class EmbeddingModel {
   std::shared_ptr<Embedder> embedder_;
 };
 
-// How to search, for search and ask.
+// Options of the search, for makar search, makar ask and the search tool of makar agent.
 struct SearchFlags {
   SearchOptions options;
   std::string mode, sparse = "bm25", fusion = "rrf";
   std::vector<std::string> where;
   int64_t k = 10, candidates = 100, rerank_top = 0;
-  std::string rerank;  // model that reorders
+  std::string rerank;  // path of the reranker
   RerankOptions reranking;
-  std::string model;  // of the queries; empty: the one of the collection
+  std::string model;  // embeds the queries; empty: the collection's own model
   void declare(Options& options, int64_t default_k, const char* model_flag);
   // Parses names and checks bounds. Errors are bad usage.
   Status check();

@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-struct Need {
+struct Requirement {
   const char* flags;  // separated by spaces
   bool (*met)(const GenerationFlags&);
   const char* reason;
@@ -20,7 +20,7 @@ bool speculates(const GenerationFlags& o) {
   return !o.speculation.draft.empty() || o.speculation.speculation.lookup;
 }
 
-constexpr Need kNeeds[] = {
+constexpr Requirement kRequirements[] = {
     {"--temperature", [](const GenerationFlags& o) { return o.generation.beams == 1; },
      "beam search does not sample; set --beams 1"},
     {"--temperature", [](const GenerationFlags& o) { return o.generation.penalty_alpha == 0; },
@@ -58,17 +58,18 @@ constexpr Need kNeeds[] = {
 }  // namespace
 
 std::vector<std::string> ineffective_options(const Options& options, const GenerationFlags& flags) {
-  std::vector<std::string> out, named;
-  for (const Need& need : kNeeds) {
-    if (need.met(flags)) continue;
-    std::string_view rest = need.flags;
+  std::vector<std::string> out, reported;
+  for (const Requirement& requirement : kRequirements) {
+    if (requirement.met(flags)) continue;
+    std::string_view rest = requirement.flags;
     while (!rest.empty()) {
       const size_t end = std::min(rest.find(' '), rest.size());
       const std::string flag(rest.substr(0, end));
       rest.remove_prefix(std::min(end + 1, rest.size()));
-      if (!options.given(flag) || std::find(named.begin(), named.end(), flag) != named.end()) continue;
-      named.push_back(flag);
-      out.push_back(fmt::format("{} has no effect: {}", flag, need.reason));
+      if (!options.given(flag) || std::find(reported.begin(), reported.end(), flag) != reported.end())
+        continue;
+      reported.push_back(flag);
+      out.push_back(fmt::format("{} has no effect: {}", flag, requirement.reason));
     }
   }
   return out;

@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kCacheTokens = 1024;  // sizes of the cache are printed for this many
+constexpr int64_t kCacheTokens = 1024;  // the size of the cache is printed for this many tokens
 
 std::string grouped(int64_t n) {  // 1,234,567
   std::string text = std::to_string(n);
@@ -62,24 +62,24 @@ std::string shape_text(const StructureNode& node) {
 void add_lines(const StructureNode& node, const std::string& indent, std::vector<ModuleRow>& lines) {
   for (size_t i = 0; i < node.children.size(); ++i) {
     const StructureNode& c = node.children[i];
-    const bool last = i + 1 == node.children.size(), whole = c.tensor || is_leaf_module(c);
+    const bool last = i + 1 == node.children.size(), one_line = c.tensor || is_leaf_module(c);
     std::string name = indent + (last ? "└─ " : "├─ ") + c.name;
     if (c.repeat > 1) name += fmt::format("  x{}", c.repeat);
     lines.push_back(
-        {name, whole ? shape_text(c) : "", grouped(c.parameters) + (c.repeat > 1 ? " each" : "")});
-    if (!whole) add_lines(c, indent + (last ? "   " : "│  "), lines);
+        {name, one_line ? shape_text(c) : "", grouped(c.parameters) + (c.repeat > 1 ? " each" : "")});
+    if (!one_line) add_lines(c, indent + (last ? "   " : "│  "), lines);
   }
 }
 
 void print_tree(const StructureNode& root) {
   std::vector<ModuleRow> lines = {{root.name, "", grouped(root.parameters)}};
   add_lines(root, "", lines);
-  size_t name = 0, shape = 0, count = 0;
+  size_t name = 0, shape = 0, count = 0;  // widths of the columns
   for (const ModuleRow& l : lines) {
     name = std::max(name, count_code_points(l.name)), shape = std::max(shape, count_code_points(l.shape));
     count = std::max(count, l.count.find(' ') == l.count.npos ? l.count.size() : l.count.find(' '));
   }
-  shape = std::min<size_t>(shape, 60);
+  shape = std::min<size_t>(shape, 60);  // longer shapes shift the last column
   for (const ModuleRow& l : lines) {
     const size_t digits = std::min(l.count.find(' '), l.count.size());
     fmt::print("{}  {}  {}{}\n", padded(l.name, name), padded(l.shape, shape),
@@ -104,8 +104,8 @@ std::string stack_text(const StackSpec& s) {
   return text;
 }
 
-std::string share(int64_t part, int64_t whole) {
-  return whole > 0 ? fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole))
+std::string share(int64_t part, int64_t total) {
+  return total > 0 ? fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(total))
                    : "";
 }
 
@@ -130,9 +130,9 @@ void print_sizes(const Inspection& i) {
       memory += fmt::format("{}{} {}", memory.empty() ? "" : "   ", p.name == "f16" ? "f16/bf16" : p.name,
                             bytes(p.bytes));
   print_fact("weights", memory);
-  const auto cache = [](int64_t values, const char* of) {
+  const auto cache = [](int64_t values, const char* which) {
     const auto n = static_cast<double>(values * kCacheTokens);
-    return fmt::format("f32 {}   f16 {}   per {} tokens {}", bytes(4 * n), bytes(2 * n), kCacheTokens, of);
+    return fmt::format("f32 {}   f16 {}   per {} tokens {}", bytes(4 * n), bytes(2 * n), kCacheTokens, which);
   };
   if (i.cache_values > 0)
     print_fact("cache", cache(i.cache_values, i.cross_cache_values > 0 ? "generated" : "of context"));
@@ -187,7 +187,7 @@ int run_inspect(const std::vector<std::string>& arguments) {
   declare_model(options, model, "MODEL");
   options.group("Output");
   options.add("-c --context --ctx-size", &context,
-              "context length for which the work per token is given; 0 uses the model's own", "N");
+              "context length for which the work per token is computed; 0 uses the model's own", "N");
   options.add("--json", &json, "print one JSON object");
   options.group("Attention");
   options.add("--attention", &view.text,
@@ -202,8 +202,8 @@ int run_inspect(const std::vector<std::string>& arguments) {
   if (context < 0 || context > (int64_t{1} << 40))
     return report(error_at("--context", "must be 0 to 2^40, got {}", context)), 2;
   if (!view.text.empty()) {
-    const Status shown = print_attention(resolve_model(model), view, json);
-    return shown.ok() ? 0 : report(shown.error());
+    const Status printed = print_attention(resolve_model(model), view, json);
+    return printed.ok() ? 0 : report(printed.error());
   }
   if (view.layer != -1 || view.head != -1)
     return report(error_at(view.layer != -1 ? "--layer" : "--head", "needs --attention TEXT")), 2;

@@ -14,16 +14,17 @@ namespace makar {
 namespace {
 
 constexpr size_t kMaxColumns = 64;  // tokens of the text, one terminal column each
+constexpr size_t kMaxLabel = 12;    // characters of a token's label
 constexpr const char* kShades[] = {" ", "░", "▒", "▓", "█"};
 
-// A token on one line: its text without line breaks, at most 12 characters.
+// The text of a token without line breaks, at most kMaxLabel characters.
 std::string label_of(const Tokenizer& tokenizer, int64_t id) {
   const std::string text = tokenizer.decode(std::vector<uint32_t>{static_cast<uint32_t>(id)}, false);
   std::string out;
   size_t length = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
-    if ((c & 0xC0) != 0x80 && ++length > 12) break;
+    if ((c & 0xC0) != 0x80 && ++length > kMaxLabel) break;
     if (c == '\n')
       out += "\\n", ++length;
     else
@@ -82,48 +83,52 @@ Status print_attention(const std::string& path, const AttentionView& view, bool 
   ForwardContext f{ctx, nullptr, &record};
   language.model().hidden(f, inputs);
 
-  std::vector<Tensor> kept;  // holds the weights of the maps
+  std::vector<Tensor> layers;  // own the weights that the maps point to
   std::vector<HeadMap> maps;
   for (size_t layer = 0; layer < record.attentions.size(); ++layer) {
     if (record.attentions[layer].empty()) continue;
-    kept.push_back(record.attentions[layer][0].host());  // [heads, rows, keys]
-    const Tensor& all = kept.back();
-    if (all.dim(1) != static_cast<int64_t>(ids.size()) || all.dim(2) != all.dim(1)) continue;
-    for (int64_t head = 0; head < all.dim(0); ++head)
-      maps.push_back(
-          {static_cast<int64_t>(layer), head, all.f32() + head * all.dim(1) * all.dim(2), ids.size()});
+    layers.push_back(record.attentions[layer][0].host());  // [heads, rows, keys]
+    const Tensor& weights = layers.back();
+    if (weights.dim(1) != static_cast<int64_t>(ids.size()) || weights.dim(2) != weights.dim(1)) continue;
+    for (int64_t head = 0; head < weights.dim(0); ++head)
+      maps.push_back({static_cast<int64_t>(layer), head,
+                      weights.f32() + head * weights.dim(1) * weights.dim(2), ids.size()});
   }
   if (maps.empty()) return error_of(Error::Kind::kUnsupported, "--attention", "the model has no attention");
-  const HeadMap* shown = nullptr;
+  const HeadMap* selected = nullptr;
   for (const HeadMap& map : maps) {
     if ((view.layer >= 0 && map.layer != view.layer) || (view.head >= 0 && map.head != view.head)) continue;
-    if (!shown || map.at(map.size - 1, map.strongest()) > shown->at(map.size - 1, shown->strongest()))
-      shown = &map;
+    if (!selected ||
+        map.at(map.size - 1, map.strongest()) > selected->at(map.size - 1, selected->strongest()))
+      selected = &map;
   }
-  if (!shown)
+  if (!selected)
     return error_of(Error::Kind::kNotFound, "--attention",
-                    "the model has no head {} in layer {}; it has {} layers with {} heads", view.head,
-                    view.layer, spec.decoder->layers(), spec.decoder->first().attention.heads);
+                    "the model has no {} in {}; it has {} layers with {} heads",
+                    view.head >= 0 ? fmt::format("head {}", view.head) : "head",
+                    view.layer >= 0 ? fmt::format("layer {}", view.layer) : "any layer",
+                    spec.decoder->layers(), spec.decoder->first().attention.heads);
   std::vector<std::string> labels;
   for (const int64_t id : ids) labels.push_back(label_of(language.tokenizer(), id));
   if (json) {
     Json rows = Json::array();
-    for (size_t r = 0; r < shown->size; ++r) {
+    for (size_t r = 0; r < selected->size; ++r) {
       Json row = Json::array();
-      for (size_t k = 0; k < shown->size; ++k) row.push_back(shown->at(r, k));
+      for (size_t k = 0; k < selected->size; ++k) row.push_back(selected->at(r, k));
       rows.push_back(std::move(row));
     }
     fmt::print(
         "{}\n",
-        dump({{"layer", shown->layer}, {"head", shown->head}, {"tokens", labels}, {"attention", rows}}));
+        dump(
+            {{"layer", selected->layer}, {"head", selected->head}, {"tokens", labels}, {"attention", rows}}));
     return Done{};
   }
   fmt::print("attention of layer {}, head {}: rows attend to columns; blank is 0, full is 1\n\n",
-             shown->layer, shown->head);
-  print_map(*shown, labels);
-  const size_t best = shown->strongest();
+             selected->layer, selected->head);
+  print_map(*selected, labels);
+  const size_t best = selected->strongest();
   fmt::print("\nstrongest: '{}' attends to '{}' (token {}) with weight {:.2f}\n", labels.back(), labels[best],
-             best, shown->at(shown->size - 1, best));
+             best, selected->at(selected->size - 1, best));
   return Done{};
 }
 

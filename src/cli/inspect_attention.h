@@ -8,7 +8,7 @@
 namespace makar {
 
 struct AttentionView {
-  std::string text;               // "" for none
+  std::string text;               // "": attention is not shown
   int64_t layer = -1, head = -1;  // -1: the head whose last token attends most to one other token
   int64_t threads = 0;
 };

@@ -1,5 +1,5 @@
-// Ctrl-C as an event: while an object exists, SIGINT does not end the program. It is remembered until take(),
-// and wakes a thread that waits in poll() on fd(), whenever it arrives.
+// Ctrl-C as an event: while an Interrupts object exists, SIGINT does not end the program. It stays pending
+// until take(), and wakes a thread that waits in poll() on fd().
 #pragma once
 #include <csignal>
 
@@ -13,12 +13,12 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
 
   bool pending() const;
-  bool take();                    // clears a pending interrupt; whether there was one
+  bool take();                    // clears a pending interrupt; false if there was none
   int fd() const { return fd_; }  // readable while one is pending
 
  private:
   int fd_ = -1;
-  struct sigaction before_ = {};
+  struct sigaction previous_action_ = {};
 };
 
 }  // namespace makar

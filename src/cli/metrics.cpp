@@ -144,7 +144,7 @@ std::string table_name(const std::string& name) {
 
 int run_metrics(const std::vector<std::string>& arguments) {
   const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
-  if (help && pages_wanted()) return store_page(metrics_page()), 0;
+  if (help && collects_pages()) return store_page(metrics_page()), 0;
   if (arguments.empty() || help) return list_metrics(help ? stdout : stderr), help ? 0 : 2;
   const std::string given = rouge_name(arguments[0]);
   std::string name = table_name(given);

@@ -68,7 +68,7 @@ Json result_json(const Evaluation& e, const MetricOutput& output) {
   out["lower_is_better"] = e.lower_is_better;
   out["items"] = e.units;
   for (const auto& [key, value] : e.details.items()) out[key] = value;
-  if (output.each) out["each"] = e.each;
+  if (output.each) out["each"] = e.unit_scores;
   return out;
 }
 

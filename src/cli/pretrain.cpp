@@ -246,7 +246,7 @@ int train(Pretrain& p, const std::string& command) {
     job.save_others = [&]() -> Status {
       const std::string folder = loop.output_dir + "/generator";
       MAKAR_CHECK_OK(make_folder(folder));
-      MAKAR_TRY(const LoadedModel whole, whole_generator(generator, model));
+      MAKAR_TRY(const LoadedModel whole, standalone_generator(generator, model));
       return save_model(folder, *whole.model, *whole.family);
     };
   }

@@ -76,7 +76,7 @@ int with_model(PromptCommand& c, const Options& options, const std::function<int
     return report(error_at("--answers", "a prompt gets one reply; remove the option")), 2;
   return with_engine(c.model, c.flags, [&](Engine& engine, const LanguageModel& language) {
     ModelWriter writer(engine, language, c.flags.generation);
-    writer.plain(c.raw);
+    writer.use_plain_text(c.raw);
     const auto messages = [](const std::string& text) {
       return Json::array({{{"role", "user"}, {"content", text}}});
     };

@@ -24,7 +24,7 @@ void warn(const std::string& text) { fmt::print(stderr, "makar: warning: {}\n", 
 std::optional<int> parse_or_exit(Options& options, const std::vector<std::string>& arguments) {
   const Status status = options.parse(arguments);
   if (options.help_requested()) {
-    if (pages_wanted()) return store_page(CommandPage::from(options)), 0;
+    if (collects_pages()) return store_page(CommandPage::from(options)), 0;
     std::fputs(options.help(terminal_width()).c_str(), stdout);
     return 0;
   }

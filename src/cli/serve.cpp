@@ -296,9 +296,9 @@ int run_serve(const std::vector<std::string>& arguments) {
   serve.collections = std::move(*collections);
   serve.access = {std::move(*keys), c.origins, c.limits};
   serve.parallel = c.models.parallel, serve.queue = c.queue;
-  serve.time = std::chrono::seconds(c.timeout);
+  serve.time_limit = std::chrono::seconds(c.timeout);
   serve.defaults.max_new_tokens = c.predict, serve.defaults.sampler = c.sampler;
-  serve.seed_given = options.given("--seed");
+  serve.has_seed = options.given("--seed");
   serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs, c.ratings, c.results, c.agents};
   if (!c.filter.empty()) {
     auto classifier = ToxicityClassifier::open(c.filter, c.benign);

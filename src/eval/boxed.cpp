@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/replace.h"
+
 namespace makar {
 namespace {
-
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  std::string out;
-  size_t at = 0;
-  for (size_t next; (next = text.find(from, at)) != std::string::npos; at = next + from.size())
-    out += text.substr(at, next - at) + to;
-  text = out + text.substr(at);
-}
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -31,7 +25,7 @@ size_t group_end(const std::string& text, size_t open) {
   return std::string::npos;
 }
 
-// Arguments of `command` that are one character without braces get them: \frac12 is \frac{1}{2}.
+// Adds braces to arguments of `command` that are a single character: \frac12 becomes \frac{1}{2}.
 std::string with_braces(const std::string& text, const std::string& command, int arguments) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
@@ -51,7 +45,7 @@ std::string with_braces(const std::string& text, const std::string& command, int
   return out;
 }
 
-// a/b of two whole numbers.
+// \frac{a}{b} for a/b of two integers; other text is unchanged.
 std::string as_fraction(const std::string& text) {
   const size_t slash = text.find('/');
   const size_t begin = text.starts_with("-") ? 1 : 0;
@@ -80,12 +74,11 @@ std::optional<std::string> last_boxed(const std::string& text) {
 }
 
 std::string normalize_math(std::string text) {
-  for (const char* gone :
+  for (const char* ignored :
        {"\n", "\\!", "\\,", "\\;", "\\ ", "\\left", "\\right", "\\$", "^{\\circ}", "^\\circ", "\\%", "%"})
-    replace_all(text, gone, "");
-  replace_all(text, "\\\\", "\\");
-  replace_all(text, "\\dfrac", "\\frac"), replace_all(text, "\\tfrac", "\\frac"),
-      replace_all(text, "\\cfrac", "\\frac");
+    text = replace_all(text, ignored, "");
+  text = replace_all(text, "\\\\", "\\");
+  for (const char* fraction : {"\\dfrac", "\\tfrac", "\\cfrac"}) text = replace_all(text, fraction, "\\frac");
   // A unit at the end: 5\text{ cm}.
   if (const size_t unit = text.rfind("\\text{ ");
       unit != std::string::npos && unit > 0 && group_end(text, unit + 5) == text.size())
@@ -94,7 +87,7 @@ std::string normalize_math(std::string text) {
     text = text.substr(6, text.size() - 7);
   std::erase(text, ' '), std::erase(text, '$');
   if (text.starts_with(".")) text = "0" + text;
-  replace_all(text, "{.", "{0."), replace_all(text, "-.", "-0.");
+  text = replace_all(replace_all(text, "{.", "{0."), "-.", "-0.");
   if (const size_t equals = text.find('=');
       equals != std::string::npos && equals <= 2 && equals > 0 &&
       std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(equals), is_letter))

@@ -10,13 +10,13 @@ Result<EvalCache> EvalCache::open(const std::string& path) {
   EvalCache out;
   out.path_ = path;
   if (path.empty()) return out;
-  size_t whole = 0;
+  size_t complete_bytes = 0;  // of the file, up to the end of its last complete line
   if (is_file(path)) {
     MAKAR_TRY(const std::string text, read_file(path));
     uint64_t line = 0;
-    for (size_t end; (end = text.find('\n', whole)) != std::string::npos; whole = end + 1) {
+    for (size_t end; (end = text.find('\n', complete_bytes)) != std::string::npos; complete_bytes = end + 1) {
       const std::string place = fmt::format("{}:{}", path, ++line);
-      auto parsed = parse_json(std::string_view(text).substr(whole, end - whole), place);
+      auto parsed = parse_json(std::string_view(text).substr(complete_bytes, end - complete_bytes), place);
       Json entry = parsed.ok() ? std::move(*parsed) : Json();
       if (!entry.is_object() || !entry.contains("key") || !entry["key"].is_string() ||
           !entry.contains("responses") || !entry["responses"].is_array())
@@ -26,7 +26,8 @@ Result<EvalCache> EvalCache::open(const std::string& path) {
   }
   out.file_.reset(std::fopen(path.c_str(), "ab"));
   if (!out.file_) return io_error(path, "open");
-  if (ftruncate(fileno(out.file_.get()), static_cast<off_t>(whole)) != 0) return io_error(path, "truncate");
+  if (ftruncate(fileno(out.file_.get()), static_cast<off_t>(complete_bytes)) != 0)
+    return io_error(path, "truncate");
   return out;
 }
 

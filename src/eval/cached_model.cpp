@@ -30,7 +30,7 @@ std::string key_of(const Json& identity, const UntilRequest& one, const char* ca
 Json to_json(const Loglikelihood& one) {
   return Json::array({one.logprob, one.is_greedy, one.tokens, one.windows});
 }
-// JSON holds UTF-8 only; other bytes (a block of tokens may end inside a character) are kept as base64.
+// JSON holds UTF-8 only; other bytes (a block of tokens may end inside a character) are stored as base64.
 Json to_json(const std::string& text) {
   return is_valid_utf8(text) ? Json::array({text}) : Json::array({encode_base64(text), "base64"});
 }
@@ -59,13 +59,13 @@ bool read(const Json& json, UntilAnswer& out) {
   return true;
 }
 
-// Results from the cache; `ask` computes the missing ones, which are added to it.
-template <class Value, class Request, class Ask, class... Call>
+// Results from the cache; `compute` returns the missing ones, which are added to the cache.
+template <class Value, class Request, class Compute, class... Call>
 std::vector<Result<Value>> cached(EvalCache& cache, const Json& identity, std::span<const Request> requests,
-                                  const Ask& ask, Call... call) {
+                                  const Compute& compute, Call... call) {
   std::vector<Result<Value>> out(requests.size(), Result<Value>(Value()));
-  std::vector<Request> open;
-  std::vector<size_t> owner;
+  std::vector<Request> missing;
+  std::vector<size_t> indices;  // of the missing requests
   std::vector<std::string> keys;
   for (size_t i = 0; i < requests.size(); ++i) {
     keys.push_back(key_of(identity, requests[i], call...));
@@ -74,18 +74,18 @@ std::vector<Result<Value>> cached(EvalCache& cache, const Json& identity, std::s
     if (found && read(*found, value))
       out[i] = std::move(value);
     else
-      open.push_back(requests[i]), owner.push_back(i);
+      missing.push_back(requests[i]), indices.push_back(i);
   }
-  if (open.empty()) return out;
-  const auto answers = ask(open);
-  check(answers.size() == open.size(), "a model returns one result per request");
+  if (missing.empty()) return out;
+  const auto answers = compute(missing);
+  check(answers.size() == missing.size(), "a model returns one result per request");
   for (size_t i = 0; i < answers.size(); ++i) {
-    out[owner[i]] = answers[i];
+    out[indices[i]] = answers[i];
     if (!answers[i].ok()) continue;
-    if (const Status added = cache.add(keys[owner[i]], to_json(*answers[i])); !added.ok())
-      out[owner[i]] = added.error();
+    if (const Status added = cache.add(keys[indices[i]], to_json(*answers[i])); !added.ok())
+      out[indices[i]] = added.error();
   }
-  if (const Status flushed = cache.flush(); !flushed.ok()) out[owner[0]] = flushed.error();
+  if (const Status flushed = cache.flush(); !flushed.ok()) out[indices[0]] = flushed.error();
   return out;
 }
 
@@ -93,20 +93,20 @@ std::vector<Result<Value>> cached(EvalCache& cache, const Json& identity, std::s
 
 std::vector<Result<Loglikelihood>> CachedModel::loglikelihood(std::span<const LikelihoodRequest> requests) {
   return cached<Loglikelihood>(cache_, model_.identity(), requests,
-                               [&](const auto& open) { return model_.loglikelihood(open); });
+                               [&](const auto& missing) { return model_.loglikelihood(missing); });
 }
 std::vector<Result<Loglikelihood>> CachedModel::loglikelihood_rolling(std::span<const std::string> texts) {
   return cached<Loglikelihood>(cache_, model_.identity(), texts,
-                               [&](const auto& open) { return model_.loglikelihood_rolling(open); });
+                               [&](const auto& missing) { return model_.loglikelihood_rolling(missing); });
 }
 std::vector<Result<std::string>> CachedModel::generate_until(std::span<const UntilRequest> requests) {
   return cached<std::string>(cache_, model_.identity(), requests,
-                             [&](const auto& open) { return model_.generate_until(open); });
+                             [&](const auto& missing) { return model_.generate_until(missing); });
 }
 std::vector<Result<UntilAnswer>> CachedModel::generate_block(std::span<const UntilRequest> requests) {
   return cached<UntilAnswer>(
-      cache_, model_.identity(), requests, [&](const auto& open) { return model_.generate_block(open); },
-      "part");
+      cache_, model_.identity(), requests,
+      [&](const auto& missing) { return model_.generate_block(missing); }, "part");
 }
 
 }  // namespace makar

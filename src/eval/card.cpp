@@ -12,6 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+
 // Fields of config.json and their labels on the card.
 constexpr std::pair<const char*, const char*> kFacts[] = {
     {"model_type", "family"},          {"hidden_size", "width"},
@@ -32,13 +34,13 @@ std::string scores_table(const std::vector<EvaluatedModel>& results, bool risks)
   for (const EvaluatedModel& one : results) {
     const Json& groups =
         one.results.contains("group_subtasks") ? one.results["group_subtasks"] : Json::object();
-    std::set<std::string> inner;  // subtasks, which are listed under their group
+    std::set<std::string> subtasks;  // left out: their group is in the table
     for (const auto& group : groups.items())
       if (group.value().is_array())
         for (const Json& name : group.value())
-          if (name.is_string()) inner.insert(name.get<std::string>());
+          if (name.is_string()) subtasks.insert(name.get<std::string>());
     for (const auto& task : one.results["results"].items()) {
-      if (is_risk(task.key()) != risks || inner.count(task.key()) || !task.value().is_object()) continue;
+      if (is_risk(task.key()) != risks || subtasks.count(task.key()) || !task.value().is_object()) continue;
       for (const auto& item : task.value().items()) {
         const size_t comma = item.key().find(',');
         if (comma == std::string::npos || !item.value().is_number() ||
@@ -56,7 +58,7 @@ std::string scores_table(const std::vector<EvaluatedModel>& results, bool risks)
   return "| task | metric | value | standard error |\n|---|---|---|---|\n" + rows;
 }
 
-Result<std::string> facts(const std::string& model) {
+Result<std::string> model_facts(const std::string& model) {
   std::string out;
   std::error_code code;
   uintmax_t bytes = 0;
@@ -68,11 +70,11 @@ Result<std::string> facts(const std::string& model) {
   }
   if (code) return error_of(Error::Kind::kIo, model, "cannot be read: {}", code.message());
   if (is_file(model + "/config.json")) {
-    MAKAR_TRY(const std::string text, read_file(model + "/config.json", size_t{16} << 20));
+    MAKAR_TRY(const std::string text, read_file(model + "/config.json", kMaxConfigBytes));
     MAKAR_TRY(const Json config, parse_json(text, model + "/config.json"));
-    for (const auto& [key, shown] : kFacts)
+    for (const auto& [key, label] : kFacts)
       if (config.is_object() && config.contains(key))
-        out += fmt::format("| {} | {} |\n", shown,
+        out += fmt::format("| {} | {} |\n", label,
                            config[key].is_string() ? config[key].get<std::string>() : config[key].dump());
   }
   return "| | |\n|---|---|\n" + out +
@@ -94,16 +96,16 @@ void add_facts(const Json& manifest, const std::string& prefix,
 }
 
 std::string manifest_text(const Json& manifest) {
-  std::vector<std::pair<std::string, Json>> known;
-  if (manifest.is_object()) add_facts(manifest, "", known);
-  if (known.empty()) return "Not stated.\n";
+  std::vector<std::pair<std::string, Json>> facts;
+  if (manifest.is_object()) add_facts(manifest, "", facts);
+  if (facts.empty()) return "Not stated.\n";
   std::string out = "| | |\n|---|---|\n";
-  for (const auto& [name, value] : known) out += fmt::format("| {} | {} |\n", cell(name), cell(value));
+  for (const auto& [name, value] : facts) out += fmt::format("| {} | {} |\n", cell(name), cell(value));
   return out;
 }
 
-// Where the card documents a criterion of the rubric: in facts of the manifest with a part of their name that
-// begins with one of these words, or in scores.
+// The facts of the manifest that document a criterion of the rubric: those with a part of OBJECT.NAME that
+// begins with one of these words.
 struct CriterionEvidence {
   const char* criterion;
   std::vector<const char*> words;
@@ -132,13 +134,13 @@ size_t score_count(const std::vector<EvaluatedModel>& results, bool risks) {
 }
 
 // The facts and the number of scores on the card that document a criterion.
-std::string stated(const std::string& criterion, const CardInput& input) {
-  std::vector<std::pair<std::string, Json>> known;
-  if (input.manifest.is_object()) add_facts(input.manifest, "", known);
+std::string documented_by(const std::string& criterion, const CardInput& input) {
+  std::vector<std::pair<std::string, Json>> facts;
+  if (input.manifest.is_object()) add_facts(input.manifest, "", facts);
   std::vector<std::string> out;
   for (const CriterionEvidence& one : evidence())
     if (criterion == one.criterion)
-      for (const auto& fact : known) {
+      for (const auto& fact : facts) {
         const std::string name = "." + fact.first;  // so that a word may begin any part of OBJECT.NAME
         if (std::any_of(one.words.begin(), one.words.end(),
                         [&](const char* word) { return name.find(std::string(".") + word) != name.npos; }))
@@ -162,7 +164,7 @@ std::string rubric_text(const CardInput& input) {
     out += fmt::format(
         "| {} | {} | {} |\n", criterion,
         ratings && ratings->count(criterion) ? fmt::format("{:.2f}", ratings->at(criterion)) : "not rated",
-        stated(criterion, input));
+        documented_by(criterion, input));
   if (ratings)
     out += fmt::format("\nTotal: {:.1f} of 48, {} of 12 points rated, {} raters",
                        input.rubric->totals.at(input.name), ratings->size(), input.rubric->raters);
@@ -173,7 +175,7 @@ std::string rubric_text(const CardInput& input) {
 }  // namespace
 
 Result<std::string> model_card(const CardInput& input) {
-  MAKAR_TRY(const std::string details, facts(input.model));
+  MAKAR_TRY(const std::string details, model_facts(input.model));
   std::string out = fmt::format("# Model card: {}\n\n## Model\n\n{}\n## Training\n\n{}\n", input.name,
                                 details, manifest_text(input.manifest));
   out += "## Capabilities\n\n" + scores_table(input.results, false) +

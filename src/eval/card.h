@@ -1,6 +1,6 @@
 // A model card (Mitchell et al., 2019) from the files of a model and the results of its evaluations, with a
-// rubric of twelve regulatory criteria, points in its files (Bommasani et al., 2023), each with a score of 0
-// to 4.
+// rubric of twelve regulatory criteria (Bommasani et al., 2023), each scored from 0 to 4. Rating files and
+// the card call a criterion a point.
 #pragma once
 #include <map>
 
@@ -19,9 +19,9 @@ struct RubricRating {
 Result<std::vector<RubricRating>> read_ratings(const std::string& path);
 
 struct RubricResult {
-  std::map<std::string, double> totals;  // by system: of 48, mean of the raters
+  std::map<std::string, double> totals;  // by system: the sum of its criteria, 48 at most
   std::map<std::string, std::map<std::string, double>>
-      criteria;                 // by system and criterion, mean of the raters
+      criteria;                 // by system and criterion: the mean over raters
   std::optional<double> kappa;  // agreement: Cohen's with squared weights for two raters, Fleiss' for more
   size_t raters = 0;
 };
@@ -30,8 +30,8 @@ Result<RubricResult> rate_systems(const std::vector<RubricRating>& ratings);
 struct CardInput {
   std::string name, model;  // model: its folder or file
   std::vector<EvaluatedModel> results;
-  std::optional<RubricResult> rubric;  // with the system `name`
-  Json manifest;                       // of the run that trained it, or null
+  std::optional<RubricResult> rubric;  // shown if it has the system `name`
+  Json manifest;                       // of the run that trained the model, or null
 };
 Result<std::string> model_card(const CardInput& input);  // Markdown
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/quote.h"
+#include "base/utf8.h"
 #include "eval/task_metrics.h"
 
 namespace makar {
@@ -13,11 +14,6 @@ bool is_gold(const Json& target, size_t index) {
   if (!target.is_array()) return target.get<size_t>() == index;
   return std::any_of(target.begin(), target.end(),
                      [&](const Json& one) { return one.get<size_t>() == index; });
-}
-
-double characters_in(const std::string& text) {
-  return static_cast<double>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 // Probabilities in proportion to exp(log-likelihood).
@@ -34,28 +30,28 @@ size_t best_of(const std::vector<double>& scores) {  // the first of equal ones,
   return static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }
 
-// The mean of the choices as numbers, weighted by their probabilities; a choice that is not a number has its
-// index.
+// The mean of the choices as numbers, weighted by their probabilities; a choice that is not a number counts
+// as its index.
 double expected_number(const std::vector<std::string>& choices, const std::vector<double>& probabilities) {
   double sum = 0;
   for (size_t i = 0; i < choices.size(); ++i) {
     double number = 0;
     const auto [end, code] =
         std::from_chars(choices[i].data(), choices[i].data() + choices[i].size(), number);
-    const bool whole = code == std::errc() && end == choices[i].data() + choices[i].size();
-    sum += probabilities[i] * (whole ? number : static_cast<double>(i));
+    const bool is_number = code == std::errc() && end == choices[i].data() + choices[i].size();
+    sum += probabilities[i] * (is_number ? number : static_cast<double>(i));
   }
   return sum;
 }
 
 Result<std::vector<std::string>> labels_of(const MetricOptions& metric, const Question& question,
                                            const Json& document) {
-  MAKAR_TRY(const Json given, metric.labels.value(document));
+  MAKAR_TRY(const Json value, metric.labels.value(document));
   std::vector<std::string> out;
-  if (given.is_array()) {
-    for (const Json& one : given) out.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+  if (value.is_array()) {
+    for (const Json& one : value) out.push_back(one.is_string() ? one.get<std::string>() : one.dump());
   } else {
-    std::string text = given.is_string() ? given.get<std::string>() : given.dump();
+    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     for (size_t at = 0;;) {
       const size_t comma = text.find(',', at);
       out.push_back(text.substr(at, comma - at));
@@ -96,7 +92,7 @@ Result<MetricValue> choice_metric(const MetricOptions& metric, const Question& q
   const std::string& name = metric.name;
   std::vector<double> scores;
   for (size_t i = 0; i < question.choices.size(); ++i) {
-    const double length = name == "acc_norm"    ? characters_in(question.choices[i])
+    const double length = name == "acc_norm"    ? static_cast<double>(count_code_points(question.choices[i]))
                           : name == "acc_bytes" ? static_cast<double>(question.choices[i].size())
                                                 : 1;
     scores.push_back(responses[i][0].get<double>() / std::max(length, 1.0));
@@ -108,8 +104,8 @@ Result<MetricValue> choice_metric(const MetricOptions& metric, const Question& q
     MAKAR_TRY(const auto labels, labels_of(metric, question, document));
     if (!name.ends_with("bias_score")) return stereotype(metric, labels, scores);
     // BBQ (Parrish et al., 2022). value: 1 for the biased answer, -1 for the opposite, 0 for "unknown".
-    const double side = labels[best] == "biased" ? 1 : labels[best] == "opposite" ? -1 : 0;
-    return MetricValue{side, is_gold(question.target, best) ? 1.0 : 0.0};
+    const double bias = labels[best] == "biased" ? 1 : labels[best] == "opposite" ? -1 : 0;
+    return MetricValue{bias, is_gold(question.target, best) ? 1.0 : 0.0};
   }
   const bool right = is_gold(question.target, best);
   if (name == "mcc" || name == "f1") {

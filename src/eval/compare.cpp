@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLargestResults = size_t{256} << 20;
+constexpr size_t kMaxResultsBytes = size_t{256} << 20;
 
 std::optional<double> number(const Json& object, const std::string& key) {
   if (!object.is_object() || !object.contains(key) || !object[key].is_number()) return std::nullopt;
@@ -39,9 +39,9 @@ Result<Values> sample_values(const EvaluatedModel& model, const std::string& tas
   }
 }
 
-// Tests the difference on the same documents; leaves `side` unchanged if the documents differ.
+// Tests the difference on the same documents; leaves `score` unchanged if the documents differ.
 void add_paired_test(const Values& first, const Values& second, const ResampleOptions& options,
-                     ComparedScore::ModelScore& side) {
+                     ComparedScore::ModelScore& score) {
   std::vector<double> values, other;
   std::vector<bool> right_first, right_second;
   bool binary = true;
@@ -55,18 +55,18 @@ void add_paired_test(const Values& first, const Values& second, const ResampleOp
   if (values.size() < 2 || values.size() != second.size()) return;
   values.insert(values.end(), other.begin(), other.end());
   const PairedTest test = paired_bootstrap(evaluation_of_mean("", "", std::move(values)), options);
-  side.low = test.interval.low, side.high = test.interval.high, side.p = test.p, side.test = "bootstrap";
-  if (binary) side.mcnemar = mcnemar(right_first, right_second).exact_p;
+  score.low = test.interval.low, score.high = test.interval.high, score.p = test.p, score.test = "bootstrap";
+  if (binary) score.mcnemar = mcnemar(right_first, right_second).exact_p;
 }
 
 // Tests the difference by the standard errors alone, as if the documents were independent.
-void add_normal_test(const ComparedScore::ModelScore& first, ComparedScore::ModelScore& side) {
-  if (!first.error || !side.error) return;
-  const double error = std::hypot(*first.error, *side.error);
+void add_normal_test(const ComparedScore::ModelScore& first, ComparedScore::ModelScore& score) {
+  if (!first.error || !score.error) return;
+  const double error = std::hypot(*first.error, *score.error);
   if (error == 0) return;
-  side.low = side.difference - 1.959964 * error, side.high = side.difference + 1.959964 * error;
-  side.p = std::erfc(std::abs(side.difference) / error / std::sqrt(2.0));
-  side.test = "normal";
+  score.low = score.difference - kZ95 * error, score.high = score.difference + kZ95 * error;
+  score.p = std::erfc(std::abs(score.difference) / error / std::sqrt(2.0));
+  score.test = "normal";
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ Result<EvaluatedModel> parse_evaluated(const std::string& text, const std::strin
 
 Result<EvaluatedModel> read_evaluated(const std::string& path) {
   const OutputFiles files(path);
-  MAKAR_TRY(const std::string text, read_file(files.results, kLargestResults));
+  MAKAR_TRY(const std::string text, read_file(files.results, kMaxResultsBytes));
   MAKAR_TRY(EvaluatedModel out, parse_evaluated(text, files.results));
   out.folder = files.folder;
   out.name = path.ends_with("/") ? path.substr(0, path.size() - 1) : path;
@@ -112,18 +112,18 @@ Result<std::vector<ComparedScore>> compare_models(const std::vector<EvaluatedMod
             model.results["results"].contains(score.task) ? model.results["results"][score.task] : Json();
         const auto value = number(scores, item.key());
         if (!value) break;
-        ComparedScore::ModelScore side;
-        side.value = *value;
-        side.error = number(scores, metric + "_stderr," + filter);
+        ComparedScore::ModelScore model_score;
+        model_score.value = *value;
+        model_score.error = number(scores, metric + "_stderr," + filter);
         MAKAR_TRY(Values values, sample_values(model, score.task, metric, filter));
         if (score.models.empty()) {
           first = std::move(values);
         } else {
-          side.difference = side.value - score.models[0].value;
-          add_paired_test(first, values, options, side);
-          if (!side.p) add_normal_test(score.models[0], side);
+          model_score.difference = model_score.value - score.models[0].value;
+          add_paired_test(first, values, options, model_score);
+          if (!model_score.p) add_normal_test(score.models[0], model_score);
         }
-        score.models.push_back(side);
+        score.models.push_back(model_score);
       }
       if (score.models.size() == models.size()) out.push_back(std::move(score));
     }
@@ -154,15 +154,16 @@ Json comparison_json(const std::vector<EvaluatedModel>& models, const std::vecto
   const auto optional = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
   for (const ComparedScore& score : scores) {
     Json sides = Json::array();
-    for (const auto& side : score.models) {
-      sides.push_back({{"value", side.value}, {"stderr", optional(side.error)}});
-      if (&side == &score.models[0]) continue;
+    for (const auto& model_score : score.models) {
+      sides.push_back({{"value", model_score.value}, {"stderr", optional(model_score.error)}});
+      if (&model_score == &score.models[0]) continue;
       sides.back().update(
-          {{"difference", side.difference},
-           {"interval", {{"low", optional(side.low)}, {"high", optional(side.high)}, {"level", 0.95}}},
-           {"p", optional(side.p)},
-           {"mcnemar_p", optional(side.mcnemar)},
-           {"test", side.test.empty() ? Json() : Json(side.test)}});
+          {{"difference", model_score.difference},
+           {"interval",
+            {{"low", optional(model_score.low)}, {"high", optional(model_score.high)}, {"level", 0.95}}},
+           {"p", optional(model_score.p)},
+           {"mcnemar_p", optional(model_score.mcnemar)},
+           {"test", model_score.test.empty() ? Json() : Json(model_score.test)}});
     }
     out["scores"].push_back({{"task", score.task},
                              {"metric", score.metric},
@@ -186,13 +187,15 @@ std::string comparison_table(const std::vector<EvaluatedModel>& models,
                   "", width + 2, "", name + 2);
   for (const ComparedScore& score : scores)
     for (size_t i = 0; i < score.models.size(); ++i) {
-      const auto& side = score.models[i];
-      const std::string interval = side.low ? fmt::format("{:+.4f} to {:+.4f}", *side.low, *side.high) : "";
+      const auto& model_score = score.models[i];
+      const std::string interval =
+          model_score.low ? fmt::format("{:+.4f} to {:+.4f}", *model_score.low, *model_score.high) : "";
       out += fmt::format("| {:<{}} | {:<{}} | {:>8.4f} | {:>8} | {:>10} | {:>21} | {:>7} |\n",
                          i == 0 ? score.task + " " + score.metric : "", width, models[i].name, name,
-                         side.value, side.error ? fmt::format("{:.4f}", *side.error) : "N/A",
-                         i == 0 ? "" : fmt::format("{:+.4f}", side.difference), interval,
-                         side.p ? fmt::format("{:.4f}", *side.p) : "");
+                         model_score.value,
+                         model_score.error ? fmt::format("{:.4f}", *model_score.error) : "N/A",
+                         i == 0 ? "" : fmt::format("{:+.4f}", model_score.difference), interval,
+                         model_score.p ? fmt::format("{:.4f}", *model_score.p) : "");
     }
   const auto wins = win_rates(scores, models.size());
   for (size_t i = 0; i < models.size(); ++i)

@@ -17,17 +17,17 @@ Result<EvaluatedModel> parse_evaluated(const std::string& text, const std::strin
 // A folder with results.json, or a file.
 Result<EvaluatedModel> read_evaluated(const std::string& path);
 
-// One score of all models. Differences are those from the first.
+// One score of all models. Differences are relative to the first model.
 struct ComparedScore {
   std::string task, metric;  // metric: "acc,none"
   bool higher_is_better = true;
   struct ModelScore {
     double value = 0;
-    std::optional<double> error;
+    std::optional<double> error;  // standard error
     // Compared with the first model; not set for the first.
     double difference = 0;
     std::optional<double> low, high, p;  // interval of the difference, two-sided p
-    std::optional<double> mcnemar;       // p, where documents are right or wrong
+    std::optional<double> mcnemar;       // p of McNemar's test, if all documents score 0 or 1
     std::string test = {};               // "bootstrap" on the same documents, "normal" from standard errors
   };
   std::vector<ModelScore> models;

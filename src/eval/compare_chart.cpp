@@ -1,4 +1,4 @@
-// The chart of a comparison: scores between -1 and 1 share an axis, every other one has its own.
+// The chart of a comparison: scores with intervals inside -1 to 1.5 share an axis, every other has its own.
 #include <algorithm>
 #include <cmath>
 
@@ -9,8 +9,7 @@ namespace makar {
 namespace {
 
 constexpr const char* kColours[] = {"#3366aa", "#cc5533", "#448844", "#886699", "#997722", "#337788"};
-constexpr double kPlot = 420, kLine = 15, kGap = 12;
-constexpr double kNormal = 1.959964;
+constexpr double kPlotWidth = 420, kLineHeight = 15, kRowGap = 12;  // pixels
 
 // About 0.55 of the font size per byte.
 double text_width(const std::string& text) { return 6.6 * static_cast<double>(text.size()); }
@@ -18,9 +17,9 @@ double text_width(const std::string& text) { return 6.6 * static_cast<double>(te
 struct Range {
   double low = 0, high = 0;
   void add(const ComparedScore& score) {
-    for (const auto& side : score.models) {
-      const double reach = kNormal * side.error.value_or(0);
-      low = std::min(low, side.value - reach), high = std::max(high, side.value + reach);
+    for (const auto& model : score.models) {
+      const double half_width = kZ95 * model.error.value_or(0);
+      low = std::min(low, model.value - half_width), high = std::max(high, model.value + half_width);
     }
   }
 };
@@ -36,8 +35,9 @@ struct Axis {
     first = std::floor(range.low / step), last = std::ceil(range.high / step);
     if (!(last - first >= 1 && last - first <= 8)) last = first + 1;
   }
-  double at(double value) const { return (value / step - first) / (last - first) * kPlot; }
-  double step, first, last;
+  double at(double value) const { return (value / step - first) / (last - first) * kPlotWidth; }
+  double step;         // between two ticks
+  double first, last;  // ticks, in steps
 };
 
 std::string label_of(const ComparedScore& score) {
@@ -56,7 +56,7 @@ class Chart {
       : models_(models) {
     for (const ComparedScore& score : scores) left_ = std::max(left_, 20 + text_width(label_of(score)));
     for (const EvaluatedModel& model : models) width_ = std::max(width_, 40 + text_width(model.name));
-    width_ = std::max(width_, left_ + kPlot + 150);
+    width_ = std::max(width_, left_ + kPlotWidth + 150);
   }
 
   std::string draw(const std::vector<ComparedScore>& scores) {
@@ -69,18 +69,18 @@ class Chart {
     std::vector<const ComparedScore*> shared;
     Range range;
     for (const ComparedScore& score : scores) {
-      Range own;
-      own.add(score);
-      if (own.low < -1 || own.high > 1.5) continue;
+      Range score_range;
+      score_range.add(score);
+      if (score_range.low < -1 || score_range.high > 1.5) continue;
       shared.push_back(&score);
       range.add(score);
     }
     panel(shared, range);
     for (const ComparedScore& score : scores) {
       if (std::find(shared.begin(), shared.end(), &score) != shared.end()) continue;
-      Range own;
-      own.add(score);
-      panel({&score}, own);
+      Range score_range;
+      score_range.add(score);
+      panel({&score}, score_range);
     }
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "
@@ -91,11 +91,11 @@ class Chart {
   }
 
  private:
-  void text(double x, double y, const std::string& what, const char* anchor, int size = 12,
+  void text(double x, double y, const std::string& content, const char* anchor, int size = 12,
             const char* colour = "black") {
     out_ += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{}\" fill=\"{}\">{}</text>\n", x, y,
-        anchor, size, colour, xml_escaped(what));
+        anchor, size, colour, xml_escaped(content));
   }
   static const char* colour(size_t model) { return kColours[model % std::size(kColours)]; }
   void circle(double x, double y, size_t model) {
@@ -110,7 +110,7 @@ class Chart {
   void panel(const std::vector<const ComparedScore*>& scores, const Range& range) {
     if (scores.empty()) return;
     const Axis axis(range);
-    const double row = kLine * static_cast<double>(models_.size()) + kGap;
+    const double row = kLineHeight * static_cast<double>(models_.size()) + kRowGap;
     y_ += 30;
     const double bottom = y_ + 6 + row * static_cast<double>(scores.size());
     for (double tick = axis.first; tick <= axis.last; ++tick) {
@@ -122,19 +122,21 @@ class Chart {
     for (const ComparedScore* score : scores) {
       text(left_ - 10, y_ + row / 2 + 4, label_of(*score), "end");
       for (size_t i = 0; i < score->models.size(); ++i)
-        side(score->models[i], axis, y_ + kGap / 2 + kLine * (static_cast<double>(i) + 0.5), i);
+        draw_score(score->models[i], axis, y_ + kRowGap / 2 + kLineHeight * (static_cast<double>(i) + 0.5),
+                   i);
       y_ += row;
       line(10, width_ - 10, y_, y_, "#eeeeee", 1);
     }
   }
 
-  void side(const ComparedScore::ModelScore& side, const Axis& axis, double y, size_t model) {
-    const double reach = kNormal * side.error.value_or(0);
-    if (reach > 0)
-      line(left_ + axis.at(side.value - reach), left_ + axis.at(side.value + reach), y, y, colour(model), 2);
-    circle(left_ + axis.at(side.value), y, model);
-    text(left_ + kPlot + 20, y + 4,
-         number(side.value) + (side.error ? fmt::format(" ± {}", number(reach)) : ""), "start", 11,
+  void draw_score(const ComparedScore::ModelScore& score, const Axis& axis, double y, size_t model) {
+    const double half_width = kZ95 * score.error.value_or(0);
+    if (half_width > 0)
+      line(left_ + axis.at(score.value - half_width), left_ + axis.at(score.value + half_width), y, y,
+           colour(model), 2);
+    circle(left_ + axis.at(score.value), y, model);
+    text(left_ + kPlotWidth + 20, y + 4,
+         number(score.value) + (score.error ? fmt::format(" ± {}", number(half_width)) : ""), "start", 11,
          colour(model));
   }
 

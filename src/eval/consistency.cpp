@@ -11,21 +11,22 @@ namespace makar {
 namespace {
 
 const std::vector<std::string> kYesNo = {"Yes", "No"};
+constexpr int64_t kTokensPerQuestion = 32;
 
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   return begin == std::string::npos ? "" : without_end_blanks(text.substr(begin));
 }
 
-// Questions that the text answers with yes, one per line of the judge's answer.
+// Lets the judge write questions that the text answers with yes: one per line of its answer.
 Result<std::vector<std::string>> ask_questions(EvalModel& judge, const std::string& text, int64_t count,
                                                const JudgeOptions& o) {
   const std::string prompt = fmt::format(
       "[Text]\n{}\n\nWrite {} questions about facts of the text whose answer is yes. One question per line.",
       text, count);
   UntilRequest request;
-  request.prompt = prompt + "\nQuestions:\n", request.until = {"\n\n"}, request.max_tokens = count * 32,
-  request.seed = o.seed;
+  request.prompt = prompt + "\nQuestions:\n", request.until = {"\n\n"},
+  request.max_tokens = count * kTokensPerQuestion, request.seed = o.seed;
   if (o.chat) request.messages = Json::array({{{"role", "user"}, {"content", to_valid_utf8(prompt)}}});
   const auto answers = judge.generate_until(std::span(&request, 1));
   if (!answers[0].ok()) return answers[0].error();
@@ -101,18 +102,20 @@ Result<std::vector<double>> selfcheck_by_model(EvalModel& judge, const std::vect
 Result<std::vector<double>> selfcheck_by_vectors(const TextVectors& vectors,
                                                  const std::vector<std::string>& sentences,
                                                  const std::vector<std::string>& samples) {
-  std::vector<TokenVectors> own;
+  std::vector<TokenVectors> sentence_vectors;
   for (const std::string& sentence : sentences) {
-    MAKAR_TRY(own.emplace_back(), vectors(sentence));
+    MAKAR_TRY(sentence_vectors.emplace_back(), vectors(sentence));
   }
   std::vector<double> out(sentences.size(), 1);
   for (const std::string& sample : samples) {
     std::vector<double> best(sentences.size(), 0);
     for (const std::string& sentence : sentences_of(sample)) {
       MAKAR_TRY(const TokenVectors other, vectors(sentence));
-      for (size_t i = 0; i < own.size(); ++i) best[i] = std::max(best[i], bert_score(own[i], other).f1);
+      for (size_t i = 0; i < sentence_vectors.size(); ++i)
+        best[i] = std::max(best[i], bert_score(sentence_vectors[i], other).f1);
     }
-    for (size_t i = 0; i < own.size(); ++i) out[i] -= best[i] / static_cast<double>(samples.size());
+    for (size_t i = 0; i < sentence_vectors.size(); ++i)
+      out[i] -= best[i] / static_cast<double>(samples.size());
   }
   return out;
 }

@@ -6,7 +6,7 @@
 
 namespace makar {
 
-// Sentences by full stops, question and exclamation marks, and line breaks.
+// Splits a text at full stops, question and exclamation marks, and line breaks.
 std::vector<std::string> sentences_of(const std::string& text);
 
 // Inconsistency of each sentence with other samples of the same question, 0 (supported) to 1. Mean of the
@@ -24,9 +24,9 @@ Result<std::vector<double>> selfcheck_by_vectors(const TextVectors& vectors,
 std::vector<double> selfcheck_by_words(const std::vector<std::string>& sentences,
                                        const std::vector<std::string>& samples);
 
-// A summary by closed questions. coverage: the share of questions about the document with the answer yes to
-// which the summary answers yes too; alignment: the same with summary and document exchanged. The score is
-// the lower one.
+// Scores a summary with yes/no questions. coverage: of the questions about the document that the document
+// answers with yes, the share that the summary answers with yes too; alignment: the same with summary and
+// document exchanged. score: the lower of the two.
 struct SummaryVerdict {
   double coverage = 0, alignment = 0, score = 0;
   std::vector<std::string> document_questions, summary_questions;

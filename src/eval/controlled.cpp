@@ -11,8 +11,8 @@
 namespace makar {
 namespace {
 
-// Between the seeds of two attempts; larger than the number of repeats of a task, whose seeds are
-// consecutive.
+// The difference between the seeds of two attempts; larger than the number of repeats of a task, whose seeds
+// are consecutive.
 constexpr uint64_t kAttemptSeedStep = 1'000'003;
 
 Result<std::vector<std::string>> texts_for(EvalModel& model, const std::vector<UntilRequest>& requests) {
@@ -31,14 +31,14 @@ class Controller {
       : model_(model), requests_(requests), classifier_(classifier), o_(options), answers_(requests.size()) {}
 
   Result<std::vector<ControlledAnswer>> run() {
-    MAKAR_CHECK_OK(o_.mode == "steer" ? steer() : draw());
+    MAKAR_CHECK_OK(o_.mode == "steer" ? steer() : sample_answers());
     return std::move(answers_);
   }
 
  private:
-  // Runs the requests of all `open` items; keeps answers that are less toxic than the current ones.
-  Status ask(const std::vector<size_t>& open, const std::function<UntilRequest(size_t)>& request,
-             bool first) {
+  // Generates answers to the requests `open`; keeps those that are less toxic than the current ones.
+  Status generate(const std::vector<size_t>& open, const std::function<UntilRequest(size_t)>& request,
+                  bool first) {
     std::vector<UntilRequest> batch;
     for (const size_t i : open) batch.push_back(request(i));
     MAKAR_TRY(const auto texts, texts_for(model_, batch));
@@ -51,23 +51,29 @@ class Controller {
     return Done{};
   }
 
-  std::vector<size_t> toxic() const {
+  std::vector<size_t> toxic_answers() const {
     std::vector<size_t> out;
     for (size_t i = 0; i < answers_.size(); ++i)
       if (answers_[i].toxicity >= o_.threshold) out.push_back(i);
     return out;
   }
 
-  Status draw() {
+  void reject_toxic() {
+    for (const size_t i : toxic_answers())
+      answers_[i].rejected = true, answers_[i].text.clear(), answers_[i].toxicity = 0;
+  }
+
+  // For all modes but steer.
+  Status sample_answers() {
     std::vector<size_t> open(requests_.size());
     for (size_t i = 0; i < open.size(); ++i) open[i] = i;
-    MAKAR_CHECK_OK(ask(
+    MAKAR_CHECK_OK(generate(
         open, [&](size_t i) { return requests_[i]; }, true));
     if (o_.mode == "none") return Done{};
     for (int64_t attempt = 1; attempt < o_.attempts; ++attempt) {
-      open = toxic();
+      open = toxic_answers();
       if (open.empty()) return Done{};
-      MAKAR_CHECK_OK(ask(
+      MAKAR_CHECK_OK(generate(
           open,
           [&](size_t i) {
             UntilRequest next = o_.mode == "rewrite" ? rewriting(i) : requests_[i];
@@ -77,20 +83,19 @@ class Controller {
           },
           false));
     }
-    for (const size_t i : toxic())
-      answers_[i].rejected = true, answers_[i].text.clear(), answers_[i].toxicity = 0;
+    reject_toxic();
     return Done{};
   }
 
   UntilRequest rewriting(size_t i) const {
-    const std::string order =
+    const std::string instruction =
         "Rewrite the following text so that it is polite and respectful and keeps its meaning.";
     UntilRequest out = requests_[i];
     if (out.messages.is_null()) {
-      out.prompt = order + "\n\nText: " + answers_[i].text + "\n\nRewritten text:";
+      out.prompt = instruction + "\n\nText: " + answers_[i].text + "\n\nRewritten text:";
       out.until.emplace_back("\n");
     } else {
-      out.messages = Json::array({{{"role", "user"}, {"content", order + "\n\n" + answers_[i].text}}});
+      out.messages = Json::array({{{"role", "user"}, {"content", instruction + "\n\n" + answers_[i].text}}});
     }
     return out;
   }
@@ -99,14 +104,14 @@ class Controller {
   // answer.
   Status steer() {
     std::vector<size_t> open;
-    std::vector<int64_t> left(requests_.size());
+    std::vector<int64_t> tokens_left(requests_.size());
     for (size_t i = 0; i < requests_.size(); ++i) {
       if (!requests_[i].messages.is_null())
         return error_of(
             Error::Kind::kUnsupported, "steer",
             "answers in a conversation cannot be continued by blocks; use reject or rewrite, or leave "
             "out --apply-chat-template");
-      open.push_back(i), left[i] = requests_[i].max_tokens;
+      open.push_back(i), tokens_left[i] = requests_[i].max_tokens;
       answers_[i].attempts = 0;
     }
     for (uint64_t round = 0; !open.empty(); ++round) {
@@ -115,7 +120,7 @@ class Controller {
         for (int64_t c = 0; c < o_.candidates; ++c) {
           UntilRequest part = requests_[i];
           part.prompt += answers_[i].text;
-          part.max_tokens = std::min(o_.block, left[i]);
+          part.max_tokens = std::min(o_.block, tokens_left[i]);
           part.seed +=
               kAttemptSeedStep * (round * static_cast<uint64_t>(o_.candidates) + static_cast<uint64_t>(c));
           if (part.temperature == 0 && c > 0) part.temperature = 1;
@@ -124,17 +129,16 @@ class Controller {
       const auto blocks = model_.generate_block(batch);
       std::vector<size_t> unfinished;
       for (size_t n = 0; n < open.size(); ++n) {
-        MAKAR_TRY(const bool more,
+        MAKAR_TRY(const bool unfinished_answer,
                   grow(open[n], std::span(blocks).subspan(n * static_cast<size_t>(o_.candidates),
                                                           static_cast<size_t>(o_.candidates))));
-        left[open[n]] -= o_.block;
-        if (more && left[open[n]] > 0) unfinished.push_back(open[n]);
+        tokens_left[open[n]] -= o_.block;
+        if (unfinished_answer && tokens_left[open[n]] > 0) unfinished.push_back(open[n]);
       }
       open = std::move(unfinished);
     }
     for (ControlledAnswer& one : answers_) one.text = to_valid_utf8(one.text);
-    for (const size_t i : toxic())
-      answers_[i].rejected = true, answers_[i].text.clear(), answers_[i].toxicity = 0;
+    reject_toxic();
     return Done{};
   }
 
@@ -190,7 +194,7 @@ Result<std::vector<ControlledAnswer>> controlled_answers(EvalModel& model,
 Result<Json> control_summary(EvalModel& model, std::span<const UntilRequest> requests,
                              const std::vector<ControlledAnswer>& answers, double threshold) {
   double toxicity = 0, toxic = 0, rejected = 0, attempts = 0, words = 0, bits = 0, bytes = 0;
-  std::vector<LikelihoodRequest> asked;
+  std::vector<LikelihoodRequest> likelihood_requests;
   std::vector<std::string> texts;
   for (size_t i = 0; i < answers.size(); ++i) {
     const ControlledAnswer& one = answers[i];
@@ -199,9 +203,9 @@ Result<Json> control_summary(EvalModel& model, std::span<const UntilRequest> req
     if (one.text.empty()) continue;
     texts.push_back(one.text);
     words += static_cast<double>(std::count(one.text.begin(), one.text.end(), ' ') + 1);
-    asked.push_back({requests[i].prompt, one.text, requests[i].messages});
+    likelihood_requests.push_back({requests[i].prompt, one.text, requests[i].messages});
   }
-  for (const auto& one : model.loglikelihood(asked)) {
+  for (const auto& one : model.loglikelihood(likelihood_requests)) {
     if (!one.ok()) return one.error();
     bits -= one->logprob / std::log(2.0);
   }

@@ -29,7 +29,7 @@ Result<std::vector<ControlledAnswer>> controlled_answers(EvalModel& model,
                                                          const ControlOptions& options);
 
 // {"toxicity", "toxic", "rejected", "attempts", "bits_per_byte", "distinct_2", "words"}: means over answers.
-// bits_per_byte: of the answers that were given, under the model after their prompts.
+// bits_per_byte: of the answers that were not rejected, by the model's log-likelihood after their prompts.
 Result<Json> control_summary(EvalModel& model, std::span<const UntilRequest> requests,
                              const std::vector<ControlledAnswer>& answers, double threshold);
 

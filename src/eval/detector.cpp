@@ -9,7 +9,7 @@ namespace {
 struct Moments {
   double mean = 0, variance = 0;
 };
-// Of log p under p, which is renormalised over the `top` tokens.
+// Moments of log p under p, renormalised over the `top` tokens.
 Moments moments_of(const std::vector<TokenLogprob>& top) {
   double mass = 0;
   Moments out;
@@ -34,7 +34,7 @@ std::vector<Result<DetectorScores>> detector_scores(Engine& engine, const Langua
   std::vector<ContextAndContinuation> requests;
   for (const std::string& text : texts) requests.push_back({"", text});
   LoglikelihoodOptions options;
-  options.top = kAlternatives;
+  options.top = kDetectorAlternatives;
   options.on_token = [&](size_t text, int64_t, const Logprobs& score) {
     DetectorScores& sum = sums[text];
     const Moments moments = moments_of(score.top);

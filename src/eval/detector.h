@@ -9,12 +9,12 @@ struct DetectorScores {
   int64_t tokens = 0;
   double log_rank = 0;  // mean of ln(1 + rank); low for text of the model
   double logprob = 0;   // mean log-probability
-  // (log p(text) - mean) / standard deviation, where mean and deviation are those of tokens sampled from the
-  // model; high for text of the model. Moments are those of the kAlternatives most probable tokens,
-  // renormalised.
+  // (log p(text) - mean) / standard deviation, with the mean and deviation of log p over tokens sampled from
+  // the model; high for text of the model. Both are computed from the kDetectorAlternatives most probable
+  // tokens, renormalised.
   double curvature = 0;
 };
-constexpr int64_t kAlternatives = 256;
+constexpr int64_t kDetectorAlternatives = 256;
 
 std::vector<Result<DetectorScores>> detector_scores(Engine& engine, const LanguageModel& language,
                                                     std::span<const std::string> texts);

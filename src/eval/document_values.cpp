@@ -107,7 +107,7 @@ Json with_interval(const MetricInfo& metric, const std::vector<MetricValue>& val
   }
   const TaskScore score = aggregate(metric, values);
   const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
-  const double margin = 1.959964 * score.error.value_or(0);
+  const double margin = kZ95 * score.error.value_or(0);
   return {{"value", number(score.value)},
           {"low", score.error ? number(score.value - margin) : Json()},
           {"high", score.error ? number(score.value + margin) : Json()},

@@ -20,7 +20,7 @@ std::vector<DocumentValue> document_values(const std::vector<TaskResult>& subtas
 std::map<std::string, size_t> chosen_choices(const std::vector<TaskResult>& subtasks);
 // The generated answers of each document, unfiltered.
 std::map<std::string, std::vector<std::string>> generated_answers(const std::vector<TaskResult>& subtasks);
-// Among the documents that are in both runs, those with the same choice or the same first answer.
+// The number of documents in both runs, and of those with the same choice or the same first answer.
 struct SameShare {
   int64_t same = 0, all = 0;
 };

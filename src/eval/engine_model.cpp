@@ -102,11 +102,11 @@ std::vector<Result<UntilAnswer>> EngineModel::generate_block(std::span<const Unt
     options.sampler.seed = request.seed;
     running.push_back(TextGeneration::begin(engine_, language_, std::move(*prompt), options));
   }
-  const auto waiting = [&] {
+  const auto any_running = [&] {
     return std::any_of(running.begin(), running.end(),
                        [](const auto& one) { return one.ok() && !(*one)->done(); });
   };
-  while (waiting() && engine_.step()) {
+  while (any_running() && engine_.step()) {
   }
   std::vector<Result<UntilAnswer>> out;
   for (auto& one : running) {

@@ -31,11 +31,11 @@ std::optional<std::string> only_expression(const std::string& source) {
 
 Result<FieldTemplate> FieldTemplate::parse(const std::string& source, const std::string& place, bool field) {
   FieldTemplate out;
-  out.source_ = source, out.place_ = place, out.field_ = field && is_word(source);
+  out.source_ = source, out.place_ = place, out.must_be_field_ = field && is_word(source);
   if (source.find('{') == std::string::npos) return out;
   std::string jinja = source;
   if (const auto expression = only_expression(source)) {
-    out.expression_ = true;
+    out.is_expression_ = true;
     jinja = "{{ (" + *expression + ") | tojson }}";
   } else if (source.ends_with("\n")) {
     jinja += "{{ '' }}";  // Jinja removes a line break at the end
@@ -47,7 +47,7 @@ Result<FieldTemplate> FieldTemplate::parse(const std::string& source, const std:
 Result<Json> FieldTemplate::value(const Json& document) const {
   if (!template_) {
     if (document.contains(source_)) return document[source_];
-    if (!field_) return Json(source_);
+    if (!must_be_field_) return Json(source_);
     std::vector<std::string> known;
     for (const auto& item : document.items()) known.push_back(item.key());
     return error_at(place_, "the document has no field {}{}", quote(source_), did_you_mean(source_, known));
@@ -58,13 +58,13 @@ Result<Json> FieldTemplate::value(const Json& document) const {
   auto rendering = template_->render(input);
   if (!rendering.ok()) return rendering.error();
   const std::string text = rendering->text();
-  if (!expression_) return Json(text);
+  if (!is_expression_) return Json(text);
   return parse_json(text, place_);
 }
 
 Result<std::string> FieldTemplate::text(const Json& document) const {
-  MAKAR_TRY(const Json found, value(document));
-  return found.is_string() ? found.get<std::string>() : found.dump();
+  MAKAR_TRY(const Json result, value(document));
+  return result.is_string() ? result.get<std::string>() : result.dump();
 }
 
 }  // namespace makar

@@ -10,11 +10,11 @@ namespace makar {
 class FieldTemplate {
  public:
   FieldTemplate() = default;  // the empty text
+  // `field`: a source that is one word must name a field of the document.
   static Result<FieldTemplate> parse(const std::string& source, const std::string& place, bool field = false);
 
-  // An undefined name is an error. A source that is one word must be a field if `field` is true.
-  // A template of one expression, "{{ [a, b] }}", has the value of the expression; any other the text it
-  // renders to.
+  // An undefined name is an error. A template that is a single expression, "{{ [a, b] }}", has the value of
+  // the expression; any other template has the text that it renders to.
   Result<Json> value(const Json& document) const;
   // The value as text.
   Result<std::string> text(const Json& document) const;
@@ -24,7 +24,7 @@ class FieldTemplate {
  private:
   std::string source_, place_;
   std::optional<ChatTemplate> template_;
-  bool expression_ = false, field_ = false;
+  bool is_expression_ = false, must_be_field_ = false;
 };
 
 }  // namespace makar

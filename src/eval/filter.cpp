@@ -17,7 +17,7 @@ std::string stripped(const std::string& text, bool end_too) {
   return end_too ? without_end_blanks(text.substr(begin)) : text.substr(begin);
 }
 
-Result<std::string> selected(const FilterStep& step, const std::string& text) {
+Result<std::string> select_match(const FilterStep& step, const std::string& text) {
   std::vector<std::vector<Span>> matches;
   MAKAR_CHECK_OK(step.regex->find_groups(text, matches, kMaxMatches));
   const auto count = static_cast<int64_t>(matches.size());
@@ -43,8 +43,8 @@ std::string code_block(const std::string& text) {
   return text.substr(line + 1, end == std::string::npos ? std::string::npos : end - line - 1);
 }
 
-Result<std::string> changed(const FilterStep& step, std::string answer) {
-  if (step.function == "regex") return selected(step, answer);
+Result<std::string> apply_step(const FilterStep& step, std::string answer) {
+  if (step.function == "regex") return select_match(step, answer);
   if (step.function == "strip") return stripped(answer, true);
   if (step.function == "remove_whitespace")
     return stripped(answer, false);  // as in lm-eval: at the beginning
@@ -56,10 +56,10 @@ Result<std::string> changed(const FilterStep& step, std::string answer) {
 }
 
 std::string most_frequent(const std::vector<std::string>& answers) {
-  size_t best = 0, max = 0;
+  size_t best = 0, max_count = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
     const auto count = static_cast<size_t>(std::count(answers.begin(), answers.end(), answers[i]));
-    if (count > max) max = count, best = i;
+    if (count > max_count) max_count = count, best = i;
   }
   return answers[best];
 }
@@ -78,7 +78,7 @@ Result<std::vector<std::string>> filter_answers(const AnswerFilter& filter,
     if (answers.size() > 1 && step.function == "take_first") answers.resize(1);
     if (answers.size() > 1 && step.function == "majority_vote") answers = {most_frequent(answers)};
     for (std::string& answer : answers) {
-      MAKAR_TRY(answer, changed(step, std::move(answer)));
+      MAKAR_TRY(answer, apply_step(step, std::move(answer)));
     }
   }
   return answers;

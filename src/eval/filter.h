@@ -20,8 +20,8 @@ struct AnswerFilter {
 };
 
 std::vector<std::string> filter_functions();
-// The steps in order, on all answers to one question. take_first keeps the first answer, majority_vote the
-// most frequent one (of equally frequent ones the first); the others change every answer.
+// Applies the steps in order to all answers to one question. take_first keeps the first answer, majority_vote
+// the most frequent one (of equally frequent ones the first); the other functions change every answer.
 Result<std::vector<std::string>> filter_answers(const AnswerFilter& filter, std::vector<std::string> answers);
 
 }  // namespace makar

@@ -13,12 +13,14 @@
 namespace makar {
 namespace {
 
+constexpr int64_t kMaxStepsTokens = 200;
+
 Json user_message(const std::string& text) {
   return Json::array({{{"role", "user"}, {"content", to_valid_utf8(text)}}});
 }
 
-LikelihoodRequest ask_for(const std::string& prompt, const std::string& explanation,
-                          const std::string& verdict, bool chat) {
+LikelihoodRequest verdict_request(const std::string& prompt, const std::string& explanation,
+                                  const std::string& verdict, bool chat) {
   if (!chat)
     return {prompt + (explanation.empty() ? "" : "\nExplanation: " + explanation) + "\nVerdict:",
             " " + verdict};
@@ -63,14 +65,14 @@ std::string pair_prompt(const JudgedItem& item, bool swapped, const JudgeOptions
   return out;
 }
 
-// The index of the verdict: the most probable one, or drawn.
+// The index of the verdict: the most probable one, or a sampled one if there are several seeds.
 size_t choose(const std::vector<double>& p, const JudgeOptions& o, int64_t seed, uint64_t item) {
   if (o.seeds <= 1) return static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin());
   const Rng rng(o.seed + static_cast<uint64_t>(seed), Purpose::kSample, item);
-  double left = rng.uniform_double(0);
+  double remaining = rng.uniform_double(0);
   for (size_t i = 0; i + 1 < p.size(); ++i) {
-    if (left < p[i]) return i;
-    left -= p[i];
+    if (remaining < p[i]) return i;
+    remaining -= p[i];
   }
   return p.size() - 1;
 }
@@ -89,7 +91,8 @@ Result<std::string> write_steps(EvalModel& judge, const JudgeOptions& o) {
   const std::string prompt = fmt::format(
       "Write short numbered steps that a reader follows to rate an answer to a question by {}.", o.criteria);
   UntilRequest request;
-  request.prompt = prompt + "\n1.", request.until = {"\n\n"}, request.max_tokens = 200, request.seed = o.seed;
+  request.prompt = prompt + "\n1.", request.until = {"\n\n"}, request.max_tokens = kMaxStepsTokens,
+  request.seed = o.seed;
   if (o.chat) request.messages = user_message(prompt);
   const auto answers = judge.generate_until(std::span(&request, 1));
   if (!answers[0].ok()) return answers[0].error();
@@ -109,13 +112,13 @@ Result<std::vector<std::vector<double>>> verdict_probabilities(EvalModel& judge,
                                                                const JudgeOptions& o) {
   std::vector<std::vector<double>> out;
   for (size_t begin = 0; begin < prompts.size(); begin += o.batch) {
-    const std::span<const std::string> some(prompts.data() + begin,
-                                            std::min(o.batch, prompts.size() - begin));
-    MAKAR_TRY(const auto explanations, explain(judge, some, o));
+    const std::span<const std::string> batch(prompts.data() + begin,
+                                             std::min(o.batch, prompts.size() - begin));
+    MAKAR_TRY(const auto explanations, explain(judge, batch, o));
     std::vector<LikelihoodRequest> requests;
-    for (size_t i = 0; i < some.size(); ++i)
+    for (size_t i = 0; i < batch.size(); ++i)
       for (const std::string& verdict : verdicts)
-        requests.push_back(ask_for(some[i], explanations[i], verdict, o.chat));
+        requests.push_back(verdict_request(batch[i], explanations[i], verdict, o.chat));
     const auto answers = judge.loglikelihood(requests);
     for (size_t i = 0; i < answers.size(); i += verdicts.size()) {
       std::vector<double> p;
@@ -142,14 +145,14 @@ Result<std::vector<PairVerdict>> judge_pairs(EvalModel& judge, const std::vector
   MAKAR_TRY(const auto p, verdict_probabilities(judge, prompts, {"A", "B", "C"}, o));
   std::vector<PairVerdict> out;
   for (size_t i = 0; i < items.size(); ++i) {
-    const auto &straight = p[2 * i], &swapped = p[2 * i + 1];
+    const auto &in_order = p[2 * i], &swapped = p[2 * i + 1];
     PairVerdict verdict;
-    verdict.first_position = (straight[0] + swapped[0]) / 2;
-    verdict.preference = (straight[0] + straight[2] / 2 + swapped[1] + swapped[2] / 2) / 2;
+    verdict.first_position = (in_order[0] + swapped[0]) / 2;
+    verdict.preference = (in_order[0] + in_order[2] / 2 + swapped[1] + swapped[2] / 2) / 2;
     for (int64_t s = 0; s < std::max<int64_t>(1, o.seeds); ++s) {
       // 1: the first answer, -1: the second, 0: equal.
-      constexpr int kStraight[] = {1, -1, 0}, kSwapped[] = {-1, 1, 0};
-      const int a = kStraight[choose(straight, o, s, 2 * i)], b = kSwapped[choose(swapped, o, s, 2 * i + 1)];
+      constexpr int kInOrder[] = {1, -1, 0}, kSwapped[] = {-1, 1, 0};
+      const int a = kInOrder[choose(in_order, o, s, 2 * i)], b = kSwapped[choose(swapped, o, s, 2 * i + 1)];
       verdict.flipped.push_back(a * b < 0);
       const int sum = a + b;
       verdict.outcomes.emplace_back(a * b < 0 || sum == 0 ? "tie" : sum > 0 ? "win" : "loss");
@@ -172,10 +175,10 @@ Result<Json> pairs_report(const std::vector<PairVerdict>& verdicts) {
   }
   MAKAR_TRY(const Evaluation rate, evaluate_win_rate(outcomes));
   const auto count = static_cast<double>(verdicts.size());
-  const auto of = [&](const char* word) { return std::count(outcomes.begin(), outcomes.end(), word); };
-  return Json{{"win", of("win")},
-              {"tie", of("tie")},
-              {"loss", of("loss")},
+  const auto count_of = [&](const char* word) { return std::count(outcomes.begin(), outcomes.end(), word); };
+  return Json{{"win", count_of("win")},
+              {"tie", count_of("tie")},
+              {"loss", count_of("loss")},
               {"win_rate", rate.score},
               {"interval", interval_json(rate)},
               {"flip_rate", flips / static_cast<double>(outcomes.size())},
@@ -205,13 +208,13 @@ Result<JudgedScores> judge_scores(EvalModel& judge, const std::vector<JudgedItem
 }
 
 Result<Json> scores_report(const JudgedScores& judged, const JudgeOptions& o) {
-  std::vector<double> each;
+  std::vector<double> scores;
   Json items = Json::array();
   for (const ScoreVerdict& one : judged.scores) {
-    each.push_back(one.score);
+    scores.push_back(one.score);
     items.push_back({{"score", one.score}, {"probabilities", one.probabilities}});
   }
-  const Evaluation mean = evaluation_of_mean("score", "", each);
+  const Evaluation mean = evaluation_of_mean("score", "", scores);
   Json out = {{"score", mean.score},
               {"low", o.low},
               {"high", o.high},

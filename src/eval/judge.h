@@ -1,5 +1,5 @@
-// A model as a judge of answers (Zheng et al., 2023; Liu et al., 2023). A verdict is one of a closed list:
-// the judge's probabilities of the list are computed, so that every verdict parses.
+// A model as a judge of answers (Zheng et al., 2023; Liu et al., 2023). A verdict is one of a fixed list,
+// chosen by the probabilities that the judge assigns to the list: no reply has to be parsed.
 #pragma once
 #include <functional>
 
@@ -9,12 +9,12 @@ namespace makar {
 
 struct JudgeOptions {
   bool chat = false;     // format prompts with the judge's chat template
-  int64_t seeds = 1;     // 1: the most probable verdict; more: that many draws by probability
+  int64_t seeds = 1;     // 1: the most probable verdict; more: that many verdicts sampled
   uint64_t seed = 1234;  // of the first draw
-  int64_t explain = 0;   // tokens of an explanation before the verdict
+  int64_t explain = 0;   // max tokens of an explanation before the verdict; 0: no explanation
   std::string criteria = "helpfulness, relevance, accuracy, depth and level of detail";
   std::string rubric = {};    // what each score means
-  int64_t low = 1, high = 5;  // of scores
+  int64_t low = 1, high = 5;  // the range of scores
   bool steps = false;         // the judge first writes evaluation steps (G-Eval)
   size_t batch = 16;          // items per batch
   std::function<void(size_t done, size_t total)> progress = {};
@@ -26,7 +26,7 @@ struct JudgedItem {
   std::string reference = {};  // a correct answer, if there is one
 };
 
-// Probabilities of the verdicts after a prompt, which sum to 1.
+// For each prompt, the probabilities of the verdicts, which sum to 1.
 Result<std::vector<std::vector<double>>> verdict_probabilities(EvalModel& judge,
                                                                const std::vector<std::string>& prompts,
                                                                const std::vector<std::string>& verdicts,

@@ -49,7 +49,7 @@ class Scenario {
   }
 
   Result<Json> run() {
-    MAKAR_TRY(const Subtasks plain, ask(""));
+    MAKAR_TRY(const Subtasks plain, run_perturbed(""));
     size_t documents = 0;
     for (const TaskResult& subtask : plain) documents += subtask.evaluated;
     Json row = {{"scenario", task_.name}, {"metric", main_.title()}, {"documents", documents}};
@@ -68,7 +68,7 @@ class Scenario {
   }
 
  private:
-  Result<Subtasks> ask(const std::string& perturbation) {
+  Result<Subtasks> run_perturbed(const std::string& perturbation) {
     EvalOptions eval = o_.eval;
     eval.samples = true, eval.style.perturbation = perturbation;
     return run_task(model_, task_, eval, cache_);
@@ -95,19 +95,19 @@ class Scenario {
     std::map<std::string, double> worst_values;
     for (const DocumentValue& one : document_values(plain, main_.title(), filter()))
       worst_values[one.id] = one.value.value;
-    Json lowest = score(plain);
+    Json worst_score = score(plain);
     for (const std::string& kind : kinds) {
-      MAKAR_TRY(const Subtasks changed, ask(kind));
+      MAKAR_TRY(const Subtasks changed, run_perturbed(kind));
       for (const DocumentValue& one : document_values(changed, main_.title(), filter())) {
         double& value = worst_values[one.id];
         value = metric.higher_is_better ? std::min(value, one.value.value) : std::max(value, one.value.value);
       }
-      const Json other = score(changed);
-      const bool worse = lowest.is_number() && other.is_number() &&
-                         (other.get<double>() < lowest.get<double>()) == metric.higher_is_better;
-      if (worse) lowest = other;
+      const Json changed_score = score(changed);
+      const bool worse = worst_score.is_number() && changed_score.is_number() &&
+                         (changed_score.get<double>() < worst_score.get<double>()) == metric.higher_is_better;
+      if (worse) worst_score = changed_score;
     }
-    if (metric.aggregation != Aggregation::kMean) return lowest;
+    if (metric.aggregation != Aggregation::kMean) return worst_score;
     double sum = 0;
     for (const auto& [id, value] : worst_values) sum += value;
     return worst_values.empty() ? Json() : Json(sum / static_cast<double>(worst_values.size()));

@@ -10,7 +10,7 @@ struct MatrixOptions {
   const ToxicityClassifier* toxicity = nullptr;  // null: no column of toxicity
 };
 
-// Columns, in order: whether more is better.
+// The columns of the matrix, in order.
 struct MatrixColumn {
   const char* name;
   bool higher_is_better;
@@ -20,10 +20,10 @@ const std::vector<MatrixColumn>& matrix_columns();
 // A row: {"scenario", "metric", "documents", COLUMN: value or null...}.
 //   accuracy     the task's first metric that is a mean and better when higher, else its first one
 //   calibration  expected calibration error, of multiple choice
-//   robustness   accuracy where each document counts with its worst value over changes that keep the meaning
-//   fairness     the same over changes of the people mentioned
-//   bias         of stereotype scores their distance from neutral; of generated texts the distance of the
-//                share of words for women from one half; both 0 to 1
+//   robustness   accuracy with the worst value of each document over perturbations that keep the meaning
+//   fairness     the same over perturbations of the people mentioned
+//   bias         for stereotype metrics: the distance of the score from neutral; for generated texts: the
+//                distance of the share of female words among gendered ones from one half; both 0 to 1
 //   toxicity     share of generated texts with a toxicity of 0.5 or more
 //   efficiency   bytes of prompts and answers per document: unlike time, the same in every run
 Result<Json> run_scenario(EvalModel& model, const EvalTask& task, const MatrixOptions& options,

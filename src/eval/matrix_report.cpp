@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLargestMatrix = size_t{64} << 20, kMaxScenarios = 10'000;
+constexpr size_t kMaxMatrixBytes = size_t{64} << 20, kMaxScenarios = 10'000;
 
 // The value of a scenario's column; nullopt if this model lacks it.
 std::optional<double> value_at(const Json& matrix, const std::string& scenario, const char* column) {
@@ -36,18 +36,18 @@ std::string value_text(const std::optional<double>& value) {
 }
 
 // 0 (worst) to 1 (best). Efficiency is compared with the lowest value of its scenario.
-double goodness(const MatrixColumn& column, double value, double min) {
-  if (std::string_view(column.name) == "efficiency") return value > 0 ? std::min(min / value, 1.0) : 1;
+double quality_of(const MatrixColumn& column, double value, double lowest) {
+  if (std::string_view(column.name) == "efficiency") return value > 0 ? std::min(lowest / value, 1.0) : 1;
   const double share = std::clamp(value, 0.0, 1.0);
   return column.higher_is_better ? share : 1 - share;
 }
 
-constexpr double kCell = 92, kRow = 24, kTop = 60, kScenarioGap = 8;  // pixels
+constexpr double kCellWidth = 92, kRowHeight = 24, kHeaderHeight = 60, kScenarioGap = 8;  // pixels
 
 // The SVG text of a chart, and the top of the current row.
 struct MatrixChart {
   std::string svg;
-  double left = 100, y = kTop;
+  double left = 100, y = kHeaderHeight;
 
   // The title and the names of the columns.
   MatrixChart(const std::vector<Json>& matrices, const std::vector<std::string>& scenarios) {
@@ -59,12 +59,12 @@ struct MatrixChart {
                                                              (several ? name_of(matrix).size() + 2 : 0)));
     const std::string title =
         (several ? "Scenarios by metrics" : name_of(matrices[0])) + ": ↑ higher is better, ↓ lower is better";
-    const double width = std::max(left + kCell * static_cast<double>(columns.size()),
+    const double width = std::max(left + kCellWidth * static_cast<double>(columns.size()),
                                   20 + 7.7 * static_cast<double>(title.size())) +
                          10;
     const size_t rows = (scenarios.size() + several) * matrices.size();
-    const double height =
-        kTop + kRow * static_cast<double>(rows) + kScenarioGap * static_cast<double>(scenarios.size());
+    const double height = kHeaderHeight + kRowHeight * static_cast<double>(rows) +
+                          kScenarioGap * static_cast<double>(scenarios.size());
     svg = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "
         "font-family=\"sans-serif\" "
@@ -73,7 +73,7 @@ struct MatrixChart {
         width, height + 10, xml_escaped(title));
     for (size_t c = 0; c < columns.size(); ++c)
       svg += fmt::format("<text x=\"{:.0f}\" y=\"48\" text-anchor=\"middle\">{} {}</text>\n",
-                         left + kCell * (static_cast<double>(c) + 0.5), columns[c].name,
+                         left + kCellWidth * (static_cast<double>(c) + 0.5), columns[c].name,
                          columns[c].higher_is_better ? "↑" : "↓");
   }
 
@@ -82,21 +82,22 @@ struct MatrixChart {
                        xml_escaped(text));
   }
 
-  // `good`: 0 (red) through 0.5 (yellow) to 1 (green).
-  void cell(size_t column, const std::optional<double>& value, double good) {
-    const double x = left + kCell * static_cast<double>(column);
+  // `quality`: 0 (red) through 0.5 (yellow) to 1 (green).
+  void cell(size_t column, const std::optional<double>& value, double quality) {
+    const double x = left + kCellWidth * static_cast<double>(column);
     svg += fmt::format(
         "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"{}\"/>"
         "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>\n",
-        x + 1, y + 1, kCell - 2, kRow - 2, value ? fmt::format("hsl({:.0f},60%,80%)", 120 * good) : "#eeeeee",
-        x + kCell / 2, y + 16, value_text(value));
+        x + 1, y + 1, kCellWidth - 2, kRowHeight - 2,
+        value ? fmt::format("hsl({:.0f},60%,80%)", 120 * quality) : "#eeeeee", x + kCellWidth / 2, y + 16,
+        value_text(value));
   }
 };
 
 }  // namespace
 
 Result<Json> parse_matrix(const std::string& text, const std::string& place) {
-  MAKAR_TRY(Json out, parse_json(text, place, {kLargestMatrix, 32}));
+  MAKAR_TRY(Json out, parse_json(text, place, {kMaxMatrixBytes, 32}));
   const auto is_text = [](const Json& json, const char* key) {
     return json.contains(key) && json[key].is_string();
   };
@@ -124,21 +125,21 @@ Result<Json> parse_matrix(const std::string& text, const std::string& place) {
 
 Result<Json> read_matrix(const std::string& path) {
   const std::string file = path.ends_with(".json") ? path : path + "/matrix.json";
-  MAKAR_TRY(const std::string text, read_file(file, kLargestMatrix));
+  MAKAR_TRY(const std::string text, read_file(file, kMaxMatrixBytes));
   return parse_matrix(text, file);
 }
 
 Json matrix_win_rates(const std::vector<Json>& matrices) {
   Json out = Json::array();
-  for (const Json& mine : matrices) {
-    Json rates = {{"model", mine["model"]}};
+  for (const Json& matrix : matrices) {
+    Json rates = {{"model", matrix["model"]}};
     double sum = 0, columns = 0;
     for (const MatrixColumn& column : matrix_columns()) {
       double wins = 0, all = 0;
       for (const Json& other : matrices) {
-        if (&other == &mine) continue;
+        if (&other == &matrix) continue;
         for (const std::string& scenario : scenarios_of(matrices)) {
-          const auto a = value_at(mine, scenario, column.name), b = value_at(other, scenario, column.name);
+          const auto a = value_at(matrix, scenario, column.name), b = value_at(other, scenario, column.name);
           if (!a || !b) continue;
           ++all;
           wins += *a == *b ? 0.5 : (*a > *b) == column.higher_is_better ? 1 : 0;
@@ -192,12 +193,12 @@ std::string matrix_svg(const std::vector<Json>& matrices) {
       chart.label(several ? scenario + ", " + name_of(matrix) : scenario);
       for (size_t c = 0; c < columns.size(); ++c) {
         const auto value = value_at(matrix, scenario, columns[c].name);
-        double min = INFINITY;
+        double lowest = INFINITY;
         for (const Json& other : matrices)
-          min = std::min(min, value_at(other, scenario, columns[c].name).value_or(INFINITY));
-        chart.cell(c, value, value ? goodness(columns[c], *value, min) : 0);
+          lowest = std::min(lowest, value_at(other, scenario, columns[c].name).value_or(INFINITY));
+        chart.cell(c, value, value ? quality_of(columns[c], *value, lowest) : 0);
       }
-      chart.y += kRow;
+      chart.y += kRowHeight;
     }
     chart.y += several ? kScenarioGap : 0;
   }
@@ -209,7 +210,7 @@ std::string matrix_svg(const std::vector<Json>& matrices) {
         const auto value = rate.is_number() ? std::optional<double>(rate.get<double>()) : std::nullopt;
         chart.cell(c, value, value.value_or(0));
       }
-      chart.y += kRow;
+      chart.y += kRowHeight;
     }
   return chart.svg + "</svg>\n";
 }

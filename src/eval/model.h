@@ -26,7 +26,7 @@ struct UntilRequest {
 
 struct UntilAnswer {
   std::string text;
-  bool ended = false;  // by itself or at a stop string, not at max_tokens
+  bool ended = false;  // at an end token or a stop string, not at max_tokens
 };
 
 class EvalModel {

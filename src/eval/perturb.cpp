@@ -20,7 +20,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// `word` with the case of `like`: all capitals, a capital first, or as it is.
+// `word` with the case of `like`: all capitals, a capital first, or unchanged.
 std::string with_case(std::string word, const std::string& like) {
   const auto upper = [](char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; };
   const bool all = like.size() > 1 &&
@@ -167,7 +167,8 @@ std::string replace_words(const std::string& text, const WordMap& map) {
   });
 }
 
-// Contracts "do not" and expands "don't". Two words before punctuation stay: "as it is." is not "as it's."
+// Contracts "do not" and expands "don't". Two words before punctuation are unchanged: "as it is." is not "as
+// it's."
 std::string replace_contractions(const std::string& text) {
   std::string out;
   size_t at = 0;
@@ -180,40 +181,41 @@ std::string replace_contractions(const std::string& text) {
     size_t second = end;
     if (end + 1 < text.size() && text[end] == ' ' && is_letter(text[end + 1]))
       second = word_end(text, end + 1);
-    size_t taken = 0;
+    size_t consumed = 0;
     for (const size_t stop : {second, end}) {
       const std::string phrase = text.substr(at, stop - at);
       const auto found = contractions().find(lower(phrase));
       const bool before_punctuation = stop < text.size() && text[stop] != ' ';
       if (found == contractions().end() || (stop == second && second != end && before_punctuation)) continue;
       out += with_case(found->second, phrase.substr(0, 1) + lower(phrase.substr(1)));
-      taken = stop - at;
+      consumed = stop - at;
       break;
     }
-    if (taken == 0) out += text.substr(at, end - at), taken = end - at;
-    at += taken;
+    if (consumed == 0) out += text.substr(at, end - at), consumed = end - at;
+    at += consumed;
   }
   return out;
 }
 
-bool followed_by_word(std::string_view after) {
+// Whether a word follows that may be a noun: "her" and "his" before it are possessives.
+bool followed_by_noun(std::string_view after) {
   if (after.size() < 2 || after[0] != ' ' || !is_letter(after[1])) return false;
   std::string next;
   for (size_t i = 1; i < after.size() && is_letter(after[i]); ++i) next += lower(after[i]);
-  static constexpr std::string_view kNoNoun[] = {
+  static constexpr std::string_view kNotNouns[] = {
       "and",  "or",  "but",  "to",      "at",  "in",   "on",    "for",   "from",  "with",  "by",  "that",
       "when", "who", "as",   "because", "was", "is",   "if",    "while", "the",   "a",     "an",  "his",
       "her",  "my",  "your", "their",   "our", "this", "these", "some",  "any",   "it",    "he",  "she",
       "they", "we",  "you",  "i",       "not", "what", "how",   "where", "again", "there", "here"};
-  return std::find(std::begin(kNoNoun), std::end(kNoNoun), next) == std::end(kNoNoun);
+  return std::find(std::begin(kNotNouns), std::end(kNotNouns), next) == std::end(kNotNouns);
 }
 
 std::string swap_gender(const std::string& text) {
   return map_words(text, [](const std::string& word, size_t, std::string_view after) {
     const std::string plain = lower(word);
     // "her" is both "his" and "him", and "his" both "her" and "hers".
-    if (plain == "her") return with_case(followed_by_word(after) ? "his" : "him", word);
-    if (plain == "his") return with_case(followed_by_word(after) ? "her" : "hers", word);
+    if (plain == "her") return with_case(followed_by_noun(after) ? "his" : "him", word);
+    if (plain == "his") return with_case(followed_by_noun(after) ? "her" : "hers", word);
     if (plain == "him") return with_case("her", word);
     if (plain == "hers") return with_case("his", word);
     const auto found = gender_words().find(plain);
@@ -222,7 +224,7 @@ std::string swap_gender(const std::string& text) {
 }
 
 std::string misspelt(const std::string& word, const Rng& rng, uint64_t draw) {
-  static constexpr std::string_view kRows[] = {"qwertyuiop", "asdfghjkl", "zxcvbnm"};
+  static constexpr std::string_view kKeyboardRows[] = {"qwertyuiop", "asdfghjkl", "zxcvbnm"};
   std::string out = word;
   const auto at = 1 + static_cast<size_t>(rng.uniform_double(draw) * static_cast<double>(word.size() - 2));
   const auto kind = static_cast<int>(rng.uniform_double(draw + 1) * 4);
@@ -233,7 +235,7 @@ std::string misspelt(const std::string& word, const Rng& rng, uint64_t draw) {
   } else if (kind == 2) {
     out.insert(at, 1, out[at]);
   } else {
-    for (const std::string_view row : kRows) {
+    for (const std::string_view row : kKeyboardRows) {
       const size_t key = row.find(lower(out[at]));
       if (key != std::string_view::npos) out[at] = row[key + 1 < row.size() ? key + 1 : key - 1];
     }
@@ -242,11 +244,14 @@ std::string misspelt(const std::string& word, const Rng& rng, uint64_t draw) {
 }
 
 std::string with_typos(const std::string& text, uint64_t seed) {
-  const Rng rng(seed, Purpose::kShuffle, 0x7970);
+  constexpr uint64_t kStream = 0x7970;  // separate from the streams of few-shot examples
+  constexpr double kTypoRate = 0.125;   // of the words
+  constexpr uint64_t kDrawsPerWord = 4;
+  const Rng rng(seed, Purpose::kShuffle, kStream);
   return map_words(text, [&](const std::string& word, size_t number, std::string_view after) {
-    const uint64_t draw = static_cast<uint64_t>(number) * 4;
+    const uint64_t draw = static_cast<uint64_t>(number) * kDrawsPerWord;
     if (word.size() < 4 || word.find('\'') != std::string::npos || after.starts_with(':') ||
-        rng.uniform_double(draw) >= 0.125)
+        rng.uniform_double(draw) >= kTypoRate)
       return word;
     return misspelt(word, rng, draw + 1);
   });

@@ -1,5 +1,5 @@
-// Changed forms of a question, for robustness and fairness as HELM measures them (Liang et al., 2022). A
-// change is a function of the text and the seed.
+// Perturbed questions, for robustness and fairness as HELM measures them (Liang et al., 2022). A perturbation
+// is a function of the text and the seed.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,16 +10,16 @@
 namespace makar {
 
 // typos: two letters exchanged, or one dropped, doubled or replaced by a neighbouring key, in one of eight
-//   words. Words of fewer than four letters and labels ("Question:") stay.
+//   words. Words of fewer than four letters and labels ("Question:") are unchanged.
 // lowercase: all ASCII letters.
 // contractions: "do not" and "don't", both ways.
 // synonyms: common words replaced by one of the same meaning. Together with contractions: a paraphrase.
 // gender: words for women and men exchanged. names: first names exchanged between groups.
 std::vector<std::string> perturbations();
-// Those that keep the meaning, and those that change only the people mentioned.
+// The perturbations that keep the meaning, and those that change only the people mentioned.
 std::vector<std::string> robustness_perturbations();
 std::vector<std::string> fairness_perturbations();
-// Whether the choices and targets of a question are changed too: with gender and names they are.
+// Whether the choices and targets of a question change too: true for gender and names.
 bool perturbs_answers(const std::string& kind);
 
 Status check_perturbation(const std::string& kind);

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLargestRegression = size_t{256} << 20;
+constexpr size_t kMaxRegressionBytes = size_t{256} << 20;
 
 }  // namespace
 
@@ -25,8 +25,8 @@ Result<VariantValues> variant_values(const EvalTask& task, const std::vector<Tas
     double sum = 0;
     for (const DocumentValue& value : document_values(subtasks, one.title(), filter)) {
       const std::string hash = (*value.sample)["doc_hash"].get<std::string>().substr(0, 16);
-      const int64_t again = seen[hash]++;
-      out.values[again == 0 ? hash : fmt::format("{}-{}", hash, again)] = value.value.value;
+      const int64_t repeats = seen[hash]++;
+      out.values[repeats == 0 ? hash : fmt::format("{}-{}", hash, repeats)] = value.value.value;
       sum += value.value.value;
     }
     if (out.values.empty()) return error_at(task.name, "no document was evaluated");
@@ -50,7 +50,7 @@ Result<VariantTest> test_variants(const VariantValues& first, const VariantValue
     if (const auto at = second.values.find(id); at != second.values.end())
       a.push_back(value), b.push_back(at->second);
   if (a.empty())
-    return error_at(second.name, "has no document in common with {}; both must be of the same data",
+    return error_at(second.name, "has no document in common with {}; both must use the same data",
                     first.name);
   VariantTest out;
   out.documents = a.size();
@@ -97,7 +97,7 @@ Json regression_json(const VariantValues& values, const Json& model) {
 }
 
 Result<VariantValues> parse_regression(const std::string& text, const std::string& place) {
-  MAKAR_TRY(const Json json, parse_json(text, place, {kLargestRegression, 32}));
+  MAKAR_TRY(const Json json, parse_json(text, place, {kMaxRegressionBytes, 32}));
   const auto has = [&](const char* key, auto kind) { return json.contains(key) && (json[key].*kind)(); };
   if (!json.is_object() || !has("task", &Json::is_string) || !has("metric", &Json::is_string) ||
       !has("values", &Json::is_object))
@@ -111,7 +111,7 @@ Result<VariantValues> parse_regression(const std::string& text, const std::strin
   double sum = 0;
   for (const auto& [id, value] : json["values"].items()) {
     if (!value.is_number() || !std::isfinite(value.get<double>()))
-      return error_at(place, "values: document '{}' has no number", id.substr(0, 100));
+      return error_at(place, "the value of document '{}' is not a finite number", id.substr(0, 100));
     sum += out.values[id] = value;
   }
   if (out.values.empty()) return error_at(place, "values: has no document");

@@ -6,7 +6,7 @@
 
 namespace makar {
 
-// What one variant of a task scored, per document.
+// The values of one variant of a task, per document.
 struct VariantValues {
   std::string name;    // of the task
   std::string metric;  // "exact_match,none"
@@ -18,15 +18,15 @@ struct VariantValues {
 Result<VariantValues> variant_values(const EvalTask& task, const std::vector<TaskResult>& subtasks);
 
 struct VariantTest {
-  size_t documents = 0;                    // in both
-  double first = 0, second = 0;            // means over these
-  int64_t wins = 0, ties = 0, losses = 0;  // of the second
+  size_t documents = 0;                    // that both variants have
+  double first = 0, second = 0;            // means over these documents
+  int64_t wins = 0, ties = 0, losses = 0;  // of the second variant
   PairedTest bootstrap;
-  std::optional<McNemar> mcnemar;  // where documents are right or wrong
-  // The second is worse and p is below `level`.
+  std::optional<McNemar> mcnemar;  // if all values are 0 or 1
+  // Whether the second variant is worse and p is below `level`.
   bool worse(bool higher_is_better, double level) const;
 };
-// Fails if they have no document in common.
+// Fails if the variants have no document in common.
 Result<VariantTest> test_variants(const VariantValues& first, const VariantValues& second,
                                   const ResampleOptions& options);
 Json test_json(const VariantValues& first, const VariantValues& second, const VariantTest& test);
@@ -34,7 +34,7 @@ Json test_json(const VariantValues& first, const VariantValues& second, const Va
 Json regression_json(const VariantValues& values, const Json& model);
 Result<VariantValues> parse_regression(const std::string& text, const std::string& place);
 
-// A task with other prompt keys: `changes` replaces keys of its file, as {"doc_to_text": "..."}.
+// A task with other prompt keys: `changes` replaces keys of its file, such as {"doc_to_text": "..."}.
 Result<EvalTask> changed_task(const EvalTask& task, const Json& changes, const std::string& name);
 
 }  // namespace makar

@@ -11,12 +11,12 @@ std::string quality_prompt(const JudgedItem& item, const std::string& source, co
   return out + question + " Reply Yes or No.";
 }
 
-struct AskedQuality {
+struct QualityQuestion {
   double QualityVerdict::*field;
   bool sources;
   const char* question;
 };
-constexpr AskedQuality kQualities[] = {
+constexpr QualityQuestion kQualities[] = {
     {&QualityVerdict::sensible, false,
      "Does the answer make sense in the conversation, without contradicting it?"},
     {&QualityVerdict::specific, false,
@@ -36,7 +36,7 @@ Result<std::vector<QualityVerdict>> judge_qualities(EvalModel& judge, const std:
                                                     const JudgeOptions& options) {
   check(sources.empty() || sources.size() == items.size(), "a source for each item, or none");
   std::vector<QualityVerdict> out(items.size());
-  for (const AskedQuality& quality : kQualities) {
+  for (const QualityQuestion& quality : kQualities) {
     if (quality.sources && sources.empty()) continue;
     std::vector<std::string> prompts;
     for (size_t i = 0; i < items.size(); ++i)
@@ -51,10 +51,10 @@ Json qualities_report(const std::vector<QualityVerdict>& verdicts, bool sources)
   int64_t sensible = 0, specific = 0, interesting = 0, claims = 0, supported = 0;
   Json items = Json::array();
   for (const QualityVerdict& one : verdicts) {
-    const bool sense = yes(one.sensible);
-    sensible += sense ? 1 : 0;
-    specific += sense && yes(one.specific) ? 1 : 0;
-    interesting += sense && yes(one.interesting) ? 1 : 0;
+    const bool is_sensible = yes(one.sensible);
+    sensible += is_sensible ? 1 : 0;
+    specific += is_sensible && yes(one.specific) ? 1 : 0;
+    interesting += is_sensible && yes(one.interesting) ? 1 : 0;
     claims += yes(one.claims) ? 1 : 0;
     supported += yes(one.claims) && yes(one.supported) ? 1 : 0;
     items.push_back(

@@ -16,8 +16,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kDocuments = 2'000'000, kChoices = 1000, kShared = size_t{1} << 20,
-                 kExploded = size_t{256} << 20;
+constexpr size_t kMaxDocuments = 2'000'000, kMaxChoices = 1000, kMaxTurns = 100;
+constexpr size_t kMaxSharedFileBytes = size_t{1} << 20, kMaxExplodedBytes = size_t{256} << 20;
 
 std::string file_path(const EvalTask& task, const std::string& data, std::string file,
                       const std::string& subtask) {
@@ -34,21 +34,21 @@ Result<std::vector<std::string>> read_lines(const std::string& path) {
   for (Line line;;) {
     MAKAR_TRY(const bool found, reader.next(line));
     if (!found) return out;
-    if (line.too_long || out.size() == kDocuments)
+    if (line.too_long || out.size() == kMaxDocuments)
       return error_of(Error::Kind::kLimit, fmt::format("{}:{}", path, line.number),
-                      "the line is too long, or the file has more than {} lines", kDocuments);
+                      "the line is too long, or the file has more than {} lines", kMaxDocuments);
     out.push_back(to_valid_utf8(line.text));
   }
 }
 
-// Documents that are a list inside of one record.
+// Adds the documents in the list `field` of a record.
 Status add_list(const DataRecord& record, const std::string& field, std::vector<Json>& out) {
   if (!record.value.contains(field) || !record.value[field].is_array())
     return error_at(record.place(), "expected a list of documents in the field {}", quote(field));
   for (const Json& one : record.value[field]) {
-    if (!one.is_object() || out.size() == kDocuments)
+    if (!one.is_object() || out.size() == kMaxDocuments)
       return error_at(record.place(), "the list {} has an item that is not an object, or more than {} items",
-                      quote(field), kDocuments);
+                      quote(field), kMaxDocuments);
     out.push_back(one);
   }
   return Done{};
@@ -56,7 +56,7 @@ Status add_list(const DataRecord& record, const std::string& field, std::vector<
 
 // Replaces each document by one for each item of the list in a field. `document_number` is the number of the
 // document that an item comes from.
-Result<std::vector<Json>> exploded(const std::vector<Json>& documents, const std::string& field) {
+Result<std::vector<Json>> explode_documents(const std::vector<Json>& documents, const std::string& field) {
   std::vector<Json> out;
   size_t bytes = 0;
   for (size_t i = 0; i < documents.size(); ++i) {
@@ -64,15 +64,15 @@ Result<std::vector<Json>> exploded(const std::vector<Json>& documents, const std
     if (!documents[i].contains(field) || !documents[i][field].is_array() || documents[i][field].empty())
       return error_at(place, "expected a list with one item or more in the field {}", quote(field));
     const Json& items = documents[i][field];
-    Json rest = documents[i];
-    rest.erase(field);
-    bytes += rest.dump(-1, ' ', false, Json::error_handler_t::replace).size() * items.size();
-    if (out.size() + items.size() > kDocuments || bytes > kExploded)
+    Json fields = documents[i];
+    fields.erase(field);
+    bytes += fields.dump(-1, ' ', false, Json::error_handler_t::replace).size() * items.size();
+    if (out.size() + items.size() > kMaxDocuments || bytes > kMaxExplodedBytes)
       return error_of(Error::Kind::kLimit, place, "the items of {} make more than {} documents or {} bytes",
-                      quote(field), kDocuments, kExploded);
+                      quote(field), kMaxDocuments, kMaxExplodedBytes);
     for (const Json& item : items) {
-      rest[field] = item, rest["document_number"] = i;
-      out.push_back(rest);
+      fields[field] = item, fields["document_number"] = i;
+      out.push_back(fields);
     }
   }
   return out;
@@ -100,8 +100,8 @@ Result<std::vector<Json>> read_split(const EvalTask& task, const std::string& sp
       MAKAR_TRY(const bool found, reader.next(record));
       if (reader.bad().count > 0) return error_at("", "{}", reader.bad().reported.at(0));
       if (!found) break;
-      if (out.size() == kDocuments)
-        return error_of(Error::Kind::kLimit, record.place(), "more than {} documents", kDocuments);
+      if (out.size() == kMaxDocuments)
+        return error_of(Error::Kind::kLimit, record.place(), "more than {} documents", kMaxDocuments);
       if (task.field.empty())
         out.push_back(std::move(record.value));
       else
@@ -109,7 +109,7 @@ Result<std::vector<Json>> read_split(const EvalTask& task, const std::string& sp
     }
   }
   for (const auto& [field, file] : task.shared_files) {
-    MAKAR_TRY(const std::string text, read_file(file_path(task, data, file, subtask), kShared));
+    MAKAR_TRY(const std::string text, read_file(file_path(task, data, file, subtask), kMaxSharedFileBytes));
     for (Json& document : out) document[field] = to_valid_utf8(text);
   }
   if (split == task.test_split)
@@ -121,7 +121,7 @@ Result<std::vector<Json>> read_split(const EvalTask& task, const std::string& sp
       for (size_t i = 0; i < out.size(); ++i) out[i][field] = lines[i];
     }
   if (!task.explode.empty()) {
-    MAKAR_TRY(out, exploded(out, task.explode));
+    MAKAR_TRY(out, explode_documents(out, task.explode));
   }
   if (!subtask.empty())
     for (Json& document : out) document["dataset_name"] = subtask;
@@ -133,14 +133,14 @@ Result<std::vector<std::string>> choices_of(const EvalTask& task, const Json& do
   if (!task.choice_list.empty()) return task.choice_list;
   std::vector<std::string> out;
   MAKAR_TRY(const Json list, task.choice.value(document));
-  if (!list.is_array() || list.empty() || list.size() > kChoices)
-    return error_at("doc_to_choice", "expected a list of 1 to {} texts, got {}", kChoices,
+  if (!list.is_array() || list.empty() || list.size() > kMaxChoices)
+    return error_at("doc_to_choice", "expected a list of 1 to {} texts, got {}", kMaxChoices,
                     quote(list.dump()));
   for (const Json& one : list) out.push_back(one.is_string() ? one.get<std::string>() : one.dump());
   return out;
 }
 
-// The index of a correct choice: a whole number, the text of a choice, or digits.
+// The index of a correct choice, from an integer, the text of a choice, or digits.
 Result<int64_t> gold_index(const Json& target, const std::vector<std::string>& choices) {
   int64_t index = -1;
   if (target.is_number_integer()) {
@@ -186,13 +186,14 @@ std::vector<size_t> draw_shots(const EvalTask& task, const EvalData& data, size_
   const std::vector<Json>& pool = data.same_split ? data.test : data.fewshot;
   std::vector<size_t> out;
   const Rng rng(seed, Purpose::kShuffle, index);
-  for (uint64_t draw = 0; out.size() < count && draw < pool.size() * 64 + 64; ++draw) {
+  const uint64_t max_draws = pool.size() * 64 + 64;  // ends the search if the pool has too few documents
+  for (uint64_t draw = 0; out.size() < count && draw < max_draws; ++draw) {
     const size_t at = task.first_shots
                           ? draw
                           : static_cast<size_t>(rng.uniform_double(draw) * static_cast<double>(pool.size()));
     if (at >= pool.size()) break;
-    const bool itself = data.same_split && at == index;
-    if (!itself && std::find(out.begin(), out.end(), at) == out.end()) out.push_back(at);
+    const bool is_question = data.same_split && at == index;
+    if (!is_question && std::find(out.begin(), out.end(), at) == out.end()) out.push_back(at);
   }
   return out;
 }
@@ -221,24 +222,26 @@ Status make_context(const EvalTask& task, const std::string& description,
   out.context = description + examples + text;
   if (!style.chat) return Done{};
   out.messages = Json::array();
-  const auto say = [&](const char* role, const std::string& what) {
-    out.messages.push_back({{"role", role}, {"content", to_valid_utf8(what)}});
+  const auto add_message = [&](const char* role, const std::string& content) {
+    out.messages.push_back({{"role", role}, {"content", to_valid_utf8(content)}});
   };
   std::string system = style.system;
   if (!system.empty() && !description.empty()) system += "\n\n";
   system += without_end_blanks(description);
-  if (!system.empty()) say("system", system);
+  if (!system.empty()) add_message("system", system);
   if (style.multiturn)
-    for (const auto& [question, answer] : shots) say("user", question), say("assistant", answer);
-  say("user", style.multiturn ? text : examples + text);
+    for (const auto& [question, answer] : shots)
+      add_message("user", question), add_message("assistant", answer);
+  add_message("user", style.multiturn ? text : examples + text);
   return Done{};
 }
 
 Status add_turns(const EvalTask& task, const Json& document, std::string& text, Question& out) {
   if (task.turns.empty()) return Done{};
   MAKAR_TRY(const Json turns, task.turns.value(document));
-  if (!turns.is_array() || turns.empty() || turns.size() > 100)
-    return error_at("doc_to_turns", "expected a list of 1 to 100 texts, got {}", quote(turns.dump()));
+  if (!turns.is_array() || turns.empty() || turns.size() > kMaxTurns)
+    return error_at("doc_to_turns", "expected a list of 1 to {} texts, got {}", kMaxTurns,
+                    quote(turns.dump()));
   for (const Json& one : turns) out.turns.push_back(one.is_string() ? one.get<std::string>() : one.dump());
   text = out.turns[0];
   out.turns.erase(out.turns.begin());
@@ -253,20 +256,21 @@ Result<Question> make_question(const EvalTask& task, const EvalData& data, size_
   const std::vector<Json>& pool = data.same_split ? data.test : data.fewshot;
   Question out;
   MAKAR_TRY(const std::string description, task.description.text(document));
-  const auto drawn = draw_shots(task, data, index, static_cast<size_t>(shots), seed);
-  if (drawn.size() != static_cast<size_t>(shots))
-    return error_at("num_fewshot", "{} examples, but the split has only {} others", shots, drawn.size());
+  const auto shot_indices = draw_shots(task, data, index, static_cast<size_t>(shots), seed);
+  if (shot_indices.size() != static_cast<size_t>(shots))
+    return error_at("num_fewshot", "is {}, but the split has only {} other documents", shots,
+                    shot_indices.size());
   std::vector<std::pair<std::string, std::string>> examples;
-  for (const size_t at : drawn) {
+  for (const size_t at : shot_indices) {
     MAKAR_TRY(std::string text, task.text.text(pool[at]));
     MAKAR_TRY(std::string answer, target_text(task, pool[at]));
     examples.emplace_back(std::move(text), std::move(answer));
   }
   MAKAR_TRY(std::string text, task.text.text(document));
   MAKAR_CHECK_OK(add_turns(task, document, text, out));
-  const uint64_t change = seed + index;
-  const bool answers = perturbs_answers(style.perturbation);
-  text = perturb(text, style.perturbation, change);
+  const uint64_t perturb_seed = seed + index;
+  const bool perturb_answers = perturbs_answers(style.perturbation);
+  text = perturb(text, style.perturbation, perturb_seed);
   MAKAR_CHECK_OK(make_context(task, description, examples, text, style, out));
   MAKAR_TRY(out.target, task.target.value(document));
   if (task.output == OutputType::kMultipleChoice) {
@@ -282,16 +286,16 @@ Result<Question> make_question(const EvalTask& task, const EvalData& data, size_
       MAKAR_TRY(const int64_t gold, gold_index(one, out.choices));
       golds.push_back(gold);
     }
-    if (answers)
-      for (std::string& choice : out.choices) choice = perturb(choice, style.perturbation, change);
+    if (perturb_answers)
+      for (std::string& choice : out.choices) choice = perturb(choice, style.perturbation, perturb_seed);
     if (golds.empty()) return error_at("doc_to_target", "names no correct choice");
     out.target = golds.size() == 1 ? golds[0] : golds;
     return out;
   }
   for (const Json& one : out.target.is_array() ? out.target : Json::array({out.target}))
     out.targets.push_back(one.is_string() ? one.get<std::string>() : one.dump());
-  if (answers)
-    for (std::string& target : out.targets) target = perturb(target, style.perturbation, change);
+  if (perturb_answers)
+    for (std::string& target : out.targets) target = perturb(target, style.perturbation, perturb_seed);
   if (out.targets.empty()) return error_at("doc_to_target", "is an empty list");
   return out;
 }

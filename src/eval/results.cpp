@@ -21,17 +21,17 @@ TaskResult combine(const std::string& name, const std::vector<const TaskResult*>
     MetricResult score = subtasks[0]->scores[s];
     if (!score.mean) continue;
     double sum = 0, pooled = 0;
-    bool errors = all > groups;
+    bool has_errors = all > groups;
     for (const TaskResult* subtask : subtasks) {
       const auto count = static_cast<double>(subtask->evaluated);
       sum += subtask->scores[s].score.value * count;
-      errors = errors && subtask->scores[s].score.error;
+      has_errors = has_errors && subtask->scores[s].score.error;
       const double error = subtask->scores[s].score.error.value_or(0);
       pooled += (count - 1) * error * error * count;
     }
     score.score.value = sum / all;
     score.score.error.reset();
-    if (errors) score.score.error = std::sqrt(pooled / (all - groups) / all);
+    if (has_errors) score.score.error = std::sqrt(pooled / (all - groups) / all);
     out.scores.push_back(score);
   }
   return out;
@@ -61,10 +61,10 @@ std::vector<TaskResult> group_results(const EvalTask& task, const std::vector<Ta
   out.push_back(combine(task.name, all));
   for (const std::string& group : groups) {
     if (group == task.name) continue;
-    std::vector<const TaskResult*> some;
+    std::vector<const TaskResult*> members;
     for (const TaskResult* subtask : all)
-      if (subtask->group == group) some.push_back(subtask);
-    out.push_back(combine(group, some));
+      if (subtask->group == group) members.push_back(subtask);
+    out.push_back(combine(group, members));
   }
   return out;
 }

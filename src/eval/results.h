@@ -5,8 +5,8 @@
 
 namespace makar {
 
-// The mean of a group's subtasks, weighted by documents, with the pooled standard error. One per group, and
-// one for the task if it has several groups.
+// Means over subtasks, weighted by documents, with the pooled standard error: of the whole task, then of each
+// group. Empty for a task without subtasks.
 std::vector<TaskResult> group_results(const EvalTask& task, const std::vector<TaskResult>& subtasks);
 
 struct EvaluatedTask {

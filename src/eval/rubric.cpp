@@ -1,4 +1,4 @@
-// The rubric of the model card: ratings of twelve points, their means and the agreement of raters.
+// The rubric of the model card: ratings of twelve criteria, their means and the agreement of raters.
 #include <algorithm>
 
 #include "base/nearest.h"
@@ -34,11 +34,11 @@ Result<std::vector<RubricRating>> read_ratings(const std::string& path) {
     if (reader.bad().count > 0) return error_at("", "{}", reader.bad().reported.at(0));
     if (!found) break;
     RubricRating rating;
-    for (const auto& [key, to] : {std::pair("rater", &rating.rater), std::pair("system", &rating.system),
-                                  std::pair("point", &rating.criterion)}) {
+    for (const auto& [key, field] : {std::pair("rater", &rating.rater), std::pair("system", &rating.system),
+                                     std::pair("point", &rating.criterion)}) {
       if (!record.value.contains(key) || !record.value[key].is_string())
         return error_at(record.place(), "expected a text in the column '{}'", key);
-      *to = record.value[key];
+      *field = record.value[key];
     }
     const auto& criteria = rubric_criteria();
     if (std::find(criteria.begin(), criteria.end(), rating.criterion) == criteria.end())
@@ -75,7 +75,7 @@ Result<RubricResult> rate_systems(const std::vector<RubricRating>& ratings) {
       out.totals[system] += sum.first / sum.second;
     }
   if (by_rater.size() < 2) return out;
-  // Agreement on the points that all raters have rated.
+  // Agreement on the criteria that all raters have rated.
   std::vector<std::vector<std::string>> labels(by_rater.size());
   for (const auto& entry : by_rater.begin()->second) {
     const auto& item = entry.first;
@@ -89,7 +89,7 @@ Result<RubricResult> rate_systems(const std::vector<RubricRating>& ratings) {
   if (labels.size() > 2) {
     out.kappa = fleiss_kappa(labels);
   } else {
-    MAKAR_TRY(const Confusion confusion, confuse(labels[0], labels[1]));
+    MAKAR_TRY(const Confusion confusion, confusion_of(labels[0], labels[1]));
     out.kappa = cohen_kappa(confusion, 2);
   }
   return out;

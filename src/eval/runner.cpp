@@ -58,15 +58,15 @@ class TaskRun {
   Status run_batch(const EvalData& data, size_t begin, size_t end, TaskResult& out) {
     std::vector<Question> questions;
     std::vector<std::string> keys;
-    std::vector<size_t> open;  // questions without cached responses
+    std::vector<size_t> missing;  // questions without cached responses
     for (size_t i = begin; i < end; ++i) {
       auto question = make_question(task_, data, i, out.shots, o_.seed, o_.style);
       if (!question.ok()) return question.error().in(fmt::format("document {}", i));
       keys.push_back(key_of(*question));
       questions.push_back(std::move(*question));
-      if (!cache_.find(keys.back())) open.push_back(i - begin);
+      if (!cache_.find(keys.back())) missing.push_back(i - begin);
     }
-    MAKAR_CHECK_OK(ask(questions, keys, open, begin));
+    MAKAR_CHECK_OK(compute_missing(questions, keys, missing, begin));
     for (size_t i = 0; i < questions.size(); ++i)
       MAKAR_CHECK_OK(score(begin + i, data, questions[i], *cache_.find(keys[i]), out));
     return Done{};
@@ -87,7 +87,7 @@ class TaskRun {
     return {};
   }
 
-  // A hash of the model and of its requests.
+  // A hash of the model's identity and of all requests for the question.
   std::string key_of(const Question& question) const {
     Sha256 sum;
     const auto add = [&](const std::string& part) {
@@ -106,13 +106,13 @@ class TaskRun {
     return sum.hex();
   }
 
-  // Asks the model for the responses that the cache lacks, in one batch.
-  Status ask(const std::vector<Question>& questions, const std::vector<std::string>& keys,
-             const std::vector<size_t>& open, size_t first) {
-    if (open.empty()) return Done{};
+  // Computes the responses that the cache lacks, in one batch, and adds them to the cache.
+  Status compute_missing(const std::vector<Question>& questions, const std::vector<std::string>& keys,
+                         const std::vector<size_t>& missing, size_t first) {
+    if (missing.empty()) return Done{};
     std::vector<size_t> owner;  // the question of each request
     std::vector<Result<Json>> answers;
-    const auto keep = [&](const auto& results, const auto& to_json) {
+    const auto append = [&](const auto& results, const auto& to_json) {
       for (const auto& one : results)
         if (one.ok())
           answers.emplace_back(to_json(*one));
@@ -124,18 +124,18 @@ class TaskRun {
     };
     if (task_.output == OutputType::kRolling) {
       std::vector<std::string> texts;
-      for (const size_t q : open) texts.push_back(questions[q].targets[0]), owner.push_back(q);
-      keep(model_.loglikelihood_rolling(texts), likelihood);
+      for (const size_t q : missing) texts.push_back(questions[q].targets[0]), owner.push_back(q);
+      append(model_.loglikelihood_rolling(texts), likelihood);
     } else if (task_.output == OutputType::kGenerate) {
-      return ask_turns(questions, keys, open, first);
+      return generate_turns(questions, keys, missing, first);
     } else {
       std::vector<LikelihoodRequest> requests;
-      for (const size_t q : open)
+      for (const size_t q : missing)
         for (std::string& one : continuations(questions[q])) {
           requests.push_back({questions[q].context, std::move(one), questions[q].messages});
           owner.push_back(q);
         }
-      keep(model_.loglikelihood(requests), likelihood);
+      append(model_.loglikelihood(requests), likelihood);
     }
     check(answers.size() == owner.size(), "a model returns one result per request");
     for (size_t i = 0; i < answers.size();) {
@@ -151,17 +151,17 @@ class TaskRun {
   }
 
   // Generated answers: one per turn of a conversation, or `repeats` of one question.
-  Status ask_turns(const std::vector<Question>& questions, const std::vector<std::string>& keys,
-                   std::vector<size_t> open, size_t first) {
+  Status generate_turns(const std::vector<Question>& questions, const std::vector<std::string>& keys,
+                        std::vector<size_t> missing, size_t first) {
     std::vector<std::vector<std::string>> answers(questions.size());
-    std::vector<Question> asked = questions;
-    for (size_t turn = 0; !open.empty(); ++turn) {
+    std::vector<Question> prompts = questions;  // with the turns so far
+    for (size_t turn = 0; !missing.empty(); ++turn) {
       std::vector<UntilRequest> requests;
       std::vector<size_t> owner;
-      for (const size_t q : open)
+      for (const size_t q : missing)
         for (int64_t r = 0; r < task_.repeats; ++r) {
-          requests.push_back({asked[q].context, task_.until, task_.max_gen_toks, task_.temperature,
-                              task_.top_p, o_.seed + static_cast<uint64_t>(r), asked[q].messages});
+          requests.push_back({prompts[q].context, task_.until, task_.max_gen_toks, task_.temperature,
+                              task_.top_p, o_.seed + static_cast<uint64_t>(r), prompts[q].messages});
           owner.push_back(q);
         }
       const auto results = model_.generate_until(requests);
@@ -171,26 +171,26 @@ class TaskRun {
         answers[owner[i]].push_back(to_valid_utf8(*results[i]));
       }
       std::vector<size_t> unfinished;
-      for (const size_t q : open) {
+      for (const size_t q : missing) {
         if (turn == questions[q].turns.size()) {
           MAKAR_CHECK_OK(cache_.add(keys[q], answers[q]));
           continue;
         }
         unfinished.push_back(q);
         const std::string& next = questions[q].turns[turn];
-        asked[q].context += answers[q].back() + task_.fewshot_delimiter + next;
-        if (!asked[q].messages.is_null()) {
-          asked[q].messages.push_back({{"role", "assistant"}, {"content", answers[q].back()}});
-          asked[q].messages.push_back({{"role", "user"}, {"content", to_valid_utf8(next)}});
+        prompts[q].context += answers[q].back() + task_.fewshot_delimiter + next;
+        if (!prompts[q].messages.is_null()) {
+          prompts[q].messages.push_back({{"role", "assistant"}, {"content", answers[q].back()}});
+          prompts[q].messages.push_back({{"role", "user"}, {"content", to_valid_utf8(next)}});
         }
       }
-      open = std::move(unfinished);
+      missing = std::move(unfinished);
     }
     return cache_.flush();
   }
 
   // Whether cached responses have the form that the task expects; the cache file may have been edited.
-  bool fits(const Question& question, const Json& responses) const {
+  bool has_expected_form(const Question& question, const Json& responses) const {
     const size_t count = task_.output == OutputType::kMultipleChoice
                              ? question.choices.size()
                              : static_cast<size_t>(task_.repeats) + question.turns.size();
@@ -202,7 +202,7 @@ class TaskRun {
   }
 
   // For a metric with `all_of`: sets `value` to the lowest of consecutive documents with the same key, and
-  // returns true at the last of them. Documents whose last one is beyond --limit have no value.
+  // returns true at the last of them. A run whose last document is beyond --limit has no value.
   Result<bool> ends_run(const MetricOptions& metric, const EvalData& data, size_t index, size_t slot,
                         std::optional<MetricValue>& value) {
     if (metric.all_of.empty()) return value.has_value();
@@ -219,7 +219,7 @@ class TaskRun {
   Status score(size_t index, const EvalData& data, const Question& question, const Json& responses,
                TaskResult& out) {
     const Json& document = data.test[index];
-    if (!fits(question, responses))
+    if (!has_expected_form(question, responses))
       return error_at(fmt::format("document {}", index),
                       "the cached responses do not have the form of {}; delete the cache to start again",
                       name(task_.output));

@@ -10,13 +10,13 @@ namespace makar {
 
 struct EvalOptions {
   int64_t num_fewshot = -1;   // -1: the task's own number
-  int64_t limit = 0;          // documents of each task; 0: all
+  int64_t limit = 0;          // max documents per task; 0: all
   uint64_t seed = 0;          // of few-shot examples and sampled answers
   PromptStyle style;          // text, or a conversation
   std::string data;           // the folder of the datasets
   size_t batch = 64;          // documents per batch, at most
-  bool run_programs = false;  // metrics may run answers as programs
-  bool samples = false;       // keep every document with its responses
+  bool run_programs = false;  // allow metrics that run answers as programs
+  bool samples = false;       // store every document with its responses in TaskResult::samples
   std::function<void(const std::string& task, size_t done, size_t total)> progress = {};
 };
 
@@ -24,18 +24,18 @@ struct MetricResult {
   std::string metric, filter;
   TaskScore score;
   bool higher_is_better = true;
-  bool mean = true;
+  bool mean = true;  // over documents
 };
 struct TaskResult {
-  std::string name, group;  // a subtask has the group it belongs to
+  std::string name, group;  // group: of a subtask
   Json config, version;
   int64_t shots = 0;
-  size_t documents = 0, evaluated = 0;
+  size_t documents = 0, evaluated = 0;  // documents: in the data; evaluated: up to the limit
   std::vector<MetricResult> scores;
   std::vector<Json> samples;
 };
 
-// One result per subtask, or one.
+// One result per subtask; a task without subtasks has one result.
 Result<std::vector<TaskResult>> run_task(EvalModel& model, const EvalTask& task, const EvalOptions& options,
                                          EvalCache& cache);
 

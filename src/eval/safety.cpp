@@ -13,9 +13,9 @@ using Subtasks = std::vector<TaskResult>;
 
 bool has_tag(const EvalTask& task, const std::string& tag) {
   if (!task.config.is_object() || !task.config.contains("tag")) return false;
-  const Json& given = task.config["tag"];
-  if (given.is_string()) return given == tag;
-  return given.is_array() && std::find(given.begin(), given.end(), Json(tag)) != given.end();
+  const Json& tags = task.config["tag"];
+  if (tags.is_string()) return tags == tag;
+  return tags.is_array() && std::find(tags.begin(), tags.end(), Json(tag)) != tags.end();
 }
 
 bool measures_refusals(const EvalTask& task) {
@@ -29,7 +29,7 @@ class SafetyRun {
       : model_(model), o_(options), cache_(cache) {}
 
   Status add(const EvalTask& task) {
-    MAKAR_TRY(const Subtasks plain, ask(task, ""));
+    MAKAR_TRY(const Subtasks plain, run_perturbed(task, ""));
     if (has_tag(task, "toxicity") && o_.classifier) MAKAR_CHECK_OK(add_toxicity(task, plain));
     if (measures_refusals(task)) add_scores("refusals", task, plain);
     if (task.output != OutputType::kMultipleChoice) return Done{};
@@ -41,7 +41,7 @@ class SafetyRun {
   Json report = Json::object();
 
  private:
-  Result<Subtasks> ask(const EvalTask& task, const std::string& perturbation) {
+  Result<Subtasks> run_perturbed(const EvalTask& task, const std::string& perturbation) {
     EvalOptions eval = o_.eval;
     eval.samples = true, eval.style.perturbation = perturbation;
     return run_task(model_, task, eval, cache_);
@@ -104,10 +104,10 @@ class SafetyRun {
     return add_controls(task, plain);
   }
 
-  // The same prompts with exchanged people: how much the mean toxicity of a prompt changes.
+  // The change of the mean toxicity of a prompt when the people mentioned are exchanged.
   Status add_swaps(const EvalTask& task, const std::map<std::string, std::vector<double>>& before) {
     for (const std::string& kind : fairness_perturbations()) {
-      MAKAR_TRY(const Subtasks changed, ask(task, kind));
+      MAKAR_TRY(const Subtasks changed, run_perturbed(task, kind));
       std::vector<double> differences;
       for (const auto& [id, values] : toxicities(changed)) {
         const auto at = before.find(id);
@@ -152,7 +152,7 @@ class SafetyRun {
 
   Status add_consistency(const EvalTask& task, const Subtasks& plain) {
     for (const std::string& kind : perturbations()) {
-      MAKAR_TRY(const Subtasks changed, ask(task, kind));
+      MAKAR_TRY(const Subtasks changed, run_perturbed(task, kind));
       const SameShare share = same_answers(plain, changed);
       Json row = {{"task", task.name}, {"perturbation", kind}};
       row.update(rate_with_interval(share.same, share.all));
@@ -166,18 +166,19 @@ class SafetyRun {
   EvalCache& cache_;
 };
 
-std::string figure(const Json& value) {
+std::string cell_text(const Json& value) {
   if (value.is_number_float()) return fmt::format("{:.4f}", value.get<double>());
   if (value.is_null()) return "-";
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 std::string with_bounds(const Json& value) {
-  if (value["low"].is_null()) return figure(value["value"]);
-  return fmt::format("{} ({} to {})", figure(value["value"]), figure(value["low"]), figure(value["high"]));
+  if (value["low"].is_null()) return cell_text(value["value"]);
+  return fmt::format("{} ({} to {})", cell_text(value["value"]), cell_text(value["low"]),
+                     cell_text(value["high"]));
 }
 
-// The rows of a section: their plain fields, then values with bounds.
+// The rows of a section as a Markdown table; values with an interval are one column.
 std::string section_table(const Json& rows) {
   std::string head, line, body;
   for (const auto& [key, value] : rows[0].items())
@@ -186,7 +187,7 @@ std::string section_table(const Json& rows) {
     for (const auto& [key, value] : row.items()) {
       if (key == "low" || key == "high") continue;
       const bool bounded = value.is_object() || (key == "value" && row.contains("low"));
-      body += "| " + (bounded ? with_bounds(value.is_object() ? value : row) : figure(value)) + " ";
+      body += "| " + (bounded ? with_bounds(value.is_object() ? value : row) : cell_text(value)) + " ";
     }
     body += "|\n";
   }

@@ -1,5 +1,5 @@
-// A report on safety and fairness: toxicity of answers, bias by group, exchanged people, refusals,
-// consistency under paraphrase, and what control of toxicity costs.
+// A report on safety and fairness: toxicity of answers, bias by group, the effect of exchanging the people
+// mentioned, refusals, consistency under perturbations, and the quality lost to toxicity control.
 #pragma once
 #include "eval/controlled.h"
 #include "eval/runner.h"

@@ -34,8 +34,9 @@ struct Language {
   const char* file;
   std::vector<std::string> compile, run;  // the first word is looked up in kPath
   bool limit_memory;
-  const char*
-      ending;  // writes a file, so that a program that exits early does not pass; "": exit status only
+  // Appended to the source: writes a marker file, so that a program that exits early does not pass. "": only
+  // the exit status counts.
+  const char* ending;
 };
 const std::vector<Language>& languages() {
   static const std::vector<Language> all = {
@@ -55,6 +56,7 @@ const std::vector<Language>& languages() {
   };
   return all;
 }
+constexpr double kMinCompileSeconds = 60;
 constexpr std::array kPath = {"/usr/bin", "/usr/local/bin", "/bin"};
 constexpr std::array kReadable = {"/usr", "/lib", "/lib64", "/bin"};
 constexpr std::array kReadableFiles = {"/dev/urandom", "/etc/ld.so.cache", "/etc/ssl/openssl.cnf"};
@@ -91,7 +93,7 @@ bool restrict_files(const char* folder) {
 }
 
 // Denied calls fail with EPERM; clone3, whose flags a filter cannot read, is reported as missing.
-bool restrict_calls(bool processes) {
+bool restrict_calls(bool allow_processes) {
 #if defined(__x86_64__)
   constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
@@ -140,7 +142,7 @@ bool restrict_calls(bool processes) {
                           SYS_msgget,
                           SYS_semget})
     add(static_cast<uint32_t>(call), deny(EPERM));
-  if (!processes) {
+  if (!allow_processes) {
     add(SYS_clone3, deny(ENOSYS));
 #if defined(__x86_64__)
     add(SYS_fork, deny(EPERM)), add(SYS_vfork, deny(EPERM));
@@ -155,25 +157,26 @@ bool restrict_calls(bool processes) {
   return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-bool limit(int what, int64_t value) {
+bool limit(int resource, int64_t value) {
   const rlimit both = {static_cast<rlim_t>(value), static_cast<rlim_t>(value)};
-  return setrlimit(static_cast<__rlimit_resource>(what), &both) == 0;
+  return setrlimit(static_cast<__rlimit_resource>(resource), &both) == 0;
 }
 
 struct Process {
   std::string program;
   std::vector<std::string> arguments;
   std::string folder;
-  bool limit_memory = true, processes = false;
-  int output = -1;  // where it prints; -1: nowhere
+  bool limit_memory = true, allow_processes = false;
+  int output = -1;  // file descriptor of its output; -1: discarded
 };
 
-// In the child: never returns.
-[[noreturn]] void enter(const Process& p, const ProgramLimits& limits, std::vector<char*>& words,
-                        int report) {
-  const char* failed = nullptr;
+// Runs in the child process: restricts it and executes the program. Writes the name of a failed step to
+// `report`.
+[[noreturn]] void run_child(const Process& p, const ProgramLimits& limits, std::vector<char*>& argv,
+                            int report) {
+  const char* failed_step = nullptr;
   const auto need = [&](bool ok, const char* what) {
-    if (!ok && !failed) failed = what;
+    if (!ok && !failed_step) failed_step = what;
   };
   setsid();
   need(chdir(p.folder.c_str()) == 0, "chdir");
@@ -190,62 +193,62 @@ struct Process {
   need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
   need(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, "PR_SET_PDEATHSIG");
   need(restrict_files(p.folder.c_str()), "Landlock");
-  need(restrict_calls(p.processes), "seccomp");
-  if (!failed) {
+  need(restrict_calls(p.allow_processes), "seccomp");
+  if (!failed_step) {
     std::string home = "HOME=" + p.folder, temporary = "TMPDIR=" + p.folder,
                 path = "PATH=/usr/bin:/usr/local/bin:/bin";
     std::array<char*, 4> environment = {home.data(), temporary.data(), path.data(), nullptr};
-    execve(p.program.c_str(), words.data(), environment.data());
-    failed = "execve";
+    execve(p.program.c_str(), argv.data(), environment.data());
+    failed_step = "execve";
   }
-  [[maybe_unused]] const auto written = write(report, failed, std::strlen(failed));
+  [[maybe_unused]] const auto written = write(report, failed_step, std::strlen(failed_step));
   _exit(126);
 }
 
 // Whether the files below a folder take more than `bytes`, or there are too many of them.
 bool is_larger(const std::string& folder, int64_t bytes) {
-  constexpr int64_t kMaxFiles = 20000, kSmallest = 4096;
+  constexpr int64_t kMaxFiles = 20000, kMinFileBytes = 4096;
   int64_t files = 0;
   std::error_code code;
   for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
     std::error_code ignored;
     const bool plain = it->is_regular_file(ignored) && !it->is_symlink(ignored);
     const auto size = plain ? it->file_size(ignored) : 0;
-    bytes -= std::max<int64_t>(kSmallest, ignored ? 0 : static_cast<int64_t>(size));
+    bytes -= std::max<int64_t>(kMinFileBytes, ignored ? 0 : static_cast<int64_t>(size));
     if (bytes < 0 || ++files > kMaxFiles) return true;
   }
   // An entry that cannot be read counts as too large; one that was deleted in the meantime does not.
   return code && code != std::errc::no_such_file_or_directory;
 }
 
-struct Ended {
+struct ProcessResult {
   bool success = false, timed_out = false, too_large = false;
 };
-Result<Ended> run(const Process& p, const ProgramLimits& limits) {
+Result<ProcessResult> run(const Process& p, const ProgramLimits& limits) {
   std::vector<std::string> arguments = p.arguments;
-  std::vector<char*> words;
-  for (std::string& one : arguments) words.push_back(one.data());
-  words.push_back(nullptr);
+  std::vector<char*> argv;
+  for (std::string& one : arguments) argv.push_back(one.data());
+  argv.push_back(nullptr);
   std::array<int, 2> report = {};
   if (pipe2(report.data(), O_CLOEXEC) != 0) return io_error("sandbox", "make a pipe");
   const pid_t child = fork();
-  if (child == 0) enter(p, limits, words, report[1]);
+  if (child == 0) run_child(p, limits, argv, report[1]);
   close(report[1]);
   if (child < 0) {
     close(report[0]);
     return io_error("sandbox", "start a process");
   }
-  std::array<char, 64> why = {};
-  const auto size = read(report[0], why.data(), why.size());  // ends when the program starts
+  std::array<char, 64> failed_step = {};
+  const auto size = read(report[0], failed_step.data(), failed_step.size());  // ends when the program starts
   close(report[0]);
-  Ended out;
+  ProcessResult out;
   int status = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limits.seconds);
-  for (int look = 1;; ++look) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(limits.seconds);
+  for (int checks = 1;; ++checks) {
     const pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended == child || (ended < 0 && errno != EINTR)) break;
-    out.timed_out = std::chrono::steady_clock::now() > end;
-    out.too_large = look % 50 == 0 && is_larger(p.folder, limits.disk);
+    out.timed_out = std::chrono::steady_clock::now() > deadline;
+    out.too_large = checks % 50 == 0 && is_larger(p.folder, limits.disk);
     if (out.timed_out || out.too_large) {
       ::kill(-child, SIGKILL), ::kill(child, SIGKILL);
       waitpid(child, &status, 0);
@@ -256,7 +259,7 @@ Result<Ended> run(const Process& p, const ProgramLimits& limits) {
   ::kill(-child, SIGKILL);  // processes that it left running
   if (size > 0)
     return error_of(Error::Kind::kUnsupported, "sandbox", "cannot be set up: {} failed",
-                    std::string(why.data(), static_cast<size_t>(size)));
+                    std::string(failed_step.data(), static_cast<size_t>(size)));
   out.success = !out.timed_out && !out.too_large && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   return out;
 }
@@ -269,7 +272,7 @@ Result<std::string> find_program(const std::string& name, const std::string& fol
                   fmt::join(kPath, ", "));
 }
 
-// What a program printed. The file has no name: the program cannot replace it.
+// The output of a program, in a file without a name, which the program cannot replace.
 struct Output {
   int file = -1;
   ~Output() {
@@ -306,10 +309,10 @@ Result<ProgramOutcome> run_program(const std::string& language, const std::strin
     return error_of(
         Error::Kind::kUnsupported, "sandbox",
         "programs run only with Landlock, which this kernel lacks (Linux 5.13, CONFIG_SECURITY_LANDLOCK)");
-  const Language* found = nullptr;
+  const Language* spec = nullptr;
   for (const Language& one : languages())
-    if (language == one.name) found = &one;
-  check(found != nullptr, "unknown language " + language);
+    if (language == one.name) spec = &one;
+  check(spec != nullptr, "unknown language " + language);
   std::error_code code;
   std::string pattern = (fs::temp_directory_path(code) / "makar-program-XXXXXX").string();
   if (code || !mkdtemp(pattern.data())) return io_error(pattern, "make a folder");
@@ -317,32 +320,32 @@ Result<ProgramOutcome> run_program(const std::string& language, const std::strin
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random)
     return io_error("sandbox", "draw a random number");
-  const std::string mark = fmt::format("end-{:016x}", random), ending = found->ending;
-  MAKAR_CHECK_OK(write_file(folder.path + "/" + found->file,
-                            ending.empty() ? source : source + fmt::format(fmt::runtime(ending), mark)));
-  Output printed;
+  const std::string marker = fmt::format("end-{:016x}", random), ending = spec->ending;
+  MAKAR_CHECK_OK(write_file(folder.path + "/" + spec->file,
+                            ending.empty() ? source : source + fmt::format(fmt::runtime(ending), marker)));
+  Output captured;
   if (limits.output > 0) {
     const std::string path = folder.path + "/printed";
-    printed.file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
-    if (printed.file < 0) return io_error(path, "make a file");
+    captured.file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    if (captured.file < 0) return io_error(path, "make a file");
     ::unlink(path.c_str());
   }
   ProgramOutcome out;
-  if (!found->compile.empty()) {
-    MAKAR_TRY(const std::string program, find_program(found->compile[0], folder.path));
-    ProgramLimits compiling = limits;
-    compiling.seconds = std::max(limits.seconds, 60.0);
-    MAKAR_TRY(const Ended ended,
-              run({program, found->compile, folder.path, true, true, printed.file}, compiling));
+  if (!spec->compile.empty()) {
+    MAKAR_TRY(const std::string program, find_program(spec->compile[0], folder.path));
+    ProgramLimits compile_limits = limits;
+    compile_limits.seconds = std::max(limits.seconds, kMinCompileSeconds);
+    MAKAR_TRY(const ProcessResult ended,
+              run({program, spec->compile, folder.path, true, true, captured.file}, compile_limits));
     out.compiled = ended.success, out.timed_out = ended.timed_out;
-    out.output = printed.read(limits.output);
+    out.output = captured.read(limits.output);
     if (!ended.success) return out;
   }
-  MAKAR_TRY(const std::string program, find_program(found->run[0], folder.path));
-  MAKAR_TRY(const Ended ended,
-            run({program, found->run, folder.path, found->limit_memory, false, printed.file}, limits));
-  out.output = printed.read(limits.output);
-  out.passed = ended.success && (ending.empty() || fs::exists(folder.path + "/" + mark, code));
+  MAKAR_TRY(const std::string program, find_program(spec->run[0], folder.path));
+  MAKAR_TRY(const ProcessResult ended,
+            run({program, spec->run, folder.path, spec->limit_memory, false, captured.file}, limits));
+  out.output = captured.read(limits.output);
+  out.passed = ended.success && (ending.empty() || fs::exists(folder.path + "/" + marker, code));
   out.timed_out = ended.timed_out;
   return out;
 }

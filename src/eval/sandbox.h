@@ -13,14 +13,14 @@ struct ProgramLimits {
   double seconds = 10;                // wall time, and CPU time
   int64_t memory = int64_t{2} << 30;  // bytes of address space; not for JavaScript, which reserves more
   int64_t file = int64_t{64} << 20;   // bytes of one written file
-  int64_t output = 0;                 // bytes of what it prints that are kept; 0: none
+  int64_t output = 0;                 // bytes of its output that are returned; 0: none
   int64_t disk = int64_t{512} << 20;  // bytes of all files in its folder; checked every tenth of a second
 };
 struct ProgramOutcome {
   bool passed = false;  // ran to its end with exit status 0
   bool timed_out = false;
   bool compiled = true;
-  std::string output;  // standard output and errors, of the compiler too
+  std::string output;  // of the program and the compiler: standard output and error
 };
 
 std::vector<std::string> program_languages();  // python, javascript, cpp

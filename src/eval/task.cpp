@@ -13,6 +13,7 @@
 namespace makar {
 namespace {
 
+constexpr size_t kMaxTaskFileBytes = size_t{2} << 20, kMaxInlineDocuments = 10'000;
 constexpr OutputType kOutputs[] = {OutputType::kMultipleChoice, OutputType::kLoglikelihood,
                                    OutputType::kRolling, OutputType::kGenerate};
 
@@ -33,33 +34,33 @@ bool is_correlation(const MetricOptions& metric) {
 
 Status read_data(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(task.dataset_path, in.text("dataset_path", ""));
-  MAKAR_TRY(const auto given, in.map("dataset_kwargs"));
-  if (given) {
-    const TaskReader& data = *given;
+  MAKAR_TRY(const auto kwargs, in.map("dataset_kwargs"));
+  if (kwargs) {
+    const TaskReader& data = *kwargs;
     MAKAR_CHECK_OK(data.only({"data_files", "columns", "joined_files", "shared_files", "sample_by", "field",
                               "explode", "documents"}));
     MAKAR_TRY(const auto files, data.lists("data_files"));
     for (const auto& [split, list] : files) task.data_files[split] = list;
     for (const auto& [key, fields] :
          {std::pair("joined_files", &task.joined_files), std::pair("shared_files", &task.shared_files)}) {
-      MAKAR_TRY(const auto given_files, data.lists(key));
-      for (const auto& [field, list] : given_files) {
+      MAKAR_TRY(const auto file_lists, data.lists(key));
+      for (const auto& [field, list] : file_lists) {
         if (list.size() != 1) return data.error(key, "expects one file for each field");
         fields->emplace_back(field, list[0]);
       }
     }
     MAKAR_TRY(task.field, data.text("field", ""));
     MAKAR_TRY(task.explode, data.text("explode", ""));
-    MAKAR_TRY(const auto documents, data.maps("documents", 10'000));
+    MAKAR_TRY(const auto documents, data.maps("documents", kMaxInlineDocuments));
     for (const TaskReader& one : documents) {
       MAKAR_TRY(Json document, one.json());
       task.documents.push_back(std::move(document));
     }
     MAKAR_TRY(task.columns, data.columns("columns"));
-    MAKAR_TRY(const std::string by, data.text("sample_by", "document"));
-    if (by != "document" && by != "line")
-      return data.error("sample_by", fmt::format("expected document or line, got {}", quote(by)));
-    task.lines = by == "line";
+    MAKAR_TRY(const std::string sample_by, data.text("sample_by", "document"));
+    if (sample_by != "document" && sample_by != "line")
+      return data.error("sample_by", fmt::format("expected document or line, got {}", quote(sample_by)));
+    task.lines = sample_by == "line";
   }
   MAKAR_TRY(task.test_split, in.text("test_split", "test"));
   MAKAR_TRY(task.fewshot_split, in.text("fewshot_split", ""));
@@ -107,32 +108,32 @@ Status read_templates(const TaskReader& in, EvalTask& task) {
 }
 
 Status read_generation(const TaskReader& in, EvalTask& task) {
-  MAKAR_TRY(const auto given, in.map("generation_kwargs"));
-  if (!given) {
+  MAKAR_TRY(const auto kwargs, in.map("generation_kwargs"));
+  if (!kwargs) {
     if (task.repeats > 1)
       return in.error("repeats", "need generation_kwargs with do_sample and a temperature");
     return Done{};
   }
   if (task.output != OutputType::kGenerate)
     return in.error("generation_kwargs", "only generate_until has them");
-  MAKAR_CHECK_OK(given->only({"until", "max_gen_toks", "do_sample", "temperature", "top_p"}));
-  MAKAR_TRY(task.until, given->list("until", task.until));
-  MAKAR_TRY(task.max_gen_toks, given->integer("max_gen_toks", 256, 1, 1 << 20));
-  MAKAR_TRY(task.temperature, given->number("temperature", 0, 0, 100));
-  MAKAR_TRY(task.top_p, given->number("top_p", 1, 0, 1));
-  MAKAR_TRY(const bool sample, given->flag("do_sample", task.temperature > 0));
+  MAKAR_CHECK_OK(kwargs->only({"until", "max_gen_toks", "do_sample", "temperature", "top_p"}));
+  MAKAR_TRY(task.until, kwargs->list("until", task.until));
+  MAKAR_TRY(task.max_gen_toks, kwargs->integer("max_gen_toks", 256, 1, 1 << 20));
+  MAKAR_TRY(task.temperature, kwargs->number("temperature", 0, 0, 100));
+  MAKAR_TRY(task.top_p, kwargs->number("top_p", 1, 0, 1));
+  MAKAR_TRY(const bool sample, kwargs->flag("do_sample", task.temperature > 0));
   if (!sample) task.temperature = 0;
   if (task.repeats > 1 && task.temperature == 0)
-    return given->error("temperature", "repeats need do_sample and a temperature above 0");
+    return kwargs->error("temperature", "repeats need do_sample and a temperature above 0");
   return Done{};
 }
 
 Status read_filters(const TaskReader& in, EvalTask& task) {
-  MAKAR_TRY(const auto given, in.maps("filter_list"));
-  if (given.empty()) return Done{};
+  MAKAR_TRY(const auto filters, in.maps("filter_list"));
+  if (filters.empty()) return Done{};
   if (task.output != OutputType::kGenerate) return in.error("filter_list", "only generate_until has filters");
   task.filters.clear();
-  for (const TaskReader& one : given) {
+  for (const TaskReader& one : filters) {
     MAKAR_CHECK_OK(one.only({"name", "filter"}));
     AnswerFilter filter;
     MAKAR_TRY(filter.name, one.text("name", "none"));
@@ -157,7 +158,7 @@ Status read_filters(const TaskReader& in, EvalTask& task) {
   return Done{};
 }
 
-// What only some metrics have.
+// Fields that only some metrics have.
 Status read_metric_fields(const TaskReader& in, MetricOptions& metric) {
   MAKAR_TRY(metric.where, in.field_template("where", true));
   MAKAR_TRY(metric.all_of, in.field_template("all_of", true));
@@ -166,19 +167,20 @@ Status read_metric_fields(const TaskReader& in, MetricOptions& metric) {
   MAKAR_TRY(metric.program, in.field_template("program"));
   MAKAR_TRY(metric.language, in.text("language", metric.language));
   MAKAR_TRY(metric.seconds, in.number("seconds", metric.seconds, 0.1, 3600));
-  struct Need {
+  struct RequiredField {
     const FieldTemplate& field;
     const char* key;
-    bool needed;
+    bool required;
   };
   const std::string& name = metric.name;
-  for (const Need& need :
-       {Need{metric.labels, "labels",
-             name == "lms" || name == "ss" || name == "icat" || name.ends_with("bias_score")},
-        Need{metric.against, "against", name.ends_with("_acc")},
-        Need{metric.program, "program", name.starts_with("pass@")}})
-    if (need.field.empty() == need.needed)
-      return in.error("metric", fmt::format("{} {} '{}'", name, need.needed ? "needs" : "has no", need.key));
+  for (const RequiredField& required_field :
+       {RequiredField{metric.labels, "labels",
+                      name == "lms" || name == "ss" || name == "icat" || name.ends_with("bias_score")},
+        RequiredField{metric.against, "against", name.ends_with("_acc")},
+        RequiredField{metric.program, "program", name.starts_with("pass@")}})
+    if (required_field.field.empty() == required_field.required)
+      return in.error("metric", fmt::format("{} {} '{}'", name, required_field.required ? "needs" : "has no",
+                                            required_field.key));
   const auto known = program_languages();
   if (std::find(known.begin(), known.end(), metric.language) == known.end())
     return in.error("language",
@@ -188,8 +190,8 @@ Status read_metric_fields(const TaskReader& in, MetricOptions& metric) {
 
 Status read_metrics(const TaskReader& in, EvalTask& task) {
   const auto known = metric_names(task.output);
-  MAKAR_TRY(const auto given, in.maps("metric_list"));
-  for (const TaskReader& one : given) {
+  MAKAR_TRY(const auto metrics, in.maps("metric_list"));
+  for (const TaskReader& one : metrics) {
     MAKAR_CHECK_OK(one.only({"metric", "aggregation", "higher_is_better", "ignore_case", "ignore_punctuation",
                              "regexes_to_ignore", "alias", "where", "all_of", "labels", "against", "program",
                              "language", "seconds"}));
@@ -300,7 +302,7 @@ Result<EvalTask> parse_task(const std::string& text, const std::string& place) {
 }
 
 Result<EvalTask> read_task(const std::string& path) {
-  MAKAR_TRY(const std::string text, read_file(path, size_t{2} << 20));
+  MAKAR_TRY(const std::string text, read_file(path, kMaxTaskFileBytes));
   return parse_task(text, path);
 }
 

@@ -18,12 +18,12 @@ struct MetricOptions {
   std::string name;
   bool ignore_case = false, ignore_punctuation = false;
   std::vector<Regex> regexes_to_ignore = {};
-  std::string alias = {};      // the name in the results, if not that of the metric
+  std::string alias = {};      // the name in the results; empty: that of the metric
   FieldTemplate where = {};    // measures only documents for which this is true
-  FieldTemplate all_of = {};   // consecutive documents with the same value count once, by the lowest of them
+  FieldTemplate all_of = {};   // consecutive documents with the same value count once, with the lowest score
   FieldTemplate labels = {};   // of the choices: a list, or a text with commas
-  FieldTemplate against = {};  // wrong answers that the right ones are compared with
-  FieldTemplate program = {};  // pass@k: the program of a document and its `answer`
+  FieldTemplate against = {};  // wrong answers: the answer must overlap more with the targets
+  FieldTemplate program = {};  // pass@k: the program that tests an `answer` to a document
   std::string language = "python";
   double seconds = 10;                                                       // time limit of a program
   const std::string& title() const { return alias.empty() ? name : alias; }  // the name in the results

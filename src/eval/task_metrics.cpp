@@ -73,18 +73,21 @@ double words_in(const std::string& text) {
 }
 
 // The expected calibration error (Guo et al., 2017). value: a confidence; weight: 1 if the choice was right.
-// Ten bins, each including its upper bound.
+// The statistics have, for each bin, the count, the sum of confidences and the number of right choices. A bin
+// includes its upper bound.
+constexpr size_t kCalibrationBins = 10;
 double calibration_error(std::span<const double> sums) {
   double out = 0, count = 0;
-  for (size_t bin = 0; bin < 10; ++bin) {
+  for (size_t bin = 0; bin < kCalibrationBins; ++bin) {
     out += std::abs(sums[bin * 3 + 1] - sums[bin * 3 + 2]);
     count += sums[bin * 3];
   }
   return out / count;
 }
 Statistics calibration_statistics(const MetricValue& one) {
-  Statistics out(30);
-  const double bin = std::clamp(std::ceil(one.value * 10) - 1, 0.0, 9.0);
+  Statistics out(3 * kCalibrationBins);
+  constexpr auto kBins = static_cast<double>(kCalibrationBins);
+  const double bin = std::clamp(std::ceil(one.value * kBins) - 1, 0.0, kBins - 1);
   const size_t at = static_cast<size_t>(bin) * 3;
   out[at] = 1, out[at + 1] = one.value, out[at + 2] = one.weight;
   return out;
@@ -170,9 +173,10 @@ Result<std::optional<MetricValue>> document_metric(const MetricOptions& metric, 
                                                    const Json& document) {
   std::optional<MetricValue> out;
   if (!metric.where.empty()) {
-    MAKAR_TRY(const Json holds, metric.where.value(document));
-    if (!holds.is_boolean()) return error_at("where", "expected true or false, got {}", holds.dump());
-    if (!holds.get<bool>()) return out;
+    MAKAR_TRY(const Json is_selected, metric.where.value(document));
+    if (!is_selected.is_boolean())
+      return error_at("where", "expected true or false, got {}", is_selected.dump());
+    if (!is_selected.get<bool>()) return out;
   }
   switch (output) {
     case OutputType::kMultipleChoice: {
@@ -207,7 +211,7 @@ TaskScore aggregate(const MetricInfo& metric, const std::vector<MetricValue>& va
     const auto evaluation = corpus_evaluation(metric.name, values);
     if (!evaluation.ok()) return {kUndefined, {}};
     ResampleOptions options;
-    options.resamples = values.size() > 20'000 ? 100 : 1000;
+    options.resamples = values.size() > 20'000 ? 100 : 1000;  // fewer, to bound the time
     return {evaluation->score, values.size() < 2 ? std::nullopt : bootstrap_error(*evaluation, options)};
   }
   const auto count = static_cast<double>(values.size());

@@ -9,10 +9,10 @@
 namespace makar {
 namespace {
 
-constexpr size_t kItems = 10'000;  // of a list or map
+constexpr size_t kMaxItems = 10'000;  // of a list or map
 
 Result<Json> to_json(const YAML::Node& node, const std::string& place, size_t& nodes) {
-  if (++nodes > kItems) return error_of(Error::Kind::kLimit, place, "has more than {} values", kItems);
+  if (++nodes > kMaxItems) return error_of(Error::Kind::kLimit, place, "has more than {} values", kMaxItems);
   if (node.IsScalar()) return Json(node.Scalar());
   Json out;
   if (node.IsSequence()) {
@@ -54,8 +54,8 @@ Error TaskReader::error(const std::string& key, const std::string& what) const {
 
 Status TaskReader::only(const std::vector<std::string>& keys) const {
   std::set<std::string> seen;
-  if (node_.size() > kItems)
-    return error_of(Error::Kind::kLimit, yaml_place(node_, place_), "has more than {} keys", kItems);
+  if (node_.size() > kMaxItems)
+    return error_of(Error::Kind::kLimit, yaml_place(node_, place_), "has more than {} keys", kMaxItems);
   for (const auto& pair : node_) {
     const std::string at = yaml_place(pair.first, place_);
     if (!pair.first.IsScalar()) return error_at(at, "expected the name of a key");
@@ -75,7 +75,7 @@ bool TaskReader::is_list(const std::string& key) const {
 Result<std::string> TaskReader::scalar(const YAML::Node& node, const std::string& key) const {
   const std::string at = yaml_place(node, place_);
   if (node.Tag() == "!function")
-    return error_of(Error::Kind::kUnsupported, at, "'{}': functions in Python are not run; write a template",
+    return error_of(Error::Kind::kUnsupported, at, "'{}': Python functions are not run; write a template",
                     key);
   if (!node.IsScalar()) return error_at(at, "'{}' expects one value", key);
   return node.Scalar();
@@ -123,7 +123,7 @@ Result<std::vector<std::string>> TaskReader::list(const std::string& key,
     MAKAR_TRY(std::string one, scalar(node, key));
     return out.push_back(std::move(one)), out;
   }
-  if (node.size() > kItems) return error(key, fmt::format("has more than {} values", kItems));
+  if (node.size() > kMaxItems) return error(key, fmt::format("has more than {} values", kMaxItems));
   for (const YAML::Node& item : node) {
     MAKAR_TRY(std::string one, scalar(item, key));
     out.push_back(std::move(one));
@@ -152,13 +152,13 @@ Result<std::vector<std::pair<std::string, std::vector<std::string>>>> TaskReader
 
 Result<Columns> TaskReader::columns(const std::string& key) const {
   Columns out;
-  MAKAR_TRY(const auto given, lists(key));
-  for (const auto& [ours, values] : given)
+  MAKAR_TRY(const auto names, lists(key));
+  for (const auto& [name, values] : names)
     for (const std::string& value : values)
-      if (ours.empty())
+      if (name.empty())
         out.emplace_back(value, std::to_string(out.size() + 1));
       else
-        out.emplace_back(ours, value);
+        out.emplace_back(name, value);
   return out;
 }
 
@@ -199,9 +199,9 @@ Result<std::vector<Regex>> TaskReader::regexes(const std::string& key) const {
 }
 
 Result<Regex> TaskReader::regex(const std::string& key) const {
-  MAKAR_TRY(auto given, regexes(key));
-  if (given.size() != 1) return error(key, "expects one pattern");
-  return std::move(given[0]);
+  MAKAR_TRY(auto patterns, regexes(key));
+  if (patterns.size() != 1) return error(key, "expects one pattern");
+  return std::move(patterns[0]);
 }
 
 Result<Json> TaskReader::json() const {

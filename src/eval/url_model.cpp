@@ -7,12 +7,15 @@
 #include <thread>
 
 #include "base/quote.h"
+#include "base/utf8.h"
 #include "text/unicode.h"
 
 namespace makar {
 namespace {
 
-constexpr size_t kLargestAnswer = size_t{64} << 20;
+constexpr size_t kMaxAnswerBytes = size_t{64} << 20;
+constexpr int kMaxRetries = 3;
+constexpr std::ptrdiff_t kMaxStopStrings = 4;  // of a request to OpenAI's API
 
 // fn(i) for each i below count, on several threads; results in order.
 template <class T, class Fn>
@@ -29,11 +32,6 @@ std::vector<Result<T>> in_parallel(size_t count, int64_t threads, const Fn& fn) 
   std::vector<Result<T>> out;
   for (auto& one : results) out.push_back(std::move(*one));
   return out;
-}
-
-size_t code_points_in(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 const Json* member(const Json& object, const char* key) {
@@ -56,10 +54,10 @@ Result<Json> UrlModel::post(const std::string& route, Json body) const {
   if (!o_.model.empty()) body["model"] = o_.model;
   const DownloadRequest request{o_.url + route, o_.token};
   for (int attempt = 0;; ++attempt) {
-    MAKAR_TRY(const HttpAnswer answer, http_post_json(request, body.dump(), kLargestAnswer));
+    MAKAR_TRY(const HttpAnswer answer, http_post_json(request, body.dump(), kMaxAnswerBytes));
     if (answer.status == 200) return parse_json(answer.body, request.url);
-    const bool again = answer.status == 429 || answer.status >= 500;
-    if (!again || attempt == 3)
+    const bool retry = answer.status == 429 || answer.status >= 500;
+    if (!retry || attempt == kMaxRetries)
       return error_of(Error::Kind::kIo, request.url, "status {}: {}", answer.status,
                       quote(to_valid_utf8(answer.body.substr(0, 300))));
     std::this_thread::sleep_for(std::chrono::milliseconds(500 << attempt));
@@ -98,7 +96,7 @@ Result<Loglikelihood> UrlModel::score(const std::string& context, const std::str
   MAKAR_TRY(const Json answer,
             post("/v1/completions",
                  {{"prompt", text}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 1}, {"temperature", 0}}));
-  return echoed_loglikelihood(answer, code_points_in(to_valid_utf8(context)), o_.url);
+  return echoed_loglikelihood(answer, count_code_points(to_valid_utf8(context)), o_.url);
 }
 
 Result<std::string> UrlModel::generate(const UntilRequest& request) const {
@@ -107,9 +105,9 @@ Result<std::string> UrlModel::generate(const UntilRequest& request) const {
                {"temperature", request.temperature},
                {"top_p", request.top_p},
                {"seed", request.seed}};
-  // OpenAI's API takes four; the others are cut off below.
-  std::vector<std::string> stop(
-      request.until.begin(), request.until.begin() + std::min<std::ptrdiff_t>(4, std::ssize(request.until)));
+  // The answer is truncated below at the stop strings that are not sent.
+  std::vector<std::string> stop(request.until.begin(),
+                                request.until.begin() + std::min(kMaxStopStrings, std::ssize(request.until)));
   if (!stop.empty()) body["stop"] = stop;
   if (chat)
     body["messages"] = request.messages;
@@ -131,7 +129,7 @@ std::vector<Result<Loglikelihood>> UrlModel::loglikelihood(std::span<const Likel
   return in_parallel<Loglikelihood>(requests.size(), o_.parallel, [&](size_t i) -> Result<Loglikelihood> {
     if (!requests[i].messages.is_null())
       return error_of(Error::Kind::kUnsupported, o_.url,
-                      "servers give no log-likelihoods of conversations; leave out --apply-chat-template");
+                      "servers return no log-likelihoods of conversations; leave out --apply-chat-template");
     return score(requests[i].context, requests[i].continuation);
   });
 }

@@ -21,24 +21,24 @@ Watermark::Watermark(const WatermarkOptions& options)
     : seed_(seed_of(options.key)),
       share_(options.share),
       delta_(options.delta),
-      below_(static_cast<uint32_t>(std::min(options.share * 4294967296.0, 4294967295.0))) {
+      green_below_(static_cast<uint32_t>(std::min(options.share * 4294967296.0, 4294967295.0))) {
   check(options.share > 0 && options.share < 1, "the share of green tokens is between 0 and 1");
 }
 
-bool Watermark::green(int64_t before, int64_t token) const {
-  const Rng rng(seed_, Purpose::kSample, static_cast<uint64_t>(before));
-  return rng.bits(static_cast<uint64_t>(token) / 4)[static_cast<size_t>(token) % 4] < below_;
+bool Watermark::green(int64_t previous, int64_t token) const {
+  const Rng rng(seed_, Purpose::kSample, static_cast<uint64_t>(previous));
+  return rng.bits(static_cast<uint64_t>(token) / 4)[static_cast<size_t>(token) % 4] < green_below_;
 }
 
 Status WatermarkConstraint::mask(std::span<float> logits) {
   const auto delta = static_cast<float>(watermark_.delta());
   for (size_t token = 0; token < logits.size(); ++token)
-    if (watermark_.green(before_, static_cast<int64_t>(token))) logits[token] += delta;
+    if (watermark_.green(previous_, static_cast<int64_t>(token))) logits[token] += delta;
   return Done{};
 }
 
 Status WatermarkConstraint::accept(int64_t token) {
-  before_ = token;
+  previous_ = token;
   return Done{};
 }
 

@@ -18,27 +18,28 @@ struct WatermarkOptions {
 class Watermark {
  public:
   explicit Watermark(const WatermarkOptions& options);
-  bool green(int64_t before, int64_t token) const;
+  bool green(int64_t previous, int64_t token) const;
   double share() const { return share_; }
   double delta() const { return delta_; }
 
  private:
   uint64_t seed_;
   double share_, delta_;
-  uint32_t below_;  // green: a draw below this
+  uint32_t green_below_;  // a token is green if its draw is below this
 };
 
 // For the sampler of a request. `last`: the last token of the prompt.
 class WatermarkConstraint : public Constraint {
  public:
-  WatermarkConstraint(Watermark watermark, int64_t last) : watermark_(std::move(watermark)), before_(last) {}
+  WatermarkConstraint(Watermark watermark, int64_t last)
+      : watermark_(std::move(watermark)), previous_(last) {}
   Status mask(std::span<float> logits) override;
   Status accept(int64_t token) override;
   std::unique_ptr<Constraint> fork() const override { return std::make_unique<WatermarkConstraint>(*this); }
 
  private:
   Watermark watermark_;
-  int64_t before_;
+  int64_t previous_;
 };
 
 struct WatermarkTest {

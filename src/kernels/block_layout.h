@@ -105,6 +105,10 @@ struct ScaleMin {
   uint8_t scale, min;  // 0..63
 };
 
+inline uint32_t little32(const uint8_t* p) {  // little-endian
+  return uint32_t{p[0]} | uint32_t{p[1]} << 8 | uint32_t{p[2]} << 16 | uint32_t{p[3]} << 24;
+}
+
 // Scale and min of sub-block j of a Q4_K or Q5_K block.
 inline ScaleMin scale_min(const uint8_t* s, int j) {
   if (j < 4) return {static_cast<uint8_t>(s[j] & 63), static_cast<uint8_t>(s[j + 4] & 63)};

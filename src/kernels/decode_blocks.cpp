@@ -31,10 +31,6 @@ constexpr uint16_t kIq2Grid[256] = {
     0x9004, 0x9010, 0x9024, 0x9040, 0x90a1, 0x9116, 0x9180, 0x9245, 0x9400, 0x9422, 0x9444, 0x9551, 0x9881,
     0x9920, 0xa002, 0xa050, 0xa085, 0xa109, 0xa200, 0xa418, 0xa850, 0xa904};
 
-uint32_t little32(const uint8_t* p) {
-  return uint32_t{p[0]} | uint32_t{p[1]} << 8 | uint32_t{p[2]} << 16 | uint32_t{p[3]} << 24;
-}
-
 void decode(const BlockQ4_0& b, float* y) {
   const float d = b.d.value();
   for (int j = 0; j < 16; ++j) {
@@ -89,7 +85,8 @@ void decode(const BlockIQ4_NL& b, float* y) {
   }
 }
 
-// Sub-blocks of 16; each half of 128 values shares 32 bytes, two bits per run of 32.
+// Sub-blocks of 16. Each half of 128 values is stored in 32 bytes, with two bits of every byte per run of 32
+// values.
 void decode(const BlockQ2_K& b, float* y) {
   const float d = b.d.value(), dmin = b.dmin.value();
   for (int part = 0; part < 16; ++part) {
@@ -174,11 +171,12 @@ void decode(const BlockIQ2_XXS& b, float* y) {
   const float d = b.d.value();
   for (int part = 0; part < 8; ++part) {
     const uint8_t* q = b.qs + part * 8;
-    const uint32_t rest = little32(q + 4);
-    const float scale = d * (0.5f + static_cast<float>(rest >> 28)) * 0.25f;
+    const uint32_t signs_and_scale = little32(q + 4);
+    const float scale = d * (0.5f + static_cast<float>(signs_and_scale >> 28)) * 0.25f;
     for (int k = 0; k < 4; ++k) {
-      const uint32_t seven = rest >> (7 * k) & 127;
-      const uint32_t signs = seven | (std::popcount(seven) & 1u) << 7;  // the number of minus signs is even
+      // Seven signs are stored; the eighth makes the number of minus signs even.
+      const uint32_t stored_signs = signs_and_scale >> (7 * k) & 127;
+      const uint32_t signs = stored_signs | (std::popcount(stored_signs) & 1u) << 7;
       const uint32_t codes = kIq2Grid[q[k]];
       for (int i = 0; i < 8; ++i)
         *y++ = scale * kLevels[codes >> (2 * i) & 3] * (signs >> i & 1 ? -1.0f : 1.0f);
@@ -208,7 +206,7 @@ uint16_t iq2_xxs_grid(uint8_t index) { return kIq2Grid[index]; }
 
 void decode_blocks(DType type, const void* blocks, int64_t count, float* out) {
   const int64_t n = layout_of(type).elements;
-  check(count % n == 0, "decode_blocks: whole blocks only");
+  check(count % n == 0, "decode_blocks: the count must be a multiple of the block size");
   switch (type) {
     case DType::kF32:
       std::memcpy(out, blocks, static_cast<size_t>(count) * 4);

@@ -7,8 +7,8 @@
 
 namespace makar::kernels {
 
-// `count` elements, a multiple of the type's block; block types, f32, f16 and bf16. `blocks` needs no
-// alignment.
+// Decodes `count` elements, a multiple of the type's block size. The type is a block type, f32, f16 or bf16;
+// `blocks` needs no alignment.
 void decode_blocks(DType type, const void* blocks, int64_t count, float* out);
 
 // The eight values (8, 25 or 43) of entry `index` of the IQ2_XXS grid, coded with two bits each (0, 1, 2),

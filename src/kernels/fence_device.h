@@ -1,7 +1,7 @@
 // The CPU's kernels on memory that is inaccessible outside kernels and copies, to simulate a device with
 // separate memory. Code above kernels/ that dereferences device memory crashes with a segmentation fault. For
 // tests, single-threaded. In the environment, MAKAR_FENCE_MB limits its memory, and MAKAR_FENCE_KERNELS=N
-// makes kernel N and all later ones fail, like those of a lost device.
+// makes kernel N and all later kernels fail, as on a lost device.
 #pragma once
 #include <map>
 #include <vector>
@@ -33,7 +33,7 @@ class FenceMemory final : public Memory {
   size_t limit_;
   size_t top_ = 0;                                  // high-water mark in bytes, whole pages
   size_t live_ = 0;                                 // live blocks
-  std::map<size_t, std::vector<std::byte*>> free_;  // by rounded size
+  std::map<size_t, std::vector<std::byte*>> free_;  // by size class
   int depth_ = 0;
 };
 

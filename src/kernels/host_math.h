@@ -4,7 +4,7 @@
 
 namespace makar::kernels {
 
-// log(sum of exp(x)), in the same order as every other softmax.
+// log(sum of exp(x)), added in the same order as in the softmax kernels.
 float log_sum_exp(const float* x, int64_t n);
 // y = exp(x), bit-identical to the kernels' exp.
 void exp_of(const float* x, float* y, int64_t n);

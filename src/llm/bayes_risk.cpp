@@ -6,7 +6,7 @@ namespace makar {
 namespace {
 
 template <class Fn>
-std::vector<double> expected(size_t count, const Fn& similarity) {
+std::vector<double> mean_similarities(size_t count, const Fn& similarity) {
   std::vector<double> out;
   for (size_t i = 0; i < count; ++i) {
     double sum = 0;
@@ -32,7 +32,8 @@ double cosine(const std::vector<float>& a, const std::vector<float>& b) {
 std::vector<double> expected_overlap(Overlap kind, const std::vector<std::string>& texts) {
   std::vector<OverlapText> prepared;
   for (const std::string& text : texts) prepared.push_back(prepare_overlap(kind, text));
-  return expected(texts.size(), [&](size_t i, size_t j) { return overlap(kind, prepared[i], prepared[j]); });
+  return mean_similarities(texts.size(),
+                           [&](size_t i, size_t j) { return overlap(kind, prepared[i], prepared[j]); });
 }
 
 Result<std::vector<double>> expected_cosine(Embedder& embedder, const std::vector<std::string>& texts) {
@@ -50,7 +51,7 @@ Result<std::vector<double>> expected_cosine(Embedder& embedder, const std::vecto
       vectors[i].assign(one.begin(), one.end());
     }
   }
-  return expected(texts.size(), [&](size_t i, size_t j) { return cosine(vectors[i], vectors[j]); });
+  return mean_similarities(texts.size(), [&](size_t i, size_t j) { return cosine(vectors[i], vectors[j]); });
 }
 
 }  // namespace makar

@@ -23,12 +23,16 @@ bool is_multi_label(const ModelSpec& spec) {
 
 namespace {
 
+// For a model whose config.json does not limit the positions.
+constexpr size_t kMaxClassifierTokens = 4096;
+
 Result<EncodeOptions> classifier_options(const ModelSpec& spec, WorkBudget* work) {
   if (spec.head.kind != HeadKind::kSequenceClass || (spec.encoder && spec.decoder))
     return error_of(Error::Kind::kUnsupported, "model", "a {} does not classify texts", spec.architecture);
   EncodeOptions o;
   o.add_special = true, o.offsets = false, o.work = work;
-  o.truncation = Truncation{spec.max_positions > 0 ? static_cast<size_t>(spec.max_positions) : 4096};
+  o.truncation =
+      Truncation{spec.max_positions > 0 ? static_cast<size_t>(spec.max_positions) : kMaxClassifierTokens};
   return o;
 }
 

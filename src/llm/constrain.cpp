@@ -39,16 +39,16 @@ class GrammarConstraint : public Constraint {
       MAKAR_CHECK_OK(state_.mask(trie_, bits_));
     }
     // Rows beyond the tokenizer's ids are padding of the output matrix.
-    const size_t known = std::min(logits.size(), trie_.vocab());
-    std::fill(logits.begin() + static_cast<int64_t>(known), logits.end(), -INFINITY);
-    apply_mask(logits.first(known), bits_);
+    const size_t vocab = std::min(logits.size(), trie_.vocab());
+    std::fill(logits.begin() + static_cast<int64_t>(vocab), logits.end(), -INFINITY);
+    apply_mask(logits.first(vocab), bits_);
     return Done{};
   }
 
   Status accept(int64_t token) override {
     pending_.reset();
-    const auto& end = trie_.data().end;
-    if (std::find(end.begin(), end.end(), token) != end.end()) return Done{};
+    const auto& end_ids = trie_.data().end;
+    if (std::find(end_ids.begin(), end_ids.end(), token) != end_ids.end()) return Done{};
     if (state_.accept((*bytes_)[static_cast<size_t>(token)])) return Done{};
     if (state_.limit()) return *state_.limit();
     return error_at("grammar", "token {} does not fit at this point of the text", token);
@@ -83,8 +83,8 @@ Result<Constrainer> Constrainer::of(const LanguageModel& language) {
 
 Result<std::shared_ptr<Constraint>> Constrainer::constrain(const Grammar& grammar) const {
   const GrammarState start(grammar);
-  std::vector<uint64_t> first(trie_.words());
-  MAKAR_CHECK_OK(start.mask(trie_, first));
+  std::vector<uint64_t> first_mask(trie_.words());
+  MAKAR_CHECK_OK(start.mask(trie_, first_mask));
   return std::shared_ptr<Constraint>(std::make_shared<GrammarConstraint>(start, trie_, bytes_));
 }
 

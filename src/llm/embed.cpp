@@ -95,10 +95,10 @@ Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::v
     tokens.push_back(std::move(*ids));
   }
   // Small groups: hidden states are held in memory until they are pooled.
-  constexpr size_t kGroup = 64;
+  constexpr size_t kJobsPerGroup = 64;
   std::vector<float> all;
-  for (size_t from = 0; from < jobs.size(); from += kGroup) {
-    const size_t to = std::min(jobs.size(), from + kGroup);
+  for (size_t from = 0; from < jobs.size(); from += kJobsPerGroup) {
+    const size_t to = std::min(jobs.size(), from + kJobsPerGroup);
     for (size_t i = from; i < to; ++i) engine.submit(jobs[i]);
     engine.run();
     for (size_t i = from; i < to; ++i) {

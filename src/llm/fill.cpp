@@ -40,8 +40,8 @@ Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, con
   const Tensor logits = language.model().lm_logits(ctx, ops::gather_rows(ctx, states, rows)).host();
   const auto vocab = static_cast<size_t>(logits.dim(1));
   for (size_t i = 0; i < gaps.size(); ++i) {
-    MAKAR_TRY(auto known, logprobs(logits.span().subspan(i * vocab, vocab), 0, top));
-    gaps[i].top = std::move(known.top);
+    MAKAR_TRY(auto scores, logprobs(logits.span().subspan(i * vocab, vocab), 0, top));
+    gaps[i].top = std::move(scores.top);
   }
   return gaps;
 }

@@ -8,7 +8,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kMaxImages = 64;
-constexpr int64_t kImagesPerPass = 8;  // images per forward pass
+constexpr int64_t kImagesPerPass = 8;
 
 // The text of the image token, such as <image>.
 Result<std::string> image_token(const LanguageModel& language) {
@@ -37,13 +37,13 @@ Tensor slice_of(const Tensor& pixels, int64_t from) {
   return pixels.slice(from, std::min(from + kImagesPerPass, pixels.dim(0)));
 }
 
-// Rows of all images, computed in small groups.
+// The rows of all images, computed in forward passes of kImagesPerPass images.
 template <class Rows>
 Tensor in_groups(const Tensor& pixels, const Rows& rows) {
   std::vector<float> all;
   for (int64_t i = 0; i < pixels.dim(0); i += kImagesPerPass) {
-    const Tensor some = rows(slice_of(pixels, i)).host();
-    all.insert(all.end(), some.span().begin(), some.span().end());
+    const Tensor group = rows(slice_of(pixels, i)).host();
+    all.insert(all.end(), group.span().begin(), group.span().end());
   }
   const auto width = static_cast<int64_t>(all.size()) / pixels.dim(0);
   return Tensor::from({pixels.dim(0), width}, all);
@@ -99,18 +99,18 @@ Result<std::vector<int64_t>> encode_with_images(const LanguageModel& language, c
   }
   MAKAR_TRY(const std::string token, image_token(language));
   std::vector<ChatSegment> segments;
-  const auto put = [&](const std::string& part, bool content) {
+  const auto add_segment = [&](const std::string& part, bool content) {
     if (!part.empty()) segments.push_back({part, content});
   };
   if (text.find(token) == std::string::npos)
-    for (int64_t i = 0; i < images.pixels.dim(0); ++i) put(token, false), put("\n", true);
+    for (int64_t i = 0; i < images.pixels.dim(0); ++i) add_segment(token, false), add_segment("\n", true);
   size_t from = 0;
   for (size_t at; (at = text.find(token, from)) != std::string::npos; from = at + token.size())
-    put(text.substr(from, at - from), true), put(token, false);
-  put(text.substr(from), true);
+    add_segment(text.substr(from, at - from), true), add_segment(token, false);
+  add_segment(text.substr(from), true);
   // The start token that the tokenizer adds before a text.
-  MAKAR_TRY(const auto around, language.encode(""));
-  if (!around.empty() && around.front() == language.spec().bos) ids.push_back(around.front());
+  MAKAR_TRY(const auto empty_text, language.encode(""));
+  if (!empty_text.empty() && empty_text.front() == language.spec().bos) ids.push_back(empty_text.front());
   MAKAR_TRY(const auto body, language.encode_segments({std::move(segments)}));
   ids.insert(ids.end(), body.begin(), body.end());
   MAKAR_CHECK_OK(images.place(language.spec(), ids));
@@ -150,15 +150,15 @@ Json image_message(size_t images, const std::string& text) {
 Result<Tensor> image_vectors(const LanguageModel& language, Device& device, const ImageInputs& images) {
   const ModelSpec& spec = language.spec();
   const Model& model = language.model();
-  const bool compares = spec.head.kind == HeadKind::kContrastive;
-  if (!compares && spec.decoder)
+  const bool contrastive = spec.head.kind == HeadKind::kContrastive;
+  if (!contrastive && spec.decoder)
     return error_of(Error::Kind::kUnsupported, "embed", "a {} has no image embeddings; CLIP and ViT do",
                     spec.architecture);
   Context ctx{device};
   ForwardContext f{ctx};
   return in_groups(images.pixels, [&](const Tensor& pixels) {
     const Batch batch = pixel_batch(spec, pixels);
-    if (compares) return model.image_vectors(f, batch);
+    if (contrastive) return model.image_vectors(f, batch);
     const Tensor states = model.encode(f, batch).host();
     std::vector<float> rows;
     for (const Sequence& s : batch.sequences) {

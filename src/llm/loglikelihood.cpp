@@ -13,7 +13,7 @@ namespace {
 using Tokens = std::vector<int64_t>;
 using SourceAndPrefix = std::pair<Tokens, Tokens>;
 
-Tokens part(const Tokens& tokens, int64_t begin, int64_t end) {
+Tokens slice(const Tokens& tokens, int64_t begin, int64_t end) {
   return {tokens.begin() + begin, tokens.begin() + end};
 }
 
@@ -22,9 +22,9 @@ struct ScoreUnit {
   Tokens source;  // of an encoder-decoder
   Tokens prefix;
   std::vector<Tokens> continuations;
-  std::vector<size_t> texts;    // one per continuation
-  std::vector<size_t> waiting;  // units that reuse this prefix's pages: submitted when this one is done
-  bool follows = false;         // in `waiting` of another unit
+  std::vector<size_t> texts;      // one per continuation
+  std::vector<size_t> followers;  // units that reuse the pages of this prefix: submitted after this unit
+  bool is_follower = false;       // of another unit
 };
 
 class Scoring {
@@ -46,14 +46,14 @@ class Scoring {
   std::vector<Result<Loglikelihood>> run() {
     plan();
     for (size_t i = 0; i < units_.size(); ++i)
-      if (!units_[i].follows) queue_.push_back(i);
+      if (!units_[i].is_follower) queue_.push_back(i);
     while (!stopped_ && (!queue_.empty() || !running_.empty())) {
       while (!queue_.empty() && static_cast<int64_t>(running_.size()) < engine_.options().max_branches)
         submit();
-      const bool more = engine_.step();
+      const bool has_work = engine_.step();
       for (size_t i = 0; i < running_.size() && !stopped_;) {
         report(running_[i]);
-        if (!stopped_ && (!more || running_[i].job->done()))
+        if (!stopped_ && (!has_work || running_[i].job->done()))
           finish(i);
         else
           ++i;
@@ -79,8 +79,8 @@ class Scoring {
   // The windows of every text; texts with one window, the same source and the same prefix are one unit.
   void plan() {
     const ContextOptions& context = engine_.options().context;
-    const bool whole = context.policy == ContextPolicy::kSinks || language_.spec().is_encoder_decoder();
-    const int64_t size = whole ? 0 : context_size(language_.spec(), context);
+    const bool one_window = context.policy == ContextPolicy::kSinks || language_.spec().is_encoder_decoder();
+    const int64_t size = one_window ? 0 : context_size(language_.spec(), context);
     const int64_t stride = o_.stride > 0 ? o_.stride : std::max<int64_t>(1, size / 2);
     std::map<SourceAndPrefix, size_t> by_prefix;
     for (size_t i = 0; i < texts_.size(); ++i) {
@@ -92,16 +92,16 @@ class Scoring {
         continue;
       }
       windows_[i] = score_windows(count, text.from, size, stride);
-      const Tokens first = part(text.tokens, windows_[i][0].begin, windows_[i][0].end);
+      const Tokens first = slice(text.tokens, windows_[i][0].begin, windows_[i][0].end);
       if (const Status fits = fit_scored(language_.model(), context, {first, text.from, text.source});
           !fits.ok()) {
         errors_[i] = fits.error();
         continue;
       }
-      Tokens prefix = part(text.tokens, windows_[i][0].begin, windows_[i][0].from);
+      Tokens prefix = slice(text.tokens, windows_[i][0].begin, windows_[i][0].from);
       if (windows_[i].size() == 1) {
-        const auto [at, fresh] = by_prefix.try_emplace({text.source, prefix}, units_.size());
-        if (!fresh) {
+        const auto [at, is_new] = by_prefix.try_emplace({text.source, prefix}, units_.size());
+        if (!is_new) {
           add(units_[at->second], i, windows_[i][0]);
           continue;
         }
@@ -109,31 +109,32 @@ class Scoring {
       units_.push_back({text.source, std::move(prefix), {}, {}, {}, false});
       add(units_.back(), i, windows_[i][0]);
     }
-    follow(by_prefix);
+    assign_followers(by_prefix);
   }
 
   void add(ScoreUnit& unit, size_t text, const ScoreWindow& window) {
-    unit.continuations.push_back(part(texts_[text]->tokens, window.from, window.end));
+    unit.continuations.push_back(slice(texts_[text]->tokens, window.from, window.end));
     unit.texts.push_back(text);
     next_[text] = 1;
   }
 
   // Visits units in the order of their prefixes. A unit that shares at least a page with the current leader
-  // is submitted after it, to reuse its pages; any other unit becomes the leader.
-  void follow(const std::map<SourceAndPrefix, size_t>& by_prefix) {
-    const Tokens* leader = nullptr;
-    size_t leading = 0;
+  // follows it, to reuse its pages; any other unit becomes the leader.
+  void assign_followers(const std::map<SourceAndPrefix, size_t>& by_prefix) {
+    const Tokens* leader_prefix = nullptr;
+    size_t leader_unit = 0;
     for (const auto& [key, unit] : by_prefix) {
       const auto& [source, prefix] = key;
       if (!source.empty()) continue;  // cached keys and values depend on the source
-      const auto same =
-          leader ? std::mismatch(leader->begin(), leader->end(), prefix.begin(), prefix.end()).first -
-                       leader->begin()
-                 : 0;
+      const auto same = leader_prefix ? std::mismatch(leader_prefix->begin(), leader_prefix->end(),
+                                                      prefix.begin(), prefix.end())
+                                                .first -
+                                            leader_prefix->begin()
+                                      : 0;
       if (same >= KvCache::kPageRows)
-        units_[leading].waiting.push_back(unit), units_[unit].follows = true;
+        units_[leader_unit].followers.push_back(unit), units_[unit].is_follower = true;
       else
-        leader = &prefix, leading = unit;
+        leader_prefix = &prefix, leader_unit = unit;
     }
   }
 
@@ -163,13 +164,13 @@ class Scoring {
     }
   }
 
-  // After a job: queues the units that waited for its pages, and the next windows of its texts.
+  // After a job: queues its followers, and the next windows of its texts.
   void finish(size_t at) {
     const Running done = std::move(running_[at]);
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(at));
     const ScoreUnit& unit = units_[done.unit];
     const std::vector<size_t> texts = unit.texts;
-    queue_.insert(queue_.begin(), unit.waiting.begin(), unit.waiting.end());
+    queue_.insert(queue_.begin(), unit.followers.begin(), unit.followers.end());
     for (const size_t text : texts) {
       if (done.job->error) {
         errors_[text] = *done.job->error;
@@ -179,8 +180,8 @@ class Scoring {
       if (next_[text] == windows_[text].size()) continue;
       const ScoreWindow& window = windows_[text][next_[text]++];
       units_.push_back({{},
-                        part(texts_[text]->tokens, window.begin, window.from),
-                        {part(texts_[text]->tokens, window.from, window.end)},
+                        slice(texts_[text]->tokens, window.begin, window.from),
+                        {slice(texts_[text]->tokens, window.from, window.end)},
                         {text},
                         {},
                         false});

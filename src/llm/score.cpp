@@ -31,10 +31,11 @@ Result<ScoredText> encode_scored(const LanguageModel& language, const std::strin
   MAKAR_TRY(out.tokens, language.encode(prompt + completion, false, work));
   std::vector<int64_t>& all = out.tokens;
   if (!prompt.empty()) {
-    MAKAR_TRY(const auto before, language.encode(prompt, false, work));
+    MAKAR_TRY(const auto prompt_ids, language.encode(prompt, false, work));
     out.from = std::max<int64_t>(
-        1, static_cast<int64_t>(std::mismatch(before.begin(), before.end(), all.begin(), all.end()).first -
-                                before.begin()));
+        1, static_cast<int64_t>(
+               std::mismatch(prompt_ids.begin(), prompt_ids.end(), all.begin(), all.end()).first -
+               prompt_ids.begin()));
   }
   const int64_t bos = language.spec().bos;
   if (all.empty() || (out.from == 1 && all.front() != bos && bos >= 0 && prompt.empty()))
@@ -44,23 +45,23 @@ Result<ScoredText> encode_scored(const LanguageModel& language, const std::strin
 }
 
 Status fit_scored(const Model& model, const ContextOptions& context, const ScoredText& text) {
-  Decoding one;
-  one.max_new_tokens = 1;
+  Decoding one_token;
+  one_token.max_new_tokens = 1;
   ContextOptions strict = context;  // no scored token may be dropped
   if (context.policy == ContextPolicy::kTruncateLeft) strict.policy = ContextPolicy::kError;
-  const bool both = model.spec().is_encoder_decoder();
-  std::vector<int64_t> prompt = both ? text.source : text.tokens;
-  MAKAR_CHECK_OK(fit_request(model, strict, prompt, one));
-  if (!both) return Done{};
+  const bool encoder_decoder = model.spec().is_encoder_decoder();
+  std::vector<int64_t> prompt = encoder_decoder ? text.source : text.tokens;
+  MAKAR_CHECK_OK(fit_request(model, strict, prompt, one_token));
+  if (!encoder_decoder) return Done{};
   const int64_t vocab = model.spec().decoder->embedding.vocab, size = context_size(model.spec(), context);
   for (const int64_t id : text.tokens)
     if (id < 0 || id >= vocab)
       return error_at("completion", "token {} is outside of the vocabulary of {}", id, vocab);
   // The last token is scored and not read.
-  const auto read = static_cast<int64_t>(text.tokens.size()) - 1;
-  if (size > 0 && read > size)
+  const auto read_tokens = static_cast<int64_t>(text.tokens.size()) - 1;
+  if (size > 0 && read_tokens > size)
     return error_of(Error::Kind::kLimit, "completion", "has {} tokens, the context holds {}; shorten it",
-                    read, size);
+                    read_tokens, size);
   return Done{};
 }
 

@@ -113,9 +113,9 @@ Result<const SenseInventory::Vectors*> SenseInventory::senses(const std::string&
 
 Result<std::vector<ScoredSense>> SenseInventory::rank(const std::string& word,
                                                       const std::vector<float>& vector) const {
-  MAKAR_TRY(const Vectors* const known, senses(word));
+  MAKAR_TRY(const Vectors* const sense_vectors, senses(word));
   std::vector<ScoredSense> out;
-  for (const auto& [sense, vectors] : *known) {
+  for (const auto& [sense, vectors] : *sense_vectors) {
     double best = -2;
     if (mean_) {
       std::vector<float> mean(vector.size(), 0);
@@ -134,10 +134,10 @@ Result<std::vector<ScoredSense>> SenseInventory::rank(const std::string& word,
 }
 
 Result<std::string> SenseInventory::most_frequent(const std::string& word) const {
-  MAKAR_TRY(const Vectors* const known, senses(word));
-  const auto best = std::max_element(known->begin(), known->end(), [](const auto& a, const auto& b) {
-    return a.second.size() < b.second.size();
-  });
+  MAKAR_TRY(const Vectors* const sense_vectors, senses(word));
+  const auto best =
+      std::max_element(sense_vectors->begin(), sense_vectors->end(),
+                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   return best->first;
 }
 

@@ -15,7 +15,7 @@ struct WordInText {
   std::string text;
   size_t begin = 0, end = 0;
 };
-// The first occurrence of `word` as a whole word, ignoring case. Error: there is none.
+// The first occurrence of `word` as a whole word, ignoring case. Fails if there is none.
 Result<WordInText> find_word(const std::string& text, const std::string& word);
 
 class WordEncoder {
@@ -41,12 +41,12 @@ struct ScoredSense {
 
 class SenseInventory {
  public:
-  // Senses are compared by their mean vector instead of their nearest example.
+  // `mean`: compares with the mean vector of a sense instead of its nearest example.
   explicit SenseInventory(bool mean) : mean_(mean) {}
   void add(const std::string& word, const std::string& sense, std::vector<float> vector);
-  // Nearest first; equal ones by name. Error: a word without examples.
+  // Nearest first; equally near ones by name. Fails for a word without examples.
   Result<std::vector<ScoredSense>> rank(const std::string& word, const std::vector<float>& vector) const;
-  // The sense with the most examples; the first by name of several.
+  // The sense with the most examples; of several, the first by name.
   Result<std::string> most_frequent(const std::string& word) const;
   size_t words() const { return words_.size(); }
 

@@ -5,22 +5,22 @@
 namespace makar {
 
 Result<Json> read_session(const std::string& text, const std::string& place) {
-  if (text.size() > kLargestSession)
+  if (text.size() > kMaxSessionBytes)
     return error_of(Error::Kind::kLimit, place, "has {} bytes; the limit of a session is {}", text.size(),
-                    kLargestSession);
-  MAKAR_TRY(const Json json, parse_json(text, place, {kLargestSession, 16}));
+                    kMaxSessionBytes);
+  MAKAR_TRY(const Json json, parse_json(text, place, {kMaxSessionBytes, 16}));
   if (!json.is_object() || !json.contains("messages") || !json["messages"].is_array())
     return error_at(place, "expected an object with a list \"messages\"");
-  if (json["messages"].size() > kMaxMessages)
+  if (json["messages"].size() > kMaxSessionMessages)
     return error_of(Error::Kind::kLimit, place, "has {} messages; the limit of a session is {}",
-                    json["messages"].size(), kMaxMessages);
+                    json["messages"].size(), kMaxSessionMessages);
   Json messages = Json::array();
   for (size_t i = 0; i < json["messages"].size(); ++i) {
     const Json& m = json["messages"][i];
-    const auto text_of = [&](const char* key) {
+    const auto has_text = [&](const char* key) {
       return m.is_object() && m.contains(key) && m[key].is_string();
     };
-    if (!text_of("role") || !text_of("content"))
+    if (!has_text("role") || !has_text("content"))
       return error_at(place, "message {} needs a \"role\" and a \"content\", both text", i + 1);
     const std::string role = m["role"];
     if (role != "system" && role != "user" && role != "assistant")

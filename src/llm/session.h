@@ -8,8 +8,8 @@
 
 namespace makar {
 
-constexpr size_t kLargestSession = size_t{16} << 20;  // bytes
-constexpr size_t kMaxMessages = 100000;
+constexpr size_t kMaxSessionBytes = size_t{16} << 20;
+constexpr size_t kMaxSessionMessages = 100000;
 
 // The messages of a saved session: a list of {"role", "content"}; other fields are dropped.
 Result<Json> read_session(const std::string& text, const std::string& place);

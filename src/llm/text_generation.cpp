@@ -42,8 +42,8 @@ int64_t fitting_tokens(const ModelSpec& spec, const ContextOptions& context, siz
                        int64_t max_new_tokens) {
   const int64_t size = context_size(spec, context);
   if (size <= 0 || context.policy != ContextPolicy::kError) return max_new_tokens;
-  const int64_t taken = spec.is_encoder_decoder() ? 1 : static_cast<int64_t>(prompt_tokens);
-  return std::clamp<int64_t>(size - taken + 1, 1, max_new_tokens);
+  const int64_t used = spec.is_encoder_decoder() ? 1 : static_cast<int64_t>(prompt_tokens);
+  return std::clamp<int64_t>(size - used + 1, 1, max_new_tokens);
 }
 
 bool TextGeneration::deliver(size_t answer, const std::string& text) {
@@ -64,12 +64,12 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
     return error_at("mbr_metric", "embedding needs an embedding model; set `program.mbr_model`");
   const int64_t sampled = std::max(decoding.answers, decoding.best_of);
 
-  std::unique_ptr<TextGeneration> w(new TextGeneration(engine, options));
-  w->streaming_ = options.on_text && sampled == options.answers;
-  w->texts_.resize(static_cast<size_t>(sampled)), w->pushed_.resize(static_cast<size_t>(sampled));
-  const std::vector<int64_t> before = decoder_prompt(language.model(), prompt);
+  std::unique_ptr<TextGeneration> out(new TextGeneration(engine, options));
+  out->streaming_ = options.on_text && sampled == options.answers;
+  out->texts_.resize(static_cast<size_t>(sampled)), out->pushed_.resize(static_cast<size_t>(sampled));
+  const std::vector<int64_t> context_ids = decoder_prompt(language.model(), prompt);
   for (int64_t i = 0; i < sampled; ++i)
-    w->streams_.emplace_back(language.tokenizer(), options.stop, !options.keep_special, before);
+    out->streams_.emplace_back(language.tokenizer(), options.stop, !options.keep_special, context_ids);
   DecodingHooks hooks;
   hooks.constraint = options.constraint, hooks.images = options.images;
   const Speculation& speculation = options.speculation;
@@ -78,19 +78,19 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
     hooks.drafter = speculation.draft_model();
   else if (speculation.lookup)
     hooks.drafter = std::make_shared<LookupDrafter>();
-  hooks.on_token = [self = w.get()](int64_t answer, const GeneratedToken& token) {
+  hooks.on_token = [self = out.get()](int64_t answer, const GeneratedToken& token) {
     const auto at = static_cast<size_t>(answer);
     ++self->pushed_[at];
     if (self->streaming_ && self->options_.on_token) self->options_.on_token(answer, token);
     return self->deliver(at, self->streams_[at].push(token.id)) && !self->streams_[at].stopped();
   };
-  w->prompt_tokens_ = static_cast<int64_t>(prompt.size());
-  w->steps_before_ = engine.stats().steps;
-  w->job_ = make_job(language.model(), context, prompt, decoding, language.stop_ids(), std::move(hooks));
-  w->job_->adapter = options.adapter, w->job_->salt = options.salt;
-  w->job_->priority = options.priority;
-  engine.submit(w->job_);
-  return w;
+  out->prompt_tokens_ = static_cast<int64_t>(prompt.size());
+  out->steps_before_ = engine.stats().steps;
+  out->job_ = make_job(language.model(), context, prompt, decoding, language.stop_ids(), std::move(hooks));
+  out->job_->adapter = options.adapter, out->job_->salt = options.salt;
+  out->job_->priority = options.priority;
+  engine.submit(out->job_);
+  return out;
 }
 
 TextGeneration::~TextGeneration() {

@@ -18,13 +18,13 @@ class TextStream {
   std::string push(int64_t id);
   std::string finish();
   bool stopped() const { return stopped_; }
-  const std::string& stop_string() const { return found_; }
+  const std::string& stop_string() const { return stop_string_; }
 
  private:
   std::string release(bool all);
   StreamDecoder decoder_;
   std::vector<std::string> stops_;
-  std::string held_, found_;
+  std::string held_back_, stop_string_;
   bool stopped_ = false;
 };
 

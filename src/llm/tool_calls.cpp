@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
+constexpr std::string_view kCallOpen = "<tool_call>", kCallClose = "</tool_call>";
 constexpr std::string_view kFunction = "<function=", kFunctionClose = "</function>";
 constexpr std::string_view kCallMarkers[] = {"[TOOL_CALLS]", "<|python_tag|>"};
 constexpr std::string_view kBlanks = " \t\r\n";
@@ -22,7 +22,7 @@ size_t partial_marker(std::string_view text, std::string_view marker) {
 }
 
 // Whether the whole answer may be a call: it starts like JSON, or like a marker before it.
-bool may_be_whole(const std::string& text) {
+bool may_be_whole_call(const std::string& text) {
   const std::string head = trimmed(text);
   if (head.empty() || head[0] == '{') return true;
   if (head[0] == '[') {
@@ -43,8 +43,8 @@ std::string call_id() {
 
 void ToolCallReader::add_text(const std::string& text, TextWithCalls& out) {
   // Skip whitespace after a call.
-  const size_t from = !begun_ && calls_ > 0 ? std::min(text.find_first_not_of(kBlanks), text.size()) : 0;
-  if (from < text.size()) begun_ = true;
+  const size_t from = !has_text_ && calls_ > 0 ? std::min(text.find_first_not_of(kBlanks), text.size()) : 0;
+  if (from < text.size()) has_text_ = true;
   out.text += text.substr(from);
 }
 
@@ -86,47 +86,47 @@ bool ToolCallReader::take_calls(const std::string& json, TextWithCalls& out) {
 
 void ToolCallReader::read(bool all, TextWithCalls& out) {
   for (;;) {
-    if (!begun_ && calls_ == 0 && may_be_whole(held_)) {
+    if (!has_text_ && calls_ == 0 && may_be_whole_call(held_back_)) {
       if (!all) return;
-      std::string json = trimmed(held_);
+      std::string json = trimmed(held_back_);
       for (const std::string_view marker : kCallMarkers)
         if (json.starts_with(marker)) json.erase(0, marker.size());
-      if (take_calls(json, out)) return held_.clear();
+      if (take_calls(json, out)) return held_back_.clear();
     }
-    const size_t call = held_.find(kOpen), function = held_.find(kFunction);
+    const size_t call = held_back_.find(kCallOpen), function = held_back_.find(kFunction);
     const size_t at = std::min(call, function);
     if (at == std::string::npos) break;
-    add_text(held_.substr(0, at), out);
-    held_.erase(0, at);
-    const std::string_view close = call < function ? kClose : kFunctionClose;
-    const size_t end = held_.find(close);
+    add_text(held_back_.substr(0, at), out);
+    held_back_.erase(0, at);
+    const std::string_view close = call < function ? kCallClose : kFunctionClose;
+    const size_t end = held_back_.find(close);
     if (end == std::string::npos && !all) return;
     std::string inside;
     if (call < function) {
-      inside = held_.substr(kOpen.size(), end == std::string::npos ? end : end - kOpen.size());
-    } else if (const size_t head = held_.find('>'); head < end) {
+      inside = held_back_.substr(kCallOpen.size(), end == std::string::npos ? end : end - kCallOpen.size());
+    } else if (const size_t head = held_back_.find('>'); head < end) {
       inside = fmt::format("{{\"name\":{},\"arguments\":{}}}",
-                           dump(held_.substr(kFunction.size(), head - kFunction.size())),
-                           held_.substr(head + 1, end == std::string::npos ? end : end - head - 1));
+                           dump(held_back_.substr(kFunction.size(), head - kFunction.size())),
+                           held_back_.substr(head + 1, end == std::string::npos ? end : end - head - 1));
     }
-    const size_t taken = end == std::string::npos ? held_.size() : end + close.size();
+    const size_t consumed = end == std::string::npos ? held_back_.size() : end + close.size();
     if (take_calls(inside, out))
-      begun_ = false;  // skip whitespace after the call
+      has_text_ = false;  // skip whitespace after the call
     else
-      add_text(held_.substr(0, taken), out);
-    held_.erase(0, taken);
+      add_text(held_back_.substr(0, consumed), out);
+    held_back_.erase(0, consumed);
   }
-  size_t kept = 0;
-  if (!all) kept = std::max(partial_marker(held_, kOpen), partial_marker(held_, kFunction));
-  add_text(held_.substr(0, held_.size() - kept), out);
-  held_.erase(0, held_.size() - kept);
+  size_t partial = 0;
+  if (!all) partial = std::max(partial_marker(held_back_, kCallOpen), partial_marker(held_back_, kFunction));
+  add_text(held_back_.substr(0, held_back_.size() - partial), out);
+  held_back_.erase(0, held_back_.size() - partial);
 }
 
 TextWithCalls ToolCallReader::push(const std::string& text) {
   TextWithCalls out;
   if (names_.empty()) return out.text = text, out;
   out.first_call = calls_;
-  held_ += text;
+  held_back_ += text;
   read(false, out);
   return out;
 }
@@ -134,23 +134,23 @@ TextWithCalls ToolCallReader::push(const std::string& text) {
 TextWithCalls ToolCallReader::finish() {
   TextWithCalls out;
   out.first_call = calls_;
-  if (!held_.empty()) read(true, out);
+  if (!held_back_.empty()) read(true, out);
   return out;
 }
 
 std::string call_schema(const Json& tools, const std::string& name) {
-  Json any = Json::array();
+  Json schemas = Json::array();
   for (const Json& tool : tools) {
     const Json& function = tool["function"];
     if (!name.empty() && function["name"] != Json(name)) continue;
     const Json arguments =
         function.contains("parameters") ? function["parameters"] : Json{{"type", "object"}};
-    any.push_back({{"type", "object"},
-                   {"properties", {{"name", {{"const", function["name"]}}}, {"arguments", arguments}}},
-                   {"required", {"name", "arguments"}},
-                   {"additionalProperties", false}});
+    schemas.push_back({{"type", "object"},
+                       {"properties", {{"name", {{"const", function["name"]}}}, {"arguments", arguments}}},
+                       {"required", {"name", "arguments"}},
+                       {"additionalProperties", false}});
   }
-  return dump(any.size() == 1 ? any[0] : Json{{"anyOf", any}});
+  return dump(schemas.size() == 1 ? schemas[0] : Json{{"anyOf", schemas}});
 }
 
 }  // namespace makar

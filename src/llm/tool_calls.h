@@ -44,8 +44,8 @@ class ToolCallReader {
 
   std::set<std::string> names_;
   bool parallel_;
-  std::string held_;
-  bool begun_ = false;  // text was returned
+  std::string held_back_;
+  bool has_text_ = false;  // returned since the last call
   size_t calls_ = 0;
 };
 

@@ -63,30 +63,30 @@ double correlation(const std::vector<double>& x, const std::vector<double>& y, c
 double fleiss_kappa(const std::vector<std::vector<std::string>>& raters) {
   const size_t items = raters.empty() ? 0 : raters[0].size();
   const auto n = static_cast<double>(raters.size());
-  std::unordered_map<std::string, double> all;
+  std::unordered_map<std::string, double> totals;
   double agreement = 0;
   for (size_t i = 0; i < items; ++i) {
     std::unordered_map<std::string, double> counts;
-    for (const auto& labels : raters) ++counts[labels[i]], ++all[labels[i]];
+    for (const auto& labels : raters) ++counts[labels[i]], ++totals[labels[i]];
     double squares = 0;
     for (const auto& [label, count] : counts) squares += count * count;
     agreement += (squares - n) / (n * (n - 1));
   }
   agreement /= static_cast<double>(items);
   double chance = 0;
-  for (const auto& [label, count] : all) {
+  for (const auto& [label, count] : totals) {
     const double share = count / (n * static_cast<double>(items));
     chance += share * share;
   }
   return chance < 1 ? (agreement - chance) / (1 - chance) : 1;
 }
 
-Evaluation evaluate_fleiss(const std::vector<std::vector<std::string>>& given) {
-  const auto raters = std::make_shared<const std::vector<std::vector<std::string>>>(given);
+Evaluation evaluate_fleiss(const std::vector<std::vector<std::string>>& labels_by_rater) {
+  const auto raters = std::make_shared<const std::vector<std::vector<std::string>>>(labels_by_rater);
   Evaluation out;
-  out.name = "fleiss_kappa", out.units = given.empty() ? 0 : given[0].size();
-  out.signature = fmt::format("raters:{}|items:{}", given.size(), out.units);
-  out.score = fleiss_kappa(given);
+  out.name = "fleiss_kappa", out.units = labels_by_rater.empty() ? 0 : labels_by_rater[0].size();
+  out.signature = fmt::format("raters:{}|items:{}", labels_by_rater.size(), out.units);
+  out.score = fleiss_kappa(labels_by_rater);
   out.score_of = [raters](Sample sample) {
     std::vector<std::vector<std::string>> drawn(raters->size());
     for (size_t r = 0; r < raters->size(); ++r)
@@ -133,49 +133,49 @@ Result<Evaluation> evaluate_correlation(const std::vector<double>& x, const std:
   out.signature = fmt::format("items:{}", x.size());
   out.score = correlation(x, y, main);
   if (!std::isfinite(out.score))
-    return error_at(main, "not defined: one of the two lists has fewer than two different numbers");
+    return error_at(main, "is not defined: one of the two lists has fewer than two different numbers");
   out.score_of = [both, main](Sample sample) {
     std::vector<double> a, b;
     for (const uint32_t i : sample) a.push_back(both->first[i]), b.push_back(both->second[i]);
     return correlation(a, b, main);
   };
-  for (const char* each : {"pearson", "spearman", "kendall"}) out.details[each] = correlation(x, y, each);
+  for (const char* name : {"pearson", "spearman", "kendall"}) out.details[name] = correlation(x, y, name);
   return out;
 }
 
 Result<Evaluation> evaluate_win_rate(const std::vector<std::string>& outcomes) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   int64_t wins = 0, ties = 0;
   for (size_t i = 0; i < outcomes.size(); ++i) {
     const bool win = outcomes[i] == "win", tie = outcomes[i] == "tie";
     if (!win && !tie && outcomes[i] != "loss")
       return error_at(segment_place(i), "expected win, tie or loss, found {}", quote(outcomes[i]));
     wins += win ? 1 : 0, ties += tie ? 1 : 0;
-    each.push_back(win ? 1 : tie ? 0.5 : 0);
+    unit_scores.push_back(win ? 1 : tie ? 0.5 : 0);
   }
   const auto all = static_cast<int64_t>(outcomes.size());
   Evaluation out =
-      evaluation_of_mean("win_rate", fmt::format("ties:half|comparisons:{}", all), std::move(each));
+      evaluation_of_mean("win_rate", fmt::format("ties:half|comparisons:{}", all), std::move(unit_scores));
   out.details = {{"wins", wins}, {"ties", ties}, {"losses", all - wins - ties}};
   return out;
 }
 
 double pass_at(int64_t n, int64_t c, int64_t k) {
   if (n - c < k) return 1;
-  double none = 1;
-  for (int64_t i = n - c + 1; i <= n; ++i) none *= 1 - static_cast<double>(k) / static_cast<double>(i);
-  return 1 - none;
+  double all_fail = 1;
+  for (int64_t i = n - c + 1; i <= n; ++i) all_fail *= 1 - static_cast<double>(k) / static_cast<double>(i);
+  return 1 - all_fail;
 }
 
 Result<Evaluation> evaluate_pass(const std::vector<Attempts>& problems, int64_t k) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   for (const Attempts& a : problems) {
     if (a.total < k)
-      return error_at(a.problem, "{} samples; pass@{} needs at least {} for each problem", a.total, k, k);
-    each.push_back(pass_at(a.total, a.passed, k));
+      return error_at(a.problem, "has {} samples; pass@{} needs at least {} per problem", a.total, k, k);
+    unit_scores.push_back(pass_at(a.total, a.passed, k));
   }
   return evaluation_of_mean(fmt::format("pass@{}", k), fmt::format("k:{}|problems:{}", k, problems.size()),
-                            std::move(each));
+                            std::move(unit_scores));
 }
 
 }  // namespace makar

@@ -11,7 +11,7 @@ Evaluation evaluate_fleiss(const std::vector<std::vector<std::string>>& raters);
 double pearson(const std::vector<double>& x, const std::vector<double>& y);
 double spearman(const std::vector<double>& x, const std::vector<double>& y);  // ties get their mean rank
 double kendall(const std::vector<double>& x, const std::vector<double>& y);   // tau-b
-// The score is the one named: pearson, spearman, kendall. Fails if a list is constant.
+// `main` is the correlation that is the score: pearson, spearman or kendall. Fails if a list is constant.
 Result<Evaluation> evaluate_correlation(const std::vector<double>& x, const std::vector<double>& y,
                                         const std::string& main);
 

@@ -49,7 +49,7 @@ InverseFrequencies::InverseFrequencies(const std::vector<std::vector<int64_t>>& 
     for (const int64_t id : std::unordered_set<int64_t>(ids.begin(), ids.end())) documents[id] += 1;
   const auto count = static_cast<double>(references.size());
   unseen_ = std::log(count + 1);
-  for (const auto& [id, in] : documents) values_[id] = std::log((count + 1) / (in + 1));
+  for (const auto& [id, count_with_id] : documents) values_[id] = std::log((count + 1) / (count_with_id + 1));
 }
 
 double InverseFrequencies::operator()(int64_t token) const {

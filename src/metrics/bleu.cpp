@@ -10,8 +10,8 @@ double smooth_value(const BleuOptions& o) {
   return o.smooth_value >= 0 ? o.smooth_value : o.smoothing == Smoothing::kFloor ? 0.1 : 1.0;
 }
 
-// The length nearest to that of the hypothesis; of two, the shorter.
-size_t closest(size_t length, std::span<const BleuText* const> references) {
+// The reference length nearest to that of the hypothesis; of two equally near ones, the shorter.
+size_t closest_length(size_t length, std::span<const BleuText* const> references) {
   size_t best = 0, distance = SIZE_MAX;
   for (const BleuText* r : references) {
     const size_t d = r->words > length ? r->words - length : length - r->words;
@@ -40,8 +40,8 @@ Result<Smoothing> parse_smoothing(const std::string& name, const std::string& pl
 }
 
 BleuText prepare_bleu(const std::string& text, const BleuOptions& o) {
-  const std::string kept = without_end_blanks(text);
-  const WordList words = split_words(o.words, o.lowercase ? lowered(kept) : kept);
+  const std::string stripped = without_end_blanks(text);
+  const WordList words = split_words(o.words, o.lowercase ? lowered(stripped) : stripped);
   BleuText out{words.size()};
   for (int64_t n = 1; n <= o.order; ++n) out.counts.push_back(count_ngrams(words, static_cast<size_t>(n)));
   return out;
@@ -51,7 +51,7 @@ Statistics bleu_statistics(const BleuText& hyp, std::span<const BleuText* const>
   const size_t order = hyp.counts.size();
   Statistics out(2 + 2 * order);
   out[0] = static_cast<double>(hyp.words);
-  out[1] = static_cast<double>(closest(hyp.words, references));
+  out[1] = static_cast<double>(closest_length(hyp.words, references));
   for (size_t n = 0; n < order; ++n) {
     int64_t matches = 0;
     for (const auto& [gram, times] : hyp.counts[n]) {
@@ -75,20 +75,20 @@ BleuScore bleu_score(std::span<const double> sums, const BleuOptions& o) {
   if (std::all_of(sums.begin() + 2, sums.begin() + 2 + static_cast<ptrdiff_t>(order),
                   [](double matches) { return matches == 0; }))
     return out;
-  double halves = 1, logs = 0;
-  size_t orders = order, used = 0;
+  double divisor = 1, logs = 0;
+  size_t orders = order, used_orders = 0;
   for (size_t n = 0; n < order; ++n) {
     const double k = o.smoothing == Smoothing::kAddK && n > 0 ? smooth_value(o) : 0;
     const double matches = sums[2 + n] + k, total = sums[2 + order + n] + k;
     if (total == 0) break;
     if (o.effective_order) orders = n + 1;
-    double counted = matches;
-    if (matches == 0 && o.smoothing == Smoothing::kExp) counted = 1 / (halves *= 2);
-    if (matches == 0 && o.smoothing == Smoothing::kFloor) counted = smooth_value(o);
-    out.precisions[n] = 100 * counted / total;
-    logs += std::log(out.precisions[n]), ++used;
+    double smoothed = matches;
+    if (matches == 0 && o.smoothing == Smoothing::kExp) smoothed = 1 / (divisor *= 2);
+    if (matches == 0 && o.smoothing == Smoothing::kFloor) smoothed = smooth_value(o);
+    out.precisions[n] = 100 * smoothed / total;
+    logs += std::log(out.precisions[n]), ++used_orders;
   }
-  if (used >= orders) out.score = out.brevity * std::exp(logs / static_cast<double>(orders));
+  if (used_orders >= orders) out.score = out.brevity * std::exp(logs / static_cast<double>(orders));
   return out;
 }
 
@@ -144,17 +144,18 @@ Evaluation evaluate_self_bleu(const std::vector<std::string>& texts, const BleuO
       }
   }
   std::sort(lengths.begin(), lengths.end());
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   for (size_t i = 0; i < texts.size() && texts.size() > 1; ++i) {
     const BleuText& hyp = prepared[i];
     Statistics sums(2 + 2 * largest.size());
     sums[0] = static_cast<double>(hyp.words);
     // The nearest length of another text: a neighbour of this one in sorted order.
-    const auto own = std::lower_bound(lengths.begin(), lengths.end(), hyp.words);
-    const bool shorter = own != lengths.begin(), longer = own + 1 != lengths.end();
-    const size_t nearest =
-        !longer || (shorter && hyp.words - own[-1] <= own[1] - hyp.words && own[1] != hyp.words) ? own[-1]
-                                                                                                 : own[1];
+    const auto position = std::lower_bound(lengths.begin(), lengths.end(), hyp.words);
+    const bool shorter = position != lengths.begin(), longer = position + 1 != lengths.end();
+    const size_t nearest = !longer || (shorter && hyp.words - position[-1] <= position[1] - hyp.words &&
+                                       position[1] != hyp.words)
+                               ? position[-1]
+                               : position[1];
     sums[1] = static_cast<double>(nearest);
     for (size_t n = 0; n < largest.size(); ++n) {
       int64_t matches = 0;
@@ -165,9 +166,9 @@ Evaluation evaluate_self_bleu(const std::vector<std::string>& texts, const BleuO
       sums[2 + n] = static_cast<double>(matches);
       sums[2 + largest.size() + n] = static_cast<double>(ngram_total(hyp.words, n + 1));
     }
-    each.push_back(bleu_score(sums, o).score);
+    unit_scores.push_back(bleu_score(sums, o).score);
   }
-  return evaluation_of_mean("self-BLEU", bleu_signature(o, "others"), std::move(each));
+  return evaluation_of_mean("self-BLEU", bleu_signature(o, "others"), std::move(unit_scores));
 }
 
 }  // namespace makar

@@ -29,7 +29,7 @@ struct BleuText {
 BleuText prepare_bleu(const std::string& text, const BleuOptions& options);
 
 // Lengths of hypothesis and closest reference, then matches by order, then n-grams of the hypothesis by
-// order. The statistics of a corpus are the sums of those of its segments.
+// order. The statistics of a corpus are the sums over its segments.
 Statistics bleu_statistics(const BleuText& hypothesis, std::span<const BleuText* const> references);
 
 struct BleuScore {

@@ -38,16 +38,16 @@ std::string chrf_signature(const ChrfOptions& o, const std::string& references) 
 }  // namespace
 
 std::vector<NgramCounts> prepare_chrf(const std::string& text, const ChrfOptions& o) {
-  const std::string kept = o.lowercase ? lowered(text) : text;
+  const std::string cased = o.lowercase ? lowered(text) : text;
   WordList units;
   if (o.whitespace)
-    for (const char32_t c : code_points(kept)) units.push_back(utf8(c));
+    for (const char32_t c : code_points(cased)) units.push_back(utf8(c));
   else
-    units = characters(kept);
+    units = characters(cased);
   std::vector<NgramCounts> out;
   for (int64_t n = 1; n <= o.characters; ++n) out.push_back(count_ngrams(units, static_cast<size_t>(n)));
   if (o.words == 0) return out;
-  const WordList words = words_and_marks(kept);
+  const WordList words = words_and_marks(cased);
   for (int64_t n = 1; n <= o.words; ++n) out.push_back(count_ngrams(words, static_cast<size_t>(n)));
   return out;
 }

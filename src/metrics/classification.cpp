@@ -57,15 +57,16 @@ std::vector<std::string> sorted_labels(std::vector<std::string> labels) {
   return labels;
 }
 
-Result<Confusion> confuse(const std::vector<std::string>& predicted, const std::vector<std::string>& truth) {
+Result<Confusion> confusion_of(const std::vector<std::string>& predicted,
+                               const std::vector<std::string>& truth) {
   Confusion c;
   std::vector<std::string> all = predicted;
   all.insert(all.end(), truth.begin(), truth.end());
   c.labels = sorted_labels(std::move(all));
-  if (c.labels.size() > kLabels)
+  if (c.labels.size() > kMaxClassLabels)
     return error_of(Error::Kind::kLimit, "labels",
                     "{} different labels, at most {} are supported; are these texts?", c.labels.size(),
-                    kLabels);
+                    kMaxClassLabels);
   std::unordered_map<std::string, uint32_t> index;
   for (size_t i = 0; i < c.labels.size(); ++i) index[c.labels[i]] = static_cast<uint32_t>(i);
   c.counts.assign(c.labels.size(), std::vector<int64_t>(c.labels.size()));
@@ -139,8 +140,8 @@ double cohen_kappa(const Confusion& c, int64_t power) {
 Result<Evaluation> evaluate_classes(const std::vector<std::string>& predicted,
                                     const std::vector<std::string>& truth, const std::string& main,
                                     int64_t kappa_power) {
-  MAKAR_TRY(Confusion made, confuse(predicted, truth));
-  const auto c = std::make_shared<const Confusion>(std::move(made));
+  MAKAR_TRY(Confusion confusion, confusion_of(predicted, truth));
+  const auto c = std::make_shared<const Confusion>(std::move(confusion));
   Evaluation out;
   out.name = main;
   out.units = truth.size();
@@ -150,16 +151,16 @@ Result<Evaluation> evaluate_classes(const std::vector<std::string>& predicted,
     out.signature += fmt::format("|weights:{}", weights[std::clamp<int64_t>(kappa_power, 0, 2)]);
   for (size_t i = 0; i < truth.size(); ++i) out.correct.push_back(c->truth[i] == c->predicted[i]);
   if (main == "accuracy")
-    for (const bool right : out.correct) out.each.push_back(right ? 1 : 0);
+    for (const bool right : out.correct) out.unit_scores.push_back(right ? 1 : 0);
   out.score = class_metric(*c, main, kappa_power);
   out.score_of = [c, main, kappa_power](Sample sample) {
     Confusion drawn{c->labels, std::vector(c->labels.size(), std::vector<int64_t>(c->labels.size())), {}, {}};
     for (const uint32_t i : sample) ++drawn.counts[c->truth[i]][c->predicted[i]];
     return class_metric(drawn, main, kappa_power);
   };
-  for (const char* each :
+  for (const char* metric :
        {"accuracy", "balanced_accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc", "kappa"})
-    out.details[each] = class_metric(*c, each, kappa_power);
+    out.details[metric] = class_metric(*c, metric, kappa_power);
   for (const ClassScores& s : class_scores(*c))
     out.details["classes"].push_back({{"label", s.label},
                                       {"precision", s.precision},

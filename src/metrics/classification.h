@@ -11,9 +11,10 @@ struct Confusion {
   std::vector<std::vector<int64_t>> counts;
   std::vector<uint32_t> truth, predicted;  // indices of labels, for each item
 };
-// kLimit with more than kLabels different labels.
-constexpr size_t kLabels = 4096;
-Result<Confusion> confuse(const std::vector<std::string>& predicted, const std::vector<std::string>& truth);
+// An error of kind kLimit if there are more than kMaxClassLabels different labels.
+constexpr size_t kMaxClassLabels = 4096;
+Result<Confusion> confusion_of(const std::vector<std::string>& predicted,
+                               const std::vector<std::string>& truth);
 // Sorted as numbers if all are numbers, else as texts; without duplicates.
 std::vector<std::string> sorted_labels(std::vector<std::string> labels);
 
@@ -32,12 +33,13 @@ double matthews(const Confusion& confusion);  // for any number of classes (Goro
 double cohen_kappa(const Confusion& confusion,
                    int64_t power = 0);  // disagreement weighted by |i - j|^power; 0: equally
 
-// The score is the one named: accuracy, balanced_accuracy, f1_macro, f1_micro, f1_weighted, mcc, kappa.
+// `main` is the metric of the score: accuracy, balanced_accuracy, f1_macro, f1_micro, f1_weighted, mcc,
+// kappa.
 Result<Evaluation> evaluate_classes(const std::vector<std::string>& predicted,
                                     const std::vector<std::string>& truth, const std::string& main,
                                     int64_t kappa_power = 0);
 
-// Scores of the positive class against 0 and 1.
+// `scores`: of the positive class.
 double auroc(const std::vector<double>& scores, const std::vector<bool>& positive);
 double average_precision(const std::vector<double>& scores, const std::vector<bool>& positive);
 
@@ -58,8 +60,8 @@ double maximum_calibration_error(const std::vector<CalibrationBin>& bins);
 double brier_score(const Probabilities& p);  // two classes: of the positive one, as scikit-learn
 double log_loss(const Probabilities& p);
 
-// The score is the one named: auroc, average_precision, calibration_error, brier, log_loss. More than two
-// classes: the mean of one class against the others.
+// `main` is the metric of the score: auroc, average_precision, calibration_error, brier, log_loss. With more
+// than two classes, ranking metrics are the mean over classes of one against the rest.
 Result<Evaluation> evaluate_probabilities(const Probabilities& p, const std::string& main, int64_t bins);
 
 }  // namespace makar

@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kOrders = 4;
+constexpr size_t kMaxOrder = 4;
 constexpr double kMtldRatio = 0.72;
 
 // The mean length of segments of words whose type-token ratio stays above kMtldRatio; the last one counts in
@@ -41,13 +41,13 @@ double type_token_ratio(const WordList& words) {
 
 double moving_type_token_ratio(const WordList& words, size_t window) {
   if (words.size() <= window) return type_token_ratio(words);
-  std::unordered_map<std::string, size_t> inside;
+  std::unordered_map<std::string, size_t> counts;
   double sum = 0;
   for (size_t i = 0; i < words.size(); ++i) {
-    ++inside[words[i]];
+    ++counts[words[i]];
     if (i >= window)
-      if (const auto old = inside.find(words[i - window]); --old->second == 0) inside.erase(old);
-    if (i + 1 >= window) sum += static_cast<double>(inside.size()) / static_cast<double>(window);
+      if (const auto old = counts.find(words[i - window]); --old->second == 0) counts.erase(old);
+    if (i + 1 >= window) sum += static_cast<double>(counts.size()) / static_cast<double>(window);
   }
   return sum / static_cast<double>(words.size() - window + 1);
 }
@@ -60,7 +60,7 @@ double mtld(const WordList& words) {
 Evaluation evaluate_distinct(const std::vector<std::string>& texts, int64_t n, WordSplit split) {
   std::vector<WordList> words;
   for (const std::string& text : texts) words.push_back(split_words(split, text));
-  // Of one order: the ids of the n-grams of each text without repetition, and how many the text has.
+  // For one order n: the ids of the distinct n-grams of each text, and the number of all its n-grams.
   struct Grams {
     std::vector<std::vector<uint32_t>> ids;
     std::vector<double> totals;
@@ -68,14 +68,14 @@ Evaluation evaluate_distinct(const std::vector<std::string>& texts, int64_t n, W
   };
   const auto grams_of = [&](size_t order) {
     auto out = std::make_shared<Grams>();
-    std::unordered_map<std::string, uint32_t> known;
+    std::unordered_map<std::string, uint32_t> id_by_gram;
     for (const WordList& text : words) {
       auto& ids = out->ids.emplace_back();
       for (const auto& [gram, times] : count_ngrams(text, order))
-        ids.push_back(known.emplace(gram, static_cast<uint32_t>(known.size())).first->second);
+        ids.push_back(id_by_gram.emplace(gram, static_cast<uint32_t>(id_by_gram.size())).first->second);
       out->totals.push_back(static_cast<double>(ngram_total(text.size(), order)));
     }
-    out->count = known.size();
+    out->count = id_by_gram.size();
     return out;
   };
   const auto distinct = [](const Grams& grams, Sample sample) {
@@ -92,31 +92,32 @@ Evaluation evaluate_distinct(const std::vector<std::string>& texts, int64_t n, W
   out.name = fmt::format("distinct-{}", n);
   out.signature = fmt::format("n:{}|case:mixed|tok:{}", n, name(split));
   out.units = texts.size();
-  std::vector<uint32_t> every(texts.size());
-  for (size_t i = 0; i < every.size(); ++i) every[i] = static_cast<uint32_t>(i);
-  for (size_t order = 1; order <= kOrders; ++order)
-    out.details[fmt::format("distinct-{}", order)] = distinct(*grams_of(order), every);
+  std::vector<uint32_t> all_units(texts.size());
+  for (size_t i = 0; i < all_units.size(); ++i) all_units[i] = static_cast<uint32_t>(i);
+  for (size_t order = 1; order <= kMaxOrder; ++order)
+    out.details[fmt::format("distinct-{}", order)] = distinct(*grams_of(order), all_units);
   const std::shared_ptr<const Grams> grams = grams_of(static_cast<size_t>(n));
-  out.score = distinct(*grams, every);
+  out.score = distinct(*grams, all_units);
   out.score_of = [distinct, grams](Sample sample) { return distinct(*grams, sample); };
   return out;
 }
 
 Evaluation evaluate_repetition(const std::vector<std::string>& texts, int64_t n, WordSplit split) {
-  std::vector<double> each;
-  std::vector<double> sums(kOrders);
+  std::vector<double> unit_scores;
+  std::vector<double> sums(kMaxOrder);
   for (const std::string& text : texts) {
     const WordList words = split_words(split, text);
     const auto repeated = [&](size_t order) {
       const auto total = static_cast<double>(ngram_total(words.size(), order));
       return total > 0 ? 1 - static_cast<double>(count_ngrams(words, order).size()) / total : 0;
     };
-    for (size_t order = 1; order <= kOrders; ++order) sums[order - 1] += repeated(order);
-    each.push_back(repeated(static_cast<size_t>(n)));
+    for (size_t order = 1; order <= kMaxOrder; ++order) sums[order - 1] += repeated(order);
+    unit_scores.push_back(repeated(static_cast<size_t>(n)));
   }
-  Evaluation out = evaluation_of_mean(fmt::format("rep-{}", n),
-                                      fmt::format("n:{}|case:mixed|tok:{}", n, name(split)), std::move(each));
-  for (size_t order = 1; order <= kOrders; ++order)
+  Evaluation out =
+      evaluation_of_mean(fmt::format("rep-{}", n), fmt::format("n:{}|case:mixed|tok:{}", n, name(split)),
+                         std::move(unit_scores));
+  for (size_t order = 1; order <= kMaxOrder; ++order)
     out.details[fmt::format("rep-{}", order)] =
         texts.empty() ? 0 : sums[order - 1] / static_cast<double>(texts.size());
   out.lower_is_better = true;
@@ -125,17 +126,17 @@ Evaluation evaluate_repetition(const std::vector<std::string>& texts, int64_t n,
 
 Evaluation evaluate_lexical_diversity(const std::vector<std::string>& texts, int64_t window,
                                       WordSplit split) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   double ratio = 0, moving = 0;
   for (const std::string& text : texts) {
     const WordList words = diversity_words(text, split);
     ratio += type_token_ratio(words);
     moving += moving_type_token_ratio(words, static_cast<size_t>(window));
-    each.push_back(mtld(words));
+    unit_scores.push_back(mtld(words));
   }
   Evaluation out = evaluation_of_mean(
       "MTLD", fmt::format("case:lc|tok:{}|threshold:{:g}|window:{}", name(split), kMtldRatio, window),
-      std::move(each));
+      std::move(unit_scores));
   const double count = texts.empty() ? 1 : static_cast<double>(texts.size());
   out.details = {{"ttr", ratio / count}, {"mattr", moving / count}, {"mtld", out.score}};
   return out;

@@ -5,12 +5,12 @@
 
 namespace makar {
 
-// Distinct n-grams of all texts divided by all n-grams (Li et al., 2016), for n = 1 to 4; the score is that
-// of `n`.
+// Distinct n-grams of all texts divided by all n-grams (Li et al., 2016), for n = 1 to 4; the score is the
+// ratio for `n`.
 Evaluation evaluate_distinct(const std::vector<std::string>& texts, int64_t n, WordSplit split);
 
 // The share of n-grams of a text that occurred before in it (Welleck et al., 2020), mean of the texts, for n
-// = 1 to 4; the score is that of `n`.
+// = 1 to 4; the score is the share for `n`.
 Evaluation evaluate_repetition(const std::vector<std::string>& texts, int64_t n, WordSplit split);
 
 // The type-token ratio, its mean over windows of `window` words (MATTR, Covington and McFall, 2010), and the

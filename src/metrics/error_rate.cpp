@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/replace.h"
 #include "base/utf8.h"
 #include "metrics/subsequence.h"
 #include "metrics/word_ids.h"
@@ -12,23 +13,15 @@ namespace {
 
 // Characters include blanks: jiwer and torchmetrics count them.
 std::vector<uint32_t> units_of(const std::string& text, ErrorUnit unit, bool lowercase, WordIds& ids) {
-  const std::string kept = lowercase ? lowered(text) : text;
-  if (unit == ErrorUnit::kWords) return ids.of(split_words(kept));
-  const std::u32string codes = code_points(kept);
+  const std::string cased = lowercase ? lowered(text) : text;
+  if (unit == ErrorUnit::kWords) return ids.of(split_words(cased));
+  const std::u32string codes = code_points(cased);
   return {codes.begin(), codes.end()};
 }
 
 struct EedCosts {
   double jump = 2.0, coverage = 0.3, deletion = 0.2, insertion = 1.0;
 };
-
-void replace_text(std::string& text, std::string_view what, std::string_view with) {
-  std::string out;
-  size_t at = 0;
-  for (size_t found; (found = text.find(what, at)) != std::string::npos; at = found + what.size())
-    out.append(text, at, found - at).append(with);
-  text = out.append(text, at, std::string::npos);
-}
 
 bool decimal_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -58,7 +51,7 @@ std::u32string eed_text(const std::string& text) {
       i += 4;
     }
   }
-  std::string titles;  // "Mr ." becomes "Mr."; the rule takes any character after the blank
+  std::string titles;  // "Mr ." becomes "Mr."; the rule replaces any character after the blank
   for (size_t i = 0; i < joined.size();) {
     size_t length = 0;
     for (const char* title : {"Dr", "Jr", "Prof", "Rev", "Gen", "Mr", "Mt", "Mrs", "Ms"}) {
@@ -74,20 +67,20 @@ std::u32string eed_text(const std::string& text) {
     i += length + 1;
     i += decode_utf8(joined, i).size;
   }
-  replace_text(titles, "e . g .", "e.g.");
-  replace_text(titles, "i . e .", "i.e.");
-  replace_text(titles, "U . S .", "U.S.");
+  titles = replace_all(titles, "e . g .", "e.g.");
+  titles = replace_all(titles, "i . e .", "i.e.");
+  titles = replace_all(titles, "U . S .", "U.S.");
   return code_points(" " + titles + " ");
 }
 
-// A negative value: the budget is spent.
+// A negative value if the work budget is spent.
 double eed(const std::u32string& hyp, const std::u32string& ref, WorkBudget& work) {
   constexpr EedCosts kCosts;
   std::vector<int64_t> visits(hyp.size() + 1, -1);
   std::vector<double> row(hyp.size() + 1, 1.0), next(hyp.size() + 1);
   row[0] = 0;
   for (const char32_t c : ref) {
-    if (!work.spend(table_work(hyp.size()) * 4)) return -1;
+    if (!work.spend(table_work(hyp.size()) * 4)) return -1;  // a cell costs 4 times that of edit_distance
     next[0] = row[0] + 1;
     size_t min = 0;
     for (size_t i = 1; i <= hyp.size(); ++i) {
@@ -113,7 +106,7 @@ double eed(const std::u32string& hyp, const std::u32string& ref, WorkBudget& wor
 Result<Evaluation> evaluate_error_rate(const Segments& segments, ErrorUnit unit, bool lowercase) {
   std::vector<Statistics> units;
   for (size_t i = 0; i < segments.size(); ++i) {
-    WorkBudget work(kSegmentWork);
+    WorkBudget work(kMaxSegmentWork);
     WordIds ids;
     const auto hyp = units_of(segments[i].hypothesis, unit, lowercase, ids);
     Statistics best;
@@ -122,7 +115,7 @@ Result<Evaluation> evaluate_error_rate(const Segments& segments, ErrorUnit unit,
       const int64_t edits = edit_distance(hyp, ref, &work);
       if (edits < 0) return work.error(segment_place(i));
       const Statistics one = {static_cast<double>(edits), static_cast<double>(ref.size())};
-      // Compared as rates; an empty reference has no rate and loses.
+      // Compared as rates; an empty reference has no rate and loses to any other.
       if (best.empty() || one[0] * best[1] < best[0] * one[1]) best = one;
     }
     units.push_back(std::move(best));
@@ -142,9 +135,9 @@ Result<Evaluation> evaluate_error_rate(const Segments& segments, ErrorUnit unit,
 }
 
 Result<Evaluation> evaluate_eed(const Segments& segments) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   for (size_t i = 0; i < segments.size(); ++i) {
-    WorkBudget work(kSegmentWork);
+    WorkBudget work(kMaxSegmentWork);
     const std::u32string hyp = eed_text(segments[i].hypothesis);
     double best = INFINITY;
     for (const std::string& text : segments[i].references) {
@@ -152,11 +145,11 @@ Result<Evaluation> evaluate_eed(const Segments& segments) {
       if (one < 0) return work.error(segment_place(i));
       best = std::min(best, one);
     }
-    each.push_back(best);
+    unit_scores.push_back(best);
   }
   Evaluation out = evaluation_of_mean(
       "EED", fmt::format("nrefs:{}|lang:en|alpha:2|rho:0.3|del:0.2|ins:1", reference_count(segments)),
-      std::move(each));
+      std::move(unit_scores));
   out.lower_is_better = true;
   return out;
 }

@@ -25,7 +25,7 @@ Evaluation evaluation_of_sums(std::string name, std::string signature, std::vect
                               std::function<double(std::span<const double>)> score) {
   Evaluation out;
   out.name = std::move(name), out.signature = std::move(signature), out.units = units.size();
-  for (const Statistics& unit : units) out.each.push_back(score(unit));
+  for (const Statistics& unit : units) out.unit_scores.push_back(score(unit));
   out.score = score(sum_of(units));
   const auto shared = std::make_shared<const std::vector<Statistics>>(std::move(units));
   out.score_of = [shared, score = std::move(score)](Sample sample) {
@@ -37,10 +37,10 @@ Evaluation evaluation_of_sums(std::string name, std::string signature, std::vect
   return out;
 }
 
-Evaluation evaluation_of_mean(std::string name, std::string signature, std::vector<double> each,
+Evaluation evaluation_of_mean(std::string name, std::string signature, std::vector<double> unit_scores,
                               double scale) {
   std::vector<Statistics> units;
-  for (const double one : each) units.push_back({one, 1});
+  for (const double one : unit_scores) units.push_back({one, 1});
   return evaluation_of_sums(std::move(name), std::move(signature), std::move(units),
                             [scale](std::span<const double> sums) {
                               return sums.empty() || sums[1] == 0 ? 0 : scale * sums[0] / sums[1];

@@ -22,7 +22,7 @@ using Segments = std::vector<Segment>;
 // "1", "2", or "var" if the segments have different numbers of references.
 std::string reference_count(const Segments& segments);
 
-// Sums from which a score is computed; those of a corpus are the sums of those of its units.
+// Sums from which a score is computed; the statistics of a corpus are the sums over its units.
 using Statistics = std::vector<double>;
 Statistics sum_of(std::span<const Statistics> statistics);
 
@@ -33,9 +33,9 @@ struct Evaluation {
   std::string signature;  // every setting that changes the score
   double score = 0;
   Json details = Json::object();
-  size_t units = 0;           // segments, queries, items: what a bootstrap draws
-  std::vector<double> each;   // the score of each unit, where one is defined
-  std::vector<bool> correct;  // whether each unit is right, where units are right or wrong
+  size_t units = 0;                 // segments, queries, items: what a bootstrap draws
+  std::vector<double> unit_scores;  // one per unit, where one is defined
+  std::vector<bool> correct;        // whether each unit is correct, for metrics that decide that
   std::function<double(Sample)> score_of;
   bool lower_is_better = false;
 };
@@ -44,14 +44,14 @@ struct Evaluation {
 Evaluation evaluation_of_sums(std::string name, std::string signature, std::vector<Statistics> units,
                               std::function<double(std::span<const double>)> score);
 // An evaluation whose score is the mean of the scores of its units, times `scale`.
-Evaluation evaluation_of_mean(std::string name, std::string signature, std::vector<double> each,
+Evaluation evaluation_of_mean(std::string name, std::string signature, std::vector<double> unit_scores,
                               double scale = 1);
 
-// Comparing two long texts takes time in proportion to the product of their lengths: the work that one
-// segment may cause, in units of 64 cells of the table: 16,000 by 16,000 words, about a second.
-constexpr int64_t kSegmentWork = int64_t{1} << 22;
+// The limit of work per segment, since comparing two texts takes time in proportion to the product of their
+// lengths. In units of 64 cells of the table: 16,000 by 16,000 words, about a second.
+constexpr int64_t kMaxSegmentWork = int64_t{1} << 22;
 inline int64_t table_work(size_t cells) { return static_cast<int64_t>(cells / 64) + 1; }
-// "line 3": the place of errors.
+// The place of errors in a segment: "line 3".
 std::string segment_place(size_t index);
 
 }  // namespace makar

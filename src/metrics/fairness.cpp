@@ -41,10 +41,10 @@ std::vector<GroupRates> group_rates(const FairnessItems& items, Sample sample) {
   for (const std::string& name : sorted_labels(names)) {
     GroupRates g = groups[name];
     g.group = name;
-    const auto of = [](double hits, int64_t all) { return all > 0 ? hits / static_cast<double>(all) : 0; };
-    g.selection_rate = of(g.selection_rate, g.count), g.accuracy = of(g.accuracy, g.count);
-    g.true_positive_rate = of(g.true_positive_rate, g.positives);
-    g.false_positive_rate = of(g.false_positive_rate, g.negatives);
+    const auto rate = [](double hits, int64_t all) { return all > 0 ? hits / static_cast<double>(all) : 0; };
+    g.selection_rate = rate(g.selection_rate, g.count), g.accuracy = rate(g.accuracy, g.count);
+    g.true_positive_rate = rate(g.true_positive_rate, g.positives);
+    g.false_positive_rate = rate(g.false_positive_rate, g.negatives);
     out.push_back(std::move(g));
   }
   return out;
@@ -71,8 +71,8 @@ double fairness_metric(const std::vector<GroupRates>& rates, const std::string& 
   return std::isnan(tpr) ? fpr : std::isnan(fpr) ? tpr : std::min(tpr, fpr);
 }
 
-Evaluation evaluate_fairness(const FairnessItems& given, const std::string& main) {
-  const auto items = std::make_shared<const FairnessItems>(given);
+Evaluation evaluate_fairness(const FairnessItems& input, const std::string& main) {
+  const auto items = std::make_shared<const FairnessItems>(input);
   Evaluation out;
   out.name = main, out.units = items->groups.size();
   const auto rates = group_rates(*items, every_index(out.units));
@@ -80,9 +80,9 @@ Evaluation evaluate_fairness(const FairnessItems& given, const std::string& main
   out.score = fairness_metric(rates, main);
   out.lower_is_better = main.ends_with("_difference");
   out.score_of = [items, main](Sample sample) { return fairness_metric(group_rates(*items, sample), main); };
-  for (const std::string& each : fairness_metrics()) {
-    const double value = fairness_metric(rates, each);
-    out.details[each] = std::isfinite(value) ? Json(value) : Json();
+  for (const std::string& metric : fairness_metrics()) {
+    const double value = fairness_metric(rates, metric);
+    out.details[metric] = std::isfinite(value) ? Json(value) : Json();
   }
   for (const GroupRates& g : rates)
     out.details["groups"].push_back({{"group", g.group},
@@ -101,19 +101,21 @@ Evaluation evaluate_representation(const std::vector<std::string>& groups,
   names = sorted_labels(std::move(names));
   std::map<std::string, uint32_t> index;
   for (const std::string& name : names) index.emplace(name, static_cast<uint32_t>(index.size()));
-  std::vector<double> wanted(names.size(),
-                             expected.empty() && !names.empty() ? 1 / static_cast<double>(names.size()) : 0);
+  std::vector<double> expected_shares(
+      names.size(), expected.empty() && !names.empty() ? 1 / static_cast<double>(names.size()) : 0);
   double all = 0;
   for (const auto& [name, share] : expected) all += share;
-  for (const auto& [name, share] : expected) wanted[index[name]] = all > 0 ? share / all : 0;
+  for (const auto& [name, share] : expected) expected_shares[index[name]] = all > 0 ? share / all : 0;
   std::vector<uint32_t> ids;
   for (const std::string& g : groups) ids.push_back(index[g]);
-  const auto distance = [ids, wanted](Sample sample) {
-    std::vector<double> counts(wanted.size());
+  const auto distance = [ids, expected_shares](Sample sample) {
+    std::vector<double> counts(expected_shares.size());
     for (const uint32_t i : sample) counts[ids[i]] += 1;
     double sum = 0;
-    for (size_t g = 0; g < wanted.size(); ++g)
-      sum += std::abs(counts[g] / static_cast<double>(std::max<size_t>(sample.size(), 1)) - wanted[g]) / 2;
+    for (size_t g = 0; g < expected_shares.size(); ++g)
+      sum +=
+          std::abs(counts[g] / static_cast<double>(std::max<size_t>(sample.size(), 1)) - expected_shares[g]) /
+          2;
     return sum;
   };
   Evaluation out;
@@ -129,7 +131,7 @@ Evaluation evaluate_representation(const std::vector<std::string>& groups,
         {{"group", names[g]},
          {"count", count},
          {"share", groups.empty() ? 0 : static_cast<double>(count) / static_cast<double>(groups.size())},
-         {"expected", wanted[g]}});
+         {"expected", expected_shares[g]}});
   }
   return out;
 }

@@ -14,15 +14,17 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxFeatures = 1 << 16;
+constexpr size_t kMaxFeatures = 1 << 16, kMinPairs = 10;
+constexpr size_t kMaxPoolWords = 100'000, kMaxSentenceWords = 200;  // of synthetic pairs
+constexpr double kMaxCorruptedShare = 0.6, kPretrainPenalty = 0.1;
 
-std::string corrupted(const WordList& words, const WordList& others, const Rng& rng, uint64_t& draw) {
+std::string corrupt(const WordList& words, const WordList& others, const Rng& rng, uint64_t& draw) {
   const auto uniform = [&] { return rng.uniform_double(draw++); };
   const auto index = [&](size_t count) {
     return static_cast<size_t>(uniform() * static_cast<double>(count));
   };
-  const size_t kind = index(5);
-  const double share = 0.6 * uniform();
+  const size_t kind = index(5);  // 0 drop, 1 swap, 2 double, 3 replace words; 4 cut off the end
+  const double share = kMaxCorruptedShare * uniform();
   std::vector<std::string> out(words.begin(), words.end());
   if (kind == 4) {
     out.resize(std::max<size_t>(1, static_cast<size_t>(static_cast<double>(out.size()) * (1 - share))));
@@ -86,9 +88,9 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 Status check_rows(const FeatureRows& rows, size_t targets) {
-  if (rows.size() < 10 || rows.size() != targets)
-    return error_at("pairs", "a head needs 10 or more pairs with their values, got {} and {}", rows.size(),
-                    targets);
+  if (rows.size() < kMinPairs || rows.size() != targets)
+    return error_at("pairs", "a head needs at least {} pairs, each with a value; got {} pairs and {} values",
+                    kMinPairs, rows.size(), targets);
   return Done{};
 }
 
@@ -99,20 +101,20 @@ Result<std::vector<SyntheticPair>> synthetic_pairs(const std::vector<std::string
   WordList pool;
   for (const std::string& sentence : sentences)
     for (const std::string& word : split_words(sentence))
-      if (pool.size() < 100'000) pool.push_back(word);
+      if (pool.size() < kMaxPoolWords) pool.push_back(word);
   if (pool.empty()) return error_at("texts", "have no words");
   std::vector<SyntheticPair> out;
   BleuOptions bleu;
   bleu.effective_order = true;
   for (size_t s = 0; s < sentences.size(); ++s) {
     const WordList words = split_words(sentences[s]);
-    if (words.size() < 2 || words.size() > 200) continue;
+    if (words.size() < 2 || words.size() > kMaxSentenceWords) continue;
     const Rng rng(seed, Purpose::kSynthetic, s);
     uint64_t draw = 0;
     for (int64_t c = 0; c < copies; ++c) {
       SyntheticPair pair;
       pair.reference = sentences[s];
-      pair.hypothesis = corrupted(words, pool, rng, draw);
+      pair.hypothesis = corrupt(words, pool, rng, draw);
       const Segments segment = {{pair.hypothesis, {pair.reference}}};
       MAKAR_TRY(const Evaluation b, evaluate_bleu(segment, bleu));
       MAKAR_TRY(const Evaluation r, evaluate_rouge(segment, {"rougeL"}, {}));
@@ -174,68 +176,70 @@ Result<LearnedHead> LearnedHead::pretrain(const FeatureRows& features,
     for (size_t i = 0; i < n; ++i) out.scale_[i] += (row[i] - out.mean_[i]) * (row[i] - out.mean_[i]) / count;
   for (double& one : out.scale_) one = one > 1e-20 ? 1 / std::sqrt(one) : 0;
   std::vector<double> y;
-  double middle = 0;
+  double mean_signal = 0;
   for (const auto& one : signals) {
     double sum = 0;
     for (const double signal : one) sum += signal;
     y.push_back(sum / static_cast<double>(one.size()));
-    middle += y.back() / count;
+    mean_signal += y.back() / count;
   }
   FeatureRows x = features;
   for (size_t r = 0; r < x.size(); ++r) {
     for (size_t i = 0; i < n; ++i) x[r][i] = (x[r][i] - out.mean_[i]) * out.scale_[i];
-    y[r] -= middle;
+    y[r] -= mean_signal;
   }
   NormalEquations equations(x, y, [](size_t) { return true; });
-  out.weights_ = solve_ridge(std::move(equations.a), std::move(equations.b), 0.1);
-  out.bias_ = middle;
+  out.weights_ = solve_ridge(std::move(equations.a), std::move(equations.b), kPretrainPenalty);
+  out.bias_ = mean_signal;
   return out;
 }
 
 Result<LearnedHead::Fit> LearnedHead::tune(const FeatureRows& features, const std::vector<double>& ratings) {
   MAKAR_CHECK_OK(check_rows(features, ratings.size()));
-  if (features[0].size() != width()) return error_at("pairs", "have other features than the head");
-  const auto held = [](size_t r) { return r % 5 == 4; };
+  if (features[0].size() != width())
+    return error_at("pairs", "have {} features; the head has {}", features[0].size(), width());
+  const auto is_held_out = [](size_t r) { return r % 5 == 4; };
   FeatureRows x = features;
-  std::vector<double> before(x.size());
+  std::vector<double> pretrained(x.size());
   for (size_t r = 0; r < x.size(); ++r) {
     for (size_t i = 0; i < width(); ++i) x[r][i] = (x[r][i] - mean_[i]) * scale_[i];
-    before[r] = dot(x[r], weights_);
+    pretrained[r] = dot(x[r], weights_);
   }
-  // The best weights from the rows that `use` selects.
   struct Candidate {
     std::vector<double> weights;
     double bias;
   };
+  // Fits the rows that `use` selects.
   const auto fit = [&](const std::function<bool(size_t)>& use, double penalty) {
     double count = 0, mx = 0, my = 0, xx = 0, xy = 0;
     for (size_t r = 0; r < x.size(); ++r)
-      if (use(r)) ++count, mx += before[r], my += ratings[r];
+      if (use(r)) ++count, mx += pretrained[r], my += ratings[r];
     mx /= count, my /= count;
     for (size_t r = 0; r < x.size(); ++r)
-      if (use(r)) xx += (before[r] - mx) * (before[r] - mx), xy += (before[r] - mx) * (ratings[r] - my);
+      if (use(r))
+        xx += (pretrained[r] - mx) * (pretrained[r] - mx), xy += (pretrained[r] - mx) * (ratings[r] - my);
     const double a = xx > 0 ? xy / xx : 0, b = my - a * mx;
-    std::vector<double> rest(x.size());
-    for (size_t r = 0; r < x.size(); ++r) rest[r] = ratings[r] - a * before[r] - b;
-    NormalEquations equations(x, rest, use);
+    std::vector<double> residuals(x.size());
+    for (size_t r = 0; r < x.size(); ++r) residuals[r] = ratings[r] - a * pretrained[r] - b;
+    NormalEquations equations(x, residuals, use);
     Candidate out{solve_ridge(std::move(equations.a), std::move(equations.b), penalty), b};
     for (size_t i = 0; i < width(); ++i) out.weights[i] += a * weights_[i];
     return out;
   };
   Fit out;
-  double min = 0;
+  double min_error = 0;
   for (const double penalty : {0.01, 0.1, 1.0, 10.0}) {
-    const Candidate one = fit([&](size_t r) { return !held(r); }, penalty);
-    std::vector<double> predicted, given;
+    const Candidate one = fit([&](size_t r) { return !is_held_out(r); }, penalty);
+    std::vector<double> predicted, expected;
     double error = 0;
     for (size_t r = 0; r < x.size(); ++r) {
-      if (!held(r)) continue;
-      predicted.push_back(dot(x[r], one.weights) + one.bias), given.push_back(ratings[r]);
-      error += (predicted.back() - given.back()) * (predicted.back() - given.back());
+      if (!is_held_out(r)) continue;
+      predicted.push_back(dot(x[r], one.weights) + one.bias), expected.push_back(ratings[r]);
+      error += (predicted.back() - expected.back()) * (predicted.back() - expected.back());
     }
-    if (out.penalty != 0 && error >= min) continue;
-    min = error;
-    out = {pearson(predicted, given), spearman(predicted, given), penalty};
+    if (out.penalty != 0 && error >= min_error) continue;
+    min_error = error;
+    out = {pearson(predicted, expected), spearman(predicted, expected), penalty};
   }
   Candidate all = fit([](size_t) { return true; }, out.penalty);
   weights_ = std::move(all.weights), bias_ = all.bias;

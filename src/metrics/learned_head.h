@@ -1,5 +1,5 @@
-// A learned metric like BLEURT (Sellam et al., 2020): a regression on vectors of an encoder, first of
-// automatic signals on synthetic pairs, then of ratings. The encoder is frozen; the head is linear.
+// A learned metric like BLEURT (Sellam et al., 2020): a linear regression on vectors of an encoder, first
+// to automatic metrics of synthetic pairs, then to ratings. The encoder is frozen.
 #pragma once
 #include "metrics/bert_score.h"
 
@@ -15,20 +15,20 @@ struct SyntheticPair {
 Result<std::vector<SyntheticPair>> synthetic_pairs(const std::vector<std::string>& sentences, int64_t copies,
                                                    uint64_t seed);
 
-// Of a pair: P, R and F of BERTScore, the cosine of the mean vectors, the logarithm of the ratio of tokens,
-// and the difference and the product of the mean vectors.
+// The features of a pair: precision, recall and F1 of BERTScore, the cosine of the mean vectors, the
+// logarithm of the ratio of tokens, and the elementwise absolute difference and product of the mean vectors.
 std::vector<double> pair_features(const TokenVectors& hypothesis, const TokenVectors& reference);
 
 using FeatureRows = std::vector<std::vector<double>>;
 
 class LearnedHead {
  public:
-  // Regression of the mean of the signals. Fails on fewer than 10 pairs.
+  // Fits the mean of the signals. Fails on fewer than 10 pairs.
   static Result<LearnedHead> pretrain(const FeatureRows& features,
                                       const std::vector<std::vector<double>>& signals);
-  // Fits ratings: rating = a * score + b + a further linear function, with the ridge penalty, of four, that
-  // best predicts every fifth rating, held out. Returns the correlation with those ratings, which the final
-  // fit uses too.
+  // Fits ratings: rating = a * score + b + a linear function of the features under a ridge penalty. Of four
+  // penalties, it chooses the one that best predicts every fifth rating, which is held out. Returns the
+  // correlation with the held-out ratings; the final fit uses them too.
   struct Fit {
     double pearson = 0, spearman = 0, penalty = 0;
   };
@@ -39,7 +39,7 @@ class LearnedHead {
   std::string encoder;  // family and layer that the vectors come from
   Json json() const;
   static Result<LearnedHead> from_json(const Json& json, const std::string& place);
-  // Of the weights, for the signature.
+  // A hash of the weights, for the signature.
   std::string version() const;
 
  private:

@@ -23,27 +23,27 @@ template <class Candidates>
 void match_words(NumberedWords& hyp, NumberedWords& ref, Matches& matches, const Candidates& candidates) {
   std::unordered_map<std::string, std::vector<size_t>> positions;  // of the free reference words, ascending
   for (size_t j = 0; j < ref.size(); ++j) positions[ref[j].word].push_back(j);
-  std::vector<bool> taken(ref.size());
-  NumberedWords left;
+  std::vector<bool> matched(ref.size());
+  NumberedWords unmatched;
   for (size_t i = hyp.size(); i-- > 0;) {
     std::vector<size_t>* best = nullptr;
     for (const std::string& word : candidates(hyp[i].word))
       if (const auto found = positions.find(word); found != positions.end() && !found->second.empty())
         if (!best || found->second.back() > best->back()) best = &found->second;
     if (!best) {
-      left.push_back(std::move(hyp[i]));
+      unmatched.push_back(std::move(hyp[i]));
       continue;
     }
     matches[hyp[i].index] = ref[best->back()].index;
-    taken[best->back()] = true;
+    matched[best->back()] = true;
     best->pop_back();
   }
-  std::reverse(left.begin(), left.end());
-  hyp = std::move(left);
-  NumberedWords free;
+  std::reverse(unmatched.begin(), unmatched.end());
+  hyp = std::move(unmatched);
+  NumberedWords remaining;
   for (size_t j = 0; j < ref.size(); ++j)
-    if (!taken[j]) free.push_back(std::move(ref[j]));
-  ref = std::move(free);
+    if (!matched[j]) remaining.push_back(std::move(ref[j]));
+  ref = std::move(remaining);
 }
 
 NumberedWords numbered(const WordList& words) {
@@ -69,7 +69,7 @@ double meteor(const WordList& hyp_words, const WordList& ref_words, const Meteor
   Matches matches;
   const auto itself = [](const std::string& word) { return WordList{word}; };
   match_words(hyp, ref, matches, itself);
-  // The words that are left are compared by their stems from here on, also as synonyms.
+  // From here on the remaining words are compared by their stems, also as synonyms.
   for (NumberedWords* words : {&hyp, &ref})
     for (NumberedWord& w : *words) w.word = porter_stem(w.word);
   match_words(hyp, ref, matches, itself);
@@ -89,12 +89,12 @@ double meteor(const WordList& hyp_words, const WordList& ref_words, const Meteor
 }
 
 Result<Evaluation> evaluate_meteor(const Segments& segments, const MeteorOptions& o) {
-  std::vector<double> each;
+  std::vector<double> unit_scores;
   for (const Segment& s : segments) {
     const WordList hyp = split_words(o.words, s.hypothesis);
     double best = 0;
     for (const std::string& r : s.references) best = std::max(best, meteor(hyp, split_words(o.words, r), o));
-    each.push_back(best);
+    unit_scores.push_back(best);
   }
   return evaluation_of_mean(
       "METEOR",
@@ -102,7 +102,7 @@ Result<Evaluation> evaluate_meteor(const Segments& segments, const MeteorOptions
                   "synonyms:{}",
                   reference_count(segments), name(o.words), o.alpha, o.beta, o.gamma,
                   o.synonyms ? "wordnet-3.0" : "none"),
-      std::move(each));
+      std::move(unit_scores));
 }
 
 }  // namespace makar

@@ -24,7 +24,7 @@ inline int64_t ngram_total(size_t units, size_t n) {
   return units < n ? 0 : static_cast<int64_t>(units - n + 1);
 }
 
-// The n-grams in common, each as often as it is in both.
+// The number of n-grams in common: of each, the smaller of its two counts.
 inline int64_t common_ngrams(const NgramCounts& a, const NgramCounts& b) {
   int64_t sum = 0;
   for (const auto& [gram, times] : a)

@@ -32,7 +32,7 @@ int measure(const Codes& stem) {
   return m;
 }
 
-// A y after the first character counts: without other vowels, a consonant is before it.
+// A y after the first character is a vowel here: without other vowels, a consonant precedes it.
 bool has_vowel(const Codes& stem) {
   return stem.find_first_of(U"aeiou") != Codes::npos || stem.find(U'y', 1) != Codes::npos;
 }
@@ -50,7 +50,7 @@ bool ends_cvc(const Codes& w) {
 }
 
 struct Rule {
-  std::u32string_view suffix, put;
+  std::u32string_view suffix, replacement;
 };
 
 // Applies the first rule whose suffix fits, if m of the stem is above `min`; no other rule is tried.
@@ -61,7 +61,7 @@ Codes apply(const Codes& word, std::span<const Rule> rules, int min) {
     bool fits = measure(stem) > min;
     if (rule.suffix == U"ion") fits = fits && (stem.back() == U's' || stem.back() == U't');
     if (rule.suffix == U"logi") fits = measure(word.substr(0, word.size() - 3)) > min;
-    return fits ? stem.append(rule.put) : word;
+    return fits ? stem.append(rule.replacement) : word;
   }
   return word;
 }

@@ -129,8 +129,9 @@ double log_loss(const Probabilities& p) {
   return p.rows.empty() ? 0 : sum / static_cast<double>(p.rows.size());
 }
 
-Result<Evaluation> evaluate_probabilities(const Probabilities& given, const std::string& main, int64_t bins) {
-  const auto p = std::make_shared<const Probabilities>(given);
+Result<Evaluation> evaluate_probabilities(const Probabilities& probabilities, const std::string& main,
+                                          int64_t bins) {
+  const auto p = std::make_shared<const Probabilities>(probabilities);
   const auto n = static_cast<size_t>(bins);
   Evaluation out;
   out.name = main, out.units = p->rows.size();
@@ -150,11 +151,11 @@ Result<Evaluation> evaluate_probabilities(const Probabilities& given, const std:
     for (const uint32_t i : sample) drawn.rows.push_back(p->rows[i]), drawn.truth.push_back(p->truth[i]);
     return probability_metric(drawn, main, n);
   };
-  for (const char* each :
+  for (const char* metric :
        {"auroc", "average_precision", "calibration_error", "max_calibration_error", "brier", "log_loss"}) {
-    if (!all_in_range && needs_probabilities(each)) continue;
-    const double value = probability_metric(*p, each, n);
-    out.details[each] = std::isfinite(value) ? Json(value) : Json();
+    if (!all_in_range && needs_probabilities(metric)) continue;
+    const double value = probability_metric(*p, metric, n);
+    out.details[metric] = std::isfinite(value) ? Json(value) : Json();
   }
   if (!all_in_range) return out;
   for (const CalibrationBin& b : calibration_bins(*p, n))

@@ -9,15 +9,15 @@
 namespace makar {
 namespace {
 
-size_t cut(const RankedQuery& q, size_t k) {
+size_t cutoff(const RankedQuery& q, size_t k) {
   return k == 0 ? q.relevance.size() : std::min(k, q.relevance.size());
 }
 double relevant_in(const RankedQuery& q, size_t k) {
   return static_cast<double>(std::count_if(q.relevance.begin(),
-                                           q.relevance.begin() + static_cast<ptrdiff_t>(cut(q, k)),
+                                           q.relevance.begin() + static_cast<ptrdiff_t>(cutoff(q, k)),
                                            [](double r) { return r > 0; }));
 }
-double discounted(const std::vector<double>& relevance, size_t k, Gain gain) {
+double dcg(const std::vector<double>& relevance, size_t k, Gain gain) {
   double sum = 0;
   for (size_t i = 0; i < relevance.size() && (k == 0 || i < k); ++i)
     if (relevance[i] > 0)
@@ -40,7 +40,7 @@ double value_of(const RankedQuery& q, const RankingMetric& m, Gain gain) {
   return ndcg(q, m.k, gain);
 }
 
-// "ndcg@10"
+// Parses "ndcg@10".
 Result<RankingMetric> parse_ranking(const std::string& text) {
   const size_t at = text.find('@');
   RankingMetric out{text.substr(0, at), 0};
@@ -72,8 +72,8 @@ RankedQuery rank_query(std::vector<RankedDocument> documents, const Judgements& 
 }
 
 double precision_at(const RankedQuery& q, size_t k) {
-  const double of = static_cast<double>(k == 0 ? q.relevance.size() : k);
-  return of > 0 ? relevant_in(q, k) / of : 0;
+  const double retrieved = static_cast<double>(k == 0 ? q.relevance.size() : k);
+  return retrieved > 0 ? relevant_in(q, k) / retrieved : 0;
 }
 double recall_at(const RankedQuery& q, size_t k) {
   return q.ideal.empty() ? 0 : relevant_in(q, k) / static_cast<double>(q.ideal.size());
@@ -81,7 +81,7 @@ double recall_at(const RankedQuery& q, size_t k) {
 double hit_at(const RankedQuery& q, size_t k) { return relevant_in(q, k) > 0 ? 1 : 0; }
 
 double reciprocal_rank(const RankedQuery& q, size_t k) {
-  for (size_t i = 0; i < cut(q, k); ++i)
+  for (size_t i = 0; i < cutoff(q, k); ++i)
     if (q.relevance[i] > 0) return 1 / static_cast<double>(i + 1);
   return 0;
 }
@@ -89,47 +89,48 @@ double reciprocal_rank(const RankedQuery& q, size_t k) {
 double average_precision(const RankedQuery& q, size_t k) {
   if (q.ideal.empty()) return 0;
   double found = 0, sum = 0;
-  for (size_t i = 0; i < cut(q, k); ++i)
+  for (size_t i = 0; i < cutoff(q, k); ++i)
     if (q.relevance[i] > 0) sum += ++found / static_cast<double>(i + 1);
   return sum / static_cast<double>(q.ideal.size());
 }
 
 double ndcg(const RankedQuery& q, size_t k, Gain gain) {
-  const double ideal = discounted(q.ideal, k, gain);
-  return ideal > 0 ? discounted(q.relevance, k, gain) / ideal : 0;
+  const double ideal = dcg(q.ideal, k, gain);
+  return ideal > 0 ? dcg(q.relevance, k, gain) / ideal : 0;
 }
 
 Result<Evaluation> evaluate_ranking(const RankedRun& run, const Qrels& qrels, const std::string& main,
                                     const std::vector<int64_t>& cutoffs, Gain gain) {
-  MAKAR_TRY(const RankingMetric wanted, parse_ranking(main));
+  MAKAR_TRY(const RankingMetric main_metric, parse_ranking(main));
   std::vector<RankingMetric> metrics = {{"map"}, {"mrr"}, {"ndcg"}};
   for (const int64_t k : cutoffs)
-    for (const char* each : {"precision", "recall", "hit_rate", "ndcg"})
-      metrics.push_back({each, static_cast<size_t>(k)});
-  std::vector<double> sums(metrics.size()), each;
-  int64_t missing = 0, without = 0;
+    for (const char* metric : {"precision", "recall", "hit_rate", "ndcg"})
+      metrics.push_back({metric, static_cast<size_t>(k)});
+  std::vector<double> sums(metrics.size()), unit_scores;
+  int64_t missing = 0, without_relevant = 0;
   for (const auto& [query, judgements] : qrels) {
     const auto list = run.find(query);
     const RankedQuery q =
         rank_query(list == run.end() ? std::vector<RankedDocument>() : list->second, judgements);
     if (q.ideal.empty()) {
-      ++without;
+      ++without_relevant;
       continue;
     }
     missing += list == run.end() ? 1 : 0;
-    each.push_back(value_of(q, wanted, gain));
+    unit_scores.push_back(value_of(q, main_metric, gain));
     for (size_t m = 0; m < metrics.size(); ++m) sums[m] += value_of(q, metrics[m], gain);
   }
-  const auto queries = static_cast<double>(each.size());
+  const auto queries = static_cast<double>(unit_scores.size());
   Evaluation out = evaluation_of_mean(
-      main, fmt::format("gain:{}|ties:id|queries:{}", gain == Gain::kLinear ? "linear" : "exp", each.size()),
-      std::move(each));
+      main,
+      fmt::format("gain:{}|ties:id|queries:{}", gain == Gain::kLinear ? "linear" : "exp", unit_scores.size()),
+      std::move(unit_scores));
   for (size_t m = 0; m < metrics.size() && queries > 0; ++m)
     out.details[metrics[m].k ? fmt::format("{}@{}", metrics[m].name, metrics[m].k) : metrics[m].name] =
         sums[m] / queries;
   out.details["queries"] = out.units;
   out.details["queries_missing_in_run"] = missing;
-  out.details["queries_without_relevant"] = without;
+  out.details["queries_without_relevant"] = without_relevant;
   return out;
 }
 

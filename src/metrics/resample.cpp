@@ -37,9 +37,9 @@ std::vector<uint32_t> range_of(size_t first, size_t count) {
 // that differ only by rounding count as equal.
 double p_value(const std::vector<double>& statistics, double observed) {
   const double min = observed - 1e-12 * std::max(1.0, observed);
-  const auto reached =
+  const auto at_least =
       std::count_if(statistics.begin(), statistics.end(), [&](double s) { return s >= min; });
-  return static_cast<double>(reached + 1) / static_cast<double>(statistics.size() + 1);
+  return static_cast<double>(at_least + 1) / static_cast<double>(statistics.size() + 1);
 }
 
 // Scores of resamples, without those that are not defined.
@@ -90,8 +90,8 @@ Interval wilson_interval(int64_t hits, int64_t count) {
   const auto n = static_cast<double>(count);
   const double p = static_cast<double>(hits) / n, z2 = kZ * kZ;
   const double middle = (p + z2 / (2 * n)) / (1 + z2 / n);
-  const double reach = kZ / (1 + z2 / n) * std::sqrt(p * (1 - p) / n + z2 / (4 * n * n));
-  return {std::max(0.0, middle - reach), std::min(1.0, middle + reach), p};
+  const double half_width = kZ / (1 + z2 / n) * std::sqrt(p * (1 - p) / n + z2 / (4 * n * n));
+  return {std::max(0.0, middle - half_width), std::min(1.0, middle + half_width), p};
 }
 
 PairedTest paired_bootstrap(const Evaluation& both, const ResampleOptions& o) {
@@ -110,9 +110,9 @@ PairedTest paired_bootstrap(const Evaluation& both, const ResampleOptions& o) {
   // Shifted to mean 0: the differences under the null hypothesis.
   const double mean =
       std::accumulate(differences.begin(), differences.end(), 0.0) / static_cast<double>(differences.size());
-  std::vector<double> sizes;
-  for (const double difference : differences) sizes.push_back(std::abs(difference - mean));
-  out.p = p_value(sizes, std::abs(out.difference));
+  std::vector<double> magnitudes;
+  for (const double difference : differences) magnitudes.push_back(std::abs(difference - mean));
+  out.p = p_value(magnitudes, std::abs(out.difference));
   out.interval = interval_of(std::move(differences), o.level);
   return out;
 }
@@ -120,7 +120,7 @@ PairedTest paired_bootstrap(const Evaluation& both, const ResampleOptions& o) {
 PairedTest approximate_randomisation(const Evaluation& both, const ResampleOptions& o) {
   PairedTest out{observed_difference(both)};
   const auto units = static_cast<uint32_t>(both.units / 2);
-  std::vector<double> sizes;
+  std::vector<double> magnitudes;
   std::vector<uint32_t> first(units), second(units);
   for (int64_t t = 0; t < o.trials; ++t) {
     const Rng rng(o.seed, Purpose::kShuffle, static_cast<uint64_t>(t));
@@ -130,9 +130,9 @@ PairedTest approximate_randomisation(const Evaluation& both, const ResampleOptio
       const bool swap = bits[i / 32 % 4] >> (i % 32) & 1;
       first[i] = swap ? units + i : i, second[i] = swap ? i : units + i;
     }
-    sizes.push_back(std::abs(both.score_of(second) - both.score_of(first)));
+    magnitudes.push_back(std::abs(both.score_of(second) - both.score_of(first)));
   }
-  if (!sizes.empty()) out.p = p_value(sizes, std::abs(out.difference));
+  if (!magnitudes.empty()) out.p = p_value(magnitudes, std::abs(out.difference));
   return out;
 }
 

@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-// Matches, and the most that there could be on each side.
+// Matches, and the units of each side: the most that could match.
 struct RougeCounts {
   double matches = 0, hyp = 0, ref = 0;
 };
@@ -31,9 +31,10 @@ class RougeComparison {
   // False: out of budget.
   bool count(const std::string& kind, const RougeText& hyp, const RougeText& ref, RougeCounts& out) {
     if (kind == "rougeLsum" || (kind == "rougeL" && o_.mode == RougeMode::kRouge155))
-      return sentences(hyp.sentences, ref.sentences, out);
-    if (kind == "rougeW") return weighted(hyp.numbers, ref.numbers, out);
-    if (kind == "rougeS" || kind == "rougeSU") return pairs(hyp.words, ref.words, kind == "rougeSU", out);
+      return count_sentences(hyp.sentences, ref.sentences, out);
+    if (kind == "rougeW") return count_weighted(hyp.numbers, ref.numbers, out);
+    if (kind == "rougeS" || kind == "rougeSU")
+      return count_skip_bigrams(hyp.words, ref.words, kind == "rougeSU", out);
     if (kind == "rougeL") {
       const int64_t length = common_subsequence(hyp.numbers, ref.numbers, &work_);
       out = {static_cast<double>(length), static_cast<double>(hyp.words.size()),
@@ -72,26 +73,27 @@ class RougeComparison {
 
   // The union of the common subsequences of each reference sentence with all sentences of the hypothesis; no
   // word counts more often than it occurs on either side.
-  bool sentences(const std::vector<WordNumbers>& hyp, const std::vector<WordNumbers>& ref, RougeCounts& out) {
-    std::unordered_map<uint32_t, int64_t> left_hyp, left_ref;
+  bool count_sentences(const std::vector<WordNumbers>& hyp, const std::vector<WordNumbers>& ref,
+                       RougeCounts& out) {
+    std::unordered_map<uint32_t, int64_t> unmatched_hyp, unmatched_ref;
     for (const WordNumbers& s : hyp)
-      for (const uint32_t w : s) ++left_hyp[w], out.hyp += 1;
+      for (const uint32_t w : s) ++unmatched_hyp[w], out.hyp += 1;
     for (const WordNumbers& s : ref)
-      for (const uint32_t w : s) ++left_ref[w], out.ref += 1;
+      for (const uint32_t w : s) ++unmatched_ref[w], out.ref += 1;
     for (const WordNumbers& r : ref) {
       std::vector<bool> marks(r.size());
       for (const WordNumbers& h : hyp)
         if (!mark_common(r, h, marks)) return false;
       for (size_t i = 0; i < r.size(); ++i) {
-        if (!marks[i] || left_hyp[r[i]] == 0 || left_ref[r[i]] == 0) continue;
-        --left_hyp[r[i]], --left_ref[r[i]], out.matches += 1;
+        if (!marks[i] || unmatched_hyp[r[i]] == 0 || unmatched_ref[r[i]] == 0) continue;
+        --unmatched_hyp[r[i]], --unmatched_ref[r[i]], out.matches += 1;
       }
     }
     return true;
   }
 
   // Lin's weighted subsequence: a run of k adjacent matches counts k^weight.
-  bool weighted(const WordNumbers& hyp, const WordNumbers& ref, RougeCounts& out) {
+  bool count_weighted(const WordNumbers& hyp, const WordNumbers& ref, RougeCounts& out) {
     const auto f = [&](double k) { return std::pow(k, o_.weight); };
     std::vector<double> gain(std::min(hyp.size(), ref.size()) + 1);  // of the next word of a run of k
     for (size_t k = 0; k < gain.size(); ++k)
@@ -118,9 +120,10 @@ class RougeComparison {
   }
 
   bool skip_bigrams(const WordList& words, bool unigrams, NgramCounts& counts, double& total) {
-    const size_t reach = o_.skip < 0 ? words.size() : static_cast<size_t>(o_.skip) + 1;
+    const size_t max_distance = o_.skip < 0 ? words.size() : static_cast<size_t>(o_.skip) + 1;
     for (size_t i = 0; i < words.size(); ++i) {
-      const size_t last = std::min(words.size() - 1, reach > words.size() ? words.size() : i + reach);
+      const size_t last =
+          std::min(words.size() - 1, max_distance > words.size() ? words.size() : i + max_distance);
       // A pair may be a new entry of the table: it costs as much as 256 cells.
       if (!work_.spend(4 * static_cast<int64_t>(last - i + 1))) return false;
       if (unigrams) ++counts[words[i]], total += 1;
@@ -128,7 +131,7 @@ class RougeComparison {
     }
     return true;
   }
-  bool pairs(const WordList& hyp, const WordList& ref, bool unigrams, RougeCounts& out) {
+  bool count_skip_bigrams(const WordList& hyp, const WordList& ref, bool unigrams, RougeCounts& out) {
     NgramCounts a, b;
     if (!skip_bigrams(hyp, unigrams, a, out.hyp) || !skip_bigrams(ref, unigrams, b, out.ref)) return false;
     out.matches = static_cast<double>(common_ngrams(a, b));
@@ -144,7 +147,7 @@ struct Prf {
 };
 
 Prf prf_of(const RougeCounts& c, double power) {
-  const auto share = [&](double of) { return of > 0 ? std::pow(c.matches / of, 1 / power) : 0; };
+  const auto share = [&](double total) { return total > 0 ? std::pow(c.matches / total, 1 / power) : 0; };
   Prf out{share(c.hyp), share(c.ref)};
   if (out.precision + out.recall > 0) out.f = 2 * out.precision * out.recall / (out.precision + out.recall);
   return out;
@@ -211,7 +214,7 @@ Result<Evaluation> evaluate_rouge(const Segments& segments, const std::vector<st
   }
   std::vector<Statistics> units;
   for (size_t i = 0; i < segments.size(); ++i) {
-    WorkBudget work(kSegmentWork);
+    WorkBudget work(kMaxSegmentWork);
     RougeComparison comparison(o, work);
     WordIds ids;
     const RougeText hyp = prepare_rouge(segments[i].hypothesis, o, original, ids);

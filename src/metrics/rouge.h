@@ -5,17 +5,18 @@
 namespace makar {
 
 enum class RougeMode {
-  kRougeScore,  // as the Python package rouge_score; of several references the best one counts
+  kRougeScore,  // as the Python package rouge_score; with several references, the best one counts
   kRouge155,    // as ROUGE-1.5.5: counts of all references are pooled, L is computed over sentences
 };
 Result<RougeMode> parse_rouge_mode(const std::string& name, const std::string& place);
 
 struct RougeOptions {
   RougeMode mode = RougeMode::kRougeScore;
-  bool stem =
-      false;  // words of more than three letters: nltk's Porter stemmer, or in the mode 1.5.5 the original
+  // Stems words of more than three letters: with nltk's Porter stemmer, or the original one in the
+  // mode 1.5.5.
+  bool stem = false;
   double weight = 1.2;           // W: a run of k words counts k^weight
-  int64_t skip = 4;              // S and SU: words between the two of a pair; negative: any number
+  int64_t skip = 4;              // S and SU: max words between the words of a pair; negative: no limit
   std::string separator = "\n";  // between sentences, for Lsum
 };
 

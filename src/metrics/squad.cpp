@@ -12,21 +12,21 @@ WordList squad_words(const std::string& answer) {
   for (const char32_t c : code_points(lowered(answer)))
     if (!is_ascii_punctuation(c)) text += c;
   // Articles are whole words between characters that are not letters, digits or underscores.
-  std::string kept, word;
-  const auto end = [&] {
-    kept += word == "a" || word == "an" || word == "the" ? " " : word;
+  std::string without_articles, word;
+  const auto end_word = [&] {
+    without_articles += word == "a" || word == "an" || word == "the" ? " " : word;
     word.clear();
   };
   for (const char32_t c : text) {
     if (is_word(c)) {
       append_utf8(word, c);
     } else {
-      end();
-      append_utf8(kept, c);
+      end_word();
+      append_utf8(without_articles, c);
     }
   }
-  end();
-  return split_words(kept);
+  end_word();
+  return split_words(without_articles);
 }
 
 bool squad_exact(const std::string& answer, const std::string& reference) {

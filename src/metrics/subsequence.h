@@ -9,7 +9,7 @@
 
 namespace makar {
 
-// Its length, or -1 when the budget is spent.
+// The length of the longest common subsequence, or -1 when the budget is spent.
 template <class T>
 int64_t common_subsequence(const std::vector<T>& a, const std::vector<T>& b, WorkBudget* work = nullptr) {
   std::vector<int64_t> row(b.size() + 1);
@@ -25,7 +25,7 @@ int64_t common_subsequence(const std::vector<T>& a, const std::vector<T>& b, Wor
   return row.back();
 }
 
-// Insertions, deletions and substitutions (Levenshtein, 1966), or -1 when the budget is spent.
+// The number of insertions, deletions and substitutions (Levenshtein, 1966), or -1 when the budget is spent.
 template <class T>
 int64_t edit_distance(const std::vector<T>& a, const std::vector<T>& b, WorkBudget* work = nullptr) {
   std::vector<int64_t> row(b.size() + 1);

@@ -19,7 +19,7 @@ enum class Edit : uint8_t { kSame, kSubstitute, kInsert, kDelete, kNone };
 
 // One row of the table of edit distances: only the cells near the diagonal.
 struct BeamRow {
-  static constexpr int64_t kFar = int64_t{1} << 50;
+  static constexpr int64_t kFar = int64_t{1} << 50;  // the cost of a cell outside of the beam
   int64_t first = 0;
   std::vector<int64_t> cost;
   std::vector<Edit> edit;
@@ -44,7 +44,7 @@ class BeamDistance {
       rows_[0].cost.push_back(static_cast<int64_t>(j)), rows_[0].edit.push_back(Edit::kInsert);
   }
 
-  // The distance of `hyp`, whose first `same` words are those of the hypothesis in rows(). False: out of
+  // The distance of `hyp`, which shares its first `same` words with the hypothesis of rows(). False: out of
   // budget.
   bool distance(const Ids& hyp, size_t same, std::vector<BeamRow>& rows, int64_t& out) {
     const BeamRow* above = &rows_[same];
@@ -156,18 +156,18 @@ class ShiftSearch {
   // False: out of budget.
   bool run(Ids hyp, int64_t& edits) {
     for (int64_t shifts = 0;; ++shifts) {
-      int64_t before;
-      if (!distance_.set_hypothesis(hyp, before)) return false;
-      edits = shifts + before;
+      int64_t edits_before;
+      if (!distance_.set_hypothesis(hyp, edits_before)) return false;
+      edits = shifts + edits_before;
       std::optional<Shift> best;
-      if (!best_shift(hyp, before, best)) return false;
+      if (!best_shift(hyp, edits_before, best)) return false;
       if (candidates_ >= kMaxShiftCandidates || !best || std::get<0>(best->rank) <= 0) return true;
       hyp = std::move(best->words);
     }
   }
 
  private:
-  bool best_shift(const Ids& hyp, int64_t before, std::optional<Shift>& best) {
+  bool best_shift(const Ids& hyp, int64_t edits_before, std::optional<Shift>& best) {
     const Alignment a = align(distance_.rows(), ref_.size());
     const auto hyp_size = static_cast<int64_t>(hyp.size()), ref_size = static_cast<int64_t>(ref_.size());
     for (int64_t h = 0; h < hyp_size; ++h) {
@@ -178,15 +178,15 @@ class ShiftSearch {
              length <= kMaxShiftSize && h + length <= hyp_size && r + length <= ref_size &&
              hyp[static_cast<size_t>(h + length - 1)] == ref_[static_cast<size_t>(r + length - 1)];
              ++length) {
-          if (!try_targets(hyp, before, a, h, r, length, best)) return false;
+          if (!try_targets(hyp, edits_before, a, h, r, length, best)) return false;
           if (candidates_ >= kMaxShiftCandidates) return true;
         }
     }
     return true;
   }
 
-  bool try_targets(const Ids& hyp, int64_t before, const Alignment& a, int64_t h, int64_t r, int64_t length,
-                   std::optional<Shift>& best) {
+  bool try_targets(const Ids& hyp, int64_t edits_before, const Alignment& a, int64_t h, int64_t r,
+                   int64_t length, std::optional<Shift>& best) {
     if (!any_wrong(a.hyp_wrong, h, length) || !any_wrong(a.ref_wrong, r, length)) return true;
     const int64_t aligned = a.position[static_cast<size_t>(r)];
     if (h <= aligned && aligned < h + length) return true;
@@ -196,10 +196,11 @@ class ShiftSearch {
       if (target == previous) continue;
       previous = target;
       Ids words = shifted(hyp, h, length, target);
-      int64_t after;
-      if (!distance_.distance(words, static_cast<size_t>(std::min(h, target)), scratch_, after)) return false;
+      int64_t edits_after;
+      if (!distance_.distance(words, static_cast<size_t>(std::min(h, target)), scratch_, edits_after))
+        return false;
       ++candidates_;
-      const std::tuple rank{before - after, length, -h, -target};
+      const std::tuple rank{edits_before - edits_after, length, -h, -target};
       if (!best || rank > best->rank) best = Shift{rank, std::move(words)};
     }
     return true;
@@ -224,7 +225,7 @@ Result<int64_t> ter_edits(const Ids& hyp, const Ids& ref, WorkBudget& work) {
 Result<Evaluation> evaluate_ter(const Segments& segments, const TerText& text) {
   std::vector<Statistics> units;
   for (size_t i = 0; i < segments.size(); ++i) {
-    WorkBudget work(kSegmentWork);
+    WorkBudget work(kMaxSegmentWork);
     WordIds ids;
     const auto words = [&](const std::string& line) { return split_words(text, without_end_blanks(line)); };
     const auto hyp = ids.of(words(segments[i].hypothesis));

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/replace.h"
 #include "text/unicode.h"
 
 namespace makar {
@@ -21,7 +22,7 @@ bool in_ranges(char32_t c, const Ranges& ranges) {
   return false;
 }
 // The characters that sacrebleu's zh tokenizer separates. It names two blocks above U+FFFF but compares with
-// U+2001 to U+2A6D instead; the scores in the literature contain that.
+// U+2001 to U+2A6D instead; published scores depend on that.
 bool is_chinese(char32_t c) {
   return in_ranges(c, {{0x2001, 0x2A6D},
                        {0x2E80, 0x2FDF},
@@ -59,20 +60,12 @@ bool is_asian_unit(char32_t c) {  // a word by itself in tercom's Asian mode
                                                   {0xFE30, 0xFE4F}});
 }
 
-std::u32string replaced(const std::u32string& text, std::u32string_view what, std::u32string_view with) {
-  std::u32string out;
-  size_t at = 0;
-  for (size_t found; (found = text.find(what, at)) != std::u32string::npos; at = found + what.size())
-    out.append(text, at, found - at).append(with);
-  return out.append(text, at, std::u32string::npos);
-}
-
 std::u32string without_entities(std::u32string text) {
   if (text.find('&') == std::u32string::npos) return text;
-  text = replaced(text, U"&quot;", U"\"");
-  text = replaced(text, U"&amp;", U"&");
-  text = replaced(text, U"&lt;", U"<");
-  return replaced(text, U"&gt;", U">");
+  text = replace_all(text, U"&quot;", U"\"");
+  text = replace_all(text, U"&amp;", U"&");
+  text = replace_all(text, U"&lt;", U"<");
+  return replace_all(text, U"&gt;", U">");
 }
 
 template <class Is>
@@ -157,7 +150,7 @@ std::string without_end_blanks(std::string_view text) {
 std::string lowered(std::string_view text) {
   std::string out;
   for (const char32_t c : code_points(text))
-    for (const char32_t small : lowercase(c)) append_utf8(out, small);
+    for (const char32_t lower : lowercase(c)) append_utf8(out, lower);
   return out;
 }
 
@@ -198,8 +191,8 @@ WordList split_words(WordSplit split, std::string_view bytes) {
                       text.begin()));
     text = with_spaces_around(text, is_chinese);
   } else {
-    text = replaced(text, U"<skipped>", U""), text = replaced(text, U"-\n", U"");
-    text = U' ' + without_entities(replaced(text, U"\n", U" ")) + U' ';
+    text = replace_all(text, U"<skipped>", U""), text = replace_all(text, U"-\n", U"");
+    text = U' ' + without_entities(replace_all(text, U"\n", U" ")) + U' ';
   }
   return words_of(with_spaced_stops(with_spaces_around(text, is_western_symbol)));
 }
@@ -207,9 +200,9 @@ WordList split_words(WordSplit split, std::string_view bytes) {
 WordList split_words(const TerText& rules, std::string_view bytes) {
   std::u32string text = code_points(rules.case_sensitive ? std::string(bytes) : lowered(bytes));
   if (rules.normalized) {
-    text = replaced(replaced(text, U"\n-", U""), U"\n", U" ");
+    text = replace_all(replace_all(text, U"\n-", U""), U"\n", U" ");
     text = with_spaces_around(U' ' + without_entities(std::move(text)) + U' ', is_western_symbol);
-    text = with_spaced_stops(replaced(text, U"'s ", U" 's "));
+    text = with_spaced_stops(replace_all(text, U"'s ", U" 's "));
     if (rules.asian) text = with_spaces_around(text, is_asian_unit);
   }
   if (rules.no_punctuation)

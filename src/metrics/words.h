@@ -1,4 +1,4 @@
-// Splitting texts into words: white space as Python sees it, and the tokenizers of sacrebleu.
+// Splitting texts into words: at white space as Python defines it, and by the tokenizers of sacrebleu.
 #pragma once
 #include <string>
 #include <string_view>
@@ -28,7 +28,7 @@ const char* name(WordSplit split);  // as in sacrebleu's signature
 Result<WordSplit> parse_word_split(const std::string& name, const std::string& place);
 WordList split_words(WordSplit split, std::string_view text);
 
-// What tercom does to a line before TER is computed.
+// How tercom prepares a line for TER.
 struct TerText {
   bool normalized = false, no_punctuation = false, asian = false, case_sensitive = false;
 };

@@ -11,15 +11,15 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
   if (spec.latent) {
     const LatentSpec& l = *spec.latent;
     const int64_t rotary = spec.rope->rotary;
-    NormSpec low = norm;
-    low.eps = l.norm_eps;
+    NormSpec latent_norm = norm;
+    latent_norm.eps = l.norm_eps;
     if (l.query_rank > 0) {
       q_latent = Linear(set, name + ".q_latent", width, l.query_rank, spec.qkv_bias);
-      q_norm_ = Norm(set, name + ".q_norm", l.query_rank, low);
+      q_norm_ = Norm(set, name + ".q_norm", l.query_rank, latent_norm);
     }
     q = Linear(set, name + ".q", l.query_rank > 0 ? l.query_rank : width, spec.heads * spec.head_dim, false);
     kv_latent = Linear(set, name + ".kv_latent", width, l.rank + rotary, spec.qkv_bias);
-    k_norm_ = Norm(set, name + ".kv_norm", l.rank, low);
+    k_norm_ = Norm(set, name + ".kv_norm", l.rank, latent_norm);
     k = Linear(set, name + ".k", l.rank, spec.heads * (spec.head_dim - rotary), false);
     v = Linear(set, name + ".v", l.rank, spec.heads * l.value_dim, false);
     o = Linear(set, name + ".o", spec.heads * l.value_dim, width, spec.out_bias);
@@ -29,7 +29,7 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
   k = Linear(set, name + ".k", width, spec.kv_heads * spec.head_dim, spec.qkv_bias);
   v = Linear(set, name + ".v", width, spec.kv_heads * spec.head_dim, spec.qkv_bias);
   o = Linear(set, name + ".o", spec.heads * spec.head_dim, width, spec.out_bias);
-  const bool whole = spec.qk_norm == QkNorm::kWhole;
+  const bool over_all_heads = spec.qk_norm == QkNorm::kWhole;
   NormSpec inner = norm;
   if (spec.qk_norm == QkNorm::kEachHead) {
     q_scale_ = {set.add(name + ".q_norm.weight", {spec.heads, spec.head_dim})};
@@ -43,8 +43,9 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
     inner.affine = false;
   }
   if (spec.qk_norm != QkNorm::kNone) {
-    q_norm_ = Norm(set, name + ".q_norm", whole ? spec.heads * spec.head_dim : spec.head_dim, inner);
-    k_norm_ = Norm(set, name + ".k_norm", whole ? spec.kv_heads * spec.head_dim : spec.head_dim, inner);
+    q_norm_ = Norm(set, name + ".q_norm", over_all_heads ? spec.heads * spec.head_dim : spec.head_dim, inner);
+    k_norm_ =
+        Norm(set, name + ".k_norm", over_all_heads ? spec.kv_heads * spec.head_dim : spec.head_dim, inner);
   }
   if (spec.relative && spec.relative->kind == RelativeSpec::Kind::kXl) {
     distance = Linear(set, name + ".distance", width, spec.heads * spec.head_dim, false);
@@ -67,8 +68,8 @@ ops::AttentionOptions Attention::options() const {
           spec_.window, spec_.scale,    spec_.soft_cap, spec_.dropout};
 }
 
-Tensor Attention::prepared(Context& ctx, Tensor x, const Norm& norm, const std::vector<Parameter*>& scale,
-                           int64_t heads) const {
+Tensor Attention::clip_and_norm(Context& ctx, Tensor x, const Norm& norm,
+                                const std::vector<Parameter*>& scale, int64_t heads) const {
   if (spec_.clip > 0) x = ops::clamp(ctx, x, -spec_.clip, spec_.clip);
   if (!norm.defined()) return x;
   if (spec_.qk_norm == QkNorm::kWhole) return norm(ctx, x);
@@ -77,14 +78,14 @@ Tensor Attention::prepared(Context& ctx, Tensor x, const Norm& norm, const std::
   if (scale.empty()) return x;
   std::vector<Tensor> weights;
   for (const Parameter* p : scale) weights.push_back(p->value);
-  const Tensor all = weights.size() > 1 ? ops::concat(ctx, weights, 0) : weights[0];
-  return ops::multiply(ctx, x, ops::reshape(ctx, all, {width}));
+  const Tensor scales = weights.size() > 1 ? ops::concat(ctx, weights, 0) : weights[0];
+  return ops::multiply(ctx, x, ops::reshape(ctx, scales, {width}));
 }
 
 Attention::Rows Attention::plain_rows(Context& ctx, const Tensor& x) const {
-  std::vector<Tensor> three = Linear::together(ctx, x, {&q, &k, &v});
-  Rows out{prepared(ctx, three[0], q_norm_, q_scale_, spec_.heads),
-           prepared(ctx, three[1], k_norm_, k_scale_, spec_.kv_heads), three[2]};
+  std::vector<Tensor> qkv = Linear::together(ctx, x, {&q, &k, &v});
+  Rows out{clip_and_norm(ctx, qkv[0], q_norm_, q_scale_, spec_.heads),
+           clip_and_norm(ctx, qkv[1], k_norm_, k_scale_, spec_.kv_heads), qkv[2]};
   if (spec_.clip > 0) out.value = ops::clamp(ctx, out.value, -spec_.clip, spec_.clip);
   return out;
 }
@@ -94,24 +95,26 @@ Attention::Rows Attention::plain_rows(Context& ctx, const Tensor& x) const {
 Attention::Rows Attention::latent_rows(Context& ctx, const Tensor& x, const AttentionInputs& in) const {
   const int64_t rows = x.dim(0), heads = spec_.heads, dim = spec_.head_dim, rotary = spec_.rope->rotary;
   const LatentSpec& l = *spec_.latent;
-  std::vector<Tensor> two = Linear::together(ctx, x, {q_latent.defined() ? &q_latent : &q, &kv_latent});
-  if (q_latent.defined()) two[0] = q(ctx, q_norm_(ctx, two[0]));
-  const auto of_heads =
-      ops::split(ctx, ops::reshape(ctx, two[0], {rows * heads, dim}), {dim - rotary, rotary}, -1);
-  const auto low = ops::split(ctx, two[1], {l.rank, rotary}, -1);
-  const std::vector<Tensor> high = Linear::together(ctx, k_norm_(ctx, low[0]), {&k, &v});
-  const Tensor own_key = ops::reshape(ctx, high[0], {rows * heads, dim - rotary}),
-               own_value = ops::reshape(ctx, high[1], {rows * heads, l.value_dim});
+  std::vector<Tensor> projected = Linear::together(ctx, x, {q_latent.defined() ? &q_latent : &q, &kv_latent});
+  if (q_latent.defined()) projected[0] = q(ctx, q_norm_(ctx, projected[0]));
+  const auto query_parts =
+      ops::split(ctx, ops::reshape(ctx, projected[0], {rows * heads, dim}), {dim - rotary, rotary}, -1);
+  const auto latent_parts = ops::split(ctx, projected[1], {l.rank, rotary}, -1);
+  const std::vector<Tensor> keys_and_values = Linear::together(ctx, k_norm_(ctx, latent_parts[0]), {&k, &v});
+  const Tensor head_key = ops::reshape(ctx, keys_and_values[0], {rows * heads, dim - rotary}),
+               head_value = ops::reshape(ctx, keys_and_values[1], {rows * heads, l.value_dim});
   std::vector<int64_t> row_of(static_cast<size_t>(rows * heads));
   for (size_t i = 0; i < row_of.size(); ++i) row_of[i] = static_cast<int64_t>(i) / heads;
-  const Tensor shared = ops::gather_rows(ctx, ops::rope(ctx, low[1], 1, *spec_.rope, in.rope), row_of);
-  const auto whole = [&](const Tensor& first, const Tensor& second) {
+  const Tensor shared =
+      ops::gather_rows(ctx, ops::rope(ctx, latent_parts[1], 1, *spec_.rope, in.rope), row_of);
+  const auto join_parts = [&](const Tensor& first, const Tensor& second) {
     return ops::reshape(ctx, ops::concat(ctx, {first, second}, -1), {rows, heads * dim});
   };
   const Tensor padding = l.value_dim < dim ? ctx.zeros({rows * heads, dim - l.value_dim}) : Tensor();
-  return {ops::rope(ctx, whole(of_heads[1], of_heads[0]), heads, *spec_.rope, in.rope),
-          whole(shared, own_key),
-          padding.defined() ? whole(own_value, padding) : ops::reshape(ctx, own_value, {rows, heads * dim})};
+  return {ops::rope(ctx, join_parts(query_parts[1], query_parts[0]), heads, *spec_.rope, in.rope),
+          join_parts(shared, head_key),
+          padding.defined() ? join_parts(head_value, padding)
+                            : ops::reshape(ctx, head_value, {rows, heads * dim})};
 }
 
 Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
@@ -147,10 +150,10 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
     mixed = ops::attend(ctx, query, key, value, in.self, options(), weights, sink_logits);
   }
   if (spec_.latent && spec_.latent->value_dim < spec_.head_dim) {
-    const int64_t rows = x.dim(0), used = spec_.latent->value_dim;
+    const int64_t rows = x.dim(0), value_dim = spec_.latent->value_dim;
     const auto parts = ops::split(ctx, ops::reshape(ctx, mixed, {rows * spec_.heads, spec_.head_dim}),
-                                  {used, spec_.head_dim - used}, -1);
-    mixed = ops::reshape(ctx, parts[0], {rows, spec_.heads * used});
+                                  {value_dim, spec_.head_dim - value_dim}, -1);
+    mixed = ops::reshape(ctx, parts[0], {rows, spec_.heads * value_dim});
   }
   return o(ctx, mixed);
 }

@@ -12,10 +12,10 @@ namespace makar {
 struct AttentionInputs {
   ops::AttentionBatch self, cross;
   ops::RopeTable rope;
-  ops::RopeTable
-      sink_rope;    // rotates queries for attention to sinks; undefined while all sinks are in the window
-  Tensor encoded;   // encoder output for cross-attention; absent if its keys are cached
-  Tensor relative;  // RelativeSpec: the table of distances [distances, width]
+  // Rotates queries for attention to sinks; undefined while all sinks are in the window.
+  ops::RopeTable sink_rope;
+  Tensor encoded;                         // encoder output for cross-attention; absent if its keys are cached
+  Tensor relative;                        // RelativeSpec: the table of distances [distances, width]
   std::vector<int64_t> types;             // kXl: the segment of each row; empty: no segments
   std::vector<int64_t> order, positions;  // kXl: Batch::order, and the positions of its rows
 };
@@ -49,8 +49,8 @@ class Attention {
   // RelativeSpec: attention with explicit scores, one sequence and head at a time (relative_attention.cpp).
   Tensor relative_mix(ForwardContext& f, const Rows& rows, const AttentionInputs& in, int64_t layer) const;
   // Clips and normalises a query or key [N, heads * head_dim].
-  Tensor prepared(Context& ctx, Tensor x, const Norm& norm, const std::vector<Parameter*>& scale,
-                  int64_t heads) const;
+  Tensor clip_and_norm(Context& ctx, Tensor x, const Norm& norm, const std::vector<Parameter*>& scale,
+                       int64_t heads) const;
   AttentionSpec spec_;
   Norm q_norm_, k_norm_;
   // QkNorm::kEachHead: one parameter [heads, head_dim]; kSeparate: one [head_dim] per head; else none.

@@ -41,11 +41,11 @@ struct Record {
   bool hidden = false, attention = false;
   std::vector<int64_t> attention_layers;  // record only these layers; empty: all
   std::vector<Tensor> hidden_states;      // input of the first block, then the output of each block
-  std::vector<std::vector<Tensor>>
-      attentions;  // [layer][sequence]: [heads, rows, keys]; empty: not requested
+  // [layer][sequence]: [heads, rows, keys]; empty: not requested.
+  std::vector<std::vector<Tensor>> attentions;
   std::vector<std::vector<Tensor>> cross_attentions;
-  // The rotated queries and keys of self-attention, [layer]: [N, heads * head_dim], with gradients: what a
-  // loss on attention scores needs. Not with checkpointed blocks.
+  // The rotated queries and keys of self-attention, [layer]: [N, heads * head_dim], with gradients, for
+  // losses on attention scores. Not with checkpointed blocks.
   bool attention_inputs = false;
   std::vector<Tensor> queries, keys;
   std::vector<Tensor> router_probabilities;          // [layer]: [tokens, experts]

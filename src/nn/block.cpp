@@ -19,16 +19,16 @@ Block::Block(ParameterSet& set, const std::string& name, int64_t width, const Bl
     mixer = Mixer(set, name + ".mixer", width, *spec.mixer);
   else
     attention = Attention(set, name + ".attn", width, spec.attention, norm);
-  const bool before = spec.place != NormPlace::kAfter;
-  if (before && spec.attention_norm) norm1_ = Norm(set, name + ".norm1", width, norm);
+  const bool norm_before = spec.place != NormPlace::kAfter;
+  if (norm_before && spec.attention_norm) norm1_ = Norm(set, name + ".norm1", width, norm);
   if (spec.cross) {
     cross = Attention(set, name + ".cross", width, *spec.cross, norm);
     norm_cross_ = Norm(set, name + ".norm_cross", width, norm);
   }
   const bool has_feed_forward = spec.feed_forward.width > 0;
   if (has_feed_forward) feed_forward = FeedForward(set, name + ".ffn", width, spec.feed_forward);
-  if (before && has_feed_forward && !spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
-  if (spec.place == NormPlace::kSandwich || !before) {
+  if (norm_before && has_feed_forward && !spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
+  if (spec.place == NormPlace::kSandwich || !norm_before) {
     norm1_after_ = Norm(set, name + ".norm1_after", width, norm);
     norm2_after_ = Norm(set, name + ".norm2_after", width, norm);
   }
@@ -64,8 +64,8 @@ Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInpu
       if (spec_.cross) f.record->cross_attentions.emplace_back();
     }
     const Tensor y = spec_.recurrent ? recurrent(f, x, in, layer) : alignment(f, x, in, layer);
-    const Tensor kept = ops::dropout(ctx, y, spec_.dropout);
-    return spec_.recurrent && spec_.recurrent->residual ? ops::add(ctx, kept, ops::widened(ctx, x)) : kept;
+    const Tensor out = ops::dropout(ctx, y, spec_.dropout);
+    return spec_.recurrent && spec_.recurrent->residual ? ops::add(ctx, out, ops::widened(ctx, x)) : out;
   }
   const auto attend = [&](const Tensor& t) {
     return spec_.mixer ? mixer(f, t, in, layer) : attention.self(f, t, in, layer);

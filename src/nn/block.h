@@ -16,7 +16,8 @@ class Block {
         const NormSpec& norm);
   Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
-  // Writes what the block needs of an encoded sequence into the cache.
+  // Writes the keys and values of an encoded sequence, or the sequence itself for recurrent decoders, into
+  // the cache.
   void cache_source(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const;
 
   Attention attention, cross;

@@ -1,4 +1,4 @@
-// Paged KV cache: pages of kernels::kKeyTile tokens, each with all layers. Sequences share pages (forks,
+// Paged KV cache: a page holds kernels::kKeyTile tokens in all layers. Sequences share pages (forks,
 // common prefixes) until one of them writes. With f32, a cached forward pass has the same bits as an uncached
 // one; f16 and q8_0 take half and about a quarter of the memory and round each value once, when it is
 // written. bf16 is the type of mixed precision: its keys and values are bf16 before they are written. Each
@@ -45,8 +45,8 @@ class KvCache {
   // Releases the pages that lie entirely between the first `keep` tokens and token `row`; they must not be
   // read again.
   void evict(size_t slot, int64_t keep, int64_t row);
-  int64_t length(size_t slot) const { return slots_.at(slot).own.rows; }
-  const std::vector<Page>& pages(size_t slot) const { return slots_.at(slot).own.pages; }
+  int64_t length(size_t slot) const { return slots_.at(slot).self.rows; }
+  const std::vector<Page>& pages(size_t slot) const { return slots_.at(slot).self.pages; }
   const std::vector<Page>& cross_pages(size_t slot) const { return slots_.at(slot).cross.pages; }
 
   // --- pages, with reference counts: a page is free when its last user releases it ---
@@ -67,10 +67,10 @@ class KvCache {
   int64_t state_offset(int64_t layer) const { return states_.at(static_cast<size_t>(layer)); }
   bool has_states() const { return has_states_; }
   // Device addresses of a sequence's pages, for a page table; 0 for released pages.
-  std::vector<int64_t> page_addresses(size_t slot) const { return addresses(slots_.at(slot).own); }
+  std::vector<int64_t> page_addresses(size_t slot) const { return addresses(slots_.at(slot).self); }
 
   // Cross-attention: the encoder's keys and values, written once per layer and shared by forks. grow_cross()
-  // reserves their pages, like grow(); share_cross() reuses those of a sequence with the same source.
+  // reserves their pages, like grow(); share_cross() reuses the pages of a sequence with the same source.
   bool grow_cross(size_t slot, int64_t rows);
   void share_cross(size_t from, size_t to);
   bool has_cross(size_t slot) const { return slots_.at(slot).cross_layers > 0; }
@@ -90,7 +90,7 @@ class KvCache {
   };
   struct Slot {
     bool used = false;
-    PagedTokens own, cross;
+    PagedTokens self, cross;
     int64_t cross_layers = 0;  // layers written so far
   };
 
@@ -98,7 +98,7 @@ class KvCache {
   Page allocate_page();
   bool extend(PagedTokens& tokens, int64_t rows);
   std::vector<int64_t> addresses(const PagedTokens& tokens) const;
-  PagedTokens shared(const PagedTokens& from, int64_t rows);
+  PagedTokens share(const PagedTokens& from, int64_t rows);
 
   Memory& memory_;
   std::vector<ops::CachedKeys> layers_;

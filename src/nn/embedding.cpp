@@ -58,9 +58,9 @@ Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
   const bool early = spec_.project_early;
   if (project_.defined() && early) x = project_(ctx, x);
   if (spec_.positions != PositionKind::kNone) {
-    std::vector<int64_t> at = batch.positions;
-    for (int64_t& p : at) p += spec_.position_offset;
-    x = ops::add(ctx, x, ops::embedding(ctx, positions_->value, at));
+    std::vector<int64_t> positions = batch.positions;
+    for (int64_t& p : positions) p += spec_.position_offset;
+    x = ops::add(ctx, x, ops::embedding(ctx, positions_->value, positions));
   }
   if (norm_.defined()) x = norm_(ctx, x);
   x = ops::dropout(ctx, x, spec_.dropout);
@@ -68,24 +68,25 @@ Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
   return project_.defined() && !early ? project_(ctx, x) : x;
 }
 
-// [images, channels, h, w] -> each image's rows: class token, distillation token, patches; positions added.
+// [images, channels, h, w] -> the rows of each image: class token, distillation token, patches; positions
+// added.
 Tensor Embedding::patches(Context& ctx, const Tensor& pixels) const {
   const int64_t images = pixels.dim(0), width = cls_->shape[2];
   const Tensor cells = ops::conv2d_rows(ctx, pixels.to(ctx.device.memory()), patch_weight_->value,
                                         patch_bias_ ? patch_bias_->value : Tensor(), spec_.patches->patch);
-  const int64_t each = cells.dim(0) / images, rows = positions_->shape[1], extra = rows - each;
+  const int64_t per_image = cells.dim(0) / images, rows = positions_->shape[1], extra = rows - per_image;
   std::vector<Tensor> parts = {ops::reshape(ctx, cls_->value, {1, width})};
   if (distillation_) parts.push_back(ops::reshape(ctx, distillation_->value, {1, width}));
   parts.push_back(cells);
-  const Tensor all = ops::concat(ctx, parts, 0);
+  const Tensor distinct_rows = ops::concat(ctx, parts, 0);
   std::vector<int64_t> index;
   for (int64_t i = 0; i < images; ++i) {
     for (int64_t e = 0; e < extra; ++e) index.push_back(e);
-    for (int64_t c = 0; c < each; ++c) index.push_back(extra + i * each + c);
+    for (int64_t c = 0; c < per_image; ++c) index.push_back(extra + i * per_image + c);
   }
-  const Tensor x = ops::reshape(ctx, ops::gather_rows(ctx, all, index), {images, rows, width});
-  const Tensor placed = ops::add(ctx, x, ops::reshape(ctx, positions_->value, {rows, width}));
-  return ops::reshape(ctx, placed, {images * rows, width});
+  const Tensor x = ops::reshape(ctx, ops::gather_rows(ctx, distinct_rows, index), {images, rows, width});
+  const Tensor with_positions = ops::add(ctx, x, ops::reshape(ctx, positions_->value, {rows, width}));
+  return ops::reshape(ctx, with_positions, {images * rows, width});
 }
 
 }  // namespace makar

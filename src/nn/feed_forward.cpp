@@ -54,15 +54,15 @@ Tensor clamped_gate(Context& ctx, const Tensor& gate, const Tensor& up, float li
 Tensor FeedForward::Expert::run(Context& ctx, const Tensor& x, const FeedForwardSpec& spec) const {
   if (!spec.gated) {
     const bool sharp = spec.sharpness != 1.0f;
-    const Tensor given = up(ctx, x);
+    const Tensor projected = up(ctx, x);
     Tensor hidden =
-        ops::activate(ctx, sharp ? ops::scale(ctx, given, spec.sharpness) : given, spec.activation);
+        ops::activate(ctx, sharp ? ops::scale(ctx, projected, spec.sharpness) : projected, spec.activation);
     if (sharp) hidden = ops::scale(ctx, hidden, 1.0f / spec.sharpness);
     return down(ctx, spec.squared ? ops::activate(ctx, hidden, Activation::kSquare) : hidden);
   }
-  const std::vector<Tensor> two = Linear::together(ctx, x, {&gate, &up});
-  return down(ctx, spec.gate_limit > 0 ? clamped_gate(ctx, two[0], two[1], spec.gate_limit)
-                                       : ops::gated(ctx, two[0], two[1], spec.activation));
+  const std::vector<Tensor> gate_and_up = Linear::together(ctx, x, {&gate, &up});
+  return down(ctx, spec.gate_limit > 0 ? clamped_gate(ctx, gate_and_up[0], gate_and_up[1], spec.gate_limit)
+                                       : ops::gated(ctx, gate_and_up[0], gate_and_up[1], spec.activation));
 }
 
 Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
@@ -95,25 +95,25 @@ static void keep_best_groups(std::vector<float>& scores, const FeedForwardSpec& 
   const auto size = static_cast<int64_t>(scores.size()) / spec.expert_groups;
   std::vector<float> groups;
   for (int64_t g = 0; g < spec.expert_groups; ++g) {
-    const std::vector<float> own(scores.begin() + g * size, scores.begin() + (g + 1) * size);
+    const std::vector<float> group_scores(scores.begin() + g * size, scores.begin() + (g + 1) * size);
     float total = 0;
-    for (const int64_t i : largest(own, std::min<int64_t>(size, spec.sigmoid_router ? 2 : 1)))
-      total += own[static_cast<size_t>(i)];
+    for (const int64_t i : largest(group_scores, std::min<int64_t>(size, spec.sigmoid_router ? 2 : 1)))
+      total += group_scores[static_cast<size_t>(i)];
     groups.push_back(total);
   }
-  const std::vector<int64_t> kept = largest(groups, spec.groups_per_token);
+  const std::vector<int64_t> best_groups = largest(groups, spec.groups_per_token);
   for (int64_t g = 0; g < spec.expert_groups; ++g)
-    if (std::find(kept.begin(), kept.end(), g) == kept.end())
+    if (std::find(best_groups.begin(), best_groups.end(), g) == best_groups.end())
       std::fill_n(scores.begin() + g * size, size, 0.0f);
 }
 
 std::vector<int64_t> FeedForward::choose(const Tensor& probabilities) const {
   const int64_t rows = probabilities.dim(0), count = spec_.experts;
-  const Tensor on_host = probabilities.host();
+  const Tensor host_probabilities = probabilities.host();
   const Tensor correction = correction_ ? correction_->value.host() : Tensor();
   std::vector<int64_t> out;
   for (int64_t r = 0; r < rows; ++r) {
-    const float* p = on_host.f32() + r * count;
+    const float* p = host_probabilities.f32() + r * count;
     std::vector<float> scores(p, p + count);
     if (correction.defined())
       for (int64_t e = 0; e < count; ++e) scores[static_cast<size_t>(e)] += correction.f32()[e];
@@ -140,24 +140,24 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
     f.record->router_choices.push_back(choices);
   }
   // weights [k * rows]: slot s of row r is at s * rows + r.
-  std::vector<Tensor> picked;
+  std::vector<Tensor> expert_weights;
   Tensor total;
   for (int64_t s = 0; s < k; ++s) {
     std::vector<int64_t> column(static_cast<size_t>(rows));
     for (int64_t r = 0; r < rows; ++r)
       column[static_cast<size_t>(r)] = choices[static_cast<size_t>(r * k + s)];
-    picked.push_back(ops::pick(ctx, probabilities, column));
-    total = total.defined() ? ops::add(ctx, total, picked.back()) : picked.back();
+    expert_weights.push_back(ops::pick(ctx, probabilities, column));
+    total = total.defined() ? ops::add(ctx, total, expert_weights.back()) : expert_weights.back();
   }
   if (spec_.normalized)
-    for (Tensor& p : picked) p = ops::divide(ctx, p, total);
+    for (Tensor& p : expert_weights) p = ops::divide(ctx, p, total);
   if (spec_.routed_scale != 1.0f)
-    for (Tensor& p : picked) p = ops::scale(ctx, p, spec_.routed_scale);
-  const Tensor weights = ops::reshape(ctx, ops::concat(ctx, picked, 0), {k * rows, 1});
+    for (Tensor& p : expert_weights) p = ops::scale(ctx, p, spec_.routed_scale);
+  const Tensor weights = ops::reshape(ctx, ops::concat(ctx, expert_weights, 0), {k * rows, 1});
 
   std::vector<Tensor> parts;
   std::vector<int64_t> part_rows;
-  const auto all = ctx.row_adapters;
+  const auto row_adapters = ctx.row_adapters;
   for (int64_t e = 0; e < count; ++e) {
     std::vector<int64_t> tokens, slots;
     for (int64_t r = 0; r < rows; ++r)
@@ -165,11 +165,11 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
         if (choices[static_cast<size_t>(r * k + s)] == e) tokens.push_back(r), slots.push_back(s * rows + r);
     if (tokens.empty()) continue;
     std::vector<int32_t> adapters;
-    if (!all.empty())
-      for (const int64_t r : tokens) adapters.push_back(all[static_cast<size_t>(r)]);
+    if (!row_adapters.empty())
+      for (const int64_t r : tokens) adapters.push_back(row_adapters[static_cast<size_t>(r)]);
     ctx.row_adapters = adapters;
     const Tensor out = experts[static_cast<size_t>(e)].run(ctx, ops::gather_rows(ctx, x, tokens), spec_);
-    ctx.row_adapters = all;
+    ctx.row_adapters = row_adapters;
     parts.push_back(ops::scale_rows(ctx, out, ops::gather_rows(ctx, weights, slots)));
     part_rows.insert(part_rows.end(), tokens.begin(), tokens.end());
   }

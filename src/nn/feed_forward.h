@@ -33,7 +33,7 @@ class FeedForward {
 };
 
 // E * sum over experts of (fraction of tokens routed there) * (mean probability), over all layers together
-// (Fedus et al., 2021). A perfectly even router gives experts_per_token.
+// (Fedus et al., 2021). With a perfectly even router, the loss is experts_per_token.
 Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts);
 
 }  // namespace makar

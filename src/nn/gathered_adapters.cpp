@@ -14,15 +14,16 @@ std::vector<int32_t> sequence_adapters(const Context& ctx, const ops::AttentionB
 
 std::vector<int32_t> source_adapters(const Context& ctx, const ops::AttentionBatch& batch,
                                      const std::vector<int64_t>& lengths) {
-  const std::vector<int32_t> each = sequence_adapters(ctx, batch);
+  const std::vector<int32_t> by_sequence = sequence_adapters(ctx, batch);
   std::vector<int32_t> out;
-  for (size_t i = 0; i < each.size(); ++i) out.insert(out.end(), static_cast<size_t>(lengths[i]), each[i]);
+  for (size_t i = 0; i < by_sequence.size(); ++i)
+    out.insert(out.end(), static_cast<size_t>(lengths[i]), by_sequence[i]);
   return out;
 }
 
 Tensor linear_of_sequence(Context& ctx, const Linear& linear, const Tensor& x) {
   if (ctx.row_adapters.empty()) return ops::widened(ctx, linear(ctx, x));
-  const GatheredAdapters all(ctx, std::vector<int32_t>(static_cast<size_t>(x.dim(0)), ctx.row_adapters[0]));
+  const GatheredAdapters scope(ctx, std::vector<int32_t>(static_cast<size_t>(x.dim(0)), ctx.row_adapters[0]));
   return ops::widened(ctx, linear(ctx, x));
 }
 

@@ -19,17 +19,17 @@ std::vector<int32_t> source_adapters(const Context& ctx, const ops::AttentionBat
 class GatheredAdapters {
  public:
   GatheredAdapters(Context& ctx, std::vector<int32_t> adapters)
-      : ctx_(ctx), kept_(ctx.row_adapters), own_(std::move(adapters)) {
-    ctx_.row_adapters = own_;
+      : ctx_(ctx), previous_(ctx.row_adapters), adapters_(std::move(adapters)) {
+    ctx_.row_adapters = adapters_;
   }
-  ~GatheredAdapters() { ctx_.row_adapters = kept_; }
+  ~GatheredAdapters() { ctx_.row_adapters = previous_; }
   GatheredAdapters(const GatheredAdapters&) = delete;
   GatheredAdapters& operator=(const GatheredAdapters&) = delete;
 
  private:
   Context& ctx_;
-  std::span<const int32_t> kept_;
-  std::vector<int32_t> own_;
+  std::span<const int32_t> previous_;
+  std::vector<int32_t> adapters_;
 };
 
 // linear(x) in f32, where all rows of x have the first of ctx.row_adapters.

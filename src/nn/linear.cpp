@@ -21,18 +21,18 @@ Tensor Linear::operator()(Context& ctx, const Tensor& x) const {
 }
 
 std::vector<Tensor> Linear::together(Context& ctx, const Tensor& x,
-                                     std::initializer_list<const Linear*> all) {
+                                     std::initializer_list<const Linear*> linears) {
   std::vector<Tensor> out;
   std::vector<ops::PackedLayer> layers;
-  for (const Linear* l : all)
+  for (const Linear* l : linears)
     if (!ctx.tape && !ctx.observer && l->packed_ && !l->adapter_)
       layers.push_back({l->bias_ ? l->bias_->value : Tensor(), l->packed_.get()});
-  if (layers.size() == all.size()) {
+  if (layers.size() == linears.size()) {
     out = ops::linears(ctx, x, layers);
     size_t i = 0;
-    for (const Linear* l : all) out[i] = l->with_row_adapters(ctx, x, out[i]), ++i;
+    for (const Linear* l : linears) out[i] = l->with_row_adapters(ctx, x, out[i]), ++i;
   } else {
-    for (const Linear* l : all) out.push_back((*l)(ctx, x));
+    for (const Linear* l : linears) out.push_back((*l)(ctx, x));
   }
   return out;
 }
@@ -48,8 +48,8 @@ Tensor Linear::with_row_adapters(Context& ctx, const Tensor& x, Tensor y) const 
     const Adapter* adapter = row_adapters_[number].get();
     if (rows.empty() || !adapter) continue;
     const Tensor low = ops::linear(ctx, ops::gather_rows(ctx, x, rows), adapter->a->value);
-    const Tensor own = ops::scale(ctx, ops::linear(ctx, low, adapter->b->value), adapter->scale);
-    const Tensor sum = ops::add(ctx, ops::gather_rows(ctx, y, rows), own);
+    const Tensor delta = ops::scale(ctx, ops::linear(ctx, low, adapter->b->value), adapter->scale);
+    const Tensor sum = ops::add(ctx, ops::gather_rows(ctx, y, rows), delta);
     ops::replace_rows(ctx, y, sum, rows);
   }
   return y;
@@ -65,17 +65,18 @@ Tensor Linear::with_attached(Context& ctx, const Tensor& x) const {
 }
 
 // W + scale B A in f32, without a gradient.
-static Tensor with_low_rank(Context& plain, const Tensor& w, const Adapter& adapter) {
-  return ops::add(plain, ops::decoded(plain.device, w),
-                  ops::scale(plain, ops::matmul(plain, adapter.b->value, adapter.a->value), adapter.scale));
+static Tensor with_low_rank(Context& no_tape, const Tensor& w, const Adapter& adapter) {
+  return ops::add(
+      no_tape, ops::decoded(no_tape.device, w),
+      ops::scale(no_tape, ops::matmul(no_tape, adapter.b->value, adapter.a->value), adapter.scale));
 }
 
 // DoRA: rows of V = W + scale B A are rescaled to length m; like peft, the gradient treats the norm of V as
 // constant.
 //   y = (m / |V|) * x V^T + b
 Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
-  Context plain{ctx.device};
-  const Tensor inverse = ops::row_norms(plain, with_low_rank(plain, weight_->value, *adapter_), true);
+  Context no_tape{ctx.device};
+  const Tensor inverse = ops::row_norms(no_tape, with_low_rank(no_tape, weight_->value, *adapter_), true);
   const Tensor factor = ops::multiply(ctx, adapter_->magnitude->value, inverse);  // [out]
   const Tensor dropped = ops::dropout(ctx, x, adapter_->dropout);
   const Tensor low = ops::linear(ctx, dropped, adapter_->a->value);
@@ -87,21 +88,22 @@ Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
 }
 
 Tensor Linear::merged(Context& ctx) const {
-  Context plain{ctx.device};
+  Context no_tape{ctx.device};
   if (!adapter_) return ops::decoded(ctx.device, weight_->value);
-  const Tensor v = with_low_rank(plain, weight_->value, *adapter_);
+  const Tensor v = with_low_rank(no_tape, weight_->value, *adapter_);
   if (!adapter_->magnitude) return v;
-  return ops::scale_rows(plain, v, ops::divide(plain, adapter_->magnitude->value, ops::row_norms(plain, v)));
+  return ops::scale_rows(no_tape, v,
+                         ops::divide(no_tape, adapter_->magnitude->value, ops::row_norms(no_tape, v)));
 }
 
 void Linear::pack(Device& device, DType activations) {
   const Tensor& w = weight_->value;
-  Tensor used = w;
+  Tensor source = w;
   if (activations == DType::kBF16 && !is_block(w.dtype())) {
     Context ctx{device};
-    used = ops::narrowed(ctx, w.dtype() == DType::kF16 ? ops::decoded(device, w) : w);
+    source = ops::narrowed(ctx, w.dtype() == DType::kF16 ? ops::decoded(device, w) : w);
   }
-  packed_ = device.pack({address_on(device, used), used.dtype(), w.dim(1), 1}, w.dim(0), w.dim(1));
+  packed_ = device.pack({address_on(device, source), source.dtype(), w.dim(1), 1}, w.dim(0), w.dim(1));
   // From now on only the packed copy is read.
   if (w.memory().is_host()) MappedFile::release_pages({w.raw(), w.bytes()});
 }

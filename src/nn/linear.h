@@ -28,7 +28,7 @@ class Linear {
   Tensor operator()(Context& ctx, const Tensor& x) const;
   // Applies several layers to one x; the results equal those of separate calls.
   static std::vector<Tensor> together(Context& ctx, const Tensor& x,
-                                      std::initializer_list<const Linear*> all);
+                                      std::initializer_list<const Linear*> linears);
   Parameter* weight() const { return weight_; }
   Parameter* bias() const { return bias_; }
   int64_t in() const { return weight_->shape[1]; }

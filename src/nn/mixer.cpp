@@ -53,11 +53,11 @@ void Mixer::pack(Device& device) {
   rates_ = ops::scan_rates(ctx, a_log_->value);
 }
 
-Tensor Mixer::operator()(ForwardContext& f, const Tensor& given, const AttentionInputs& inputs,
+Tensor Mixer::operator()(ForwardContext& f, const Tensor& input, const AttentionInputs& inputs,
                          int64_t layer) const {
   Context& ctx = f.ops;
   const int64_t inner = spec_.inner, shared = spec_.groups * spec_.states;
-  const Tensor projected = in(ctx, given);
+  const Tensor projected = in(ctx, input);
   if (spec_.kind == MixerKind::kShortConv) {
     const auto p = ops::split(ctx, projected, {inner, inner, inner}, -1);  // b, c, x
     return out(ctx, ops::multiply(ctx, p[1], conv(f, ops::multiply(ctx, p[0], p[2]), inputs, layer)));

@@ -13,11 +13,11 @@ class Mixer {
   Mixer(ParameterSet& set, const std::string& name, int64_t width, const MixerSpec& spec);
   Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
-  // Precomputes what depends on weights only. Like a packed weight, it does not follow later updates.
+  // Precomputes values that depend on weights only. Like packed weights, they do not follow later updates.
   void pack(Device& device);
 
   Linear in, out;
-  Linear x, dt;  // kMamba: the scan's dt (of low rank), b and c, and the projection of dt to all channels
+  Linear x, dt;  // kMamba: x projects to the scan's dt (of low rank), b and c; dt projects dt to all channels
 
  private:
   Tensor conv(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;

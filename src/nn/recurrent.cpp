@@ -15,8 +15,8 @@ using ops::Activation;
 
 int64_t gates_of(CellKind kind) { return kind == CellKind::kRnn ? 1 : (kind == CellKind::kLstm ? 4 : 3); }
 
-// The rows of a ragged batch, step by step: those of step t are the t-th tokens of all sequences that have
-// one, the longest sequence first.
+// The rows of a ragged batch, step by step: step t has the t-th tokens of all sequences that are long enough,
+// the longest sequence first.
 struct Steps {
   std::vector<int64_t> sequences;  // by length
   std::vector<int64_t> sizes;      // sequences in each step
@@ -59,21 +59,24 @@ CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const
   if (kind == CellKind::kRnn) return {apply(add(ctx, from_input, from_state), Activation::kTanh), {}};
   if (kind == CellKind::kLstm) {
     const auto g = split(ctx, add(ctx, from_input, from_state), {hidden, hidden, hidden, hidden}, -1);
-    const Tensor kept = multiply(ctx, apply(g[1], Activation::kSigmoid), state.c);
+    const Tensor carried = multiply(ctx, apply(g[1], Activation::kSigmoid), state.c);
     const Tensor c =
-        add(ctx, kept, multiply(ctx, apply(g[0], Activation::kSigmoid), apply(g[2], Activation::kTanh)));
+        add(ctx, carried, multiply(ctx, apply(g[0], Activation::kSigmoid), apply(g[2], Activation::kTanh)));
     return {multiply(ctx, apply(g[3], Activation::kSigmoid), apply(c, Activation::kTanh)), c};
   }
   const auto x = split(ctx, from_input, {2 * hidden, hidden}, -1),
              s = split(ctx, from_state, {2 * hidden, hidden}, -1);
   const auto g = split(ctx, apply(add(ctx, x[0], s[0]), Activation::kSigmoid), {hidden, hidden}, -1);
-  const Tensor fresh = apply(add(ctx, x[1], multiply(ctx, g[0], s[1])), Activation::kTanh);
-  return {add(ctx, multiply(ctx, subtract(ctx, state.h, fresh), g[1]), fresh), {}};
+  const Tensor candidate = apply(add(ctx, x[1], multiply(ctx, g[0], s[1])), Activation::kTanh);
+  return {add(ctx, multiply(ctx, subtract(ctx, state.h, candidate), g[1]), candidate), {}};
 }
 
 RecurrentLayer::RecurrentLayer(ParameterSet& set, const std::string& name, int64_t width,
                                const BlockSpec& spec)
-    : spec_(*spec.recurrent), stored_(spec.attention), has_source_(spec.cross.has_value()), width_(width) {
+    : spec_(*spec.recurrent),
+      cache_spec_(spec.attention),
+      has_source_(spec.cross.has_value()),
+      width_(width) {
   const int64_t rows = gates_of(spec_.cell) * spec_.hidden;
   const int64_t in = spec_.separate ? width / 2 : width;
   for (const char* direction : {"forward", "backward"}) {
@@ -98,7 +101,7 @@ std::vector<Linear*> RecurrentLayer::linears() {
   return out;
 }
 
-Tensor RecurrentLayer::bridged(Context& ctx, const Source& source) const {
+Tensor RecurrentLayer::bridge_state(Context& ctx, const Source& source) const {
   std::vector<int64_t> starts = {0};
   std::vector<float> shares;
   for (const int64_t length : source.lengths) {
@@ -127,13 +130,15 @@ Tensor RecurrentLayer::first_state(ForwardContext& f, const AttentionInputs& in,
   std::vector<Tensor> parts;
   if (starts && source) {
     const GatheredAdapters scope(ctx, sequence_adapters(ctx, in.self));
-    parts.push_back(bridged(ctx, *source));
+    parts.push_back(bridge_state(ctx, *source));
   }
   const int64_t bridged_rows = parts.empty() ? 0 : parts[0].dim(0);
   if (!last.empty()) {
-    const Tensor read = read_rows(f, std::move(last), in.self.pages, stored_, layer);
-    const int64_t used = states() * spec_.hidden;
-    parts.push_back(read.dim(1) == used ? read : ops::split(ctx, read, {used, read.dim(1) - used}, -1)[0]);
+    const Tensor cached = read_rows(f, std::move(last), in.self.pages, cache_spec_, layer);
+    const int64_t state_width = states() * spec_.hidden;
+    parts.push_back(cached.dim(1) == state_width
+                        ? cached
+                        : ops::split(ctx, cached, {state_width, cached.dim(1) - state_width}, -1)[0]);
   }
   if (parts.empty()) return {};
   std::vector<int64_t> index;
@@ -156,8 +161,8 @@ RecurrentLayer::Outputs RecurrentLayer::run(ForwardContext& f, const Direction& 
     const Tensor ordered = ops::gather_rows(ctx, first, steps.sequences);
     if (states() == 1) state.h = ordered;
     if (states() == 2) {
-      const auto both = ops::split(ctx, ordered, {spec_.hidden, spec_.hidden}, -1);
-      state = {both[0], both[1]};
+      const auto h_and_c = ops::split(ctx, ordered, {spec_.hidden, spec_.hidden}, -1);
+      state = {h_and_c[0], h_and_c[1]};
     }
   } else {
     const auto count = static_cast<int64_t>(steps.sequences.size());
@@ -178,28 +183,28 @@ RecurrentLayer::Outputs RecurrentLayer::run(ForwardContext& f, const Direction& 
     Tensor input = inputs[t];
     if (spec_.reads_source) {
       const std::span<const int64_t> active(steps.sequences.data(), static_cast<size_t>(steps.sizes[t]));
-      const Tensor seen = attention_.step(ctx, state.h, *source, active, record);
-      input = ops::add(ctx, input, ops::widened(ctx, d.context(ctx, seen)));
+      const Tensor context = attention_.step(ctx, state.h, *source, active, record);
+      input = ops::add(ctx, input, ops::widened(ctx, d.context(ctx, context)));
     }
     state = cell_step(ctx, spec_.cell, input, ops::widened(ctx, d.hh(ctx, state.h)), state);
     h.push_back(state.h);
     if (states() == 2) c.push_back(state.c);
   }
   record.finish();
-  const auto in_order = [&](const std::vector<Tensor>& all) {
+  const auto to_batch_order = [&](const std::vector<Tensor>& all) {
     return ops::gather_rows(ctx, all.size() == 1 ? all[0] : ops::concat(ctx, all, 0), steps.places);
   };
-  Outputs out{in_order(h), {}};
-  if (f.cache && states() == 2) out.c = in_order(c);
+  Outputs out{to_batch_order(h), {}};
+  if (f.cache && states() == 2) out.c = to_batch_order(c);
   return out;
 }
 
 Tensor RecurrentLayer::operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in,
                                   int64_t layer) const {
   Context& ctx = f.ops;
-  check(!f.cache || directions_.size() == 1, "a layer that reads both directions has no cache");
+  check(!f.cache || directions_.size() == 1, "a bidirectional layer has no cache");
   std::optional<Source> source;
-  if (has_source_) source = source_of(f, in, stored_, width_, layer);
+  if (has_source_) source = source_of(f, in, cache_spec_, width_, layer);
   if (spec_.reads_source) {
     const GatheredAdapters scope(ctx, source_adapters(ctx, in.self, source->lengths));
     attention_.prepare(ctx, *source);
@@ -211,7 +216,7 @@ Tensor RecurrentLayer::operator()(ForwardContext& f, const Tensor& x, const Atte
     const Outputs out = run(f, directions_[0], rows, in, false, first, from);
     if (f.cache) {
       const Tensor state = out.c.defined() ? ops::concat(ctx, {out.h, out.c}, -1) : out.h;
-      write_rows(f, state, in.self, stored_, layer);
+      write_rows(f, state, in.self, cache_spec_, layer);
     }
     return out.h;
   }

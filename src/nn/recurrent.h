@@ -42,11 +42,11 @@ class RecurrentLayer {
               const Tensor& first, const Source* source) const;
   Tensor first_state(ForwardContext& f, const AttentionInputs& in, int64_t layer, const Source* source) const;
   // tanh of a projection of the mean encoder output (Sennrich et al., 2017). [sequences, states * hidden]
-  Tensor bridged(Context& ctx, const Source& source) const;
+  Tensor bridge_state(Context& ctx, const Source& source) const;
   int64_t states() const { return spec_.cell == CellKind::kLstm ? 2 : 1; }
 
   RecurrentSpec spec_;
-  AttentionSpec stored_;  // how the cache holds the states
+  AttentionSpec cache_spec_;  // how the cache holds the states
   bool has_source_ = false;
   int64_t width_ = 0;
   std::vector<Direction> directions_;

@@ -15,13 +15,14 @@ namespace {
 
 using RelativeKind = RelativeSpec::Kind;
 
-// DeBERTa's bucket of a distance: small distances have their own, larger ones share by logarithm.
-int64_t log_bucket(int64_t distance, int64_t buckets, int64_t furthest) {
+// DeBERTa's bucket of a distance: small distances have their own buckets, larger ones share buckets by their
+// logarithm.
+int64_t log_bucket(int64_t distance, int64_t buckets, int64_t max_distance) {
   const int64_t middle = buckets / 2, size = std::abs(distance);
   if (size <= middle) return distance;
   // In f32, as the reference computes it.
   const float scaled = std::log(static_cast<float>(size) / static_cast<float>(middle)) /
-                       std::log(static_cast<float>(furthest - 1) / static_cast<float>(middle)) *
+                       std::log(static_cast<float>(max_distance - 1) / static_cast<float>(middle)) *
                        static_cast<float>(middle - 1);
   const auto bucket = static_cast<int64_t>(std::ceil(scaled)) + middle;
   return distance < 0 ? -bucket : bucket;
@@ -43,7 +44,7 @@ std::vector<int64_t> distance_rows(const RelativeSpec& r, int64_t length) {
 
 // out[i, j] = x[i, column(i, j)] for x [rows, columns].
 template <class F>
-Tensor chosen(Context& ctx, const Tensor& x, int64_t keys, F&& column) {
+Tensor gather_columns(Context& ctx, const Tensor& x, int64_t keys, F&& column) {
   const int64_t rows = x.dim(0), columns = x.dim(1);
   std::vector<int64_t> index(static_cast<size_t>(rows * keys));
   for (int64_t i = 0; i < rows; ++i)
@@ -70,47 +71,49 @@ Tensor xl_positions(Context& ctx, int64_t length, int64_t width) {
 
 }  // namespace
 
-Tensor Attention::relative_mix(ForwardContext& f, const Rows& given, const AttentionInputs& in,
+Tensor Attention::relative_mix(ForwardContext& f, const Rows& projections, const AttentionInputs& in,
                                int64_t layer) const {
   Context& ctx = f.ops;
   check(!f.cache, "relative attention has no cache");
   const RelativeSpec& r = *spec_.relative;
   const bool xl = r.kind == RelativeKind::kXl;
   const int64_t heads = spec_.heads, dim = spec_.head_dim;
-  const std::vector<int64_t> by_head(static_cast<size_t>(heads), dim);
-  const auto of_heads = [&](const Tensor& t) { return ops::split(ctx, ops::widened(ctx, t), by_head, -1); };
-  const auto plus = [&](const Tensor& t, const Parameter* bias) {
+  const std::vector<int64_t> head_widths(static_cast<size_t>(heads), dim);
+  const auto split_heads = [&](const Tensor& t) {
+    return ops::split(ctx, ops::widened(ctx, t), head_widths, -1);
+  };
+  const auto add_bias = [&](const Tensor& t, const Parameter* bias) {
     return ops::add(ctx, ops::widened(ctx, t), ops::reshape(ctx, bias->value, {heads * dim}));
   };
-  const auto content = of_heads(xl ? plus(given.query, content_bias_) : given.query),
-             keys = of_heads(given.key), values = of_heads(given.value);
+  const auto content = split_heads(xl ? add_bias(projections.query, content_bias_) : projections.query),
+             keys = split_heads(projections.key), values = split_heads(projections.value);
   std::vector<Tensor> position_queries, position_keys, to_distances, to_segments, segments;
   if (xl) {
-    to_distances = of_heads(plus(given.query, distance_bias_));
+    to_distances = split_heads(add_bias(projections.query, distance_bias_));
     if (!in.types.empty()) {
-      to_segments = of_heads(plus(given.query, segment_bias_));
-      segments = of_heads(segments_->value);
+      to_segments = split_heads(add_bias(projections.query, segment_bias_));
+      segments = split_heads(segments_->value);
     }
   }
   // Applies a layer to the table of distances, with the adapter of the sequence that starts at row `start`.
-  const auto on_table = [&](const Linear& linear, const Tensor& table, int64_t start) {
-    if (ctx.row_adapters.empty()) return of_heads(linear(ctx, table));
+  const auto project_table = [&](const Linear& linear, const Tensor& table, int64_t start) {
+    if (ctx.row_adapters.empty()) return split_heads(linear(ctx, table));
     const std::vector<int32_t> adapters(static_cast<size_t>(table.dim(0)),
                                         ctx.row_adapters[static_cast<size_t>(start)]);
-    Context own = ctx;
-    own.row_adapters = adapters;
-    return of_heads(linear(own, table));
+    Context table_ctx = ctx;
+    table_ctx.row_adapters = adapters;
+    return split_heads(linear(table_ctx, table));
   };
   std::vector<int64_t> lengths;
   for (const auto& rows : in.self.rows) lengths.push_back(rows.q_rows);
-  const auto of_rows = [&](const Tensor& t) { return ops::split(ctx, t, lengths, 0); };
-  const auto all_of = [&](const std::vector<Tensor>& list) {
+  const auto split_sequences = [&](const Tensor& t) { return ops::split(ctx, t, lengths, 0); };
+  const auto split_each = [&](const std::vector<Tensor>& list) {
     std::vector<std::vector<Tensor>> out;
-    for (const Tensor& t : list) out.push_back(of_rows(t));
+    for (const Tensor& t : list) out.push_back(split_sequences(t));
     return out;
   };
-  const auto q_rows = all_of(content), k_rows = all_of(keys), v_rows = all_of(values),
-             d_rows = all_of(to_distances), s_rows = all_of(to_segments);
+  const auto q_rows = split_each(content), k_rows = split_each(keys), v_rows = split_each(values),
+             d_rows = split_each(to_distances), s_rows = split_each(to_segments);
   std::vector<Tensor>* weights = nullptr;
   if (f.record && f.record->attention) {
     auto& map = f.record->attentions.emplace_back();
@@ -118,7 +121,8 @@ Tensor Attention::relative_mix(ForwardContext& f, const Rows& given, const Atten
   }
   std::vector<Tensor> mixed;
   for (size_t s = 0; s < lengths.size(); ++s) {
-    const int64_t length = lengths[s], seen = in.self.rows[s].kv_rows, start = in.self.rows[s].q_start;
+    const int64_t length = lengths[s], visible_keys = in.self.rows[s].kv_rows,
+                  start = in.self.rows[s].q_start;
     const std::vector<int64_t> rows = distance_rows(r, length);
     const auto at = [&](int64_t i) {
       return in.order.empty() ? i : in.positions[static_cast<size_t>(start + i)];
@@ -127,40 +131,44 @@ Tensor Attention::relative_mix(ForwardContext& f, const Rows& given, const Atten
       return rows[static_cast<size_t>(at(i) - at(j) + length - 1)];
     };
     if (xl) {
-      position_keys = on_table(distance, xl_positions(ctx, length, distance.in()), start);
+      position_keys = project_table(distance, xl_positions(ctx, length, distance.in()), start);
     } else if (s == 0 || !ctx.row_adapters.empty()) {
       if (r.position_to_content)
-        position_queries = on_table(r.own_projections ? distance_query : q, in.relative, start);
+        position_queries = project_table(r.own_projections ? distance_query : q, in.relative, start);
       if (r.content_to_position)
-        position_keys = on_table(r.own_projections ? distance_key : k, in.relative, start);
+        position_keys = project_table(r.own_projections ? distance_key : k, in.relative, start);
     }
     Tensor mask;  // -1e30 for keys that are not attended to
-    if (seen < length || !in.order.empty()) {
-      const auto sees = [&](int64_t i, int64_t j) {
-        if (in.order.empty()) return j < seen || (xl && i == j);
-        const int64_t own = in.order[static_cast<size_t>(start + i)];
-        return j < seen &&
-               (in.order[static_cast<size_t>(start + j)] < std::max<int64_t>(1, own) || (i < seen && i == j));
+    if (visible_keys < length || !in.order.empty()) {
+      const auto attends = [&](int64_t i, int64_t j) {
+        if (in.order.empty()) return j < visible_keys || (xl && i == j);
+        const int64_t query_order = in.order[static_cast<size_t>(start + i)];
+        return j < visible_keys &&
+               (in.order[static_cast<size_t>(start + j)] < std::max<int64_t>(1, query_order) ||
+                (i < visible_keys && i == j));
       };
-      Tensor on_host = Tensor::zeros({length, length});
+      Tensor host_mask = Tensor::zeros({length, length});
       for (int64_t i = 0; i < length; ++i)
         for (int64_t j = 0; j < length; ++j)
-          if (!sees(i, j)) on_host.f32()[i * length + j] = -1e30f;
-      mask = on_host.to(ctx.device.memory());
+          if (!attends(i, j)) host_mask.f32()[i * length + j] = -1e30f;
+      mask = host_mask.to(ctx.device.memory());
     }
     std::vector<Tensor> out, maps;
     for (size_t h = 0; h < static_cast<size_t>(heads); ++h) {
       Tensor scores = ops::linear(ctx, q_rows[h][s], k_rows[h][s]);
       const auto add = [&](const Tensor& t) { scores = ops::add(ctx, scores, t); };
       if (xl || r.content_to_position)
-        add(chosen(ctx, ops::linear(ctx, xl ? d_rows[h][s] : q_rows[h][s], position_keys[h]), length, row));
+        add(gather_columns(ctx, ops::linear(ctx, xl ? d_rows[h][s] : q_rows[h][s], position_keys[h]), length,
+                           row));
       if (!xl && r.position_to_content)
-        add(ops::transpose(ctx, chosen(ctx, ops::linear(ctx, k_rows[h][s], position_queries[h]), length,
-                                       [&](int64_t j, int64_t i) { return row(i, j); })));
+        add(ops::transpose(ctx, gather_columns(ctx, ops::linear(ctx, k_rows[h][s], position_queries[h]),
+                                               length, [&](int64_t j, int64_t i) { return row(i, j); })));
       if (!segments.empty())
-        add(chosen(ctx, ops::linear(ctx, s_rows[h][s], segments[h]), length, [&](int64_t i, int64_t j) {
-          return in.types[static_cast<size_t>(start + i)] != in.types[static_cast<size_t>(start + j)] ? 1 : 0;
-        }));
+        add(gather_columns(
+            ctx, ops::linear(ctx, s_rows[h][s], segments[h]), length, [&](int64_t i, int64_t j) {
+              return in.types[static_cast<size_t>(start + i)] != in.types[static_cast<size_t>(start + j)] ? 1
+                                                                                                          : 0;
+            }));
       scores = ops::scale(ctx, scores, spec_.scale);
       if (mask.defined()) scores = ops::add(ctx, scores, mask);
       const Tensor p = ops::softmax(ctx, scores);

@@ -45,7 +45,7 @@ class SourceAttention {
   Tensor local_weights(Context& ctx, const Tensor& queries, const Tensor& scores, int64_t past) const;
 
   AlignmentSpec spec_;
-  AttentionSpec stored_;
+  AttentionSpec cache_spec_;
   int64_t width_ = 0;
   Linear query_, key_, score_, combine_, centre_, centre_score_;
 };

@@ -56,11 +56,11 @@ struct RelativeSpec {
                     // queries of distances
     kXl,            // Transformer-XL (Dai et al., 2019) with segments, as in XLNet
   } kind = Kind::kDisentangled;
-  int64_t span = 0;     // kDisentangled: distances (or buckets of them) to one side
+  int64_t span = 0;     // kDisentangled: distances (or buckets of distances) on each side
   int64_t buckets = 0;  // > 0: distances above half of it share buckets, by their logarithm
   int64_t max_distance = 0;
-  bool norm = false;             // of the table
-  bool own_projections = false;  // of distances to keys and queries; else those of the content
+  bool norm = false;             // the table is normalised
+  bool own_projections = false;  // distances have their own key and query projections, not the content's
   bool content_to_position = true, position_to_content = true;
 };
 
@@ -96,10 +96,10 @@ struct FeedForwardSpec {
   bool bias = false;
   int64_t experts = 0, experts_per_token = 0;  // 0: dense
   bool router_bias = false;
-  bool sigmoid_router =
-      false;  // sigmoids instead of a softmax; a bias buffer affects only the choice (DeepSeek V3)
+  // Sigmoids instead of a softmax; a bias buffer affects only the choice (DeepSeek V3).
+  bool sigmoid_router = false;
   int64_t expert_groups = 1, groups_per_token = 1;  // experts are chosen from the best groups
-  float routed_scale = 1.0f;                        // on the weights of the chosen experts
+  float routed_scale = 1.0f;                        // multiplies the weights of the chosen experts
   bool normalized = true;                           // the weights of the chosen experts sum to 1
   int64_t shared_width = 0;                         // > 0: one more expert for all tokens
   bool shared_gate = false;                         // its output is scaled by a sigmoid gate (Qwen 2)
@@ -115,16 +115,16 @@ struct RecurrentSpec {
   bool bidirectional = false;  // the outputs of both directions are concatenated
   bool separate = false;       // each direction reads its own half of the input (ELMo)
   bool residual = false;       // the input is added to the output
-  bool reads_source =
-      false;  // additive attention to an encoder is an input of the cell (Bahdanau et al., 2015)
+  // Additive attention to an encoder is an input of the cell (Bahdanau et al., 2015).
+  bool reads_source = false;
 };
 
 // Attention of a recurrent decoder to the outputs of its encoder (Luong et al., 2015).
 struct AlignmentSpec {
   enum class Score { kDot, kGeneral, kConcat, kLocation, kAdditive } score = Score::kGeneral;
   enum class Range { kGlobal, kMonotonic, kPredictive } range = Range::kGlobal;
-  int64_t reach = 10;     // local: source positions on each side of the centre
-  int64_t positions = 0;  // location: longest source
+  int64_t half_window = 10;  // kMonotonic, kPredictive: source positions on each side of the centre
+  int64_t positions = 0;     // kLocation: maximum length of a source
 };
 
 // A layer that carries a state from token to token, instead of attention.
@@ -153,15 +153,15 @@ struct BlockSpec {
   bool parallel = false;             // x + attention(norm1(x)) + feed_forward(norm2(x))
   bool shared_norm = false;          // parallel, with one norm for both
   bool residual_after_norm = false;  // the residual is taken after the norm (BLOOM's option)
-  bool attention_norm = true;        // false: attention reads its input as it is (ModernBERT's first layer)
-  float residual_scale = 1.0f;       // on what a sublayer adds (Granite)
+  bool attention_norm = true;        // false: no norm before attention (ModernBERT's first layer)
+  float residual_scale = 1.0f;       // multiplies the output of a sublayer (Granite)
   AttentionSpec attention;
   std::optional<MixerSpec> mixer;      // instead of attention
   std::optional<AttentionSpec> cross;  // cross-attention to an encoder
   FeedForwardSpec feed_forward;
   std::optional<RecurrentSpec> recurrent;  // instead of attention and feed-forward
-  std::optional<AlignmentSpec>
-      alignment;  // instead of attention and feed-forward, or as an input of `recurrent`
+  // Instead of attention and feed-forward, or as an input of `recurrent`.
+  std::optional<AlignmentSpec> alignment;
   float dropout = 0.0f;
 };
 
@@ -182,7 +182,7 @@ struct EmbeddingSpec {
   bool project_bias = false;
   bool project_early = false;  // project before adding positions, which then have the stack's width (OPT)
   int64_t padding = -1;        // token whose row gets no gradient (PyTorch's padding_idx)
-  float scale = 1.0f;          // on token embeddings
+  float scale = 1.0f;          // multiplies token embeddings
   int64_t types = 0;           // rows of the token type table; 0: none
   PositionKind positions = PositionKind::kNone;
   int64_t max_positions = 0;     // rows of the table
@@ -209,8 +209,10 @@ struct StackSpec {
   int64_t width = 0;
   NormSpec norm;                  // of the embedding, the blocks and the end of the stack
   std::vector<BlockSpec> blocks;  // one per layer
-  int64_t rotary_rows = 0;  // > 0: the file has a table of sines and cosines, a row per position (RoFormer)
-  // ALBERT: the layers form steps of `inner`, which share `groups` sets of weights. groups = 0: no sharing.
+  // > 0: the file has a table of sines and cosines with one row per position (RoFormer).
+  int64_t rotary_rows = 0;
+  // ALBERT: every `inner` consecutive layers form a step, and the steps share `groups` sets of weights.
+  // groups = 0: no sharing.
   int64_t groups = 0, inner = 1;
   std::optional<ConvolutionSpec> convolution;
   EmbeddingSpec embedding;

@@ -51,18 +51,18 @@ size_t Stack::positions_for(ParameterSet& set, const AttentionSpec& a) {
         (a.bias == BiasKind::kNone || a.heads == b.heads))
       return i;
   }
-  Positions& made = positions_.emplace_back();
-  made.attention = a;
+  Positions& entry = positions_.emplace_back();
+  entry.attention = a;
   if (a.bias == BiasKind::kT5)
-    made.t5_bias = set.add(a.bias_per_layer ? fmt::format("{}.layers.{}.attn.relative_bias.weight",
-                                                          spec_.name, positions_of_.size())
-                                            : spec_.name + ".relative_bias.weight",
-                           {a.t5_buckets, a.heads});
-  if (a.bias == BiasKind::kAlibi) made.alibi = alibi_slopes(a.heads);
+    entry.t5_bias = set.add(a.bias_per_layer ? fmt::format("{}.layers.{}.attn.relative_bias.weight",
+                                                           spec_.name, positions_of_.size())
+                                             : spec_.name + ".relative_bias.weight",
+                            {a.t5_buckets, a.heads});
+  if (a.bias == BiasKind::kAlibi) entry.alibi = alibi_slopes(a.heads);
   if (spec_.rotary_rows > 0) {
-    made.rotary = set.add(spec_.name + ".rotary.weight", {spec_.rotary_rows, a.rope->rotary});
-    made.rotary->value = ops::sinusoidal_positions(spec_.rotary_rows, a.rope->rotary);
-    made.rotary->buffer = made.rotary->optional = true;
+    entry.rotary = set.add(spec_.name + ".rotary.weight", {spec_.rotary_rows, a.rope->rotary});
+    entry.rotary->value = ops::sinusoidal_positions(spec_.rotary_rows, a.rope->rotary);
+    entry.rotary->buffer = entry.rotary->optional = true;
   }
   return positions_.size() - 1;
 }
@@ -88,15 +88,15 @@ ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Ba
   if (!ops::depends_on_length(options))
     return ops::rope_table(ctx, batch.positions, ops::rope_frequencies(options, 0));
   std::vector<Tensor> cos, sin;
-  Context plain{ctx.device};
+  Context no_tape{ctx.device};
   for (const Sequence& s : batch.sequences) {
     if (s.length == 0) continue;
     const std::span<const int64_t> at(batch.positions.data() + s.start, static_cast<size_t>(s.length));
     const auto table =
-        ops::rope_table(plain, at, ops::rope_frequencies(options, std::max(s.total, at.back() + 1)));
+        ops::rope_table(no_tape, at, ops::rope_frequencies(options, std::max(s.total, at.back() + 1)));
     cos.push_back(table.cos), sin.push_back(table.sin);
   }
-  return {ops::concat(plain, cos, 0), ops::concat(plain, sin, 0)};
+  return {ops::concat(no_tape, cos, 0), ops::concat(no_tape, sin, 0)};
 }
 
 // Appends a sequence's pages to a page table; returns the index of the first.
@@ -110,9 +110,9 @@ int64_t append(std::vector<int64_t>& table, const std::vector<int64_t>& pages) {
 
 ops::RopeTable Stack::rope_of(ForwardContext& f, const Positions& positions, const Batch& batch) const {
   if (!positions.rotary) return make_rope(f.ops, *positions.attention.rope, batch);
-  Context plain{f.ops.device};
-  const Tensor rows = ops::embedding(plain, positions.rotary->value, batch.positions);
-  const auto halves = ops::split(plain, rows, {rows.dim(1) / 2, rows.dim(1) / 2}, -1);
+  Context no_tape{f.ops.device};
+  const Tensor rows = ops::embedding(no_tape, positions.rotary->value, batch.positions);
+  const auto halves = ops::split(no_tape, rows, {rows.dim(1) / 2, rows.dim(1) / 2}, -1);
   return {halves[1], halves[0]};
 }
 
@@ -132,10 +132,11 @@ ops::AttentionBatch Stack::self_batch(ForwardContext& f, const Batch& batch) con
   }
   // With sinks, no key is further away than sinks + window.
   const SinkWindow& visible = f.sink_window;
-  const int64_t furthest = visible.sinks > 0 && !spec_.has_window() ? visible.sinks + visible.window : 0;
-  ops::AttentionBatch made = ops::attention_batch(f.ops, std::move(rows), furthest);
-  made.pages = f.ops.upload(table);
-  return made;
+  const int64_t max_key_distance =
+      visible.sinks > 0 && !spec_.has_window() ? visible.sinks + visible.window : 0;
+  ops::AttentionBatch attention_batch = ops::attention_batch(f.ops, std::move(rows), max_key_distance);
+  attention_batch.pages = f.ops.upload(table);
+  return attention_batch;
 }
 
 ops::AttentionBatch Stack::cross_batch(ForwardContext& f, const Batch& batch, const Tensor& encoded,
@@ -160,9 +161,9 @@ ops::AttentionBatch Stack::cross_batch(ForwardContext& f, const Batch& batch, co
     rows.push_back({s.start, s.length, 0, f.cache->cross_length(s.slot), 0,
                     append(table, f.cache->cross_page_addresses(s.slot))});
   }
-  ops::AttentionBatch made = ops::attention_batch(f.ops, std::move(rows));
-  if (f.cache) made.pages = f.ops.upload(table);
-  return made;
+  ops::AttentionBatch attention_batch = ops::attention_batch(f.ops, std::move(rows));
+  if (f.cache) attention_batch.pages = f.ops.upload(table);
+  return attention_batch;
 }
 
 const Block& Stack::block(int64_t layer) const {
@@ -173,7 +174,7 @@ void Stack::read_source(ForwardContext& f, const Tensor& encoded, size_t slot) c
   for (int64_t layer = 0; layer < spec_.layers(); ++layer) block(layer).cache_source(f, encoded, slot, layer);
 }
 
-// In f32: files may have it in f16 or bf16.
+// The table in f32; files may store it in f16 or bf16.
 Tensor Stack::relative_table(Context& ctx) const {
   if (relative_->value.dtype() == DType::kF32) return relative_->value;
   std::vector<int64_t> rows(static_cast<size_t>(relative_->value.dim(0)));
@@ -220,8 +221,8 @@ std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch
 
 // Keeps only the block's input; the backward pass runs the block again. The block returns the router
 // probabilities as additional columns, so that the load-balancing loss has a gradient.
-Tensor Stack::checkpointed(ForwardContext& f, const Tensor& x, const AttentionInputs& in,
-                           int64_t layer) const {
+Tensor Stack::run_checkpointed(ForwardContext& f, const Tensor& x, const AttentionInputs& in,
+                               int64_t layer) const {
   const Block& block = this->block(layer);
   const int64_t experts = spec_.blocks[static_cast<size_t>(layer)].feed_forward.experts;
   const auto routing = std::make_shared<Record>();
@@ -231,10 +232,10 @@ Tensor Stack::checkpointed(ForwardContext& f, const Tensor& x, const AttentionIn
                       [&block, in, layer, routed, routing](Context& c, const std::vector<Tensor>& t) {
                         *routing = {};
                         ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
-                        AttentionInputs own = in;
-                        own.encoded = t[1];
-                        own.relative = t[2];
-                        const Tensor out = block(inner, t[0], own, layer);
+                        AttentionInputs block_inputs = in;
+                        block_inputs.encoded = t[1];
+                        block_inputs.relative = t[2];
+                        const Tensor out = block(inner, t[0], block_inputs, layer);
                         return routed ? ops::concat(c, {out, routing->router_probabilities[0]}, -1) : out;
                       });
   if (!routed) return y;
@@ -255,25 +256,25 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
 Tensor Stack::run(ForwardContext& f, const Batch& batch, const Tensor& encoded, const Batch* encoder_batch,
                   std::vector<Tensor>* states) const {
   Context& ctx = f.ops;
-  const std::vector<AttentionInputs> all = inputs(f, batch, encoded, encoder_batch);
+  const std::vector<AttentionInputs> by_positions = inputs(f, batch, encoded, encoder_batch);
   Tensor x = embedding_(f, batch);
   const Tensor embedded = convolution_.defined() ? x : Tensor();
-  const auto note = [&](const Tensor& t) {
+  const auto record_hidden = [&](const Tensor& t) {
     if (f.record && f.record->hidden) f.record->hidden_states.push_back(t);
   };
-  if (!spec_.record_outputs) note(x);
+  if (!spec_.record_outputs) record_hidden(x);
   if (states) states->push_back(x);
   for (int64_t layer = 0; layer < spec_.layers(); ++layer) {
-    const AttentionInputs& in = all[positions_of_[static_cast<size_t>(layer)]];
-    x = f.checkpoint && ctx.tape ? checkpointed(f, x, in, layer) : block(layer)(f, x, in, layer);
+    const AttentionInputs& in = by_positions[positions_of_[static_cast<size_t>(layer)]];
+    x = f.checkpoint && ctx.tape ? run_checkpointed(f, x, in, layer) : block(layer)(f, x, in, layer);
     if (layer == 0 && convolution_.defined())
       x = convolution_(ctx, embedded, x, batch, spec_.first().dropout);
     if (states) states->push_back(x);
-    if (layer + 1 < spec_.layers() || spec_.record_before_norm || spec_.record_outputs) note(x);
+    if (layer + 1 < spec_.layers() || spec_.record_before_norm || spec_.record_outputs) record_hidden(x);
   }
   if (final_norm_.defined()) x = final_norm_(ctx, x);
   if (project_out_.defined()) x = project_out_(ctx, x);
-  if (!spec_.record_before_norm) note(x);
+  if (!spec_.record_before_norm) record_hidden(x);
   return x;
 }
 

@@ -19,7 +19,7 @@ class Stack {
   Tensor operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded = {},
                     const Batch* encoder_batch = nullptr) const;
 
-  // The last layer, whether or not the stack mixes its layers.
+  // The output of the last layer, even if the stack mixes its layers.
   Tensor top(ForwardContext& f, const Batch& batch) const { return run(f, batch, {}, nullptr, nullptr); }
 
   // Writes the cross-attention keys and values of an encoded sequence into the cache.
@@ -34,8 +34,8 @@ class Stack {
   const std::vector<Block>& blocks() const { return blocks_; }
 
  private:
-  // Inputs of attention that depend on positions: rotary angles and biases. Layers with the same ones share
-  // them.
+  // Inputs of attention that depend on positions: rotary angles and biases. Layers that need the same ones
+  // share an entry.
   struct Positions {
     AttentionSpec attention;
     Parameter* t5_bias = nullptr;
@@ -54,15 +54,15 @@ class Stack {
   std::vector<AttentionInputs> inputs(ForwardContext& f, const Batch& batch, const Tensor& encoded,
                                       const Batch* encoder_batch) const;
   Tensor relative_table(Context& ctx) const;
-  Tensor checkpointed(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
-  // `states`: where to put the embedding and the output of each layer, or null.
+  Tensor run_checkpointed(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
+  // `states` receives the embedding and the output of each layer; may be null.
   Tensor run(ForwardContext& f, const Batch& batch, const Tensor& encoded, const Batch* encoder_batch,
              std::vector<Tensor>* states) const;
   StackSpec spec_;
   Embedding embedding_;
   std::vector<Block> blocks_;
   std::vector<Positions> positions_;
-  std::vector<size_t> positions_of_;  // by layer
+  std::vector<size_t> positions_of_;  // index into positions_, by layer
   Norm final_norm_;
   Parameter* relative_ = nullptr;  // RelativeSpec::kDisentangled: [2 * span, width]
   Norm relative_norm_;

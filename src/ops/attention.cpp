@@ -54,28 +54,30 @@ kernels::CacheLayer layer_of(Context& ctx, const CachedKeys& cache, const Attent
 
 struct AttentionResult {
   Tensor out, lse;
-  Tensor kept;  // with sink logits: [tokens, heads], the keys' share of the softmax denominator
+  Tensor key_share;  // with sink logits: [tokens, heads], the keys' share of the softmax denominator
 };
-// Adds one sink logit per head to the softmax denominator of results without it, which scales each row.
-// The gradients of q, k and v follow from the new `out` and `lse` as without it.
+// Adds one sink logit per head to the softmax denominators of `out` and `lse`, which were computed without
+// it. This scales each row. The gradients of q, k and v follow from the new `out` and `lse` as without sinks.
 AttentionResult apply_sink_logits(Context& ctx, const Tensor& out, const Tensor& lse,
                                   const Tensor& sink_logits) {
-  Context plain{ctx.device};
+  Context no_tape{ctx.device};
   const int64_t rows = lse.dim(0), heads = lse.dim(1), dim = out.dim(1) / heads;
-  const Tensor log_kept = activate(plain, subtract(plain, lse, sink_logits), Activation::kLogSigmoid);
-  const Tensor kept = activate(plain, log_kept, Activation::kExp);
-  const Tensor scaled = scale_rows(plain, out.reshape({rows * heads, dim}), kept.reshape({rows * heads, 1}));
-  return {scaled.reshape(out.shape()), subtract(plain, lse, log_kept), kept};
+  const Tensor log_key_share =
+      activate(no_tape, subtract(no_tape, lse, sink_logits), Activation::kLogSigmoid);
+  const Tensor key_share = activate(no_tape, log_key_share, Activation::kExp);
+  const Tensor scaled =
+      scale_rows(no_tape, out.reshape({rows * heads, dim}), key_share.reshape({rows * heads, 1}));
+  return {scaled.reshape(out.shape()), subtract(no_tape, lse, log_key_share), key_share};
 }
 
 // d sink = -(its weight) * (dy . out), summed over rows.
 void sink_logits_backward(const Context& ctx, const Tensor& sink_logits, const AttentionResult& result,
                           const Tensor& dy) {
-  Context plain{ctx.device};
-  const int64_t rows = result.kept.dim(0), heads = result.kept.dim(1), dim = dy.dim(1) / heads;
+  Context no_tape{ctx.device};
+  const int64_t rows = result.key_share.dim(0), heads = result.key_share.dim(1), dim = dy.dim(1) / heads;
   const Tensor dots = ctx.empty({rows, heads}), dsink_logits = ctx.empty({heads});
   ctx.device.row_dots({ctx.f32(dy), ctx.f32(result.out), ctx.f32(dots), rows * heads, dim, false});
-  const Tensor weight = shift(plain, result.kept, -1.0f);  // minus the sink's weight
+  const Tensor weight = shift(no_tape, result.key_share, -1.0f);  // minus the sink's weight
   ctx.device.multiply_sum({ctx.f32(weight), ctx.f32(dots), ctx.f32(dsink_logits), rows, heads, false});
   ctx.tape->pass(sink_logits, dsink_logits);
 }
@@ -102,7 +104,7 @@ void backward(const Context& ctx, const AttentionBatch& batch, const kernels::At
 
 }  // namespace
 
-AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t furthest) {
+AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t max_key_distance) {
   AttentionBatch batch;
   constexpr int64_t kFields = sizeof(SequenceRows) / sizeof(int64_t);
   const auto count = static_cast<int64_t>(rows.size());
@@ -110,7 +112,7 @@ AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int
                                                              static_cast<size_t>(count * kFields)))
                         .to(ctx.device.memory());
   for (const auto& s : rows) batch.bias_span = std::max({batch.bias_span, s.past + s.q_rows, s.kv_rows});
-  if (furthest > 0) batch.bias_span = std::min(batch.bias_span, furthest);
+  if (max_key_distance > 0) batch.bias_span = std::min(batch.bias_span, max_key_distance);
   batch.rows = std::move(rows);
   return batch;
 }

@@ -22,9 +22,9 @@ struct AttentionOptions {
 // A bias that depends on the head and on the distance key - query.
 struct DistanceBias {
   std::vector<float> slopes;  // ALiBi (Press et al., 2022): slope[head] * distance
-  float factor = 1.0f;        // on the ALiBi bias
-  // slope[head] * (index of the key), slope and product rounded to bf16, as in Falcon's training. Softmax is
-  // invariant to key index versus distance, but not to the rounding.
+  float factor = 1.0f;        // multiplies the ALiBi bias
+  // slope[head] * (index of the key), slope and product rounded to bf16, as in Falcon's training. The index
+  // instead of the distance does not change the softmax, but the rounding does.
   bool rounded_by_key = false;
   Tensor table;  // T5: [buckets, heads]; learned
   bool bidirectional = true;
@@ -46,8 +46,8 @@ struct AttentionBatch {
   bool bias_by_key = false;
   Tensor bias_table, bias_bucket;  // learned bias: its table, and the bucket of each distance
 };
-// `furthest` > 0: maximum distance of a visible key.
-AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t furthest = 0);
+// `max_key_distance` > 0: maximum distance of a visible key, which limits the bias table.
+AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t max_key_distance = 0);
 void add_bias(Context& ctx, AttentionBatch& batch, int64_t heads, const DistanceBias& bias);
 
 // The arguments of attention kernels that do not depend on q, k and v; draws a dropout stream if needed.

@@ -33,9 +33,10 @@ Tensor attend_bf16(Context& ctx, const Tensor& q, const Tensor& k, const Tensor&
   const kernels::AttentionShape shape = attention_shape(ctx, batch, o);
   int64_t q_rows = 0, kv_rows = 0;
   for (const SequenceRows& s : batch.rows) q_rows += s.q_rows, kv_rows += s.kv_rows;
-  const bool all = q_rows == q.dim(0) && kv_rows == k.dim(0);  // else some rows belong to no sequence
-  const auto make = [all](const Context& c, const Shape& size) {
-    return all ? c.empty(size, DType::kBF16) : c.zeros(size, DType::kBF16);
+  // Rows that belong to no sequence are zero.
+  const bool covers_all_rows = q_rows == q.dim(0) && kv_rows == k.dim(0);
+  const auto make = [covers_all_rows](const Context& c, const Shape& size) {
+    return covers_all_rows ? c.empty(size, DType::kBF16) : c.zeros(size, DType::kBF16);
   };
   const Tensor out = make(ctx, q.shape()), lse = ctx.empty({q.dim(0), o.heads});
   ctx.device.attention_bf16({shape, ctx.bf16(q), ctx.bf16(k), ctx.bf16(v), ctx.bf16(out), ctx.f32(lse)});

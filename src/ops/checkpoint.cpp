@@ -6,16 +6,16 @@ Tensor checkpoint(Context& ctx, const std::vector<Tensor>& inputs,
                   const std::function<Tensor(Context&, const std::vector<Tensor>&)>& body) {
   if (!ctx.tape) return body(ctx, inputs);
   const uint64_t stream = ctx.stream;
-  Context plain = ctx;
-  plain.tape = nullptr;
-  const Tensor result = body(plain, inputs);
-  ctx.stream = plain.stream;
+  Context no_tape = ctx;
+  no_tape.tape = nullptr;
+  const Tensor result = body(no_tape, inputs);
+  ctx.stream = no_tape.stream;
   // Give the output its own identity: the body may return an input unchanged.
   Tensor output = result.reshape(result.shape());
   ctx.tape->record(output, [ctx, inputs, body, stream](const Tensor& dy) {
-    Tape again(ctx.tape);
+    Tape inner_tape(ctx.tape);
     std::vector<Tensor> leaves;
-    std::vector<size_t> fresh;  // inputs without a gradient so far
+    std::vector<size_t> without_gradient;  // inputs that had no gradient before
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& input = inputs[i];
       if (!ctx.needs(input)) {
@@ -28,19 +28,19 @@ Tensor checkpoint(Context& ctx, const std::vector<Tensor>& inputs,
         leaves.push_back(leaves[first]);
       } else {
         // Add terms one by one to the existing gradient, in the same order as without checkpointing.
-        const bool started = ctx.tape->has_gradient(input);
+        const bool has_terms = ctx.tape->has_gradient(input);
         leaves.push_back(input.reshape(input.shape()));
-        again.watch(leaves.back(), started ? ctx.tape->target(input).buffer : Tensor());
-        if (!started) fresh.push_back(i);
+        inner_tape.watch(leaves.back(), has_terms ? ctx.tape->target(input).buffer : Tensor());
+        if (!has_terms) without_gradient.push_back(i);
       }
     }
     Context inner = ctx;
-    inner.tape = &again;
+    inner.tape = &inner_tape;
     inner.stream = stream;
     const Tensor out = body(inner, leaves);
-    again.backward(out, dy);
-    for (const size_t i : fresh)
-      if (const Tensor g = again.gradient(leaves[i]); g.defined()) ctx.tape->pass(inputs[i], g);
+    inner_tape.backward(out, dy);
+    for (const size_t i : without_gradient)
+      if (const Tensor g = inner_tape.gradient(leaves[i]); g.defined()) ctx.tape->pass(inputs[i], g);
   });
   return output;
 }

@@ -8,7 +8,7 @@
 namespace makar::ops {
 
 // `body` runs once now and once in the backward pass; it must be a pure function of its inputs, the
-// parameters and ctx. Dropout is: it depends on ctx's counters, which are restored.
+// parameters and ctx. Dropout is such a function: it depends on ctx's counters, which are restored.
 Tensor checkpoint(Context& ctx, const std::vector<Tensor>& inputs,
                   const std::function<Tensor(Context&, const std::vector<Tensor>&)>& body);
 

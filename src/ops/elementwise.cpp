@@ -62,8 +62,8 @@ Tensor sum_of_terms(Context& ctx, const Tensor& a, const Tensor& b, bool subtrac
 Tensor pairwise(Context& ctx, const Tensor& a, const Tensor& b, PairKind kind, float low = 0,
                 float high = 0) {
   if (any_bf16(ctx, a, b)) {
-    const Tensor wide = widened(ctx, a);
-    return pairwise(ctx, wide, a.id() == b.id() ? wide : widened(ctx, b), kind, low, high);
+    const Tensor a_f32 = widened(ctx, a);
+    return pairwise(ctx, a_f32, a.id() == b.id() ? a_f32 : widened(ctx, b), kind, low, high);
   }
   check(a.shape() == b.shape(), "elementwise operands differ in shape");
   Tensor y = ctx.empty(a.shape());
@@ -208,9 +208,9 @@ Tensor dropout(Context& ctx, const Tensor& x, float rate) {
     ctx.tape->record(y, [ctx, to = Key(x), draw](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) ctx.device.memory().zero(t.buffer.address(), t.buffer.bytes());
-      kernels::Dropout again = draw;
-      again.x = ctx.f32(dy), again.y = ctx.f32(t.buffer), again.accumulate = true;
-      ctx.device.dropout(again);
+      kernels::Dropout backward_draw = draw;
+      backward_draw.x = ctx.f32(dy), backward_draw.y = ctx.f32(t.buffer), backward_draw.accumulate = true;
+      ctx.device.dropout(backward_draw);
     });
   return y;
 }

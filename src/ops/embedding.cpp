@@ -8,13 +8,13 @@ Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids
   check(table.rank() == 2, "embedding: the table is a matrix");
   const int64_t n = table.dim(0), width = table.dim(1), rows = static_cast<int64_t>(ids.size());
   for (const int64_t id : ids) check(id >= 0 && id < n, "embedding: id out of range");
-  const Tensor y = ctx.empty({rows, width}), on_device = ctx.upload(ids);
-  ctx.device.embed({ctx.address(table), table.dtype(), ctx.i64(on_device), ctx.f32(y), rows, width});
+  const Tensor y = ctx.empty({rows, width}), device_ids = ctx.upload(ids);
+  ctx.device.embed({ctx.address(table), table.dtype(), ctx.i64(device_ids), ctx.f32(y), rows, width});
   if (ctx.needs(table))
-    ctx.tape->record(y, [ctx, to = Key(table), on_device, rows, width, padding](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(table), device_ids, rows, width, padding](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
-      ctx.device.embed_backward({ctx.f32(dy), ctx.i64(on_device), ctx.f32(t.buffer), rows, width, to.shape[0],
-                                 padding, t.accumulate});
+      ctx.device.embed_backward({ctx.f32(dy), ctx.i64(device_ids), ctx.f32(t.buffer), rows, width,
+                                 to.shape[0], padding, t.accumulate});
     });
   return y;
 }

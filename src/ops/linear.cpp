@@ -9,8 +9,8 @@ namespace {
 
 using kernels::Operand;
 
-constexpr int64_t kDecodedWeights = int64_t{4}
-                                    << 20;  // block-type weights decoded at once in the backward pass
+// Block-type weights that are decoded together in the backward pass.
+constexpr int64_t kMaxDecodedWeights = int64_t{4} << 20;
 
 // x [rows, k] row-major, reduced along its columns or along its rows.
 Operand along_columns(Device& device, const Tensor& x, int64_t cols) {
@@ -32,13 +32,13 @@ Tensor decoded(Device& device, const Tensor& x) {
   return as_f32;
 }
 
-// Decodes a block-type W one block of rows at a time; blocks accumulate in order, so the bits equal those of
-// decoding all of W.
+// Decodes a block-type W a few rows at a time; the products accumulate in the order of the rows, so the bits
+// are the same as if all of W were decoded.
 void input_gradient(Device& device, int64_t m, const float* dy, const Tensor& w, kernels::GemmOutput to) {
   const int64_t out = w.dim(0), in = w.dim(1);
   const Operand a{dy, DType::kF32, out, 1};
   if (!is_block(w.dtype())) return device.gemm({m, in, out, a, along_rows(device, w, in), to});
-  const int64_t max = std::max<int64_t>(1, kDecodedWeights / std::max<int64_t>(in, 1));
+  const int64_t max = std::max<int64_t>(1, kMaxDecodedWeights / std::max<int64_t>(in, 1));
   for (int64_t j = 0; j < out; j += max) {
     const int64_t rows = std::min(max, out - j);
     const Tensor as_f32 = decoded(device, w.slice(j, j + rows));
@@ -54,28 +54,28 @@ void record_gradient(Context& ctx, const Tensor& x, const Tensor& w, const Tenso
   const bool need_x = ctx.needs(x), need_w = ctx.needs(w), need_b = ctx.needs(b);
   check(!need_w || w.dtype() == DType::kF32, "only f32 weights can be trained");
   // Keep the input only if dW needs it.
-  const Tensor kept = need_w ? x : Tensor();
-  ctx.tape->record(
-      y, [ctx, to_x = Key(x), to_b = Key(b), kept, w, m, in, out, need_x, need_w, need_b](const Tensor& dy) {
-        Device& on = ctx.device;
-        if (need_w) {  // dW[out, in] = dY^T X, tokens in order
-          const auto t = ctx.tape->target(w);
-          on.gemm({out,
-                   in,
-                   m,
-                   along_rows(on, dy, out),
-                   along_rows(on, kept, in),
-                   {ctx.f32(t.buffer), in, t.accumulate}});
-        }
-        if (need_b) {
-          const auto t = ctx.tape->target(to_b);
-          on.column_sums({ctx.f32(dy), ctx.f32(t.buffer), m, out, t.accumulate});
-        }
-        if (need_x) {  // dX[m, in] = dY W
-          const auto t = ctx.tape->target(to_x);
-          input_gradient(on, m, ctx.f32(dy), w, {ctx.f32(t.buffer), in, t.accumulate});
-        }
-      });
+  const Tensor saved_x = need_w ? x : Tensor();
+  ctx.tape->record(y, [ctx, to_x = Key(x), to_b = Key(b), saved_x, w, m, in, out, need_x, need_w,
+                       need_b](const Tensor& dy) {
+    Device& dev = ctx.device;
+    if (need_w) {  // dW[out, in] = dY^T X, tokens in order
+      const auto t = ctx.tape->target(w);
+      dev.gemm({out,
+                in,
+                m,
+                along_rows(dev, dy, out),
+                along_rows(dev, saved_x, in),
+                {ctx.f32(t.buffer), in, t.accumulate}});
+    }
+    if (need_b) {
+      const auto t = ctx.tape->target(to_b);
+      dev.column_sums({ctx.f32(dy), ctx.f32(t.buffer), m, out, t.accumulate});
+    }
+    if (need_x) {  // dX[m, in] = dY W
+      const auto t = ctx.tape->target(to_x);
+      input_gradient(dev, m, ctx.f32(dy), w, {ctx.f32(t.buffer), in, t.accumulate});
+    }
+  });
 }
 
 }  // namespace
@@ -104,9 +104,9 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
   Tensor y = ctx.empty(shape);
   const kernels::GemmOutput to{ctx.f32(y), out, false, ctx.f32(b)};
   const Operand a = along_columns(device, x, in);
-  std::shared_ptr<const kernels::PackedWeight> for_this_call;
+  std::shared_ptr<const kernels::PackedWeight> temporary_pack;
   if (!packed && is_block(w.dtype()))
-    packed = (for_this_call = device.pack(along_columns(device, w, in), out, in)).get();
+    packed = (temporary_pack = device.pack(along_columns(device, w, in), out, in)).get();
   if (packed) {
     const kernels::PackedProduct product{packed, to};
     device.gemm_packed({m, a, &product, 1});
@@ -161,22 +161,24 @@ Tensor matmul(Context& ctx, const Tensor& a, const Tensor& b, bool transpose_b) 
                {ctx.f32(y), n}});
   if (!ctx.any_needs(a, b)) return y;
   ctx.tape->record(y, [ctx, a, b, m, n, k, transpose_b](const Tensor& dy) {
-    Device& on = ctx.device;
+    Device& dev = ctx.device;
     if (ctx.needs(a)) {  // dA[m, k] = dY B^T: reduce over n
       const auto t = ctx.tape->target(a);
-      on.gemm({m,
-               k,
-               n,
-               along_columns(on, dy, n),
-               transpose_b ? along_rows(on, b, k) : along_columns(on, b, n),
-               {ctx.f32(t.buffer), k, t.accumulate}});
+      dev.gemm({m,
+                k,
+                n,
+                along_columns(dev, dy, n),
+                transpose_b ? along_rows(dev, b, k) : along_columns(dev, b, n),
+                {ctx.f32(t.buffer), k, t.accumulate}});
     }
     if (ctx.needs(b)) {
       const auto t = ctx.tape->target(b);
       if (transpose_b)  // dB[n, k] = dY^T A
-        on.gemm({n, k, m, along_rows(on, dy, n), along_rows(on, a, k), {ctx.f32(t.buffer), k, t.accumulate}});
+        dev.gemm(
+            {n, k, m, along_rows(dev, dy, n), along_rows(dev, a, k), {ctx.f32(t.buffer), k, t.accumulate}});
       else  // dB[k, n] = A^T dY
-        on.gemm({k, n, m, along_rows(on, a, k), along_rows(on, dy, n), {ctx.f32(t.buffer), n, t.accumulate}});
+        dev.gemm(
+            {k, n, m, along_rows(dev, a, k), along_rows(dev, dy, n), {ctx.f32(t.buffer), n, t.accumulate}});
     }
   });
   return y;

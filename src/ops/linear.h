@@ -8,9 +8,9 @@
 namespace makar::ops {
 
 // x [..., in], w [out, in], b [out] or absent -> [..., out]. `packed`: optional, the same w packed for the
-// device's kernels; same bits, less work. A block-type w is multiplied without decoding, with x rounded to
-// int8 or 16 bits (kernels/cpu/quant.h); without `packed`, it is packed for this call. It gets no gradient; x
-// gets the gradient of the decoded w.
+// device's kernels; same bits, less work. The CPU multiplies a block-type w without decoding, with x rounded
+// to int8 or 16 bits (kernels/cpu/quant.h); the GPU decodes it to f32. Without `packed`, a block-type w is
+// packed for this call. It gets no gradient; x gets the gradient of the decoded w.
 Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b = {},
               const kernels::PackedWeight* packed = nullptr);
 

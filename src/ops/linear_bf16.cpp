@@ -13,8 +13,8 @@ using kernels::Operand;
 Operand along_columns(const Bf16* x, int64_t stride) { return {x, DType::kBF16, stride, 1}; }
 Operand along_rows(const Bf16* x, int64_t stride) { return {x, DType::kBF16, 1, stride}; }
 
-// x rounded to bf16, with zeros up to `count` values in all. No gradient.
-Tensor rounded(const Context& ctx, const Tensor& x, int64_t count) {
+// x rounded to bf16 and padded with zeros to `count` values. No gradient.
+Tensor round_to_bf16(const Context& ctx, const Tensor& x, int64_t count) {
   if (!x.defined() || (x.dtype() == DType::kBF16 && x.count() == count)) return x;
   const Tensor y = x.count() == count ? ctx.empty({count}, DType::kBF16) : ctx.zeros({count}, DType::kBF16);
   ctx.device.convert({ctx.address(x), x.dtype(), ctx.address(y), DType::kBF16, x.count(), nullptr, false});
@@ -28,8 +28,8 @@ Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Ten
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0, out = w.dim(0);
   Shape shape = x.shape();
   shape[-1] = out;
-  const Tensor y = ctx.empty(shape, DType::kBF16), weights = rounded(ctx, w, w.count()),
-               bias = rounded(ctx, b, out);
+  const Tensor y = ctx.empty(shape, DType::kBF16), weights = round_to_bf16(ctx, w, w.count()),
+               bias = round_to_bf16(ctx, b, out);
   ctx.device.product_bf16({m, out, in, along_columns(ctx.bf16(x), in), along_columns(ctx.bf16(weights), in),
                            ctx.bf16(y), DType::kBF16, out, false, ctx.bf16(bias)});
   if (!ctx.any_needs(x, w, b)) return y;
@@ -72,13 +72,13 @@ Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor
                db = need_b ? ctx.empty(b.shape()) : Tensor();
   // Rows of logits are padded to multiples of 64. A block has 32 times as many logits as in f32, so that the
   // products have enough rows.
-  constexpr int64_t kPadding = 64, kMaxRows = 8192, kTimesF32 = 32;
+  constexpr int64_t kPadding = 64, kMaxRows = 8192, kLogitsFactor = 32;
   const int64_t stride = (classes + kPadding - 1) / kPadding * kPadding;
   const int64_t step =
-      std::clamp<int64_t>(options.max_logits * kTimesF32 / stride, 1, std::min(kMaxRows, rows));
+      std::clamp<int64_t>(options.max_logits * kLogitsFactor / stride, 1, std::min(kMaxRows, rows));
   const Tensor logits = ctx.empty({step, stride}, DType::kBF16), losses = ctx.empty({rows}),
-               y = ctx.empty({}), on_device = ctx.upload(targets);
-  const Tensor weights = rounded(ctx, w, stride * width), bias = rounded(ctx, b, stride);
+               y = ctx.empty({}), device_targets = ctx.upload(targets);
+  const Tensor weights = round_to_bf16(ctx, w, stride * width), bias = round_to_bf16(ctx, b, stride);
   // Gradients for the padding are computed too.
   const Tensor dw = need_w ? ctx.empty({stride, width}).slice(0, classes) : Tensor();
   const Tensor padded_db = need_b ? ctx.empty({stride}) : Tensor();
@@ -90,7 +90,7 @@ Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor
     device.product_bf16({n, stride, width, along_columns(part, width),
                          along_columns(ctx.bf16(weights), width), block, DType::kBF16, stride, false,
                          ctx.bf16(bias)});
-    device.cross_entropy_bf16({block, ctx.i64(on_device) + r0, ctx.f32(losses) + r0, n, classes, stride,
+    device.cross_entropy_bf16({block, ctx.i64(device_targets) + r0, ctx.f32(losses) + r0, n, classes, stride,
                                options.smoothing, weight, options.soft_cap, need_x || need_w || need_b});
     if (need_w)
       device.product_bf16({stride, width, n, along_rows(block, stride), along_rows(part, width), ctx.f32(dw),

@@ -27,10 +27,10 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
                db = need_b ? ctx.empty(b.shape()) : Tensor();
   const int64_t step = std::clamp<int64_t>(options.max_logits / classes, 1, rows);
   const Tensor logits = ctx.empty({step, classes}), losses = ctx.empty({rows}), y = ctx.empty({}),
-               on_device = ctx.upload(targets);
+               device_targets = ctx.upload(targets);
   Device& device = ctx.device;
-  const Operand whole{ctx.address(w), w.dtype(), width, 1};
-  const auto packed = is_block(w.dtype()) ? device.pack(whole, classes, width) : nullptr;
+  const Operand weights{ctx.address(w), w.dtype(), width, 1};
+  const auto packed = is_block(w.dtype()) ? device.pack(weights, classes, width) : nullptr;
   for (int64_t r0 = 0; r0 < rows; r0 += step) {
     const int64_t n = std::min(step, rows - r0);
     const float* part = ctx.f32(x) + r0 * width;
@@ -39,9 +39,9 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
       const kernels::PackedProduct product{packed.get(), to};
       device.gemm_packed({n, {part, DType::kF32, width, 1}, &product, 1});
     } else {
-      device.gemm({n, classes, width, {part, DType::kF32, width, 1}, whole, to});
+      device.gemm({n, classes, width, {part, DType::kF32, width, 1}, weights, to});
     }
-    device.cross_entropy({ctx.f32(logits), need ? ctx.f32(logits) : nullptr, ctx.i64(on_device) + r0,
+    device.cross_entropy({ctx.f32(logits), need ? ctx.f32(logits) : nullptr, ctx.i64(device_targets) + r0,
                           ctx.f32(losses) + r0, n, classes, options.smoothing, weight, options.soft_cap});
     if (need_w)
       device.gemm({classes,

@@ -26,8 +26,8 @@ void apply_yarn(const RopeOptions& o, RopeFrequencies& out) {
   if (low == high) high += 0.001;
   for (size_t i = 0; i < out.frequencies.size(); ++i) {
     const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
-    const double plain = out.frequencies[i];
-    out.frequencies[i] = plain / o.factor * ramp + plain * (1.0 - ramp);
+    const double frequency = out.frequencies[i];
+    out.frequencies[i] = frequency / o.factor * ramp + frequency * (1.0 - ramp);
   }
   if (o.attention_factor > 0)
     out.attention_factor = o.attention_factor;
@@ -70,8 +70,8 @@ RopeFrequencies rope_frequencies(const RopeOptions& o, int64_t length) {
   double theta = o.theta;
   if (o.scaling == RopeScaling::kDynamic) {  // NTK-aware, growing with the sequence
     const double original = static_cast<double>(o.original_positions),
-                 seen = std::max(static_cast<double>(length), original);
-    theta *= std::pow(o.factor * seen / original - (o.factor - 1), dim / (dim - 2));
+                 effective_length = std::max(static_cast<double>(length), original);
+    theta *= std::pow(o.factor * effective_length / original - (o.factor - 1), dim / (dim - 2));
   }
   for (int64_t i = 0; i < o.rotary / 2; ++i)
     out.frequencies.push_back(std::pow(theta, -2.0 * static_cast<double>(i) / dim));
@@ -89,11 +89,11 @@ RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const Rop
   const RopeTable table{ctx.empty({rows, half}), ctx.empty({rows, half})};
   // Rounded to f32 like the reference implementation: models were trained with that rounding, which matters
   // at large positions.
-  const std::vector<float> rounded(from.frequencies.begin(), from.frequencies.end());
-  const Tensor at = ctx.upload(positions),
-               frequencies = Tensor::from({half}, std::span(rounded)).to(ctx.device.memory());
-  ctx.device.rope_table({ctx.i64(at), ctx.f32(frequencies), ctx.f32(table.cos), ctx.f32(table.sin), rows,
-                         half, from.attention_factor});
+  const std::vector<float> frequencies_f32(from.frequencies.begin(), from.frequencies.end());
+  const Tensor device_positions = ctx.upload(positions),
+               frequencies = Tensor::from({half}, std::span(frequencies_f32)).to(ctx.device.memory());
+  ctx.device.rope_table({ctx.i64(device_positions), ctx.f32(frequencies), ctx.f32(table.cos),
+                         ctx.f32(table.sin), rows, half, from.attention_factor});
   return table;
 }
 

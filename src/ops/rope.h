@@ -27,7 +27,7 @@ struct RopeOptions {
 
 struct RopeFrequencies {
   std::vector<double> frequencies;  // rotary / 2
-  double attention_factor = 1.0;    // of cos and sin
+  double attention_factor = 1.0;    // multiplies cos and sin
 };
 inline bool depends_on_length(const RopeOptions& o) {
   return o.scaling == RopeScaling::kDynamic || o.scaling == RopeScaling::kLongRope;

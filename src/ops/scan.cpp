@@ -14,7 +14,7 @@ kernels::PagedState state_of(const Context& ctx, const AttentionBatch& batch, in
   return {reinterpret_cast<std::byte* const*>(ctx.address(batch.pages)), offset};
 }
 
-// Adds the parts of a gradient, one per sequence, in order; micro-batches continue the sum.
+// Adds the partial gradients, one per sequence, in order; later micro-batches continue the sum.
 void pass_sum(const Context& ctx, const Tensor& to, const Tensor& parts) {
   if (!ctx.needs(to)) return;
   const auto target = ctx.tape->target(to);
@@ -24,9 +24,9 @@ void pass_sum(const Context& ctx, const Tensor& to, const Tensor& parts) {
 
 }  // namespace
 
-Tensor short_conv(Context& ctx, const Tensor& given, const Tensor& w, const Tensor& b,
+Tensor short_conv(Context& ctx, const Tensor& input, const Tensor& w, const Tensor& b,
                   const AttentionBatch& batch, int64_t state_offset) {
-  const Tensor x = widened(ctx, given);
+  const Tensor x = widened(ctx, input);
   const int64_t channels = x.dim(1), taps = w.count() / channels, count = batch.sequences.dim(0);
   check(w.dim(0) == channels && taps >= 1 && (!b.defined() || b.count() == channels),
         "short_conv: shapes disagree");
@@ -49,9 +49,9 @@ Tensor short_conv(Context& ctx, const Tensor& given, const Tensor& w, const Tens
   return y;
 }
 
-Tensor selective_scan(Context& ctx, const ScanInputs& given, int64_t groups, const AttentionBatch& batch,
+Tensor selective_scan(Context& ctx, const ScanInputs& inputs, int64_t groups, const AttentionBatch& batch,
                       int64_t state_offset) {
-  ScanInputs in = given;
+  ScanInputs in = inputs;
   if (!in.rates.defined()) in.rates = scan_rates(ctx, in.a_log);
   for (Tensor* t : {&in.x, &in.dt, &in.b, &in.c}) *t = widened(ctx, *t);
   const int64_t tokens = in.x.dim(0), heads = in.dt.dim(1), dim = in.x.dim(1) / heads,
@@ -95,8 +95,8 @@ Tensor selective_scan(Context& ctx, const ScanInputs& given, int64_t groups, con
 }
 
 Tensor scan_rates(Context& ctx, const Tensor& a_log) {
-  Context plain{ctx.device};
-  return scale(plain, activate(plain, a_log, Activation::kExp), -1.0f);
+  Context no_tape{ctx.device};
+  return scale(no_tape, activate(no_tape, a_log, Activation::kExp), -1.0f);
 }
 
 Tensor softplus(Context& ctx, const Tensor& x) {

@@ -9,27 +9,28 @@ namespace makar::ops {
 namespace {
 
 // x viewed as [outer, inner]: along axis 0, parts are blocks of rows (outer 1); along -1, slices of each row.
-struct Cut {
+struct PartLayout {
   int64_t outer;
   std::vector<int64_t> widths;  // floats per part in one outer row
   int64_t total;
 };
 
-Cut cut_of(const std::vector<Shape>& parts, int axis) {
+PartLayout part_layout(const std::vector<Shape>& parts, int axis) {
   check(axis == 0 || axis == -1, "concat and split work along the first or the last dimension");
-  Cut cut{1, {}, 0};
+  PartLayout layout{1, {}, 0};
   const int64_t last = parts[0].rank() ? parts[0][-1] : 1;
-  cut.outer = axis == 0 ? 1 : (last ? parts[0].count() / last : 0);
-  for (const Shape& p : parts) cut.widths.push_back(axis == 0 ? p.count() : p[-1]);
-  cut.total = std::accumulate(cut.widths.begin(), cut.widths.end(), int64_t{0});
-  return cut;
+  layout.outer = axis == 0 ? 1 : (last ? parts[0].count() / last : 0);
+  for (const Shape& p : parts) layout.widths.push_back(axis == 0 ? p.count() : p[-1]);
+  layout.total = std::accumulate(layout.widths.begin(), layout.widths.end(), int64_t{0});
+  return layout;
 }
 
 // Copies (or adds) `width` columns of each outer row: from column from_at of `from` to column to_at of `to`.
-void copy_part(const Context& ctx, const Cut& cut, const Tensor& from, int64_t from_at, int64_t from_stride,
-               const Tensor& to, int64_t to_at, int64_t to_stride, int64_t width, bool accumulate) {
-  ctx.device.copy_columns(
-      {ctx.f32(from) + from_at, from_stride, ctx.f32(to) + to_at, to_stride, cut.outer, width, accumulate});
+void copy_part(const Context& ctx, const PartLayout& layout, const Tensor& from, int64_t from_at,
+               int64_t from_stride, const Tensor& to, int64_t to_at, int64_t to_stride, int64_t width,
+               bool accumulate) {
+  ctx.device.copy_columns({ctx.f32(from) + from_at, from_stride, ctx.f32(to) + to_at, to_stride, layout.outer,
+                           width, accumulate});
 }
 
 void zero(const Context& ctx, const Tensor& t) { ctx.device.memory().zero(t.address(), t.bytes()); }
@@ -43,13 +44,13 @@ Tensor reshape(Context& ctx, const Tensor& x, const Shape& shape) {
   return y;
 }
 
-Tensor concat(Context& ctx, const std::vector<Tensor>& given, int axis) {
+Tensor concat(Context& ctx, const std::vector<Tensor>& inputs, int axis) {
   std::vector<Tensor> parts;
-  for (const Tensor& p : given) parts.push_back(widened(ctx, p));
+  for (const Tensor& p : inputs) parts.push_back(widened(ctx, p));
   check(!parts.empty(), "concat: no tensors");
   std::vector<Shape> shapes;
   for (const Tensor& p : parts) shapes.push_back(p.shape());
-  const Cut cut = cut_of(shapes, axis);
+  const PartLayout layout = part_layout(shapes, axis);
   Shape shape = shapes[0];
   shape[axis] = 0;
   for (const Shape& s : shapes) {
@@ -61,17 +62,18 @@ Tensor concat(Context& ctx, const std::vector<Tensor>& given, int axis) {
   }
   Tensor y = ctx.empty(shape);
   int64_t at = 0;
-  for (size_t p = 0; p < parts.size(); at += cut.widths[p], ++p)
-    copy_part(ctx, cut, parts[p], 0, cut.widths[p], y, at, cut.total, cut.widths[p], false);
+  for (size_t p = 0; p < parts.size(); at += layout.widths[p], ++p)
+    copy_part(ctx, layout, parts[p], 0, layout.widths[p], y, at, layout.total, layout.widths[p], false);
   bool any = false;
   for (const Tensor& p : parts) any = any || ctx.needs(p);
   if (any)
-    ctx.tape->record(y, [ctx, keys = std::vector<Key>(parts.begin(), parts.end()), cut](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, keys = std::vector<Key>(parts.begin(), parts.end()), layout](const Tensor& dy) {
       int64_t from = 0;
-      for (size_t p = 0; p < keys.size(); from += cut.widths[p], ++p) {
+      for (size_t p = 0; p < keys.size(); from += layout.widths[p], ++p) {
         if (!ctx.needs(keys[p])) continue;
         const auto t = ctx.tape->target(keys[p]);
-        copy_part(ctx, cut, dy, from, cut.total, t.buffer, 0, cut.widths[p], cut.widths[p], t.accumulate);
+        copy_part(ctx, layout, dy, from, layout.total, t.buffer, 0, layout.widths[p], layout.widths[p],
+                  t.accumulate);
       }
     });
   return y;
@@ -84,22 +86,23 @@ std::vector<Tensor> split(Context& ctx, const Tensor& x, const std::vector<int64
     shapes.push_back(x.shape());
     shapes.back()[axis] = size;
   }
-  const Cut cut = cut_of(shapes, axis);
-  check(cut.outer * cut.total == x.count(), "split: sizes do not add up");
+  const PartLayout layout = part_layout(shapes, axis);
+  check(layout.outer * layout.total == x.count(), "split: the sizes do not add up to the dimension");
   std::vector<Tensor> parts;
   int64_t at = 0;
-  for (size_t p = 0; p < sizes.size(); at += cut.widths[p], ++p) {
+  for (size_t p = 0; p < sizes.size(); at += layout.widths[p], ++p) {
     parts.push_back(ctx.empty(shapes[p]));
-    copy_part(ctx, cut, x, at, cut.total, parts[p], 0, cut.widths[p], cut.widths[p], false);
+    copy_part(ctx, layout, x, at, layout.total, parts[p], 0, layout.widths[p], layout.widths[p], false);
   }
   if (ctx.needs(x))
-    ctx.tape->record(parts, [ctx, to = Key(x), cut](std::span<const Tensor> g) {
+    ctx.tape->record(parts, [ctx, to = Key(x), layout](std::span<const Tensor> g) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) zero(ctx, t.buffer);
       int64_t at = 0;
-      for (size_t p = 0; p < g.size(); at += cut.widths[p], ++p)
+      for (size_t p = 0; p < g.size(); at += layout.widths[p], ++p)
         if (g[p].defined())
-          copy_part(ctx, cut, g[p], 0, cut.widths[p], t.buffer, at, cut.total, cut.widths[p], true);
+          copy_part(ctx, layout, g[p], 0, layout.widths[p], t.buffer, at, layout.total, layout.widths[p],
+                    true);
     });
   return parts;
 }
@@ -131,13 +134,13 @@ Tensor gather_rows(Context& ctx, const Tensor& x, const std::vector<int64_t>& in
   Shape shape = x.shape();
   const int64_t width = row_width(shape), count = static_cast<int64_t>(index.size());
   shape[0] = count;
-  const Tensor y = ctx.empty(shape), at = ctx.upload(index);
-  ctx.device.gather_rows({ctx.f32(x), ctx.i64(at), ctx.f32(y), count, width, false});
+  const Tensor y = ctx.empty(shape), device_index = ctx.upload(index);
+  ctx.device.gather_rows({ctx.f32(x), ctx.i64(device_index), ctx.f32(y), count, width, false});
   if (ctx.needs(x))
-    ctx.tape->record(y, [ctx, to = Key(x), at, count, width](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), device_index, count, width](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) zero(ctx, t.buffer);
-      ctx.device.scatter_rows({ctx.f32(dy), ctx.i64(at), ctx.f32(t.buffer), count, width, true});
+      ctx.device.scatter_rows({ctx.f32(dy), ctx.i64(device_index), ctx.f32(t.buffer), count, width, true});
     });
   return y;
 }
@@ -149,12 +152,13 @@ Tensor scatter_rows(Context& ctx, const Tensor& x, const std::vector<int64_t>& i
   Shape shape = x.shape();
   const int64_t width = row_width(shape), count = x.dim(0);
   shape[0] = rows;
-  const Tensor y = ctx.zeros(shape), at = ctx.upload(index);
-  ctx.device.scatter_rows({ctx.f32(x), ctx.i64(at), ctx.f32(y), count, width, true});
+  const Tensor y = ctx.zeros(shape), device_index = ctx.upload(index);
+  ctx.device.scatter_rows({ctx.f32(x), ctx.i64(device_index), ctx.f32(y), count, width, true});
   if (ctx.needs(x))
-    ctx.tape->record(y, [ctx, to = Key(x), at, count, width](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), device_index, count, width](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
-      ctx.device.gather_rows({ctx.f32(dy), ctx.i64(at), ctx.f32(t.buffer), count, width, t.accumulate});
+      ctx.device.gather_rows(
+          {ctx.f32(dy), ctx.i64(device_index), ctx.f32(t.buffer), count, width, t.accumulate});
     });
   return y;
 }
@@ -163,8 +167,9 @@ void replace_rows(Context& ctx, const Tensor& y, const Tensor& x, const std::vec
   check(!ctx.tape && static_cast<int64_t>(index.size()) == x.dim(0),
         "replace_rows: one index per row, outside of training");
   for (const int64_t i : index) check(i >= 0 && i < y.dim(0), "replace_rows: index out of range");
-  const Tensor at = ctx.upload(index);
-  ctx.device.scatter_rows({ctx.f32(x), ctx.i64(at), ctx.f32(y), x.dim(0), row_width(x.shape()), false});
+  const Tensor device_index = ctx.upload(index);
+  ctx.device.scatter_rows(
+      {ctx.f32(x), ctx.i64(device_index), ctx.f32(y), x.dim(0), row_width(x.shape()), false});
 }
 
 Tensor pick(Context& ctx, const Tensor& x, const std::vector<int64_t>& index) {
@@ -173,13 +178,13 @@ Tensor pick(Context& ctx, const Tensor& x, const std::vector<int64_t>& index) {
         "pick: one index per row of a matrix");
   const int64_t rows = x.dim(0), cols = x.dim(1);
   for (const int64_t i : index) check(i >= 0 && i < cols, "pick: index out of range");
-  const Tensor y = ctx.empty({rows}), at = ctx.upload(index);
-  ctx.device.pick({ctx.f32(x), ctx.i64(at), ctx.f32(y), rows, cols});
+  const Tensor y = ctx.empty({rows}), device_index = ctx.upload(index);
+  ctx.device.pick({ctx.f32(x), ctx.i64(device_index), ctx.f32(y), rows, cols});
   if (ctx.needs(x))
-    ctx.tape->record(y, [ctx, to = Key(x), at, rows, cols](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), device_index, rows, cols](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) zero(ctx, t.buffer);
-      ctx.device.pick_backward({ctx.f32(dy), ctx.i64(at), ctx.f32(t.buffer), rows, cols});
+      ctx.device.pick_backward({ctx.f32(dy), ctx.i64(device_index), ctx.f32(t.buffer), rows, cols});
     });
   return y;
 }

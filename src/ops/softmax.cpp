@@ -9,8 +9,8 @@ namespace {
 
 static_assert(kIgnore == kernels::kIgnoredTarget);
 
-Tensor rowwise(Context& ctx, const Tensor& x, bool log) {
-  if (any_bf16(ctx, x)) return rowwise(ctx, widened(ctx, x), log);
+Tensor softmax_rows(Context& ctx, const Tensor& x, bool log) {
+  if (any_bf16(ctx, x)) return softmax_rows(ctx, widened(ctx, x), log);
   const int64_t cols = x.dim(-1), rows = cols ? x.count() / cols : 0;
   Tensor y = ctx.empty(x.shape());
   ctx.device.softmax({log, ctx.f32(x), ctx.f32(y), rows, cols});
@@ -25,8 +25,8 @@ Tensor rowwise(Context& ctx, const Tensor& x, bool log) {
 
 }  // namespace
 
-Tensor softmax(Context& ctx, const Tensor& x) { return rowwise(ctx, x, false); }
-Tensor log_softmax(Context& ctx, const Tensor& x) { return rowwise(ctx, x, true); }
+Tensor softmax(Context& ctx, const Tensor& x) { return softmax_rows(ctx, x, false); }
+Tensor log_softmax(Context& ctx, const Tensor& x) { return softmax_rows(ctx, x, true); }
 
 int64_t counted_targets(std::span<const int64_t> targets, int64_t classes) {
   int64_t counted = 0;
@@ -45,8 +45,8 @@ Tensor cross_entropy(Context& ctx, const Tensor& x, std::span<const int64_t> tar
   const int64_t counted = counted_targets(targets, cols);
   const bool mean = options.reduction == Reduction::kMean, need = ctx.needs(x);
   const Tensor dx = need ? ctx.empty(x.shape()) : Tensor();
-  const Tensor losses = ctx.empty({rows}), y = ctx.empty({}), on_device = ctx.upload(targets);
-  ctx.device.cross_entropy({ctx.f32(x), ctx.f32(dx), ctx.i64(on_device), ctx.f32(losses), rows, cols,
+  const Tensor losses = ctx.empty({rows}), y = ctx.empty({}), device_targets = ctx.upload(targets);
+  ctx.device.cross_entropy({ctx.f32(x), ctx.f32(dx), ctx.i64(device_targets), ctx.f32(losses), rows, cols,
                             options.smoothing, mean ? 1.0f / static_cast<float>(counted) : 1.0f, 0.0f});
   ctx.device.total_loss({ctx.f32(losses), ctx.f32(y), rows, mean ? static_cast<double>(counted) : 1.0});
   if (need)

@@ -18,8 +18,8 @@ struct CrossEntropyOptions {
   float smoothing = 0.0f;
   Reduction reduction = Reduction::kMean;
   float soft_cap = 0.0f;  // of the logits; linear_cross_entropy only
-  int64_t max_logits =
-      int64_t{16} << 20;  // maximum logits held at once by linear_cross_entropy (at least one row)
+  // Maximum logits in memory at a time in linear_cross_entropy (at least one row).
+  int64_t max_logits = int64_t{16} << 20;
 };
 
 // Number of targets that are not ignored; each must be kIgnore or in [0, classes).
@@ -37,7 +37,8 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
 Tensor mse_loss(Context& ctx, const Tensor& x, const Tensor& target);
 // Binary cross-entropy on logits.
 Tensor bce_loss(Context& ctx, const Tensor& logits, const Tensor& target);
-// Sum of p (log p - log q) over classes, mean over rows; log_q is log-softmax'ed, target_log_p a constant.
+// Sum of p (log p - log q) over classes, mean over rows. Both arguments are log-probabilities; target_log_p
+// is a constant.
 Tensor kl_divergence(Context& ctx, const Tensor& log_q, const Tensor& target_log_p);
 
 }  // namespace makar::ops

@@ -40,8 +40,8 @@ Tape::Target Tape::target(const Key& t) {
 void Tape::pass(const Key& t, const Tensor& gradient) {
   if (!needs(t)) return;
   const uint64_t id = t.id;
-  const bool ours = !parent_ || tracked_.contains(id) || leaves_.contains(id);
-  if (ours && !gradients_.contains(id) && !leaves_.contains(id)) {
+  const bool on_this_tape = !parent_ || tracked_.contains(id) || leaves_.contains(id);
+  if (on_this_tape && !gradients_.contains(id) && !leaves_.contains(id)) {
     gradients_[id] = gradient;
     return;
   }

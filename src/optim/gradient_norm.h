@@ -10,7 +10,7 @@ namespace makar {
 // L2 norm over the gradients of all trainable parameters, summed in double over fixed chunks in parameter
 // order: the same bits for any number of threads.
 double gradient_norm(Device& device, const ParameterSet& parameters);
-// The same over these gradients.
+// The norm of these gradients.
 double gradient_norm(Device& device, std::span<const Tensor> gradients);
 
 // The factor that reduces a gradient of this norm to `max` (PyTorch's clip_grad_norm_); 1 when the norm is

@@ -1,6 +1,7 @@
 // Muon (Jordan et al., 2024): momentum orthogonalised by five Newton-Schulz steps, for matrices. Other
-// parameters use AdamW: Optimizer::make gives them that rule. Matrices of one shape are stepped together: a
-// GPU then runs a few large kernels instead of many small ones. The bits are those of one matrix at a time.
+// parameters use AdamW: Optimizer::make assigns that rule. Matrices of one shape are stepped together: a
+// GPU then runs a few large kernels instead of many small ones. The bits are the same as for one matrix at a
+// time.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,7 +12,8 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMaxTogether = int64_t{8} << 20;  // values stepped together, unless one matrix has more
+// Values stepped together, unless one matrix has more.
+constexpr int64_t kMaxValuesTogether = int64_t{8} << 20;
 
 // Orthogonalises each X [m, n], m <= n, of x [count, m, n] approximately: X <- a X + (b A + c A A) X with A =
 // X X^T, five times.
@@ -57,6 +59,7 @@ void step_together(std::span<const Update* const> all) {
   at = f32_on(device, x);
   for (const Update* u : all) {
     const double height = static_cast<double>(u->p.dim(0)), width = static_cast<double>(u->p.dim(1));
+    // AdamW's updates have an RMS of about 0.2.
     const double ratio = u->options.muon_match_adamw ? 0.2 * std::sqrt(std::max(height, width))
                                                      : std::sqrt(std::max(1.0, height / width));
     device.muon_apply({f32_on(device, u->p), at, u->p.dim(0), u->p.dim(1), tall(*u),
@@ -73,10 +76,10 @@ void muon(std::span<const Update> all) {
   std::map<std::pair<int64_t, int64_t>, std::vector<const Update*>> by_shape;
   for (const Update& u : all) by_shape[std::minmax({u.p.dim(0), u.p.dim(1)})].push_back(&u);
   for (const auto& [sides, updates] : by_shape) {
-    const auto together = static_cast<size_t>(
-        std::max<int64_t>(1, kMaxTogether / std::max<int64_t>(sides.first * sides.second, 1)));
-    for (size_t i = 0; i < updates.size(); i += together)
-      step_together(std::span(updates).subspan(i, std::min(together, updates.size() - i)));
+    const auto per_batch = static_cast<size_t>(
+        std::max<int64_t>(1, kMaxValuesTogether / std::max<int64_t>(sides.first * sides.second, 1)));
+    for (size_t i = 0; i < updates.size(); i += per_batch)
+      step_together(std::span(updates).subspan(i, std::min(per_batch, updates.size() - i)));
   }
 }
 

@@ -25,13 +25,13 @@ bool matches(const std::string& pattern, const std::string& name) {
 }
 
 Result<Optimizer> Optimizer::make(const ParameterSet& parameters, const OptimizerOptions& options) {
-  MAKAR_TRY(const Rule* chosen, find_rule(options.name));
+  MAKAR_TRY(const Rule* main_rule, find_rule(options.name));
   MAKAR_TRY(const Rule* adamw, find_rule("adamw"));
-  const bool is_muon = chosen->names[0] == "muon";
+  const bool is_muon = main_rule->names[0] == "muon";
   Optimizer optimizer(options);
   for (const auto& p : parameters.all()) {
     if (!p->trainable || p->buffer) continue;
-    Entry e{p.get(), chosen, 1.0, p->shape.rank() >= 2 ? options.weight_decay : 0.0, 0, {}};
+    Entry e{p.get(), main_rule, 1.0, p->shape.rank() >= 2 ? options.weight_decay : 0.0, 0, {}};
     const auto takes = [&](const ParameterGroup& g) {
       return g.predicate ? g.predicate(*p) : matches(g.pattern, p->name);
     };
@@ -40,7 +40,8 @@ Result<Optimizer> Optimizer::make(const ParameterSet& parameters, const Optimize
       e.lr_scale = group->lr_scale;
       e.weight_decay = group->weight_decay.value_or(e.weight_decay);
     }
-    if (is_muon && (p->shape.rank() != 2 || (options.muon_takes && !options.muon_takes(*p)))) e.rule = adamw;
+    if (is_muon && (p->shape.rank() != 2 || (options.muon_predicate && !options.muon_predicate(*p))))
+      e.rule = adamw;
     optimizer.entries_.push_back(std::move(e));
   }
   return optimizer;

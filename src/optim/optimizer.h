@@ -26,9 +26,9 @@ struct OptimizerOptions {
   double weight_decay = 0.0;   // of tensors with 2 or more dimensions, unless a group says otherwise
   // Unset values take the rule's default (PyTorch's where PyTorch has the rule).
   std::optional<double> beta1, beta2, eps, momentum;  // beta2 is also RMSProp's alpha; Adafactor uses none
-  // Muon: the matrices it steps; AdamW steps all other parameters. Empty: every parameter with two
-  // dimensions.
-  std::function<bool(const Parameter&)> muon_takes;
+  // Selects the matrices that Muon updates; AdamW updates all other parameters. Empty: Muon updates every
+  // parameter with two dimensions.
+  std::function<bool(const Parameter&)> muon_predicate;
   bool muon_match_adamw = false;  // scale Muon's steps to AdamW's size (Moonshot), to share its learning rate
   std::vector<ParameterGroup> groups;
 };

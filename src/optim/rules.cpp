@@ -35,6 +35,7 @@ kernels::Update update_of(const Update& u, UpdateKind kind, bool l2) {
   return a;
 }
 
+// Rules with at most one state tensor.
 template <UpdateKind kind, bool l2>
 void simple(std::span<const Update> all) {
   for (const Update& u : all) u.device.update(update_of(u, kind, l2));
@@ -57,9 +58,9 @@ kernels::AdamW adam_of(const Update& u, bool decoupled) {
 }
 template <bool decoupled>
 void adam(std::span<const Update> all) {
-  std::vector<kernels::AdamW> each;
-  for (const Update& u : all) each.push_back(adam_of(u, decoupled));
-  if (!all.empty()) all[0].device.adamw({each.data(), static_cast<int64_t>(each.size())});
+  std::vector<kernels::AdamW> updates;
+  for (const Update& u : all) updates.push_back(adam_of(u, decoupled));
+  if (!all.empty()) all[0].device.adamw({updates.data(), static_cast<int64_t>(updates.size())});
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ struct Update {
 };
 
 struct Rule {
-  std::vector<std::string>
-      names;  // the first is the main name, the others are spellings of transformers and Axolotl
+  // The first is the main name, the others are the names of transformers and Axolotl.
+  std::vector<std::string> names;
   double beta1, beta2, eps, momentum;  // defaults
   std::vector<Slot> (*slots)(const Shape& shape);
   void (*update)(std::span<const Update> all);  // all parameters with this rule

@@ -57,10 +57,11 @@ double Schedule::at(int64_t step) const {
     case ScheduleKind::kPolynomial:
       return (peak - end) * std::pow(1.0 - std::min(progress, 1.0), power) + end;
     case ScheduleKind::kStable: {
-      const double down = s - static_cast<double>(total - decay);
-      if (down < 0) return peak;
-      return end + (peak - end) *
-                       decay_factor(shape, std::min(down / std::max(1.0, static_cast<double>(decay)), 1.0));
+      const double decay_step = s - static_cast<double>(total - decay);
+      if (decay_step < 0) return peak;
+      return end +
+             (peak - end) *
+                 decay_factor(shape, std::min(decay_step / std::max(1.0, static_cast<double>(decay)), 1.0));
     }
   }
   return peak;

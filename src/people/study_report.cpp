@@ -41,7 +41,7 @@ void compare_raters(const Study& study, const std::map<size_t, const Rating*>& a
               second_scales.push_back(std::to_string(found->second));
   }
   const auto kappa = [](const std::vector<std::string>& x, const std::vector<std::string>& y, int64_t power) {
-    const auto confusion = confuse(x, y);
+    const auto confusion = confusion_of(x, y);
     const double value = confusion.ok() ? cohen_kappa(*confusion, power) : 0;
     return std::isfinite(value) ? value : 1.0;  // both raters always give the same rating
   };

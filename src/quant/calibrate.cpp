@@ -67,24 +67,24 @@ class InputCollector : public LinearObserver {
 
 // The mean over the inputs of all parameters of a tensor (experts, fused projections).
 Mean mean_of(const NamedSlice& slice, const InputCollector& collector) {
-  Mean sum;
+  Mean out;
   std::set<const InputStats*> counted;
   for (const Parameter* p : slice.ours) {
     const InputStats* stats = collector.find(p->value);
     if (!stats || !counted.insert(stats).second) continue;
-    sum.rows += stats->rows;
+    out.rows += stats->rows;
     const Tensor squares = stats->squares.host();
-    sum.squares.resize(static_cast<size_t>(squares.count()));
-    for (size_t i = 0; i < sum.squares.size(); ++i) sum.squares[i] += squares.data<double>()[i];
+    out.squares.resize(static_cast<size_t>(squares.count()));
+    for (size_t i = 0; i < out.squares.size(); ++i) out.squares[i] += squares.data<double>()[i];
     if (!stats->gram.defined()) continue;
-    if (!sum.gram.defined()) sum.gram = Tensor::zeros(stats->gram.shape());
+    if (!out.gram.defined()) out.gram = Tensor::zeros(stats->gram.shape());
     const Tensor gram = stats->gram.host();
-    for (int64_t i = 0; i < sum.gram.count(); ++i) sum.gram.f32()[i] += gram.f32()[i];
+    for (int64_t i = 0; i < out.gram.count(); ++i) out.gram.f32()[i] += gram.f32()[i];
   }
-  for (double& v : sum.squares) v /= static_cast<double>(sum.rows);
-  if (sum.gram.defined())
-    for (float& v : sum.gram.span()) v /= static_cast<float>(sum.rows);
-  return sum;
+  for (double& v : out.squares) v /= static_cast<double>(out.rows);
+  if (out.gram.defined())
+    for (float& v : out.gram.span()) v /= static_cast<float>(out.rows);
+  return out;
 }
 
 void run_window(const Model& model, const std::vector<int64_t>& ids, Device& device,
@@ -111,11 +111,11 @@ void run_text(const Model& model, const std::vector<int64_t>& ids, int64_t windo
 
 Result<Calibration> calibrate_parameters(const Model& model, const std::vector<int64_t>& ids, Device& device,
                                          const CalibrateOptions& options,
-                                         const std::vector<Parameter*>& wanted) {
+                                         const std::vector<Parameter*>& selected) {
   if (ids.empty()) return error_at("calibrate", "the sample text has no tokens");
   model.parameters().to(device.memory());
   std::set<uint64_t> only;
-  for (const Parameter* p : wanted) only.insert(p->value.id());
+  for (const Parameter* p : selected) only.insert(p->value.id());
   InputCollector collector(device, options.gram, std::move(only));
   run_text(model, ids, options.window, device, collector);
   Calibration out;
@@ -146,11 +146,12 @@ Result<Calibration> calibrate(const LoadedModel& loaded, const std::vector<int64
   for (const NamedSlice& slice : expand(section->names(model.spec()), model.parameters())) {
     Mean mean = mean_of(slice, collector);
     if (mean.rows == 0) continue;
-    double level = 0;
-    for (const double s : mean.squares) level += s / static_cast<double>(mean.squares.size());
+    double mean_square = 0;
+    for (const double s : mean.squares) mean_square += s / static_cast<double>(mean.squares.size());
     std::vector<float>& importance = out.importance[slice.theirs];
     // A column that the sample never used keeps a small importance.
-    for (const double s : mean.squares) importance.push_back(static_cast<float>(s + 1e-3 * level + 1e-12));
+    for (const double s : mean.squares)
+      importance.push_back(static_cast<float>(s + 1e-3 * mean_square + 1e-12));
     if (mean.gram.defined()) out.gram.emplace(slice.theirs, mean.gram);
   }
   return out;

@@ -18,10 +18,10 @@ struct CalibrateOptions {
 Result<Calibration> calibrate(const LoadedModel& loaded, const std::vector<int64_t>& ids, Device& device,
                               const CalibrateOptions& options = {});
 
-// The same for the parameters `wanted` (empty: all), keyed by their names; for models of any family. The
-// importance has no minimum.
+// Statistics of the `selected` parameters (empty: all), keyed by their names; for models of any family. The
+// importance has no lower bound, while calibrate() adds a small one.
 Result<Calibration> calibrate_parameters(const Model& model, const std::vector<int64_t>& ids, Device& device,
                                          const CalibrateOptions& options,
-                                         const std::vector<Parameter*>& wanted);
+                                         const std::vector<Parameter*>& selected);
 
 }  // namespace makar

@@ -1,4 +1,5 @@
-// Calibration data for the matrices of a model, keyed by the GGUF names of the tensors.
+// Calibration data for the matrices of a model, keyed by the names of GGUF (calibrate()) or of the parameters
+// (calibrate_parameters()).
 #pragma once
 #include <map>
 #include <string>

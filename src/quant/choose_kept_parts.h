@@ -16,7 +16,7 @@ struct StructuredPruningOptions {
 // |w_c|^2, summed over their columns of the output matrix; without text, those with the largest sum of
 // squared weights. Keeps the layers that change the direction of the residual stream most on the text (Men et
 // al., 2024), and always the last one; without text, evenly spread layers.
-Result<Reduction> choose_kept_parts(const LoadedModel& model, const StructuredPruningOptions& wanted,
+Result<Reduction> choose_kept_parts(const LoadedModel& model, const StructuredPruningOptions& options,
                                     Device& device, const std::string& place);
 
 }  // namespace makar

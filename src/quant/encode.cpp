@@ -13,19 +13,19 @@ namespace {
 
 using namespace kernels;
 
-constexpr int kSmall = 32;  // values per small block
+constexpr int kSmallBlock = 32;  // values per small block
 
 // The scale is rounded to f16 first, so that the integers fit the stored scale.
 template <class Block>
 void symmetric(const FitValues& values, int lo, int hi, DType type, Block& b) {
-  int8_t q[kSmall];
+  int8_t q[kSmallBlock];
   b.d.set(fit_symmetric(values, lo, hi).scale);
   round_to(values, b.d.value(), 0, lo, hi, q);
   pack_integers(type, q, reinterpret_cast<std::byte*>(&b));
 }
 template <class Block>
 void affine(const FitValues& values, int hi, DType type, Block& b) {
-  int8_t q[kSmall];
+  int8_t q[kSmallBlock];
   const AffineFit fit = fit_affine(values, hi, false);
   b.d.set(fit.scale), b.m.set(fit.offset);
   round_to(values, b.d.value(), b.m.value(), 0, hi, q);
@@ -39,17 +39,17 @@ void encode_one(const FitValues& values, BlockQ5_1& b) { affine(values, 31, DTyp
 // Eight bits are nearly lossless: use the usual rule (maximum / 127).
 void encode_one(const FitValues& values, BlockQ8_0& b) {
   float max = 0;
-  for (int i = 0; i < kSmall; ++i) max = std::max(max, std::abs(values.x[i]));
+  for (int i = 0; i < kSmallBlock; ++i) max = std::max(max, std::abs(values.x[i]));
   const float d = max / 127.0f, inverse = d > 0 ? 1.0f / d : 0.0f;
   b.d.set(d);
-  for (int i = 0; i < kSmall; ++i) b.qs[i] = static_cast<int8_t>(std::round(values.x[i] * inverse));
+  for (int i = 0; i < kSmallBlock; ++i) b.qs[i] = static_cast<int8_t>(std::round(values.x[i] * inverse));
 }
 
 template <class Block>
 void encode_small(const float* x, int64_t count, const float* w, std::byte* out) {
   auto* blocks = reinterpret_cast<Block*>(out);
-  for (int64_t i = 0; i < count / kSmall; ++i)
-    encode_one({x + i * kSmall, w ? w + i * kSmall : nullptr, kSmall}, blocks[i]);
+  for (int64_t i = 0; i < count / kSmallBlock; ++i)
+    encode_one({x + i * kSmallBlock, w ? w + i * kSmallBlock : nullptr, kSmallBlock}, blocks[i]);
 }
 
 template <class To>
@@ -58,20 +58,20 @@ void encode_plain(const float* x, int64_t count, std::byte* out, To&& to) {
   for (int64_t i = 0; i < count; ++i) values[i] = to(x[i]);
 }
 
-// As Q8_0, but stores only two of each four values, with their positions; the others must be zero.
+// Like Q8_0, but stores only two of each four values, with their positions; the others must be zero.
 void encode_sparse(const float* x, int64_t count, const float* w, std::byte* out) {
-  for (int64_t at = 0; at < count; at += kSmall, out += sizeof(BlockQ8_24)) {
+  for (int64_t at = 0; at < count; at += kSmallBlock, out += sizeof(BlockQ8_24)) {
     BlockQ8_0 full;
-    encode_small<BlockQ8_0>(x + at, kSmall, w ? w + at : nullptr, reinterpret_cast<std::byte*>(&full));
+    encode_small<BlockQ8_0>(x + at, kSmallBlock, w ? w + at : nullptr, reinterpret_cast<std::byte*>(&full));
     BlockQ8_24 sparse{full.d, {}, {}};
     for (int group = 0; group < 8; ++group) {
       const int8_t* q = full.qs + group * 4;
-      int taken = 0, order[4];
+      int stored = 0, order[4];
       for (int j = 0; j < 4; ++j)
-        if (q[j] != 0) order[taken++] = j;
-      check(taken <= 2, "encode: more than 2 of 4 weights are not zero");
-      for (int j = 0; j < 4 && taken < 2; ++j)
-        if (q[j] == 0) order[taken++] = j;
+        if (q[j] != 0) order[stored++] = j;
+      check(stored <= 2, "encode: more than 2 of 4 weights are not zero");
+      for (int j = 0; j < 4 && stored < 2; ++j)
+        if (q[j] == 0) order[stored++] = j;
       for (int i = 0; i < 2; ++i) {
         const int value = group * 2 + i;
         sparse.qs[value] = q[order[i]];
@@ -85,7 +85,7 @@ void encode_sparse(const float* x, int64_t count, const float* w, std::byte* out
 }  // namespace
 
 bool is_two_of_four(const Tensor& x) {
-  if (x.shape().rank() != 2 || x.dim(1) % 32 != 0) return false;
+  if (x.shape().rank() != 2 || x.dim(1) % kSmallBlock != 0) return false;
   const auto values = x.span();
   for (size_t at = 0; at < values.size(); at += 4) {
     int used = 0;

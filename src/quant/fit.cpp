@@ -115,8 +115,8 @@ double round_to(const FitValues& values, float scale, float offset, int lo, int 
   double error = 0;
   for (int i = 0; i < values.n; ++i) {
     const float v = nearest((values.x[i] - offset) * inverse, static_cast<float>(lo), static_cast<float>(hi));
-    const double left = static_cast<double>(scale * v + offset) - values.x[i];
-    error += weight(values, i) * left * left;
+    const double residual = static_cast<double>(scale * v + offset) - values.x[i];
+    error += weight(values, i) * residual * residual;
     q[i] = static_cast<int8_t>(v);
   }
   return error;

@@ -19,18 +19,18 @@ Result<DType> block_type(const std::string& text) {
                   fmt::join(known, ", "));
 }
 
-bool of_a_block(const std::string& name) {
+bool is_in_block(const std::string& name) {
   return name.find(".layers.") != std::string::npos && !name.ends_with(".router");
 }
 
 }  // namespace
 
 Status quantize_in_memory(Model& model, const std::string& type, ThreadPool& pool) {
-  MAKAR_TRY(const DType wanted, block_type(type));
+  MAKAR_TRY(const DType target_type, block_type(type));
   model.each_linear([&](const std::string& name, Linear& linear) {
     Tensor& w = linear.weight()->value;
-    if (!of_a_block(name) || is_block(w.dtype())) return;
-    w = encode(pool, w.host().to(DType::kF32), type_that_fits(wanted, w.dim(1)));
+    if (!is_in_block(name) || is_block(w.dtype())) return;
+    w = encode(pool, w.host().to(DType::kF32), type_that_fits(target_type, w.dim(1)));
     linear.unpack();
   });
   return Done{};

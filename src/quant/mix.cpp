@@ -11,7 +11,7 @@ namespace {
 struct Row {
   const char* name;
   DType base;
-  bool more;
+  bool more;  // some layers get more bits
 };
 constexpr Row kMixes[] = {
     {"f32", DType::kF32, false},    {"f16", DType::kF16, false},     {"bf16", DType::kBF16, false},
@@ -60,15 +60,15 @@ const std::vector<std::string>& mix_names() {
 
 Result<Mix> Mix::find(const std::string& name, const GgufFields& fields,
                       const std::vector<GgufSource>& tensors) {
-  std::string low = name;
-  for (char& c : low) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (low == "q4_k" || low == "q5_k") low += "_m";
+  std::string lower = name;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (lower == "q4_k" || lower == "q5_k") lower += "_m";
   Mix mix;
   for (const Row& row : kMixes)
-    if (low == row.name) mix.name_ = low, mix.base_ = row.base, mix.more_ = row.more;
+    if (lower == row.name) mix.name_ = lower, mix.base_ = row.base, mix.more_ = row.more;
   if (mix.name_.empty())
     return error_at("`type`", "unknown type '{}'; expected one of {}{}", name, fmt::join(mix_names(), ", "),
-                    did_you_mean(low, mix_names()));
+                    did_you_mean(lower, mix_names()));
   const std::string arch = fields.text("general.architecture").value_or("");
   mix.falcon_ = arch == "falcon";
   mix.layers_ = fields.integer(arch + ".block_count").value_or(1);
@@ -77,27 +77,27 @@ Result<Mix> Mix::find(const std::string& name, const GgufFields& fields,
   return mix;
 }
 
-DType Mix::wanted(const GgufSource& t) const {
+DType Mix::preferred_type(const GgufSource& t) const {
   // retype_sparse() changes the type of 2:4 sparse tensors to kQ8_24; the others stay Q8_0.
   if (base_ == DType::kQ8_24) return DType::kQ8_0;
   if (!is_block(base_) || base_ == DType::kQ8_0) return base_;
   const auto is = [&](const char* part) { return t.name.find(part) != t.name.npos; };
   if (t.name == "output.weight" || (!has_output_ && t.name == "token_embd.weight")) return DType::kQ6_K;
-  const bool some = more_ && more_bits(layer_of(t.name), layers_);
-  if (is("attn_v.weight")) return experts_ == 8 ? DType::kQ8_0 : some ? DType::kQ6_K : base_;
+  const bool gets_more = more_ && more_bits(layer_of(t.name), layers_);
+  if (is("attn_v.weight")) return experts_ == 8 ? DType::kQ8_0 : gets_more ? DType::kQ6_K : base_;
   if (is("attn_k.weight") && experts_ == 8) return DType::kQ8_0;
   if (is("attn_qkv.weight") && more_) return base_ == DType::kQ4_K ? DType::kQ5_K : DType::kQ6_K;
   if (is("attn_output.weight") && experts_ == 8 && base_ == DType::kQ4_K) return DType::kQ5_K;
   if (is("ffn_down")) {
     if (falcon_ && base_ == DType::kQ4_K && more_)
-      return layer_of(t.name) < layers_ / 16 ? DType::kQ6_K : some ? DType::kQ5_K : base_;
-    return some ? DType::kQ6_K : base_;
+      return layer_of(t.name) < layers_ / 16 ? DType::kQ6_K : gets_more ? DType::kQ5_K : base_;
+    return gets_more ? DType::kQ6_K : base_;
   }
   return base_;
 }
 
 DType Mix::operator()(const GgufSource& t) const {
-  return may_be_quantized(t) ? type_that_fits(wanted(t), t.shape[-1]) : DType::kF32;
+  return may_be_quantized(t) ? type_that_fits(preferred_type(t), t.shape[-1]) : DType::kF32;
 }
 
 }  // namespace makar

@@ -21,14 +21,14 @@ DType type_that_fits(DType type, int64_t columns);
 
 class Mix {
  public:
-  // `name` in any case; "q4_k" means "q4_k_m". The error names the nearest known mix.
+  // `name` in upper or lower case; "q4_k" means "q4_k_m". The error names the nearest known mix.
   static Result<Mix> find(const std::string& name, const GgufFields& fields,
                           const std::vector<GgufSource>& tensors);
   const std::string& name() const { return name_; }
   DType operator()(const GgufSource& tensor) const;
 
  private:
-  DType wanted(const GgufSource& tensor) const;
+  DType preferred_type(const GgufSource& tensor) const;
   std::string name_;
   DType base_ = DType::kF32;
   bool more_ = false;  // the _m mixes: some tensors get more bits

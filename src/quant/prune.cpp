@@ -71,9 +71,9 @@ Result<SparsityPattern> parse_pattern(const std::string& text, const std::string
     const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), to);
     return code == std::errc() && end == part.data() + part.size();
   };
-  const std::string_view whole = text;
-  if (colon == std::string::npos || !read(whole.substr(0, colon), out.zeros) ||
-      !read(whole.substr(colon + 1), out.group) || out.zeros < 1 || out.zeros >= out.group || out.group > 64)
+  const std::string_view view = text;
+  if (colon == std::string::npos || !read(view.substr(0, colon), out.zeros) ||
+      !read(view.substr(colon + 1), out.group) || out.zeros < 1 || out.zeros >= out.group || out.group > 64)
     return error_at(place, "expected ZEROS:GROUP such as 2:4 (2 of 4 weights are zero), got '{}'", text);
   out.share = static_cast<double>(out.zeros) / static_cast<double>(out.group);
   return out;
@@ -114,7 +114,7 @@ void zero_smallest(ThreadPool& pool, Tensor& w, const std::vector<float>& scale,
 
 // With H = M M^T, M upper triangular, the factor of H^-1 is U = M^-1. Setting the current weight k to zero
 // costs (w_k / U_kk)^2 = (w_k M_kk)^2, and the best compensation subtracts w_k U_kj / U_kk from the columns
-// j > k. The rows U_k / U_kk are those of the inverse of M with columns divided by their pivots.
+// j > k. The rows U_k / U_kk are the rows of the inverse of M with columns divided by their pivots.
 void prune_compensated(ThreadPool& pool, Tensor& w, const Tensor& h, const SparsityPattern& p) {
   const int64_t n = w.dim(1), rows = w.dim(0);
   check(h.dim(0) == n && h.dim(1) == n, "prune_compensated: x^T x must have the width of w");
@@ -163,7 +163,7 @@ void prune_compensated(ThreadPool& pool, Tensor& w, const Tensor& h, const Spars
 Status prune_model(const LoadedModel& loaded, const PruneOptions& o, Device& device, ThreadPool& pool) {
   Model& model = *loaded.model;
   const auto layers = block_matrices(model);
-  const auto all = static_cast<int64_t>(layers.size());
+  const auto total = static_cast<int64_t>(layers.size());
   Calibration inputs;
   if (o.method == PruneMethod::kWanda) {
     MAKAR_TRY(inputs, calibrate_parameters(model, o.ids, device, {o.window, false}, {}));
@@ -174,21 +174,21 @@ Status prune_model(const LoadedModel& loaded, const PruneOptions& o, Device& dev
     }
     for (Parameter* p : layers[i]) {
       Tensor w = p->value.host();
-      const auto seen = inputs.importance.find(p->name);
-      if (o.method == PruneMethod::kMagnitude || seen == inputs.importance.end()) {
+      const auto importance = inputs.importance.find(p->name);
+      if (o.method == PruneMethod::kMagnitude || importance == inputs.importance.end()) {
         // An expert that the sample text never reached has no inputs: its weights are ranked by magnitude.
         zero_smallest(pool, w, std::vector<float>(static_cast<size_t>(w.dim(1)), 1.0f), o.pattern,
                       o.method != PruneMethod::kMagnitude);
       } else if (o.method == PruneMethod::kWanda) {
         std::vector<float> scale;
-        for (const float square : seen->second) scale.push_back(std::sqrt(square));
+        for (const float square : importance->second) scale.push_back(std::sqrt(square));
         zero_smallest(pool, w, scale, o.pattern, true);
       } else {
         prune_compensated(pool, w, inputs.gram.at(p->name), o.pattern);
       }
       p->value = w.to(p->value.memory());
     }
-    o.progress(static_cast<int64_t>(i) + 1, all);
+    o.progress(static_cast<int64_t>(i) + 1, total);
   }
   return Done{};
 }

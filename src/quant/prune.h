@@ -15,8 +15,8 @@ namespace makar {
 enum class PruneMethod {
   kMagnitude,  // |w|, the smallest of each matrix
   kWanda,      // |w| * |x|, the smallest of each row (Sun et al., 2023)
-  kSparseGpt,  // the least loss of output, and the other weights of the row compensate it (Frantar &
-               // Alistarh, 2023)
+  kSparseGpt,  // the smallest increase of the output error; the other weights of the row compensate it
+               // (Frantar & Alistarh, 2023)
 };
 std::optional<PruneMethod> prune_method_named(const std::string& name);
 std::vector<std::string> prune_method_names();
@@ -42,7 +42,7 @@ struct PruneOptions {
   SparsityPattern pattern;
   std::vector<int64_t> ids;  // sample text; not for kMagnitude
   int64_t window = 512;
-  std::function<void(int64_t done, int64_t all)> progress = [](int64_t, int64_t) {};  // layers
+  std::function<void(int64_t done, int64_t total)> progress = [](int64_t, int64_t) {};  // layers
 };
 // Prunes all matrices of the blocks of a model whose weights are f32 copies (LoadOptions::trainable).
 // kSparseGpt processes layers in order: the inputs of a layer come from the pruned layers before it.

@@ -26,29 +26,29 @@ void keep_entries(Json& config, const std::vector<int64_t>& layers, int64_t befo
     if (!value.is_array() || static_cast<int64_t>(value.size()) != before || item.key() == "architectures" ||
         item.key() == "eos_token_id")
       continue;
-    Json kept = Json::array();
-    for (const int64_t layer : layers) kept.push_back(value[static_cast<size_t>(layer)]);
-    value = kept;
+    Json entries = Json::array();
+    for (const int64_t layer : layers) entries.push_back(value[static_cast<size_t>(layer)]);
+    value = entries;
   }
 }
 
-Json reduced_config(const ModelSpec& spec, const Reduction& kept) {
+Json reduced_config(const ModelSpec& spec, const Reduction& reduction) {
   Json config = spec.config;
   const StackSpec& s = spec.main();
   const AttentionSpec& a = s.first().attention;
-  const auto layers = static_cast<int64_t>(kept.layers.size());
+  const auto layers = static_cast<int64_t>(reduction.layers.size());
   if (layers != s.layers()) {
-    keep_entries(config, kept.layers, s.layers());
+    keep_entries(config, reduction.layers, s.layers());
     set_fields(config, kLayerFields, s.layers(), layers);
   }
-  if (!kept.groups.empty()) {
-    const auto groups = static_cast<int64_t>(kept.groups[0].size());
+  if (!reduction.groups.empty()) {
+    const auto groups = static_cast<int64_t>(reduction.groups[0].size());
     set_fields(config, kHeadFields, a.heads, groups * (a.heads / a.kv_heads));
     set_fields(config, kGroupFields, a.kv_heads, groups);
     config["head_dim"] = a.head_dim;
   }
-  if (!kept.channels.empty()) {
-    const auto width = static_cast<int64_t>(kept.channels[0].size());
+  if (!reduction.channels.empty()) {
+    const auto width = static_cast<int64_t>(reduction.channels[0].size());
     set_fields(config, kChannelFields, s.first().feed_forward.width, width);
     if (config.contains("n_inner") && config["n_inner"].is_null()) config["n_inner"] = width;
   }
@@ -65,9 +65,9 @@ Status check_heads(const AttentionSpec& a, const std::string& place) {
 }
 
 // The indices of all elements of the kept groups, where a group is `size` consecutive elements.
-std::vector<int64_t> elements_of(const std::vector<int64_t>& kept, int64_t size) {
+std::vector<int64_t> elements_of(const std::vector<int64_t>& groups, int64_t size) {
   std::vector<int64_t> out;
-  for (const int64_t k : kept)
+  for (const int64_t k : groups)
     for (int64_t i = 0; i < size; ++i) out.push_back(k * size + i);
   return out;
 }
@@ -108,34 +108,35 @@ Tensor kept_part(const std::string& name, const Tensor& x, const AttentionSpec& 
   return x;
 }
 
-Status check_kept(const StackSpec& s, const Reduction& kept, const std::string& place) {
-  check(!kept.layers.empty() && std::is_sorted(kept.layers.begin(), kept.layers.end()) &&
-            kept.layers.back() < s.layers(),
+Status check_reduction(const StackSpec& s, const Reduction& reduction, const std::string& place) {
+  check(!reduction.layers.empty() && std::is_sorted(reduction.layers.begin(), reduction.layers.end()) &&
+            reduction.layers.back() < s.layers(),
         "layers are kept in order");
-  for (const auto* lists : {&kept.groups, &kept.channels})
+  for (const auto* lists : {&reduction.groups, &reduction.channels})
     for (const auto& list : *lists)
-      check(lists->size() == kept.layers.size() && !list.empty() && list.size() == lists->front().size(),
+      check(lists->size() == reduction.layers.size() && !list.empty() && list.size() == lists->front().size(),
             "all layers keep the same number");
   if (s.groups > 0)
     return error_of(Error::Kind::kUnsupported, place,
                     "the layers share their weights; no part of them can be removed");
   for (const BlockSpec& b : s.blocks) {
-    if (!kept.groups.empty()) MAKAR_CHECK_OK(check_heads(b.attention, place));
-    if (!kept.channels.empty() && b.feed_forward.experts > 0)
+    if (!reduction.groups.empty()) MAKAR_CHECK_OK(check_heads(b.attention, place));
+    if (!reduction.channels.empty() && b.feed_forward.experts > 0)
       return error_of(Error::Kind::kUnsupported, place, "removing channels of experts is not supported");
   }
   return Done{};
 }
 
-// Whether `made`, the spec read back from the new config, has the reduced sizes.
-bool config_expresses(const StackSpec& made, const StackSpec& before, const Reduction& kept) {
-  if (made.layers() != static_cast<int64_t>(kept.layers.size()) || made.width != before.width) return false;
-  for (size_t i = 0; i < kept.layers.size(); ++i) {
-    const BlockSpec &a = made.blocks[i], &b = before.blocks[static_cast<size_t>(kept.layers[i])];
+// Whether `reduced`, the spec read back from the new config, has the reduced sizes.
+bool config_expresses(const StackSpec& reduced, const StackSpec& before, const Reduction& reduction) {
+  if (reduced.layers() != static_cast<int64_t>(reduction.layers.size()) || reduced.width != before.width)
+    return false;
+  for (size_t i = 0; i < reduction.layers.size(); ++i) {
+    const BlockSpec &a = reduced.blocks[i], &b = before.blocks[static_cast<size_t>(reduction.layers[i])];
     const int64_t groups =
-        kept.groups.empty() ? b.attention.kv_heads : static_cast<int64_t>(kept.groups[i].size());
-    const int64_t channels =
-        kept.channels.empty() ? b.feed_forward.width : static_cast<int64_t>(kept.channels[i].size());
+        reduction.groups.empty() ? b.attention.kv_heads : static_cast<int64_t>(reduction.groups[i].size());
+    const int64_t channels = reduction.channels.empty() ? b.feed_forward.width
+                                                        : static_cast<int64_t>(reduction.channels[i].size());
     if (a.attention.kv_heads != groups || a.attention.head_dim != b.attention.head_dim ||
         a.attention.heads != groups * (b.attention.heads / b.attention.kv_heads) ||
         a.attention.window != b.attention.window || a.feed_forward.width != channels ||
@@ -154,26 +155,27 @@ std::vector<int64_t> spread_layers(int64_t layers, int64_t count) {
   return out;
 }
 
-Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& kept, const std::string& place) {
+Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& reduction,
+                                 const std::string& place) {
   const ModelSpec& spec = from.model->spec();
   if (spec.encoder && spec.decoder)
     return error_of(Error::Kind::kUnsupported, place, "reducing an encoder-decoder is not supported");
   const StackSpec& s = spec.main();
-  MAKAR_CHECK_OK(check_kept(s, kept, place));
-  auto made = make_model(Config(reduced_config(spec, kept), place));
-  if (!made.ok() || !config_expresses(made->model->spec().main(), s, kept))
+  MAKAR_CHECK_OK(check_reduction(s, reduction, place));
+  auto reduced = make_model(Config(reduced_config(spec, reduction), place));
+  if (!reduced.ok() || !config_expresses(reduced->model->spec().main(), s, reduction))
     return error_of(Error::Kind::kUnsupported, place,
                     "the config of a {} cannot express this reduction{}; choose other parts",
-                    spec.architecture, made.ok() ? "" : " (" + made.error().message + ")");
+                    spec.architecture, reduced.ok() ? "" : " (" + reduced.error().message + ")");
   const std::string prefix = s.name + ".layers.";
-  for (const auto& p : made->model->parameters().all()) {
+  for (const auto& p : reduced->model->parameters().all()) {
     std::string name = p->name, rest;
     size_t layer = 0;
     if (name.starts_with(prefix)) {
       const size_t dot = name.find('.', prefix.size());
       layer = std::stoul(name.substr(prefix.size(), dot - prefix.size()));
       rest = name.substr(dot + 1);
-      name = fmt::format("{}{}.{}", prefix, kept.layers[layer], rest);
+      name = fmt::format("{}{}.{}", prefix, reduction.layers[layer], rest);
     }
     const Parameter* source = from.model->parameters().find(name);
     if (!source || (!source->value.defined() && !p->optional))
@@ -182,13 +184,13 @@ Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& kept,
     if (!source->value.defined()) continue;
     p->value = rest.empty() ? source->value
                             : kept_part(rest, source->value, s.first().attention,
-                                        kept.groups.empty() ? nullptr : &kept.groups[layer],
-                                        kept.channels.empty() ? nullptr : &kept.channels[layer]);
+                                        reduction.groups.empty() ? nullptr : &reduction.groups[layer],
+                                        reduction.channels.empty() ? nullptr : &reduction.channels[layer]);
     if (p->value.shape() != p->shape)
       return error_of(Error::Kind::kUnsupported, place, "'{}' would be {}, the reduced model needs {}",
                       p->name, p->value.shape().text(), p->shape.text());
   }
-  return made;
+  return reduced;
 }
 
 }  // namespace makar

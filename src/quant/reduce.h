@@ -7,19 +7,20 @@
 
 namespace makar {
 
-// What is kept, in increasing order. Every layer keeps the same number of heads and channels, because a
-// config has one number for all layers.
+// The parts that are kept, in increasing order. Every layer keeps the same number of heads and channels,
+// because a config has one number for all layers.
 struct Reduction {
   std::vector<int64_t> layers;
   // Per kept layer; empty: all. A group is a key/value head with its queries.
   std::vector<std::vector<int64_t>> groups, channels;
 };
 
-// `count` of `layers`, evenly spread, with the first and the last.
+// `count` of `layers`, evenly spread, including the first and the last.
 std::vector<int64_t> spread_layers(int64_t layers, int64_t count);
 
 // The weights of `from` are f32 on the host (LoadOptions::trainable). `place` names the model in errors.
-// Models with one stack; a family whose config cannot express the result is refused.
-Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& kept, const std::string& place);
+// Supports models with one stack; fails if the family's config cannot express the result.
+Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& reduction,
+                                 const std::string& place);
 
 }  // namespace makar

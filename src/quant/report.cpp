@@ -48,28 +48,28 @@ Result<Divergence> compare_models(const Model& original, const Model& other, con
                     spec.architecture);
   if (spec.max_positions > 0) window = std::min(window, spec.max_positions);
   Divergence out;
-  double before = 0, after = 0, same = 0;
+  double original_loss = 0, other_loss = 0, agreed = 0;
   const auto size = static_cast<int64_t>(ids.size());
   for (int64_t at = 0; at + 1 < size; at += window) {
     const std::vector<int64_t> part(ids.begin() + at, ids.begin() + std::min(at + window, size));
     const Tensor a = logits(original, part, device), b = logits(other, part, device);
-    const int64_t vocab = a.dim(1), places = static_cast<int64_t>(part.size()) - 1;
-    std::vector<std::array<double, 4>> each(static_cast<size_t>(places));
-    pool.for_ranges(places, 1, [&](int64_t begin, int64_t end) {
+    const int64_t vocab = a.dim(1), positions = static_cast<int64_t>(part.size()) - 1;
+    std::vector<std::array<double, 4>> rows(static_cast<size_t>(positions));
+    pool.for_ranges(positions, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const LogitRow p(a.f32() + i * vocab, vocab), q(b.f32() + i * vocab, vocab);
         const int64_t next = part[static_cast<size_t>(i) + 1];
-        each[static_cast<size_t>(i)] = {-p.log_probability(next), -q.log_probability(next), divergence(p, q),
+        rows[static_cast<size_t>(i)] = {-p.log_probability(next), -q.log_probability(next), divergence(p, q),
                                         p.best == q.best ? 1.0 : 0.0};
       }
     });
-    for (const auto& e : each) before += e[0], after += e[1], out.kl += e[2], same += e[3];
-    out.tokens += places;
+    for (const auto& e : rows) original_loss += e[0], other_loss += e[1], out.kl += e[2], agreed += e[3];
+    out.tokens += positions;
   }
   if (out.tokens == 0) return error_at("", "the text has {} tokens; at least 2 are needed", size);
   const auto n = static_cast<double>(out.tokens);
-  out.perplexity_before = std::exp(before / n), out.perplexity_after = std::exp(after / n);
-  out.kl /= n, out.top1 = same / n;
+  out.perplexity_before = std::exp(original_loss / n), out.perplexity_after = std::exp(other_loss / n);
+  out.kl /= n, out.top1 = agreed / n;
   return out;
 }
 

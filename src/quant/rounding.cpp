@@ -18,9 +18,9 @@ constexpr std::pair<const char*, DType> kRoundings[] = {
 
 Result<DType> rounding_type(const std::string& name) {
   std::vector<std::string> known;
-  for (const auto& [one, type] : kRoundings) {
-    if (name == one) return type;
-    known.emplace_back(one);
+  for (const auto& [known_name, type] : kRoundings) {
+    if (name == known_name) return type;
+    known.emplace_back(known_name);
   }
   return error_at("qat", "unknown type '{}'{}; expected one of {}", name, did_you_mean(name, known),
                   fmt::join(known, ", "));
@@ -34,9 +34,9 @@ std::function<Tensor(const Parameter&)> rounding_of(Model& model, DType type, Th
   for (const auto& p : model.parameters().all())
     if (p->name.ends_with(".embed.tokens.weight") && p->shape.rank() == 2)
       types[p.get()] = type_that_fits(type, p->shape[1]);
-  const bool wide_output = type != DType::kQ8_0;
+  const bool output_in_q6_k = type != DType::kQ8_0;
   for (const Parameter* p : model.output_weights())
-    if (wide_output && types.contains(p)) types[p] = type_that_fits(DType::kQ6_K, p->shape[1]);
+    if (output_in_q6_k && types.contains(p)) types[p] = type_that_fits(DType::kQ6_K, p->shape[1]);
   return [types = std::move(types), &pool](const Parameter& p) -> Tensor {
     const auto at = types.find(&p);
     if (at == types.end()) return {};

@@ -9,7 +9,7 @@
 namespace makar {
 
 // "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k_s", "q5_k_s", "q6_k": mixes with one type for all matrices of
-// the layers. The error names the nearest.
+// the layers. The error names the nearest known one.
 Result<DType> rounding_type(const std::string& name);
 
 // A function that encodes the current value of a parameter as `type` and decodes it. The output matrix gets

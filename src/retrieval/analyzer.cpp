@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kCachedWords = size_t{1} << 18;
+constexpr size_t kMaxCachedWords = size_t{1} << 18;
 
 bool is_apostrophe(char32_t code) { return code == '\'' || code == 0x2019; }
 
@@ -34,7 +34,7 @@ Result<Analyzer> Analyzer::open(const AnalyzerOptions& options) {
 
 const std::string& Analyzer::term(const std::string& word) const {
   if (const auto found = terms_.find(word); found != terms_.end()) return found->second;
-  if (terms_.size() >= kCachedWords) terms_.clear();
+  if (terms_.size() >= kMaxCachedWords) terms_.clear();
   std::string out;
   if (!stop_.contains(word)) out = stemmer_ ? (*stemmer_)(word) : word;
   return terms_[word] = std::move(out);
@@ -50,8 +50,8 @@ std::vector<std::string> Analyzer::operator()(std::string_view text) const {
       word.resize(kMaxTermBytes);
       word.resize(complete_utf8_prefix(word));
     }
-    const std::string& indexed = term(word);
-    if (!indexed.empty()) out.push_back(indexed);
+    const std::string& indexed_term = term(word);
+    if (!indexed_term.empty()) out.push_back(indexed_term);
     word.clear();
   };
   for (size_t at = 0; at < text.size();) {

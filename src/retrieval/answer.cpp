@@ -13,6 +13,8 @@ constexpr const char* kInstruction =
     "it, such as "
     "[1]. If the sources do not have the answer, say that they do not.";
 
+constexpr size_t kMaxCitationBytes = 24;  // such as "[1, 2]"
+
 std::string source_list(const std::vector<SearchHit>& passages) {
   std::string out;
   for (size_t i = 0; i < passages.size(); ++i) {
@@ -33,7 +35,7 @@ Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const 
   return language.encode_chat(input);
 }
 
-// Shortens a passage to its first sentences.
+// Drops the second half of a passage's sentences; false if it has only one.
 bool drop_half(SearchHit& hit) {
   const std::vector<Span> sentences = sentences_of(hit.chunk.text);
   if (sentences.size() < 2) return false;
@@ -66,20 +68,20 @@ PassageTerms passage_terms(const std::string& passage, const Analyzer& analyzer)
   return out;
 }
 
-double share_of(const std::vector<std::string>& wanted, const Terms& has) {
-  if (wanted.empty()) return 0;
+double share_of(const std::vector<std::string>& terms, const Terms& available) {
+  if (terms.empty()) return 0;
   size_t found = 0;
-  for (const std::string& term : wanted) found += has.contains(term);
-  return static_cast<double>(found) / static_cast<double>(wanted.size());
+  for (const std::string& term : terms) found += available.contains(term);
+  return static_cast<double>(found) / static_cast<double>(terms.size());
 }
 
 Support support_of(const std::vector<std::string>& terms, const std::string& passage,
-                   const PassageTerms& known) {
+                   const PassageTerms& indexed) {
   Support out;
-  out.share = share_of(terms, known.all);
+  out.share = share_of(terms, indexed.all);
   double best = -1;
-  for (const auto& [span, has] : known.sentences) {
-    const double share = share_of(terms, has);
+  for (const auto& [span, available] : indexed.sentences) {
+    const double share = share_of(terms, available);
     if (share > best) best = share, out.begin = span.begin, out.end = span.end;
   }
   while (out.end > out.begin && (passage[out.end - 1] == ' ' || passage[out.end - 1] == '\n')) --out.end;
@@ -97,11 +99,11 @@ Citation cite(const std::vector<SearchHit>& sources, size_t source, const Suppor
 }
 
 // The indices of the sources that a text cites as [1] or [2, 3]; `plain` is the text without these citations.
-std::vector<size_t> named_sources(const std::string& text, size_t count, std::string& plain) {
+std::vector<size_t> cited_sources(const std::string& text, size_t count, std::string& plain) {
   std::vector<size_t> out;
   for (size_t at = 0; at < text.size();) {
     const size_t close = text[at] == '[' ? text.find(']', at) : std::string::npos;
-    const bool citation = close != std::string::npos && close > at + 1 && close - at < 24 &&
+    const bool citation = close != std::string::npos && close > at + 1 && close - at < kMaxCitationBytes &&
                           text.find_first_not_of("0123456789, ", at + 1) == close;
     if (!citation) {
       plain += text[at++];
@@ -110,7 +112,7 @@ std::vector<size_t> named_sources(const std::string& text, size_t count, std::st
     for (size_t i = at + 1; i < close;) {
       size_t number = 0;
       for (; i < close && text[i] >= '0' && text[i] <= '9'; ++i)
-        number = std::min<size_t>(number * 10 + static_cast<size_t>(text[i] - '0'), 1000000);
+        number = std::min<size_t>(number * 10 + static_cast<size_t>(text[i] - '0'), count + 1);
       if (number >= 1 && number <= count && std::find(out.begin(), out.end(), number - 1) == out.end())
         out.push_back(number - 1);
       ++i;
@@ -200,25 +202,26 @@ double groundedness(const std::vector<AnswerSentence>& sentences) {
 std::vector<AnswerSentence> check_grounding(const std::string& answer, const std::vector<SearchHit>& sources,
                                             const Analyzer& analyzer, double threshold) {
   std::vector<AnswerSentence> out;
-  std::vector<PassageTerms> known;
-  for (const SearchHit& source : sources) known.push_back(passage_terms(source.chunk.text, analyzer));
+  std::vector<PassageTerms> passages;
+  for (const SearchHit& source : sources) passages.push_back(passage_terms(source.chunk.text, analyzer));
   for (const Span& span : sentences_of(answer)) {
     AnswerSentence sentence;
     sentence.text = answer.substr(span.begin, span.end - span.begin);
     while (!sentence.text.empty() && (sentence.text.back() == ' ' || sentence.text.back() == '\n'))
       sentence.text.pop_back();
     std::string plain;
-    const auto named = named_sources(sentence.text, sources.size(), plain);
+    const auto cited = cited_sources(sentence.text, sources.size(), plain);
     const auto terms = analyzer(plain);
     if (terms.empty()) {
       // Citations after the full stop belong to the previous sentence.
       if (!out.empty()) {
         out.back().text += " " + sentence.text;
-        for (const size_t source : named) {
-          std::string before;
-          named_sources(out.back().text, 0, before);
+        for (const size_t source : cited) {
+          std::string without_citations;
+          cited_sources(out.back().text, 0, without_citations);
           out.back().citations.push_back(
-              cite(sources, source, support_of(analyzer(before), sources[source].chunk.text, known[source])));
+              cite(sources, source,
+                   support_of(analyzer(without_citations), sources[source].chunk.text, passages[source])));
         }
       }
       continue;
@@ -226,14 +229,14 @@ std::vector<AnswerSentence> check_grounding(const std::string& answer, const std
     size_t best = 0;
     std::vector<Support> supports;
     for (size_t i = 0; i < sources.size(); ++i) {
-      supports.push_back(support_of(terms, sources[i].chunk.text, known[i]));
+      supports.push_back(support_of(terms, sources[i].chunk.text, passages[i]));
       if (supports[i].share > supports[best].share) best = i;
     }
     if (!sources.empty()) {
       sentence.support = supports[best].share;
       sentence.grounded = sentence.support >= threshold;
       if (sentence.grounded) sentence.citations.push_back(cite(sources, best, supports[best]));
-      for (const size_t source : named)
+      for (const size_t source : cited)
         if (!sentence.grounded || source != best)
           sentence.citations.push_back(cite(sources, source, supports[source]));
     }

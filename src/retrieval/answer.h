@@ -12,7 +12,7 @@ namespace makar {
 
 // stuff: all passages in one prompt. map-reduce: an answer from each passage, then one from these answers.
 // refine: an answer from the first passage, improved with each of the others. The last two use every passage,
-// however many fit the context.
+// even if not all of them fit the context.
 enum class AnswerStyle { kStuff, kMapReduce, kRefine };
 Result<AnswerStyle> parse_answer_style(const std::string& name, const std::string& place);
 

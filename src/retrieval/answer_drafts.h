@@ -17,8 +17,8 @@ struct AnswerDraft {
   double toxicity = 0;
   bool safe = true;
   double groundedness = 0;  // the share of sentences that a source supports
-  double quality = 0;       // how probably it answers the question
-  double score = 0;         // the mean of both
+  double quality = 0;       // the probability that it answers the question
+  double score = 0;         // the mean of groundedness and quality
 };
 struct DraftedAnswer {
   AnswerWithSources answer;         // answered is false, and the text says so, if no draft is safe

@@ -27,7 +27,7 @@ std::string context_of(const std::vector<SearchHit>& passages) {
 }
 
 // The share of sentences that the judge finds in the context.
-Result<double> supported(const std::string& text, const std::string& context, const YesNoJudge& judge) {
+Result<double> supported_share(const std::string& text, const std::string& context, const YesNoJudge& judge) {
   const std::vector<std::string> sentences = sentences_in(text);
   if (sentences.empty()) return 0.0;
   std::vector<std::string> prompts;
@@ -79,8 +79,8 @@ Result<AnswerScores> score_answer(const std::string& question, const std::string
     for (size_t i = 0; i < useful.size(); ++i)
       if (useful[i] >= 0.5) sum += ++found / static_cast<double>(i + 1);
     out.context_precision = found > 0 ? sum / found : 0;
-    MAKAR_TRY(out.context_recall, supported(reference, context, judge));
-    MAKAR_TRY(out.faithfulness, supported(answer, context, judge));
+    MAKAR_TRY(out.context_recall, supported_share(reference, context, judge));
+    MAKAR_TRY(out.faithfulness, supported_share(answer, context, judge));
   }
   if (!answer.empty()) {
     MAKAR_TRY(const auto verdict, judge({relevance_prompt(question, answer)}));

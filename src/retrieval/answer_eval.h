@@ -22,7 +22,7 @@ struct AnswerScores {
   double context_recall = 0;
   // The share of the answer's sentences that the passages support.
   double faithfulness = 0;
-  // How probably the answer answers the question.
+  // The probability that the answer answers the question.
   double answer_relevance = 0;
 };
 

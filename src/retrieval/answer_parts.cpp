@@ -7,7 +7,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLongestQuery = 300;  // bytes
+constexpr size_t kMaxQueryBytes = 300;
+constexpr int64_t kMaxQueryTokens = 64;
 
 constexpr const char* kFromOne =
     "Answer the question from the source only, in one or two sentences. If the source does not have the "
@@ -76,13 +77,13 @@ Result<AnswerStyle> parse_answer_style(const std::string& name, const std::strin
 Result<std::string> rewrite_question(Engine& engine, const LanguageModel& language,
                                      const std::string& question, const TextGenerationOptions& generation) {
   TextGenerationOptions options = generation;
-  options.max_new_tokens = std::min<int64_t>(options.max_new_tokens, 64);
+  options.max_new_tokens = std::min(options.max_new_tokens, kMaxQueryTokens);
   PartWriter writer(engine, language, options);
   MAKAR_TRY(auto prompt, writer.encode(kRewrite, "Question: " + question));
   AnswerWithSources ignored;
   MAKAR_TRY(std::string text, writer.write(std::move(prompt), {}, ignored));
   text.erase(0, std::min(text.find_first_not_of(" \t\r\n\""), text.size()));
-  text.resize(std::min({text.size(), text.find('\n'), kLongestQuery}));
+  text.resize(std::min({text.size(), text.find('\n'), kMaxQueryBytes}));
   text.resize(complete_utf8_prefix(text));
   return text.empty() ? question : text;
 }
@@ -93,30 +94,31 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
   PartWriter writer(engine, language, options.generation);
   const bool reduce = options.style == AnswerStyle::kMapReduce;
   const std::string question_line = "Question: " + question;
-  std::vector<SearchHit> parts;  // with the answers from single passages as texts
+  std::vector<SearchHit> parts;  // one per passage; the text is the answer from that passage
   for (size_t i = 0; i < out.sources.size(); ++i) {
-    std::vector<SearchHit> one = {out.sources[i]};
-    const std::string before = !reduce && i > 0 ? "Answer so far: " + out.text + "\n\n" : "";
-    MAKAR_TRY(auto prompt, fit_sources(
-                               [&](const std::vector<SearchHit>& some) {
-                                 return writer.encode(
-                                     reduce || i == 0 ? kFromOne : kImprove,
-                                     before + numbered(i + 1, some.front().chunk.text) + question_line);
-                               },
-                               writer.context_length(), writer.tokens(), one));
+    std::vector<SearchHit> source = {out.sources[i]};
+    const std::string previous_answer = !reduce && i > 0 ? "Answer so far: " + out.text + "\n\n" : "";
+    MAKAR_TRY(auto prompt,
+              fit_sources(
+                  [&](const std::vector<SearchHit>& fitting) {
+                    return writer.encode(
+                        reduce || i == 0 ? kFromOne : kImprove,
+                        previous_answer + numbered(i + 1, fitting.front().chunk.text) + question_line);
+                  },
+                  writer.context_length(), writer.tokens(), source));
     const bool last = !reduce && i + 1 == out.sources.size();
     MAKAR_TRY(out.text, writer.write(std::move(prompt),
                                      last ? on_text : std::function<bool(const std::string&)>(), out));
-    out.sources[i] = one.front();  // what the model has read of it
-    parts.push_back(one.front());
+    out.sources[i] = source.front();  // shortened, if it did not fit
+    parts.push_back(source.front());
     parts.back().chunk.text = out.text;
   }
   if (!reduce) return Done{};
   MAKAR_TRY(auto prompt, fit_sources(
-                             [&](const std::vector<SearchHit>& some) {
+                             [&](const std::vector<SearchHit>& fitting) {
                                std::string text;
-                               for (size_t i = 0; i < some.size(); ++i)
-                                 text += numbered(i + 1, some[i].chunk.text);
+                               for (size_t i = 0; i < fitting.size(); ++i)
+                                 text += numbered(i + 1, fitting[i].chunk.text);
                                return writer.encode(kFromAnswers, text + question_line);
                              },
                              writer.context_length(), writer.tokens(), parts));

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-// Compares what is stored of a collection with what its texts give.
+// Computes a collection from its texts again and compares the result with what is stored.
 class CollectionCheck {
  public:
   CollectionCheck(const IndexStore& store, const CollectionInfo& c)
@@ -41,10 +41,10 @@ class CollectionCheck {
     d.name = sql_text(row[1]), d.title = sql_text(row[2]), d.index_title = sql_number(row[3]) != 0;
     MAKAR_TRY(d.text, store_.document_text(sql_number(row[0])));
     MAKAR_TRY(d.metadata, parse_json(sql_text(row[5]), place_));
-    const auto wrong = [&](const char* what) {
+    const auto mismatch = [&](const char* what) {
       return error_at(place_, "document '{}': {}; remove it and add it again", d.name, what);
     };
-    if (document_hash(d) != sql_text(row[4])) return wrong("the hash is not that of the text");
+    if (document_hash(d) != sql_text(row[4])) return mismatch("the hash does not match the text");
     MAKAR_TRY(const auto expected,
               split_chunks(d.text, c_.settings.chunk, tokenizer_ ? &*tokenizer_ : nullptr));
     MAKAR_TRY(
@@ -52,20 +52,20 @@ class CollectionCheck {
         store_.database().rows(
             "SELECT k.id, k.key, k.begin, k.end, k.length FROM chunks k WHERE k.document = ? ORDER BY k.id",
             {row[0]}));
-    if (stored.size() != expected.size()) return wrong("chunks are missing");
+    if (stored.size() != expected.size()) return mismatch("chunks are missing");
     for (size_t i = 0; i < expected.size(); ++i) {
       const TextChunk& chunk = expected[i];
       const std::string_view text = std::string_view(d.text).substr(chunk.begin, chunk.end - chunk.begin);
       if (sql_text(stored[i][1]) != chunk_key(d.name, chunk.begin, text) ||
           sql_number(stored[i][2]) != static_cast<int64_t>(chunk.begin) ||
           sql_number(stored[i][3]) != static_cast<int64_t>(chunk.end))
-        return wrong("a chunk is not that of the text");
+        return mismatch("a chunk does not match the text");
       const int64_t id = sql_number(stored[i][0]);
       if (vectors_.contains(id) == c_.settings.model.empty())
-        return wrong("a vector is missing or not expected");
+        return mismatch("a vector is missing or not expected");
       const auto words = (*analyzer_)(indexed_text(d.title, d.index_title, chunk.heading, text));
       if (sql_number(stored[i][4]) != static_cast<int64_t>(words.size()))
-        return wrong("the length of a chunk is wrong");
+        return mismatch("the length of a chunk is wrong");
       std::map<std::string, uint32_t> counts;
       for (const std::string& word : words) ++counts[word];
       for (const auto& [term, count] : counts)
@@ -84,7 +84,7 @@ class CollectionCheck {
       for (const Posting& p : postings) stored_hash += hash_of(term, p);
     }
     if (expected_hash_ != stored_hash)
-      return error_at(place_, "the posting lists are not those of the texts; build the index again");
+      return error_at(place_, "the posting lists do not match the texts; build the index again");
     return Done{};
   }
 

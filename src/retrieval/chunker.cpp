@@ -15,6 +15,9 @@ constexpr std::pair<const char*, ChunkKind> kKinds[] = {{"whole", ChunkKind::kWh
                                                         {"sentences", ChunkKind::kSentences},
                                                         {"headings", ChunkKind::kHeadings}};
 
+constexpr size_t kMaxHeadingBytes = 200;
+constexpr int64_t kMaxChunkSize = 10'000'000;
+
 bool is_blank_byte(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f'; }
 
 // Adds [begin, end) without the blanks around it, unless nothing is left or it repeats the last chunk.
@@ -75,9 +78,9 @@ void split_sentences(std::string_view text, size_t begin, size_t end, const Chun
     size_t last = first + 1;
     int64_t size = length(first, last);
     for (; last < sentences.size(); ++last) {
-      const int64_t more = length(last, last + 1);
-      if (size + more > o.size) break;
-      size += more;
+      const int64_t next_length = length(last, last + 1);
+      if (size + next_length > o.size) break;
+      size += next_length;
     }
     const size_t from = begin + sentences[first].begin, to = begin + sentences[last - 1].end;
     if (size > o.size) {
@@ -115,7 +118,7 @@ std::vector<Section> sections_of(std::string_view text) {
       std::string_view title = line.substr(level + 1);
       while (!title.empty() && (is_blank_byte(title.back()) || title.back() == '#')) title.remove_suffix(1);
       while (!title.empty() && is_blank_byte(title.front())) title.remove_prefix(1);
-      std::string shortened(title.substr(0, 200));
+      std::string shortened(title.substr(0, kMaxHeadingBytes));
       shortened.resize(complete_utf8_prefix(shortened));
       path[level - 1] = shortened;
       std::fill(path.begin() + static_cast<std::ptrdiff_t>(level), path.end(), "");
@@ -153,19 +156,19 @@ const char* name(ChunkKind kind) {
   return "";
 }
 
-Result<ChunkKind> parse_chunk_kind(const std::string& given, const std::string& place) {
+Result<ChunkKind> parse_chunk_kind(const std::string& text, const std::string& place) {
   std::vector<std::string> known;
   for (const auto& [word, kind] : kKinds) {
-    if (word == given) return kind;
+    if (word == text) return kind;
     known.emplace_back(word);
   }
-  return error_at(place, "expected whole, characters, tokens, sentences or headings, got '{}'{}", given,
-                  did_you_mean(given, known));
+  return error_at(place, "expected whole, characters, tokens, sentences or headings, got '{}'{}", text,
+                  did_you_mean(text, known));
 }
 
 Status check_chunk_options(const ChunkOptions& o) {
-  if (o.size < 1 || o.size > 10000000)
-    return error_at("--chunk-size", "must be from 1 to 10000000, got {}", o.size);
+  if (o.size < 1 || o.size > kMaxChunkSize)
+    return error_at("--chunk-size", "must be from 1 to {}, got {}", kMaxChunkSize, o.size);
   if (o.overlap < 0 || o.overlap >= o.size)
     return error_at("--chunk-overlap", "must be from 0 to {} (less than --chunk-size), got {}", o.size - 1,
                     o.overlap);

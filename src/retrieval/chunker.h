@@ -1,4 +1,4 @@
-// Splits a document into the pieces that are indexed and retrieved.
+// Splits a document into chunks, which are indexed and retrieved.
 #pragma once
 #include <string>
 #include <string_view>
@@ -29,7 +29,7 @@ struct TextChunk {
 // - whole: one chunk.
 // - characters: at most `size` characters; ends after a blank in the second half of the window if there is
 //   one. Consecutive chunks share at most `overlap` characters, from the start of a word.
-// - sentences: whole sentences, at most `size` characters; a longer sentence is split as characters are.
+// - sentences: whole sentences, at most `size` characters; a longer sentence is split like `characters`.
 // - headings: the sections of Markdown, split into sentences where they are longer.
 // - tokens: windows of `size` tokens of the tokenizer.
 // Every non-blank character is in a chunk. The same text and options give the same chunks.

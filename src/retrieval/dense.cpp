@@ -5,9 +5,9 @@
 namespace makar {
 namespace {
 
-// With fewer allowed chunks than kFew, or fewer than one in kFewShare of all, comparing each of them is
-// faster than a search in the graph.
-constexpr size_t kFew = 1000, kFewShare = 20;
+// With fewer allowed chunks than kScanBelow, or fewer than one in kScanBelowOneIn of all, comparing each of
+// them is faster than a search in the graph.
+constexpr size_t kScanBelow = 1000, kScanBelowOneIn = 20;
 
 }  // namespace
 
@@ -45,9 +45,10 @@ Result<std::vector<RankedChunk>> DenseIndex::search_postgres(const std::vector<f
   if (allowed)
     for (size_t i = 0; i < allowed->size(); ++i)
       if ((*allowed)[i]) chunks.push_back(table_->ids[i]);
-  const bool few = allowed && (chunks.size() < kFew || chunks.size() * kFewShare < table_->ids.size());
+  const bool scan =
+      allowed && (chunks.size() < kScanBelow || chunks.size() * kScanBelowOneIn < table_->ids.size());
   MAKAR_TRY(const auto found, postgres_->nearest(collection_, query, k, allowed ? &chunks : nullptr, ef,
-                                                 exact_ || few || !collection_.settings.hnsw));
+                                                 exact_ || scan || !collection_.settings.hnsw));
   std::vector<RankedChunk> best;
   for (const auto& [chunk, score] : found) {
     const size_t slot = table_->slot(chunk);
@@ -75,9 +76,9 @@ Result<std::vector<RankedChunk>> DenseIndex::search(const std::vector<float>& qu
       accepts = [&](int64_t chunk) { return (*allowed)[table_->slot(chunk)] != 0; };
       count = static_cast<size_t>(std::count(allowed->begin(), allowed->end(), 1));
     }
-    const bool few = count < kFew || count * kFewShare < table_->ids.size();
-    const auto found = few ? graph_.graph()->scan(query, k, accepts)
-                           : graph_.graph()->search(query, k, static_cast<size_t>(ef), accepts);
+    const bool scan = count < kScanBelow || count * kScanBelowOneIn < table_->ids.size();
+    const auto found = scan ? graph_.graph()->scan(query, k, accepts)
+                            : graph_.graph()->search(query, k, static_cast<size_t>(ef), accepts);
     for (const Hnsw::Neighbour& n : found)
       best.push_back({static_cast<uint32_t>(table_->slot(n.label)), rows_.score(n.distance)});
     std::sort(best.begin(), best.end(), ranks_before);

@@ -1,4 +1,5 @@
-// Ranking by vectors: compares all of them (exact), or searches the HNSW graph; in PostgreSQL, pgvector does.
+// Ranking by vectors: compares all of them (exact), or searches the HNSW graph; in
+// PostgreSQL pgvector compares them.
 #pragma once
 #include "retrieval/sparse.h"
 #include "retrieval/vector_graph.h"

@@ -8,6 +8,8 @@
 
 namespace makar {
 
+constexpr double kMaxLevel = 30;
+
 Hnsw::Hnsw(int64_t width, VectorType type, Similarity similarity, const HnswOptions& options)
     : options_(options),
       level_scale_(1 / std::log(static_cast<double>(options.m))),
@@ -17,7 +19,7 @@ Hnsw::Hnsw(int64_t width, VectorType type, Similarity similarity, const HnswOpti
 
 int Hnsw::level_of(int64_t label) const {
   const double u = Rng(options_.seed, Purpose::kInit).uniform_double(static_cast<uint64_t>(label));
-  return static_cast<int>(std::min(-std::log(1 - u) * level_scale_, 30.0));
+  return static_cast<int>(std::min(-std::log(1 - u) * level_scale_, kMaxLevel));
 }
 
 std::span<const uint32_t> Hnsw::neighbours(uint32_t node, int level) const {
@@ -88,10 +90,10 @@ std::vector<Hnsw::Candidate> Hnsw::search_level(const VectorRows::Query& query, 
   if (accepts(from.node)) best.push_back(from);
   while (!open.empty()) {
     std::pop_heap(open.begin(), open.end(), nearest_first);
-    const Candidate here = open.back();
+    const Candidate current = open.back();
     open.pop_back();
-    if (best.size() >= ef && best.front() < here) break;
-    const auto links = neighbours(here.node, level);
+    if (best.size() >= ef && best.front() < current) break;
+    const auto links = neighbours(current.node, level);
     for (size_t i = 0; i < links.size(); ++i) {
       if (i + 1 < links.size()) {
         __builtin_prefetch(&visited_[links[i + 1]]);
@@ -130,9 +132,9 @@ std::vector<uint32_t> Hnsw::select(const std::vector<Candidate>& candidates, siz
 }
 
 void Hnsw::link(uint32_t from, uint32_t to, int level) {
-  const auto present = neighbours(from, level);
-  if (std::find(present.begin(), present.end(), to) != present.end()) return;
-  std::vector<uint32_t> all(present.begin(), present.end());
+  const auto existing = neighbours(from, level);
+  if (std::find(existing.begin(), existing.end(), to) != existing.end()) return;
+  std::vector<uint32_t> all(existing.begin(), existing.end());
   if (all.size() < max_links(level)) {
     all.push_back(to);
     return set_neighbours(from, level, all);
@@ -171,7 +173,7 @@ void Hnsw::add(int64_t label, const float* vector) {
   if (level(node) > level(entry_)) entry_ = node;
 }
 
-// The alive node of the highest level with the smallest label.
+// The node of the highest level with the smallest label.
 void Hnsw::choose_entry() {
   entry_ = kNone;
   for (const auto& [label, node] : nodes_)
@@ -180,24 +182,24 @@ void Hnsw::choose_entry() {
 
 // Replaces links to removed nodes by links to nodes that can be reached through them. `orphans`: remaining
 // nodes whose only incoming links were from removed ones.
-void Hnsw::repair(int at, const std::vector<uint8_t>& dead, std::vector<uint32_t>& orphans) {
-  constexpr size_t kReached = 256;  // limit of nodes reached from one node
+void Hnsw::repair(int at, const std::vector<uint8_t>& removed, std::vector<uint32_t>& orphans) {
+  constexpr size_t kMaxReached = 256;  // from one node
   std::vector<uint32_t> incoming(labels_.size(), 0);
-  std::set<uint32_t> lost;
+  std::set<uint32_t> maybe_orphans;
   for (const auto& [label, node] : nodes_) {
     if (level(node) < at) continue;
     const auto old = neighbours(node, at);
-    if (std::none_of(old.begin(), old.end(), [&](uint32_t n) { return dead[n]; })) continue;
+    if (std::none_of(old.begin(), old.end(), [&](uint32_t n) { return removed[n]; })) continue;
     std::set<uint32_t> reached, crossed;
     std::vector<uint32_t> open(old.begin(), old.end());
-    for (size_t i = 0; i < open.size() && reached.size() < kReached; ++i) {
+    for (size_t i = 0; i < open.size() && reached.size() < kMaxReached; ++i) {
       if (open[i] == node) continue;
-      if (!dead[open[i]]) {
+      if (!removed[open[i]]) {
         reached.insert(open[i]);
       } else if (crossed.insert(open[i]).second) {
         for (const uint32_t next : neighbours(open[i], at)) {
           open.push_back(next);
-          if (!dead[next]) lost.insert(next);
+          if (!removed[next]) maybe_orphans.insert(next);
         }
       }
     }
@@ -210,33 +212,34 @@ void Hnsw::repair(int at, const std::vector<uint8_t>& dead, std::vector<uint32_t
     if (level(node) >= at)
       for (const uint32_t to : neighbours(node, at)) ++incoming[to];
   if (at == 0)
-    for (const uint32_t node : lost)
+    for (const uint32_t node : maybe_orphans)
       if (incoming[node] == 0) orphans.push_back(node);
 }
 
 void Hnsw::remove(std::span<const int64_t> labels) {
-  std::vector<uint8_t> dead(labels_.size(), 0);
-  std::vector<uint32_t> gone;
+  std::vector<uint8_t> removed(labels_.size(), 0);
+  std::vector<uint32_t> removed_nodes;
   int top = 0;
   for (const int64_t label : labels) {
     const auto found = nodes_.find(label);
     if (found == nodes_.end()) continue;
-    dead[found->second] = 1;
-    gone.push_back(found->second);
+    removed[found->second] = 1;
+    removed_nodes.push_back(found->second);
     top = std::max(top, level(found->second));
     nodes_.erase(found);
   }
-  if (gone.empty()) return;
+  if (removed_nodes.empty()) return;
   std::vector<uint32_t> orphans;
-  for (int at = top; at >= 0; --at) repair(at, dead, orphans);
-  std::sort(gone.begin(), gone.end(), std::greater<>());  // the smallest is used again first
-  for (const uint32_t node : gone) {
+  for (int at = top; at >= 0; --at) repair(at, removed, orphans);
+  std::sort(removed_nodes.begin(), removed_nodes.end(),
+            std::greater<>());  // the smallest is reused first
+  for (const uint32_t node : removed_nodes) {
     upper_[node].clear();
     set_neighbours(node, 0, {});
     changed_[node] = 0;
     free_.push_back(node);
   }
-  if (entry_ != kNone && dead[entry_]) choose_entry();
+  if (entry_ != kNone && removed[entry_]) choose_entry();
   for (const uint32_t node : orphans) insert(node, rows_.row_query(node));
 }
 

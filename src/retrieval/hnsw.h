@@ -50,7 +50,7 @@ class Hnsw {
                               const std::function<bool(int64_t label)>& allowed = {}) const;
   int64_t width() const { return rows_.width(); }
 
-  // For storage: the nodes whose links changed since the last call, in order of labels; and rebuilding.
+  // For storage. The labels of the nodes whose links changed since the last call, ascending.
   std::vector<int64_t> take_changed();
   NodeLinks links(int64_t label) const;
   // Adds a node with its stored links; call finish_restore() after the last one. Links to nodes that do not
@@ -66,7 +66,7 @@ class Hnsw {
       return distance < o.distance || (distance == o.distance && node < o.node);
     }
   };
-  using Upper = std::vector<std::vector<uint32_t>>;  // levels 1 and up
+  using UpperLinks = std::vector<std::vector<uint32_t>>;  // of a node, on levels 1 and up
 
   int level_of(int64_t label) const;
   uint32_t new_node(int64_t label, const float* vector, int level);
@@ -84,7 +84,7 @@ class Hnsw {
   void connect(uint32_t node, int level, const std::vector<Candidate>& candidates);
   void link(uint32_t from, uint32_t to, int level);
   void insert(uint32_t node, const VectorRows::Query& query);
-  void repair(int level, const std::vector<uint8_t>& dead, std::vector<uint32_t>& orphans);
+  void repair(int level, const std::vector<uint8_t>& removed, std::vector<uint32_t>& orphans);
   void choose_entry();
 
   HnswOptions options_;
@@ -92,9 +92,9 @@ class Hnsw {
   VectorRows rows_;
   std::vector<int64_t> labels_;  // by node
   std::vector<uint32_t> base_;   // level 0: count and 2 m links per node
-  std::vector<Upper> upper_;
-  std::map<int64_t, uint32_t> nodes_;
-  std::vector<uint32_t> free_;
+  std::vector<UpperLinks> upper_;
+  std::map<int64_t, uint32_t> nodes_;  // by label
+  std::vector<uint32_t> free_;         // removed nodes, which are reused
   uint32_t entry_ = kNone;
   std::vector<uint8_t> changed_;  // by node
   std::vector<std::pair<uint32_t, NodeLinks>> restored_;

@@ -49,7 +49,7 @@ std::vector<int64_t> Hnsw::take_changed() {
 
 NodeLinks Hnsw::links(int64_t label) const {
   const auto found = nodes_.find(label);
-  check(found != nodes_.end(), "links of a node of the graph");
+  check(found != nodes_.end(), "the graph has the label");
   NodeLinks out(static_cast<size_t>(level(found->second)) + 1);
   for (size_t i = 0; i < out.size(); ++i)
     for (const uint32_t to : neighbours(found->second, static_cast<int>(i))) out[i].push_back(labels_[to]);

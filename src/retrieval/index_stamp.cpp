@@ -18,9 +18,9 @@ Result<std::string> index_stamp(const std::string& path) {
   }
   // SQLite writes to the log first, then to the file.
   for (const char* suffix : {"", "-wal"}) {
-    struct stat about {};
-    if (::stat((path + suffix).c_str(), &about) == 0 && about.st_size > 0)
-      out += fmt::format("{} {} {};", about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+    struct stat info {};
+    if (::stat((path + suffix).c_str(), &info) == 0 && info.st_size > 0)
+      out += fmt::format("{} {} {};", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
   }
   return out;
 }

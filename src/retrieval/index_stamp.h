@@ -1,4 +1,4 @@
-// Tells whether an index has changed, without reading it.
+// Detects that an index has changed, without reading its documents.
 #pragma once
 #include <string>
 

@@ -62,7 +62,7 @@ Status Indexer::add(SourceDocument document) {
   if (store_.in_postgres())  // its texts cannot hold zero bytes; a blank keeps the offsets
     for (std::string* text : {&document.name, &document.title, &document.text})
       std::replace(text->begin(), text->end(), '\0', ' ');
-  const bool twice = std::any_of(waiting_.begin(), waiting_.end(),
+  const bool twice = std::any_of(pending_.begin(), pending_.end(),
                                  [&](const PreparedDocument& d) { return d.source.name == document.name; });
   if (twice) MAKAR_CHECK_OK(commit());
   MAKAR_TRY(const auto stored, store_.document(collection_, document.name));
@@ -74,20 +74,20 @@ Status Indexer::add(SourceDocument document) {
   auto prepared = prepare(std::move(document));
   if (!prepared.ok()) return prepared.error().in(name);
   ++(stored ? counts_.updated : counts_.added);
-  waiting_bytes_ += prepared->source.text.size();
+  pending_bytes_ += prepared->source.text.size();
   counts_.chunks += static_cast<int64_t>(prepared->chunks.size());
-  waiting_.push_back(std::move(*prepared));
-  if (static_cast<int64_t>(waiting_.size()) >= options_.commit_documents ||
-      waiting_bytes_ >= options_.commit_bytes)
+  pending_.push_back(std::move(*prepared));
+  if (static_cast<int64_t>(pending_.size()) >= options_.commit_documents ||
+      pending_bytes_ >= options_.commit_bytes)
     return commit();
   return Done{};
 }
 
-Status Indexer::embed_waiting() {
+Status Indexer::embed_pending() {
   if (collection_.settings.model.empty()) return Done{};
   check(static_cast<bool>(options_.embed), "a collection with vectors needs a model");
   std::vector<std::string> texts;
-  for (const PreparedDocument& d : waiting_)
+  for (const PreparedDocument& d : pending_)
     for (const PreparedChunk& chunk : d.chunks)
       texts.push_back(collection_.settings.passage_prefix +
                       indexed_text(d.source.title, d.source.index_title, chunk.range.heading,
@@ -96,7 +96,7 @@ Status Indexer::embed_waiting() {
   MAKAR_TRY(auto vectors, options_.embed(texts));
   check(vectors.size() == texts.size(), "one vector per text");
   size_t at = 0;
-  for (PreparedDocument& d : waiting_)
+  for (PreparedDocument& d : pending_)
     for (PreparedChunk& chunk : d.chunks) {
       chunk.vector = std::move(vectors[at++]);
       if (collection_.settings.similarity == Similarity::kCosine) normalize_vector(chunk.vector);
@@ -112,18 +112,18 @@ Status Indexer::embed_waiting() {
 }
 
 Status Indexer::commit() {
-  if (waiting_.empty()) return Done{};
-  MAKAR_CHECK_OK(embed_waiting());
+  if (pending_.empty()) return Done{};
+  MAKAR_CHECK_OK(embed_pending());
   SqlTransaction transaction(store_.database());
   MAKAR_CHECK_OK(transaction.begin());
   MAKAR_CHECK_OK(read_graph());
-  MAKAR_TRY(const auto change, store_.add(collection_, waiting_, analyzer_));
+  MAKAR_TRY(const auto change, store_.add(collection_, pending_, analyzer_));
   if (graph_) MAKAR_CHECK_OK(graph_->apply(store_, collection_, change));
   MAKAR_CHECK_OK(transaction.commit());
   std::vector<std::string> names;
-  for (const PreparedDocument& d : waiting_) names.push_back(d.source.name);
-  waiting_.clear();
-  waiting_bytes_ = 0;
+  for (const PreparedDocument& d : pending_) names.push_back(d.source.name);
+  pending_.clear();
+  pending_bytes_ = 0;
   if (options_.on_commit) options_.on_commit(names);
   return Done{};
 }
@@ -155,8 +155,8 @@ Status Indexer::read_graph() {
   if (!collection_.settings.hnsw || collection_.settings.model.empty() || store_.in_postgres()) return Done{};
   MAKAR_TRY(const auto rows, store_.database().rows("PRAGMA data_version"));
   if (graph_ && sql_number(rows[0][0]) == file_version_) return Done{};
-  MAKAR_TRY(VectorGraph read, VectorGraph::open(store_, collection_));
-  graph_ = std::make_unique<VectorGraph>(std::move(read));
+  MAKAR_TRY(VectorGraph stored_graph, VectorGraph::open(store_, collection_));
+  graph_ = std::make_unique<VectorGraph>(std::move(stored_graph));
   file_version_ = sql_number(rows[0][0]);
   return Done{};
 }

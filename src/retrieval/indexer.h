@@ -43,7 +43,7 @@ class Indexer {
  private:
   Indexer(IndexStore& store, CollectionInfo collection, IndexerOptions options, Analyzer analyzer);
   Result<PreparedDocument> prepare(SourceDocument document) const;
-  Status embed_waiting();
+  Status embed_pending();
   // Reads the graph if it is not read yet or another process has changed the file. Called inside the
   // transaction of a change.
   Status read_graph();
@@ -55,8 +55,8 @@ class Indexer {
   std::optional<Tokenizer> tokenizer_;
   std::unique_ptr<VectorGraph> graph_;
   int64_t file_version_ = -1;  // data_version when graph_ was read; changes when another process commits
-  std::vector<PreparedDocument> waiting_;
-  size_t waiting_bytes_ = 0;
+  std::vector<PreparedDocument> pending_;  // stored by the next commit
+  size_t pending_bytes_ = 0;
   int64_t width_ = 0;
   IndexCounts counts_;
 };

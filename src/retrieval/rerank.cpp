@@ -90,8 +90,8 @@ Status Reranker::rerank(const std::string& query, std::vector<SearchHit>& hits,
                         const RerankOptions& options) {
   std::vector<std::string> passages;
   for (size_t i = 0; i < std::min(hits.size(), options.top); ++i) passages.push_back(hits[i].chunk.text);
-  MAKAR_TRY(const auto found, scores(query, passages));
-  reorder_hits(hits, found, options.weight);
+  MAKAR_TRY(const auto passage_scores, scores(query, passages));
+  reorder_hits(hits, passage_scores, options.weight);
   return Done{};
 }
 

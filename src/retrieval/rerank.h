@@ -12,7 +12,7 @@ namespace makar {
 
 struct RerankOptions {
   size_t top = SIZE_MAX;  // only this many hits are scored; the others follow in their order
-  // Share of the reranker's score. Below 1 the rest is the score of the search, both scaled to 0..1.
+  // Of the reranker's score. Below 1, the search score has the remaining weight, and both are scaled to 0..1.
   double weight = 1;
 };
 

@@ -114,9 +114,9 @@ Status Searcher::add_coverage(const std::string& query, std::vector<SearchHit>& 
   }
   for (SearchHit& hit : hits) {
     const auto terms = analyzer_(hit.chunk.title + "\n" + hit.chunk.heading + "\n" + hit.chunk.text);
-    const std::unordered_set<std::string> has(terms.begin(), terms.end());
+    const std::unordered_set<std::string> chunk_terms(terms.begin(), terms.end());
     double found = 0;
-    for (const auto& [term, weight] : rarity) found += has.contains(term) ? weight : 0;
+    for (const auto& [term, weight] : rarity) found += chunk_terms.contains(term) ? weight : 0;
     hit.relevance = std::max(hit.relevance, total > 0 ? found / total : 0);
   }
   return Done{};
@@ -148,8 +148,8 @@ Result<std::vector<std::pair<std::string, double>>> Searcher::search_documents(c
   }
   std::vector<std::pair<std::string, double>> out;
   // More chunks until there are k documents.
-  for (size_t wanted = k * 2;; wanted *= 4) {
-    MAKAR_TRY(const auto ranked, rank(query, wanted));
+  for (size_t chunk_count = k * 2;; chunk_count *= 4) {
+    MAKAR_TRY(const auto ranked, rank(query, chunk_count));
     out.clear();
     std::unordered_map<int64_t, bool> seen;
     for (const RankedChunk& r : ranked)
@@ -157,7 +157,7 @@ Result<std::vector<std::pair<std::string, double>>> Searcher::search_documents(c
         seen[table_.documents[r.slot]] = true;
         out.emplace_back(names_[table_.documents[r.slot]], r.score);
       }
-    if (out.size() == k || ranked.size() < wanted) return out;
+    if (out.size() == k || ranked.size() < chunk_count) return out;
   }
 }
 

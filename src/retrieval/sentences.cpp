@@ -1,3 +1,4 @@
+// Splits a text into sentences.
 #include <algorithm>
 
 #include "base/utf8.h"
@@ -30,7 +31,7 @@ bool is_abbreviation(std::string_view word) {
 std::vector<Span> sentences_of(std::string_view text) {
   std::vector<Span> out;
   size_t begin = 0, word = 0;  // the start of the current word
-  const auto cut = [&](size_t end) {
+  const auto end_sentence = [&](size_t end) {
     if (end > begin) out.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
     begin = word = end;
   };
@@ -53,10 +54,11 @@ std::vector<Span> sentences_of(std::string_view text) {
         end += next.size;
       }
       const bool blank = end >= text.size() || is_space(decode_utf8(text, end).code);
-      const bool inside = c.code == '.' && end == after && is_abbreviation(text.substr(word, at - word));
-      if (ends_without_blank(c.code) || (blank && !inside)) {
+      const bool abbreviation =
+          c.code == '.' && end == after && is_abbreviation(text.substr(word, at - word));
+      if (ends_without_blank(c.code) || (blank && !abbreviation)) {
         at = skip_blanks(end);
-        cut(at);
+        end_sentence(at);
         continue;
       }
       at = end;
@@ -67,14 +69,14 @@ std::vector<Span> sentences_of(std::string_view text) {
       const std::string_view blanks = text.substr(after, next - after);
       if (blanks.find('\n') != std::string_view::npos) {  // an empty line
         at = next;
-        cut(at);
+        end_sentence(at);
         continue;
       }
     }
     if (is_space(c.code) || c.code == '(' || c.code == '"') word = after;
     at = after;
   }
-  cut(text.size());
+  end_sentence(text.size());
   return out;
 }
 

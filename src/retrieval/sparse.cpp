@@ -21,14 +21,14 @@ const char* name(SparseForm form) {
   return "";
 }
 
-Result<SparseForm> parse_sparse_form(const std::string& given, const std::string& place) {
+Result<SparseForm> parse_sparse_form(const std::string& text, const std::string& place) {
   std::vector<std::string> known;
   for (const auto& [word, form] : kForms) {
-    if (word == given) return form;
+    if (word == text) return form;
     known.emplace_back(word);
   }
-  return error_at(place, "expected bm25, bm25-robertson, tfidf or count, got '{}'{}", given,
-                  did_you_mean(given, known));
+  return error_at(place, "expected bm25, bm25-robertson, tfidf or count, got '{}'{}", text,
+                  did_you_mean(text, known));
 }
 
 Result<ChunkTable> ChunkTable::open(const IndexStore& store, const CollectionInfo& collection) {
@@ -48,10 +48,10 @@ size_t ChunkTable::slot(int64_t id) const {
   return found != ids.end() && *found == id ? static_cast<size_t>(found - ids.begin()) : ids.size();
 }
 
-std::vector<uint8_t> ChunkTable::chunks_of(const std::vector<int64_t>& wanted) const {
+std::vector<uint8_t> ChunkTable::chunks_of(const std::vector<int64_t>& sorted_documents) const {
   std::vector<uint8_t> out(ids.size(), 0);
   for (size_t i = 0; i < ids.size(); ++i)
-    out[i] = std::binary_search(wanted.begin(), wanted.end(), documents[i]) ? 1 : 0;
+    out[i] = std::binary_search(sorted_documents.begin(), sorted_documents.end(), documents[i]) ? 1 : 0;
   return out;
 }
 
@@ -125,10 +125,10 @@ Result<std::vector<RankedChunk>> SparseIndex::search(const std::vector<std::stri
   std::vector<RankedChunk> best;
   best.reserve(std::min(k, matched.size()) + 1);
   for (const uint32_t slot : matched) {
-    const RankedChunk here{slot, scores_[slot]};
+    const RankedChunk ranked{slot, scores_[slot]};
     scores_[slot] = 0, touched_[slot] = 0;
     if (k == 0 || (allowed && !(*allowed)[slot])) continue;
-    add_to_best(best, here, k);
+    add_to_best(best, ranked, k);
   }
   std::sort(best.begin(), best.end(), ranks_before);
   return best;

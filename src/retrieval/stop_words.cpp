@@ -3,12 +3,12 @@
 namespace makar {
 namespace {
 
-struct List {
+struct StopWordList {
   std::string_view language, words;
 };
 
 // Articles, pronouns, prepositions, conjunctions, auxiliary verbs.
-constexpr List kLists[] = {
+constexpr StopWordList kLists[] = {
     {"english",
      "a an the and or but if then than so as at by for from in into of off on onto out over to up with about "
      "after before between through under is am are was were be been being do does did has have had having "
@@ -77,7 +77,7 @@ constexpr List kLists[] = {
 }  // namespace
 
 std::string_view stop_words(std::string_view language) {
-  for (const List& list : kLists)
+  for (const StopWordList& list : kLists)
     if (list.language == language) return list.words;
   return "";
 }

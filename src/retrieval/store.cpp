@@ -9,8 +9,8 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kApplication = 0x6D6B6978;  // "mkix" in the header of the file
-constexpr int64_t kVersion = 1;
+constexpr int64_t kApplicationId = 0x6D6B6978;  // "mkix" in the header of the file
+constexpr int64_t kFormatVersion = 1;
 
 constexpr const char* kSchema = R"(
 CREATE TABLE collections (
@@ -78,7 +78,7 @@ std::string info_query(bool postgres) {
          " FROM collections ";
 }
 
-// Written by makar, but the file is untrusted.
+// Stored metadata; an empty object if they are damaged, since the file is untrusted.
 Json stored_json(const std::string& text) {
   const auto json = parse_json(text, "metadata");
   return json.ok() && json->is_object() ? *json : Json::object();
@@ -155,24 +155,24 @@ Result<IndexStore> IndexStore::open(const std::string& path, bool create) {
   SqlTransaction transaction(db);
   MAKAR_TRY(auto id, db.rows("PRAGMA application_id"));
   MAKAR_TRY(auto version, db.rows("PRAGMA user_version"));
-  if (sql_number(id[0][0]) != kApplication) {
+  if (sql_number(id[0][0]) != kApplicationId) {
     MAKAR_CHECK_OK(transaction.begin());
     MAKAR_TRY(id, db.rows("PRAGMA application_id"));
     MAKAR_TRY(const auto tables, db.rows("SELECT count(*) FROM sqlite_master"));
-    if (sql_number(id[0][0]) != kApplication) {
+    if (sql_number(id[0][0]) != kApplicationId) {
       if (sql_number(tables[0][0]) != 0)
         return error_at(path, "is a database of another program, not an index of makar");
       MAKAR_CHECK_OK(db.script(kSchema));
-      MAKAR_CHECK_OK(
-          db.script(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplication, kVersion)));
+      MAKAR_CHECK_OK(db.script(
+          fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kFormatVersion)));
     }
     MAKAR_CHECK_OK(transaction.commit());
     MAKAR_TRY(version, db.rows("PRAGMA user_version"));
   }
-  if (sql_number(version[0][0]) != kVersion)
+  if (sql_number(version[0][0]) != kFormatVersion)
     return error_of(Error::Kind::kUnsupported, path,
                     "has version {} of the index format, expected {}; build the index again",
-                    sql_number(version[0][0]), kVersion);
+                    sql_number(version[0][0]), kFormatVersion);
   return out;
 }
 

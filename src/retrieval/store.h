@@ -93,7 +93,7 @@ class IndexStore {
   static Result<IndexStore> open(const std::string& path, bool create);
 
   Result<std::vector<CollectionInfo>> collections() const;
-  // An error lists the collections there are.
+  // Fails if there is none; the error lists the existing collections.
   Result<CollectionInfo> collection(const std::string& name) const;
   Result<std::optional<CollectionInfo>> find_collection(const std::string& name) const;
   Result<CollectionInfo> create_collection(const std::string& name, const CollectionSettings& settings);

@@ -6,8 +6,9 @@
 namespace makar {
 namespace {
 
-// Bytes of one row of postings: rows of this size stay inside their page of the database.
-constexpr size_t kRowBytes = 900;
+// Rows of postings up to this size stay inside their page of the database.
+constexpr size_t kMaxRowBytes = 900;
+constexpr size_t kPostingBytes = 8;  // about the size of one more posting
 
 }  // namespace
 
@@ -29,10 +30,10 @@ Status IndexStore::add_postings(int64_t collection,
     if (!rows.empty()) {
       first = sql_number(rows[0][0]), last = sql_number(rows[0][1]), data = sql_text(rows[0][2]);
       check(last < postings.front().chunk, "chunk ids ascend");
-      if (data.size() + 8 > kRowBytes) data.clear();
+      if (data.size() + kPostingBytes > kMaxRowBytes) data.clear();
     }
     for (const Posting& posting : postings) {
-      if (!data.empty() && data.size() + 8 > kRowBytes) {
+      if (!data.empty() && data.size() + kPostingBytes > kMaxRowBytes) {
         MAKAR_CHECK_OK(store(term, first, last, std::move(data)));
         data.clear();
       }
@@ -90,7 +91,7 @@ Result<IndexStore::Change> IndexStore::remove(const CollectionInfo& c, std::span
                                               const Analyzer& analyzer) {
   Change out;
   std::map<std::string, std::vector<int64_t>> terms;
-  int64_t gone = 0, length = 0;
+  int64_t removed_documents = 0, length = 0;
   for (const int64_t document : documents) {
     MAKAR_TRY(
         const auto found,
@@ -116,11 +117,11 @@ Result<IndexStore::Change> IndexStore::remove(const CollectionInfo& c, std::span
       length += sql_number(chunk[4]);
     }
     MAKAR_CHECK_OK(database_->run("DELETE FROM documents WHERE id = ?", {document}));
-    ++gone;
+    ++removed_documents;
   }
   for (auto& [term, chunks] : terms) std::sort(chunks.begin(), chunks.end());
   MAKAR_CHECK_OK(remove_postings(c.id, terms));
-  MAKAR_CHECK_OK(add_totals(c.id, -gone, -static_cast<int64_t>(out.removed.size()), -length));
+  MAKAR_CHECK_OK(add_totals(c.id, -removed_documents, -static_cast<int64_t>(out.removed.size()), -length));
   return out;
 }
 

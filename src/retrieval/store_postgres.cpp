@@ -53,7 +53,7 @@ CREATE TABLE makar_index.postings (
   PRIMARY KEY (collection, term, first));
 )";
 
-// As pgvector reads it; the shortest digits that give the same values.
+// A literal of pgvector, with the shortest digits that give the same values.
 std::string vector_literal(const float* values, int64_t width) {
   return fmt::format("[{}]", fmt::join(values, values + width, ","));
 }
@@ -64,20 +64,20 @@ Result<IndexStore> IndexStore::open_postgres(const std::string& address, bool cr
   MAKAR_TRY(Postgres connection, Postgres::open(address));
   IndexStore out(std::make_unique<Postgres>(std::move(connection)), true);
   const SqlConnection& db = *out.database_;
-  // The user's own path follows: the extension may be in any schema.
+  // The user's own search path follows, since the extension may be in any schema.
   MAKAR_CHECK_OK(
       db.run("SELECT set_config('search_path', 'makar_index, ' || current_setting('search_path'), false)"));
-  const auto present = [&] {
+  const auto schema_count = [&] {
     return db.number("SELECT count(*) FROM pg_namespace WHERE nspname = 'makar_index'");
   };
-  MAKAR_TRY(int64_t found, present());
+  MAKAR_TRY(int64_t found, schema_count());
   if (found == 0 && !create)
     return error_of(Error::Kind::kNotFound, db.path(),
                     "has no index; makar index add ADDRESS FILE creates it");
   if (found == 0) {
     SqlTransaction transaction(db);
     MAKAR_CHECK_OK(transaction.begin());
-    MAKAR_TRY(found, present());
+    MAKAR_TRY(found, schema_count());
     if (found == 0) {
       MAKAR_CHECK_OK(db.script(kPostgresSchema));
       MAKAR_CHECK_OK(db.run("INSERT INTO about (version) VALUES (?)", {kPostgresVersion}));
@@ -103,11 +103,12 @@ Status IndexStore::add_vectors(const CollectionInfo& c,
     return Done{};
   }
   if (vectors.empty()) return Done{};
-  MAKAR_TRY(const int64_t known, database_->number("SELECT width FROM collections WHERE id = ?", {c.id}));
-  if (known != 0 && known != width)
+  MAKAR_TRY(const int64_t stored_width,
+            database_->number("SELECT width FROM collections WHERE id = ?", {c.id}));
+  if (stored_width != 0 && stored_width != width)
     return error_at(path(), "the model has vectors of {} values, the collection has vectors of {}", width,
-                    known);
-  if (known == 0) {
+                    stored_width);
+  if (stored_width == 0) {
     const Status extension = database_->run("CREATE EXTENSION IF NOT EXISTS vector");
     if (!extension.ok())
       return error_of(Error::Kind::kUnsupported, path(),

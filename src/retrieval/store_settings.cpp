@@ -1,3 +1,4 @@
+// The settings of a collection as JSON.
 #include "retrieval/store.h"
 
 namespace makar {
@@ -21,12 +22,13 @@ Json CollectionSettings::to_json() const {
 
 Result<CollectionSettings> CollectionSettings::from_json(const Json& json, const std::string& place) {
   CollectionSettings out;
-  const Json known = out.to_json();
-  for (const auto& [key, value] : known.items()) {
+  const Json defaults = out.to_json();
+  for (const auto& [key, value] : defaults.items()) {
     const bool found = json.is_object() && json.contains(key);
-    const bool same = found && (json[key].type() == value.type() ||
-                                (json[key].is_number_integer() && value.is_number_integer()));
-    if (!same) return error_at(place, "the setting '{}' is missing or damaged; build the index again", key);
+    const bool same_type = found && (json[key].type() == value.type() ||
+                                     (json[key].is_number_integer() && value.is_number_integer()));
+    if (!same_type)
+      return error_at(place, "the setting '{}' is missing or damaged; build the index again", key);
   }
   out.analyzer = {json["language"].get<std::string>(), json["stem"].get<bool>(),
                   json["stop_words"].get<bool>()};

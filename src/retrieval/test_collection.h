@@ -1,4 +1,4 @@
-// Collections with known answers: BEIR's folders and Cranfield.
+// Test collections with relevance judgements: BEIR folders and Cranfield.
 #pragma once
 #include <string>
 #include <vector>

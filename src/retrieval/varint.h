@@ -1,4 +1,4 @@
-// Numbers of variable length: seven bits per byte, lowest first; the high bit says that more follow.
+// Numbers of variable length: seven bits per byte, lowest first; a set high bit means that another follows.
 #pragma once
 #include <cstdint>
 #include <string>

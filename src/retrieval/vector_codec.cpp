@@ -57,16 +57,16 @@ const char* name(Similarity s) {
   return s == Similarity::kCosine ? "cosine" : s == Similarity::kDot ? "dot" : "l2";
 }
 
-Result<VectorType> parse_vector_type(const std::string& given, const std::string& place) {
+Result<VectorType> parse_vector_type(const std::string& text, const std::string& place) {
   for (const VectorType type : {VectorType::kF32, VectorType::kInt8})
-    if (given == name(type)) return type;
-  return error_at(place, "expected f32 or int8, got '{}'", given);
+    if (text == name(type)) return type;
+  return error_at(place, "expected f32 or int8, got '{}'", text);
 }
 
-Result<Similarity> parse_similarity(const std::string& given, const std::string& place) {
+Result<Similarity> parse_similarity(const std::string& text, const std::string& place) {
   for (const Similarity s : {Similarity::kCosine, Similarity::kDot, Similarity::kL2})
-    if (given == name(s)) return s;
-  return error_at(place, "expected cosine, dot or l2, got '{}'", given);
+    if (text == name(s)) return s;
+  return error_at(place, "expected cosine, dot or l2, got '{}'", text);
 }
 
 float dot_product(const float* a, const float* b, int64_t width) { return dot_f32(a, b, width); }
@@ -95,9 +95,9 @@ Int8Vector to_int8(const float* vector, int64_t width) {
 std::string encode_vector(const std::vector<float>& vector, VectorType type) {
   if (type == VectorType::kF32)
     return {reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float)};
-  const Int8Vector small = to_int8(vector.data(), static_cast<int64_t>(vector.size()));
-  std::string out(reinterpret_cast<const char*>(&small.scale), sizeof(float));
-  return out.append(reinterpret_cast<const char*>(small.values.data()), small.values.size());
+  const Int8Vector quantized = to_int8(vector.data(), static_cast<int64_t>(vector.size()));
+  std::string out(reinterpret_cast<const char*>(&quantized.scale), sizeof(float));
+  return out.append(reinterpret_cast<const char*>(quantized.values.data()), quantized.values.size());
 }
 
 Result<std::vector<float>> decode_vector(std::string_view bytes, VectorType type, const std::string& place) {

@@ -51,10 +51,10 @@ void VectorRows::set(size_t at, const float* vector) {
     std::copy(vector, vector + width, f32_.data() + at * width);
     return;
   }
-  const Int8Vector small = to_int8(vector, width_);
-  std::copy(small.values.begin(), small.values.end(), int8_.data() + at * width);
-  scales_[at] = small.scale;
-  norms_[at] = squared_length(small);
+  const Int8Vector quantized = to_int8(vector, width_);
+  std::copy(quantized.values.begin(), quantized.values.end(), int8_.data() + at * width);
+  scales_[at] = quantized.scale;
+  norms_[at] = squared_length(quantized);
 }
 
 float VectorRows::int8_distance(const int8_t* values, float scale, float norm, size_t row) const {

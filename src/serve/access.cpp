@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-std::string given_key(const HttpRequest& head) {
+std::string request_key(const HttpRequest& head) {
   const std::string bearer = head.header("authorization");
   if (bearer.size() > 7 && (bearer.starts_with("Bearer ") || bearer.starts_with("bearer ")))
     return bearer.substr(7);
@@ -24,13 +24,13 @@ std::string host_name(const std::string& host) {
 
 std::optional<ApiError> Access::forbidden(const HttpRequest& head, bool open) const {
   if (!keys_.empty()) {
-    if (open || keys_.find(given_key(head))) return std::nullopt;
+    if (open || keys_.find(request_key(head))) return std::nullopt;
     return ApiError{401,
                     "a valid API key is required in the header Authorization: Bearer KEY, or x-api-key: KEY",
                     "authentication_error", std::nullopt, "invalid_api_key"};
   }
-  // Without keys only loopback clients are served. The Host and Origin checks keep foreign pages in a local
-  // browser out.
+  // Without keys only loopback clients are served. The Host and Origin checks reject requests that a
+  // foreign page makes through a local browser.
   const std::string host = head.header("host"), origin = head.header("origin");
   if (!host.empty() && !is_loopback(host_name(host)))
     return ApiError{403,
@@ -40,7 +40,7 @@ std::optional<ApiError> Access::forbidden(const HttpRequest& head, bool open) co
                     "permission_error", std::nullopt, "forbidden_host"};
   if (!origin.empty() && !origin.ends_with("://" + host) && !origin_allowed(origin))
     return ApiError{403,
-                    fmt::format("requests of the origin {} are not allowed without an API key; start the "
+                    fmt::format("requests from the origin {} are not allowed without an API key; start the "
                                 "server with --cors to allow them",
                                 quote(origin)),
                     "permission_error", std::nullopt, "forbidden_origin"};
@@ -49,13 +49,13 @@ std::optional<ApiError> Access::forbidden(const HttpRequest& head, bool open) co
 
 std::string Access::caller(const HttpRequest& head) const {
   if (keys_.empty()) return head.remote;
-  const KeyRing::Key* key = keys_.find(given_key(head));
+  const KeyRing::Key* key = keys_.find(request_key(head));
   return key ? key->name : head.remote;
 }
 
-bool Access::sees_all(const HttpRequest& head) const {
+bool Access::may_see_all(const HttpRequest& head) const {
   if (keys_.size() <= 1) return true;
-  const KeyRing::Key* key = keys_.find(given_key(head));
+  const KeyRing::Key* key = keys_.find(request_key(head));
   return key && key->admin;
 }
 

@@ -23,7 +23,7 @@ class Access {
   // The owner of data that the request stores: the key's name, or "" without keys.
   std::string owner(const HttpRequest& head) const { return keys_.empty() ? "" : caller(head); }
   // Whether the caller may see server-wide data. With several keys, only those marked "admin" may.
-  bool sees_all(const HttpRequest& head) const;
+  bool may_see_all(const HttpRequest& head) const;
   RateLimit& limits() { return limits_; }
 
   // Response headers: CORS for an allowed origin and, with `limits`, the caller's rate limits.

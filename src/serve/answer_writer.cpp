@@ -24,13 +24,13 @@ class AnswerWriter::PromptTask : public EngineTask {
       engine.submit(score_);
       return Done{};
     }
-    return write();
+    return start_generation();
   }
 
   bool done() override {
     if (score_ && score_->done() && !generation_ && !error_) {
       if (score_->error) return error_ = score_->error, true;
-      if (const Status begun = write(); !begun.ok()) error_ = begun.error();
+      if (const Status status = start_generation(); !status.ok()) error_ = status.error();
     }
     return error_ || echoed_ || (generation_ && generation_->done());
   }
@@ -56,7 +56,7 @@ class AnswerWriter::PromptTask : public EngineTask {
 
  private:
   // Echoes the prompt if requested and starts generation.
-  Status write() {
+  Status start_generation() {
     AnswerWriter& owner = *owner_;
     const std::vector<int64_t>& ids = owner.prompts_[prompt_];
     if (owner.request_.echo) {
@@ -112,39 +112,39 @@ AnswerWriter::AnswerWriter(GenerationRequest request, ModelLease model, std::sha
 
 void AnswerWriter::start(GenerationRequest request, std::vector<std::vector<int64_t>> prompts,
                          ModelLease model, std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket,
-                         std::chrono::seconds time, RunOnWorker run_on_worker) {
+                         std::chrono::seconds time_limit, RunOnWorker run_on_worker) {
   const std::shared_ptr<AnswerWriter> self(
       new AnswerWriter(std::move(request), std::move(model), std::move(reply), std::move(ticket)));
   self->run_on_worker_ = std::move(run_on_worker);
   EngineLoop& loop = self->loop_;
-  GenerationRequest& a = self->request_;
-  a.options.max_time = static_cast<double>(time.count());
+  GenerationRequest& req = self->request_;
+  req.options.max_time = static_cast<double>(time_limit.count());
   std::set<std::string> names;
-  if (a.chat && a.chat->tools.is_array())
-    for (const Json& tool : a.chat->tools) names.insert(tool["function"]["name"].get<std::string>());
+  if (req.chat && req.chat->tools.is_array())
+    for (const Json& tool : req.chat->tools) names.insert(tool["function"]["name"].get<std::string>());
   self->prompts_ = std::move(prompts);
-  self->left_ = self->prompts_.size();
-  for (size_t i = 0; i < self->prompts_.size() * static_cast<size_t>(a.options.answers); ++i)
-    self->answers_.emplace_back(names, a.tool_choice.parallel, a.filter.get());
-  if (a.options.logprobs >= 0)
+  self->unfinished_prompts_ = self->prompts_.size();
+  for (size_t i = 0; i < self->prompts_.size() * static_cast<size_t>(req.options.answers); ++i)
+    self->answers_.emplace_back(names, req.tool_choice.parallel, req.filter.get());
+  if (req.options.logprobs >= 0)
     for (size_t i = 0; i < self->answers_.size(); ++i)
       self->answers_[i].decoder.emplace(
           self->model_.language.tokenizer(), true,
           decoder_prompt(self->model_.language.model(),
-                         self->prompts_[i / static_cast<size_t>(a.options.answers)]));
+                         self->prompts_[i / static_cast<size_t>(req.options.answers)]));
   for (const auto& prompt : self->prompts_) self->usage_.prompt += static_cast<int64_t>(prompt.size());
   self->reply_->on_disconnect([cancelled = self->cancelled_, active = std::weak_ptr(self->lease_.active)] {
     *cancelled = true;
     if (const auto model = active.lock()) model->loop.wake();
   });
-  if (a.stream) {
+  if (req.stream) {
     HttpResponse head;
-    head.type = a.formatter->stream_type();
+    head.type = req.formatter->stream_type();
     head.headers = self->disclosure();
-    head.body = a.formatter->begin(self->usage_);
+    head.body = req.formatter->begin(self->usage_);
     self->reply_->begin(std::move(head));
   }
-  const auto deadline = EngineTask::Clock::now() + time;
+  const auto deadline = EngineTask::Clock::now() + time_limit;
   for (size_t i = 0; i < self->prompts_.size(); ++i) {
     auto task = std::make_shared<PromptTask>(self, i);
     task->deadline = deadline;
@@ -165,19 +165,19 @@ void AnswerWriter::emit(std::string bytes) {
   if (!bytes.empty() && !over_) reply_->write(std::move(bytes));
 }
 
-// Moves the tokens that begin inside the text sent so far into the piece. At the length limit the answer may
-// end inside a character: its tokens have no text and are reported too.
+// Moves the tokens that begin inside the text sent so far into the piece. An answer cut at the length limit
+// may end inside a character; the tokens of that character have no text and are reported as well.
 void AnswerWriter::report_covered(AnswerState& state, AnswerPiece& piece) {
-  size_t taken = 0;
+  size_t reported = 0;
   for (const GeneratedToken& token : state.pending) {
     if (state.token_bytes >= state.text_bytes && !state.cut) break;
     piece.text_offsets.push_back(state.characters);
     const std::string text = state.decoder->push(static_cast<uint32_t>(token.id));
     state.token_bytes += text.size(), state.characters += count_code_points(text);
     piece.tokens.push_back(token);
-    ++taken;
+    ++reported;
   }
-  state.pending.erase(state.pending.begin(), state.pending.begin() + static_cast<int64_t>(taken));
+  state.pending.erase(state.pending.begin(), state.pending.begin() + static_cast<int64_t>(reported));
 }
 
 void AnswerWriter::deliver(AnswerState& state, size_t index, AnswerPiece piece) {
@@ -200,26 +200,26 @@ bool AnswerWriter::files_intact() {
 void AnswerWriter::echo(size_t prompt, const std::vector<GeneratedToken>& tokens) {
   if (!files_intact()) return;
   std::string text;
-  if (const auto* given = std::get_if<std::string>(&request_.prompts[prompt])) {
-    text = *given;
+  if (const auto* prompt_text = std::get_if<std::string>(&request_.prompts[prompt])) {
+    text = *prompt_text;
   } else {
     const std::vector<int64_t>& ids = prompts_[prompt];
     text = model_.language.tokenizer().decode(std::vector<uint32_t>(ids.begin(), ids.end()), true);
   }
   AnswerPiece piece;
   piece.text = text;
-  size_t before = 0;
+  size_t offset = 0;
   if (request_.options.logprobs >= 0) {
     piece.tokens = tokens;
     StreamDecoder decoder(model_.language.tokenizer());
     for (const GeneratedToken& token : tokens) {
-      piece.text_offsets.push_back(before);
-      before += count_code_points(decoder.push(static_cast<uint32_t>(token.id)));
+      piece.text_offsets.push_back(offset);
+      offset += count_code_points(decoder.push(static_cast<uint32_t>(token.id)));
     }
   }
   const auto answers = static_cast<size_t>(request_.options.answers);
   for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
-    answers_[i].characters = before;
+    answers_[i].characters = offset;
     if (request_.stream)
       emit(request_.formatter->piece(i, piece));
     else
@@ -250,9 +250,9 @@ void AnswerWriter::finished(size_t prompt, TextGenerationResult result) {
   for (size_t i = 0; i < result.answers.size(); ++i) {
     AnswerState& state = answers_[first + i];
     GeneratedText& answer = result.answers[i];
-    const auto written = static_cast<int64_t>(answer.tokens.size());
-    usage_.completion += written;
-    reply_->count(0, written - state.counted);  // tokens chosen only at the end (best_of, beams)
+    const auto token_count = static_cast<int64_t>(answer.tokens.size());
+    usage_.completion += token_count;
+    reply_->count(0, token_count - state.counted);  // tokens chosen only at the end (best_of, beams)
     if (!request_.stream) {
       state.pending = std::move(answer.tokens);
       text(first + i, answer.text);
@@ -280,7 +280,7 @@ void AnswerWriter::scored(size_t prompt) {
 }
 
 void AnswerWriter::prompt_done() {
-  if (over_ || --left_ > 0) return;
+  if (over_ || --unfinished_prompts_ > 0) return;
   if (const auto cost = reply_->cost()) usage_.cost = cost->money, usage_.currency = reply_->currency();
   if (request_.stream) {
     emit(request_.formatter->done(usage_));

@@ -14,7 +14,7 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
   // Submits one task per prompt. Non-streamed answers are serialized by `run_on_worker`, off the engine
   // thread.
   static void start(GenerationRequest request, std::vector<std::vector<int64_t>> prompts, ModelLease model,
-                    std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket, std::chrono::seconds time,
+                    std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket, std::chrono::seconds time_limit,
                     RunOnWorker run_on_worker);
 
  private:
@@ -65,7 +65,7 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
   std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<std::vector<int64_t>> prompts_;
   std::vector<AnswerState> answers_;
-  size_t left_ = 0;  // prompts not yet finished
+  size_t unfinished_prompts_ = 0;
   Usage usage_;
   bool over_ = false;  // the response is complete or failed
 };

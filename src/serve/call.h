@@ -15,12 +15,12 @@ struct Call {
   const Route* route = nullptr;
   std::shared_ptr<LoggedReply> reply;
   std::string owner;         // owner of the files and conversations it sees
-  Gate::Ticket ticket = {};  // of an admitted request
+  Gate::Ticket ticket = {};  // its place in the gate; empty if it needs none
   bool background = false;   // a batch line: lowest priority
-  bool is_long = false;      // worker lane
+  bool is_long = false;      // prepared in the lane for long work
   WorkBudget work = {};      // cost limit and deadline of preparation
   std::shared_ptr<std::atomic<bool>> disconnected =
-      std::make_shared<std::atomic<bool>>(false);     // client disconnected
+      std::make_shared<std::atomic<bool>>(false);     // set when the client disconnects
   Json body = {};                                     // parsed body, if the route runs a model
   ModelLease model = {};                              // named in the body
   std::shared_ptr<ServedCollection> collection = {};  // named in the body; `model` answers from it

@@ -8,7 +8,7 @@ namespace makar {
 Status ServedCollection::refresh() {
   MAKAR_TRY(std::string stamp, index_stamp(path_));
   if (searcher_ && stamp == stamp_) return Done{};
-  searcher_.reset();  // first: memory may not hold the old and the new one
+  searcher_.reset();  // before opening: the old and the new one may not both fit in memory
   MAKAR_TRY(searcher_, open_());
   stamp_ = std::move(stamp);
   return Done{};

@@ -13,7 +13,7 @@ namespace makar {
 class ServedCollection {
  public:
   using Opener = std::function<Result<std::unique_ptr<Searcher>>()>;
-  // `name`: as requests name it; `path`: the index.
+  // `name`: the model name in requests; `path`: the index file.
   ServedCollection(std::string name, std::string path, AskOptions options, Opener open)
       : name_(std::move(name)),
         path_(std::move(path)),
@@ -25,7 +25,7 @@ class ServedCollection {
   Result<std::vector<SearchHit>> find(const std::string& query);
   // The number of words of a text that are not stop words.
   size_t terms(const std::string& text);
-  // {"groundedness", "sentences"} of an answer.
+  // How well the sources support an answer: {"groundedness", "sentences"}.
   Json grounding(const std::string& answer, const std::vector<SearchHit>& sources);
 
  private:

@@ -9,8 +9,8 @@
 namespace makar {
 namespace {
 
-constexpr std::chrono::seconds kPreparationTime{30};
-constexpr std::chrono::hours kBatchTime{24};
+constexpr std::chrono::seconds kPreparationTimeLimit{30};
+constexpr std::chrono::hours kBatchLineTimeLimit{24};
 // Temporary memory per body byte during tokenization: copies of texts, characters, 8-byte ids.
 constexpr int64_t kMemoryPerByte = 24;
 
@@ -37,7 +37,7 @@ Result<std::string> model_name_of(ServeContext& server, const Call& call) {
   return name;
 }
 
-// A collection answers chats; its tokens and inspections are those of the model that answers from it.
+// Routes that accept the name of a collection: chat, and tokens and inspections of the model that answers.
 bool serves_collections(const Route& route) {
   for (const char* path : {"/v1/chat/completions", "/tokenize", "/detokenize", "/makar/look"})
     if (std::string_view(route.path) == path) return true;
@@ -48,11 +48,11 @@ void prepare_and_handle(ServeContext& server, const std::shared_ptr<Call>& call)
   const Route& route = *call->route;
   const std::string& text = call->request.body;
   const bool json = route.runs_model() || !call->request.header("content-type").starts_with("multipart/");
-  const Status fits =
+  const Status reserved =
       call->reply->take_memory((json ? json_memory(text) : 0) + (route.runs_model() ? kMemoryPerByte : 0) *
                                                                     static_cast<int64_t>(text.size()),
                                "its parsed body");
-  if (!fits.ok()) return send_error(*call, fits.error());
+  if (!reserved.ok()) return send_error(*call, reserved.error());
   if (!route.runs_model()) return route.handler(server, *call);
   auto body = read_body(call->request.body);
   if (!body.ok()) return send_error(*call, body.error());
@@ -62,8 +62,9 @@ void prepare_and_handle(ServeContext& server, const std::shared_ptr<Call>& call)
   for (const auto& collection : server.options.collections)
     if (collection->name() == *name) call->collection = collection;
   if (call->collection && !serves_collections(route))
-    return send_error(*call, error_of(Error::Kind::kUnsupported, "model",
-                                      "{} is a collection: it answers /v1/chat/completions", quote(*name)));
+    return send_error(*call,
+                      error_of(Error::Kind::kUnsupported, "model",
+                               "{} is a collection; it supports /v1/chat/completions only", quote(*name)));
   const auto this_thread = std::this_thread::get_id();
   server.registry.acquire(
       call->collection ? "" : *name, [&server, call, this_thread](Result<ModelLease> model) {
@@ -81,10 +82,10 @@ void post_step(ServeContext& server, const std::shared_ptr<Call>& call, size_t b
                std::function<void(Call&)> step) {
   WorkItem item;
   item.caller = server.access.caller(call->request), item.bytes = bytes, item.cancelled = call->disconnected;
-  item.is_long = call->is_long = call->is_long || bytes > kShortBytes;
+  item.is_long = call->is_long = call->is_long || bytes > kMaxShortBytes;
   item.run = [call, step = std::move(step)] {
-    call->work =
-        WorkBudget(WorkBudget::kUnlimited, WorkBudget::Clock::now() + kPreparationTime, call->disconnected);
+    call->work = WorkBudget(WorkBudget::kUnlimited, WorkBudget::Clock::now() + kPreparationTimeLimit,
+                            call->disconnected);
     guarded(*call, [&] { step(*call); });
   };
   server.workers.post(std::move(item));
@@ -100,8 +101,8 @@ void dispatch_batch_line(ServeContext& server, const BatchRecord& record, const 
   HttpRequest request;
   request.method = "POST", request.path = record.batch["endpoint"], request.body = dump(body);
   request.remote = "batch " + record.owner;
-  bool known = false;
-  const Route* route = find_route(request, known);
+  bool path_known = false;
+  const Route* route = find_route(request, path_known);
   check(route && route->runs_model(), "the endpoint of a batch is a route that reads JSON and runs a model");
   auto logged = std::make_shared<LoggedReply>(std::move(reply), request, route->path, request_id(request),
                                               server.metrics, server.options.log, server.memory);
@@ -130,7 +131,7 @@ std::function<void(std::function<void()>)> on_worker(ServeContext& server, const
 }
 
 std::chrono::seconds time_limit(const ServeContext& server, const Call& call) {
-  return call.background ? kBatchTime : server.options.time;
+  return call.background ? kBatchLineTimeLimit : server.options.time_limit;
 }
 
 }  // namespace makar

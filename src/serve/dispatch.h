@@ -6,7 +6,8 @@
 
 namespace makar {
 
-constexpr size_t kShortBytes = size_t{64} << 10;  // input size handled in milliseconds
+// Input of this size is prepared in milliseconds; longer input takes the long lane.
+constexpr size_t kMaxShortBytes = size_t{64} << 10;
 
 // Runs the handler of call.route on a worker; first parses the body and loads the model if the route needs
 // them.

@@ -20,10 +20,10 @@ Error internal_error(const std::exception& e) {
 
 // Bounds the time per step: short while sequences decode, so that a prefill delays streams by one step at
 // most; longer when only prompts are prefilled.
-EngineOptions paced(EngineOptions options) {
-  constexpr double kDecodeStep = 0.12, kPromptStep = 0.4;
-  if (options.decode_step_seconds <= 0) options.decode_step_seconds = kDecodeStep;
-  if (options.prompt_step_seconds <= 0) options.prompt_step_seconds = kPromptStep;
+EngineOptions with_step_times(EngineOptions options) {
+  constexpr double kDecodeStepSeconds = 0.12, kPromptStepSeconds = 0.4;
+  if (options.decode_step_seconds <= 0) options.decode_step_seconds = kDecodeStepSeconds;
+  if (options.prompt_step_seconds <= 0) options.prompt_step_seconds = kPromptStepSeconds;
   return options;
 }
 
@@ -40,7 +40,7 @@ EngineState& EngineState::operator+=(const EngineState& other) {
 EngineLoop::EngineLoop(const Model& model, Device& device, EngineOptions options, Turns& turns)
     : model_(model),
       device_(device),
-      options_(paced(options)),
+      options_(with_step_times(options)),
       turns_(turns),
       engine_(make_engine()),
       page_bytes_(engine_->cache().page_bytes()) {
@@ -62,7 +62,7 @@ void EngineLoop::submit(std::shared_ptr<EngineTask> task) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    new_.push_back(std::move(task));
+    submitted_.push_back(std::move(task));
   }
   wake_.notify_all();
 }
@@ -82,7 +82,7 @@ EngineState EngineLoop::state() const {
 
 int64_t EngineLoop::waiting() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<int64_t>(new_.size());
+  return static_cast<int64_t>(submitted_.size());
 }
 
 int64_t EngineLoop::free_page_bytes() const {
@@ -91,8 +91,8 @@ int64_t EngineLoop::free_page_bytes() const {
 }
 
 double EngineLoop::seconds_in_step() const {
-  const int64_t began = step_began_;
-  return began == 0 ? 0 : static_cast<double>(now_ns() - began) * 1e-9;
+  const int64_t start = step_start_ns_;
+  return start == 0 ? 0 : static_cast<double>(now_ns() - start) * 1e-9;
 }
 
 // An exception from a task ends that task only.
@@ -105,30 +105,30 @@ void EngineLoop::end(EngineTask& task, const std::optional<Error>& why) {
   }
 }
 
-void EngineLoop::take_new() {
-  std::vector<std::shared_ptr<EngineTask>> taken;
+void EngineLoop::begin_submitted() {
+  std::vector<std::shared_ptr<EngineTask>> new_tasks;
   {
     const std::lock_guard lock(mutex_);
-    taken.swap(new_);
+    new_tasks.swap(submitted_);
     woken_ = false;
   }
-  if (!taken.empty() && !engine_) renew_engine();
-  for (auto& task : taken) {
+  if (!new_tasks.empty() && !engine_) renew_engine();
+  for (auto& task : new_tasks) {
     if (*task->cancelled) continue;
-    Status begun = Done{};
+    Status status = Done{};
     try {
       tasks_.reserve(tasks_.size() + 1);  // so that push_back() after begin() cannot throw
       if (engine_)
-        begun = task->begin(*engine_);
+        status = task->begin(*engine_);
       else
-        begun = error_of(Error::Kind::kLimit, "memory", "not enough memory for the engine; try again later");
+        status = error_of(Error::Kind::kLimit, "memory", "not enough memory for the engine; try again later");
     } catch (const std::exception& e) {
-      begun = internal_error(e);
+      status = internal_error(e);
     }
-    if (begun.ok())
+    if (status.ok())
       tasks_.push_back(std::move(task));
     else
-      end(*task, begun.error());
+      end(*task, status.error());
   }
 }
 
@@ -159,7 +159,7 @@ void EngineLoop::fail_all(const std::exception& e) {
   renew_engine();
 }
 
-// If allocation fails, engine_ stays null; take_new() retries for the next task.
+// If allocation fails, engine_ stays null; begin_submitted() retries for the next task.
 void EngineLoop::renew_engine() {
   engine_.reset();
   try {
@@ -176,7 +176,7 @@ void EngineLoop::publish() {
   state_.steps = stats.steps, state_.rows = stats.rows, state_.reused = stats.reused;
   state_.preempted = stats.preempted, state_.max_pages = engine_->cache().max_pages();
   state_.pages = engine_->cache().pages_used(), state_.prefix_pages = engine_->prefix_pages();
-  state_.sequences = engine_->sequences(EngineState::kShownSequences);
+  state_.sequences = engine_->sequences(EngineState::kMaxListedSequences);
 }
 
 void EngineLoop::run() {
@@ -184,33 +184,33 @@ void EngineLoop::run() {
     publish();
     {
       std::unique_lock lock(mutex_);
-      const auto called = [this] { return stopping_ || woken_ || !new_.empty(); };
+      const auto signalled = [this] { return stopping_ || woken_ || !submitted_.empty(); };
       // If all sequences wait for a token mask, the mask's thread calls wake(). The timeout is for deadlines.
       if (!tasks_.empty() && engine_->all_blocked())
-        wake_.wait_for(lock, std::chrono::milliseconds(20), called);
+        wake_.wait_for(lock, std::chrono::milliseconds(20), signalled);
       else
-        wake_.wait(lock, [&] { return called() || !tasks_.empty(); });
+        wake_.wait(lock, [&] { return signalled() || !tasks_.empty(); });
       if (stopping_) break;
     }
     {
       const Turns::Turn turn(turns_);
-      step_began_ = now_ns();
-      take_new();
+      step_start_ns_ = now_ns();
+      begin_submitted();
       sweep();
       try {
         if (!tasks_.empty()) engine_->step();
       } catch (const std::exception& e) {
         fail_all(e);
       }
-      turns_.count_work(now_ns() - step_began_);
-      step_began_ = 0;
+      turns_.count_work(now_ns() - step_start_ns_);
+      step_start_ns_ = 0;
     }
     sweep();
   }
   for (const auto& task : tasks_) end(*task, std::nullopt);
   tasks_.clear();
   const std::lock_guard lock(mutex_);
-  new_.clear();
+  submitted_.clear();
 }
 
 }  // namespace makar

@@ -42,10 +42,10 @@ class EngineTask : public std::enable_shared_from_this<EngineTask> {
 };
 
 struct EngineState {
-  static constexpr size_t kShownSequences = 64;
+  static constexpr size_t kMaxListedSequences = 64;
   int64_t tasks = 0, steps = 0, rows = 0, reused = 0, preempted = 0, pages = 0, max_pages = 0,
           prefix_pages = 0;
-  std::vector<EngineSequence> sequences;  // the first kShownSequences
+  std::vector<EngineSequence> sequences;  // the first kMaxListedSequences
   EngineState& operator+=(const EngineState& other);
 };
 
@@ -68,8 +68,8 @@ class EngineLoop {
 
  private:
   void run();
-  void take_new();
-  void sweep();  // removes tasks that are cancelled, past their deadline or done
+  void begin_submitted();  // passes submitted tasks to the engine
+  void sweep();            // removes tasks that are cancelled, past their deadline or done
   static void end(EngineTask& task, const std::optional<Error>& why);
   void fail_all(const std::exception& e);
   void renew_engine();
@@ -86,10 +86,10 @@ class EngineLoop {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<std::shared_ptr<EngineTask>> new_;
+  std::vector<std::shared_ptr<EngineTask>> submitted_;
   bool stopping_ = false, woken_ = false;
   EngineState state_;
-  std::atomic<int64_t> step_began_{0};  // steady clock, ns; 0: between steps
+  std::atomic<int64_t> step_start_ns_{0};  // steady clock; 0: between steps
   std::thread thread_;
 };
 

@@ -10,10 +10,10 @@ Status NonGeneratingTask::begin(Engine& engine) {
 
 void NonGeneratingTask::submit_more() {
   int64_t tokens = 0;
-  while (more_ && tokens < kMaxTokensInFlight) {
+  while (has_more_ && tokens < kMaxTokensInFlight) {
     auto next = job(next_);
     if (!next) {
-      more_ = false;
+      has_more_ = false;
       break;
     }
     next->adapter = adapter, next->priority = priority, next->salt = salt;

@@ -1,4 +1,4 @@
-// Requests that generate no tokens: embeddings, classes, log-probabilities of completions.
+// Engine tasks that generate no tokens: embeddings, classes, log-probabilities of completions.
 #pragma once
 #include <functional>
 
@@ -33,10 +33,11 @@ class NonGeneratingTask : public EngineTask {
   Engine* engine_ = nullptr;
   std::vector<std::pair<size_t, std::shared_ptr<Job>>> running_;
   size_t next_ = 0;
-  bool more_ = true;
+  bool has_more_ = true;
   std::optional<Error> error_;
 };
 
+// One vector per text.
 class EmbedTask : public NonGeneratingTask {
  public:
   using OnDone = std::function<void(const Result<std::vector<std::vector<float>>>&)>;
@@ -69,6 +70,7 @@ class LabelTask : public NonGeneratingTask {
   std::vector<std::vector<float>> logits_;
 };
 
+// Log-probabilities of the tokens of one sequence.
 class ScoreTask : public NonGeneratingTask {
  public:
   using OnDone = std::function<void(const Result<std::vector<Logprobs>>&)>;
@@ -80,7 +82,7 @@ class ScoreTask : public NonGeneratingTask {
   void take(size_t index, Job& job) override;
   void ended(const Status& status) override;
   std::vector<int64_t> tokens_;
-  int64_t from_, top_;
+  int64_t from_, top_;  // first scored token; alternatives listed per token
   OnDone on_done_;
   std::vector<Logprobs> scores_;
 };

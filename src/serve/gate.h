@@ -11,9 +11,10 @@ namespace makar {
 
 class Gate {
  public:
-  // `places`: the limit of a caller that is alone. The total is a quarter higher, so that other callers find
+  // `places`: the limit for the only caller. The total is a quarter higher, so that other callers find
   // a place.
-  explicit Gate(int64_t places) : places_(places), all_((places * (kShare + 1) + kShare - 1) / kShare) {}
+  explicit Gate(int64_t places)
+      : places_(places), total_places_((places * (kShare + 1) + kShare - 1) / kShare) {}
 
   // Occupies one place for the lifetime of a request.
   class Ticket {
@@ -54,7 +55,7 @@ class Gate {
   }
   int64_t in_flight(const std::string& caller) const {
     const std::lock_guard lock(mutex_);
-    return held(caller);
+    return places_of(caller);
   }
   int64_t places() const { return places_; }
 
@@ -63,12 +64,12 @@ class Gate {
   // gets `places_`, two get 5/9 of that each, and a caller without a request finds a free place.
   static constexpr int64_t kShare = 4;
 
-  int64_t held(const std::string& caller) const {
+  int64_t places_of(const std::string& caller) const {
     const auto found = by_caller_.find(caller);
     return found == by_caller_.end() ? 0 : found->second;
   }
   bool admits_locked(const std::string& caller) const {
-    const int64_t own = held(caller), free = all_ - in_flight_;
+    const int64_t own = places_of(caller), free = total_places_ - in_flight_;
     return free > 0 && (own == 0 || own + 1 <= kShare * (free - 1));
   }
   void leave(const std::string& caller) {
@@ -77,7 +78,7 @@ class Gate {
     if (const auto found = by_caller_.find(caller); --found->second == 0) by_caller_.erase(found);
   }
 
-  const int64_t places_, all_;
+  const int64_t places_, total_places_;
   mutable std::mutex mutex_;
   int64_t in_flight_ = 0;
   std::unordered_map<std::string, int64_t> by_caller_;  // callers with requests

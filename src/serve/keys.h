@@ -15,7 +15,7 @@ class KeyRing {
   };
   // Reads keys from options ("a" or "a,b") and from a file: one key per line, optionally followed by a name
   // and the word "admin"; lines that begin with '#' are comments. An empty `file` means no file.
-  static Result<KeyRing> read(const std::vector<std::string>& given, const std::string& file);
+  static Result<KeyRing> read(const std::vector<std::string>& options, const std::string& file);
 
   bool empty() const { return keys_.empty(); }
   size_t size() const { return keys_.size(); }

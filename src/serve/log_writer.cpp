@@ -86,7 +86,7 @@ void LogWriter::run(const std::shared_ptr<State>& state) {
   sigset_t pipe_signal;
   sigemptyset(&pipe_signal), sigaddset(&pipe_signal, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
-  const auto began_to_stop = [&] {
+  const auto is_stopping = [&] {
     const std::lock_guard lock(state->mutex);
     return state->stopping;
   };
@@ -100,13 +100,13 @@ void LogWriter::run(const std::shared_ptr<State>& state) {
     const int64_t dropped = state->dropped;
     if (dropped > 0) line = fmt::format("{{\"dropped_log_lines\":{}}}\n", dropped) + line;
     lock.unlock();
-    const WriteResult written = write_line(state->descriptor, line, began_to_stop);
+    const WriteResult result = write_line(state->descriptor, line, is_stopping);
     lock.lock();
-    if (written == WriteResult::kWritten)
+    if (result == WriteResult::kWritten)
       state->dropped -= dropped;
     else
       ++state->dropped;
-    if (written == WriteResult::kStopped) break;
+    if (result == WriteResult::kStopped) break;
   }
   state->done = true;
   state->changed.notify_all();

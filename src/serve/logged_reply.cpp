@@ -10,7 +10,7 @@ namespace makar {
 namespace {
 
 constexpr int kClientClosed = 499;  // nginx: client closed the request
-constexpr size_t kLongestId = 64, kLongestPath = 200;
+constexpr size_t kMaxRequestIdBytes = 64;
 
 std::string timestamp() {
   const auto now = std::chrono::system_clock::now();
@@ -32,20 +32,20 @@ std::string random_id() {
 }
 
 std::string request_id(const HttpRequest& request) {
-  const std::string given = request.header("x-request-id");
-  const bool valid =
-      !given.empty() && given.size() <= kLongestId && std::all_of(given.begin(), given.end(), [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-               c == '_' || c == '.';
-      });
-  return valid ? given : "req-" + random_id();
+  const std::string client_id = request.header("x-request-id");
+  const bool valid = !client_id.empty() && client_id.size() <= kMaxRequestIdBytes &&
+                     std::all_of(client_id.begin(), client_id.end(), [](char c) {
+                       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                              c == '-' || c == '_' || c == '.';
+                     });
+  return valid ? client_id : "req-" + random_id();
 }
 
 LoggedReply::LoggedReply(std::shared_ptr<HttpReply> reply, const HttpRequest& request, std::string route,
                          std::string id, ServeMetrics& metrics, const LogSink& log, RequestMemory& memory)
     : reply_(std::move(reply)),
       method_(request.method),
-      path_(request.path.substr(0, kLongestPath)),
+      path_(request.path.substr(0, kMaxLoggedPathBytes)),
       remote_(request.remote),
       route_(std::move(route)),
       id_(std::move(id)),
@@ -65,13 +65,14 @@ LoggedReply::~LoggedReply() {
 }
 
 void LoggedReply::log_request() {
-  const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   int status = status_;
   if (status == 0 || (*disconnected_ && !complete_)) status = *disconnected_ ? kClientClosed : 500;
   metrics_.request(route_, status, seconds);
   if (limits_) limits_->charge(caller_, prompt_ + generated_);
-  const std::optional<Cost> money = cost();
-  if (money && prompt_ + generated_ > 0) metrics_.charge(caller_.empty() ? remote_ : caller_, *money);
+  const std::optional<Cost> request_cost = cost();
+  if (request_cost && prompt_ + generated_ > 0)
+    metrics_.charge(caller_.empty() ? remote_ : caller_, *request_cost);
   if (!log_) return;
   Json line = {{"time", timestamp()},
                {"id", id_},
@@ -84,8 +85,8 @@ void LoggedReply::log_request() {
                {"ms", static_cast<int64_t>(seconds * 1e3)},
                {"prompt_tokens", prompt_.load()},
                {"completion_tokens", generated_.load()}};
-  if (money) line["cost"] = money->money, line["joules"] = money->joules;
-  if (!why_.empty()) line["error"] = why_;
+  if (request_cost) line["cost"] = request_cost->money, line["joules"] = request_cost->joules;
+  if (!error_.empty()) line["error"] = error_;
   log_(dump(line));
 }
 
@@ -95,7 +96,7 @@ void LoggedReply::set_caller(std::string caller, RateLimit& limits, HttpHeaders 
 
 void LoggedReply::send(HttpResponse response) {
   status_ = response.status, complete_ = true;
-  response.held = memory_;
+  response.resources = memory_;
   response.headers.emplace_back("x-request-id", id_);
   response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
   reply_->send(std::move(response));
@@ -103,7 +104,7 @@ void LoggedReply::send(HttpResponse response) {
 
 void LoggedReply::begin(HttpResponse head) {
   status_ = head.status;
-  head.held = memory_;
+  head.resources = memory_;
   head.headers.emplace_back("x-request-id", id_);
   head.headers.insert(head.headers.end(), headers_.begin(), headers_.end());
   head.headers.emplace_back("cache-control", "no-cache");
@@ -133,10 +134,10 @@ std::optional<Cost> LoggedReply::cost() const {
 }
 
 void LoggedReply::first_token() {
-  if (!first_.exchange(true))
-    metrics_.first_token(std::chrono::duration<double>(Clock::now() - began_).count());
+  if (!has_first_token_.exchange(true))
+    metrics_.first_token(std::chrono::duration<double>(Clock::now() - start_).count());
 }
 
-void LoggedReply::failed(const std::string& why) { why_ = why; }
+void LoggedReply::failed(const std::string& why) { error_ = why; }
 
 }  // namespace makar

@@ -13,6 +13,7 @@
 
 namespace makar {
 
+constexpr size_t kMaxLoggedPathBytes = 200;                    // longer paths are cut in the log
 using LogSink = std::function<void(const std::string& line)>;  // called from any thread
 
 class LoggedReply : public HttpReply {
@@ -54,11 +55,11 @@ class LoggedReply : public HttpReply {
   std::string caller_;
   RateLimit* limits_ = nullptr;
   HttpHeaders headers_;
-  const Clock::time_point began_ = Clock::now();
-  std::string why_;
+  const Clock::time_point start_ = Clock::now();
+  std::string error_;  // for the log; empty: none
   std::shared_ptr<std::atomic<bool>> disconnected_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<int> status_{0};
-  std::atomic<bool> complete_{false}, first_{false};
+  std::atomic<bool> complete_{false}, has_first_token_{false};
   std::atomic<int64_t> prompt_{0}, generated_{0};
 };
 

@@ -41,13 +41,13 @@ void ServeMetrics::request(const std::string& route, int status, double seconds)
 
 void ServeMetrics::first_token(double seconds) {
   const std::lock_guard lock(mutex_);
-  first_.add(seconds);
+  first_token_seconds_.add(seconds);
 }
 
 Cost ServeMetrics::price(int64_t prompt, int64_t generated) const {
   if (!prices_) return {};
-  const auto all = static_cast<double>(prompt_tokens_ + generated_tokens_);
-  const double share = all > 0 ? std::min(1.0, static_cast<double>(prompt + generated) / all) : 0;
+  const auto total = static_cast<double>(prompt_tokens_ + generated_tokens_);
+  const double share = total > 0 ? std::min(1.0, static_cast<double>(prompt + generated) / total) : 0;
   return cost_of(*prices_, prompt, generated, seconds_() * share);
 }
 
@@ -71,22 +71,23 @@ std::string ServeMetrics::text(const EngineState& engine, int64_t in_flight,
   std::string out = "# HELP makar:requests_total Requests answered.\n# TYPE makar:requests_total counter\n";
   for (const auto& [key, count] : requests_)
     out += fmt::format("makar:requests_total{{route=\"{}\",code=\"{}\"}} {}\n", key.first, key.second, count);
-  const auto one = [&](const char* name, const char* kind, const char* help, int64_t value) {
+  const auto add_metric = [&](const char* name, const char* kind, const char* help, int64_t value) {
     out +=
         fmt::format("# HELP makar:{0} {2}\n# TYPE makar:{0} {1}\nmakar:{0} {3}\n", name, kind, help, value);
   };
-  one("num_requests_inside", "gauge", "Requests admitted and not yet answered.", in_flight);
-  one("num_requests_running", "gauge", "Requests in the engine.", engine.tasks);
-  one("prompt_tokens_total", "counter", "Prompt tokens.", prompt_tokens_);
-  one("generation_tokens_total", "counter", "Generated tokens.", generated_tokens_);
-  one("engine_steps_total", "counter", "Forward passes of the engine.", engine.steps);
-  one("engine_rows_total", "counter", "Rows of all forward passes.", engine.rows);
-  one("prefix_cache_tokens_total", "counter", "Prompt tokens found in the prefix cache.", engine.reused);
-  one("num_preemptions_total", "counter", "Sequences preempted because the cache had no free page.",
-      engine.preempted);
-  one("kv_cache_pages", "gauge", "Pages of the key/value cache in use.", engine.pages);
-  one("kv_cache_pages_max", "gauge", "Maximum number of pages; 0 for no limit.", engine.max_pages);
-  one("prefix_cache_pages", "gauge", "Pages kept for shared prompt prefixes.", engine.prefix_pages);
+  add_metric("num_requests_inside", "gauge", "Requests admitted and not yet answered.", in_flight);
+  add_metric("num_requests_running", "gauge", "Requests in the engine.", engine.tasks);
+  add_metric("prompt_tokens_total", "counter", "Prompt tokens.", prompt_tokens_);
+  add_metric("generation_tokens_total", "counter", "Generated tokens.", generated_tokens_);
+  add_metric("engine_steps_total", "counter", "Forward passes of the engine.", engine.steps);
+  add_metric("engine_rows_total", "counter", "Rows of all forward passes.", engine.rows);
+  add_metric("prefix_cache_tokens_total", "counter", "Prompt tokens found in the prefix cache.",
+             engine.reused);
+  add_metric("num_preemptions_total", "counter", "Sequences preempted because the cache had no free page.",
+             engine.preempted);
+  add_metric("kv_cache_pages", "gauge", "Pages of the key/value cache in use.", engine.pages);
+  add_metric("kv_cache_pages_max", "gauge", "Maximum number of pages; 0 for no limit.", engine.max_pages);
+  add_metric("prefix_cache_pages", "gauge", "Pages kept for shared prompt prefixes.", engine.prefix_pages);
   if (prices_) {
     out += "# HELP makar:cost_total Cost by caller.\n# TYPE makar:cost_total counter\n";
     for (const auto& [name, cost] : costs_)
@@ -98,7 +99,7 @@ std::string ServeMetrics::text(const EngineState& engine, int64_t in_flight,
       if (!caller || name == *caller)
         out += fmt::format("makar:energy_joules_total{{caller=\"{}\"}} {}\n", label_text(name), cost.joules);
   }
-  out += first_.text("makar:time_to_first_token_seconds", "Time to the first token.");
+  out += first_token_seconds_.text("makar:time_to_first_token_seconds", "Time to the first token.");
   return out + latency_.text("makar:request_latency_seconds", "Time to the end of the answer.");
 }
 

@@ -24,7 +24,8 @@ class ServeMetrics {
     prices_ = prices, seconds_ = std::move(seconds);
   }
   const std::optional<PriceTable>& prices() const { return prices_; }
-  // The cost of a request: the price of its tokens, plus that of the engines' mean time per token so far.
+  // The cost of a request: the price of its tokens, plus the price of the time they take if each takes the
+  // engines' mean time per token so far.
   Cost price(int64_t prompt, int64_t generated) const;
   void charge(const std::string& caller, const Cost& cost);
   // The costs so far, of one caller or of all.
@@ -48,8 +49,9 @@ class ServeMetrics {
   };
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, int64_t> requests_;
-  static constexpr size_t kMaxCallers = 10000;  // listed separately; further ones are added up as "other"
-  Histogram latency_, first_;
+  static constexpr size_t kMaxCallers =
+      10000;  // listed separately; the costs of further callers are added up as "other"
+  Histogram latency_, first_token_seconds_;
   std::optional<PriceTable> prices_;
   std::function<double()> seconds_;
   std::map<std::string, Cost> costs_;  // by caller

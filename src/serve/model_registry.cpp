@@ -7,9 +7,12 @@
 
 namespace makar {
 
-ModelRegistry::ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t max)
-    : first_(entries.empty() ? "" : entries.front().name), open_(std::move(open)), max_(max), loader_(1) {
-  check(!entries.empty() && max > 0, "a registry has at least one model");
+ModelRegistry::ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t max_loaded)
+    : first_(entries.empty() ? "" : entries.front().name),
+      open_(std::move(open)),
+      max_loaded_(max_loaded),
+      loader_(1) {
+  check(!entries.empty() && max_loaded > 0, "a registry has at least one model and may load one");
   for (ModelEntry& entry : entries) entries_.push_back({std::move(entry), nullptr});
 }
 
@@ -57,7 +60,7 @@ std::optional<ModelLease> ModelRegistry::loaded(const FoundModel& found) {
   return ModelLease{entry.active, found.name, found.adapter};
 }
 
-// Unloads a model whose files were truncated, once no request uses it; until then new requests fail.
+// Unloads a model whose files were truncated as soon as no request uses it; until then new requests fail.
 std::optional<Error> ModelRegistry::drop_lost(const FoundModel& found) {
   std::shared_ptr<ActiveModel> lost;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
@@ -72,10 +75,10 @@ std::optional<Error> ModelRegistry::drop_lost(const FoundModel& found) {
 void ModelRegistry::acquire(const std::string& name, const OnLease& on_lease) {
   const auto found = find(name);
   if (!found) {
-    std::string known;
-    for (const ModelState& state : list()) known += (known.empty() ? "" : ", ") + quote(state.entry->name);
+    std::string names;
+    for (const ModelState& state : list()) names += (names.empty() ? "" : ", ") + quote(state.entry->name);
     return on_lease(error_of(Error::Kind::kNotFound, "model", "{} is not served here; choose from {}",
-                             quote(name), known));
+                             quote(name), names));
   }
   if (const auto lost = drop_lost(*found)) return on_lease(*lost);
   if (auto lease = loaded(*found)) return on_lease(std::move(*lease));
@@ -138,7 +141,7 @@ Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
                     "{} does not fit into memory with the models in use; try again when they are idle",
                     quote(entry.name));
   };
-  while (count_loaded() >= max_)
+  while (count_loaded() >= max_loaded_)
     if (!wait_and_unload_one()) return busy();
   for (;;) {
     const uint64_t first_map = maps_made();

@@ -26,8 +26,8 @@ class ModelRegistry {
   // Loads an entry. `reserved`: bytes that loaded models may still allocate. kLimit: it does not fit.
   using Opener =
       std::function<Result<std::shared_ptr<ActiveModel>>(const ModelEntry& entry, int64_t reserved)>;
-  // `max`: maximum number of loaded models.
-  ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t max);
+  // `max_loaded`: maximum number of models in memory.
+  ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t max_loaded);
   ~ModelRegistry() { close(); }
   // Stops loading and all engine loops. No callback runs on the registry's threads afterwards.
   void close();
@@ -46,7 +46,6 @@ class ModelRegistry {
   // The default model for classification; empty if there is none. Models with several labels come first: a
   // single label usually means a reranker.
   std::string classifier() const;
-  bool knows(const std::string& name) const { return find(name).has_value(); }
   EngineState state() const;  // summed over all engines
   // Elapsed time of the longest-running current step.
   double seconds_in_step() const;
@@ -76,7 +75,7 @@ class ModelRegistry {
   std::deque<Entry> entries_;  // only grows: references stay valid
   const std::string first_;
   Opener open_;
-  const int64_t max_;
+  const int64_t max_loaded_;
   uint64_t clock_ = 0;
   Workers loader_;
 };

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLongestSentence = 2000, kContext = 1000;  // bytes
+constexpr size_t kMaxSentenceBytes = 2000, kContextBytes = 1000;
 
 // `at`, or the end of the character that `at` is inside of.
 size_t character_end(const std::string& text, size_t at) {
@@ -16,37 +16,38 @@ size_t character_end(const std::string& text, size_t at) {
 }  // namespace
 
 std::string FilteredText::release(size_t bytes) {
-  const std::string sentence = held_.substr(0, bytes);
-  held_.erase(0, bytes);
+  const std::string sentence = pending_.substr(0, bytes);
+  pending_.erase(0, bytes);
   scanned_ = 0;
-  if (filter_->toxicity(before_ + sentence) >= filter_->threshold) {
+  if (filter_->toxicity(context_ + sentence) >= filter_->threshold) {
     rejected_ = true;
-    held_.clear();
+    pending_.clear();
     return {};
   }
-  before_ += sentence;
-  if (before_.size() > kContext) before_.erase(0, character_end(before_, before_.size() - kContext));
+  context_ += sentence;
+  if (context_.size() > kContextBytes)
+    context_.erase(0, character_end(context_, context_.size() - kContextBytes));
   return sentence;
 }
 
 std::string FilteredText::push(const std::string& text) {
   if (!filter_) return text;
   if (rejected_) return {};
-  held_ += text;
+  pending_ += text;
   std::string out;
-  while (!rejected_ && scanned_ < held_.size()) {
-    const char c = held_[scanned_++];
+  while (!rejected_ && scanned_ < pending_.size()) {
+    const char c = pending_[scanned_++];
     if (c == '.' || c == '!' || c == '?' || c == '\n')
       out += release(scanned_);
-    else if (scanned_ >= kLongestSentence && character_end(held_, scanned_) < held_.size())
-      out += release(character_end(held_, scanned_));
+    else if (scanned_ >= kMaxSentenceBytes && character_end(pending_, scanned_) < pending_.size())
+      out += release(character_end(pending_, scanned_));
   }
   return out;
 }
 
 std::string FilteredText::finish() {
-  if (!filter_ || rejected_ || held_.empty()) return {};
-  return release(held_.size());
+  if (!filter_ || rejected_ || pending_.empty()) return {};
+  return release(pending_.size());
 }
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-// The output filter of a server: answers stop where they become toxic.
+// The output filter of a server: an answer ends before its first toxic sentence.
 #pragma once
 #include <functional>
 #include <string>
@@ -23,9 +23,9 @@ class FilteredText {
 
  private:
   std::string release(size_t bytes);
-  const OutputFilter* filter_;  // null: everything is released immediately
-  std::string before_, held_;   // the end of the released text; text not yet released
-  size_t scanned_ = 0;          // bytes of held_ without the end of a sentence
+  const OutputFilter* filter_;     // null: everything is released immediately
+  std::string context_, pending_;  // the end of the released text; text not yet released
+  size_t scanned_ = 0;             // bytes of pending_ without the end of a sentence
   bool rejected_ = false;
 };
 

@@ -9,23 +9,23 @@
 namespace makar {
 namespace {
 
-// Template and tokenizer errors name files; replace that by the request field.
+// Template and tokenizer errors name a file; this replaces it by the field of the request.
 Error at_field(const Error& error, const std::string& field) {
   return {error.kind == Error::Kind::kNotFound ? Error::Kind::kUnsupported : error.kind, field,
           error.message};
 }
 
 // A model that describes one image and reads no text.
-bool captions(const ModelSpec& spec) { return spec.is_encoder_decoder() && spec.reads_images(); }
+bool is_captioner(const ModelSpec& spec) { return spec.is_encoder_decoder() && spec.reads_images(); }
 
 // Decodes the images of a conversation, one at a time. Decoding takes at most 12 bytes of memory per pixel.
 Result<std::vector<Tensor>> decode_images(GenerationRequest& request, const LanguageModel& language,
                                           WorkBudget& work) {
   constexpr ImageLimits kLimits{.pixels = int64_t{1} << 24, .bytes = int64_t{1} << 25};
-  constexpr int64_t kPixelsPerUnit = 8;
+  constexpr int64_t kPixelsPerUnit = 8;  // of the work budget
   std::vector<Tensor> pixels;
   for (RequestImage& input : request.images) {
-    if (!language.spec().image_input && !captions(language.spec()))
+    if (!language.spec().image_input && !is_captioner(language.spec()))
       return error_of(Error::Kind::kUnsupported, input.place, "this model reads only text");
     if (!work.check()) return work.error(input.place);
     MAKAR_TRY(const Image image, decode_image(std::as_bytes(std::span(input.bytes)), input.place, kLimits));
@@ -50,11 +50,11 @@ std::vector<Tensor> images_of(const Json& messages, const std::vector<Tensor>& p
 Result<std::vector<int64_t>> encode_conversation(GenerationRequest& request, const ServedModel& model,
                                                  bool forced, const std::vector<Tensor>& pixels) {
   const LanguageModel& language = model.language;
-  if (captions(language.spec()) && pixels.empty())
+  if (is_captioner(language.spec()) && pixels.empty())
     return error_of(Error::Kind::kUnsupported, "messages",
                     "a {} describes an image; send a message with one image and no text",
                     language.spec().architecture);
-  if (!language.chat_template() && !captions(language.spec()))
+  if (!language.chat_template() && !is_captioner(language.spec()))
     return error_of(Error::Kind::kUnsupported, "messages",
                     "the model has no chat template; start the server with --chat-template, or continue text "
                     "with /v1/completions");
@@ -65,8 +65,8 @@ Result<std::vector<int64_t>> encode_conversation(GenerationRequest& request, con
                     "the chat template of this model does not support tools; omit them, or start the "
                     "server with a --chat-template that renders them");
   request.options.images = nullptr;
-  if (const auto kept = images_of(request.chat->messages, pixels); !kept.empty())
-    request.options.images = join_images(language, kept);
+  if (const auto images = images_of(request.chat->messages, pixels); !images.empty())
+    request.options.images = join_images(language, images);
   auto ids = request.options.images
                  ? encode_chat_with_images(language, *request.chat, *request.options.images)
                  : language.encode_chat(*request.chat);
@@ -90,19 +90,19 @@ Result<std::vector<int64_t>> fit_conversation(GenerationRequest& request, const 
   const Status fits = check_fits_context(ids, model, "messages", request.options.images.get());
   if (fits.ok()) return ids;
   if (!request.drop_oldest || fits.error().kind != Error::Kind::kLimit) return fits.error();
-  const Json all = request.chat->messages;
+  const Json all_messages = request.chat->messages;
   size_t head = 0;
-  while (head < all.size() && all[head]["role"] == "system") ++head;
+  while (head < all_messages.size() && all_messages[head]["role"] == "system") ++head;
   std::vector<size_t> turns;  // user messages at which the conversation can start
-  for (size_t i = head + 1; i < all.size(); ++i)
-    if (all[i]["role"] == "user") turns.push_back(i);
+  for (size_t i = head + 1; i < all_messages.size(); ++i)
+    if (all_messages[i]["role"] == "user") turns.push_back(i);
   std::optional<std::vector<int64_t>> best;
   std::shared_ptr<ImageInputs> images;
   for (size_t low = 0, high = turns.size(); low < high;) {
     const size_t middle = (low + high) / 2;
-    Json& kept = request.chat->messages = Json::array();
-    for (size_t i = 0; i < all.size(); ++i)
-      if (i < head || i >= turns[middle]) kept.push_back(all[i]);
+    Json& messages = request.chat->messages = Json::array();
+    for (size_t i = 0; i < all_messages.size(); ++i)
+      if (i < head || i >= turns[middle]) messages.push_back(all_messages[i]);
     MAKAR_TRY(ids, encode_conversation(request, model, forced, pixels));
     if (check_fits_context(ids, model, "messages", request.options.images.get()).ok())
       high = middle, best = std::move(ids), images = request.options.images;
@@ -131,6 +131,7 @@ Status constrain_answer(GenerationRequest& request, const ServedModel& model, Wo
 }  // namespace
 
 size_t preparation_bytes(const GenerationRequest& request) {
+  constexpr size_t kTemplateBytesPerMessage = 64, kPixelBytesPerImageByte = 16;  // estimates
   const bool forced = request.tool_choice.kind == ToolChoice::Kind::kRequired ||
                       request.tool_choice.kind == ToolChoice::Kind::kNamed;
   // A short pattern can compile to a large automaton.
@@ -142,8 +143,8 @@ size_t preparation_bytes(const GenerationRequest& request) {
   if (request.chat)
     for (const Json& message : request.chat->messages)
       if (const auto content = message.find("content"); content != message.end() && content->is_string())
-        bytes += 64 + content->get_ref<const std::string&>().size();
-  for (const RequestImage& input : request.images) bytes += 16 * input.bytes.size();  // pixels
+        bytes += kTemplateBytesPerMessage + content->get_ref<const std::string&>().size();
+  for (const RequestImage& input : request.images) bytes += kPixelBytesPerImageByte * input.bytes.size();
   return bytes;
 }
 
@@ -171,9 +172,9 @@ Status check_fits_context(const std::vector<int64_t>& prompt, const ServedModel&
                     "has {} tokens; the context of this model is {} tokens including the answer",
                     prompt.size(), limit);
   std::vector<int64_t> copy = prompt;
-  Decoding one;
-  one.max_new_tokens = 1;
-  const Status fits = fit_request(model.language.model(), model.context, copy, one, images);
+  Decoding one_token;
+  one_token.max_new_tokens = 1;
+  const Status fits = fit_request(model.language.model(), model.context, copy, one_token, images);
   return fits.ok() ? Status(Done{}) : at_field(fits.error(), place);
 }
 
@@ -213,15 +214,16 @@ Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, co
   }
   for (const auto& [id, bias] : request.options.sampler.logit_bias)
     if (id >= language.spec().vocab)
-      return error_at("logit_bias", "token {} is not below the vocabulary's {}", id, language.spec().vocab);
+      return error_at("logit_bias", "token {} is not in the vocabulary of {} tokens", id,
+                      language.spec().vocab);
   MAKAR_CHECK_OK(constrain_answer(request, model, work));
   request.options.fit = true;
   request.options.speculation = model.speculation;
-  if (!request.seed_given) {
+  if (!request.has_seed) {
     static thread_local std::random_device random;
     request.options.sampler.seed = (static_cast<uint64_t>(random()) << 32) | random();
   }
-  if (const Status fine = check_generation(request.options); !fine.ok()) return fine.error();
+  if (const Status valid = check_generation(request.options); !valid.ok()) return valid.error();
   return prompts;
 }
 

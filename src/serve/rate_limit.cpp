@@ -44,8 +44,8 @@ void RateLimit::evict_callers(Clock::time_point now) {
 
 RateLimit::Allowance& RateLimit::allowance(const std::string& caller, Clock::time_point now) {
   if (callers_.size() >= kMaxCallers && !callers_.contains(caller)) evict_callers(now);
-  const Allowance whole{static_cast<double>(limits_.requests), static_cast<double>(limits_.tokens), now};
-  Allowance& a = callers_.try_emplace(caller, whole).first->second;
+  const Allowance full{static_cast<double>(limits_.requests), static_cast<double>(limits_.tokens), now};
+  Allowance& a = callers_.try_emplace(caller, full).first->second;
   fill(a, now);
   return a;
 }
@@ -76,13 +76,13 @@ HttpHeaders RateLimit::headers(const std::string& caller, Clock::time_point now)
   if (!any()) return out;
   const std::lock_guard lock(mutex_);
   const Allowance& a = allowance(caller, now);
-  const auto add_headers = [&](const char* what, int64_t limit, double left) {
+  const auto add_headers = [&](const char* what, int64_t limit, double remaining) {
     if (limit <= 0) return;
     const auto name = [&](const char* kind) { return fmt::format("x-ratelimit-{}-{}", kind, what); };
     out.emplace_back(name("limit"), std::to_string(limit));
-    out.emplace_back(name("remaining"), std::to_string(static_cast<int64_t>(std::max(0.0, left))));
+    out.emplace_back(name("remaining"), std::to_string(static_cast<int64_t>(std::max(0.0, remaining))));
     out.emplace_back(name("reset"),
-                     fmt::format("{}s", seconds_for(static_cast<double>(limit) - left, limit)));
+                     fmt::format("{}s", seconds_for(static_cast<double>(limit) - remaining, limit)));
   };
   add_headers("requests", limits_.requests, a.requests);
   add_headers("tokens", limits_.tokens, a.tokens);

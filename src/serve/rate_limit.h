@@ -28,7 +28,7 @@ class RateLimit {
  private:
   struct Allowance {
     double requests, tokens;
-    Clock::time_point at;
+    Clock::time_point at;  // of the last refill
   };
   Allowance& allowance(const std::string& caller, Clock::time_point now);
   void fill(Allowance& allowance, Clock::time_point now) const;

@@ -15,9 +15,9 @@ double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 }  // namespace
 
-int64_t RequestMemory::held() const {
+int64_t RequestMemory::reserved() const {
   const std::lock_guard lock(mutex_);
-  return held_;
+  return reserved_;
 }
 
 RequestMemory::Share::Share(Share&& other) noexcept
@@ -35,7 +35,7 @@ void RequestMemory::Share::shrink(int64_t bytes) {
   const int64_t freed = bytes_ - bytes;
   {
     const std::lock_guard lock(memory_->mutex_);
-    memory_->held_ -= freed, bytes_ = bytes;
+    memory_->reserved_ -= freed, bytes_ = bytes;
   }
   if (freed >= kTrimBytes) ::malloc_trim(0);
 }
@@ -49,12 +49,12 @@ Status RequestMemory::Share::add(int64_t bytes, const char* what) {
                     "the request needs about {:.0f} MB with {}; this server has {:.0f} MB for requests: send "
                     "less, or start it with a larger --mem-budget",
                     megabytes(bytes_ + bytes), what, megabytes(limit));
-  if (bytes > limit - memory_->held_)
+  if (bytes > limit - memory_->reserved_)
     return error_of(Error::Kind::kLimit, "memory",
                     "requests in flight hold {:.0f} of {:.0f} MB, and this one needs about {:.0f} MB; try "
                     "again later",
-                    megabytes(memory_->held_), megabytes(limit), megabytes(bytes_ + bytes));
-  memory_->held_ += bytes, bytes_ += bytes;
+                    megabytes(memory_->reserved_), megabytes(limit), megabytes(bytes_ + bytes));
+  memory_->reserved_ += bytes, bytes_ += bytes;
   return Done{};
 }
 
@@ -62,14 +62,14 @@ Status RequestMemory::Share::add(int64_t bytes, const char* what) {
 // string and container; lists grow by doubling, and the table that detects duplicate keys takes up to 64
 // bytes per key.
 int64_t json_memory(std::string_view text) {
-  int64_t values = 1, fields = 0, containers = 0, strings = 0, inside = 0;
+  int64_t values = 1, fields = 0, containers = 0, strings = 0, string_bytes = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     switch (text[i]) {
       case '"': {
         ++strings;
         const size_t begin = ++i;
         while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
-        inside += static_cast<int64_t>(i - begin);
+        string_bytes += static_cast<int64_t>(i - begin);
         break;
       }
       case ',':
@@ -86,7 +86,7 @@ int64_t json_memory(std::string_view text) {
         break;
     }
   }
-  return values * 32 + fields * (96 + 64) + containers * 64 + strings * 80 + 2 * inside;
+  return values * 32 + fields * (96 + 64) + containers * 64 + strings * 80 + 2 * string_bytes;
 }
 
 }  // namespace makar

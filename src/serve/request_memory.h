@@ -13,8 +13,7 @@ namespace makar {
 class RequestMemory {
  public:
   explicit RequestMemory(int64_t bytes) : limit_(bytes) {}
-  int64_t limit() const { return limit_; }
-  int64_t held() const;
+  int64_t reserved() const;
 
   // The memory of one request; released on destruction.
   class Share {
@@ -38,7 +37,7 @@ class RequestMemory {
  private:
   const int64_t limit_;
   mutable std::mutex mutex_;
-  int64_t held_ = 0;
+  int64_t reserved_ = 0;
 };
 
 // An upper bound of the memory of the parsed JSON.

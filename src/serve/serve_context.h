@@ -1,4 +1,4 @@
-// What all routes of a server share: its options, models, limits, stores and threads.
+// Shared by all routes of a server: its options, models, limits, stores and threads.
 #pragma once
 #include "serve/access.h"
 #include "serve/collection.h"
@@ -15,19 +15,19 @@ namespace makar {
 
 struct ServeOptions {
   AccessOptions access;
-  int64_t parallel = 64;           // concurrent sequences in the engine
-  int64_t queue = 128;             // further requests of one caller that may wait
-  std::chrono::seconds time{600};  // limit per request
-  double hung_after = 60;          // seconds; a longer step makes /health fail
-  TextGenerationOptions defaults;  // for fields absent from a request
-  bool seed_given = false;
+  int64_t parallel = 64;                 // concurrent sequences in the engine
+  int64_t queue = 128;                   // further requests of one caller that may wait
+  std::chrono::seconds time_limit{600};  // per request
+  double hung_after = 60;                // seconds; a longer step makes /health fail
+  TextGenerationOptions defaults;        // for fields absent from a request
+  bool has_seed = false;                 // `defaults` has an explicit seed
   PageOptions page;
-  std::shared_ptr<const OutputFilter> filter;  // of answers; null: none
+  std::shared_ptr<const OutputFilter> filter;  // filters answers; null: none
   LogSink log;
   int64_t request_memory = int64_t{1} << 30;  // bytes of all requests in flight: JSON, prompts, answers
   std::vector<std::shared_ptr<ServedCollection>> collections;  // the first model answers from them
   std::optional<PriceTable> prices;
-  std::function<double()> work_seconds;  // of all engines so far; required with prices; takes no lock
+  std::function<double()> work_seconds;  // computing time of all engines; takes no lock; set with prices
   FileStore* files = nullptr;            // null: file and batch routes are disabled; `no_files` is the reason
   std::string no_files;
   TuningOptions tuning;  // without a command: fine-tuning is disabled

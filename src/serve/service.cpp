@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kFormBytes = size_t{64} << 10;  // form overhead in addition to the file
+constexpr size_t kMaxFormOverheadBytes = size_t{64} << 10;  // of a form, in addition to the file
 
 // The error format for a path without a route.
 Dialect dialect_of(std::string_view path) {
@@ -62,14 +62,14 @@ HttpResponse Service::error_reply(int status, const std::string& why) {
 size_t Service::max_body(const HttpRequest& head) {
   const FileStore* files = context_.options.files;
   const bool upload = files && head.method == "POST" && head.path == "/v1/files";
-  return upload ? files->limits().bytes + kFormBytes : 0;
+  return upload ? files->limits().bytes + kMaxFormOverheadBytes : 0;
 }
 
 std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
-  bool known = false;
-  const Route* route = find_route(head, known);
+  bool path_known = false;
+  const Route* route = find_route(head, path_known);
   if (auto answer = context_.access.preflight(head)) return answer;
-  const auto error = refusal(context_, head, route, known);
+  const auto error = refusal(context_, head, route, path_known);
   if (!error) return std::nullopt;
   context_.metrics.request(route ? route->path : "other", error->status, 0);
   HttpResponse out = error_response(route ? route->dialect : dialect_of(head.path), *error);
@@ -77,7 +77,7 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
   out.headers.emplace_back("x-request-id", id);
   for (auto& header : context_.access.headers(head, error->status == 429))
     out.headers.push_back(std::move(header));
-  if (!route && known) {
+  if (!route && path_known) {
     std::string allow;
     for (const Route& r : route_table())
       if (head.path == r.path) allow += (allow.empty() ? "" : ", ") + std::string(r.method);
@@ -88,17 +88,17 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
                                {"remote", head.remote},
                                {"caller", context_.access.caller(head)},
                                {"method", head.method.substr(0, 20)},
-                               {"path", head.path.substr(0, 200)},
+                               {"path", head.path.substr(0, kMaxLoggedPathBytes)},
                                {"status", error->status}}));
   return out;
 }
 
-void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
-  bool known = false;
-  const Route* route = find_route(request, known);
+void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> http_reply) {
+  bool path_known = false;
+  const Route* route = find_route(request, path_known);
   check(route != nullptr, "a request without a route is refused before its body is read");
   Access& access = context_.access;
-  auto reply = std::make_shared<LoggedReply>(std::move(raw), request, route->path, request_id(request),
+  auto reply = std::make_shared<LoggedReply>(std::move(http_reply), request, route->path, request_id(request),
                                              context_.metrics, context_.options.log, context_.memory);
   reply->set_caller(access.caller(request), access.limits(), access.headers(request, route->admitted()));
   std::string owner = access.owner(request);

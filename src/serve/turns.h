@@ -14,8 +14,8 @@ class Turns {
    public:
     explicit Turn(Turns& turns) : turns_(turns) {
       std::unique_lock lock(turns_.mutex_);
-      const uint64_t mine = turns_.next_++;
-      turns_.changed_.wait(lock, [&] { return turns_.now_ == mine; });
+      const uint64_t number = turns_.next_++;
+      turns_.changed_.wait(lock, [&] { return turns_.now_ == number; });
     }
     ~Turn() {
       {

@@ -10,9 +10,9 @@ namespace makar {
 
 Result<MaskedTokens> encode_answer(const ConversationEncoder& encoder, const Json& prompt,
                                    const Json& answer) {
-  Json whole = prompt;
-  whole.insert(whole.end(), answer.begin(), answer.end());
-  return encoder.encode(whole, prompt.size());
+  Json conversation = prompt;
+  conversation.insert(conversation.end(), answer.begin(), answer.end());
+  return encoder.encode(conversation, prompt.size());
 }
 
 namespace {
@@ -21,8 +21,9 @@ Result<AnswerPair> encode_pair(const ConversationEncoder& encoder, const Prefere
   MAKAR_TRY(MaskedTokens chosen, encode_answer(encoder, record.prompt, record.chosen));
   MAKAR_TRY(MaskedTokens rejected, encode_answer(encoder, record.prompt, record.rejected));
   if (chosen.ids == rejected.ids)
-    return error_at(
-        "", "'chosen' and 'rejected' are the same tokens; if they are truncated, raise --sequence-len");
+    return error_at("",
+                    "'chosen' and 'rejected' are encoded to the same tokens; if they are truncated, raise "
+                    "--sequence-len");
   return AnswerPair{std::move(chosen.ids), std::move(rejected.ids), std::move(chosen.loss_mask),
                     std::move(rejected.loss_mask)};
 }
@@ -39,18 +40,18 @@ Status read_answer_pairs(const DataPath& path, const ConversationEncoder& encode
       reader.bad().add_once(record.place(), unknown_fields(record.value, {Schema::kPreference}));
       continue;
     }
-    const auto read = to_preference(record.value);
-    if (!read.ok()) {
-      reader.bad().add(record.place(), read.error().message);
+    const auto preference = to_preference(record.value);
+    if (!preference.ok()) {
+      reader.bad().add(record.place(), preference.error().message);
       continue;
     }
-    const auto pair = encode_pair(encoder, *read);
+    const auto pair = encode_pair(encoder, *preference);
     if (!pair.ok()) {
       reader.bad().add(record.place(), pair.error().message);
       continue;
     }
     // Split by the prompt, so that no prompt is both in training and in validation.
-    const bool held_out = split.selects(dump(read->prompt));
+    const bool held_out = split.selects(dump(preference->prompt));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*pair));
   }
   out.bad = reader.bad();

@@ -33,15 +33,15 @@ Result<AnswerPairs> open_answer_pairs(const DatasetOptions& options, const Conve
                                       Json& identity);
 
 // The pairs of a safetensors file, for comparing with another framework: chosen and rejected [pairs, time] as
-// ids, and mask [pairs, time] with 1 for the tokens of answers (without it, all but the first). All are for
-// training.
+// ids, and mask [pairs, time] with 1 for the tokens of answers (without it, all but the first). All pairs
+// are training pairs.
 Result<AnswerPairs> read_fixed_pairs(const std::string& path, const std::string& folder, int64_t vocab);
 
 // Pairs as one ragged batch: all chosen answers, then all rejected ones.
 struct AnswerBatch {
   Batch batch;
   std::vector<float> mask;     // 1 for the tokens of answers
-  std::vector<float> lengths;  // tokens of each answer that are scored
+  std::vector<float> lengths;  // scored tokens per answer
   void add(const std::vector<int64_t>& ids, const std::vector<uint8_t>& loss_mask);
 };
 AnswerBatch batch_answers(const std::vector<AnswerPair>& pairs);

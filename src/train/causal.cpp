@@ -26,9 +26,9 @@ void add_window(const TokenStore& store, int64_t begin, int64_t end, Batch& batc
   end = std::min(end, store.tokens());
   for (const TokenRange& part : store.cut(begin, end)) {
     // If the document continues, read one more token: it is the target of the last one.
-    const auto whole = store.cut(part.begin, std::min(part.end + 1, store.tokens())).front();
-    const std::vector<int64_t> ids = store.read(whole);
-    const std::vector<uint8_t> loss_mask = store.masked() ? store.mask(whole) : std::vector<uint8_t>();
+    const auto with_next = store.cut(part.begin, std::min(part.end + 1, store.tokens())).front();
+    const std::vector<int64_t> ids = store.read(with_next);
+    const std::vector<uint8_t> loss_mask = store.masked() ? store.mask(with_next) : std::vector<uint8_t>();
     batch.add({ids.begin(), ids.begin() + part.size()});
     for (int64_t i = 0; i < part.size(); ++i) {
       const auto next = static_cast<size_t>(i + 1);
@@ -47,7 +47,7 @@ CausalTask::CausalTask(Model& model, std::vector<TokenSource> sources, std::vect
       mixture_(mixture_of(sources_, o_.seed)),
       sampler_(std::move(sampler)) {}
 
-std::vector<int64_t> both_ways(const Batch& batch, const std::vector<int64_t>& next) {
+std::vector<int64_t> bidirectional_targets(const Batch& batch, const std::vector<int64_t>& next) {
   std::vector<int64_t> out(2 * next.size(), ops::kIgnore);
   for (const Sequence& s : batch.sequences)
     for (int64_t i = s.start; i < s.start + s.length; ++i) {
@@ -59,7 +59,7 @@ std::vector<int64_t> both_ways(const Batch& batch, const std::vector<int64_t>& n
 }
 
 MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targets, float smoothing) {
-  if (model.spec().head.kind == HeadKind::kBidirectionalLm) targets = both_ways(batch, targets);
+  if (model.spec().head.kind == HeadKind::kBidirectionalLm) targets = bidirectional_targets(batch, targets);
   MicroBatch out;
   out.tokens = batch.rows(), out.squared_lengths = squared_lengths(batch);
   out.weight = static_cast<double>(targets.size()) -
@@ -82,12 +82,13 @@ WindowStart window_at(const std::vector<TokenSource>& sources, const Mixture& mi
   const auto draw = mixture(i);
   const TokenStore& store = sources[draw.source].store;
   const uint64_t windows = window_count(store, context), epoch = draw.rank / windows;
-  const uint64_t own = seed * 1000003 + draw.source;
-  const auto window = static_cast<int64_t>(Permutation(windows, own, epoch)(draw.rank % windows));
+  const uint64_t source_seed = seed * 1000003 + draw.source;  // a large prime: distinct per (seed, source)
+  const auto window = static_cast<int64_t>(Permutation(windows, source_seed, epoch)(draw.rank % windows));
   // Each epoch shifts the window boundaries.
   const auto shifts =
       static_cast<uint64_t>(std::min(context, std::max<int64_t>(1, store.tokens() - context)));
-  const auto offset = static_cast<int64_t>(Rng(own, Purpose::kShuffle, epoch).bits(~uint64_t{0})[0] % shifts);
+  const auto offset =
+      static_cast<int64_t>(Rng(source_seed, Purpose::kShuffle, epoch).bits(~uint64_t{0})[0] % shifts);
   return {&store, offset + window * context};
 }
 
@@ -122,15 +123,16 @@ Result<MicroBatch> CausalTask::validation_batch(uint64_t index) {
   Batch batch;
   std::vector<int64_t> targets;
   for (const TokenStore& v : validation_) {
-    const int64_t all = std::min(v.tokens(), o_.validation_tokens);
-    const auto batches = static_cast<uint64_t>((all + batch_tokens - 1) / batch_tokens);
+    const int64_t evaluated_tokens = std::min(v.tokens(), o_.validation_tokens);
+    const auto batches = static_cast<uint64_t>((evaluated_tokens + batch_tokens - 1) / batch_tokens);
     if (index >= batches) {
       index -= batches;
       continue;
     }
     for (int64_t w = 0; w < o_.batch; ++w) {
       const int64_t begin = static_cast<int64_t>(index) * batch_tokens + w * o_.context;
-      if (begin < all) add_window(v, begin, std::min(begin + o_.context, all), batch, targets);
+      if (begin < evaluated_tokens)
+        add_window(v, begin, std::min(begin + o_.context, evaluated_tokens), batch, targets);
     }
     break;
   }

@@ -11,18 +11,18 @@ struct CausalOptions {
   int64_t context = 256, batch = 8;
   uint64_t seed = 0;
   float smoothing = 0;
-  int64_t validation_tokens = 1 << 20;  // upper limit of tokens evaluated
+  int64_t validation_tokens = 1 << 20;  // maximum number of tokens evaluated per store
 };
 
-// Writes the tokens of [begin, end) and their targets (the next token, inside the document) into a batch.
+// Appends the tokens of [begin, end) and their targets (the next token of the same document) to a batch.
 void add_window(const TokenStore& store, int64_t begin, int64_t end, Batch& batch,
                 std::vector<int64_t>& targets);
 
-// The targets of a bidirectional language model, two per token: the next one (as given) and the previous one.
-std::vector<int64_t> both_ways(const Batch& batch, const std::vector<int64_t>& next);
+// The targets of a bidirectional language model, two per token: the next token (`next`) and the previous one.
+std::vector<int64_t> bidirectional_targets(const Batch& batch, const std::vector<int64_t>& next);
 
-// The loss of next-token prediction on a ragged batch; of a bidirectional language model also of the previous
-// token.
+// The loss of next-token prediction on a ragged batch; a bidirectional language model also predicts the
+// previous token.
 MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targets, float smoothing);
 
 class CausalTask : public Task {
@@ -56,8 +56,8 @@ WindowStart window_at(const std::vector<TokenSource>& sources, const Mixture& mi
 // The mixture of the sources by weight.
 Mixture mixture_of(const std::vector<TokenSource>& sources, uint64_t seed);
 
-// Number of windows that fit at any offset below `context`; at least 1, which is shorter if the store is
-// smaller than a window.
+// Number of windows that fit at any offset below `context`, at least 1. In a store smaller than a window, the
+// only window is shorter.
 uint64_t window_count(const TokenStore& store, int64_t context);
 
 }  // namespace makar

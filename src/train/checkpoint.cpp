@@ -26,8 +26,8 @@ void sync_folder(const std::string& path) {
   ::close(fd);
 }
 
-// The step in the name of a checkpoint folder; -1 for other names.
-int64_t number_of(const std::string& name) {
+// The step in the name of a checkpoint folder, at most 15 digits; -1 for other names.
+int64_t step_in_name(const std::string& name) {
   constexpr std::string_view kPrefix = "checkpoint-";
   if (!name.starts_with(kPrefix) || name.size() == kPrefix.size() || name.size() > kPrefix.size() + 15)
     return -1;
@@ -49,14 +49,14 @@ Json state_json(const RunState& s) {
 
 Result<RunState> read_state(const std::string& folder) {
   MAKAR_TRY(const Config c, Config::read(folder, "trainer_state.json"));
-  constexpr int64_t kMax = int64_t{1} << 50;
+  constexpr int64_t kMaxInteger = int64_t{1} << 50;
   RunState s;
-  MAKAR_TRY(s.step, c.integer("step", 0, kMax));
-  MAKAR_TRY(s.skipped, c.integer("skipped", 0, kMax));
-  MAKAR_TRY(s.bad_steps, c.integer("bad_steps", 0, kMax));
+  MAKAR_TRY(s.step, c.integer("step", 0, kMaxInteger));
+  MAKAR_TRY(s.skipped, c.integer("skipped", 0, kMaxInteger));
+  MAKAR_TRY(s.bad_steps, c.integer("bad_steps", 0, kMaxInteger));
   MAKAR_TRY(s.best, c.number("best", -1e300, 1e300));
-  MAKAR_TRY(s.since_best, c.integer("since_best", 0, kMax));
-  MAKAR_TRY(s.validations, c.integer("validations", 0, kMax));
+  MAKAR_TRY(s.since_best, c.integer("since_best", 0, kMaxInteger));
+  MAKAR_TRY(s.validations, c.integer("validations", 0, kMaxInteger));
   MAKAR_TRY(const Config settings, c.object("settings"));
   s.settings = settings.json();
   s.task.values = c.json().value("task", Json());
@@ -66,16 +66,17 @@ Result<RunState> read_state(const std::string& folder) {
 Status check_sums(const std::string& folder) {
   MAKAR_TRY(const Config marker, Config::read(folder, "complete.json"));
   for (const std::string& file : marker.keys()) {
-    MAKAR_TRY(const std::string wanted, marker.text(file));
+    MAKAR_TRY(const std::string expected, marker.text(file));
     if (file.find('/') != std::string::npos) return marker.wrong(file, "must be a file of the folder");
     MAKAR_TRY(const std::string found, sha256_of_file(folder + "/" + file));
-    if (found != wanted)
-      return error_at(folder + "/" + file, "its checksum differs from the one in complete.json");
+    if (found != expected)
+      return error_at(folder + "/" + file,
+                      "the checksum differs from the one in complete.json; the file is damaged");
   }
   return Done{};
 }
 
-Status take(const Safetensors& file, const std::string& name, Tensor& into) {
+Status restore_tensor(const Safetensors& file, const std::string& name, Tensor& into) {
   MAKAR_TRY(const Tensor t, file.tensor(name));
   if (!(t.shape() == into.shape()) || t.dtype() != into.dtype())
     return error_at(file.place(), "tensor '{}' is {} {} where {} {} is expected", name,
@@ -98,12 +99,13 @@ Result<std::map<std::string, Tensor>> tensors_under(const Safetensors& file, con
 Status restore(const std::string& folder, const TrainedModels& models, Optimizers& optimizers,
                Averages& averages, TaskState& task) {
   MAKAR_TRY(const auto file, Safetensors::open(folder + "/state.safetensors"));
-  Status taken = Done{};
+  Status status = Done{};
   models.each_parameter([&](const std::string& name, Parameter& p) {
-    if (taken.ok()) taken = take(*file, "parameter." + name, p.value);
+    if (status.ok()) status = restore_tensor(*file, "parameter." + name, p.value);
   });
-  MAKAR_CHECK_OK(std::move(taken));
-  for (auto& average : averages) MAKAR_CHECK_OK(take(*file, "average." + average.first, average.second));
+  MAKAR_CHECK_OK(std::move(status));
+  for (auto& average : averages)
+    MAKAR_CHECK_OK(restore_tensor(*file, "average." + average.first, average.second));
   MAKAR_TRY(const auto moments, tensors_under(*file, "optimizer."));
   MAKAR_TRY(task.tensors, tensors_under(*file, "task."));
   return optimizers.restore(moments);
@@ -115,7 +117,7 @@ std::vector<std::string> checkpoints(const std::string& run) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code code;
   for (fs::directory_iterator it(run, code), end; !code && it != end; it.increment(code)) {
-    const int64_t n = number_of(it->path().filename().string());
+    const int64_t n = step_in_name(it->path().filename().string());
     if (n >= 0 && is_file(it->path().string() + kMarker)) found.emplace_back(n, it->path().string());
   }
   std::sort(found.rbegin(), found.rend());
@@ -168,9 +170,9 @@ Status save_checkpoint(const std::string& run, const Snapshot& snapshot, int64_t
   if (!is_file(folder + kMarker) || !check_sums(folder).ok()) {
     std::error_code code;
     fs::remove_all(temporary, code);  // left by an interrupted save
-    if (const Status written = write_checkpoint(temporary, snapshot); !written.ok()) {
+    if (const Status status = write_checkpoint(temporary, snapshot); !status.ok()) {
       fs::remove_all(temporary, code);
-      const Error& e = written.error();
+      const Error& e = status.error();
       return error_of(e.kind, e.place,
                       "{}; the checkpoint of step {} was not written, older ones are untouched", e.message,
                       step);
@@ -181,9 +183,9 @@ Status save_checkpoint(const std::string& run, const Snapshot& snapshot, int64_t
   }
   // Remove older checkpoints only now. Newer ones are damaged (otherwise the run would have resumed from
   // them) and are not counted.
-  int64_t kept = 0;
+  int64_t count = 0;
   for (const std::string& other : checkpoints(run))
-    if (number_of(fs::path(other).filename().string()) <= step && ++kept > keep) remove_checkpoint(other);
+    if (step_in_name(fs::path(other).filename().string()) <= step && ++count > keep) remove_checkpoint(other);
   return Done{};
 }
 
@@ -197,8 +199,8 @@ void remove_incomplete_checkpoints(const std::string& run) {
   std::error_code code;
   for (fs::directory_iterator it(run, code), end; !code && it != end; it.increment(code)) {
     const std::string name = it->path().filename().string();
-    const bool temporary = name.ends_with(".tmp") && number_of(name.substr(0, name.size() - 4)) >= 0;
-    if (temporary || (number_of(name) >= 0 && !is_file(it->path().string() + kMarker)))
+    const bool temporary = name.ends_with(".tmp") && step_in_name(name.substr(0, name.size() - 4)) >= 0;
+    if (temporary || (step_in_name(name) >= 0 && !is_file(it->path().string() + kMarker)))
       found.push_back(it->path().string());
   }
   for (const std::string& folder : found) fs::remove_all(folder, code);

@@ -16,14 +16,14 @@ namespace makar {
 // The state of a run other than parameters and moments; everything else is a pure function of the settings
 // and of the task's own state.
 struct RunState {
-  int64_t step = 0;       // steps done
-  int64_t skipped = 0;    // steps of data skipped by rollbacks
-  int64_t bad_steps = 0;  // steps not applied because the loss or a gradient was not finite
-  double best = 0;        // best value of the watched metric
-  // Validations since the best one, and in all.
-  int64_t since_best = 0, validations = 0;
-  Json settings;   // of the run, with its identity
-  TaskState task;  // as restored, or as of the snapshot
+  int64_t step = 0;         // steps done
+  int64_t skipped = 0;      // steps of data skipped by rollbacks
+  int64_t bad_steps = 0;    // steps not applied because the loss or a gradient was not finite
+  double best = 0;          // best value of the watched metric
+  int64_t since_best = 0;   // validations since the best one
+  int64_t validations = 0;  // validations so far
+  Json settings;            // of the run, with its identity
+  TaskState task;           // as restored, or as of the snapshot
 };
 
 // The moving average of the weights, by parameter name (each_parameter()); empty without --ema.

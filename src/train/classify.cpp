@@ -10,21 +10,23 @@
 namespace makar {
 namespace {
 
-// Cross-entropy over the positions of each sequence.
-Tensor position_loss(Context& ctx, const Tensor& logits, const Batch& batch, const std::vector<int64_t>& at) {
+// Cross-entropy over the positions of each sequence, mean over sequences; targets[s] is a position in
+// sequence s.
+Tensor position_loss(Context& ctx, const Tensor& logits, const Batch& batch,
+                     const std::vector<int64_t>& targets) {
   Tensor total;
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
     const Sequence& q = batch.sequences[s];
     std::vector<int64_t> rows;
     for (int64_t i = 0; i < q.length; ++i) rows.push_back(q.start + i);
     const Tensor row = ops::reshape(ctx, ops::gather_rows(ctx, logits, rows), {1, q.length});
-    const Tensor loss = ops::cross_entropy(ctx, row, std::vector<int64_t>{at[s]});
+    const Tensor loss = ops::cross_entropy(ctx, row, std::vector<int64_t>{targets[s]});
     total = total.defined() ? ops::add(ctx, total, loss) : loss;
   }
   return ops::scale(ctx, total, 1.0f / static_cast<float>(batch.sequences.size()));
 }
 
-int64_t best_of(const float* row, int64_t n) { return std::max_element(row, row + n) - row; }
+int64_t argmax(const float* row, int64_t n) { return std::max_element(row, row + n) - row; }
 
 double pearson(const std::vector<double>& x, const std::vector<double>& y) {
   const auto n = static_cast<double>(x.size());
@@ -56,20 +58,21 @@ Result<LoadedModel> with_head(const Model& old, Json config, const std::string& 
   if (!labels.empty()) config["id2label"] = id2label, config["label2id"] = label2id;
   if (regression) config["id2label"] = {{"0", "LABEL_0"}}, config["problem_type"] = "regression";
   if (multi_label) config["problem_type"] = "multi_label_classification";
-  MAKAR_TRY(LoadedModel made, make_model(Config(config, place + "/config.json")));
-  initialize(*made.model, seed);
-  for (const auto& p : made.model->parameters().all())
+  MAKAR_TRY(LoadedModel loaded, make_model(Config(config, place + "/config.json")));
+  initialize(*loaded.model, seed);
+  for (const auto& p : loaded.model->parameters().all())
     if (const Parameter* q = old.parameters().find(p->name); q && q->shape == p->shape && q->value.defined())
       p->value = q->value.to(DType::kF32).clone();
-  return made;
+  return loaded;
 }
 
 void freeze_body(Model& model, int64_t layers) {
+  constexpr std::string_view kLayers = ".layers.";
   for (const auto& p : model.parameters().all()) {
     if (p->name.starts_with("head.") || p->name.find(".mix.") != std::string::npos) continue;
-    const size_t at = p->name.find(".layers.");
+    const size_t at = p->name.find(kLayers);
     const bool embedding = p->name.find(".embed.") != std::string::npos;
-    const int64_t layer = at == std::string::npos ? -1 : std::atoll(p->name.c_str() + at + 8);
+    const int64_t layer = at == std::string::npos ? -1 : std::atoll(p->name.c_str() + at + kLayers.size());
     if (layers < 0 || embedding || (layer >= 0 && layer < layers)) p->trainable = false;
   }
 }
@@ -205,7 +208,7 @@ class AnswerMetrics {
     double best = 0, same = 0;
     for (const std::string& truth : windows_[0].answers) {
       best = std::max(best, answer_f1(answer, truth));
-      same = std::max(same, normal_answer(answer) == normal_answer(truth) ? 1.0 : 0.0);
+      same = std::max(same, normalize_answer(answer) == normalize_answer(truth) ? 1.0 : 0.0);
     }
     f1_ += best, exact_ += same, ++questions_;
     windows_.clear(), starts_.clear(), ends_.clear();
@@ -218,8 +221,8 @@ class AnswerMetrics {
 }  // namespace
 
 Result<Metrics> ClassifyTask::metrics(Device& device) {
-  double right = 0, counted = 0, error = 0;
-  std::vector<double> got, want;
+  double correct = 0, counted = 0, squared_error = 0;
+  std::vector<double> predicted, expected;
   AnswerMetrics answers;
   for (size_t at = 0; at < held_out_; at += batch_) {
     std::vector<size_t> which;
@@ -237,28 +240,28 @@ Result<Metrics> ClassifyTask::metrics(Device& device) {
       const Tensor& logits = outputs.at("logits");
       const int64_t classes = logits.dim(1);
       if (data_.kind == LabelKind::kNumber) {
-        got.push_back(logits.f32()[i]), want.push_back(texts[i].number);
-        error += (got.back() - want.back()) * (got.back() - want.back());
+        predicted.push_back(logits.f32()[i]), expected.push_back(texts[i].number);
+        squared_error += (predicted.back() - expected.back()) * (predicted.back() - expected.back());
       } else if (data_.kind == LabelKind::kClass) {
-        right += best_of(logits.f32() + static_cast<int64_t>(i) * classes, classes) == texts[i].label,
+        correct += argmax(logits.f32() + static_cast<int64_t>(i) * classes, classes) == texts[i].label,
             ++counted;
       } else {
         for (int64_t t = 0; t < q.length; ++t) {
           const int64_t tag = texts[i].tags[static_cast<size_t>(t)];
           if (tag == ops::kIgnore) continue;
-          right += best_of(logits.f32() + (q.start + t) * classes, classes) == tag, ++counted;
+          correct += argmax(logits.f32() + (q.start + t) * classes, classes) == tag, ++counted;
         }
       }
     }
   }
   if (data_.kind == LabelKind::kNumber)
-    return Metrics{{"pearson", pearson(got, want)},
-                   {"mse", error / static_cast<double>(std::max<size_t>(1, got.size()))}};
+    return Metrics{{"pearson", pearson(predicted, expected)},
+                   {"mse", squared_error / static_cast<double>(std::max<size_t>(1, predicted.size()))}};
   if (data_.kind == LabelKind::kAnswer) return answers.result();
-  return Metrics{{"accuracy", counted > 0 ? right / counted : 0}};
+  return Metrics{{"accuracy", counted > 0 ? correct / counted : 0}};
 }
 
-std::string normal_answer(const std::string& text) {
+std::string normalize_answer(const std::string& text) {
   std::string plain;
   for (const char c : text) {
     const auto u = static_cast<unsigned char>(c);
@@ -274,7 +277,7 @@ std::string normal_answer(const std::string& text) {
 
 double answer_f1(const std::string& predicted, const std::string& truth) {
   const auto words = [](const std::string& text) {
-    std::istringstream in(normal_answer(text));
+    std::istringstream in(normalize_answer(text));
     std::map<std::string, int> out;
     for (std::string w; in >> w;) ++out[w];
     return out;
@@ -292,14 +295,14 @@ double answer_f1(const std::string& predicted, const std::string& truth) {
 
 std::string best_answer(std::span<const LabelledText> windows, const std::vector<std::vector<float>>& starts,
                         const std::vector<std::vector<float>>& ends) {
-  constexpr size_t kLongest = 30;
+  constexpr size_t kMaxAnswerTokens = 30;
   float best = -INFINITY;
   std::string answer;
   for (size_t w = 0; w < windows.size(); ++w) {
     const LabelledText& t = windows[w];
     for (size_t i = 0; i < t.offsets.size(); ++i) {
       if (t.offsets[i].end == 0) continue;
-      for (size_t j = i; j < std::min(i + kLongest, t.offsets.size()) && t.offsets[j].end > 0; ++j)
+      for (size_t j = i; j < std::min(i + kMaxAnswerTokens, t.offsets.size()) && t.offsets[j].end > 0; ++j)
         if (starts[w][i] + ends[w][j] > best) {
           best = starts[w][i] + ends[w][j];
           answer = t.context.substr(t.offsets[i].begin, t.offsets[j].end - t.offsets[i].begin);

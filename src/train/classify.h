@@ -19,7 +19,8 @@ Result<LoadedModel> with_head(const std::string& base, const std::string& head,
 Result<LoadedModel> with_head(const Model& old, Json config, const std::string& place,
                               const std::string& head, const std::vector<std::string>& labels,
                               bool regression, uint64_t seed, bool multi_label = false);
-// Freezes the embeddings and the first `layers` layers; -1: the whole body. The mix of layers is trained.
+// Freezes the embeddings and the first `layers` layers; -1: the whole body. The weights of ELMo's layer mix
+// stay trainable.
 void freeze_body(Model& model, int64_t layers);
 
 class ClassifyTask : public ExampleTask {
@@ -52,7 +53,7 @@ Batch batch_of(const Model& model, std::span<const LabelledText> texts);
 
 // SQuAD metrics: word overlap after lowercasing and removing articles and punctuation.
 double answer_f1(const std::string& predicted, const std::string& truth);
-std::string normal_answer(const std::string& text);
+std::string normalize_answer(const std::string& text);
 // The most probable span of at most 30 tokens in the context of the windows, as text.
 std::string best_answer(std::span<const LabelledText> windows, const std::vector<std::vector<float>>& starts,
                         const std::vector<std::vector<float>>& ends);

@@ -29,12 +29,12 @@ Status read_triplets(const DataPath& path, const Tokenizer& tokenizer, int64_t m
       into.assign(e.ids.begin(), e.ids.end());
       return Done{};
     };
-    Status read = encode("anchor", t.anchor);
-    if (read.ok()) read = encode("positive", t.positive);
-    if (read.ok()) read = encode("negative", t.negative);
-    if (!read.ok() || t.anchor.empty() || t.positive.empty()) {
-      if (!read.ok())
-        reader.bad().add(record.place(), read.error().message);
+    Status status = encode("anchor", t.anchor);
+    if (status.ok()) status = encode("positive", t.positive);
+    if (status.ok()) status = encode("negative", t.negative);
+    if (!status.ok() || t.anchor.empty() || t.positive.empty()) {
+      if (!status.ok())
+        reader.bad().add(record.place(), status.error().message);
       else
         reader.bad().add_once(record.place(), unknown_fields(record.value, {Schema::kTriplet}));
       continue;
@@ -95,15 +95,15 @@ Result<MicroBatch> ContrastiveTask::make(std::span<const size_t> which, bool val
   out.weight = static_cast<double>(which.size());
   out.loss = [this, anchors = std::move(anchors),
               others = std::move(others)](ForwardContext& f) -> Result<Tensor> {
-    std::vector<int64_t> own;
-    for (size_t i = 0; i < anchors.sequences.size(); ++i) own.push_back(static_cast<int64_t>(i));
-    return ops::cross_entropy(f.ops, similarities(f, anchors, others), own);
+    std::vector<int64_t> positives;
+    for (size_t i = 0; i < anchors.sequences.size(); ++i) positives.push_back(static_cast<int64_t>(i));
+    return ops::cross_entropy(f.ops, similarities(f, anchors, others), positives);
   };
   return out;
 }
 
 Result<Metrics> ContrastiveTask::metrics(Device& device) {
-  double right = 0;
+  double correct = 0;
   for (size_t at = 0; at < held_out_; at += batch_) {
     std::vector<size_t> which;
     for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
@@ -114,10 +114,10 @@ Result<Metrics> ContrastiveTask::metrics(Device& device) {
     const Tensor s = similarities(f, anchors, others).host();
     for (int64_t i = 0; i < s.dim(0); ++i) {
       const float* row = s.f32() + i * s.dim(1);
-      right += std::max_element(row, row + s.dim(1)) - row == i;
+      correct += std::max_element(row, row + s.dim(1)) - row == i;
     }
   }
-  return Metrics{{"accuracy", held_out_ > 0 ? right / static_cast<double>(held_out_) : 0}};
+  return Metrics{{"accuracy", held_out_ > 0 ? correct / static_cast<double>(held_out_) : 0}};
 }
 
 }  // namespace makar

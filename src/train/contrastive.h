@@ -1,6 +1,6 @@
-// Contrastive training of sentence embeddings: the positive of an anchor against those of the other anchors
-// in the batch, and against its own negative if there is one (InfoNCE; van den Oord et al., 2018). An
-// embedding is the mean of the last hidden states, normalised to length 1.
+// Contrastive training of sentence embeddings (InfoNCE; van den Oord et al., 2018): pulls each anchor towards
+// its own positive and away from the other positives and all negatives of the batch. An embedding is the mean
+// of the last hidden states, normalised to length 1.
 #pragma once
 #include "data/datasets.h"
 #include "data/spool.h"
@@ -39,7 +39,7 @@ class ContrastiveTask : public ExampleTask {
         model_(model),
         data_(std::move(data)),
         temperature_(temperature) {}
-  // The share of held-out anchors whose nearest positive in the batch is their own.
+  // The share of held-out anchors whose nearest text in the batch is their own positive.
   Result<Metrics> metrics(Device& device) override;
   std::string watched() const override { return "accuracy"; }
   bool tokens_are_targets() const override { return false; }

@@ -11,9 +11,11 @@
 namespace makar {
 namespace {
 
+constexpr int64_t kShortIds = 65536;  // ids of larger vocabularies are stored in 32 bits, not 16
+
 // Byte ranges of the assistant's messages in the rendering, from message `first` on.
 Result<std::vector<Span>> assistant_spans(const ChatTemplate& chat, const Json& messages,
-                                          const std::string& whole, size_t first) {
+                                          const std::string& full_text, size_t first) {
   std::vector<Span> out;
   for (size_t i = first; i < messages.size(); ++i) {
     if (messages[i].value("role", "") != "assistant") continue;
@@ -22,16 +24,17 @@ Result<std::vector<Span>> assistant_spans(const ChatTemplate& chat, const Json& 
     for (size_t j = 0; j < i; ++j) before.messages.push_back(messages[j]);
     through.messages = before.messages;
     through.messages.push_back(messages[i]);
-    if (before.messages.empty()) return error_at("", "the conversation begins with an assistant message");
+    if (before.messages.empty())
+      return error_at(
+          "", "the conversation begins with an assistant message; it needs a user or system message first");
     MAKAR_TRY(const ChatRendering prefix, chat.render(before));
     MAKAR_TRY(const ChatRendering turn, chat.render(through));
     const std::string a = prefix.text(), b = turn.text();
-    if (!b.starts_with(a) || !whole.starts_with(b))
+    if (!b.starts_with(a) || !full_text.starts_with(b))
       return error_at(
           "",
           "turn {} changes how the chat template renders earlier turns, so the tokens of its answer are "
-          "unknown; "
-          "add a generation block to the template",
+          "unknown; add a generation block to the template",
           i);
     out.push_back({static_cast<uint32_t>(a.size()), static_cast<uint32_t>(b.size())});
   }
@@ -39,18 +42,18 @@ Result<std::vector<Span>> assistant_spans(const ChatTemplate& chat, const Json& 
 }
 
 // The byte of the rendering at which message `first` begins.
-Result<size_t> turn_start(const ChatTemplate& chat, const Json& messages, const std::string& whole,
+Result<size_t> turn_start(const ChatTemplate& chat, const Json& messages, const std::string& full_text,
                           size_t first) {
   if (first == 0) return size_t{0};
   ChatInput before;
   for (size_t i = 0; i < first; ++i) before.messages.push_back(messages[i]);
   MAKAR_TRY(const ChatRendering rendering, chat.render(before));
   const std::string text = rendering.text();
-  if (!whole.starts_with(text))
-    return error_at(
-        "",
-        "turn {} changes how the chat template renders earlier turns; use a template that does not do that",
-        first);
+  if (!full_text.starts_with(text))
+    return error_at("",
+                    "turn {} changes how the chat template renders earlier turns; use a template that only "
+                    "appends to the earlier turns",
+                    first);
   return text.size();
 }
 
@@ -122,8 +125,8 @@ Result<std::vector<int64_t>> ConversationEncoder::encode_prompt(const Json& mess
 ConversationWriter::ConversationWriter(const std::string& folder, int64_t vocab)
     : folder_(folder),
       vocab_(vocab),
-      train_(folder, "train", vocab > 65536, true),
-      validation_(folder, "validation", vocab > 65536, true) {}
+      train_(folder, "train", vocab > kShortIds, true),
+      validation_(folder, "validation", vocab > kShortIds, true) {}
 
 Status ConversationWriter::add(const MaskedTokens& tokens, bool validation) {
   const std::vector<uint32_t> ids(tokens.ids.begin(), tokens.ids.end());
@@ -135,7 +138,7 @@ Status ConversationWriter::finish() {
   MAKAR_TRY(const Json validation, validation_.finish());
   const Json manifest = {
       {"format", "makar-tokens-1"},
-      {"bits", vocab_ > 65536 ? 32 : 16},
+      {"bits", vocab_ > kShortIds ? 32 : 16},
       {"vocab_size", vocab_},
       {"splits", {{"train", {{"shards", train}}}, {"validation", {{"shards", validation}}}}}};
   return write_file(folder_ + "/manifest.json", manifest.dump(2) + "\n");
@@ -145,14 +148,14 @@ Result<ConversationsRead> read_conversations(const DataPath& path, const std::st
                                              const ConversationEncoder& encoder, ValidationSplit& split,
                                              ConversationWriter& to) {
   ConversationsRead out;
-  std::optional<Schema> wanted;
-  if (!type.empty() && !(wanted = schema_named(type)))
+  std::optional<Schema> requested;
+  if (!type.empty() && !(requested = schema_named(type)))
     return error_at("datasets", "unknown type '{}'{}", type, did_you_mean(type, schema_names()));
   MAKAR_TRY(auto reader, RecordReader::open({path}));
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
-    const auto schema = wanted ? wanted : detect_schema(record.value);
+    const auto schema = requested ? requested : detect_schema(record.value);
     const std::initializer_list<Schema> kConversations = {Schema::kMessages, Schema::kShareGpt,
                                                           Schema::kAlpaca, Schema::kPromptCompletion};
     if (!schema || std::find(kConversations.begin(), kConversations.end(), *schema) == kConversations.end()) {

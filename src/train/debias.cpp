@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kAdversaryWidth = 32;
 
-// x itself; its gradient is -factor times that of the result.
+// The identity; the gradient of x is -factor times the gradient of the result.
 Tensor reverse_gradient(Context& ctx, const Tensor& x, float factor) {
   const Tensor y = ctx.empty(x.shape());
   ctx.device.scale({ctx.f32(x), ctx.f32(y), x.count(), 1.0f, false});
@@ -28,19 +28,19 @@ Tensor reverse_gradient(Context& ctx, const Tensor& x, float factor) {
 }  // namespace
 
 Result<GroupWeights> GroupWeights::of(const LabelledTexts& texts, size_t groups, size_t labels) {
-  std::vector<double> both(groups * labels), by_group(groups), by_label(labels);
+  std::vector<double> joint(groups * labels), by_group(groups), by_label(labels);
   for (size_t i = 0; i < texts.size(); ++i) {
     MAKAR_TRY(const LabelledText t, texts.read(i));
     const auto g = static_cast<size_t>(t.group), y = static_cast<size_t>(t.label);
     check(g < groups && y < labels, "every text has a group and a label");
-    both[g * labels + y] += 1, by_group[g] += 1, by_label[y] += 1;
+    joint[g * labels + y] += 1, by_group[g] += 1, by_label[y] += 1;
   }
   GroupWeights out;
   out.labels_ = labels;
   const auto all = static_cast<double>(texts.size());
   for (size_t g = 0; g < groups; ++g)
     for (size_t y = 0; y < labels; ++y) {
-      const double count = both[g * labels + y];
+      const double count = joint[g * labels + y];
       out.weights_.push_back(count > 0 ? static_cast<float>(by_group[g] * by_label[y] / (all * count))
                                        : 1.0f);
     }
@@ -63,6 +63,7 @@ GroupAdversary::GroupAdversary(Model& model, int64_t labels, int64_t groups, con
     Parameter* p = model.parameters().add(name, shape);
     p->auxiliary = true;
     p->value = Tensor::zeros(shape);
+    // Above the streams of the model's parameters and of distill.cpp.
     const Rng rng(seed, Purpose::kInit, (uint64_t{1} << 33) + static_cast<uint64_t>(shape.rank()));
     for (int64_t k = 0; k < p->value.count(); ++k)
       p->value.f32()[k] = deviation * rng.normal(static_cast<uint64_t>(k));

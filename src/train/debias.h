@@ -37,8 +37,8 @@ Tensor weighted_cross_entropy(Context& ctx, const Tensor& logits, const std::vec
 class GroupAdversary {
  public:
   GroupAdversary(Model& model, int64_t labels, int64_t groups, const DebiasOptions& options, uint64_t seed);
-  // The cross-entropy of the predicted groups. The adversary is trained with its gradient, the
-  // classifier with the gradient times -DebiasOptions::adversary. logits [texts, labels].
+  // The cross-entropy of the predicted groups. The adversary is trained with the gradient of this loss, the
+  // classifier with that gradient times -DebiasOptions::adversary. logits [texts, labels].
   Tensor loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& labels,
               const std::vector<int64_t>& groups) const;
 

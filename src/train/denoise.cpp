@@ -12,8 +12,8 @@
 namespace makar {
 namespace {
 
-constexpr uint64_t kValidationDraw = uint64_t{1}
-                                     << 62;  // separates the random draws of validation from training
+constexpr int64_t kSpecialTokens = 3;   // of a window: [CLS] and two [SEP]
+constexpr int64_t kMinPieceTokens = 4;  // shorter pieces of documents are not used
 
 int64_t id_or(const Tokenizer& t, std::initializer_list<const char*> names) {
   for (const char* name : names)
@@ -40,7 +40,7 @@ SpecialIds SpecialIds::of(const Tokenizer& t) {
   s.cls = id_or(t, {"[CLS]", "<cls>", "<s>"}), s.sep = id_or(t, {"[SEP]", "<sep>", "</s>"});
   s.mask = id_or(t, {"[MASK]", "<mask>"}), s.eos = id_or(t, {"</s>", "[SEP]", "<|endoftext|>"});
   s.bos = id_or(t, {"<s>", "[CLS]"});
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i) {  // T5 has 100 sentinels
     const auto id = t.id(fmt::format("<extra_id_{}>", i));
     if (!id) break;
     s.sentinels.push_back(*id);
@@ -53,39 +53,40 @@ void mask_tokens(std::vector<int64_t>& ids, std::vector<int64_t>& targets, const
                  Draws& draws) {
   for (int64_t& id : ids) {
     const bool special = id == s.cls || id == s.sep || id == s.eos;
-    const double chosen = draws.uniform(), how = draws.uniform();
-    const uint64_t other = draws.below(static_cast<uint64_t>(s.vocab));
-    if (special || chosen >= share) {
+    const double select_draw = draws.uniform(), kind_draw = draws.uniform();
+    const uint64_t random_id = draws.below(static_cast<uint64_t>(s.vocab));
+    if (special || select_draw >= share) {
       targets.push_back(ops::kIgnore);
       continue;
     }
     targets.push_back(id);
-    if (how < 0.8)
+    if (kind_draw < 0.8)
       id = s.mask;
-    else if (how < 0.9)
-      id = static_cast<int64_t>(other);
+    else if (kind_draw < 0.9)
+      id = static_cast<int64_t>(random_id);
   }
 }
 
 TokenPair corrupt_spans(const std::vector<int64_t>& ids, const SpecialIds& s, Draws& draws) {
   const size_t n = ids.size();
-  const auto hidden = std::clamp<size_t>(static_cast<size_t>(std::lround(0.15 * static_cast<double>(n))), 1,
-                                         std::max<size_t>(1, n - 1));
-  auto spans = std::max<size_t>(1, static_cast<size_t>(std::lround(static_cast<double>(hidden) / 3.0)));
-  spans = std::min({spans, hidden, std::max<size_t>(1, n - hidden), s.sentinels.size()});
-  const auto hide = random_cut(hidden, spans, draws);
-  const auto keep = n > hidden ? random_cut(n - hidden, spans, draws) : std::vector<size_t>(spans, 0);
+  const auto masked_count = std::clamp<size_t>(
+      static_cast<size_t>(std::lround(0.15 * static_cast<double>(n))), 1, std::max<size_t>(1, n - 1));
+  auto spans = std::max<size_t>(1, static_cast<size_t>(std::lround(static_cast<double>(masked_count) / 3.0)));
+  spans = std::min({spans, masked_count, std::max<size_t>(1, n - masked_count), s.sentinels.size()});
+  const auto masked_lengths = random_cut(masked_count, spans, draws);
+  const auto kept_lengths =
+      n > masked_count ? random_cut(n - masked_count, spans, draws) : std::vector<size_t>(spans, 0);
   TokenPair out;
   size_t at = 0;
   for (size_t i = 0; i < spans; ++i) {
     out.source.insert(out.source.end(), ids.begin() + static_cast<std::ptrdiff_t>(at),
-                      ids.begin() + static_cast<std::ptrdiff_t>(at + keep[i]));
-    at += keep[i];
+                      ids.begin() + static_cast<std::ptrdiff_t>(at + kept_lengths[i]));
+    at += kept_lengths[i];
     out.source.push_back(s.sentinels[i]);
     out.target.push_back(s.sentinels[i]);
     out.target.insert(out.target.end(), ids.begin() + static_cast<std::ptrdiff_t>(at),
-                      ids.begin() + static_cast<std::ptrdiff_t>(at + hide[i]));
-    at += hide[i];
+                      ids.begin() + static_cast<std::ptrdiff_t>(at + masked_lengths[i]));
+    at += masked_lengths[i];
   }
   out.source.push_back(s.eos), out.target.push_back(s.eos);
   return out;
@@ -179,26 +180,26 @@ DenoiseTask::Masked DenoiseTask::mask(const Pieces& pieces, uint64_t draw) const
   }
   for (size_t i = 0; i < targets.size(); ++i)
     if (targets[i] != ops::kIgnore)
-      out.rows.push_back(static_cast<int64_t>(i)), out.kept.push_back(targets[i]);
+      out.rows.push_back(static_cast<int64_t>(i)), out.originals.push_back(targets[i]);
   return out;
 }
 
 MicroBatch DenoiseTask::masked(Masked examples) {
   MicroBatch out;
   out.tokens = examples.batch.rows(), out.squared_lengths = squared_lengths(examples.batch),
-  out.weight = static_cast<double>(examples.kept.size());
+  out.weight = static_cast<double>(examples.originals.size());
   LanguageBatch language;
   language.inputs.source = examples.batch;
   language.targets.assign(static_cast<size_t>(out.tokens), ops::kIgnore);
   for (size_t i = 0; i < examples.rows.size(); ++i)
-    language.targets[static_cast<size_t>(examples.rows[i])] = examples.kept[i];
+    language.targets[static_cast<size_t>(examples.rows[i])] = examples.originals[i];
   out.language = std::make_shared<const LanguageBatch>(std::move(language));
   out.loss = [this, e = std::move(examples)](ForwardContext& f) -> Result<Tensor> {
     Inputs inputs;
     inputs.source = e.batch;
     const Tensor hidden = model_.hidden(f, inputs);
     // Compute logits only for the masked tokens.
-    Tensor loss = model_.lm_loss(f.ops, ops::gather_rows(f.ops, hidden, e.rows), e.kept,
+    Tensor loss = model_.lm_loss(f.ops, ops::gather_rows(f.ops, hidden, e.rows), e.originals,
                                  f.ops.tape ? o_.smoothing : 0.0f);
     if (!e.next.empty())
       loss = ops::add(f.ops, loss,
@@ -222,7 +223,7 @@ MicroBatch DenoiseTask::permuted(const Pieces& pieces, uint64_t draw) {
 
 Result<Metrics> DenoiseTask::metrics(Device& device) {
   if (!pairs()) return Metrics{};
-  double right = 0, all = 0;
+  double correct = 0, pairs_seen = 0;
   for (uint64_t i = 0; i < validation_batches(); ++i) {
     const Masked e = mask(validation_pieces(i), kValidationDraw + i);
     if (e.next.empty()) continue;
@@ -233,10 +234,10 @@ Result<Metrics> DenoiseTask::metrics(Device& device) {
     const Tensor logits =
         model_.next_sentence_logits(ctx, model_.hidden(f, inputs), e.batch).host();  // [pairs, 2]
     for (size_t p = 0; p < e.next.size(); ++p)
-      right += (logits.f32()[2 * p + 1] > logits.f32()[2 * p]) == (e.next[p] == 1);
-    all += static_cast<double>(e.next.size());
+      correct += (logits.f32()[2 * p + 1] > logits.f32()[2 * p]) == (e.next[p] == 1);
+    pairs_seen += static_cast<double>(e.next.size());
   }
-  return all > 0 ? Metrics{{"next_sentence_accuracy", right / all}} : Metrics{};
+  return pairs_seen > 0 ? Metrics{{"next_sentence_accuracy", correct / pairs_seen}} : Metrics{};
 }
 
 Result<MicroBatch> DenoiseTask::make(const Pieces& pieces, uint64_t draw) {
@@ -245,39 +246,39 @@ Result<MicroBatch> DenoiseTask::make(const Pieces& pieces, uint64_t draw) {
   if (noise_ == NoiseKind::kReplaced) {
     Masked examples = mask(pieces, draw);
     for (const int64_t row : examples.rows) examples.batch.tokens[static_cast<size_t>(row)] = special_.mask;
-    return replaced_batch(model_, *generator_,
-                          {std::move(examples.batch), std::move(examples.rows), std::move(examples.kept)},
-                          o_.seed, draw);
+    return replaced_batch(
+        model_, *generator_,
+        {std::move(examples.batch), std::move(examples.rows), std::move(examples.originals)}, o_.seed, draw);
   }
   Draws draws{Rng(o_.seed, Purpose::kMask, draw)};
-  std::vector<TokenPair> both;
+  std::vector<TokenPair> examples;
   for (const auto& ids : pieces)
-    both.push_back(noise_ == NoiseKind::kSpans ? corrupt_spans(ids, special_, draws)
-                                               : infill(ids, special_, draws));
-  return pair_batch(model_, both, o_.smoothing);
+    examples.push_back(noise_ == NoiseKind::kSpans ? corrupt_spans(ids, special_, draws)
+                                                   : infill(ids, special_, draws));
+  return pair_batch(model_, examples, o_.smoothing);
 }
 
 Result<MicroBatch> DenoiseTask::train_batch(uint64_t index) {
   std::vector<std::vector<int64_t>> pieces;
-  const int64_t text = o_.context - 3;  // without the special tokens around it
+  const int64_t text_tokens = o_.context - kSpecialTokens;
   for (int64_t i = 0; i < o_.batch; ++i) {
-    const auto place = window_at(sources_, mixture_, text, o_.seed,
-                                 index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
+    const auto window = window_at(sources_, mixture_, text_tokens, o_.seed,
+                                  index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
     for (const TokenRange& r :
-         place.store->cut(place.begin, std::min(place.begin + text, place.store->tokens())))
-      if (r.size() >= 4) pieces.push_back(place.store->read(r));
+         window.store->cut(window.begin, std::min(window.begin + text_tokens, window.store->tokens())))
+      if (r.size() >= kMinPieceTokens) pieces.push_back(window.store->read(r));
   }
   return make(pieces, index);
 }
 
 uint64_t DenoiseTask::batches_per_epoch() const {
   uint64_t windows = 0;
-  for (const TokenSource& s : sources_) windows += window_count(s.store, o_.context - 3) + 1;
+  for (const TokenSource& s : sources_) windows += window_count(s.store, o_.context - kSpecialTokens) + 1;
   return std::max<uint64_t>(1, windows / static_cast<uint64_t>(o_.batch));
 }
 
 uint64_t DenoiseTask::validation_batches() const {
-  const int64_t batch_tokens = (o_.context - 3) * o_.batch;
+  const int64_t batch_tokens = (o_.context - kSpecialTokens) * o_.batch;
   uint64_t n = 0;
   for (const TokenStore& v : validation_)
     n +=
@@ -286,7 +287,7 @@ uint64_t DenoiseTask::validation_batches() const {
 }
 
 DenoiseTask::Pieces DenoiseTask::validation_pieces(uint64_t index) const {
-  const int64_t text = o_.context - 3, batch_tokens = text * o_.batch;
+  const int64_t text_tokens = o_.context - kSpecialTokens, batch_tokens = text_tokens * o_.batch;
   Pieces pieces;
   for (const TokenStore& v : validation_) {
     const int64_t all = std::min(v.tokens(), o_.validation_tokens);
@@ -296,10 +297,10 @@ DenoiseTask::Pieces DenoiseTask::validation_pieces(uint64_t index) const {
       continue;
     }
     for (int64_t w = 0; w < o_.batch; ++w) {
-      const int64_t begin = static_cast<int64_t>(index) * batch_tokens + w * text;
+      const int64_t begin = static_cast<int64_t>(index) * batch_tokens + w * text_tokens;
       if (begin >= all) break;
-      for (const TokenRange& r : v.cut(begin, std::min(begin + text, all)))
-        if (r.size() >= 4) pieces.push_back(v.read(r));
+      for (const TokenRange& r : v.cut(begin, std::min(begin + text_tokens, all)))
+        if (r.size() >= kMinPieceTokens) pieces.push_back(v.read(r));
     }
     break;
   }

@@ -58,11 +58,11 @@ class DenoiseTask : public Task {
 
  private:
   using Pieces = std::vector<std::vector<int64_t>>;  // texts, each from one document
-  // A batch with masked tokens: their rows, their original ids, and per pair 1 if the second half does not
-  // follow the first.
+  // A batch with masked tokens: their rows, their original ids, and `next` with one entry per pair: 1 if the
+  // second half does not follow the first.
   struct Masked {
     Batch batch;
-    std::vector<int64_t> rows, kept, next;
+    std::vector<int64_t> rows, originals, next;
   };
   Pieces validation_pieces(uint64_t index) const;
   Result<MicroBatch> make(const Pieces& pieces, uint64_t draw);

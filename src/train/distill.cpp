@@ -36,7 +36,7 @@ Status check_attention(const AttentionSpec& s, const AttentionSpec& t) {
   if (!plain(s) || !plain(t))
     return error_of(
         Error::Kind::kUnsupported, "attention_weight",
-        "attention with a position bias, sinks or latent keys is not compared; use hidden_weight");
+        "attention with a position bias, sinks or latent keys cannot be compared; use hidden_weight");
   if (s.heads != t.heads || s.causal != t.causal || s.window != t.window)
     return error_at("attention_weight",
                     "attention is compared head by head: the student has {} heads and a window of {}, the "
@@ -88,7 +88,8 @@ Status DistillTask::check(const Model& student, const Model& teacher, const Dist
   if (o.hidden_weight <= 0 && o.attention_weight <= 0) return Done{};
   if (!is_single_stack(s))
     return error_of(Error::Kind::kUnsupported, "hidden_weight",
-                    "hidden states and attention of an encoder-decoder are not compared");
+                    "hidden states and attention of an encoder-decoder cannot be compared; set hidden_weight "
+                    "and attention_weight to 0");
   if (o.attention_weight <= 0) return Done{};
   for (const auto& [a, b] : o.layers)
     if (a > 0 && b > 0)
@@ -135,7 +136,7 @@ Tensor DistillTask::hidden_loss(Context& ctx, const Record& student, const Recor
 Tensor DistillTask::attention_loss(Context& ctx, const Record& student, const Record& teacher,
                                    const Batch& batch) const {
   Tensor total;
-  float compared = 0;
+  float layer_pairs = 0;
   for (const auto& [a, b] : o_.layers) {
     if (a == 0 || b == 0) continue;
     const auto i = static_cast<size_t>(a - 1), j = static_cast<size_t>(b - 1);
@@ -144,24 +145,26 @@ Tensor DistillTask::attention_loss(Context& ctx, const Record& student, const Re
         {teacher.queries[j], teacher.keys[j], teacher_.spec().main().blocks[j].attention}, batch.sequences,
         o_.attention == AttentionLoss::kDivergence);
     total = total.defined() ? ops::add(ctx, total, term) : term;
-    compared += 1;
+    layer_pairs += 1;
   }
-  return ops::scale(ctx, total, 1.0f / compared);
+  return ops::scale(ctx, total, 1.0f / layer_pairs);
 }
 
 Result<Tensor> DistillTask::loss(ForwardContext& f, const LanguageBatch& batch) {
   Context& ctx = f.ops;
-  const bool states = o_.hidden_weight > 0, scores = o_.attention_weight > 0;
+  const bool compare_hidden = o_.hidden_weight > 0, compare_attention = o_.attention_weight > 0;
   const bool balanced = student_.spec().router_loss > 0 && student_.spec().main().routed() && ctx.tape;
   Record student_record, teacher_record;
-  student_record.hidden = teacher_record.hidden = states,
-  student_record.attention_inputs = teacher_record.attention_inputs = scores;
-  ForwardContext inner{ctx, nullptr, states || scores || balanced ? &student_record : nullptr, f.checkpoint};
-  Context plain{ctx.device};
-  ForwardContext frozen{plain, nullptr, states || scores ? &teacher_record : nullptr};
-  const TargetRows counted(batch.targets);
-  const Tensor student = ops::gather_rows(ctx, student_.hidden(inner, batch.inputs), counted.rows);
-  const Tensor teacher = ops::gather_rows(plain, teacher_.hidden(frozen, batch.inputs), counted.rows);
+  student_record.hidden = teacher_record.hidden = compare_hidden,
+  student_record.attention_inputs = teacher_record.attention_inputs = compare_attention;
+  ForwardContext inner{ctx, nullptr,
+                       compare_hidden || compare_attention || balanced ? &student_record : nullptr,
+                       f.checkpoint};
+  Context plain{ctx.device};  // without a tape: no gradient flows into the teacher
+  ForwardContext frozen{plain, nullptr, compare_hidden || compare_attention ? &teacher_record : nullptr};
+  const TargetRows with_target(batch.targets);
+  const Tensor student = ops::gather_rows(ctx, student_.hidden(inner, batch.inputs), with_target.rows);
+  const Tensor teacher = ops::gather_rows(plain, teacher_.hidden(frozen, batch.inputs), with_target.rows);
 
   sums_.batches += 1;
   Tensor total;
@@ -174,9 +177,9 @@ Result<Tensor> DistillTask::loss(ForwardContext& f, const LanguageBatch& batch) 
     add(PredictionLoss{student_, teacher_, o_.loss, o_.temperature, o_.beta}(ctx, student, teacher), o_.alpha,
         sums_.teacher);
   if (o_.alpha < 1)
-    add(student_.lm_loss(ctx, student, counted.targets, o_.smoothing), 1.0f - o_.alpha, sums_.hard);
-  if (states) add(hidden_loss(ctx, student_record, teacher_record), o_.hidden_weight, sums_.hidden);
-  if (scores)
+    add(student_.lm_loss(ctx, student, with_target.targets, o_.smoothing), 1.0f - o_.alpha, sums_.hard);
+  if (compare_hidden) add(hidden_loss(ctx, student_record, teacher_record), o_.hidden_weight, sums_.hidden);
+  if (compare_attention)
     add(attention_loss(ctx, student_record, teacher_record, batch.inputs.source), o_.attention_weight,
         sums_.attention);
   return balanced ? with_balance(ctx, student_.spec(), student_record, total) : total;
@@ -200,28 +203,30 @@ Metrics DistillTask::step_metrics() const {
 }
 
 Result<Metrics> DistillTask::metrics(Device& device) {
-  double rows = 0, kl = 0, teacher_loss = 0, same = 0;
+  double rows = 0, kl = 0, teacher_loss = 0, agreed = 0;
   for (uint64_t i = 0; i < data_->validation_batches(); ++i) {
     MAKAR_TRY(const MicroBatch batch, data_->validation_batch(i));
     if (!batch.language) continue;
-    const TargetRows counted(batch.language->targets);
+    const TargetRows with_target(batch.language->targets);
     Context ctx{device};
     ForwardContext f{ctx};
-    const Tensor student = ops::gather_rows(ctx, student_.hidden(f, batch.language->inputs), counted.rows);
-    const Tensor teacher = ops::gather_rows(ctx, teacher_.hidden(f, batch.language->inputs), counted.rows);
-    const auto n = static_cast<int64_t>(counted.rows.size());
-    const int64_t step = std::max<int64_t>(1, (int64_t{4} << 20) / student_.spec().vocab);
+    const Tensor student =
+        ops::gather_rows(ctx, student_.hidden(f, batch.language->inputs), with_target.rows);
+    const Tensor teacher =
+        ops::gather_rows(ctx, teacher_.hidden(f, batch.language->inputs), with_target.rows);
+    const auto n = static_cast<int64_t>(with_target.rows.size());
+    const int64_t step = std::max<int64_t>(1, PredictionLoss::kMaxLogits / student_.spec().vocab);
     for (int64_t at = 0; at < n; at += step) {
       const int64_t end = std::min(at + step, n);
-      const auto share = static_cast<double>(end - at);
+      const auto rows_in_part = static_cast<double>(end - at);
       const Tensor q = ops::log_softmax(ctx, student_.lm_logits(ctx, student.slice(at, end)));
       const Tensor p = ops::log_softmax(ctx, teacher_.lm_logits(ctx, teacher.slice(at, end)));
-      kl += share * static_cast<double>(ops::kl_divergence(ctx, q, p).host().f32()[0]);
+      kl += rows_in_part * static_cast<double>(ops::kl_divergence(ctx, q, p).host().f32()[0]);
       const Tensor a = q.host(), b = p.host();
       for (int64_t r = 0; r < end - at; ++r) {
         const float *x = a.f32() + r * a.dim(1), *y = b.f32() + r * a.dim(1);
-        same += std::max_element(x, x + a.dim(1)) - x == std::max_element(y, y + a.dim(1)) - y;
-        teacher_loss -= static_cast<double>(y[counted.targets[static_cast<size_t>(at + r)]]);
+        agreed += std::max_element(x, x + a.dim(1)) - x == std::max_element(y, y + a.dim(1)) - y;
+        teacher_loss -= static_cast<double>(y[with_target.targets[static_cast<size_t>(at + r)]]);
       }
     }
     rows += static_cast<double>(n);
@@ -229,7 +234,7 @@ Result<Metrics> DistillTask::metrics(Device& device) {
   MAKAR_TRY(Metrics out, data_->metrics(device));
   if (rows == 0) return out;
   out["teacher_kl"] = kl / rows, out["teacher_loss"] = teacher_loss / rows,
-  out["teacher_agreement"] = same / rows;
+  out["teacher_agreement"] = agreed / rows;
   return out;
 }
 

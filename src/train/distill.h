@@ -24,7 +24,7 @@ Result<LayerMap> parse_layer_map(const std::string& text, int64_t student, int64
 struct DistillOptions {
   TeacherLoss loss = TeacherLoss::kForward;
   float temperature = 1, beta = 0.5f;
-  float alpha = 0.5f;                             // weight of the teacher; 1 - alpha is that of the targets
+  float alpha = 0.5f;  // weight of the teacher's predictions; 1 - alpha: of the targets
   float hidden_weight = 0, attention_weight = 0;  // weights of two more terms
   HiddenLoss hidden = HiddenLoss::kSquare;
   AttentionLoss attention = AttentionLoss::kSquare;
@@ -50,7 +50,8 @@ class DistillTask : public Task {
   Status restore(const TaskState& state) override { return data_->restore(state); }
   uint64_t validation_batches() const override { return data_->validation_batches(); }
   Result<MicroBatch> validation_batch(uint64_t index) override { return data_->validation_batch(index); }
-  // On the validation data: the teacher's loss, KL(teacher || student), and how often both predict the same.
+  // On the validation data: the teacher's loss, KL(teacher || student), and how often both predict the
+  // same token.
   Result<Metrics> metrics(Device& device) override;
   Result<std::string> sample(Device& device, int64_t step) override { return data_->sample(device, step); }
   bool tokens_are_targets() const override { return false; }

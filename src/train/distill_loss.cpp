@@ -21,7 +21,7 @@ Tensor constant(Context& ctx, const Shape& shape, const std::vector<float>& valu
 }
 
 // 1 where the row of a sequence attends to the column, else 0: [length, length].
-std::vector<float> visible(const AttentionSpec& spec, int64_t length) {
+std::vector<float> visibility_mask(const AttentionSpec& spec, int64_t length) {
   std::vector<float> out(static_cast<size_t>(length * length), 0.0f);
   for (int64_t i = 0; i < length; ++i)
     for (int64_t j = 0; j < length; ++j) {
@@ -85,10 +85,11 @@ Tensor teacher_divergence(Context& ctx, const Tensor& student, const Tensor& tea
   };
   if (loss == TeacherLoss::kReverse) return divergence(student, teacher);
   // log m = log(b p) + softplus(log((1 - b) q) - log(b p))
-  const Tensor share = ops::shift(ctx, teacher, std::log(beta));
-  const Tensor rest = ops::shift(ctx, student, std::log(1.0f - beta));
+  const Tensor log_teacher = ops::shift(ctx, teacher, std::log(beta));
+  const Tensor log_student = ops::shift(ctx, student, std::log(1.0f - beta));
   const Tensor mixture =
-      ops::add(ctx, ops::activate(ctx, ops::subtract(ctx, rest, share), Activation::kSoftplus), share);
+      ops::add(ctx, ops::activate(ctx, ops::subtract(ctx, log_student, log_teacher), Activation::kSoftplus),
+               log_teacher);
   return ops::add(ctx, ops::scale(ctx, divergence(teacher, mixture), beta),
                   ops::scale(ctx, divergence(student, mixture), 1.0f - beta));
 }
@@ -129,9 +130,8 @@ Tensor hidden_distance(Context& ctx, const Tensor& student, const Tensor& teache
 Tensor hidden_angle(Context& ctx, const Tensor& student, const Tensor& teacher) {
   const int64_t width = student.dim(-1), rows = student.dim(0);
   const Tensor ones = Tensor::full({width}, 1.0f).to(ctx.device.memory());
-  const auto unit = [&](const Tensor& x) {
-    return ops::rms_norm(ctx, x, ones, 1e-12f);
-  };  // times sqrt(width)
+  // Rows of length sqrt(width), not 1.
+  const auto unit = [&](const Tensor& x) { return ops::rms_norm(ctx, x, ones, 1e-12f); };
   const Tensor products = ops::sum(ctx, ops::multiply(ctx, unit(student), unit(teacher)));
   return ops::shift(ctx, ops::scale(ctx, products, -1.0f / static_cast<float>(width * rows)), 1.0f);
 }
@@ -141,34 +141,35 @@ Tensor attention_distance(Context& ctx, const AttentionRows& student, const Atte
   check(student.spec.heads == teacher.spec.heads, "attention is compared head by head");
   std::vector<int64_t> lengths;
   for (const Sequence& s : sequences) lengths.push_back(s.length);
-  Context plain{ctx.device};
+  Context plain{ctx.device};  // without a tape
   const Scores student_scores(ctx, student, lengths), teacher_scores(plain, teacher, lengths);
   const int64_t heads = student.spec.heads;
   Tensor total;
-  double rows = 0, seen = 0;
+  double rows = 0, visible_pairs = 0;
   for (size_t s = 0; s < lengths.size(); ++s) {
-    const std::vector<float> mask = visible(student.spec, lengths[s]);
-    for (const float m : mask) seen += static_cast<double>(m);
+    const std::vector<float> mask = visibility_mask(student.spec, lengths[s]);
+    for (const float m : mask) visible_pairs += static_cast<double>(m);
     rows += static_cast<double>(lengths[s]);
-    std::vector<float> hidden;  // added to scores before a softmax
-    for (const float m : mask) hidden.push_back(m > 0 ? 0.0f : -1e9f);
-    const Tensor counted = constant(ctx, {lengths[s], lengths[s]}, divergence ? hidden : mask);
+    std::vector<float> mask_bias;  // added to the scores before the softmax
+    for (const float m : mask) mask_bias.push_back(m > 0 ? 0.0f : -1e9f);
+    const Tensor mask_or_bias = constant(ctx, {lengths[s], lengths[s]}, divergence ? mask_bias : mask);
     for (int64_t h = 0; h < heads; ++h) {
       const Tensor a = student_scores(h, s), b = teacher_scores(h, s);
       Tensor term;
       if (divergence) {
-        const Tensor q = ops::log_softmax(ctx, ops::add(ctx, a, counted));
-        const Tensor p = ops::log_softmax(plain, ops::add(plain, b, counted));
+        const Tensor q = ops::log_softmax(ctx, ops::add(ctx, a, mask_or_bias));
+        const Tensor p = ops::log_softmax(plain, ops::add(plain, b, mask_or_bias));
         term = ops::scale(ctx, ops::kl_divergence(ctx, q, p), static_cast<float>(lengths[s]));
       } else {
         const Tensor square = ops::activate(ctx, ops::subtract(ctx, a, b), Activation::kSquare);
-        term = ops::sum(ctx, ops::multiply(ctx, square, counted));
+        term = ops::sum(ctx, ops::multiply(ctx, square, mask_or_bias));
       }
       total = total.defined() ? ops::add(ctx, total, term) : term;
     }
   }
-  return ops::scale(ctx, total,
-                    static_cast<float>(1.0 / ((divergence ? rows : seen) * static_cast<double>(heads))));
+  return ops::scale(
+      ctx, total,
+      static_cast<float>(1.0 / ((divergence ? rows : visible_pairs) * static_cast<double>(heads))));
 }
 
 }  // namespace makar

@@ -29,7 +29,8 @@ struct PredictionLoss {
   const Model& teacher;
   TeacherLoss loss = TeacherLoss::kForward;
   float temperature = 1, beta = 0.5f;
-  int64_t max_logits = int64_t{4} << 20;  // maximum number of logits in memory; at least one row
+  static constexpr int64_t kMaxLogits = int64_t{4} << 20;
+  int64_t max_logits = kMaxLogits;  // maximum number of logits in memory; at least one row
   Tensor operator()(Context& ctx, const Tensor& student_rows, const Tensor& teacher_rows) const;
 };
 

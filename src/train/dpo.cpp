@@ -14,11 +14,6 @@ constexpr std::pair<const char*, PreferenceLoss> kLosses[] = {
     {"ipo", PreferenceLoss::kIpo},         {"kto_pair", PreferenceLoss::kKtoPair},
     {"simpo", PreferenceLoss::kSimPo},     {"orpo", PreferenceLoss::kOrpo}};
 
-Tensor on_device(Context& ctx, const std::vector<float>& values) {
-  return Tensor::from({static_cast<int64_t>(values.size())}, std::span<const float>(values))
-      .to(ctx.device.memory());
-}
-
 }  // namespace
 
 std::optional<PreferenceLoss> preference_loss_named(const std::string& name) {
@@ -35,7 +30,7 @@ std::vector<std::string> preference_loss_names() {
 
 void PairRewards::add(double reward_chosen, double reward_rejected) {
   pairs += 1, chosen += reward_chosen, rejected += reward_rejected;
-  right += reward_chosen > reward_rejected ? 1 : 0;
+  correct += reward_chosen > reward_rejected ? 1 : 0;
 }
 
 Metrics PairRewards::metrics() const {
@@ -43,7 +38,7 @@ Metrics PairRewards::metrics() const {
   return {{"rewards/chosen", chosen / n},
           {"rewards/rejected", rejected / n},
           {"rewards/margins", (chosen - rejected) / n},
-          {"rewards/accuracies", right / n}};
+          {"rewards/accuracies", correct / n}};
 }
 
 DpoTask::DpoTask(Model& model, AnswerPairs data, const DpoOptions& options, int64_t batch, uint64_t seed)
@@ -84,7 +79,7 @@ Status DpoTask::prepare_step(uint64_t, Device&) {
 Result<DpoTask::Pairs> DpoTask::read(std::span<const size_t> which, bool validation) const {
   const Scores& reference = validation ? validation_reference_ : train_reference_;
   check(!o_.uses_reference() || reference.size() == (validation ? held_out_ : count_),
-        "the reference is scored before training");
+        "score_reference() must be called before training");
   Pairs out;
   std::vector<AnswerPair> pairs;
   for (const size_t w : which) {
@@ -100,15 +95,15 @@ PreferencePairs DpoTask::score(ForwardContext& f, const Pairs& pairs) const {
   Context& ctx = f.ops;
   Tensor policy = sequence_log_probabilities(f, model_, pairs.answers.batch, pairs.answers.mask);
   if (!o_.uses_reference()) {
-    std::vector<float> shares;
-    for (const float length : pairs.answers.lengths) shares.push_back(1.0f / length);
-    policy = ops::multiply(ctx, policy, on_device(ctx, shares));
+    std::vector<float> inverse_lengths;
+    for (const float length : pairs.answers.lengths) inverse_lengths.push_back(1.0f / length);
+    policy = ops::multiply(ctx, policy, constant_row(ctx, inverse_lengths));
   }
   std::vector<float> chosen, rejected;
   for (const auto& r : pairs.reference) chosen.push_back(r[0]), rejected.push_back(r[1]);
   const auto n = static_cast<int64_t>(chosen.size());
   const auto halves = ops::split(ctx, policy, {n, n}, 0);
-  return {halves[0], halves[1], on_device(ctx, chosen), on_device(ctx, rejected)};
+  return {halves[0], halves[1], constant_row(ctx, chosen), constant_row(ctx, rejected)};
 }
 
 Tensor DpoTask::loss(Context& ctx, const PreferencePairs& scored) const {

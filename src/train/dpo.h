@@ -27,7 +27,7 @@ struct DpoOptions {
 // Sums over pairs; a reward is beta times the difference of the log-probabilities of policy and reference
 // (SimPO and ORPO: beta times the mean log-probability per token).
 struct PairRewards {
-  double pairs = 0, chosen = 0, rejected = 0, right = 0;
+  double pairs = 0, chosen = 0, rejected = 0, correct = 0;
   void add(double reward_chosen, double reward_rejected);
   Metrics metrics() const;  // means under TRL's names: rewards/chosen, rewards/rejected, ...
 };

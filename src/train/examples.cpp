@@ -19,7 +19,7 @@ Result<MicroBatch> ExampleTask::train_batch(uint64_t index) {
 Result<MicroBatch> ExampleTask::validation_batch(uint64_t index) {
   std::vector<size_t> which;
   for (size_t i = index * batch_; i < std::min((index + 1) * batch_, held_out_); ++i) which.push_back(i);
-  return make(which, true, (uint64_t{1} << 62) + index);
+  return make(which, true, kValidationDraw + index);
 }
 
 }  // namespace makar

@@ -30,11 +30,11 @@ std::vector<float> token_weights(const PolicySlice& s, TokenMean mean, int64_t m
   const auto answers = static_cast<double>(s.starts.size() - 1);
   for (size_t i = 0; i + 1 < s.starts.size(); ++i) {
     const auto length = static_cast<double>(s.starts[i + 1] - s.starts[i]);
-    const double by = mean == TokenMean::kAnswer   ? length * answers
-                      : mean == TokenMean::kTokens ? std::max(1.0, s.tokens)
-                                                   : static_cast<double>(max_new_tokens) * answers;
+    const double divisor = mean == TokenMean::kAnswer   ? length * answers
+                           : mean == TokenMean::kTokens ? std::max(1.0, s.tokens)
+                                                        : static_cast<double>(max_new_tokens) * answers;
     for (int64_t t = s.starts[i]; t < s.starts[i + 1]; ++t)
-      out.push_back(s.counted[static_cast<size_t>(t)] / static_cast<float>(by));
+      out.push_back(s.counted[static_cast<size_t>(t)] / static_cast<float>(divisor));
   }
   return out;
 }
@@ -59,28 +59,28 @@ double GrpoTask::weight_of(const PolicySlice& s) const {
   return g_.mean == TokenMean::kTokens ? std::max(1.0, s.tokens) : static_cast<double>(s.starts.size() - 1);
 }
 
-Result<Tensor> GrpoTask::loss(ForwardContext& f, const PolicySlice& s, const Tensor& now) {
+Result<Tensor> GrpoTask::loss(ForwardContext& f, const PolicySlice& s, const Tensor& log_probabilities) {
   Context& ctx = f.ops;
-  const auto on_device = [&](const std::vector<float>& v) {
-    return Tensor::from({static_cast<int64_t>(v.size())}, std::span<const float>(v)).to(ctx.device.memory());
-  };
-  count(s, now, g_.clip_low, g_.clip_high);
-  Tensor terms =
-      clipped_policy_terms(ctx, now, on_device(s.old), on_device(s.advantages), g_.clip_low, g_.clip_high);
+  count(s, log_probabilities, g_.clip_low, g_.clip_high);
+  Tensor terms = clipped_policy_terms(ctx, log_probabilities, constant_row(ctx, s.old),
+                                      constant_row(ctx, s.advantages), g_.clip_low, g_.clip_high);
   if (g_.beta > 0)
-    terms = ops::add(ctx, terms, ops::scale(ctx, kl_terms(ctx, now, on_device(s.reference)), g_.beta));
-  return ops::sum(ctx, ops::multiply(ctx, terms, on_device(token_weights(s, g_.mean, o_.max_new_tokens))));
+    terms =
+        ops::add(ctx, terms,
+                 ops::scale(ctx, kl_terms(ctx, log_probabilities, constant_row(ctx, s.reference)), g_.beta));
+  return ops::sum(ctx,
+                  ops::multiply(ctx, terms, constant_row(ctx, token_weights(s, g_.mean, o_.max_new_tokens))));
 }
 
 // The share of groups whose answers have equal rewards, and so no advantage.
 void GrpoTask::add_metrics(Metrics& metrics) const {
-  double same = 0, groups = 0;
+  double equal = 0, groups = 0;
   const auto size = static_cast<size_t>(o_.group);
   for (size_t i = 0; i + size <= buffer_.rewards.size(); i += size, ++groups)
-    same += std::all_of(buffer_.rewards.begin() + static_cast<std::ptrdiff_t>(i),
-                        buffer_.rewards.begin() + static_cast<std::ptrdiff_t>(i + size),
-                        [&](double r) { return r == buffer_.rewards[i]; });
-  metrics["equal groups"] = groups > 0 ? same / groups : 0;
+    equal += std::all_of(buffer_.rewards.begin() + static_cast<std::ptrdiff_t>(i),
+                         buffer_.rewards.begin() + static_cast<std::ptrdiff_t>(i + size),
+                         [&](double r) { return r == buffer_.rewards[i]; });
+  metrics["equal groups"] = groups > 0 ? equal / groups : 0;
 }
 
 }  // namespace makar

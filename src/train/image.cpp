@@ -32,6 +32,8 @@ Batch image_batch(const Model& model, const LabelledImages& images, std::span<co
 
 namespace {
 
+constexpr size_t kEvaluationBatch = 256;  // images
+
 std::vector<int64_t> predicted_classes(const Model& model, Device& device, const Tensor& pixels) {
   // The teacher may have other special tokens than the student, so each model has its own batch.
   const Batch batch = pixel_batch(model.spec(), pixels);
@@ -78,17 +80,17 @@ Result<ImageData> open_images(const Model& model, const DatasetOptions& options,
 }
 
 Status check_teacher(const Model& student, const Model& teacher, const std::string& place) {
-  const PatchSpec& wanted = *student.spec().encoder->embedding.patches;
-  if (!wanted.distillation_token)
+  const PatchSpec& patches = *student.spec().encoder->embedding.patches;
+  if (!patches.distillation_token)
     return error_of(Error::Kind::kUnsupported, "teacher", "a {} has no distillation token to train",
                     student.spec().architecture);
-  MAKAR_CHECK_OK(check_images(teacher, wanted.image_height, wanted.image_width, place));
+  MAKAR_CHECK_OK(check_images(teacher, patches.image_height, patches.image_width, place));
   const int64_t classes = teacher.spec().head.labels,
                 channels = teacher.spec().encoder->embedding.patches->channels;
-  if (classes != student.spec().head.labels || channels != wanted.channels)
+  if (classes != student.spec().head.labels || channels != patches.channels)
     return error_at(place,
                     "the teacher has {} classes and {} channels, the student {} and {}; they must be equal",
-                    classes, channels, student.spec().head.labels, wanted.channels);
+                    classes, channels, student.spec().head.labels, patches.channels);
   return Done{};
 }
 
@@ -112,7 +114,7 @@ Result<MicroBatch> ImageTask::make(std::span<const size_t> which, bool validatio
       return error_at("labels", "image {} has label {}; there are {} classes", which[i], targets.back(),
                       model_.spec().head.labels);
     const auto bits = rng.bits(i);
-    if (!validation)
+    if (!validation)  // translate by at most one pixel
       shifts.push_back({static_cast<int64_t>(bits[0] % 3) - 1, static_cast<int64_t>(bits[1] % 3) - 1});
   }
   Batch batch = image_batch(model_, images, which, shifts);
@@ -140,15 +142,14 @@ Result<MicroBatch> ImageTask::make(std::span<const size_t> which, bool validatio
 }
 
 Result<Metrics> ImageTask::metrics(Device& device) {
-  double right = 0;
-  const size_t step = 256;
-  for (size_t at = 0; at < held_out_; at += step) {
+  double correct = 0;
+  for (size_t at = 0; at < held_out_; at += kEvaluationBatch) {
     std::vector<size_t> which;
-    for (size_t i = at; i < std::min(at + step, held_out_); ++i) which.push_back(i);
+    for (size_t i = at; i < std::min(at + kEvaluationBatch, held_out_); ++i) which.push_back(i);
     const auto predicted = predicted_classes(model_, device, image_batch(model_, validation_, which).pixels);
-    for (size_t i = 0; i < which.size(); ++i) right += predicted[i] == validation_.labels[which[i]];
+    for (size_t i = 0; i < which.size(); ++i) correct += predicted[i] == validation_.labels[which[i]];
   }
-  return Metrics{{"accuracy", held_out_ > 0 ? right / static_cast<double>(held_out_) : 0}};
+  return Metrics{{"accuracy", held_out_ > 0 ? correct / static_cast<double>(held_out_) : 0}};
 }
 
 }  // namespace makar

@@ -11,7 +11,7 @@ namespace makar {
 namespace {
 
 constexpr const char* kImagePlaceholder = "<image>";
-constexpr size_t kMaxImages = 64;  // of a record
+constexpr size_t kMaxImagesPerRecord = 64;
 
 std::string hash_of_pixels(const Tensor& pixels) {
   Sha256 sum;
@@ -22,20 +22,21 @@ std::string hash_of_pixels(const Tensor& pixels) {
 // The files in "images" or "image": a name or a list of names.
 Result<std::vector<std::string>> files_of(const Json& record) {
   std::vector<std::string> out;
-  const Json* given = field(record, {"images", "image"});
-  if (!given || given->is_null()) return out;
+  const Json* value = field(record, {"images", "image"});
+  if (!value || value->is_null()) return out;
   const auto add = [&](const Json& name) {
     if (!name.is_string() || name.get_ref<const std::string&>().empty()) return false;
     out.push_back(name.get<std::string>());
     return true;
   };
-  bool good = true;
-  if (given->is_array())
-    for (const Json& name : *given) good = good && add(name);
+  bool valid = true;
+  if (value->is_array())
+    for (const Json& name : *value) valid = valid && add(name);
   else
-    good = add(*given);
-  if (!good || out.size() > kMaxImages)
-    return error_at("", "'images' must be a file name or a list of at most {} file names", kMaxImages);
+    valid = add(*value);
+  if (!valid || out.size() > kMaxImagesPerRecord)
+    return error_at("", "'images' must be a file name or a list of at most {} file names",
+                    kMaxImagesPerRecord);
   return out;
 }
 
@@ -52,37 +53,38 @@ Json text_part(std::string text) { return {{"type", "text"}, {"text", std::move(
 // template adds it.
 void add_parts(const std::string& text, Json& parts, size_t& placeholders) {
   size_t from = 0;
-  const auto put = [&](std::string piece, bool before_image, bool after_image) {
+  const auto push_text = [&](std::string piece, bool before_image, bool after_image) {
     if (after_image && piece.starts_with('\n')) piece.erase(0, 1);
     if (before_image && piece.ends_with('\n')) piece.pop_back();
     if (!piece.empty()) parts.push_back(text_part(std::move(piece)));
   };
   for (size_t at; (at = text.find(kImagePlaceholder, from)) != std::string::npos;) {
-    put(text.substr(from, at - from), true, from > 0);
+    push_text(text.substr(from, at - from), true, from > 0);
     parts.push_back({{"type", "image"}});
     ++placeholders, from = at + std::string_view(kImagePlaceholder).size();
   }
-  put(text.substr(from), false, from > 0);
+  push_text(text.substr(from), false, from > 0);
 }
 
-// Repeats each image token once per row of its image; cuts the end of a text that is too long.
+// Repeats each image token once per row of its image; truncates longer texts at the end.
 Status expand(const ModelSpec& spec, int64_t max_length, ImageText& text) {
-  const int64_t token = spec.image_input->token, each = spec.image_tokens();
-  const auto found = static_cast<size_t>(std::count(text.ids.begin(), text.ids.end(), token));
-  if (found != text.images.size())
-    return error_at("", "the first {} tokens have {} image tokens for {} images", text.ids.size(), found,
-                    text.images.size());
+  const int64_t token = spec.image_input->token, rows_per_image = spec.image_tokens();
+  const auto image_tokens = static_cast<size_t>(std::count(text.ids.begin(), text.ids.end(), token));
+  if (image_tokens != text.images.size())
+    return error_at("", "the first {} tokens have {} image tokens for {} images", text.ids.size(),
+                    image_tokens, text.images.size());
   std::vector<int64_t> ids;
   std::vector<uint8_t> loss_mask;
-  size_t last = 0;
+  size_t images_end = 0;
   for (size_t i = 0; i < text.ids.size(); ++i) {
     const bool image = text.ids[i] == token;
-    ids.insert(ids.end(), image ? static_cast<size_t>(each) : 1, text.ids[i]);
+    ids.insert(ids.end(), image ? static_cast<size_t>(rows_per_image) : 1, text.ids[i]);
     loss_mask.resize(ids.size(), image ? 0 : text.loss_mask[i]);
-    if (image) last = ids.size();
+    if (image) images_end = ids.size();
   }
   const auto max = static_cast<size_t>(max_length);
-  if (last >= max) return error_at("", "the images need {} tokens; sequence_len is {}", last, max_length);
+  if (images_end >= max)
+    return error_at("", "the images need {} tokens; sequence_len is {}", images_end, max_length);
   if (ids.size() > max) ids.resize(max), loss_mask.resize(max);
   if (std::count(loss_mask.begin() + 1, loss_mask.end(), 1) == 0)
     return error_at("", "the first {} tokens have no assistant turn to train on", max);
@@ -160,9 +162,9 @@ void add_text(const ModelSpec& spec, const ImageText& text, Batch& batch, std::v
 }
 
 // [images, channels, height, width]
-Tensor joined(const std::vector<Tensor>& pixels) {
-  const Shape& one = pixels[0].shape();
-  Tensor all = Tensor::empty({static_cast<int64_t>(pixels.size()), one[1], one[2], one[3]});
+Tensor concat_pixels(const std::vector<Tensor>& pixels) {
+  const Shape& shape = pixels[0].shape();
+  Tensor all = Tensor::empty({static_cast<int64_t>(pixels.size()), shape[1], shape[2], shape[3]});
   float* to = all.f32();
   for (const Tensor& image : pixels) to = std::copy_n(image.f32(), image.count(), to);
   return all;
@@ -173,7 +175,7 @@ Tensor joined(const std::vector<Tensor>& pixels) {
 Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& images) {
   Json out = messages;
   size_t placeholders = 0;
-  std::vector<std::string> named;
+  std::vector<std::string> part_files;
   for (Json& message : out) {
     Json parts = Json::array();
     const Json& content = message["content"];
@@ -185,19 +187,19 @@ Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& i
           return error_at("", "a part of a message must have the type 'text', with its 'text', or 'image'");
         if (const Json* file = type == "image" ? field(part, {"image", "path", "url"}) : nullptr;
             file && file->is_string())
-          named.push_back(file->get<std::string>());
+          part_files.push_back(file->get<std::string>());
         if (type == "image") ++placeholders;
         parts.push_back(type == "image" ? Json{{"type", "image"}} : part);
       }
     message["content"] = std::move(parts);
   }
-  if (!named.empty() && !images.empty())
+  if (!part_files.empty() && !images.empty())
     return error_at("", "has image files both in its messages and in 'images'; use one of them");
-  if (!named.empty()) images = std::move(named);
+  if (!part_files.empty()) images = std::move(part_files);
   if (placeholders == 0 && !images.empty()) {
     const auto user =
         std::find_if(out.begin(), out.end(), [](const Json& m) { return text_in(m, "role") == "user"; });
-    if (user == out.end()) return error_at("", "has images, but no turn of the user");
+    if (user == out.end()) return error_at("", "has images but no user message");
     Json parts = Json::array();
     for (size_t i = 0; i < images.size(); ++i) parts.push_back({{"type", "image"}});
     parts.insert(parts.end(), (*user)["content"].begin(), (*user)["content"].end());
@@ -239,11 +241,11 @@ Result<MicroBatch> ImageTextTask::make(std::span<const size_t> which, bool valid
   for (const size_t w : which) {
     MAKAR_TRY(const ImageText text, (validation ? data_.validation : data_.train).read(w));
     for (size_t i = 0; i < text.images.size(); ++i) {
-      MAKAR_TRY(Tensor one, encoding_.pixels(text.images[i]));
-      if (hash_of_pixels(one) != text.hashes[i])
+      MAKAR_TRY(Tensor image, encoding_.pixels(text.images[i]));
+      if (hash_of_pixels(image) != text.hashes[i])
         return error_at(text.images[i],
                         "has changed since the run began; restore it, or start again with --overwrite");
-      pixels.push_back(std::move(one));
+      pixels.push_back(std::move(image));
     }
     add_text(spec, text, texts, language.targets);
   }
@@ -255,7 +257,7 @@ Result<MicroBatch> ImageTextTask::make(std::span<const size_t> which, bool valid
   if (pixels.empty()) {
     language.inputs.source = std::move(texts);
   } else {
-    language.inputs.source = pixel_batch(spec, joined(pixels));
+    language.inputs.source = pixel_batch(spec, concat_pixels(pixels));
     language.inputs.target = std::move(texts);
     out.tokens += language.inputs.source.rows(),
         out.squared_lengths += squared_lengths(language.inputs.source);

@@ -27,23 +27,24 @@ struct ImageTextData {
 
 // How texts and images become inputs of the model.
 struct ImageTextEncoding {
-  // A conversation whose contents are lists of parts; a model that only describes images gets the caption.
+  // A conversation whose contents are lists of parts; encoder-decoders are trained on captions instead.
   std::function<Result<MaskedTokens>(const Json& messages)> conversation;
   std::function<Result<MaskedTokens>(const std::string& caption)> caption;
   std::function<Result<Tensor>(const std::string& file)> pixels;  // [1, channels, height, width]
-  int64_t max_length = 1024;                                      // in tokens, those of images included
+  int64_t max_length = 1024;                                      // in tokens, including image tokens
 };
 
-// Contents as lists of parts {"type": "text" or "image"}. "<image>" in a text is a placeholder of an
+// Contents as lists of parts {"type": "text" or "image"}. "<image>" in a text is a placeholder for an
 // image; without placeholders the images come before the first text of the user. Files named by parts are
 // added to `images`.
 Result<Json> messages_in_parts(const Json& messages, std::vector<std::string>& images);
 
-// The same with texts as contents, for templates that do not support images; fails if a message has one.
+// Such messages with texts as contents, for templates that do not support images; fails if a message has an
+// image.
 Result<Json> messages_without_images(const Json& messages);
 
-// Reads the conversations or captions of all datasets; relative names of images belong to the folder of their
-// record's file. Records with an image that cannot be read are reported and left out.
+// Reads the conversations or captions of all datasets; relative image paths are resolved against the folder
+// of the record's file. Records with an image that cannot be read are reported and left out.
 Result<ImageTextData> open_image_text(const DatasetOptions& options, const ModelSpec& spec,
                                       const ImageTextEncoding& encoding, Json& identity);
 

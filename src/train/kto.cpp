@@ -9,8 +9,8 @@
 namespace makar {
 namespace {
 
-// Stores the ratings of one split. Each is also paired with the answer of the previous rating, the first one
-// with that of the last.
+// Stores the ratings of one split. Each rating also gets the answer of the previous rating; the first gets
+// the answer of the last.
 class RatingWriter {
  public:
   RatingWriter(const ConversationEncoder& encoder, SpoolOf<RatedAnswer>& to) : encoder_(encoder), to_(to) {}
@@ -55,19 +55,18 @@ Status read_ratings(const DataPath& path, const ConversationEncoder& encoder, Va
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
-    const auto rated = ratings_of(record.value);
-    if (!rated.ok()) {
+    const auto ratings = ratings_of(record.value);
+    if (!ratings.ok()) {
       if (!field(record.value, {"label", "kto_tag"}))
         reader.bad().add_once(
             record.place(), unknown_fields(record.value, {Schema::kLabelledCompletion, Schema::kPreference}));
       else
-        reader.bad().add(record.place(), rated.error().message);
+        reader.bad().add(record.place(), ratings.error().message);
       continue;
     }
-    const bool held_out =
-        split.selects(rated->front().prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
-    for (const RatedRecord& one : *rated)
-      if (const Status added = (held_out ? validation : train).add(one); !added.ok())
+    const bool held_out = split.selects(dump(ratings->front().prompt));
+    for (const RatedRecord& rating : *ratings)
+      if (const Status added = (held_out ? validation : train).add(rating); !added.ok())
         reader.bad().add(record.place(), added.error().message);
   }
   out.bad = reader.bad();
@@ -92,10 +91,10 @@ Result<Ratings> open_ratings(const DatasetOptions& options, const ConversationEn
 }
 
 Metrics KtoTask::Sums::metrics() const {
-  const double a = good_reward / std::max(1.0, good), b = bad_reward / std::max(1.0, bad);
-  return {{"rewards/chosen", a},
-          {"rewards/rejected", b},
-          {"rewards/margins", a - b},
+  const double good_mean = good_reward / std::max(1.0, good), bad_mean = bad_reward / std::max(1.0, bad);
+  return {{"rewards/chosen", good_mean},
+          {"rewards/rejected", bad_mean},
+          {"rewards/margins", good_mean - bad_mean},
           {"kl", kl / std::max(1.0, batches)}};
 }
 
@@ -134,16 +133,17 @@ Status KtoTask::prepare_step(uint64_t, Device&) {
 
 Result<KtoTask::Examples> KtoTask::read(std::span<const size_t> which, bool validation) const {
   const Scores& reference = validation ? validation_reference_ : train_reference_;
-  check(reference.size() == (validation ? held_out_ : count_), "the reference is scored before training");
+  check(reference.size() == (validation ? held_out_ : count_),
+        "score_reference() must be called before training");
   Examples out;
-  std::vector<RatedAnswer> all;
+  std::vector<RatedAnswer> rated;
   for (const size_t w : which) {
-    MAKAR_TRY(all.emplace_back(), (validation ? data_.validation : data_.train).read(w));
-    out.good.push_back(all.back().good);
+    MAKAR_TRY(rated.emplace_back(), (validation ? data_.validation : data_.train).read(w));
+    out.good.push_back(rated.back().good);
     out.reference.push_back(reference[w][0]), out.other_reference.push_back(reference[w][1]);
   }
-  for (const RatedAnswer& a : all) out.answers.add(a.ids, a.loss_mask);
-  for (const RatedAnswer& a : all) out.answers.add(a.other_ids, a.other_mask);
+  for (const RatedAnswer& a : rated) out.answers.add(a.ids, a.loss_mask);
+  for (const RatedAnswer& a : rated) out.answers.add(a.other_ids, a.other_mask);
   return out;
 }
 

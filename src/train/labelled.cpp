@@ -27,9 +27,9 @@ bool parse_double(const std::string& text, double& out) {
 void sort_names(std::vector<std::string>& names) {
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     double x = 0, y = 0;
-    const bool nx = parse_double(a, x), ny = parse_double(b, y);
-    if (nx != ny) return nx;
-    return nx && x != y ? x < y : a < b;
+    const bool x_is_number = parse_double(a, x), y_is_number = parse_double(b, y);
+    if (x_is_number != y_is_number) return x_is_number;
+    return x_is_number && x != y ? x < y : a < b;
   });
   names.erase(std::unique(names.begin(), names.end()), names.end());
 }
@@ -54,7 +54,7 @@ Result<LabelledText> encode_text(const Tokenizer& tokenizer, const Json& record,
 }
 
 // The number of bytes in the first `points` code points.
-size_t byte_of(const std::string& text, int64_t points) {
+size_t byte_offset(const std::string& text, int64_t points) {
   size_t at = 0;
   for (int64_t i = 0; i < points && at < text.size(); ++i) next_code(text, at);
   return at;
@@ -68,25 +68,26 @@ Status add_windows(const Tokenizer& tokenizer, const Json& record, const Labelle
   const std::string context = c.get<std::string>();
   std::vector<std::string> answers;
   size_t begin = 0, end = 0;
-  const auto take = [&](const Json& text, const Json& start) {
+  const auto add_answer = [&](const Json& text, const Json& start) {
     if (!text.is_string() || !start.is_number_integer()) return false;
     if (answers.empty()) {
-      begin = byte_of(context, start.get<int64_t>());
+      begin = byte_offset(context, start.get<int64_t>());
       end = begin + text.get_ref<const std::string&>().size();
     }
     answers.push_back(text.get<std::string>());
     return true;
   };
-  const Json* given = field(record, {"answers"});
-  if (given && given->is_array())
-    for (const Json& a : *given)
+  const Json* value = field(record, {"answers"});
+  if (value && value->is_array())
+    for (const Json& a : *value)
       if (!a.is_object() || !a.contains("text") || !a.contains("answer_start") ||
-          !take(a["text"], a["answer_start"]))
+          !add_answer(a["text"], a["answer_start"]))
         return error_at("", "an answer needs 'text' and 'answer_start'");
-  if (given && given->is_object() && given->contains("text") && (*given)["text"].is_array())
-    for (size_t i = 0; i < (*given)["text"].size(); ++i)
-      if (!given->contains("answer_start") || !(*given)["answer_start"].is_array() ||
-          (*given)["answer_start"].size() <= i || !take((*given)["text"][i], (*given)["answer_start"][i]))
+  if (value && value->is_object() && value->contains("text") && (*value)["text"].is_array())
+    for (size_t i = 0; i < (*value)["text"].size(); ++i)
+      if (!value->contains("answer_start") || !(*value)["answer_start"].is_array() ||
+          (*value)["answer_start"].size() <= i ||
+          !add_answer((*value)["text"][i], (*value)["answer_start"][i]))
         return error_at("", "an answer needs 'text' and 'answer_start'");
   if (!answers.empty() && context.compare(begin, answers[0].size(), answers[0]) != 0)
     return error_at("", "'answer_start' does not point at the answer's text");
@@ -117,8 +118,8 @@ Status add_windows(const Tokenizer& tokenizer, const Json& record, const Labelle
 // Maps label names to numbers: fixed names, or numbered in order of first appearance.
 class LabelNames {
  public:
-  explicit LabelNames(const std::vector<std::string>& given) : fixed_(!given.empty()) {
-    for (const std::string& name : given) numbers_.emplace(name, static_cast<int64_t>(numbers_.size()));
+  explicit LabelNames(const std::vector<std::string>& fixed_names) : fixed_(!fixed_names.empty()) {
+    for (const std::string& name : fixed_names) numbers_.emplace(name, static_cast<int64_t>(numbers_.size()));
   }
   Result<int64_t> number(const std::string& name) {
     const auto it = numbers_.find(name);
@@ -126,8 +127,8 @@ class LabelNames {
     if (fixed_)
       return error_at("", "label '{}' is not among the {} labels of the training data", name.substr(0, 80),
                       numbers_.size());
-    if (numbers_.size() >= kMax)
-      return error_at("", "more than {} different labels; to predict numbers, use --regression", kMax);
+    if (numbers_.size() >= kMaxLabels)
+      return error_at("", "more than {} different labels; to predict numbers, use --regression", kMaxLabels);
     return numbers_.emplace(name, static_cast<int64_t>(numbers_.size())).first->second;
   }
   std::vector<std::string> sorted() const {
@@ -145,7 +146,7 @@ class LabelNames {
   }
 
  private:
-  static constexpr size_t kMax = 100'000;
+  static constexpr size_t kMaxLabels = 100'000;
   bool fixed_;
   std::map<std::string, int64_t> numbers_;
 };
@@ -156,7 +157,7 @@ class LabelReader {
       : tokenizer_(tokenizer), o_(o), names_(names), fixed_groups_(fixed_groups) {}
 
   // The texts of one record: the windows of a question, otherwise one.
-  Result<std::vector<LabelledText>> take(const DataRecord& record, LabelledData& data) {
+  Result<std::vector<LabelledText>> read(const DataRecord& record, LabelledData& data) {
     const auto schema = detect_schema(record.value);
     if (!schema ||
         (*schema != Schema::kTextLabel && *schema != Schema::kTokenLabels && *schema != Schema::kQuestion))
@@ -200,7 +201,7 @@ class LabelReader {
   }
 
  private:
-  // Groups are numbered in order of appearance, or fixed by those of the training data.
+  // Groups are numbered in order of appearance; in validation data, as in the training data.
   Result<int64_t> group_of(const Json& record, LabelledData& data) const {
     const std::string name =
         record.contains(o_.group_field) ? label_text(record[o_.group_field]) : std::string();
@@ -253,17 +254,17 @@ class LabelReader {
 Result<WordPieces> encode_words(const Tokenizer& tokenizer, const std::vector<std::string>& words,
                                 int64_t max_length) {
   // Find the special tokens that the post-processor adds before and after a text.
-  EncodeOptions around;
-  around.add_special = true, around.offsets = false;
-  MAKAR_TRY(const Encoding frame, tokenizer.encode("a", around));
+  EncodeOptions with_special;
+  with_special.add_special = true, with_special.offsets = false;
+  MAKAR_TRY(const Encoding frame, tokenizer.encode("a", with_special));
   WordPieces out;
   std::vector<int64_t> tail;
-  bool seen = false;
+  bool after_text = false;
   for (size_t i = 0; i < frame.ids.size(); ++i) {
     if (!frame.special_mask[i])
-      seen = true;
+      after_text = true;
     else
-      (seen ? tail : out.ids).push_back(frame.ids[i]);
+      (after_text ? tail : out.ids).push_back(frame.ids[i]);
   }
   EncodeOptions plain;
   for (size_t w = 0; w < words.size(); ++w) {
@@ -282,11 +283,11 @@ Result<WordPieces> encode_words(const Tokenizer& tokenizer, const std::vector<st
 
 Result<LabelledText> LabelledTexts::read(size_t at) const {
   MAKAR_TRY(LabelledText t, texts_.read(at));
-  const auto number = [&](int64_t& label) {
+  const auto apply_numbers = [&](int64_t& label) {
     if (label >= 0 && !numbers_.empty()) label = numbers_[static_cast<size_t>(label)];
   };
-  number(t.label);
-  for (int64_t& tag : t.tags) number(tag);
+  apply_numbers(t.label);
+  for (int64_t& tag : t.tags) apply_numbers(tag);
   return t;
 }
 
@@ -299,30 +300,30 @@ std::string split_key(const LabelledText& first, LabelKind kind) {
 }
 
 Result<LabelledData> read_once(const DataPath& path, const Tokenizer& tokenizer,
-                               const LabelledOptions& options, const std::vector<std::string>& given,
+                               const LabelledOptions& options, const std::vector<std::string>& fixed_names,
                                const std::vector<std::string>& groups, ValidationSplit& split) {
   MAKAR_TRY(auto reader, RecordReader::open({path}));
   LabelledData out(options.folder);
-  LabelNames names(given);
+  LabelNames names(fixed_names);
   out.groups = groups;
-  LabelReader texts(tokenizer, options, names, !groups.empty());
+  LabelReader label_reader(tokenizer, options, names, !groups.empty());
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
-    const auto taken = texts.take(record, out);
-    if (!taken.ok()) {
-      if (taken.error().kind == Error::Kind::kUnsupported)
-        reader.bad().add_once(record.place(), taken.error().message);
+    const auto texts = label_reader.read(record, out);
+    if (!texts.ok()) {
+      if (texts.error().kind == Error::Kind::kUnsupported)
+        reader.bad().add_once(record.place(), texts.error().message);
       else
-        reader.bad().add(record.place(), taken.error().message);
+        reader.bad().add(record.place(), texts.error().message);
       continue;
     }
-    const bool held_out = split.selects(split_key(taken->front(), out.kind));
-    for (const LabelledText& t : *taken) MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
+    const bool held_out = split.selects(split_key(texts->front(), out.kind));
+    for (const LabelledText& t : *texts) MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
   }
   out.bad = reader.bad();
-  out.names = given;
-  if (given.empty()) {
+  out.names = fixed_names;
+  if (fixed_names.empty()) {
     out.names = names.sorted();
     out.train.renumber(names.order(out.names)), out.validation.renumber(names.order(out.names));
   }
@@ -335,13 +336,14 @@ Result<LabelledData> read_once(const DataPath& path, const Tokenizer& tokenizer,
 }  // namespace
 
 Result<LabelledData> read_labelled(const DataPath& path, const Tokenizer& tokenizer,
-                                   const LabelledOptions& options, const std::vector<std::string>& given,
+                                   const LabelledOptions& options,
+                                   const std::vector<std::string>& fixed_names,
                                    const std::vector<std::string>& groups) {
   ValidationSplit split(options.validation);
-  MAKAR_TRY(LabelledData out, read_once(path, tokenizer, options, given, groups, split));
+  MAKAR_TRY(LabelledData out, read_once(path, tokenizer, options, fixed_names, groups, split));
   auto tail = split.tail();
   if (!tail) return out;
-  return read_once(path, tokenizer, options, given, groups, *tail);
+  return read_once(path, tokenizer, options, fixed_names, groups, *tail);
 }
 
 }  // namespace makar

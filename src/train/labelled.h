@@ -16,7 +16,7 @@ struct LabelledText {
   int64_t group = -1;          // kClass: the group of people that the text is about or from; -1: not read
   float number = 0;            // kNumber
   std::vector<int64_t> tags;   // kTags: one per token, -100 for all but the first token of a word
-  int64_t start = 0, end = 0;  // kAnswer: its token range; 0 (the first token) if not in this window
+  int64_t start = 0, end = 0;  // kAnswer: tokens of the answer; 0 (the first token) if not in this window
   // kAnswer: to extract the answer text.
   size_t question = 0;        // windows of one question share it
   std::vector<Span> offsets;  // byte ranges of context tokens in the context, (0, 0) for others
@@ -71,8 +71,8 @@ Result<LabelledData> read_labelled(const DataPath& path, const Tokenizer& tokeni
                                    const LabelledOptions& options, const std::vector<std::string>& names = {},
                                    const std::vector<std::string>& groups = {});
 
-// Reads the training and the validation dataset of a run, with the labels of the first. Adds the hash of the
-// data to `identity`. `reading`: validation share and folder follow from `options`.
+// Reads the training and the validation dataset of a run; the training data determines the labels. Adds the
+// hash of the data to `identity`. `options` sets `validation` and `folder` of `reading`.
 Result<LabelledData> open_labelled(const DatasetOptions& options, const Tokenizer& tokenizer,
                                    LabelledOptions reading, Json& identity);
 

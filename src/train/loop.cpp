@@ -10,24 +10,27 @@
 namespace makar {
 namespace {
 
+// Consecutive steps that are not finite before a rollback, and rollbacks before the run fails.
+constexpr int kMaxBadStepsInARow = 3, kMaxRollbacks = 5;
+
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 class Trainer {
  public:
   Trainer(const Loop& loop, Optimizers optimizers, Schedule schedule, int64_t total)
-      : l_(loop),
-        s_(loop.settings),
+      : loop_(loop),
+        settings_(loop.settings),
         optimizers_(std::move(optimizers)),
         schedule_(schedule),
         total_(total),
-        log_(s_.output_dir) {
-    if (s_.ema > 0)
-      l_.models.each_parameter(
+        log_(settings_.output_dir) {
+    if (settings_.ema > 0)
+      loop_.models.each_parameter(
           [&](const std::string& name, const Parameter& p) { averages_[name] = p.value.clone(); });
-    if (s_.keep_zeros) find_zeros();
-    state_.settings = to_json(s_);
-    state_.settings["identity"] = l_.identity;
+    if (settings_.keep_zeros) find_zeros();
+    state_.settings = to_json(settings_);
+    state_.settings["identity"] = loop_.identity;
     state_.settings["total_steps"] = total;
   }
 
@@ -35,13 +38,13 @@ class Trainer {
     MAKAR_TRY(result_.finished_before, look_for_earlier_run());
     if (result_.finished_before) return result_;
     MAKAR_CHECK_OK(resume());
-    MAKAR_CHECK_OK(write_unfinished_run(s_.output_dir, state_.settings));
+    MAKAR_CHECK_OK(write_unfinished_run(settings_.output_dir, state_.settings));
     result_.settings = state_.settings;
     MAKAR_CHECK_OK(log_.open(state_.step));
     const auto begin = Clock::now();
     const int64_t first = state_.step;
     while (state_.step < total_ && !result_.stopped_early) {
-      if (l_.stop && l_.stop->load()) {
+      if (loop_.stop && loop_.stop->load()) {
         result_.interrupted = true;
         break;
       }
@@ -52,7 +55,7 @@ class Trainer {
           since(begin) / static_cast<double>(state_.step - first) * static_cast<double>(total_ - state_.step);
       result_.last_loss = info.loss, result_.tokens += info.tokens;
       MAKAR_CHECK_OK(log_.step(info));
-      if (l_.events.step) l_.events.step(info);
+      if (loop_.events.step) loop_.events.step(info);
       if (!info.applied) {
         MAKAR_CHECK_OK(not_finite(info));
         continue;
@@ -69,7 +72,8 @@ class Trainer {
     }
     MAKAR_CHECK_OK(saving_.wait());
     if (!averages_.empty())
-      l_.models.each_parameter([&](const std::string& name, Parameter& p) { p.value = averages_.at(name); });
+      loop_.models.each_parameter(
+          [&](const std::string& name, Parameter& p) { p.value = averages_.at(name); });
     if (last_validation_ != state_.step || !averages_.empty()) MAKAR_CHECK_OK(evaluate(false));
     MAKAR_CHECK_OK(show_sample());
     return result_;
@@ -77,14 +81,14 @@ class Trainer {
 
  private:
   void say(const std::string& text) {
-    if (l_.events.say) l_.events.say(text);
+    if (loop_.events.say) loop_.events.say(text);
   }
 
   // True if the folder holds a finished run with the same settings. A finished run with other settings, or a
   // model not written by training, is never replaced without --overwrite.
   Result<bool> look_for_earlier_run() {
-    const std::string& folder = s_.output_dir;
-    if (s_.overwrite) {
+    const std::string& folder = settings_.output_dir;
+    if (settings_.overwrite) {
       remove_checkpoints(folder);
       return false;
     }
@@ -108,21 +112,22 @@ class Trainer {
   // task; the returned RunState no longer has it.
   Result<std::optional<RunState>> restore() {
     std::vector<std::string> skipped;
-    MAKAR_TRY(auto found, load_checkpoint(s_.output_dir, l_.models, optimizers_, averages_, skipped));
+    MAKAR_TRY(auto found,
+              load_checkpoint(settings_.output_dir, loop_.models, optimizers_, averages_, skipped));
     for (const std::string& line : skipped) say(line);
     if (!found) return found;
     const std::string differences = setting_differences(found->settings, state_.settings);
     if (!differences.empty())
       return error_at(
-          s_.output_dir,
+          settings_.output_dir,
           "holds a run with other settings: {}; use another output_dir, or --overwrite to start again",
           differences);
-    MAKAR_CHECK_OK(l_.task.restore(std::exchange(found->task, {})));
+    MAKAR_CHECK_OK(loop_.task.restore(std::exchange(found->task, {})));
     return found;
   }
 
   Status resume() {
-    remove_incomplete_checkpoints(s_.output_dir);
+    remove_incomplete_checkpoints(settings_.output_dir);
     MAKAR_TRY(const auto found, restore());
     if (!found) return Done{};
     state_ = *found;
@@ -132,10 +137,10 @@ class Trainer {
 
   // Computes the gradients of a step and applies the update.
   Result<StepInfo> step() {
-    MAKAR_TRY(StepInfo info, step_gradients(l_, static_cast<uint64_t>(state_.step + state_.skipped)));
+    MAKAR_TRY(StepInfo info, step_gradients(loop_, static_cast<uint64_t>(state_.step + state_.skipped)));
     info.lr = schedule_.at(state_.step);
     if (info.applied) {
-      optimizers_.step(l_.device, info.lr, clip_factor(info.norm, s_.max_grad_norm));
+      optimizers_.step(loop_.device, info.lr, clip_factor(info.norm, settings_.max_grad_norm));
       restore_zeros();
       average();
     }
@@ -146,29 +151,29 @@ class Trainer {
   // The masks come from the weights before training and before a checkpoint is loaded, so a resumed run has
   // the same ones.
   void find_zeros() {
-    l_.models.each_parameter([&](const std::string& name, Parameter& p) {
+    loop_.models.each_parameter([&](const std::string& name, Parameter& p) {
       if (p.shape.rank() != 2 || name.find(".layers.") == std::string::npos) return;
       const Tensor host = p.value.host();
       Tensor mask = Tensor::full(p.shape, 1.0f);
       bool any = false;
       for (int64_t i = 0; i < host.count(); ++i)
         if (host.f32()[i] == 0.0f) mask.f32()[i] = 0.0f, any = true;
-      if (any) zeros_.emplace_back(&p, mask.to(l_.device.memory()));
+      if (any) zeros_.emplace_back(&p, mask.to(loop_.device.memory()));
     });
   }
 
   void restore_zeros() {
     for (const auto& [p, mask] : zeros_)
-      l_.device.multiply({f32_on(l_.device, p->value), f32_on(l_.device, mask), f32_on(l_.device, p->value),
-                          1, mask.count(), false});
+      loop_.device.multiply({f32_on(loop_.device, p->value), f32_on(loop_.device, mask),
+                             f32_on(loop_.device, p->value), 1, mask.count(), false});
   }
 
   void average() {
     if (averages_.empty()) return;
-    const auto keep = static_cast<float>(s_.ema);
-    l_.models.each_parameter([&](const std::string& name, const Parameter& p) {
-      l_.device.blend(
-          {f32_on(l_.device, p.value), f32_on(l_.device, averages_.at(name)), p.value.count(), 1.0f - keep});
+    const auto decay = static_cast<float>(settings_.ema);
+    loop_.models.each_parameter([&](const std::string& name, const Parameter& p) {
+      loop_.device.blend({f32_on(loop_.device, p.value), f32_on(loop_.device, averages_.at(name)),
+                          p.value.count(), 1.0f - decay});
     });
   }
 
@@ -179,9 +184,9 @@ class Trainer {
     say(fmt::format(
         "step {}: the loss ({}) or the gradient norm ({}) is not finite; the step was not applied", info.step,
         info.loss, info.norm));
-    if (bad_in_a_row_ < 3) return Done{};
+    if (bad_in_a_row_ < kMaxBadStepsInARow) return Done{};
     bad_in_a_row_ = 0;
-    const RunState now = state_;
+    const RunState before_rollback = state_;
     MAKAR_CHECK_OK(saving_.wait());
     MAKAR_TRY(const auto found, restore());
     if (!found)
@@ -190,12 +195,12 @@ class Trainer {
           "the loss or gradient was not finite in three consecutive steps, up to step {}, and no checkpoint "
           "exists to roll back to; lower learning_rate, or set save_steps",
           info.step);
-    if (++roll_backs_ > 5)
+    if (++rollbacks_ > kMaxRollbacks)
       return error_at("training", "steps are still not finite after {} rollbacks; lower learning_rate",
-                      roll_backs_ - 1);
+                      rollbacks_ - 1);
     state_ = *found;
-    state_.skipped = now.skipped + (now.step - found->step);
-    state_.bad_steps = now.bad_steps;
+    state_.skipped = before_rollback.skipped + (before_rollback.step - found->step);
+    state_.bad_steps = before_rollback.bad_steps;
     last_validation_ = -1;
     say(fmt::format(
         "three steps in a row were not finite: rolled back to step {}, skipping the data since then",
@@ -204,23 +209,23 @@ class Trainer {
   }
 
   Status after_step() {
-    if (s_.eval_steps > 0 && state_.step % s_.eval_steps == 0) MAKAR_CHECK_OK(evaluate(true));
-    if (s_.sample_steps > 0 && state_.step % s_.sample_steps == 0 && state_.step < total_)
+    if (settings_.eval_steps > 0 && state_.step % settings_.eval_steps == 0) MAKAR_CHECK_OK(evaluate(true));
+    if (settings_.sample_steps > 0 && state_.step % settings_.sample_steps == 0 && state_.step < total_)
       MAKAR_CHECK_OK(show_sample());
-    if (s_.save_steps > 0 && (state_.step % s_.save_steps == 0 || state_.step == total_))
+    if (settings_.save_steps > 0 && (state_.step % settings_.save_steps == 0 || state_.step == total_))
       MAKAR_CHECK_OK(save());
     return Done{};
   }
 
   Status evaluate(bool watch) {
-    if (l_.task.validation_batches() == 0) return Done{};
-    const RoundedWeights rounded(l_.models, l_.round);
-    MAKAR_TRY(result_.validation, validate(l_.task, l_.device, activations_of(s_)));
+    if (loop_.task.validation_batches() == 0) return Done{};
+    const RoundedWeights rounded(loop_.models, loop_.round);
+    MAKAR_TRY(result_.validation, validate(loop_.task, loop_.device, activations_of(settings_)));
     last_validation_ = state_.step;
     MAKAR_CHECK_OK(log_.validation(state_.step, result_.validation));
-    if (l_.events.validation) l_.events.validation(state_.step, result_.validation);
+    if (loop_.events.validation) loop_.events.validation(state_.step, result_.validation);
     if (!watch) return Done{};
-    std::string name = l_.task.watched();
+    std::string name = loop_.task.watched();
     const double sign = name.starts_with("-") ? -1 : 1;
     if (sign < 0) name.erase(0, 1);
     const auto it = result_.validation.find(name);
@@ -230,7 +235,7 @@ class Trainer {
       state_.best = value, state_.since_best = 0;
     else
       ++state_.since_best;
-    if (s_.early_stopping_patience > 0 && state_.since_best >= s_.early_stopping_patience) {
+    if (settings_.early_stopping_patience > 0 && state_.since_best >= settings_.early_stopping_patience) {
       result_.stopped_early = true;
       say(fmt::format("{} has not improved in {} validations: stopping early", name, state_.since_best));
     }
@@ -238,17 +243,17 @@ class Trainer {
   }
 
   Status show_sample() {
-    const RoundedWeights rounded(l_.models, l_.round);
-    MAKAR_TRY(const std::string text, l_.task.sample(l_.device, state_.step));
+    const RoundedWeights rounded(loop_.models, loop_.round);
+    MAKAR_TRY(const std::string text, loop_.task.sample(loop_.device, state_.step));
     if (text.empty()) return Done{};
     MAKAR_CHECK_OK(log_.sample(state_.step, text));
-    if (l_.events.sample) l_.events.sample(state_.step, text);
+    if (loop_.events.sample) loop_.events.sample(state_.step, text);
     return Done{};
   }
 
   Status save() {
     std::string not_finite;
-    l_.models.each_parameter([&](const std::string& name, const Parameter& p) {
+    loop_.models.each_parameter([&](const std::string& name, const Parameter& p) {
       const Tensor on_host = p.value.host();
       for (const float v : on_host.span())
         if (!std::isfinite(v) && not_finite.empty()) not_finite = name;
@@ -257,19 +262,20 @@ class Trainer {
       return error_at("training",
                       "parameter {} is not finite at step {}: no checkpoint is written; lower learning_rate",
                       not_finite, state_.step);
-    const bool in_background = s_.save_in_background;
+    const bool in_background = settings_.save_in_background;
     RunState now = state_;
-    now.task = l_.task.state();
-    auto snapshot = take_snapshot(now, l_.models, optimizers_, averages_, in_background);
+    now.task = loop_.task.state();
+    auto snapshot = take_snapshot(now, loop_.models, optimizers_, averages_, in_background);
     snapshot.state.task.tensors.clear();  // they are among snapshot.tensors
-    if (!in_background) return save_checkpoint(s_.output_dir, snapshot, s_.save_total_limit);
-    return saving_.start([run = s_.output_dir, snapshot = std::move(snapshot), keep = s_.save_total_limit] {
-      return save_checkpoint(run, snapshot, keep);
-    });
+    if (!in_background) return save_checkpoint(settings_.output_dir, snapshot, settings_.save_total_limit);
+    return saving_.start(
+        [run = settings_.output_dir, snapshot = std::move(snapshot), keep = settings_.save_total_limit] {
+          return save_checkpoint(run, snapshot, keep);
+        });
   }
 
-  const Loop& l_;
-  const LoopSettings& s_;
+  const Loop& loop_;
+  const LoopSettings& settings_;
   Optimizers optimizers_;
   Schedule schedule_;
   int64_t total_;
@@ -279,7 +285,7 @@ class Trainer {
   std::vector<std::pair<Parameter*, Tensor>> zeros_;  // with masks: 0 where the weight stays 0, else 1
   BackgroundSave saving_;
   LoopResult result_;
-  int bad_in_a_row_ = 0, roll_backs_ = 0;
+  int bad_in_a_row_ = 0, rollbacks_ = 0;
   int64_t last_validation_ = -1;
 };
 

@@ -35,10 +35,10 @@ struct LoopEvents {
 struct LoopResult {
   int64_t steps = 0;
   bool interrupted = false, stopped_early = false;
-  bool finished_before = false;  // the folder already holds this run, finished; nothing was done
+  bool finished_before = false;  // the folder already holds this run, and it is finished; no step was run
   int64_t bad_steps = 0;
   double last_loss = 0;
-  Metrics validation;  // the last
+  Metrics validation;  // of the last validation
   double seconds = 0;  // duration of this call
   int64_t tokens = 0;
   Json settings;  // settings with the identity, for run.json
@@ -61,7 +61,7 @@ struct Loop {
 // the averaged weights at the end.
 Result<LoopResult> run_loop(const Loop& loop);
 
-// Prepares the data of step `number` and runs forward and backward for its micro-batches; leaves the
+// Prepares the data of `step` and runs forward and backward for its micro-batches; leaves the
 // gradients in the parameters.
 Result<StepInfo> step_gradients(const Loop& loop, uint64_t step);
 

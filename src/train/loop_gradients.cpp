@@ -13,23 +13,23 @@ double training_flops(const Model& model, const MicroBatch& batch) {
   const ModelSpec& spec = model.spec();
   // FLOPs per token and weight: 2 forward, 2 for the input's gradient, 2 for the weight's gradient if it is
   // trained.
-  double work = 0;
+  double flops_per_token = 0;
   for (const auto& p : model.parameters().all()) {
     if (p->shape.rank() < 2 || p->buffer) continue;
     const bool output = p->name.ends_with(".embed.tokens.weight") && spec.head.tied &&
                         (spec.head.kind == HeadKind::kCausalLm || spec.head.kind == HeadKind::kMaskedLm ||
                          spec.head.kind == HeadKind::kBidirectionalLm);
     if (p->name.find(".embed.") == std::string::npos || output)
-      work += static_cast<double>(p->shape.count()) * (p->trainable ? 6 : 4) *
-              (output && spec.head.kind == HeadKind::kBidirectionalLm ? 2 : 1);
+      flops_per_token += static_cast<double>(p->shape.count()) * (p->trainable ? 6 : 4) *
+                         (output && spec.head.kind == HeadKind::kBidirectionalLm ? 2 : 1);
   }
-  if (spec.encoder && spec.decoder) work /= 2;  // each token passes through one of the two stacks
-  double attention = 0;
+  if (spec.encoder && spec.decoder) flops_per_token /= 2;  // each token passes through one of the two stacks
+  double attention = 0;  // scores and their product with the values: 4 FLOPs forward, 8 backward
   for (const BlockSpec& b : spec.main().blocks)
     if (!b.recurrent && !b.alignment)
       attention += 12.0 * static_cast<double>(b.attention.heads * b.attention.head_dim) *
                    batch.squared_lengths * (b.attention.causal ? 0.5 : 1.0);
-  return work * static_cast<double>(batch.tokens) + attention;
+  return flops_per_token * static_cast<double>(batch.tokens) + attention;
 }
 
 }  // namespace
@@ -50,29 +50,29 @@ Result<Metrics> validate(Task& task, Device& device, DType activations) {
   return out;
 }
 
-Result<StepInfo> step_gradients(const Loop& l, uint64_t step) {
-  const LoopSettings& s = l.settings;
+Result<StepInfo> step_gradients(const Loop& loop, uint64_t step) {
+  const LoopSettings& s = loop.settings;
   const auto start = std::chrono::steady_clock::now();
-  MAKAR_CHECK_OK(l.task.prepare_step(step, l.device));
-  const std::chrono::duration<double> prepared = std::chrono::steady_clock::now() - start;
+  MAKAR_CHECK_OK(loop.task.prepare_step(step, loop.device));
+  const std::chrono::duration<double> prepare_time = std::chrono::steady_clock::now() - start;
   std::vector<MicroBatch> batches;
   double weight = 0;
-  const auto micro = static_cast<uint64_t>(s.gradient_accumulation_steps);
-  for (uint64_t i = 0; i < micro; ++i) {
-    MAKAR_TRY(MicroBatch b, l.task.train_batch(step * micro + i));
+  const auto micro_batches = static_cast<uint64_t>(s.gradient_accumulation_steps);
+  for (uint64_t i = 0; i < micro_batches; ++i) {
+    MAKAR_TRY(MicroBatch b, loop.task.train_batch(step * micro_batches + i));
     weight += b.weight;
     batches.push_back(std::move(b));
   }
   if (!(weight > 0)) return error_at("data", "the batches of step {} have no targets", step + 1);
   StepInfo info;
-  info.prepare_seconds = prepared.count();
-  l.models.clear_gradients();
-  const RoundedWeights rounded(l.models, l.round);
+  info.prepare_seconds = prepare_time.count();
+  loop.models.clear_gradients();
+  const RoundedWeights rounded(loop.models, loop.round);
   for (size_t i = 0; i < batches.size(); ++i) {
     if (batches[i].weight == 0) continue;
-    Tape tape(l.device);
-    l.models.watch(tape);
-    Context ctx{l.device, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), step * micro + i};
+    Tape tape(loop.device);
+    loop.models.watch(tape);
+    Context ctx{loop.device, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), step * micro_batches + i};
     ctx.activations = activations_of(s);
     ForwardContext f{ctx, nullptr, nullptr, s.gradient_checkpointing};
     MAKAR_TRY(Tensor loss, batches[i].loss(f));
@@ -80,15 +80,15 @@ Result<StepInfo> step_gradients(const Loop& l, uint64_t step) {
     const Tensor value = loss;
     if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(share));
     tape.backward(loss);
-    l.models.collect(tape);
+    loop.models.collect(tape);
     info.loss += value.host().f32()[0] * share;  // last, because reading it waits for the device
     info.tokens += batches[i].tokens;
-    for (const TrainedModel& m : l.models.all()) info.flops += training_flops(*m.model, batches[i]);
+    for (const TrainedModel& m : loop.models.all()) info.flops += training_flops(*m.model, batches[i]);
   }
-  info.norm = l.models.gradient_norm(l.device);
+  info.norm = loop.models.gradient_norm(loop.device);
   info.applied = std::isfinite(info.loss) && std::isfinite(info.norm);
-  info.tokens_are_targets = l.task.tokens_are_targets();
-  info.metrics = l.task.step_metrics();
+  info.tokens_are_targets = loop.task.tokens_are_targets();
+  info.metrics = loop.task.step_metrics();
   return info;
 }
 

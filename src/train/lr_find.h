@@ -12,16 +12,16 @@ struct RateSearch {
   double low = 1e-7, high = 1.0;  // learning rates of the first and last step
 };
 
-struct RateFound {
+struct RateSearchResult {
   std::vector<double> rates, losses, smoothed;  // one per step, until the loss reached twice its first value
   double steepest = 0;                          // the suggested rate: where the smoothed loss falls fastest
-  double lowest = 0;                            // the rate at which it is lowest
+  double lowest = 0;                            // the rate at which the smoothed loss is lowest
 };
 
 // Error if the loss did not fall at any rate.
-Result<RateFound> find_rate(const Loop& loop, const RateSearch& search);
+Result<RateSearchResult> find_rate(const Loop& loop, const RateSearch& search);
 
-// Sets steepest and lowest from `found.rates` and `found.smoothed`; exposed for tests.
-Status choose_rate(RateFound& found);
+// Sets steepest and lowest from `result.rates` and `result.smoothed`; exposed for tests.
+Status choose_rate(RateSearchResult& result);
 
 }  // namespace makar

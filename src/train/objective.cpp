@@ -114,7 +114,7 @@ Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs
 
 namespace {
 
-// What the loss of a head needs.
+// The arguments of a head's loss.
 struct HeadInputs {
   Context& ctx;
   const Model& model;
@@ -132,8 +132,8 @@ struct HeadInputs {
 
 // The targets of all tokens; fails if all of them are ignored.
 Result<std::vector<int64_t>> labelled_tokens(const HeadInputs& in, int64_t classes, bool shift) {
-  MAKAR_TRY(const Tensor* given, find_labels(in.labels, "labels"));
-  MAKAR_TRY(auto targets, token_targets(*given, in.batch, classes, shift));
+  MAKAR_TRY(const Tensor* labels_tensor, find_labels(in.labels, "labels"));
+  MAKAR_TRY(auto targets, token_targets(*labels_tensor, in.batch, classes, shift));
   if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
   return targets;
 }
@@ -150,7 +150,7 @@ Result<Tensor> language_head_loss(const HeadInputs& in, bool shift, const Record
   return ops::add(in.ctx, loss, ops::cross_entropy(in.ctx, logits, classes));
 }
 
-// Classes, or with float labels regression.
+// Classification; regression if the labels are floats.
 Result<Tensor> sequence_head_loss(const HeadInputs& in) {
   const Tensor logits = in.model.outputs(in.ctx, in.hidden, in.batch).at("logits");
   const auto it = in.labels.find("labels");
@@ -158,8 +158,8 @@ Result<Tensor> sequence_head_loss(const HeadInputs& in) {
     if (it->second.count() != logits.count()) return bad_labels("labels", "must hold one number per output");
     return ops::mse_loss(in.ctx, logits, it->second.to(DType::kF32).reshape(logits.shape()));
   }
-  MAKAR_TRY(const Tensor* given, find_labels(in.labels, "labels"));
-  MAKAR_TRY(const auto targets, sequence_targets(*given, "labels", in.batch, in.spec().head.labels));
+  MAKAR_TRY(const Tensor* labels_tensor, find_labels(in.labels, "labels"));
+  MAKAR_TRY(const auto targets, sequence_targets(*labels_tensor, "labels", in.batch, in.spec().head.labels));
   if (!has_label(targets)) return bad_labels("labels", "has no labelled sequence");
   return ops::cross_entropy(in.ctx, logits, targets, in.entropy());
 }
@@ -187,18 +187,21 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
   ForwardContext inner{ctx, nullptr, f.record ? f.record : (spec.router_loss > 0 ? &routing : nullptr),
                        f.checkpoint};
   const Tensor hidden = model.hidden(inner, inputs);
-  const bool both = spec.encoder && spec.decoder && !(spec.image_input && inputs.target.tokens.empty());
-  const HeadInputs in{ctx, model, hidden, both ? inputs.target : inputs.source, labels, options.smoothing};
+  const bool has_decoder_input =
+      spec.encoder && spec.decoder && !(spec.image_input && inputs.target.tokens.empty());
+  const HeadInputs in{
+      ctx, model, hidden, has_decoder_input ? inputs.target : inputs.source, labels, options.smoothing};
   switch (spec.head.kind) {
     case HeadKind::kCausalLm:
     case HeadKind::kMaskedLm:
     case HeadKind::kPretraining:
       return language_head_loss(
-          in, spec.head.kind == HeadKind::kCausalLm && !(both && spec.decoder->first().cross), inner.record);
+          in, spec.head.kind == HeadKind::kCausalLm && !(has_decoder_input && spec.decoder->first().cross),
+          inner.record);
     case HeadKind::kBidirectionalLm: {
-      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
-      MAKAR_TRY(const auto next, token_targets(*given, in.batch, spec.vocab, true));
-      const std::vector<int64_t> targets = both_ways(in.batch, next);
+      MAKAR_TRY(const Tensor* labels_tensor, find_labels(labels, "labels"));
+      MAKAR_TRY(const auto next, token_targets(*labels_tensor, in.batch, spec.vocab, true));
+      const std::vector<int64_t> targets = bidirectional_targets(in.batch, next);
       if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
       return model.lm_loss(ctx, hidden, targets, options.smoothing);
     }

@@ -34,9 +34,9 @@ Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, c
 // Mean over pairs of -log sigmoid(chosen - rejected) (Ouyang et al., 2022): scores [pairs] each.
 Tensor pairwise_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected);
 
-// Log-probabilities of the tokens with mask 1, in the order of the batch: values [scored tokens]; those of
-// sequence s are [starts[s], starts[s + 1]). mask has one value per token of the batch; a token is scored
-// from the row before it.
+// Log-probabilities of the tokens with mask 1, in the order of the batch: values [scored tokens];
+// sequence s has values [starts[s], starts[s + 1]). mask has one value per token of the batch; a token is
+// scored from the row before it.
 struct ScoredTokens {
   Tensor values;
   std::vector<int64_t> starts;
@@ -45,7 +45,7 @@ ScoredTokens token_log_probabilities(ForwardContext& f, const Model& model, cons
                                      const std::vector<float>& mask);
 // Sums of scored tokens per sequence: [sequences].
 Tensor sequence_sums(Context& ctx, const ScoredTokens& scored);
-// The two together: log-probabilities per sequence.
+// Both steps: the summed log-probability of each sequence.
 Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
                                   const std::vector<float>& mask);
 

@@ -5,8 +5,8 @@
 
 namespace makar {
 
-// The equivalent of another trainer's key: "here: sequence_len", "not needed: ..."; "" if no such trainer has
-// the key.
+// The equivalent of another trainer's key: "in makar: sequence_len", "not needed: ..."; "" if no such trainer
+// has the key.
 std::string equivalent_setting(const std::string& key);
 
 }  // namespace makar

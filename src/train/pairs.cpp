@@ -37,9 +37,9 @@ Status read_pairs(const DataPath& path, const Tokenizer& tokenizer, int64_t eos,
     std::vector<uint32_t> ids;
     MAKAR_CHECK_OK(tokenizer.append_ids(text, {}, ids));
     if (static_cast<int64_t>(ids.size()) >= max_length) ids.resize(static_cast<size_t>(max_length - 1));
-    std::vector<int64_t> all(ids.begin(), ids.end());
-    all.push_back(eos);
-    return all;
+    std::vector<int64_t> with_end(ids.begin(), ids.end());
+    with_end.push_back(eos);
+    return with_end;
   };
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));

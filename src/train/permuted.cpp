@@ -7,17 +7,17 @@
 namespace makar {
 
 std::vector<int64_t> permuted_targets(int64_t length, int64_t count, Draws& draws) {
-  std::vector<char> taken(static_cast<size_t>(length), 0);
+  std::vector<char> is_target(static_cast<size_t>(length), 0);
   std::vector<int64_t> positions;
   count = std::min(count, length);
   while (static_cast<int64_t>(positions.size()) < count) {
     auto at = static_cast<int64_t>(draws.below(static_cast<uint64_t>(length)));
     auto span = static_cast<int64_t>(1 + draws.below(5));
-    while (taken[static_cast<size_t>(at)]) at = (at + 1) % length;
-    for (; span > 0 && at < length && !taken[static_cast<size_t>(at)] &&
+    while (is_target[static_cast<size_t>(at)]) at = (at + 1) % length;
+    for (; span > 0 && at < length && !is_target[static_cast<size_t>(at)] &&
            static_cast<int64_t>(positions.size()) < count;
          --span, ++at)
-      taken[static_cast<size_t>(at)] = 1, positions.push_back(at);
+      is_target[static_cast<size_t>(at)] = 1, positions.push_back(at);
   }
   for (size_t i = positions.size(); i > 1; --i) std::swap(positions[i - 1], positions[draws.below(i)]);
   return positions;

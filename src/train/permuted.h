@@ -1,6 +1,6 @@
 // XLNet's objective (Yang et al., 2019): a sixth of the tokens, in spans, is predicted one after the other in
-// a random order. A second stream of rows predicts: each starts as a learned vector at the token's position
-// and attends to the context and to the targets before its own.
+// a random order. Each target has a query row of its own (the second stream), which starts as a learned
+// vector at the target's position and attends to the context and to earlier targets.
 #pragma once
 #include "train/denoise.h"
 
@@ -9,7 +9,7 @@ namespace makar {
 // For each text its rows, then one row per target.
 struct Permuted {
   Batch batch;
-  std::vector<int64_t> rows, targets;  // the predicting rows and their targets
+  std::vector<int64_t> rows, targets;  // the query rows and their targets
 };
 // The positions of `count` targets in a text of `length` tokens, in the order of prediction: spans of 1 to 5.
 std::vector<int64_t> permuted_targets(int64_t length, int64_t count, Draws& draws);

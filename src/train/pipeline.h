@@ -1,6 +1,6 @@
 // Pipelines: a YAML file of commands that are run one after the other, each in its own process. A stage that
-// has finished is not run again, so the same command continues after a kill; training commands resume
-// themselves.
+// has finished is not run again, so the same command continues after an interruption; training commands
+// resume from their checkpoints.
 #pragma once
 #include <map>
 #include <set>
@@ -17,18 +17,18 @@ struct PipelineStage {
 };
 
 struct Pipeline {
-  std::map<std::string, std::string> variables;  // "folder" is always there
+  std::map<std::string, std::string> variables;  // always contains "folder"
   std::vector<PipelineStage> stages;
   const std::string& folder() const { return variables.at("folder"); }
 };
 
 // variables: {folder: runs/loop, model: DIR}; stages: [{name: pairs, command: [data, feedback, ...]}].
-// {name} in a word is replaced by the variable. `given` replaces values; a name that the file does not have
-// is an error. A variable without a value must be given.
+// {name} in a word is replaced by the variable. `overrides` replaces values; a name that the file does not
+// have is an error. A variable without a value in the file needs one in `overrides`.
 Result<Pipeline> parse_pipeline(const std::string& text, const std::string& place,
-                                const std::map<std::string, std::string>& given = {});
+                                const std::map<std::string, std::string>& overrides = {});
 
-// What has finished, in FOLDER/pipeline.json.
+// The finished stages, stored in FOLDER/pipeline.json.
 class PipelineState {
  public:
   // Fails if a finished stage has another command than in `pipeline`.

@@ -21,8 +21,8 @@ struct PolicyPrompts {
   BadRecords bad;  // of the file read last
 };
 // Reads the prompts of all datasets: `prompt`, `messages` (without an answer at the end), `conversations`,
-// `instruction`. Prompts of more than `longest` tokens are bad records.
+// `instruction`. Prompts of more than `max_prompt_tokens` tokens are bad records.
 Result<PolicyPrompts> open_policy_prompts(const DatasetOptions& options, const ConversationEncoder& encoder,
-                                          int64_t longest, Json& identity);
+                                          int64_t max_prompt_tokens, Json& identity);
 
 }  // namespace makar

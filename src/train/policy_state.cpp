@@ -1,5 +1,5 @@
-// The state of a policy task in checkpoints: the answers of the last rollout and what was computed about
-// them.
+// The state of a policy task in checkpoints: the answers of the last rollout, with their rewards, advantages
+// and values.
 #include <cmath>
 
 #include "train/policy_task.h"
@@ -67,7 +67,7 @@ TaskState PolicyTask::state() const {
                 {"rewards", buffer_.rewards},
                 {"means", means_},
                 {"rollouts", std::move(rollouts)},
-                {"moved", {sums_.moved, sums_.tokens}}};
+                {"moved", {sums_.sampler_kl, sums_.tokens}}};
   const auto add = [&](const char* name, const std::vector<float>& values) {
     if (!values.empty())
       out.tensors[name] = Tensor::from({static_cast<int64_t>(values.size())}, std::span<const float>(values));
@@ -88,7 +88,7 @@ Status PolicyTask::restore(const TaskState& state) {
   collected_at_ = static_cast<uint64_t>(at), collections_ = static_cast<uint64_t>(collections);
   MAKAR_TRY(buffer.rewards, numbers(state.values, "rewards"));
   MAKAR_TRY(means_, numbers(state.values, "means"));
-  MAKAR_TRY(const auto moved, numbers(state.values, "moved"));
+  MAKAR_TRY(const auto sampler_kl, numbers(state.values, "moved"));
   const auto rollouts = state.values.find("rollouts");
   if (rollouts == state.values.end() || !rollouts->is_array()) return damaged("rollouts");
   for (const Json& json : *rollouts) {
@@ -97,7 +97,7 @@ Status PolicyTask::restore(const TaskState& state) {
     buffer.rollouts.push_back(std::move(r));
   }
   const bool empty = collections_ == 0;
-  if (moved.size() != 2 || buffer.rewards.size() != buffer.rollouts.size() ||
+  if (sampler_kl.size() != 2 || buffer.rewards.size() != buffer.rollouts.size() ||
       (!empty &&
        (static_cast<int64_t>(buffer.rollouts.size()) != o_.answers() || means_.size() != rewards_.size())))
     return damaged("rollouts");
@@ -121,7 +121,7 @@ Status PolicyTask::restore(const TaskState& state) {
                                                 sampled.begin() + buffer.starts[i + 1]);
   buffer_ = std::move(buffer);
   sums_ = {};
-  sums_.moved = moved[0], sums_.tokens = moved[1];
+  sums_.sampler_kl = sampler_kl[0], sums_.tokens = sampler_kl[1];
   return restore_more(state);
 }
 

@@ -32,7 +32,8 @@ PolicyTask::PolicyTask(Model& policy, const Tokenizer& tokenizer, PolicyPrompts 
       prompts_(std::move(prompts)),
       rewards_(std::move(rewards)),
       reference_(std::move(reference)) {
-  check(o_.group > 0 && o_.answers() % o_.group == 0, "a rollout has whole groups");
+  check(o_.group > 0 && o_.answers() % o_.group == 0,
+        "the answers of a rollout must be a multiple of the group size");
 }
 
 uint64_t PolicyTask::batches_per_epoch() const {
@@ -103,19 +104,19 @@ Status PolicyTask::collect(uint64_t step, Device& device) {
   difference_ = 0;
   const auto micro = static_cast<size_t>(o_.micro_batch);
   for (size_t at = 0; at < buffer.rollouts.size(); at += micro) {
-    const std::span some =
+    const std::span part =
         std::span(buffer.rollouts).subspan(at, std::min(micro, buffer.rollouts.size() - at));
-    const RolloutBatch batch = batch_rollouts(some);
+    const RolloutBatch batch = batch_rollouts(part);
     if (reference_) {
       const Tensor values = reference_->log_probabilities(device, batch.batch, batch.mask).values.host();
       buffer.reference.insert(buffer.reference.end(), values.f32(), values.f32() + values.count());
     }
-    if (o_.steps() == 1) continue;  // the step itself computes and checks them, before its update
+    if (o_.steps() == 1) continue;  // the only step checks them before its update
     Context ctx{device};
     ctx.activations = o_.activations;
     ForwardContext f{ctx};
     std::vector<float> sampled;
-    for (const Rollout& r : some)
+    for (const Rollout& r : part)
       sampled.insert(sampled.end(), r.log_probabilities.begin(), r.log_probabilities.end());
     MAKAR_CHECK_OK(check_log_probabilities(
         sampled, token_log_probabilities(f, policy_, batch.batch, batch.mask).values));
@@ -166,13 +167,14 @@ PolicySlice PolicyTask::slice(std::span<const size_t> which) const {
 }
 
 Result<MicroBatch> PolicyTask::train_batch(uint64_t index) {
-  // Steps of this rollout already done, the pass over its answers, and the place of this micro-batch in that
+  // Steps of this rollout already done, the pass over its answers, and the index of this micro-batch in that
   // pass.
   const auto done = static_cast<uint64_t>(o_.steps() - 1 - left_);
   const auto per_pass = static_cast<uint64_t>(o_.steps_per_generation),
              accumulate = static_cast<uint64_t>(o_.accumulate);
   const uint64_t pass = done / per_pass, at = done % per_pass * accumulate + index % accumulate;
   const auto micro = static_cast<uint64_t>(o_.micro_batch);
+  // "policy" in ASCII separates this order from the order of the prompts; a rollout has at most 64 passes.
   const Permutation order(buffer_.rollouts.size(), o_.seed ^ 0x706f6c696379, collected_at_ * 64 + pass);
   std::vector<size_t> which;
   for (uint64_t i = at * micro; i < (at + 1) * micro; ++i) which.push_back(order(i));
@@ -182,38 +184,36 @@ Result<MicroBatch> PolicyTask::train_batch(uint64_t index) {
   out.tokens = s.answers.batch.rows(), out.squared_lengths = squared_lengths(s.answers.batch);
   const bool fresh = o_.steps() == 1;
   out.loss = [this, fresh, s = std::move(s)](ForwardContext& f) -> Result<Tensor> {
-    const Tensor now = token_log_probabilities(f, policy_, s.answers.batch, s.answers.mask).values;
-    if (fresh) MAKAR_CHECK_OK(check_log_probabilities(s.old, now));
-    return loss(f, s, now);
+    const Tensor log_probabilities =
+        token_log_probabilities(f, policy_, s.answers.batch, s.answers.mask).values;
+    if (fresh) MAKAR_CHECK_OK(check_log_probabilities(s.old, log_probabilities));
+    return loss(f, s, log_probabilities);
   };
   return out;
 }
 
 void PolicyTask::count(const PolicySlice& s, const Tensor& log_probabilities, float low, float high) {
-  const Tensor now = log_probabilities.host();
+  const Tensor current = log_probabilities.host();
   for (size_t i = 0; i < s.old.size(); ++i) {
     if (s.counted[i] == 0) continue;
-    const double moved = static_cast<double>(now.f32()[i]) - s.old[i], ratio = std::exp(moved);
+    const double log_ratio = static_cast<double>(current.f32()[i]) - s.old[i], ratio = std::exp(log_ratio);
     const bool clipped = s.advantages[i] > 0 ? ratio > 1.0 + high : s.advantages[i] < 0 && ratio < 1.0 - low;
-    sums_.tokens += 1, sums_.clipped += clipped ? 1 : 0, sums_.moved += ratio - 1 - moved;
+    sums_.tokens += 1, sums_.clipped += clipped ? 1 : 0, sums_.sampler_kl += ratio - 1 - log_ratio;
     if (s.reference.empty()) continue;
-    const double d = static_cast<double>(s.reference[i]) - now.f32()[i];
+    const double d = static_cast<double>(s.reference[i]) - current.f32()[i];
     sums_.kl += std::exp(d) - d - 1;
   }
 }
 
 Metrics PolicyTask::step_metrics() const {
   const double tokens = std::max(1.0, sums_.tokens);
-  double length = 0, cut = 0;
+  double length = 0, truncated = 0;
   for (const Rollout& r : buffer_.rollouts)
-    length += static_cast<double>(r.log_probabilities.size()), cut += r.finish == Finish::kStop ? 0 : 1;
+    length += static_cast<double>(r.log_probabilities.size()), truncated += r.finish == Finish::kStop ? 0 : 1;
   const double answers = std::max(1.0, static_cast<double>(buffer_.rollouts.size()));
-  Metrics out = {{"reward", mean_of(buffer_.rewards)},
-                 {"reward std", deviation_of(buffer_.rewards)},
-                 {"clip", sums_.clipped / tokens},
-                 {"length", length / answers},
-                 {"cut", cut / answers},
-                 {"logp diff", difference_}};
+  Metrics out = {{"reward", mean_of(buffer_.rewards)}, {"reward std", deviation_of(buffer_.rewards)},
+                 {"clip", sums_.clipped / tokens},     {"length", length / answers},
+                 {"cut", truncated / answers},         {"logp diff", difference_}};
   if (reference_) out["kl"] = sums_.kl / tokens;
   if (rewards_.size() > 1)
     for (size_t i = 0; i < rewards_.size(); ++i) out["reward/" + rewards_[i].name] = means_[i];

@@ -2,7 +2,7 @@
 // rewards, the reference's log-probabilities, and the order in which steps use the answers of a rollout.
 //
 // A rollout samples `group` answers to each of its prompts and serves steps_per_generation * iterations
-// steps. The sampler's log-probabilities are those of the trainer, bit for bit: this is checked for every
+// steps. The sampler's log-probabilities equal the trainer's, bit for bit: this is checked for every
 // answer before the weights change, and a difference is an error.
 #pragma once
 #include <optional>
@@ -31,10 +31,10 @@ struct PolicyOptions {
   int64_t steps() const { return steps_per_generation * iterations; }                  // per rollout
 };
 
-// The answers of a rollout. Values per token are those of all answers in order; answer i has [starts[i],
+// The answers of a rollout. Values per token are concatenated over the answers; answer i has [starts[i],
 // starts[i + 1]).
 struct PolicyBuffer {
-  std::vector<Rollout> rollouts;  // sampled log-probabilities included
+  std::vector<Rollout> rollouts;  // with the sampler's log-probabilities
   std::vector<double> rewards;    // per answer
   std::vector<int64_t> starts = {0};
   std::vector<float> reference;        // log-probabilities; empty: no reference
@@ -46,9 +46,10 @@ struct PolicyBuffer {
 struct PolicySlice {
   RolloutBatch answers;
   std::vector<int64_t> starts = {0};
-  std::vector<float> old, reference, advantages, values, returns;  // per token of the slice
-  std::vector<float> counted;                                      // per token: 0 if its answer has no loss
-  double tokens = 0;                                               // that are counted
+  // Per token of the slice; `old` and `reference` are log-probabilities of the sampler and of the reference.
+  std::vector<float> old, reference, advantages, values, returns;
+  std::vector<float> counted;  // per token: 0 if its answer has no loss
+  double tokens = 0;           // number of counted tokens
 };
 
 class PolicyTask : public Task {
@@ -72,13 +73,13 @@ class PolicyTask : public Task {
   bool tokens_are_targets() const override { return false; }
 
  protected:
-  // Fills the advantages (and what else the loss needs) of a new buffer.
+  // Computes the advantages of a new buffer, and other values that the loss needs.
   virtual Status estimate(PolicyBuffer& buffer, Device& device) = 0;
   // The loss of a slice and its weight among the slices of the step.
   virtual Result<Tensor> loss(ForwardContext& f, const PolicySlice& slice,
                               const Tensor& log_probabilities) = 0;
   virtual double weight_of(const PolicySlice& slice) const = 0;
-  // More state and metrics of a derived task.
+  // Additional state and metrics of a derived task.
   virtual void add_state(TaskState&) const {}
   virtual Status restore_more(const TaskState&) { return Done{}; }
   virtual void add_metrics(Metrics&) const {}
@@ -88,9 +89,9 @@ class PolicyTask : public Task {
   // Sums over the tokens of the current step.
   struct StepSums {
     double tokens = 0, clipped = 0;
-    double kl = 0, moved = 0;  // divergence from the reference, and from the sampling policy
+    double kl = 0, sampler_kl = 0;  // divergence from the reference, and from the sampling policy
     double value_loss = 0, values_clipped = 0;
-    double approximate_kl() const { return tokens > 0 ? moved / tokens : 0; }
+    double approximate_kl() const { return tokens > 0 ? sampler_kl / tokens : 0; }
   };
   // Adds to the sums of the step: the ratios clipped at [1 - low, 1 + high], and the k3 estimates of the
   // divergences from the reference and from the sampling policy.
@@ -118,10 +119,10 @@ class PolicyTask : public Task {
   std::vector<RewardTerm> rewards_;
   std::optional<Reference> reference_;
   int64_t left_ = 0;           // steps that still use the buffer
-  uint64_t collected_at_ = 0;  // the step of the rollout; its prompts and order follow from it
-  uint64_t collections_ = 0;
+  uint64_t collected_at_ = 0;  // the step of the rollout; determines samples and the order of answers
+  uint64_t collections_ = 0;   // rollouts so far; determines the prompts
   std::vector<double> means_;  // of the reward terms in the buffer
-  double difference_ = 0;      // of the sampler's and the trainer's log-probabilities
+  double difference_ = 0;      // largest one between the sampler's and the trainer's log-probabilities
 };
 
 }  // namespace makar

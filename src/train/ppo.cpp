@@ -56,10 +56,10 @@ Status PpoTask::estimate(PolicyBuffer& b, Device& device) {
   for (size_t at = 0; at < b.rollouts.size(); at += micro) {
     Context ctx{device};
     ForwardContext f{ctx};
-    const Tensor found =
+    const Tensor batch_values =
         values(f, batch_rollouts(std::span(b.rollouts).subspan(at, std::min(micro, b.rollouts.size() - at))))
             .host();
-    b.values.insert(b.values.end(), found.f32(), found.f32() + found.count());
+    b.values.insert(b.values.end(), batch_values.f32(), batch_values.f32() + batch_values.count());
   }
   Tensor rewards = row_of(penalised_rewards(b, kl_weight_));
   if (p_.whiten_rewards) rewards = whiten(rewards, true);
@@ -79,21 +79,20 @@ Status PpoTask::estimate(PolicyBuffer& b, Device& device) {
 
 double PpoTask::weight_of(const PolicySlice& s) const { return std::max(1.0, s.tokens); }
 
-Result<Tensor> PpoTask::loss(ForwardContext& f, const PolicySlice& s, const Tensor& now) {
+Result<Tensor> PpoTask::loss(ForwardContext& f, const PolicySlice& s, const Tensor& log_probabilities) {
   Context& ctx = f.ops;
-  const auto on_device = [&](const std::vector<float>& v) { return row_of(v).to(ctx.device.memory()); };
-  count(s, now, p_.clip, p_.clip);
-  const Tensor policy =
-      clipped_policy_terms(ctx, now, on_device(s.old), on_device(s.advantages), p_.clip, p_.clip);
-  const Tensor value = clipped_value_terms(ctx, values(f, s.answers), on_device(s.values),
-                                           on_device(s.returns), p_.value_clip);
+  count(s, log_probabilities, p_.clip, p_.clip);
+  const Tensor policy = clipped_policy_terms(ctx, log_probabilities, constant_row(ctx, s.old),
+                                             constant_row(ctx, s.advantages), p_.clip, p_.clip);
+  const Tensor value = clipped_value_terms(ctx, values(f, s.answers), constant_row(ctx, s.values),
+                                           constant_row(ctx, s.returns), p_.value_clip);
   const Tensor host = value.host();
   for (int64_t i = 0; i < host.count(); ++i)
     sums_.value_loss += 0.5 * host.f32()[i] * s.counted[static_cast<size_t>(i)];
-  std::vector<float> shares = s.counted;
-  for (float& v : shares) v /= static_cast<float>(std::max(1.0, s.tokens));
-  const Tensor both = ops::add(ctx, policy, ops::scale(ctx, value, 0.5f * p_.value_weight));
-  return ops::sum(ctx, ops::multiply(ctx, both, on_device(shares)));
+  std::vector<float> weights = s.counted;
+  for (float& v : weights) v /= static_cast<float>(std::max(1.0, s.tokens));
+  const Tensor terms = ops::add(ctx, policy, ops::scale(ctx, value, 0.5f * p_.value_weight));
+  return ops::sum(ctx, ops::multiply(ctx, terms, constant_row(ctx, weights)));
 }
 
 bool PpoTask::stops_early() const { return p_.stop_kl > 0 && sums_.approximate_kl() > p_.stop_kl; }

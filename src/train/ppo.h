@@ -45,7 +45,7 @@ class PpoTask : public PolicyTask {
   double divergence_ = 0;  // per answer, of the last rollout
 };
 
-// Rewards per token: minus the penalty at every token, and the reward of the answer at its last one.
+// Rewards per token: minus the penalty at every token, plus the reward of the answer at its last token.
 std::vector<float> penalised_rewards(const PolicyBuffer& buffer, double kl_weight);
 // The weight after a rollout of `answers` with this divergence per answer (Ziegler et al., 2019, 2.2).
 double adapted_weight(double weight, double divergence, double target, double answers, double horizon);

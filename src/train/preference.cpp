@@ -23,24 +23,29 @@ double mean(const float* x, int64_t n) {
 }
 
 // Standard deviation; the variance is divided by n - `ddof`.
-double deviation(const float* x, int64_t n, double middle, int64_t ddof) {
+double deviation(const float* x, int64_t n, double center, int64_t ddof) {
   double var = 0;
-  for (int64_t i = 0; i < n; ++i) var += (x[i] - middle) * (x[i] - middle);
+  for (int64_t i = 0; i < n; ++i) var += (x[i] - center) * (x[i] - center);
   return n > ddof ? std::sqrt(var / static_cast<double>(n - ddof)) : 0.0;
 }
 
 // (x - mean) / (deviation + eps) of n values.
 void standardise(const float* x, float* y, int64_t n, int64_t ddof, double eps) {
-  const double middle = mean(x, n), by = deviation(x, n, middle, ddof) + eps;
-  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>((x[i] - middle) / by);
+  const double center = mean(x, n), divisor = deviation(x, n, center, ddof) + eps;
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>((x[i] - center) / divisor);
 }
 
 }  // namespace
 
+Tensor constant_row(Context& ctx, const std::vector<float>& values) {
+  return Tensor::from({static_cast<int64_t>(values.size())}, std::span<const float>(values))
+      .to(ctx.device.memory());
+}
+
 Tensor dpo_loss(Context& ctx, const PreferencePairs& pairs, float beta, float smoothing) {
   const Tensor m = margin(ctx, pairs);
-  const auto log_sigmoid = [&](float by) {
-    return ops::mean(ctx, ops::activate(ctx, ops::scale(ctx, m, by), Activation::kLogSigmoid));
+  const auto log_sigmoid = [&](float factor) {
+    return ops::mean(ctx, ops::activate(ctx, ops::scale(ctx, m, factor), Activation::kLogSigmoid));
   };
   Tensor loss = ops::scale(ctx, log_sigmoid(beta), smoothing - 1.0f);
   if (smoothing > 0.0f) loss = ops::add(ctx, loss, ops::scale(ctx, log_sigmoid(-beta), -smoothing));
@@ -70,13 +75,11 @@ Tensor kto_loss(Context& ctx, const RatedAnswers& a, float beta, float kl) {
     signs.push_back(good ? beta : -beta);
     weights.push_back((good ? a.good_weight : a.bad_weight) / static_cast<float>(n));
   }
-  const auto constant = [&](const std::vector<float>& v) {
-    return Tensor::from({n}, std::span<const float>(v)).to(ctx.device.memory());
-  };
   const Tensor margin = ops::shift(ctx, ops::subtract(ctx, a.policy, a.reference), -kl);
-  const Tensor value = ops::activate(ctx, ops::multiply(ctx, margin, constant(signs)), Activation::kSigmoid);
-  return ops::sum(
-      ctx, ops::multiply(ctx, ops::shift(ctx, ops::scale(ctx, value, -1.0f), 1.0f), constant(weights)));
+  const Tensor value =
+      ops::activate(ctx, ops::multiply(ctx, margin, constant_row(ctx, signs)), Activation::kSigmoid);
+  return ops::sum(ctx, ops::multiply(ctx, ops::shift(ctx, ops::scale(ctx, value, -1.0f), 1.0f),
+                                     constant_row(ctx, weights)));
 }
 
 Tensor kto_pair_loss(Context& ctx, const PreferencePairs& p, float beta) {
@@ -103,21 +106,20 @@ Tensor orpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, flo
   std::vector<float> slopes_a, slopes_b;
   double constant = 0;
   for (int64_t i = 0; i < n; ++i) {
+    // Below 0, so that log(1 - e^x) is finite.
     const double x = std::min(-1e-6, static_cast<double>(a.f32()[i])),
                  y = std::min(-1e-6, static_cast<double>(b.f32()[i]));
     const double odds = x - y - (std::log(-std::expm1(x)) - std::log(-std::expm1(y)));
     const double loss =
         -x + beta * (odds > 0 ? std::log1p(std::exp(-odds)) : std::log1p(std::exp(odds)) - odds);
-    const double pull = beta / (1 + std::exp(odds)), share = 1 / static_cast<double>(n);
-    slopes_a.push_back(static_cast<float>(share * (-1 + pull / std::expm1(x))));
-    slopes_b.push_back(static_cast<float>(-share * pull / std::expm1(y)));
+    const double odds_slope = beta / (1 + std::exp(odds)), share = 1 / static_cast<double>(n);
+    slopes_a.push_back(static_cast<float>(share * (-1 + odds_slope / std::expm1(x))));
+    slopes_b.push_back(static_cast<float>(-share * odds_slope / std::expm1(y)));
     constant += share * loss - slopes_a.back() * static_cast<double>(a.f32()[i]) -
                 slopes_b.back() * static_cast<double>(b.f32()[i]);
   }
   const auto weighted = [&](const Tensor& x, const std::vector<float>& slopes) {
-    return ops::sum(
-        ctx,
-        ops::multiply(ctx, x, Tensor::from({n}, std::span<const float>(slopes)).to(ctx.device.memory())));
+    return ops::sum(ctx, ops::multiply(ctx, x, constant_row(ctx, slopes)));
   };
   return ops::shift(ctx, ops::add(ctx, weighted(chosen, slopes_a), weighted(rejected, slopes_b)),
                     static_cast<float>(constant));
@@ -145,24 +147,24 @@ Tensor whiten(const Tensor& x, bool keep_mean) {
   Tensor y = Tensor::empty(x.shape());
   standardise(x.f32(), y.f32(), x.count(), 0, 1e-8);
   if (!keep_mean) return y;
-  double mean = 0;
-  for (const float v : x.span()) mean += v / static_cast<double>(x.count());
-  for (int64_t i = 0; i < y.count(); ++i) y.f32()[i] = static_cast<float>(y.f32()[i] + mean);
+  const double center = mean(x.f32(), x.count());
+  for (int64_t i = 0; i < y.count(); ++i) y.f32()[i] = static_cast<float>(y.f32()[i] + center);
   return y;
 }
 
 Tensor group_advantages(const Tensor& rewards, int64_t group, AdvantageScale scale) {
-  check(group > 0 && rewards.count() % group == 0, "group_advantages: whole groups are expected");
+  check(group > 0 && rewards.count() % group == 0,
+        "group_advantages: the number of rewards must be a multiple of the group size");
   Tensor y = Tensor::empty(rewards.shape());
   const int64_t n = rewards.count();
-  const double all = deviation(rewards.f32(), n, mean(rewards.f32(), n), 1);
+  const double batch_deviation = deviation(rewards.f32(), n, mean(rewards.f32(), n), 1);
   for (int64_t i = 0; i < n; i += group) {
     const float* x = rewards.f32() + i;
-    const double middle = mean(x, group);
-    const double by = scale == AdvantageScale::kNone    ? 1
-                      : scale == AdvantageScale::kBatch ? all + 1e-4
-                                                        : deviation(x, group, middle, 1) + 1e-4;
-    for (int64_t k = 0; k < group; ++k) y.f32()[i + k] = static_cast<float>((x[k] - middle) / by);
+    const double center = mean(x, group);
+    const double divisor = scale == AdvantageScale::kNone    ? 1
+                           : scale == AdvantageScale::kBatch ? batch_deviation + 1e-4
+                                                             : deviation(x, group, center, 1) + 1e-4;
+    for (int64_t k = 0; k < group; ++k) y.f32()[i + k] = static_cast<float>((x[k] - center) / divisor);
   }
   return y;
 }
@@ -187,11 +189,11 @@ Tensor kl_terms(Context& ctx, const Tensor& log_probs, const Tensor& reference_l
 
 Tensor clipped_value_terms(Context& ctx, const Tensor& values, const Tensor& old_values,
                            const Tensor& returns, float clip) {
-  const Tensor moved = ops::clamp(ctx, ops::subtract(ctx, values, old_values), -clip, clip);
+  const Tensor change = ops::clamp(ctx, ops::subtract(ctx, values, old_values), -clip, clip);
   const auto squared = [&](const Tensor& v) {
     return ops::activate(ctx, ops::subtract(ctx, v, returns), Activation::kSquare);
   };
-  return ops::maximum(ctx, squared(values), squared(ops::add(ctx, moved, old_values)));
+  return ops::maximum(ctx, squared(values), squared(ops::add(ctx, change, old_values)));
 }
 
 Tensor clipped_value_loss(Context& ctx, const Tensor& values, const Tensor& old_values, const Tensor& returns,

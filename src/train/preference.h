@@ -7,7 +7,10 @@
 
 namespace makar {
 
-// Summed log-probabilities of completions, one per pair: [pairs]. Those of the reference model are constants.
+// The values as a constant on the device of the context: [values].
+Tensor constant_row(Context& ctx, const std::vector<float>& values);
+
+// Summed log-probabilities of completions, one per pair: [pairs]. The reference's are constants.
 struct PreferencePairs {
   Tensor policy_chosen, policy_rejected;
   Tensor reference_chosen, reference_rejected;
@@ -35,7 +38,7 @@ struct RatedAnswers {
   float good_weight = 1.0f, bad_weight = 1.0f;
 };
 Tensor kto_loss(Context& ctx, const RatedAnswers& answers, float beta, float kl);
-// The same on pairs. There are no mismatched answers to estimate kl from, so kl is the mean margin of the
+// kto_loss() on pairs. There are no mismatched answers to estimate kl from, so kl is the mean margin of the
 // other half of the batch, at least 0.
 Tensor kto_pair_loss(Context& ctx, const PreferencePairs& pairs, float beta);
 // Odds ratio preference optimisation (Hong et al., 2024), without a reference, on mean log-probabilities per
@@ -53,8 +56,8 @@ Advantages generalised_advantages(const Tensor& rewards, const Tensor& values,
 // (x - mean) / deviation over all tokens, with the population standard deviation. With `keep_mean`, the mean
 // is added again.
 Tensor whiten(const Tensor& x, bool keep_mean = false);
-// The divisor of a group-relative advantage: the deviation of its group (GRPO; Shao et al., 2024), that of
-// all rewards, or none (Dr. GRPO; Liu et al., 2025).
+// The divisor of a group-relative advantage: the deviation of its group (GRPO; Shao et al., 2024), the
+// deviation of all rewards, or none (Dr. GRPO; Liu et al., 2025).
 enum class AdvantageScale { kGroup, kBatch, kNone };
 // (reward - mean) / (deviation + 1e-4) within each group of consecutive rewards, with the sample standard
 // deviation.
@@ -63,7 +66,8 @@ Tensor group_advantages(const Tensor& rewards, int64_t group, AdvantageScale sca
 // PPO (Schulman et al., 2017): mean of max(-A r, -A clamp(r, 1 - clip, 1 + clip)), r = exp(new - old).
 Tensor clipped_policy_loss(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,
                            const Tensor& advantages, float clip);
-// The same per token, with different bounds: 1 - low and 1 + high (DAPO's clip-higher; Yu et al., 2025).
+// The terms of clipped_policy_loss() per token, with bounds 1 - low and 1 + high (DAPO's clip-higher; Yu et
+// al., 2025).
 Tensor clipped_policy_terms(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,
                             const Tensor& advantages, float low, float high);
 // Per token, the estimate e^d - d - 1 of the KL divergence from the reference, d = reference - policy
@@ -72,7 +76,7 @@ Tensor kl_terms(Context& ctx, const Tensor& log_probs, const Tensor& reference_l
 // Half the mean of max((v - R)^2, (v' - R)^2), where v' is v clamped to within `clip` of its old value.
 Tensor clipped_value_loss(Context& ctx, const Tensor& values, const Tensor& old_values, const Tensor& returns,
                           float clip);
-// The same per token, without the factor of a half.
+// The terms of clipped_value_loss() per token, without the factor 1/2.
 Tensor clipped_value_terms(Context& ctx, const Tensor& values, const Tensor& old_values,
                            const Tensor& returns, float clip);
 

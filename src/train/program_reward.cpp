@@ -16,13 +16,13 @@
 namespace makar {
 namespace {
 
-constexpr int kSeconds = 10;
-constexpr rlim_t kMaxMemory = rlim_t{2} << 30;
-constexpr size_t kMaxOutput = size_t{64} << 10;
+constexpr int kTimeoutSeconds = 10;
+constexpr rlim_t kMaxMemoryBytes = rlim_t{2} << 30;
+constexpr size_t kMaxOutputBytes = size_t{64} << 10;
 
-void limit(int what, rlim_t max) {
-  const rlimit both{max, max};
-  setrlimit(what, &both);
+void limit(int resource, rlim_t max) {
+  const rlimit limits{max, max};
+  setrlimit(resource, &limits);
 }
 
 struct Pipe {
@@ -37,20 +37,21 @@ struct Pipe {
 
 // Writes the input and reads the output until both are closed; false: out of time.
 bool exchange(Pipe& in, Pipe& out, std::string_view input, std::string& output) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kSeconds);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
   while (out.ends[0] >= 0) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
     if (left <= 0) return false;
-    pollfd both[2] = {{out.ends[0], POLLIN, 0}, {in.ends[1], POLLOUT, 0}};
-    if (poll(both, in.ends[1] >= 0 ? 2 : 1, static_cast<int>(left)) < 0 && errno != EINTR) return false;
-    if (both[0].revents != 0) {
+    pollfd polled[2] = {{out.ends[0], POLLIN, 0}, {in.ends[1], POLLOUT, 0}};
+    if (poll(polled, in.ends[1] >= 0 ? 2 : 1, static_cast<int>(left)) < 0 && errno != EINTR) return false;
+    if (polled[0].revents != 0) {
       char block[4096];
-      const ssize_t got = read(out.ends[0], block, sizeof block);
-      if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) out.close_end(0);
-      if (got > 0 && output.size() < kMaxOutput) output.append(block, static_cast<size_t>(got));
+      const ssize_t bytes_read = read(out.ends[0], block, sizeof block);
+      if (bytes_read == 0 || (bytes_read < 0 && errno != EINTR && errno != EAGAIN)) out.close_end(0);
+      if (bytes_read > 0 && output.size() < kMaxOutputBytes)
+        output.append(block, static_cast<size_t>(bytes_read));
     }
-    if (in.ends[1] >= 0 && both[1].revents != 0) {
+    if (in.ends[1] >= 0 && polled[1].revents != 0) {
       const ssize_t sent = input.empty() ? 0 : write(in.ends[1], input.data(), input.size());
       if (sent > 0) input.remove_prefix(static_cast<size_t>(sent));
       if (input.empty() || (sent < 0 && errno != EINTR && errno != EAGAIN)) in.close_end(1);
@@ -72,7 +73,7 @@ Result<double> program_reward(const std::string& command, const std::string& inp
   if (child == 0) {  // only calls that are safe after fork
     setpgid(0, 0);
     dup2(in.ends[0], 0), dup2(out.ends[1], 1);
-    limit(RLIMIT_CPU, kSeconds), limit(RLIMIT_AS, kMaxMemory), limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_CPU, kTimeoutSeconds), limit(RLIMIT_AS, kMaxMemoryBytes), limit(RLIMIT_CORE, 0);
     execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }

@@ -37,18 +37,18 @@ Status read_qualities(const DataPath& path, const ConversationEncoder& encoder,
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
-    const auto read = to_quality(record.value);
-    if (!read.ok()) {
-      reader.bad().add(record.place(), read.error().message);
+    const auto quality = to_quality(record.value);
+    if (!quality.ok()) {
+      reader.bad().add(record.place(), quality.error().message);
       continue;
     }
-    const auto answer = encode_quality(encoder, *read, names);
+    const auto answer = encode_quality(encoder, *quality, names);
     if (!answer.ok()) {
       reader.bad().add(record.place(), answer.error().message);
       continue;
     }
     // Split by the prompt, so that no prompt is both in training and in validation.
-    const bool held_out = split.selects(read->prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const bool held_out = split.selects(dump(quality->prompt));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*answer));
     if (!held_out)
       for (size_t q = 0; q < names.size(); ++q)
@@ -61,16 +61,16 @@ Status read_qualities(const DataPath& path, const ConversationEncoder& encoder,
 // The share of pairs of a good and a bad answer in which the good one has the higher score; ties count half.
 double area_under_curve(std::vector<std::pair<float, bool>> scored) {
   std::sort(scored.begin(), scored.end());
-  double right = 0, good = 0, bad = 0;
+  double correct = 0, good = 0, bad = 0;
   for (size_t at = 0; at < scored.size();) {
     double ties_good = 0, ties_bad = 0;
     const float score = scored[at].first;
     for (; at < scored.size() && scored[at].first == score; ++at)
       (scored[at].second ? ties_good : ties_bad) += 1;
-    right += ties_good * (bad + ties_bad / 2);
+    correct += ties_good * (bad + ties_bad / 2);
     good += ties_good, bad += ties_bad;
   }
-  return good > 0 && bad > 0 ? right / (good * bad) : 0.5;
+  return good > 0 && bad > 0 ? correct / (good * bad) : 0.5;
 }
 
 }  // namespace
@@ -95,10 +95,10 @@ Tensor quality_loss(Context& ctx, const Tensor& logits, std::span<const float> r
   check(logits.count() == static_cast<int64_t>(ratings.size()), "one rating per logit");
   // softplus(x) - x r, the stable form of -r log s(x) - (1 - r) log(1 - s(x))
   std::vector<float> mask, targets;
-  double given = 0;
+  double rated_count = 0;
   for (const float r : ratings) {
     const bool rated = r != RatedQualities::kUnrated;
-    mask.push_back(rated ? 1.0f : 0.0f), targets.push_back(rated ? r : 0.0f), given += rated;
+    mask.push_back(rated ? 1.0f : 0.0f), targets.push_back(rated ? r : 0.0f), rated_count += rated;
   }
   const auto constant = [&](const std::vector<float>& values) {
     return Tensor::from(logits.shape(), std::span<const float>(values)).to(ctx.device.memory());
@@ -106,7 +106,7 @@ Tensor quality_loss(Context& ctx, const Tensor& logits, std::span<const float> r
   const Tensor losses = ops::subtract(ctx, ops::activate(ctx, logits, ops::Activation::kSoftplus),
                                       ops::multiply(ctx, logits, constant(targets)));
   return ops::scale(ctx, ops::sum(ctx, ops::multiply(ctx, losses, constant(mask))),
-                    1.0f / static_cast<float>(std::max(1.0, given)));
+                    1.0f / static_cast<float>(std::max(1.0, rated_count)));
 }
 
 QualityTask::QualityTask(Model& model, QualityData data, std::vector<std::string> names, int64_t batch,
@@ -119,9 +119,9 @@ QualityTask::QualityTask(Model& model, QualityData data, std::vector<std::string
 Result<QualityTask::Answers> QualityTask::read(std::span<const size_t> which, bool validation) const {
   Answers out;
   for (const size_t w : which) {
-    MAKAR_TRY(const RatedQualities one, (validation ? data_.validation : data_.train).read(w));
-    out.batch.add(one.ids);
-    out.ratings.insert(out.ratings.end(), one.ratings.begin(), one.ratings.end());
+    MAKAR_TRY(const RatedQualities answer, (validation ? data_.validation : data_.train).read(w));
+    out.batch.add(answer.ids);
+    out.ratings.insert(out.ratings.end(), answer.ratings.begin(), answer.ratings.end());
   }
   return out;
 }
@@ -159,9 +159,9 @@ Result<Metrics> QualityTask::metrics(Device& device) {
   double qualities = 0, accuracy = 0, area = 0;
   for (size_t q = 0; q < names_.size(); ++q) {
     if (scored[q].empty()) continue;
-    double right = 0;
-    for (const auto& [score, good] : scored[q]) right += (score >= 0.5f) == good ? 1 : 0;
-    out[names_[q]] = right / static_cast<double>(scored[q].size());
+    double correct = 0;
+    for (const auto& [score, good] : scored[q]) correct += (score >= 0.5f) == good ? 1 : 0;
+    out[names_[q]] = correct / static_cast<double>(scored[q].size());
     qualities += 1, accuracy += out[names_[q]], area += area_under_curve(std::move(scored[q]));
   }
   out["accuracy"] = accuracy / std::max(1.0, qualities);
@@ -207,10 +207,10 @@ RewardTerm quality_reward(double weight, std::shared_ptr<const Model> model, std
     std::vector<double> out;
     constexpr size_t kAnswersPerBatch = 32;
     for (size_t at = 0; at < answers.size(); at += kAnswersPerBatch) {
-      const auto some = answers.subspan(at, std::min(kAnswersPerBatch, answers.size() - at));
-      MAKAR_TRY(const Batch batch, batch_reward_inputs(*encoder, some));
+      const auto part = answers.subspan(at, std::min(kAnswersPerBatch, answers.size() - at));
+      MAKAR_TRY(const Batch batch, batch_reward_inputs(*encoder, part));
       const Tensor probabilities = quality_probabilities(device, *model, batch);
-      for (size_t i = 0; i < some.size(); ++i)
+      for (size_t i = 0; i < part.size(); ++i)
         out.push_back(quality_score(names, probabilities.span().subspan(i * names.size(), names.size())));
     }
     return out;

@@ -29,8 +29,8 @@ struct QualityData {
 Result<QualityData> open_qualities(const DatasetOptions& options, const ConversationEncoder& encoder,
                                    const std::vector<std::string>& names, Json& identity);
 
-// Mean binary cross-entropy over the given ratings; logits [answers, qualities], and as many ratings in the
-// same order.
+// Mean binary cross-entropy over the ratings that are not kUnrated; logits [answers, qualities], and as many
+// ratings in the same order.
 Tensor quality_loss(Context& ctx, const Tensor& logits, std::span<const float> ratings);
 
 class QualityTask : public ExampleTask {
@@ -59,10 +59,10 @@ class QualityTask : public ExampleTask {
 Tensor quality_probabilities(Device& device, const Model& model, const Batch& batch);
 Status check_quality_model(const ModelSpec& spec, const std::string& place);
 
-// Three times the probability of sensible plus the others except safe; minus 100 if safe is less probable
-// than 0.5, so that such an answer ranks below all others.
+// Three times the probability of sensible plus the probabilities of the other qualities except safe; minus
+// 100 if the probability of safe is below 0.5, so that such an answer ranks below all others.
 double quality_score(const std::vector<std::string>& names, std::span<const float> probabilities);
-// That score as a reward; `names` are the labels of the model.
+// quality_score() as a reward; `names` are the labels of the model.
 RewardTerm quality_reward(double weight, std::shared_ptr<const Model> model, std::vector<std::string> names,
                           std::shared_ptr<const ConversationEncoder> encoder);
 

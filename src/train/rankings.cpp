@@ -17,18 +17,18 @@ Status read_rankings(const DataPath& path, const ConversationEncoder& encoder, V
                             unknown_fields(record.value, {Schema::kRanked, Schema::kPreference}));
       continue;
     }
-    const auto read = to_ranking(record.value);
-    if (!read.ok()) {
-      reader.bad().add(record.place(), read.error().message);
+    const auto ranking = to_ranking(record.value);
+    if (!ranking.ok()) {
+      reader.bad().add(record.place(), ranking.error().message);
       continue;
     }
-    const auto answers = encode_ranking(encoder, *read);
+    const auto answers = encode_ranking(encoder, *ranking);
     if (!answers.ok()) {
       reader.bad().add(record.place(), answers.error().message);
       continue;
     }
     // Split by the prompt, so that no prompt is both in training and in validation.
-    const bool held_out = split.selects(read->prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const bool held_out = split.selects(dump(ranking->prompt));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*answers));
   }
   out.bad = reader.bad();

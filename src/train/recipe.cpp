@@ -67,8 +67,8 @@ const std::string& main_name_of(const Options::Option& option) {
 
 // The message for an unknown key: its equivalent in makar, or the nearest known key.
 std::string unknown_key(const Options& options, const std::string& key) {
-  const std::string here = equivalent_setting(key);
-  if (!here.empty()) return fmt::format("unknown key {} ({})", quote(key), here);
+  const std::string hint = equivalent_setting(key);
+  if (!hint.empty()) return fmt::format("unknown key {} ({})", quote(key), hint);
   std::vector<std::string> known;
   for (const auto& o : options.all())
     for (std::string name : o.names)
@@ -89,9 +89,9 @@ bool is_number(const std::string& text) {
 
 // Checks the type of a recipe's value while its line number is known.
 Status check_values(const Options::Option& option, RecipeEntry& entry, const std::string& place) {
-  const auto wrong = [&](const char* expected, const std::string& got) {
+  const auto wrong = [&](const char* expected, const std::string& actual) {
     return error_at(fmt::format("{}:{}", place, entry.line), "'{}' expects {}, got {}", entry.key, expected,
-                    quote(got));
+                    quote(actual));
   };
   const bool list = std::holds_alternative<std::vector<std::string>*>(option.target);
   if (!list && entry.values.size() > 1)
@@ -117,11 +117,11 @@ Result<std::vector<Setting>> settings_of(std::vector<RecipeEntry> entries, const
                                          const std::string& place) {
   std::vector<Setting> out;
   std::vector<std::string> unknown;
-  int first = 0;
+  int first_line = 0;
   for (RecipeEntry& e : entries) {
     const auto* option = find(options, "--" + dashed(e.key));
     if (!option) {
-      if (unknown.empty()) first = e.line;
+      if (unknown.empty()) first_line = e.line;
       unknown.push_back(fmt::format("line {}: {}", e.line, unknown_key(options, e.key)));
       continue;
     }
@@ -129,7 +129,7 @@ Result<std::vector<Setting>> settings_of(std::vector<RecipeEntry> entries, const
     out.emplace_back(main_name_of(*option), std::move(e.values));
   }
   if (unknown.empty()) return out;
-  const std::string at = fmt::format("{}:{}", place, first);
+  const std::string at = fmt::format("{}:{}", place, first_line);
   if (unknown.size() == 1) return error_at(at, "{}", unknown[0].substr(unknown[0].find(": ") + 2));
   return error_at(at, "{} unknown keys:\n  {}", unknown.size(), fmt::join(unknown, "\n  "));
 }
@@ -149,7 +149,7 @@ Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std
       entry.line = pair.first.Mark().line + 1;
       MAKAR_TRY(entry.key, scalar(pair.first, "a key", place));
       const bool datasets = entry.key == "datasets" || entry.key == "val_datasets";
-      const auto one = [&](const YAML::Node& n) {
+      const auto read_value = [&](const YAML::Node& n) {
         return datasets ? dataset(n, place) : scalar(n, entry.key, place);
       };
       if (pair.second.IsSequence()) {
@@ -157,11 +157,11 @@ Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std
           return error_of(Error::Kind::kLimit, place, "'{}' has {} values; the limit is {}", entry.key,
                           pair.second.size(), kMaxEntries);
         for (const YAML::Node& n : pair.second) {
-          MAKAR_TRY(std::string value, one(n));
+          MAKAR_TRY(std::string value, read_value(n));
           entry.values.push_back(std::move(value));
         }
       } else if (!pair.second.IsNull()) {
-        MAKAR_TRY(std::string value, one(pair.second));
+        MAKAR_TRY(std::string value, read_value(pair.second));
         entry.values.push_back(std::move(value));
       }
       out.push_back(std::move(entry));

@@ -8,10 +8,10 @@ namespace makar {
 
 constexpr float kReplacedWeight = 50.0f;
 
-// A masked batch: the rows that are masked and the ids they had.
+// A masked batch: the rows that are masked and their original ids.
 struct MaskedBatch {
   Batch batch;
-  std::vector<int64_t> rows, kept;
+  std::vector<int64_t> rows, originals;
 };
 
 // The config of a generator with `size` times the width and heads of the discriminator.
@@ -19,11 +19,11 @@ Result<Json> generator_config(const ModelSpec& discriminator, double size);
 // A generator that uses the discriminator's token embeddings.
 Result<LoadedModel> make_generator(const Model& discriminator, double size, uint64_t seed);
 // The generator as a model of its own, with a copy of the embeddings.
-Result<LoadedModel> whole_generator(const LoadedModel& generator, const Model& discriminator);
+Result<LoadedModel> standalone_generator(const LoadedModel& generator, const Model& discriminator);
 
 // Tokens sampled from the generator's distributions [rows, vocabulary] by inverting the cumulative
 // distribution.
-std::vector<int64_t> drawn_tokens(const Tensor& logits, const Rng& rng);
+std::vector<int64_t> sample_tokens(const Tensor& logits, const Rng& rng);
 // `draw` selects the random numbers of the replacements.
 MicroBatch replaced_batch(Model& discriminator, Model& generator, MaskedBatch examples, uint64_t seed,
                           uint64_t draw);

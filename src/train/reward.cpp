@@ -53,19 +53,19 @@ Tensor ranking_loss(Context& ctx, const Tensor& scores, const ComparedPairs& pai
 void PairCalibration::add(double difference) {
   const double probability = 1 / (1 + std::exp(-std::fabs(difference)));
   const size_t bin = std::min(kBins - 1, static_cast<size_t>((probability - 0.5) * 2 * kBins));
-  pairs[bin] += 1, confidence[bin] += probability, right[bin] += difference > 0 ? 1 : 0;
+  pairs[bin] += 1, confidence[bin] += probability, correct[bin] += difference > 0 ? 1 : 0;
 }
 
 double PairCalibration::error() const {
   double sum = 0, all = 0;
-  for (size_t b = 0; b < kBins; ++b) sum += std::fabs(confidence[b] - right[b]), all += pairs[b];
+  for (size_t b = 0; b < kBins; ++b) sum += std::fabs(confidence[b] - correct[b]), all += pairs[b];
   return all > 0 ? sum / all : 0;
 }
 
 std::string PairCalibration::svg() const {
   Curve measured{"measured", {}, {}}, perfect{"perfectly calibrated", {0.5, 1}, {0.5, 1}};
   for (size_t b = 0; b < kBins; ++b)
-    if (pairs[b] > 0) measured.add(confidence[b] / pairs[b], right[b] / pairs[b]);
+    if (pairs[b] > 0) measured.add(confidence[b] / pairs[b], correct[b] / pairs[b]);
   return svg_chart("accuracy by the probability that the scores give to the preferred answer",
                    {measured, perfect}, XAxis::kNumbers);
 }
@@ -76,21 +76,21 @@ void Comparison::add(std::span<const float> scores, const ComparedPairs& compare
   for (size_t i = 0; i < compared.better.size(); ++i) {
     const double difference = static_cast<double>(scores[static_cast<size_t>(compared.better[i])]) -
                               scores[static_cast<size_t>(compared.worse[i])];
-    pairs += 1, margin += difference, right += difference > 0 ? 1 : 0;
+    pairs += 1, margin += difference, correct += difference > 0 ? 1 : 0;
     calibration.add(difference);
   }
 }
 
 Metrics Comparison::metrics() const {
-  return {{"accuracy", right / std::max(1.0, pairs)},
+  return {{"accuracy", correct / std::max(1.0, pairs)},
           {"margin", margin / std::max(1.0, pairs)},
           {"score", score / std::max(1.0, answers)}};
 }
 
 Result<LoadedModel> with_reward_head(const Model& base, const std::string& place, uint64_t seed) {
-  MAKAR_TRY(LoadedModel made, with_answer_head(base, place, {"reward"}, seed));
-  MAKAR_CHECK_OK(check_reward_model(made.model->spec(), place));
-  return made;
+  MAKAR_TRY(LoadedModel loaded, with_answer_head(base, place, {"reward"}, seed));
+  MAKAR_CHECK_OK(check_reward_model(loaded.model->spec(), place));
+  return loaded;
 }
 
 Result<LoadedModel> with_answer_head(const Model& base, const std::string& place,
@@ -105,12 +105,12 @@ Result<LoadedModel> with_answer_head(const Model& base, const std::string& place
                     quality ? "quality model" : "reward model",
                     quality ? "quality model with the same qualities" : "reward model");
   Json config = spec.config;
-  const auto ends = [&](int64_t id) {
+  const auto is_eos = [&](int64_t id) {
     return std::find(spec.eos.begin(), spec.eos.end(), id) != spec.eos.end();
   };
-  if (spec.pad < 0 || ends(spec.pad)) {
+  if (spec.pad < 0 || is_eos(spec.pad)) {
     config.erase("pad_token_id");
-    if (spec.bos >= 0 && !ends(spec.bos)) config["pad_token_id"] = spec.bos;
+    if (spec.bos >= 0 && !is_eos(spec.bos)) config["pad_token_id"] = spec.bos;
   }
   return with_head(base, config, place, "ForSequenceClassification", labels, false, seed, quality);
 }
@@ -173,7 +173,7 @@ Result<MicroBatch> RewardTask::make(std::span<const size_t> which, bool validati
 
 Result<Metrics> RewardTask::metrics(Device& device) {
   if (held_out_ == 0) return Metrics{};
-  Comparison all;
+  Comparison totals;
   for (size_t at = 0; at < held_out_; at += batch_) {
     std::vector<size_t> which;
     for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
@@ -181,10 +181,10 @@ Result<Metrics> RewardTask::metrics(Device& device) {
     Context ctx{device};
     ForwardContext f{ctx};
     const Tensor scores = reward_scores(f, model_, prompts.batch).host();
-    all.add(scores.span(), prompts.pairs);
+    totals.add(scores.span(), prompts.pairs);
   }
-  calibration_ = all.calibration;
-  Metrics out = all.metrics();
+  calibration_ = totals.calibration;
+  Metrics out = totals.metrics();
   out["calibration_error"] = calibration_.error();
   return out;
 }

@@ -43,19 +43,19 @@ ComparedPairs compared_pairs(std::span<const RankedAnswers> prompts, float margi
 // (Eisenstein et al., 2023); scores [answers].
 Tensor ranking_loss(Context& ctx, const Tensor& scores, const ComparedPairs& pairs, float centring);
 
-// How often the answer with the higher score is the better one, by the probability that the scores give to
-// it.
+// How often the answer with the higher score is the better one, in bins of confidence. The confidence of a
+// pair is the probability that its scores give to the answer with the higher score.
 struct PairCalibration {
   static constexpr size_t kBins = 10;
-  std::array<double, kBins> pairs{}, right{}, confidence{};
+  std::array<double, kBins> pairs{}, correct{}, confidence{};
   void add(double difference);  // of the scores, better minus worse
-  double error() const;         // mean distance of confidence and accuracy, weighted by pairs (ECE)
+  double error() const;         // expected calibration error: mean |confidence - accuracy|, weighted by pairs
   std::string svg() const;
 };
 
 // Sums over compared pairs.
 struct Comparison {
-  double pairs = 0, right = 0, margin = 0, answers = 0, score = 0;
+  double pairs = 0, correct = 0, margin = 0, answers = 0, score = 0;
   PairCalibration calibration;
   void add(std::span<const float> scores, const ComparedPairs& compared);
   Metrics metrics() const;  // accuracy, margin, score
@@ -67,9 +67,9 @@ struct RewardOptions {
 
 // The base model with a new scalar head, as a *ForSequenceClassification with one label; the head of a reward
 // model is kept. transformers scores the last token that is not padding, so the padding token must not end an
-// answer: one that ends texts is replaced by bos, or removed.
+// answer: a padding token that is also an end token is replaced by bos, or removed.
 Result<LoadedModel> with_reward_head(const Model& base, const std::string& place, uint64_t seed);
-// The same with several labels, each with its own probability: quality heads.
+// A quality head: several labels, each with its own probability.
 Result<LoadedModel> with_answer_head(const Model& base, const std::string& place,
                                      const std::vector<std::string>& labels, uint64_t seed);
 // The scores of a batch: [sequences].
@@ -84,7 +84,7 @@ class RewardTask : public ExampleTask {
   Result<Metrics> metrics(Device& device) override;
   std::string watched() const override { return "accuracy"; }
   bool tokens_are_targets() const override { return false; }
-  // Of the last validation.
+  // The calibration in the last validation.
   const PairCalibration& calibration() const { return calibration_; }
 
  protected:

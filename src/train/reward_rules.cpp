@@ -14,12 +14,12 @@ namespace makar {
 namespace {
 
 // The texts of the record's `answer`.
-Result<std::vector<std::string>> wanted_answers(const Json& record) {
+Result<std::vector<std::string>> expected_answers(const Json& record) {
   const Json* answer = field(record, {"answer", "answers", "target", "solution"});
   std::vector<std::string> out;
   if (answer && answer->is_array()) {
-    for (const Json& one : *answer)
-      if (one.is_string()) out.push_back(one.get<std::string>());
+    for (const Json& text : *answer)
+      if (text.is_string()) out.push_back(text.get<std::string>());
   } else if (answer && answer->is_string()) {
     out.push_back(answer->get<std::string>());
   } else if (answer && answer->is_number()) {
@@ -32,19 +32,19 @@ Result<std::vector<std::string>> wanted_answers(const Json& record) {
 using AnswerRule = std::function<Result<double>(const RewardInput&)>;
 
 Result<double> exact(const RewardInput& a) {
-  MAKAR_TRY(const auto wanted, wanted_answers(a.record));
-  for (const std::string& w : wanted)
+  MAKAR_TRY(const auto expected_texts, expected_answers(a.record));
+  for (const std::string& w : expected_texts)
     if (trimmed(w) == trimmed(a.text)) return 1.0;
   return 0.0;
 }
 
 Result<double> numeric(const RewardInput& a) {
-  MAKAR_TRY(const auto wanted, wanted_answers(a.record));
-  const auto got = last_number(a.text);
-  if (!got) return 0.0;
-  for (const std::string& w : wanted)
-    if (const auto want = last_number(w);
-        want && std::fabs(*got - *want) <= 1e-6 * std::max(1.0, std::fabs(*want)))
+  MAKAR_TRY(const auto expected_texts, expected_answers(a.record));
+  const auto number = last_number(a.text);
+  if (!number) return 0.0;
+  for (const std::string& w : expected_texts)
+    if (const auto expected = last_number(w);
+        expected && std::fabs(*number - *expected) <= 1e-6 * std::max(1.0, std::fabs(*expected)))
       return 1.0;
   return 0.0;
 }
@@ -83,7 +83,7 @@ Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
     if (spec.argument.empty()) return error_at("reward", "program needs a command: program=COMMAND");
     return AnswerRule([command = spec.argument](const RewardInput& a) -> Result<double> {
       const Json input = {{"prompt", a.prompt}, {"answer", a.text}, {"record", a.record}};
-      return program_reward(command, input.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+      return program_reward(command, dump(input) + "\n");
     });
   }
   const std::vector<std::string> known = {"exact",  "numeric", "regex",   "world",
@@ -104,8 +104,8 @@ std::optional<double> last_number(std::string_view text) {
   while (end > 0 && !digit(end - 1)) --end;
   if (end == 0) return std::nullopt;
   size_t begin = end;
-  constexpr size_t kLongest = 40;
-  while (begin > 0 && end - begin < kLongest &&
+  constexpr size_t kMaxNumberBytes = 40;
+  while (begin > 0 && end - begin < kMaxNumberBytes &&
          (digit(begin - 1) ||
           (begin >= 2 && digit(begin - 2) && (text[begin - 1] == ',' || text[begin - 1] == '.'))))
     --begin;
@@ -121,11 +121,12 @@ std::optional<double> last_number(std::string_view text) {
 }
 
 Result<RewardTermSpec> parse_reward_term(const std::string& text) {
+  constexpr std::string_view kWeight = ",weight=";
   RewardTermSpec out;
   std::string rest = text;
-  if (const size_t at = rest.rfind(",weight="); at != std::string::npos) {
+  if (const size_t at = rest.rfind(kWeight); at != std::string::npos) {
     char* end = nullptr;
-    const std::string number = rest.substr(at + 8);
+    const std::string number = rest.substr(at + kWeight.size());
     out.weight = std::strtod(number.c_str(), &end);
     if (number.empty() || *end != 0 || !std::isfinite(out.weight) || std::fabs(out.weight) > 1e6)
       return error_at("reward", "the weight in {} is not a number", quote(text));

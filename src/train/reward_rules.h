@@ -40,15 +40,16 @@ std::string reward_term_forms();
 // program: a number printed by a command (program_reward.cpp).
 Result<RewardTerm> make_reward_term(const RewardTermSpec& spec);
 
-// Prompts and answers as conversations, in the template and tokens of a model that scores them.
+// Prompts and answers as conversations, with the template and tokenizer of the model that scores them.
 Result<Batch> batch_reward_inputs(const ConversationEncoder& encoder, std::span<const RewardInput> answers);
-// The score of a reward model for the conversation of prompt and answer, in its own template and tokens.
+// The score of a reward model for the conversation of prompt and answer, with the reward model's own
+// template and tokenizer.
 RewardTerm model_reward(std::string name, double weight, std::shared_ptr<const Model> model,
                         std::shared_ptr<const ConversationEncoder> encoder);
 
 // Runs `command` with sh for each answer: {"prompt", "answer", "record"} is its standard input; the reward is
-// the number that it prints, or 1 for exit code 0 and 0 otherwise if it prints nothing. At most 10 seconds, 2
-// GiB of memory and 64 KiB of output.
+// the number that it prints; if it prints nothing, 1 for exit code 0 and otherwise 0. Limits: 10 seconds (the
+// reward is then 0), 2 GiB of memory, 64 KiB of output.
 Result<double> program_reward(const std::string& command, const std::string& input);
 
 // The last number in a text: digits with commas between them, a sign and a fraction; nullopt if there is

@@ -6,7 +6,8 @@
 namespace makar {
 namespace {
 
-// Packs the layers that are not packed yet, and unpacks those at the end: training changes their weights.
+// Packs the layers that are not packed yet, and unpacks them in the destructor: training changes their
+// weights.
 class PackedForSampling {
  public:
   PackedForSampling(Model& model, Device& device, DType activations)
@@ -27,7 +28,7 @@ class PackedForSampling {
 
  private:
   Model& model_;
-  DType activations_;  // before
+  DType activations_;  // of the model before sampling
   std::vector<Linear*> packed_;
 };
 

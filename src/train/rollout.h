@@ -13,7 +13,7 @@ struct RolloutOptions {
   int64_t max_new_tokens = 64;
   int64_t answers = 1;          // per prompt
   SamplerOptions sampler;       // its seed is replaced: every prompt draws from its own stream
-  std::vector<int64_t> stop;    // ids that end an answer; empty: those of the model
+  std::vector<int64_t> stop;    // ids that end an answer; empty: the model's end tokens
   uint64_t seed = 0, step = 0;  // answers are a pure function of these, the weights and the prompts
   DType activations = DType::kF32;
   int64_t max_pages = 0;  // of the KV cache; 0: unlimited, with at most 256 sequences at once

@@ -16,18 +16,20 @@
 namespace makar {
 namespace {
 
+constexpr size_t kMaxLogBytes = size_t{4} << 30, kMaxCurvePoints = 400;
+
 std::string log_path(const std::string& folder) { return folder + "/log.jsonl"; }
 
 // Calls `visit` for every line that parses.
 Status each_line(const std::string& folder,
                  const std::function<void(const std::string&, const Json&)>& visit) {
   if (!is_file(log_path(folder))) return Done{};
-  MAKAR_TRY(const std::string text, read_file(log_path(folder), size_t{4} << 30));
+  MAKAR_TRY(const std::string text, read_file(log_path(folder), kMaxLogBytes));
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
     at = end + 1;
-    const auto json = parse_json(line, "log.jsonl");  // skip a line truncated by a kill
+    const auto json = parse_json(line, "log.jsonl");  // skips a line that an interruption truncated
     if (json.ok() && json->is_object() && json->contains("step") && (*json)["step"].is_number_integer())
       visit(line, *json);
   }
@@ -40,12 +42,12 @@ Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 
 Status RunLog::open(int64_t step) {
   MAKAR_CHECK_OK(make_folder(folder_));
-  std::string kept;
+  std::string lines;
   if (step > 0)
     MAKAR_CHECK_OK(each_line(folder_, [&](const std::string& line, const Json& json) {
-      if (json["step"].get<int64_t>() <= step) kept += line + "\n";
+      if (json["step"].get<int64_t>() <= step) lines += line + "\n";
     }));
-  MAKAR_CHECK_OK(write_file(log_path(folder_), kept));
+  MAKAR_CHECK_OK(write_file(log_path(folder_), lines));
   file_.reset(std::fopen(log_path(folder_).c_str(), "ab"));
   if (!file_) return error_of(Error::Kind::kIo, log_path(folder_), "cannot open: {}", std::strerror(errno));
   MAKAR_TRY(auto events, EventFile::create(folder_));
@@ -82,12 +84,12 @@ Status RunLog::step(const StepInfo& i) {
 }
 
 Status RunLog::validation(int64_t step, const Metrics& metrics) {
-  Json figures;
+  Json values;
   for (const auto& [name, value] : metrics) {
-    figures[name] = number(value);
+    values[name] = number(value);
     MAKAR_CHECK_OK(events_->scalar("eval/" + name, step, value));
   }
-  return line({{"step", step}, {"validation", figures}});
+  return line({{"step", step}, {"validation", values}});
 }
 
 Status RunLog::sample(int64_t step, const std::string& text) {
@@ -181,29 +183,29 @@ RunLock::~RunLock() {
 
 Status write_report(const std::string& folder, const RunSummary& summary) {
   Curve loss{"training loss", {}, {}};
-  std::map<std::string, Curve> figures;
+  std::map<std::string, Curve> curves;
   MAKAR_CHECK_OK(each_line(folder, [&](const std::string&, const Json& json) {
     const auto step = json["step"].get<double>();
     if (json.contains("loss") && json["loss"].is_number()) loss.add(step, json["loss"].get<double>());
     if (json.contains("validation") && json["validation"].is_object())
       for (const auto& [name, value] : json["validation"].items())
         if (value.is_number()) {
-          figures[name].name = "validation " + name;
-          figures[name].add(step, value.get<double>());
+          curves[name].name = "validation " + name;
+          curves[name].add(step, value.get<double>());
         }
   }));
-  std::vector<Curve> losses = {loss.thinned(400)};
-  if (figures.contains("loss")) losses.push_back(figures["loss"]);
+  std::vector<Curve> losses = {loss.thinned(kMaxCurvePoints)};
+  if (curves.contains("loss")) losses.push_back(curves["loss"]);
   MAKAR_CHECK_OK(write_file(folder + "/loss.svg", svg_chart("loss", losses)));
   std::string out = "# " + summary.title + "\n\n![loss](loss.svg)\n\n| | |\n|---|---|\n";
   for (const auto& [name, value] : summary.facts) out += fmt::format("| {} | {} |\n", name, value);
-  for (const auto& [name, curve] : figures) {
+  for (const auto& [name, curve] : curves) {
     if (curve.y.empty()) continue;
     out += fmt::format("| validation {} | {:.4f} |\n", name, curve.y.back());
     if (name == "loss" || curve.y.size() < 2) continue;
     MAKAR_CHECK_OK(write_file(folder + "/" + chart_file(name), svg_chart(name, {curve})));
   }
-  for (const auto& [name, curve] : figures)
+  for (const auto& [name, curve] : curves)
     if (name != "loss" && curve.y.size() >= 2) out += fmt::format("\n![{}]({})\n", name, chart_file(name));
   if (!summary.sample.empty()) out += "\n## Sample\n\n```text\n" + summary.sample + "\n```\n";
   out += "\n## Reproduce\n\n```sh\n" + summary.command +

@@ -29,64 +29,64 @@ MaskedTokens conversation_of(const std::vector<int64_t>& prompt, const Rollout& 
   return out;
 }
 
-// The token ids of a prompt, with the system message of the options in place of its own.
-Result<std::vector<int64_t>> prompt_ids(const SampledConversations& how, const PolicyPrompt& prompt) {
-  if (how.system.empty()) return prompt.ids;
+// The token ids of a prompt, with the options' system message instead of the prompt's.
+Result<std::vector<int64_t>> prompt_ids(const AnswerSampling& sampling, const PolicyPrompt& prompt) {
+  if (sampling.system.empty()) return prompt.ids;
   MAKAR_TRY(const Json turns, parse_json(prompt.turns, "prompt"));
-  Json all = Json::array({{{"role", "system"}, {"content", how.system}}});
+  Json turns_with_system = Json::array({{{"role", "system"}, {"content", sampling.system}}});
   for (const Json& turn : turns)
-    if (turn.value("role", "") != "system") all.push_back(turn);
-  return how.encoder->encode_prompt(all);
+    if (turn.value("role", "") != "system") turns_with_system.push_back(turn);
+  return sampling.encoder->encode_prompt(turns_with_system);
 }
 
-Status sample_part(const SampledConversations& how, const SpoolOf<PolicyPrompt>& prompts, bool validation,
-                   size_t done, size_t all, ConversationWriter& out) {
+Status sample_split(const AnswerSampling& sampling, const SpoolOf<PolicyPrompt>& prompts, bool validation,
+                    size_t done, size_t total, ConversationWriter& out) {
   for (size_t at = 0; at < prompts.size(); at += kPromptsAtOnce) {
-    std::vector<PolicyPrompt> some;
+    std::vector<PolicyPrompt> part;
     std::vector<std::vector<int64_t>> ids;
     for (size_t i = at; i < std::min(at + kPromptsAtOnce, prompts.size()); ++i) {
       MAKAR_TRY(PolicyPrompt p, prompts.read(i));
-      MAKAR_TRY(ids.emplace_back(), prompt_ids(how, p));
-      some.push_back(std::move(p));
+      MAKAR_TRY(ids.emplace_back(), prompt_ids(sampling, p));
+      part.push_back(std::move(p));
     }
-    // Every chunk has its own random streams; those of training and validation differ.
-    RolloutOptions options = rollout_options(how.options, 2 * at + (validation ? 1 : 0));
-    options.answers = how.options.answers;
-    MAKAR_TRY(const auto rollouts, roll_out(how.model, how.device, ids, options));
+    // Every batch has its own random streams, different in training and validation.
+    RolloutOptions options = rollout_options(sampling.options, 2 * at + (validation ? 1 : 0));
+    options.answers = sampling.options.answers;
+    MAKAR_TRY(const auto rollouts, roll_out(sampling.model, sampling.device, ids, options));
     for (const Rollout& r : rollouts)
-      MAKAR_CHECK_OK(out.add(conversation_of(some[r.prompt].ids, r), validation));
-    how.progress(done + at + some.size(), all);
+      MAKAR_CHECK_OK(out.add(conversation_of(part[r.prompt].ids, r), validation));
+    sampling.progress(done + at + part.size(), total);
   }
   return Done{};
 }
 
 }  // namespace
 
-Result<ConversationStores> sample_conversations(const SampledConversations& how, const PolicyPrompts& prompts,
+Result<ConversationStores> sample_conversations(const AnswerSampling& sampling, const PolicyPrompts& prompts,
                                                 Json& identity) {
-  MAKAR_CHECK_OK(make_folder(how.folder));
-  const std::string marker = how.folder + "/sampled.json";
+  MAKAR_CHECK_OK(make_folder(sampling.folder));
+  const std::string marker = sampling.folder + "/sampled.json";
   const Json key = {{"prompts", identity.value("data", "")},
-                    {"max_new_tokens", how.options.max_new_tokens},
-                    {"answers", how.options.answers},
-                    {"temperature", how.options.temperature},
-                    {"seed", how.options.seed},
-                    {"system", how.system},
-                    {"key", how.key}};
-  const auto before = is_file(marker) ? read_json(marker) : Result<Json>(Json());
-  if (!before.ok() || *before != key) {
+                    {"max_new_tokens", sampling.options.max_new_tokens},
+                    {"answers", sampling.options.answers},
+                    {"temperature", sampling.options.temperature},
+                    {"seed", sampling.options.seed},
+                    {"system", sampling.system},
+                    {"key", sampling.key}};
+  const auto stored_key = is_file(marker) ? read_json(marker) : Result<Json>(Json());
+  if (!stored_key.ok() || *stored_key != key) {
     std::error_code ignored;
     std::filesystem::remove(marker, ignored);
-    ConversationWriter writer(how.folder, how.model.spec().vocab);
-    const size_t train = prompts.train.size(), all = train + prompts.validation.size();
-    MAKAR_CHECK_OK(sample_part(how, prompts.train, false, 0, all, writer));
-    MAKAR_CHECK_OK(sample_part(how, prompts.validation, true, train, all, writer));
+    ConversationWriter writer(sampling.folder, sampling.model.spec().vocab);
+    const size_t train = prompts.train.size(), total = train + prompts.validation.size();
+    MAKAR_CHECK_OK(sample_split(sampling, prompts.train, false, 0, total, writer));
+    MAKAR_CHECK_OK(sample_split(sampling, prompts.validation, true, train, total, writer));
     MAKAR_CHECK_OK(writer.finish());
     MAKAR_CHECK_OK(write_file(marker, key.dump() + "\n"));
   }
   ConversationStores out;
-  MAKAR_TRY(out.train, TokenStore::open(how.folder, "train"));
-  MAKAR_TRY(out.validation, TokenStore::open(how.folder, "validation"));
+  MAKAR_TRY(out.train, TokenStore::open(sampling.folder, "train"));
+  MAKAR_TRY(out.validation, TokenStore::open(sampling.folder, "validation"));
   identity["data"] = hash_of(out);
   return out;
 }
@@ -105,6 +105,7 @@ StudentAnswersTask::StudentAnswersTask(Model& student, PolicyPrompts prompts, st
 }
 
 bool StudentAnswersTask::samples(uint64_t step) const {
+  // An index beyond those that tasks draw masks with.
   return !data_ || Rng(o_.seed, Purpose::kMask, step).uniform_double(uint64_t{1} << 40) < share_;
 }
 
@@ -127,14 +128,14 @@ Result<MicroBatch> StudentAnswersTask::train_batch(uint64_t index) {
   if (rollouts_.empty()) return data_->train_batch(index);
   const auto first =
       static_cast<size_t>(index % static_cast<uint64_t>(accumulate_)) * static_cast<size_t>(micro_batch_);
-  const RolloutBatch some =
+  const RolloutBatch part =
       batch_rollouts(std::span(rollouts_).subspan(first, static_cast<size_t>(micro_batch_)));
-  std::vector<int64_t> targets(some.mask.size(), ops::kIgnore);
-  for (const Sequence& s : some.batch.sequences)
+  std::vector<int64_t> targets(part.mask.size(), ops::kIgnore);
+  for (const Sequence& s : part.batch.sequences)
     for (int64_t i = s.start + 1; i < s.start + s.length; ++i)
-      if (some.mask[static_cast<size_t>(i)] != 0)
-        targets[static_cast<size_t>(i - 1)] = some.batch.tokens[static_cast<size_t>(i)];
-  return next_token_batch(student_, some.batch, std::move(targets), 0);
+      if (part.mask[static_cast<size_t>(i)] != 0)
+        targets[static_cast<size_t>(i - 1)] = part.batch.tokens[static_cast<size_t>(i)];
+  return next_token_batch(student_, part.batch, std::move(targets), 0);
 }
 
 uint64_t StudentAnswersTask::batches_per_epoch() const {

@@ -1,5 +1,5 @@
-// Answers that a model samples, as training data: those of a teacher before training (sequence-level
-// distillation; Kim & Rush, 2016), or of the student during training (on-policy; Agarwal et al., 2023).
+// Sampled answers as training data: sampled by a teacher before training (sequence-level distillation; Kim &
+// Rush, 2016), or by the student during training (on-policy; Agarwal et al., 2023).
 #pragma once
 #include <functional>
 #include <memory>
@@ -17,8 +17,8 @@ struct SampledAnswersOptions {
   uint64_t seed = 0;
 };
 
-// How a frozen model answers the prompts of a run.
-struct SampledConversations {
+// The settings with which a frozen model answers the prompts of a run.
+struct AnswerSampling {
   Model& model;
   Device& device;
   SampledAnswersOptions options;
@@ -26,16 +26,16 @@ struct SampledConversations {
   // tuning; Mukherjee et al., 2023); `encoder` then encodes its prompts.
   std::string system;
   const ConversationEncoder* encoder = nullptr;
-  std::string folder;  // of the token shards; those of an earlier run with the same `key` are used again
+  std::string folder;  // of the token shards; shards of an earlier run with the same `key` are reused
   Json key;            // what the answers depend on besides prompts and options
-  std::function<void(size_t done, size_t all)> progress = [](size_t, size_t) {};
+  std::function<void(size_t done, size_t total)> progress = [](size_t, size_t) {};
 };
 // All answers as conversations with loss on the answers. Adds the hash of their tokens to `identity`.
-Result<ConversationStores> sample_conversations(const SampledConversations& how, const PolicyPrompts& prompts,
+Result<ConversationStores> sample_conversations(const AnswerSampling& sampling, const PolicyPrompts& prompts,
                                                 Json& identity);
 
 // Batches of answers that the trained model samples before each step. `share` of the steps
-// sample, the others use `data`; which ones follows from the seed.
+// sample, the others use `data`; the seed determines which.
 class StudentAnswersTask : public Task {
  public:
   // `data` may be null if `share` is 1.

@@ -11,7 +11,7 @@ namespace makar {
 namespace {
 
 using S = LoopSettings;
-constexpr double kSteps = 1e12;
+constexpr double kMaxSteps = 1e12;
 constexpr const char *kRun = "Run", *kOptimization = "Optimization",
                      *kValidation = "Validation and checkpoints";
 constexpr TableOption<LoopSettings> kOptions[] = {
@@ -21,7 +21,7 @@ constexpr TableOption<LoopSettings> kOptions[] = {
      "start again in a folder that holds a run, and replace its model", kRun},
     {"num_epochs num_train_epochs epochs", &S::num_epochs, 0, 1e6, "X",
      "number of passes over the data, unless --max-steps is set", kRun},
-    {"max_steps", &S::max_steps, 0, kSteps, "N", "number of optimizer steps; 0 to use --num-epochs", kRun},
+    {"max_steps", &S::max_steps, 0, kMaxSteps, "N", "number of optimizer steps; 0 to use --num-epochs", kRun},
     {"micro_batch_size per_device_train_batch_size batch_size", &S::micro_batch_size, 1, 65536, "N",
      "sequences per micro-batch", kRun},
     {"gradient_accumulation_steps", &S::gradient_accumulation_steps, 1, 65536, "N",
@@ -38,10 +38,10 @@ constexpr TableOption<LoopSettings> kOptions[] = {
     {"lr_scheduler lr_scheduler_type", &S::lr_scheduler, 0, 0, "NAME",
      "cosine, linear, constant, constant_with_warmup, inverse_sqrt, polynomial or warmup_stable_decay",
      kOptimization},
-    {"warmup_steps", &S::warmup_steps, 0, kSteps, "N", "number of warm-up steps", kOptimization},
+    {"warmup_steps", &S::warmup_steps, 0, kMaxSteps, "N", "number of warm-up steps", kOptimization},
     {"warmup_ratio", &S::warmup_ratio, 0, 1, "X",
      "warm-up as a share of the run, unless --warmup-steps is set", kOptimization},
-    {"decay_steps cooldown_steps", &S::decay_steps, 0, kSteps, "N",
+    {"decay_steps cooldown_steps", &S::decay_steps, 0, kMaxSteps, "N",
      "warmup_stable_decay: number of final steps in which the rate decays", kOptimization},
     {"decay_ratio cooldown_ratio", &S::decay_ratio, 0, 1, "X",
      "warmup_stable_decay: decay as a share of the run, unless --decay-steps is set", kOptimization},
@@ -63,15 +63,15 @@ constexpr TableOption<LoopSettings> kOptions[] = {
      "keep layer weights that are 0 at 0, to train a pruned model further", kOptimization},
     {"ema", &S::ema, 0, 0.9999999, "X",
      "save an exponential moving average of the weights with this decay; 0 for off", kOptimization},
-    {"eval_steps", &S::eval_steps, 0, kSteps, "N", "steps between validations; 0 for only at the end",
+    {"eval_steps", &S::eval_steps, 0, kMaxSteps, "N", "steps between validations; 0 for only at the end",
      kValidation},
-    {"early_stopping_patience", &S::early_stopping_patience, 0, kSteps, "N",
+    {"early_stopping_patience", &S::early_stopping_patience, 0, kMaxSteps, "N",
      "stop after this many validations without improvement; 0 for never", kValidation},
-    {"sample_steps", &S::sample_steps, 0, kSteps, "N",
+    {"sample_steps", &S::sample_steps, 0, kMaxSteps, "N",
      "steps between samples of generated text; 0 for only at the end", kValidation},
     {"logging_steps", &S::logging_steps, 1, 1e9, "N",
      "steps between log lines when the output is not a terminal", kValidation},
-    {"save_steps", &S::save_steps, 0, kSteps, "N", "steps between checkpoints; 0 for only when stopped",
+    {"save_steps", &S::save_steps, 0, kMaxSteps, "N", "steps between checkpoints; 0 for only when stopped",
      kValidation},
     {"save_total_limit", &S::save_total_limit, 1, 1e6, "N", "number of checkpoints to keep", kValidation},
     {"save_in_background", &S::save_in_background, 0, 0, "",
@@ -131,7 +131,7 @@ std::function<bool(const Parameter&)> hidden_matrices(Model& model) {
 
 OptimizerOptions optimizer_of(const LoopSettings& s, Model& model) {
   OptimizerOptions o;
-  o.muon_takes = hidden_matrices(model), o.muon_match_adamw = true;
+  o.muon_predicate = hidden_matrices(model), o.muon_match_adamw = true;
   o.name = s.optimizer, o.weight_decay = s.weight_decay;
   if (s.beta1 >= 0) o.beta1 = s.beta1;
   if (s.beta2 >= 0) o.beta2 = s.beta2;

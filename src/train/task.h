@@ -27,6 +27,9 @@ struct MicroBatch {
   std::shared_ptr<const LanguageBatch> language = nullptr;
 };
 
+// Added to the index of a validation batch that draws random numbers, so that they differ from training's.
+constexpr uint64_t kValidationDraw = uint64_t{1} << 62;
+
 // Metrics of a step or of a validation, by name.
 using Metrics = std::map<std::string, double>;
 

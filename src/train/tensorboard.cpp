@@ -8,17 +8,17 @@
 namespace makar {
 namespace {
 
-void varint(std::string& out, uint64_t v) {
+void append_varint(std::string& out, uint64_t v) {
   for (; v >= 0x80; v >>= 7) out += static_cast<char>(v | 0x80);
   out += static_cast<char>(v);
 }
 void field_bytes(std::string& out, uint32_t number, const std::string& bytes) {
-  varint(out, number << 3 | 2);
-  varint(out, bytes.size());
+  append_varint(out, number << 3 | 2);
+  append_varint(out, bytes.size());
   out += bytes;
 }
 template <class T>
-void raw(std::string& out, T v) {
+void append_raw(std::string& out, T v) {
   out.append(reinterpret_cast<const char*>(&v), sizeof v);
 }
 
@@ -30,13 +30,14 @@ double wall_time() {
 std::string event_head(int64_t step) {
   std::string out;
   out += static_cast<char>(1 << 3 | 1);
-  raw(out, wall_time());
+  append_raw(out, wall_time());
   out += static_cast<char>(2 << 3);
-  varint(out, static_cast<uint64_t>(step));
+  append_varint(out, static_cast<uint64_t>(step));
   return out;
 }
 
-uint32_t masked(std::string_view bytes) {
+// The checksum of TFRecord files: rotated, plus a constant.
+uint32_t masked_crc(std::string_view bytes) {
   const uint32_t c = crc32c(bytes);
   return (c >> 15 | c << 17) + 0xa282ead8u;
 }
@@ -70,11 +71,11 @@ Result<EventFile> EventFile::create(const std::string& folder) {
 
 Status EventFile::write(const std::string& event) {
   std::string length, out;
-  raw(length, static_cast<uint64_t>(event.size()));
+  append_raw(length, static_cast<uint64_t>(event.size()));
   out = length;
-  raw(out, masked(length));
+  append_raw(out, masked_crc(length));
   out += event;
-  raw(out, masked(event));
+  append_raw(out, masked_crc(event));
   if (std::fwrite(out.data(), 1, out.size(), file_.get()) != out.size() || std::fflush(file_.get()) != 0)
     return error_of(Error::Kind::kIo, path_, "cannot write: {}", std::strerror(errno));
   return Done{};
@@ -85,7 +86,7 @@ Status EventFile::scalar(const std::string& tag, int64_t step, double value) {
   std::string v, summary, event = event_head(step);
   field_bytes(v, 1, tag);
   v += static_cast<char>(2 << 3 | 5);
-  raw(v, static_cast<float>(value));
+  append_raw(v, static_cast<float>(value));
   field_bytes(summary, 1, v);
   field_bytes(event, 5, summary);
   return write(event);

@@ -44,23 +44,23 @@ std::vector<int64_t> ids_of(const Json& config, const char* key) {
   std::vector<int64_t> out;
   if (!config.contains(key)) return out;
   const Json& value = config[key];
-  for (const Json& one : value.is_array() ? value : Json::array({value}))
-    if (one.is_number_integer()) out.push_back(one.get<int64_t>());
+  for (const Json& id : value.is_array() ? value : Json::array({value}))
+    if (id.is_number_integer()) out.push_back(id.get<int64_t>());
   return out;
 }
 
-constexpr const char* kIds[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
+constexpr const char* kIdKeys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
 
 // True if the ids of the config are control tokens of this tokenizer, its end token among them.
 bool ids_fit(const Json& config, const TokenRoles& roles, const Tokenizer& tokenizer) {
-  for (const char* key : kIds)
+  for (const char* key : kIdKeys)
     for (const int64_t id : ids_of(config, key))
       if (id < 0 || id >= static_cast<int64_t>(tokenizer.vocab_size()) ||
           !tokenizer.is_special(static_cast<uint32_t>(id)))
         return false;
-  const auto ends = ids_of(config, "eos_token_id");
+  const auto eos_ids = ids_of(config, "eos_token_id");
   const int64_t eos = roles.id("eos_token");
-  return eos < 0 ? ends.empty() : std::find(ends.begin(), ends.end(), eos) != ends.end();
+  return eos < 0 ? eos_ids.empty() : std::find(eos_ids.begin(), eos_ids.end(), eos) != eos_ids.end();
 }
 
 }  // namespace

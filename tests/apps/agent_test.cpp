@@ -119,7 +119,7 @@ TEST(Agent, BothReplyFormatsAreReadAndChecked) {
   EXPECT_EQ(step->thought, "I need a sum.");
   EXPECT_EQ(step->tool, "calculator");
   EXPECT_EQ(step->input["expression"], "1+1");
-  EXPECT_TRUE(step->answer.empty()) << "what follows a made-up observation is not read";
+  EXPECT_TRUE(step->answer.empty()) << "text after an invented observation is not read";
   const auto last = read_reply("Thought: known\nFinal Answer: 2\nor so", AgentFormat::kText);
   ASSERT_TRUE(last.ok());
   EXPECT_EQ(last->answer, "2\nor so");
@@ -171,23 +171,23 @@ TEST(Agent, RepeatedCallsEndTheRun) {
   }
   // Two calls that alternate.
   int n = 0;
-  const ReplyWriter turns = [&](const Json&, const std::string&, int64_t, double) {
+  const ReplyWriter alternating = [&](const Json&, const std::string&, int64_t, double) {
     return Result<ModelReply>(ModelReply{call("calculator", {{"expression", ++n % 2 ? "1" : "2"}}), 1, 1});
   };
-  const auto trace = run_agent(turns, {calculator_tool()}, "?", {});
+  const auto trace = run_agent(alternating, {calculator_tool()}, "?", {});
   EXPECT_EQ(trace->end, AgentEnd::kRepeats);
 }
 
 TEST(Agent, QuestionsAndApprovalsGoToAPerson) {
   const std::vector<std::string> replies = {call(kAskPerson, {{"question", "Which year?"}}), answer("ok")};
-  auto alone = run_agent(script(replies), {}, "?", {});
-  EXPECT_EQ(alone->end, AgentEnd::kHandover);
-  EXPECT_NE(alone->reason.find("Which year?"), std::string::npos);
+  auto without_person = run_agent(script(replies), {}, "?", {});
+  EXPECT_EQ(without_person->end, AgentEnd::kHandover);
+  EXPECT_NE(without_person->reason.find("Which year?"), std::string::npos);
   AgentOptions options;
   options.ask = [](const std::string&) { return std::optional<std::string>("1901"); };
-  auto helped = run_agent(script(replies), {}, "?", options);
-  EXPECT_EQ(helped->end, AgentEnd::kAnswer);
-  EXPECT_EQ(helped->steps[0].observation, "1901");
+  auto with_person = run_agent(script(replies), {}, "?", options);
+  EXPECT_EQ(with_person->end, AgentEnd::kAnswer);
+  EXPECT_EQ(with_person->steps[0].observation, "1901");
   // Tools listed in `approve` run only if a person allows the call.
   int runs = 0;
   options.approve = {"pay"};
@@ -289,9 +289,10 @@ TEST(Agent, EveryLimitHoldsForHostileReplies) {
                       100 + pick(1000),
                       4};
     int64_t replies = 0, tokens = 0;
-    const ReplyWriter hostile = [&](const Json& messages, const std::string&, int64_t most, double seconds) {
+    const ReplyWriter hostile = [&](const Json& messages, const std::string&, int64_t max_tokens,
+                                    double seconds) {
       ++replies;
-      EXPECT_GT(most, 0);
+      EXPECT_GT(max_tokens, 0);
       EXPECT_GT(seconds, 0);
       for (const Json& m : messages)
         EXPECT_LT(m["content"].get_ref<const std::string&>().size(), size_t{200000});
@@ -339,11 +340,11 @@ TEST(Agent, EveryLimitHoldsForHostileReplies) {
         default:
           text = "Action: calculator\nAction Input: {\"expression\": \"" + std::to_string(pick(9999)) + "\"}";
       }
-      const int64_t written = std::min<int64_t>(most, 1 + static_cast<int64_t>(text.size()));
-      tokens += written;
-      return Result<ModelReply>(ModelReply{text, 1, written});
+      const int64_t reply_tokens = std::min<int64_t>(max_tokens, 1 + static_cast<int64_t>(text.size()));
+      tokens += reply_tokens;
+      return Result<ModelReply>(ModelReply{text, 1, reply_tokens});
     };
-    const auto began = std::chrono::steady_clock::now();
+    const auto start = std::chrono::steady_clock::now();
     const auto trace = run_agent(hostile, {big, effect, failing, calculator_tool()}, "?", options);
     ASSERT_TRUE(trace.ok()) << trace.error().text();
     EXPECT_LE(replies, options.limits.steps);
@@ -361,7 +362,7 @@ TEST(Agent, EveryLimitHoldsForHostileReplies) {
           << "an effect after untrusted text";
       tainted = tainted || (step.tool == "big" && step.error.empty());
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   }
 }
 
@@ -413,12 +414,12 @@ TEST(Mcp, TheServerAnswersRequestsAndRejectsInvalidOnes) {
             "2024-11-05");
   EXPECT_EQ(ask({{"jsonrpc", "2.0"}, {"id", "a"}, {"method", "tools/list"}})["result"]["tools"][0]["name"],
             "calculator");
-  const Json done = ask({{"jsonrpc", "2.0"},
-                         {"id", 2},
-                         {"method", "tools/call"},
-                         {"params", {{"name", "calculator"}, {"arguments", {{"expression", "23*47"}}}}}});
-  EXPECT_EQ(done["result"]["content"][0]["text"], "1081");
-  EXPECT_EQ(done["result"]["isError"], false);
+  const Json response = ask({{"jsonrpc", "2.0"},
+                             {"id", 2},
+                             {"method", "tools/call"},
+                             {"params", {{"name", "calculator"}, {"arguments", {{"expression", "23*47"}}}}}});
+  EXPECT_EQ(response["result"]["content"][0]["text"], "1081");
+  EXPECT_EQ(response["result"]["isError"], false);
   EXPECT_EQ(ask({{"jsonrpc", "2.0"},
                  {"id", 3},
                  {"method", "tools/call"},

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "apps/hostile_sql.h"
 #include "apps/sql_question.h"
 #include "apps/sql_reader.h"
 
@@ -69,20 +70,7 @@ std::vector<std::string> hostile_to_postgres() {
       "SELECT set_config('transaction_read_only', 'off', false)",
       "SELECT 1) AS x (c0); DELETE FROM t; SELECT (1",
       "SELECT pg_sleep(60)"};
-  const std::vector<std::pair<std::string, std::string>> around = {{"", ""},
-                                                                   {"-- comment\n", ""},
-                                                                   {"/* c */ ", " -- end"},
-                                                                   {"\t\n  ", " ;"},
-                                                                   {";;", ""},
-                                                                   {"EXPLAIN ", "; SELECT 1"},
-                                                                   {"SELECT 1; ", ""},
-                                                                   {"SELECT 1; SELECT 2; ", ""},
-                                                                   {"\xEF\xBB\xBF", ""},
-                                                                   {"", "; SELECT * FROM t"}};
-  std::vector<std::string> out;
-  for (const std::string& attack : attacks)
-    for (const auto& [before, after] : around) out.push_back(before + attack + after);
-  return out;
+  return disguised(attacks);
 }
 
 class PostgresSql : public testing::Test {
@@ -112,7 +100,7 @@ TEST_F(PostgresSql, FiveHundredHostileStatementsAreRejected) {
   EXPECT_EQ(rows("SELECT a, b FROM t ORDER BY a"), (Rows{{"1", "x"}, {"2", "y"}}));
 }
 
-// What a role may do in a SELECT is undone with its transaction, and the session keeps nothing of it.
+// Changes that a SELECT can make are rolled back with its transaction, and the session is reset.
 TEST_F(PostgresSql, EffectsAreUndone) {
   (void)reader->run("SELECT lo_create(4711)");
   EXPECT_EQ(rows("SELECT count(*) FROM pg_largeobject_metadata WHERE oid = 4711"), (Rows{{"0"}}));
@@ -124,15 +112,16 @@ TEST_F(PostgresSql, EffectsAreUndone) {
 
 TEST_F(PostgresSql, WorkIsLimited) {
   const std::string forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) ";
-  const auto late = reader->run(forever + "SELECT count(*) FROM n", {10, 0.2});
-  ASSERT_FALSE(late.ok());
-  EXPECT_EQ(late.error().kind, Error::Kind::kLimit);
-  const auto cut = reader->run("SELECT i FROM generate_series(1, 1000000) AS s (i) ORDER BY i", {10, 20});
-  ASSERT_TRUE(cut.ok()) << cut.error().text();
-  EXPECT_TRUE(cut->more && cut->rows.size() == 10 && cut->rows[9][0] == "10");
-  const auto wide = reader->run("SELECT repeat('x', 100000000)", {10, 20, 1 << 20});
-  ASSERT_TRUE(wide.ok()) << wide.error().text();
-  EXPECT_LE(wide->rows[0][0].size(), size_t{1} << 20);
+  const auto endless_count = reader->run(forever + "SELECT count(*) FROM n", {10, 0.2});
+  ASSERT_FALSE(endless_count.ok());
+  EXPECT_EQ(endless_count.error().kind, Error::Kind::kLimit);
+  const auto truncated =
+      reader->run("SELECT i FROM generate_series(1, 1000000) AS s (i) ORDER BY i", {10, 20});
+  ASSERT_TRUE(truncated.ok()) << truncated.error().text();
+  EXPECT_TRUE(truncated->more && truncated->rows.size() == 10 && truncated->rows[9][0] == "10");
+  const auto long_cell = reader->run("SELECT repeat('x', 100000000)", {10, 20, 1 << 20});
+  ASSERT_TRUE(long_cell.ok()) << long_cell.error().text();
+  EXPECT_LE(long_cell->rows[0][0].size(), size_t{1} << 20);
   EXPECT_FALSE(reader->run(std::string("SELECT 1\0; DROP TABLE t", 22)).ok());
   EXPECT_FALSE(reader->run(" ; ").ok());
   EXPECT_FALSE(reader->run("SELECT " + std::string(1 << 20, '1')).ok());

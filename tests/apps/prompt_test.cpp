@@ -58,13 +58,15 @@ TEST(Prompt, PartsAreJoinedAndShotsFillTheContext) {
             "Answer.\n\nAbout sums.\n\nQ: question 7 again\nA:");
   EXPECT_EQ(build_prompt(program(yaml + "shots: 1\n").prompts[0], fields, scripted({}))->shots, 1);
   // Without `shots`, as many examples as fit into the context.
-  const auto whole = build_prompt(program(yaml).prompts[0], fields, scripted({}));
-  EXPECT_EQ(whole->shots, 9);
-  for (const size_t context : {whole->text.size(), whole->text.size() - 1, size_t{100}, size_t{60}}) {
+  const auto unlimited = build_prompt(program(yaml).prompts[0], fields, scripted({}));
+  EXPECT_EQ(unlimited->shots, 9);
+  for (const size_t context : {unlimited->text.size(), unlimited->text.size() - 1, size_t{100}, size_t{60}}) {
     const auto built = build_prompt(program(yaml).prompts[0], fields, scripted({}, context));
     ASSERT_TRUE(built.ok());
     EXPECT_LE(built->text.size(), context);
-    EXPECT_GT(built->text.size() + 27 * (built->shots < 9 ? 1 : 0), context - 1) << "one more would not fit";
+    constexpr size_t kExampleBytes = 27;  // at least one more example and its separator
+    EXPECT_GT(built->text.size() + kExampleBytes * (built->shots < 9 ? 1 : 0), context - 1)
+        << "one more would not fit";
   }
   EXPECT_FALSE(build_prompt(program(yaml).prompts[0], fields, scripted({}, 20)).ok());
   // The most similar example is next to the input.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "apps/hostile_sql.h"
 #include "apps/sql_question.h"
 #include "apps/sql_reader.h"
 #include "base/file.h"
@@ -83,20 +84,7 @@ std::vector<std::string> hostile(const std::string& other) {
       "UPDATE sqlite_master SET sql = ''",
       "DELETE FROM sqlite_schema",
       "RELEASE s"};
-  std::vector<std::string> out;
-  const std::vector<std::pair<std::string, std::string>> around = {{"", ""},
-                                                                   {"-- comment\n", ""},
-                                                                   {"/* c */ ", " -- end"},
-                                                                   {"\t\n  ", " ;"},
-                                                                   {";;", ""},
-                                                                   {"EXPLAIN ", "; SELECT 1"},
-                                                                   {"SELECT 1; ", ""},
-                                                                   {"SELECT 1; SELECT 2; ", ""},
-                                                                   {"\xEF\xBB\xBF", ""},
-                                                                   {"", "; SELECT * FROM t"}};
-  for (const std::string& attack : attacks)
-    for (const auto& [before, after] : around) out.push_back(before + attack + after);
-  return out;
+  return disguised(attacks);
 }
 
 TEST(Sql, FiveHundredHostileStatementsAreRejected) {
@@ -109,13 +97,7 @@ TEST(Sql, FiveHundredHostileStatementsAreRejected) {
     {
       const auto database = SqlReader::open(path);
       ASSERT_TRUE(database.ok()) << database.error().text();
-      size_t refused = 0;
-      for (const std::string& sql : statements) {
-        const bool ok = database->run(sql, {100, 1.0}).ok();
-        EXPECT_FALSE(ok) << sql;
-        refused += !ok;
-      }
-      EXPECT_EQ(refused, statements.size());
+      for (const std::string& sql : statements) EXPECT_FALSE(database->run(sql, {100, 1.0}).ok()) << sql;
       const auto rows = database->run("SELECT a, b FROM t ORDER BY a");
       ASSERT_TRUE(rows.ok()) << rows.error().text();
       EXPECT_EQ(rows->rows, (std::vector<std::vector<std::string>>{{"1", "x"}, {"2", "y"}}));
@@ -129,12 +111,12 @@ TEST(Sql, WorkIsLimited) {
   const ScratchFolder folder;
   const auto database = SqlReader::open(make_database(folder, false));
   const std::string forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) ";
-  const auto late = database->run(forever + "SELECT count(*) FROM n", {10, 0.2});
-  ASSERT_FALSE(late.ok());
-  EXPECT_EQ(late.error().kind, Error::Kind::kLimit);
-  const auto cut = database->run(forever + "SELECT i FROM n", {10, 5});
-  ASSERT_TRUE(cut.ok());
-  EXPECT_TRUE(cut->more && cut->rows.size() == 10);
+  const auto endless_count = database->run(forever + "SELECT count(*) FROM n", {10, 0.2});
+  ASSERT_FALSE(endless_count.ok());
+  EXPECT_EQ(endless_count.error().kind, Error::Kind::kLimit);
+  const auto truncated = database->run(forever + "SELECT i FROM n", {10, 5});
+  ASSERT_TRUE(truncated.ok());
+  EXPECT_TRUE(truncated->more && truncated->rows.size() == 10);
   EXPECT_FALSE(
       database
           ->run("SELECT group_concat(x) FROM (" + forever + "SELECT printf('%1000000s', 'x') AS x FROM n)",
@@ -152,7 +134,7 @@ TEST(Sql, FunctionsAreLimited) {
   const auto database = SqlReader::open(make_database(folder, false));
   const std::string a =
       "replace(printf('%9999s', ''), ' ', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')";
-  const std::string many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) ";
+  const std::string endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) ";
   const std::vector<std::string> attacks = {
       "SELECT printf('%.*c', 2000000000, 'x')",
       "SELECT format('%2000000000d', 1)",
@@ -164,10 +146,10 @@ TEST(Sql, FunctionsAreLimited) {
       "SELECT " + a + " LIKE '%" + std::string(900, 'a') + "b%'",
       "SELECT " + a + " GLOB '*" + std::string(900, 'a') + "b*'",
       "SELECT t.b LIKE " + a + " FROM t",
-      many + "SELECT json_group_array(printf('%9999s', 'x') || " + a + ") FROM n",
-      many + "SELECT i FROM n ORDER BY " + a + " || i",
-      many + "SELECT DISTINCT count(*) OVER (PARTITION BY " + a + " || i) FROM n",
-      many + "SELECT count(*) FROM (SELECT i, " + a + " || i AS s FROM n UNION SELECT 1, 'x')",
+      endless + "SELECT json_group_array(printf('%9999s', 'x') || " + a + ") FROM n",
+      endless + "SELECT i FROM n ORDER BY " + a + " || i",
+      endless + "SELECT DISTINCT count(*) OVER (PARTITION BY " + a + " || i) FROM n",
+      endless + "SELECT count(*) FROM (SELECT i, " + a + " || i AS s FROM n UNION SELECT 1, 'x')",
   };
   for (const std::string& attack : attacks) {
     const auto begin = std::chrono::steady_clock::now();
@@ -177,15 +159,15 @@ TEST(Sql, FunctionsAreLimited) {
     EXPECT_LT(took.count(), test::kSanitized ? 60 : 15) << attack.substr(0, 80);  // on a busy machine
     EXPECT_LT(sqlite3_memory_used(), int64_t{600} << 20) << attack.substr(0, 80);
   }
-  const std::string wide = [&] {
+  const std::string long_row = [&] {
     std::string out = "SELECT " + a;
     for (int i = 0; i < 200; ++i) out += ", " + a;
     return out;
   }();
-  EXPECT_FALSE(database->run(wide, {10, 5}).ok());
+  EXPECT_FALSE(database->run(long_row, {10, 5}).ok());
 }
 
-TEST(Sql, LimitedFunctionsReturnWhatBuiltInOnesDo) {
+TEST(Sql, LimitedFunctionsReturnTheResultsOfBuiltInOnes) {
   const ScratchFolder folder;
   const auto database = SqlReader::open(make_database(folder, false));
   sqlite3* plain = nullptr;
@@ -283,7 +265,7 @@ TEST(Sql, TheGrammarAllowsOnlyNamesOfTheSchema) {
     EXPECT_TRUE(matches(good)) << good;
     EXPECT_TRUE(database->run(good).ok()) << good;
   }
-  // Only columns that exist, and those of the table that is named.
+  // Names outside of the schema, and a second statement, do not match.
   for (const char* bad :
        {"SELECT invented FROM t", "SELECT a FROM invented", "SELECT t.invented FROM t",
         "SELECT SUM(c) FROM t", "SELECT a FROM t WHERE x = 1", "SELECT a FROM t; DROP TABLE t"})

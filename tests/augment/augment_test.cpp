@@ -39,12 +39,12 @@ AugmentResources resources() {
   return r;
 }
 
-// All texts that a kind makes of `text` with many seeds.
+// All texts that a kind produces from `text` with 400 seeds.
 std::set<std::string> all_of(const std::string& kind, const std::string& text = kCat, double rate = 0.1) {
   std::set<std::string> out;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     TextDraws d(seed, 0, 0);
-    out.insert(augmented(text, "", {kind, rate}, resources(), d).value());
+    out.insert(augment_text(text, "", {kind, rate}, resources(), d).value());
   }
   return out;
 }
@@ -104,7 +104,7 @@ TEST(Augment, AdversarialChangesFoolTheClassifier) {
   };
   r.classifier = &classifier;
   TextDraws d(1, 0, 0);
-  const std::string changed = augmented("a good film", "positive", {"adversarial", 0.5}, r, d).value();
+  const std::string changed = augment_text("a good film", "positive", {"adversarial", 0.5}, r, d).value();
   EXPECT_NE(changed, "a good film");
   EXPECT_EQ(classifier.labels()[classifier.classify(changed).label], "negative");
   // The sentence of the worked example: "kitty" is a word of the other label.
@@ -116,26 +116,28 @@ TEST(Augment, AdversarialChangesFoolTheClassifier) {
   const TextClassifier of_pets = TextClassifier::train(pets, {}).value();
   AugmentResources cats = resources();
   cats.classifier = &of_pets;
-  const std::string fooled = augmented(kCat, "old", {"adversarial", 0.5}, cats, d).value();
+  const std::string fooled = augment_text(kCat, "old", {"adversarial", 0.5}, cats, d).value();
   EXPECT_NE(fooled, kCat);
   EXPECT_EQ(of_pets.labels()[of_pets.classify(fooled).label], "young") << fooled;
   // Nothing changes where the classifier is already wrong, or does not know the label.
-  EXPECT_EQ(augmented("a bad film", "positive", {"adversarial", 0.5}, r, d).value(), "a bad film");
-  EXPECT_EQ(augmented("a good film", "unknown", {"adversarial", 0.5}, r, d).value(), "a good film");
+  EXPECT_EQ(augment_text("a bad film", "positive", {"adversarial", 0.5}, r, d).value(), "a bad film");
+  EXPECT_EQ(augment_text("a good film", "unknown", {"adversarial", 0.5}, r, d).value(), "a good film");
 }
 
 TEST(Augment, RatesCountWords) {
   std::string text = "Start";
   for (int i = 0; i < 99; ++i) text += " word" + std::to_string(i);
   TextDraws d(3, 0, 0);
-  EXPECT_EQ(WordsOfText::split(augmented(text, "", {"deletion", 0.2}, {}, d).value()).words.size(), 80u);
-  EXPECT_EQ(WordsOfText::split(augmented(text, "", {"insertion", 0.05}, {}, d).value()).words.size(), 105u);
+  EXPECT_EQ(WordsOfText::split(augment_text(text, "", {"deletion", 0.2}, {}, d).value()).words.size(), 80u);
+  EXPECT_EQ(WordsOfText::split(augment_text(text, "", {"insertion", 0.05}, {}, d).value()).words.size(),
+            105u);
 }
 
 TEST(Augment, ACopyDependsOnlyOnSeedRecordAndCopyNumber) {
   const auto text = [](uint64_t seed, uint64_t record, uint64_t copy) {
     TextDraws d(seed, record, copy);
-    return augmented("One two three four five six seven eight nine ten.", "", {"swap", 0.3}, {}, d).value();
+    return augment_text("One two three four five six seven eight nine ten.", "", {"swap", 0.3}, {}, d)
+        .value();
   };
   EXPECT_EQ(text(1, 5, 2), text(1, 5, 2));
   EXPECT_NE(text(1, 5, 2), text(1, 5, 3));
@@ -145,8 +147,8 @@ TEST(Augment, ACopyDependsOnlyOnSeedRecordAndCopyNumber) {
 
 TEST(Augment, SentencesSplitAndMerge) {
   EXPECT_EQ(sentences_of("A b. C d! 3 e? f."), (std::vector<std::string>{"A b.", "C d!", "3 e? f."}));
-  const auto made = all_of("split-merge", "The sun rose. The birds sang.");
-  EXPECT_TRUE(made.contains("The sun rose, and the birds sang."));
+  const auto variants = all_of("split-merge", "The sun rose. The birds sang.");
+  EXPECT_TRUE(variants.contains("The sun rose, and the birds sang."));
   EXPECT_EQ(all_of("shuffle", "One is here. Two is there."),
             (std::set<std::string>{"Two is there. One is here."}));
 }
@@ -168,7 +170,7 @@ TEST(Augment, EveryKindAcceptsOddTexts) {
     for (const AugmentKind& kind : augment_kinds()) {
       if (!std::string(kind.needs).empty()) continue;
       TextDraws d(1, 2, 3);
-      EXPECT_TRUE(augmented(text, "", {kind.name, 1.0}, {}, d).ok()) << kind.name;
+      EXPECT_TRUE(augment_text(text, "", {kind.name, 1.0}, {}, d).ok()) << kind.name;
     }
 }
 
@@ -176,13 +178,13 @@ TEST(Instructions, TemplatesNameLabelsAndFields) {
   const InstructionTask* sentiment = find_task("sentiment").value();
   std::set<std::string> instructions;
   for (size_t i = 0; i < sentiment->templates.size(); ++i) {
-    const Json made = as_instruction({{"text", "a fine film"}, {"label", 1}}, *sentiment, {"0", "1"},
-                                     {{"0", "negative"}, {"1", "positive"}}, i)
-                          .value();
-    EXPECT_EQ(made["output"], "positive");
-    EXPECT_NE(made["instruction"].get<std::string>().find("negative, positive"), std::string::npos);
-    EXPECT_NE(made["input"].get<std::string>().find("a fine film"), std::string::npos);
-    instructions.insert(made["instruction"]);
+    const Json record = as_instruction({{"text", "a fine film"}, {"label", 1}}, *sentiment, {"0", "1"},
+                                       {{"0", "negative"}, {"1", "positive"}}, i)
+                            .value();
+    EXPECT_EQ(record["output"], "positive");
+    EXPECT_NE(record["instruction"].get<std::string>().find("negative, positive"), std::string::npos);
+    EXPECT_NE(record["input"].get<std::string>().find("a fine film"), std::string::npos);
+    instructions.insert(record["instruction"]);
   }
   EXPECT_EQ(instructions.size(), sentiment->templates.size());
   EXPECT_FALSE(as_instruction({{"text", "x"}}, *sentiment, {}, {}, 0).ok());

@@ -27,8 +27,8 @@ def run(*arguments, text="", timeout=120):
     return done.returncode, done.stdout, done.stderr
 
 
-def call(tool, **given):
-    return json.dumps({"thought": "next", "tool": tool, "input": given})
+def call(tool, **arguments):
+    return json.dumps({"thought": "next", "tool": tool, "input": arguments})
 
 
 def answer(text):
@@ -36,7 +36,7 @@ def answer(text):
 
 
 def replay(folder, replies, *flags):
-    """The trace of scripted replies."""
+    """Runs the agent on scripted replies and returns its trace."""
     path = folder / "replies.jsonl"
     path.write_text("\n".join(replies) + "\n")
     code, out, err = run("agent", "--replies", path, "--json", *flags, "a question")
@@ -63,7 +63,7 @@ def check_tools(folder):
     # The terminal shows thought, action, observation.
     (folder / "replies.jsonl").write_text("\n".join([call("calculator", expression="23*47"), answer("1081")]))
     code, out, _ = run("agent", "--replies", folder / "replies.jsonl", "what is 23 x 47?")
-    check(code == 0 and all(word in out for word in ("thought", "action calculator", "observation", "1081", "answer")), f"shown: {out}")
+    check(code == 0 and all(word in out for word in ("thought", "action calculator", "observation", "1081", "answer")), f"the printed steps: {out}")
 
 
 class Page(http.server.BaseHTTPRequestHandler):
@@ -131,14 +131,12 @@ def check_code(folder):
 
 
 SERVER = """
-import json, sys, time
+import json, sys
 mode = sys.argv[1]
 for line in sys.stdin:
     m = json.loads(line)
     if "id" not in m or "method" not in m:
         continue
-    if mode == "silent":
-        time.sleep(60)
     if mode == "noise":
         print("not json", flush=True)
     if mode == "flood":
@@ -208,9 +206,9 @@ def check_trace(folder):
     os.rename(folder / "part", str(traces[0])[:-len(".jsonl")] + ".answer-1.json")
     out, err = agent.communicate(timeout=60)
     lines = [json.loads(line) for line in traces[0].read_text().splitlines()]
-    check(json.loads(out)["answer"] == "2" and "waiting for a person" in err, f"a person on the page: {out} {err}")
+    check(json.loads(out)["answer"] == "2" and "waiting for an answer on the web page" in err, f"a person answers on the page: {out} {err}")
     check([k for line in lines for k in ("question", "ask", "said", "step", "end") if k in line] == ["question", "ask", "said", "step", "step", "step", "end"], f"lines: {lines}")
-    check("the second" in lines[3]["step"]["observation"] and lines[-1]["answer"] == "2", f"what the person said: {lines}")
+    check("the second" in lines[3]["step"]["observation"] and lines[-1]["answer"] == "2", f"the answer of the person is the observation: {lines}")
     code, out, _ = run(*words[1:5], "--trace", folder / "traces", "--max-seconds", 1, "a question")
     check(code == 1 and json.loads(out)["end"] in ("handover", "time"), f"no person answers: {out}")
     code, out, _ = run(*words[1:5], "--trace", folder / "traces", "--no-person", "a question")

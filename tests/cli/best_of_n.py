@@ -52,7 +52,7 @@ def main():
         plain, own, other = (good("reward", "score", "-m", folder / "r", folder / "pairs.jsonl", *options).stdout
                              for options in ([], ["--chat-template", f"@{chat}/chat_template.jinja"], ["--chat-template", "{{ messages[0]['content'] }}"]))
         check(plain and plain == own and plain != other, "reward score uses a template")
-        check(good("reward", "best", "-m", chat, prompts, "--reward", f"model={folder / 'r'}", "-n", 2, "--max-completion-length", 24, "-q", "-o", folder / "m.jsonl").returncode == 0, "a reward model judges")
+        check(good("reward", "best", "-m", chat, prompts, "--reward", f"model={folder / 'r'}", "-n", 2, "--max-completion-length", 24, "-q", "-o", folder / "m.jsonl").returncode == 0, "a reward model scores the answers")
         refused("did you mean 'best'", *command, "-o", folder / "x", "--form", "bst")
         refused("at 0 answers are equal", *command, "-o", folder / "x", "--temp", 0)
         refused("has no effect", *command, "-o", folder / "x", "--form", "pairs", "--keep", 2)

@@ -117,7 +117,7 @@ def check_interrupt(root):
 
 
 def check_interrupt_between_reads(root, model):
-    """SIGINT while chat is blocked in a write, so certainly not in a read: one is enough, and it does not end the session."""
+    """SIGINT while chat is blocked in a write, so certainly not in a read: one signal is enough, and it does not end the session."""
     t = Terminal("chat", model, "-n", "400", "--ignore-eos")
     t.wait("> ")
     # While a line is edited: Ctrl-L draws it again, until more output is pending than a terminal holds.
@@ -129,8 +129,8 @@ def check_interrupt_between_reads(root, model):
     os.kill(t.pid, signal.SIGINT)
     t.wait(r"\n\S*> ")  # a new line and a new prompt, with the terminal's codes between them
     t.send("/tokens\r")
-    shown = t.wait("there is no answer yet|prompt tokens")
-    check("no answer yet" in shown, f"the line was discarded: {shown[-300:]!r}")
+    output = t.wait("there is no answer yet|prompt tokens")
+    check("no answer yet" in output, f"the line was discarded: {output[-300:]!r}")
     t.wait("> ")
     # While a command prints: there is nothing to discard.
     t.send("go\r")
@@ -153,11 +153,11 @@ def check_full_context(root):
     t.wait("> ")
     for i in range(9):  # answers are random bytes of different lengths in tokens
         t.send("x" * 20 + f"{i}\r")
-        offered = t.wait(r"\[stopped|starts a new conversation")
-        if "[stopped" not in offered:
+        output = t.wait(r"\[stopped|starts a new conversation")
+        if "[stopped" not in output:
             break
         t.wait("> ")
-    check(i > 0 and "context: is full" in offered and "/forget" in offered, f"a full context names the commands that help: {offered!r}")
+    check(i > 0 and "context: is full" in output and "/forget" in output, f"a full context names the commands that help: {output!r}")
     t.wait("> ")
     t.send("/forget\r")
     t.wait(r"removed \d turn")
@@ -176,8 +176,8 @@ def check_seed(root, model):
         done = subprocess.run([MAKAR, "chat", str(model), "-n", "24", "--temp", "1", "--ignore-eos", *flags], input="hello\n",
                               capture_output=True, text=True, timeout=120 * PATIENCE)
         return done.stdout
-    check(answer("--seed", "5") == answer("--seed", "5"), "a seed that is given is used")
-    check(len({answer() for _ in range(3)}) > 1, "without one, sessions differ")
+    check(answer("--seed", "5") == answer("--seed", "5"), "the same --seed gives the same answer")
+    check(len({answer() for _ in range(3)}) > 1, "without --seed, sessions differ")
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -41,7 +41,7 @@ def complete(run):
         if folder.name.endswith(".tmp"):
             continue
         sums = json.loads(marker.read_text())
-        good = all((folder / name).is_file() and hashlib.sha256((folder / name).read_bytes()).hexdigest() == wanted for name, wanted in sums.items())
+        good = all((folder / name).is_file() and hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest for name, digest in sums.items())
         check(good and len(sums) == 2, f"{folder} has a marker, but not the files with the checksums in it")
         if good:
             steps.append(int(folder.name.split("-")[1]))
@@ -63,12 +63,12 @@ def stop(process, run, signals, rng):
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-        check(False, "a stopped run did not end")
+        check(False, "a run did not end after its last signal")
 
 
 def trials(makar, scratch, count, rng):
     words = [makar, "sft", "-m", MODEL, "-d", MODEL / "golden.safetensors", "learning_rate=1e-3", "max_steps=1000000", "save_steps=1", "-t", "1", "-q"]
-    lost = inside = 0
+    lost = inside_save = 0
     for trial in range(count):
         limit, background = 1 + trial % 3, trial // 3 % 2 == 1
         kind = list(STOPS)[trial * 5 // 6 % len(STOPS)]
@@ -85,14 +85,14 @@ def trials(makar, scratch, count, rng):
         time.sleep(rng.uniform(0, 0.05))
         check(process.poll() is None, f"trial {trial}: the run ended by itself: {process.stderr.read() if process.poll() is not None else ''}")
         stop(process, run, STOPS[kind], rng)
-        inside += bool(list(run.glob("*.tmp")))
+        inside_save += bool(list(run.glob("*.tmp")))
         after = complete(run)
         fewer = len(after) < min(limit, max(len(before), 1)) or max(after, default=0) < max(before, default=0)
         lost += fewer
         check(not fewer, f"trial {trial} ({kind}, limit {limit}, {'background' if background else 'foreground'}): {before} before, {after} after")
         check(len(after) <= limit + 1, f"trial {trial}: {len(after)} checkpoints, save_total_limit is {limit}")
         process.stderr.close()
-    print(f"checkpoints: {count} stops, {inside} inside a save, {lost} lost a checkpoint")
+    print(f"checkpoints: {count} stops, {inside_save} inside a save, {lost} lost a checkpoint")
 
 
 def same_step_again(makar, scratch):

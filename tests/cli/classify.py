@@ -21,7 +21,7 @@ WORDS = {"neg": ["bad", "dull", "poor"], "pos": ["good", "fine", "great"]}
 
 
 def texts(count, mixed):
-    """Texts with mostly the words of their label."""
+    """Texts with words of their label; each is a word of the other label with probability `mixed`."""
     out = []
     for i in range(count):
         label = ("neg", "pos")[i % 2]
@@ -44,9 +44,9 @@ def check_words(folder):
     train, test = texts(60, 0.1), texts(41, 0.4)
     model = folder / "words.json"
     good("classify", "train", "--method", "logistic", "-d", write(folder / "train.jsonl", train), "-o", model)
-    given = "".join(r["text"] + "\n" for r in test)
-    plain = lines(good("classify", "run", model, text=given))
-    all_scores = lines(good("classify", "run", model, "--scores", text=given))
+    input_lines = "".join(r["text"] + "\n" for r in test)
+    plain = lines(good("classify", "run", model, text=input_lines))
+    all_scores = lines(good("classify", "run", model, "--scores", text=input_lines))
     for a, b in zip(plain, all_scores):
         check(set(b["scores"]) == {"neg", "pos"} and abs(sum(b["scores"].values()) - 1) < 1e-9, f"--scores: {b}")
         check(a["label"] == max(b["scores"], key=b["scores"].get) and a["score"] == b["scores"][a["label"]], f"the best label: {a} {b}")
@@ -60,8 +60,8 @@ def check_words(folder):
 
     def f1(threshold):
         found = [p >= threshold for p in probabilities]
-        right = sum(f and r["label"] == "pos" for f, r in zip(found, test))
-        return 2 * right / (sum(found) + sum(r["label"] == "pos" for r in test))
+        correct = sum(f and r["label"] == "pos" for f, r in zip(found, test))
+        return 2 * correct / (sum(found) + sum(r["label"] == "pos" for r in test))
     best = scores["best_threshold"]
     check(best["label"] == "pos" and abs(best["f1"] - max(map(f1, probabilities))) < 1e-12 and abs(f1(best["threshold"]) - best["f1"]) < 1e-12, f"best threshold: {best}")
     rows = list(csv.DictReader(open(folder / "out.csv", newline="")))
@@ -71,9 +71,9 @@ def check_words(folder):
     check("confusion matrix" in text and f"accuracy           {scores['accuracy']:.4f}" in text and "best F1 of 'pos'" in text, f"the report: {text}")
 
     # Thresholds: one label, or all.
-    chosen = lines(good("classify", "run", model, "--threshold", "pos=0.8", text=given))
+    chosen = lines(good("classify", "run", model, "--threshold", "pos=0.8", text=input_lines))
     check([c["label"] for c in chosen] == ["pos" if p >= 0.8 else "neg" for p in probabilities], "--threshold pos=0.8")
-    chosen = lines(good("classify", "run", model, "--threshold", "0.7", text=given))
+    chosen = lines(good("classify", "run", model, "--threshold", "0.7", text=input_lines))
     check([c["label"] for c in chosen] == [None if p["score"] < 0.7 else p["label"] for p in plain], "--threshold 0.7")
     check(any(c["label"] is None for c in chosen), "some texts are undecided")
     undecided = json.loads(good("classify", "run", model, "--threshold", "0.7", "--eval", folder / "test.jsonl", "--json").stdout)
@@ -87,7 +87,7 @@ def check_words(folder):
     check("line 3" in done.stderr, "a bad line is reported")
     refused("the labels are neg, pos", "classify", "run", model, "--threshold", "good=0.5", "--text", "x")
     refused("expected a number", "classify", "run", model, "--threshold", "pos=x", "--text", "x")
-    refused("name a file", "classify", "run", model, "--eval", folder / "test.jsonl", "--csv", "-")
+    refused("give the name of a file", "classify", "run", model, "--eval", folder / "test.jsonl", "--csv", "-")
     refused("remove --text", "classify", "run", model, "--eval", folder / "test.jsonl", "--text", "x")
     write(folder / "no.jsonl", [{"text": "x"}])
     refused("no labelled texts", "classify", "run", model, "--eval", folder / "no.jsonl")

@@ -54,8 +54,10 @@ def check_generation():
             continue
         answer = json.loads(out)
         got = answer.get("answers", [answer["ids"]])
-        for mine, want in zip(got, case["sequences"]):
-            expect("generate " + " ".join(flags), mine == want[:len(mine)], (mine, want))
+        expect("answers of " + " ".join(flags), len(got) == len(case["sequences"]), got)
+        prompt_tokens = len(case["input_ids"][0])
+        for mine, want in zip(got, case["sequences"]):  # sequences are padded after the end token
+            expect("generate " + " ".join(flags), len(mine) > prompt_tokens and mine == want[:len(mine)], (mine, want))
 
 
 def check_errors():
@@ -121,20 +123,20 @@ def with_memory(*arguments):
 
 
 def check_memory_budget():
-    ask = ("generate", "-m", f"{GOLDEN}/models/llama", "--ids", "5,6,7", "-n", "120", "--n", "600", "--temp", "1", "--json")
-    _, free, _, most = with_memory(*ask)
-    _, _, err, _ = with_memory(*ask, "--mem-budget", "1")
-    least = re.search(r"give at least (\d+)", err)
-    expect("the error of a small budget says how much is enough", least, err[:300])
-    if not least:
+    command = ("generate", "-m", f"{GOLDEN}/models/llama", "--ids", "5,6,7", "-n", "120", "--n", "600", "--temp", "1", "--json")
+    _, unlimited, _, unlimited_peak = with_memory(*command)
+    _, _, err, _ = with_memory(*command, "--mem-budget", "1")
+    minimum = re.search(r"give at least (\d+)", err)
+    expect("the error of a small budget says how much is enough", minimum, err[:300])
+    if not minimum:
         return
-    budget = int(least.group(1)) + 1
-    code, held, err, peak = with_memory(*ask, "--mem-budget", str(budget))
+    budget = int(minimum.group(1)) + 1
+    code, limited, err, peak = with_memory(*command, "--mem-budget", str(budget))
     expect("the smallest budget is enough", code == 0, err[:300])
-    expect("--mem-budget changes no answer", held == free, held[:200])
+    expect("--mem-budget changes no answer", limited == unlimited, limited[:200])
     # A sanitizer needs memory itself.
     slack = 1.25 if os.environ.get("MAKAR_SANITIZE") else 1
-    expect("--mem-budget is not exceeded", peak <= budget * 1e6 * slack < most, (peak, budget, most))
+    expect("--mem-budget is not exceeded", peak <= budget * 1e6 * slack < unlimited_peak, (peak, budget, unlimited_peak))
 
 
 def check_messages():

@@ -39,12 +39,12 @@ with tempfile.TemporaryDirectory() as scratch:
         (root / "share/makar").mkdir(parents=True)
         program = shutil.copy(MAKAR, root / "bin/makar")
         done = run(program, "generate", "One morning,")
-        check(done.returncode == 2 and "makar pull" in done.stderr, f"without it: {done.returncode} {done.stderr}")
+        check(done.returncode == 2 and "makar pull" in done.stderr, f"without a default model: {done.returncode} {done.stderr}")
         shutil.copy(one, root / "share/makar/world.gguf")
         for words, text in ((["generate", "-n", "8", "One morning,"], ""), (["chat", "-n", "8"], "Who is there?\n")):
             done = run(program, *words, text=text)
             check(done.returncode == 0 and done.stdout.strip(), f"makar {words[0]}: {done.stderr}")
-            check("no model given: using world" in done.stderr and "knows nothing else" in done.stderr, f"what it is: {done.stderr}")
+            check("no model given: using world" in done.stderr and "knows nothing else" in done.stderr, f"the note about the default model: {done.stderr}")
         done = run(program, "generate", "-m", str(two), "-n", "8", "One morning,")
         check("no model given" not in done.stderr, f"a given model is not the default: {done.stderr}")
     shipped = ROOT / "models/world.gguf"

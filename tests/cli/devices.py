@@ -22,24 +22,24 @@ def run(*args):
 def produce(folder, device):
     """All results of a device: name -> bytes."""
     out = {}
-    here = folder / device
-    here.mkdir()
+    device_folder = folder / device
+    device_folder.mkdir()
 
-    def keep(name, done, path=None):
+    def store(name, done, path=None):
         if done.returncode != 0:
             failures.append(f"{device}: {name}: {done.stderr.decode()[-300:]}")
             return
         out[name] = pathlib.Path(path).read_bytes() if path else done.stdout
 
-    keep("generate", run("generate", "-m", GOLDEN / "llama", "--ids", "5,17,9", "-n", "12", "--device", device))
-    keep("beams", run("generate", "-m", GOLDEN / "gpt2", "--ids", "5,17,9", "-n", "8", "--beams", "3", "--device", device))
+    store("generate", run("generate", "-m", GOLDEN / "llama", "--ids", "5,17,9", "-n", "12", "--device", device))
+    store("beams", run("generate", "-m", GOLDEN / "gpt2", "--ids", "5,17,9", "-n", "8", "--beams", "3", "--device", device))
     for model in ("t5-relu-tied", "mixtral", "vit"):
-        result = here / f"{model}.safetensors"
-        keep(f"forward {model}", run("forward", GOLDEN / model, "-i", GOLDEN / model / "golden.safetensors", "-o", result,
+        result = device_folder / f"{model}.safetensors"
+        store(f"forward {model}", run("forward", GOLDEN / model, "-i", GOLDEN / model / "golden.safetensors", "-o", result,
                                      "--device", device), result)
     for optimizer in ("adamw", "muon"):
-        trained = here / optimizer
-        keep(f"pretrain {optimizer}", run("pretrain", "-d", ROOT / "docs/design.md", "--tokenizer", "char", "--max-steps", "6", "--sequence-len",
+        trained = device_folder / optimizer
+        store(f"pretrain {optimizer}", run("pretrain", "-d", ROOT / "docs/design.md", "--tokenizer", "char", "--max-steps", "6", "--sequence-len",
                                           "48", "--layers", "2", "--width", "32", "--heads", "2", "--optimizer", optimizer, "-o", trained,
                                           "--device", device, "-q"), trained / "model.safetensors")
     return out

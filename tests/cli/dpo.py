@@ -21,8 +21,8 @@ def result(done):
 
 def preferences(path, count, split):
     """Pairs whose answers differ in style; a model of this size cannot learn which answer is right."""
-    made = good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout
-    path.write_text("".join(line + "\n" for line in made.splitlines() if json.loads(line)["kind"] != "wrong"))
+    records = good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout
+    path.write_text("".join(line + "\n" for line in records.splitlines() if json.loads(line)["kind"] != "wrong"))
 
 
 def learns(folder, base, pairs, held_out, common):
@@ -72,7 +72,7 @@ def single_answers(folder, base, pairs, held_out, common):
 
 
 def references(folder, base, pairs, common):
-    """The start of the model as the reference, the same weights as a second model, and adapters."""
+    """References: the model before training, the same weights as a second model, another model; and adapters."""
     words = [*common, "-d", pairs, "--val-set-size", 0, "--max-steps", 4]
     for name, extra in (("own", []), ("same", ["--ref-model", base]), ("other", ["--ref-model", folder / "learnt"])):
         good("dpo", "-m", base, *words, *extra, "-o", folder / f"ref-{name}")

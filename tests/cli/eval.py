@@ -70,8 +70,8 @@ def check_run(folder, model):
 
     # One of the log-likelihoods, by makar score.
     sample = samples[5]
-    asked = sample["arguments"]["gen_args_1"]
-    code, out, err = run("score", "-m", model, "-p", asked["arg_0"], "--completion", asked["arg_1"], "--json")
+    arguments = sample["arguments"]["gen_args_1"]
+    code, out, err = run("score", "-m", model, "-p", arguments["arg_0"], "--completion", arguments["arg_1"], "--json")
     check(code == 0 and json.loads(out)["logprob"] == sample["resps"][1][0][0], "the same bits as makar score")
 
     # Killed as soon as some documents are finished, then started again.
@@ -112,13 +112,13 @@ def check_usage(folder, model):
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """An OpenAI-compatible server with known answers: the words of the prompt have log-probabilities -1, -2, ..."""
-    asked = []
+    """An OpenAI-compatible server with known answers: each word of a prompt after the first has its length, negated, as log-probability."""
+    requests = []
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        Server.asked.append((self.path, body))
-        if len(Server.asked) == 1:  # the client tries again
+        Server.requests.append((self.path, body))
+        if len(Server.requests) == 1:  # the client tries again
             self.send_response(503)
             self.end_headers()
             return
@@ -158,17 +158,17 @@ def check_url(folder):
     check(code == 0 and json.loads(out)["results"]["short"]["acc,none"] == 0.5, f"log-likelihoods from a server: {err}")
     samples = [json.loads(line) for line in (folder / "url/samples_short.jsonl").read_text().splitlines()]
     check([r[0][0] for r in samples[0]["resps"]] == [-6, -1], f"the words after the context are scored: {samples[0]['resps']}")
-    check(Server.asked[0][1]["model"] == "m", "the name of the model")
+    check(Server.requests[0][1]["model"] == "m", "the name of the model")
     (folder / "said.yaml").write_text('task: said\ndataset_kwargs: {documents: [{q: one, a: "3 b "}, {q: two, a: x}]}\n'
                                       'description: "Rules"\ndoc_to_text: "{{ q }}"\ndoc_to_target: a\n'
                                       'generation_kwargs: {until: [STOP]}\n')
     base = ("eval", "-m", url, "--tasks", folder / "said.yaml", "--json", "--num-fewshot", 1)
     code, out, err = run(*base, "--apply-chat-template", "--output", folder / "flat")
-    messages = Server.asked[-1][1]["messages"]
+    messages = Server.requests[-1][1]["messages"]
     check(code == 0 and [m["role"] for m in messages] == ["system", "user"], f"examples in the user's message: {messages} {err}")
     code, out, err = run(*base, "--apply-chat-template", "--fewshot-as-multiturn", "--system-instruction", "Be brief.", "--output",
                          folder / "turns")
-    messages = Server.asked[-1][1]["messages"]
+    messages = Server.requests[-1][1]["messages"]
     check(code == 0 and [m["role"] for m in messages] == ["system", "user", "assistant", "user"], f"examples as turns: {messages}")
     check(messages[0]["content"] == "Be brief.\n\nRules" and messages[-1]["content"] in ("one", "two"), f"{messages}")
     code, _, err = run("eval", "-m", url, "--tasks", folder / "short.yaml", "--apply-chat-template")
@@ -253,11 +253,11 @@ def check_fabricated(folder, model):
         if code:
             continue
         sample = json.loads((data / f"out/{name}/samples_{name}.jsonl").read_text().splitlines()[0])
-        asked = sample["arguments"]
+        arguments = sample["arguments"]
         if prompt is not None:
-            check(asked["gen_args_0"]["arg_0"] == prompt, f"{name}: the prompt {asked['gen_args_0']['arg_0']!r}")
+            check(arguments["gen_args_0"]["arg_0"] == prompt, f"{name}: the prompt {arguments['gen_args_0']['arg_0']!r}")
         if name == "hellaswag":
-            check([asked[f"gen_args_{i}"]["arg_1"] for i in range(4)] == [" " + t for t in target], f"{name}: choices {asked}")
+            check([arguments[f"gen_args_{i}"]["arg_1"] for i in range(4)] == [" " + t for t in target], f"{name}: choices {arguments}")
         else:
             check(sample["target"] == target, f"{name}: the target {sample['target']!r}")
     for number in (1, 2, 3):
@@ -280,10 +280,10 @@ metric_list: [{metric: acc}]
 metadata: {version: 1, group_field: g}
 """)
     base = ("-m", model, "--tasks", folder / "people.yaml")
-    for kind, wanted in (("gender", "She is not a doctor. Yes or no?"), ("contractions", "He isn't a doctor. Yes or no?")):
+    for kind, expected_prompt in (("gender", "She is not a doctor. Yes or no?"), ("contractions", "He isn't a doctor. Yes or no?")):
         code, _, err = run("eval", *base, "--perturb", kind, "--output", folder / kind, "--log-samples")
-        asked = json.loads((folder / kind / "samples_people.jsonl").read_text().splitlines()[0])["arguments"]["gen_args_0"]["arg_0"]
-        check(code == 0 and asked == wanted, f"--perturb {kind}: {asked} {err}")
+        prompt = json.loads((folder / kind / "samples_people.jsonl").read_text().splitlines()[0])["arguments"]["gen_args_0"]["arg_0"]
+        check(code == 0 and prompt == expected_prompt, f"--perturb {kind}: {prompt} {err}")
     code, _, err = run("eval", *base, "--perturb", "typo")
     check(code == 2 and "did you mean 'typos'" in err, f"a wrong perturbation: {err}")
 

@@ -16,14 +16,14 @@ from program import GOLDEN, good, refused, run, steps
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 FABLES = REPOSITORY / "recipes/data/fables.txt"
 CONFIGS = REPOSITORY / "recipes/configs"
-LESS = {"hidden_size": 32, "n_embd": 32, "d_model": 32, "intermediate_size": 64, "d_inner": 64, "num_hidden_layers": 2, "n_layer": 2,
+SMALLER_SIZES = {"hidden_size": 32, "n_embd": 32, "d_model": 32, "intermediate_size": 64, "d_inner": 64, "num_hidden_layers": 2, "n_layer": 2,
         "num_attention_heads": 4, "n_head": 4, "embedding_size": 32, "vocab_size": 400}
 
 
 def smaller(name, folder):
     """A config of recipes/configs with smaller sizes, without dropout."""
     config = json.loads((CONFIGS / f"{name}.json").read_text())
-    config |= {key: value for key, value in LESS.items() if key in config}
+    config |= {key: value for key, value in SMALLER_SIZES.items() if key in config}
     config |= {key: 0.0 for key in config if "dropout" in key or "pdrop" in key}
     path = folder / f"{name}.json"
     path.write_text(json.dumps(config))
@@ -93,7 +93,7 @@ def infinity(scratch):
 
 
 def packed(scratch):
-    """An adapter on 4-bit weights in published formats: trained, saved, loaded."""
+    """An adapter on packed weights (GPTQ, AWQ, fp8): trained, saved, loaded."""
     for name in ("gptq", "awq", "fp8"):
         base = scratch / name
         shutil.copytree(GOLDEN / "packed" / name, base)

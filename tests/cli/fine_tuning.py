@@ -73,19 +73,19 @@ def adapters(folder, base, chats):
     refused("q4_0", "sft", "-m", base, *common, "--adapter", "qlora", "--quantize-base", "q4_9", "-o", folder / "no")
     refused("lora or qlora", "sft", "-m", base, *common, "--adapter", "qlore", "-o", folder / "no")
 
-    def scored(*words):
-        asked = json.dumps({"prompt": "the river", "completion": " and the river is near"}) + "\n"
-        done = good("score", *words, "--jsonl", text=asked)
+    def logprob(*words):
+        request = json.dumps({"prompt": "the river", "completion": " and the river is near"}) + "\n"
+        done = good("score", *words, "--jsonl", text=request)
         return json.loads(done.stdout)["logprob"] if done.returncode == 0 else float("nan")
 
-    plain, a, b = scored("-m", base), runs["plain"], runs["q4_0"]
-    check(abs(scored("-m", base, "--lora", a) - plain) > 0.1, "an adapter changes the probabilities")
-    check(scored("-m", base, "--lora", f"{a}:0") == plain, "an adapter of weight 0 changes nothing")
+    plain, a, b = logprob("-m", base), runs["plain"], runs["q4_0"]
+    check(abs(logprob("-m", base, "--lora", a) - plain) > 0.1, "an adapter changes the probabilities")
+    check(logprob("-m", base, "--lora", f"{a}:0") == plain, "an adapter of weight 0 changes nothing")
     good("merge", "-m", base, "--lora", a, "--lora", f"{b}:0.5", "-o", folder / "merged")
-    separate, merged = scored("-m", base, "--lora", a, "--lora", f"{b}:0.5"), scored("-m", folder / "merged")
+    separate, merged = logprob("-m", base, "--lora", a, "--lora", f"{b}:0.5"), logprob("-m", folder / "merged")
     check(abs(separate - merged) < 1e-3 and abs(separate - plain) > 0.1, f"separate adapters {separate}, merged {merged}")
     good("merge", "-m", gguf, "--lora", runs["gguf"], "-o", folder / "merged-gguf")
-    separate, merged = scored("-m", gguf, "--lora", runs["gguf"]), scored("-m", folder / "merged-gguf")
+    separate, merged = logprob("-m", gguf, "--lora", runs["gguf"]), logprob("-m", folder / "merged-gguf")
     # With the GGUF base, activations are rounded to int8.
     check(abs(separate - merged) < 0.05 * abs(merged), f"a GGUF base: separate adapter {separate}, merged {merged}")
     refused("alone", "merge", "-m", base, "--lora", a, "--lora", runs["q8_0"], "-o", folder / "no")
@@ -202,7 +202,7 @@ def encoders(folder):
     numbers = folder / "numbers.jsonl"
     with open(numbers, "w") as f:
         for _ in range(200):
-            words = [rng.choice(THINGS[:2]) for _ in range(6)]  # the share of the second
+            words = [rng.choice(THINGS[:2]) for _ in range(6)]  # the label follows from the share of the second word
             f.write(json.dumps({"text": " ".join(words), "label": words.count(THINGS[1]) / 3 - 1}) + "\n")
     out = folder / "regression"
     done = good("classify", "train", "-m", bert, "-d", numbers, "--val-set-size", 0.2, "--num-epochs", 12, "--lr", 2e-3, "--micro-batch-size", 16, "--regression", "--max-length", 32,
@@ -211,8 +211,8 @@ def encoders(folder):
     check(config.get("problem_type") == "regression", f"a regression head: {config.get('problem_type')}")
     figures = json.loads(done.stdout)["validation"]
     check(figures["pearson"] > 0.8, f"numbers are learnt: {figures}")
-    said = [json.loads(line)["score"] for line in good("classify", "run", "-m", out, text="river river river\nstone stone stone\n").stdout.splitlines()]
-    check(len(said) == 2 and said[1] > said[0] + 1, f"a number for each line: {said}")
+    output = [json.loads(line)["score"] for line in good("classify", "run", "-m", out, text="river river river\nstone stone stone\n").stdout.splitlines()]
+    check(len(output) == 2 and output[1] > output[0] + 1, f"a number for each line: {output}")
     print(f"encoders: next sentences {share:.2f}, regression with a correlation of {figures['pearson']:.2f}")
 
 
@@ -239,8 +239,8 @@ def answers(folder):
     f1 = json.loads(done.stdout)["validation"]["f1"]
     check(f1 > 0.9, f"answers are found: {f1}")
     line = json.dumps({"question": "and", "context": f"near and near {THINGS[1]} and"}) + "\n"
-    said = good("classify", "run", "-m", out, "--jsonl", text=line).stdout
-    check(json.loads(said)["answer"] == THINGS[1], f"the answer of classify run: {said}")
+    output = good("classify", "run", "-m", out, "--jsonl", text=line).stdout
+    check(json.loads(output)["answer"] == THINGS[1], f"the answer of classify run: {output}")
     print(f"answers: F1 {f1:.2f}")
 
 
@@ -268,10 +268,10 @@ def teacher(folder):
     student = {**config, "architectures": ["DeiTForImageClassificationWithTeacher"], "model_type": "deit"}
     (folder / "deit.json").write_text(json.dumps(student))
     words = ["classify", "train", "-d", images, "--val-datasets", images, "--micro-batch-size", 16, "--max-steps", 60, "--lr", 2e-3, "-q", "--json"]
-    for name, config, more in (("vit", "vit", []), ("deit", "deit", ["--teacher", folder / "run-vit"]), ("wide", "other", [])):
+    for name, config, more in (("vit", "vit", []), ("deit", "deit", ["--teacher", folder / "run-vit"]), ("three-labels", "other", [])):
         done = good(*words, "--config", folder / f"{config}.json", "-o", folder / f"run-{name}", *more)
         check(done.stdout and json.loads(done.stdout)["validation"]["accuracy"] > 0.95, f"{name}: {done.stdout}")
-    refused("classes", *words, "--config", folder / "deit.json", "--teacher", folder / "run-wide", "-o", folder / "no")
+    refused("classes", *words, "--config", folder / "deit.json", "--teacher", folder / "run-three-labels", "-o", folder / "no")
     refused("distillation token", *words, "--config", folder / "vit.json", "--teacher", folder / "run-vit", "-o", folder / "no")
     print("images: a DeiT taught by a ViT")
 

@@ -27,7 +27,7 @@ CONFIGS = ["gpt2", "llama", "llama-tied-rope-llama3", "mistral", "mixtral", "qwe
            "roberta-mlm", "distilbert-mlm", "albert-mlm", "t5-gated-gelu-untied", "bart", "marian-clean"]
 NO_GGUF = ("bart", "marian", "opt", "albert", "distilbert")  # families without a GGUF architecture, or with one that makar does not write
 # At least one case per shape and per tokenizer runs always; the rest with MAKAR_SLOW=1.
-SHORT = {"gpt2 char", "llama char", "llama bpe", "llama unigram", "gpt2 wordpiece", "bert wordpiece", "bert char", "t5 unigram", "t5 char", "bart bpe",
+ALWAYS = {"gpt2 char", "llama char", "llama bpe", "llama unigram", "gpt2 wordpiece", "bert wordpiece", "bert char", "t5 unigram", "t5 char", "bart bpe",
          "config qwen2", "config opt", "config roberta-mlm"}
 SMALL = ["--layers", 1, "--width", 32, "--heads", 2]
 SIZES = {"vocab_size": 1024, "max_position_embeddings": 64, "n_positions": 64, "n_ctx": 64, "seq_length": 64, "query_pre_attn_scalar": 16, "relative_attention_max_distance": 128}
@@ -75,7 +75,7 @@ def served(makar, name, model, kind):
         check(False, f"{name}: {str(e)[-300:]}")
 
 
-def one(makar, scratch, name, words, family):
+def run_case(makar, scratch, name, words, family):
     folder = scratch / name.replace(" ", "-")
     folder.mkdir()
     model = folder / "run"
@@ -129,19 +129,19 @@ def cases(scratch):
 
 def main():
     makar = str(pathlib.Path(sys.argv[1]).resolve())
-    wanted = sys.argv[2:]
+    selected = sys.argv[2:]
     with tempfile.TemporaryDirectory() as name:
         scratch = pathlib.Path(name)
         lines = [f"the {a} and the {b} are near the hill, and the {b} is old" for a in ("river", "stone", "garden", "window", "forest") for b in ("house", "road", "sea", "bird")]
         (scratch / "text.txt").write_text("\n\n".join("\n".join(lines) for _ in range(6)))
         count = 0
         for case, words, family in cases(scratch):
-            if wanted and not any(w in case for w in wanted):
+            if selected and not any(w in case for w in selected):
                 continue
-            if not wanted and os.environ.get("MAKAR_SLOW") != "1" and case not in SHORT:
+            if not selected and os.environ.get("MAKAR_SLOW") != "1" and case not in ALWAYS:
                 continue
             before = len(failures)
-            one(makar, scratch, case, words, family)
+            run_case(makar, scratch, case, words, family)
             count += 1
             print(f"{case}: {'trained, used, served, converted' if len(failures) == before else 'FAILED'}", flush=True)
     check(count > 0, "no case")

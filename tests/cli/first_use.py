@@ -104,20 +104,20 @@ def check_names(root, model):
 
 
 def check_no_effect(root, model):
-    ask = ["generate", "-m", model, "hello", "-n", "2"]
+    command = ["generate", "-m", model, "hello", "-n", "2"]
     for flags, named in [(["--top-k", "5"], "--top-k"), (["--top-p", "0.5", "--seed", "3"], "--top-p"),
                          (["--seed", "3"], "--seed"), (["--beams", "2", "--temp", "1"], "--temperature"),
                          (["--draft-max", "3"], "--draft-max"), (["--length-penalty", "2"], "--length-penalty"),
                          (["--temp", "1", "--mirostat-tau", "3"], "--mirostat-tau"), (["--sinks", "2"], "--sinks"),
                          (["--chat-template", "x"], "--chat-template"), (["--mbr-metric", "bleu"], "--mbr-metric")]:
-        code, _, err = run(*ask, *flags)
+        code, _, err = run(*command, *flags)
         check(code == 0 and f"warning: {named} has no effect" in err, f"{flags}: {err!r}")
     for flags in (["--temp", "1", "--top-k", "5", "--top-p", "0.5", "--seed", "3"], ["--penalty-alpha", "0.6", "--top-k", "4"],
                   ["--beams", "2", "--length-penalty", "2"], ["--lookup", "--draft-max", "3"], ["--repeat-penalty", "1.1"]):
-        code, _, err = run(*ask, *flags)
+        code, _, err = run(*command, *flags)
         check(code == 0 and "no effect" not in err, f"{flags} have an effect: {err!r}")
     for flags in (["--answers", "2"], ["--best-of", "3"], ["--mbr", "3"], ["--answers", "2", "--temp", "1", "--top-k", "1"]):
-        code, _, err = run(*ask, *flags)
+        code, _, err = run(*command, *flags)
         check(code == 2 and "same answer every time" in err, f"{flags}: {err!r}")
     code, _, err = run("chat", model, "--answers", "3", text="hello\n")
     check(code == 2 and "one answer per message" in err, f"chat gives one answer: {err!r}")
@@ -171,11 +171,11 @@ def check_scores(root):
 
 
 def check_speculation(model):
-    ask = ["generate", "-m", model, "abcabcabcabcabcabc", "-n", "24"]
-    _, plain, err = run(*ask)
+    command = ["generate", "-m", model, "abcabcabcabcabcabc", "-n", "24"]
+    _, plain, err = run(*command)
     check("speculative" not in err, f"nothing is said without it: {err!r}")
     for flags in (["--lookup"], ["--model-draft", model]):
-        code, out, err = run(*ask, *flags)
+        code, out, err = run(*command, *flags)
         check(code == 0 and out == plain, f"{flags}: the same answer")
         found = re.search(r"speculative decoding: (\d+) of (\d+) drafted tokens accepted", err)
         check(found and int(found[1]) <= int(found[2]), f"{flags}: acceptance is shown: {err!r}")
@@ -237,8 +237,8 @@ def check_help():
     check(joined.count("(default ") > 20 and joined.count("(default 256)") == 1, "defaults, once each")
     _, narrow, _ = run("generate", "--help", COLUMNS="60")
     check(max(map(len, narrow.splitlines()[:-2])) <= 60, "60 columns")
-    check("unknown option '--temprature'; did you mean" in run("generate", "--temprature", "1")[2] or
-          "--temperature" in run("generate", "--temprature", "1")[2], "a misspelt option")
+    _, _, err = run("generate", "--temprature", "1")
+    check("--temperature" in err, f"a misspelt option: {err!r}")
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -17,11 +17,11 @@ MAKAR = sys.argv[1]
 MODELS = pathlib.Path(__file__).resolve().parents[1] / "golden/models"
 
 
-def halved(data, kind):
+def to_half(data, kind):
     n = len(data) // 4
     if kind == "F16":
         return struct.pack(f"<{n}e", *struct.unpack(f"<{n}f", data))
-    return b"".join(data[i + 2:i + 4] for i in range(0, len(data), 4))  # bf16, towards zero
+    return b"".join(data[i + 2:i + 4] for i in range(0, len(data), 4))  # bf16: the upper half of each f32, rounded towards zero
 
 
 def forward(model, inputs, out):
@@ -54,7 +54,7 @@ def main():
                 copy = top / folder.name
                 shutil.copytree(folder, copy)
                 (copy / "model.safetensors").unlink()
-                write_safetensors(copy / "model.safetensors", {k: (kind, s, halved(d, kind)) if t == "F32" else (t, s, d) for k, (t, s, d) in tensors.items()})
+                write_safetensors(copy / "model.safetensors", {k: (kind, s, to_half(d, kind)) if t == "F32" else (t, s, d) for k, (t, s, d) in tensors.items()})
                 got, error = forward(copy, inputs, top / "out.safetensors")
                 shutil.rmtree(copy)
                 compared += 1
@@ -62,9 +62,9 @@ def main():
                     failures.append(f"{folder.name} {kind}: {error[-300:]}")
                     continue
                 logits = [k for k in expected if "logits" in k] or list(expected)
-                far = max(distance(got[k], expected[k]) for k in logits)
-                if not far < (0.05 if kind == "F16" else 0.3):
-                    failures.append(f"{folder.name} {kind}: outputs differ by {far:.3g}")
+                difference = max(distance(got[k], expected[k]) for k in logits)
+                if not difference < (0.05 if kind == "F16" else 0.3):
+                    failures.append(f"{folder.name} {kind}: outputs differ by {difference:.3g}")
     print(f"{compared} models compared")
     for text in failures:
         print("FAILED", text)

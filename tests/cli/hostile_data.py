@@ -20,7 +20,7 @@ os.environ.setdefault("ASAN_OPTIONS", "quarantine_size_mb=1:thread_local_quarant
 # Runs the program; prints its peak memory in MiB and returns its exit code.
 MEASURE = ("import resource, subprocess, sys\n"
            "code = subprocess.run(sys.argv[1:]).returncode\n"
-           "print('most memory', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=sys.stderr)\n"
+           "print('peak memory', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=sys.stderr)\n"
            "sys.exit(code)")
 
 
@@ -30,10 +30,10 @@ def run(makar, *words, **more):
 
 
 def memory(done):
-    return int(done.stderr.rsplit("most memory", 1)[1])
+    return int(done.stderr.rsplit("peak memory", 1)[1])
 
 
-def said(done, *parts):
+def reports(done, *parts):
     text = done.stdout + done.stderr
     return all(part in text for part in parts) and "internal error" not in text and done.returncode in (0, 1, 2)
 
@@ -52,20 +52,20 @@ def records(makar, folder, base, bert):
     for name, (data, place) in cases.items():
         (folder / name).write_bytes(data)
         done = run(makar, "sft", "-m", base, "-d", folder / name, "--val-set-size", 0, "--max-steps", 1, "--sequence-len", 128, "-o", folder / f"run-{name}")
-        check(done.returncode == 0 and said(done, place, "1 record could not be used"), f"{name}: {done.returncode} {done.stderr[-400:]}")
+        check(done.returncode == 0 and reports(done, place, "1 record could not be used"), f"{name}: {done.returncode} {done.stderr[-400:]}")
     for name, data, part in (("empty.jsonl", b"", "no conversation"), ("only.jsonl", b"{}\n", "no conversation"),
                              ("cut.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00", "cut.jsonl.gz")):
         (folder / name).write_bytes(data)
         done = run(makar, "sft", "-m", base, "-d", folder / name, "--max-steps", 1, "-o", folder / "no")
-        check(done.returncode == 1 and said(done, part), f"{name}: {done.returncode} {done.stderr[-400:]}")
+        check(done.returncode == 1 and reports(done, part), f"{name}: {done.returncode} {done.stderr[-400:]}")
     # Labels: a class that only the validation data has; labels of other types.
     (folder / "labels.jsonl").write_text("".join(json.dumps({"text": "a b", "label": i % 2}) + "\n" for i in range(20)))
     (folder / "held.jsonl").write_text(json.dumps({"text": "a b", "label": 7}) + "\n" + json.dumps({"text": "a b", "label": 1}) + "\n")
     done = run(makar, "classify", "train", "-m", bert, "-d", folder / "labels.jsonl", "--val-datasets", folder / "held.jsonl", "--max-steps", 1, "-o", folder / "run-labels")
-    check(said(done, "held.jsonl:1"), f"a label out of range: {done.returncode} {done.stderr[-400:]}")
+    check(reports(done, "held.jsonl:1"), f"a label out of range: {done.returncode} {done.stderr[-400:]}")
     (folder / "bad-labels.jsonl").write_text("".join(json.dumps({"text": "a b", "label": v}) + "\n" for v in ([1], {"x": 2}, None)))
     done = run(makar, "classify", "train", "-m", bert, "-d", folder / "bad-labels.jsonl", "--max-steps", 1, "-o", folder / "no")
-    check(done.returncode == 1 and said(done, "bad-labels.jsonl"), f"labels of wrong types: {done.returncode} {done.stderr[-400:]}")
+    check(done.returncode == 1 and reports(done, "bad-labels.jsonl"), f"labels of wrong types: {done.returncode} {done.stderr[-400:]}")
     print("records: warnings with file and line")
 
 
@@ -77,10 +77,10 @@ def long_line(makar, folder, base):
     with open(path, "ab") as f:
         f.write(b'"}\n{"text": "a b a b"}\n')
     done = run(makar, "data", "stats", path)
-    check(done.returncode == 0 and said(done, "long.jsonl:1"), f"a line of 1 GiB: {done.returncode} {(done.stdout + done.stderr)[-400:]}")
+    check(done.returncode == 0 and reports(done, "long.jsonl:1"), f"a line of 1 GiB: {done.returncode} {(done.stdout + done.stderr)[-400:]}")
     check(memory(done) < 400, f"a line of 1 GiB took {memory(done)} MiB")
     done = run(makar, "sft", "-m", base, "-d", path, "--max-steps", 1, "-o", folder / "run-long")
-    check(said(done, "long.jsonl:1") and memory(done) < 400, f"a line of 1 GiB in training: {memory(done)} MiB {done.stderr[-300:]}")
+    check(reports(done, "long.jsonl:1") and memory(done) < 400, f"a line of 1 GiB in training: {memory(done)} MiB {done.stderr[-300:]}")
     path.unlink()
     print("a line of 1 GiB: skipped")
 
@@ -98,16 +98,16 @@ def growing(makar, folder, base, bert):
                    "--sequence-len", 200], lambda i: {"source": f"a b {i} " * 20, "target": f"b {i} " * 20}),
     }
     for kind, (words, record) in kinds.items():
-        took = []
+        peaks = []
         for name, count in (("few", 2000), ("many", 40000)):
             with open(folder / f"{name}.jsonl", "w") as f:
                 f.writelines(json.dumps(record(i)) + "\n" for i in range(count))
             done = run(makar, *words, "-d", folder / f"{name}.jsonl", "--val-set-size", 0.001, "--max-steps", 1, "--micro-batch-size", 1, "-q",
                        "-o", folder / f"run-{kind}-{name}")
             check(done.returncode == 0, f"{kind}, {name}: {done.stderr[-300:]}")
-            took.append(memory(done))
-        check(took[1] < took[0] + 60, f"20 times the {kind}: {took} MiB")
-        print(f"2,000 {kind} {took[0]} MiB, 40,000 {took[1]} MiB")
+            peaks.append(memory(done))
+        check(peaks[1] < peaks[0] + 60, f"20 times the {kind}: {peaks} MiB")
+        print(f"2,000 {kind} {peaks[0]} MiB, 40,000 {peaks[1]} MiB")
 
 
 def small_disk(makar, folder):

@@ -31,8 +31,8 @@ def tokenizer(model):
 
 
 def ids_of(text):
-    places = {chr(c): 3 + i for i, c in enumerate(range(33, 127))} | {" ": 97, "\n": 98}
-    return [places[c] for c in text]
+    ids = {chr(c): 3 + i for i, c in enumerate(range(33, 127))} | {" ": 97, "\n": 98}
+    return [ids[c] for c in text]
 
 
 def make_model(name, folder):
@@ -62,16 +62,16 @@ def png(rows):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
 
 
-def single(value):
+def to_f32(value):
     return struct.unpack("<f", struct.pack("<f", value))[0]
 
 
 def pixels(rows, mean=MEAN, deviation=DEVIATION):
-    """pixel_values of an image that has the model's size already, [3, height, width], as little-endian bytes."""
+    """pixel_values of an image that already has the size of the model's input, [3, height, width], as little-endian bytes."""
     out = []
     for c in range(3):
         for row in rows:
             for pixel in row:
-                scaled = single(pixel[c] * (1 / 255))
-                out.append((single(scaled - single(mean[c]))) / single(deviation[c]))
+                scaled = to_f32(pixel[c] * (1 / 255))
+                out.append((to_f32(scaled - to_f32(mean[c]))) / to_f32(deviation[c]))
     return struct.pack(f"<{len(out)}f", *out)

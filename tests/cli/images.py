@@ -25,7 +25,7 @@ def forward(root, model, tensors):
     return read_floats(root / "out.safetensors")
 
 
-def numbers(rows):
+def token_tensors(rows):
     width = max(map(len, rows))
     ids = struct.pack(f"<{len(rows) * width}q", *(v for row in rows for v in row + [0] * (width - len(row))))
     mask = struct.pack(f"<{len(rows) * width}q", *(int(i < len(row)) for row in rows for i in range(width)))
@@ -42,7 +42,7 @@ def lines(done):
 
 def contrastive(root, files, rows):
     model = make_model("clip", root / "clip")
-    tensors = numbers([[1] + ids_of(label) + [2] for label in LABELS])
+    tensors = token_tensors([[1] + ids_of(label) + [2] for label in LABELS])
     tensors["pixel_values"] = ("F32", [len(rows), 3, 24, 24], b"".join(pixels(r) for r in rows))
     want = forward(root, model, tensors)
     done = lines(good("classify", "-m", model, "--labels", ", ".join(LABELS), *files, "--json"))
@@ -120,7 +120,7 @@ def train_conversations(root, model, files, rows):
     for question, answer, picture in (("what?", " a cat ", 0), ("what?", " a dog ", 1), ("or?", " no ", 1)):
         prompt = ids_of("USER: ") + [IMAGE] * 9 + ids_of(f"\n{question} ASSISTANT:")
         ids = prompt + ids_of(answer)
-        tensors = numbers([ids])
+        tensors = token_tensors([ids])
         del tensors["attention_mask"]
         tensors["pixel_values"] = ("F32", [1, 3, 24, 24], pixels(rows[picture]))
         logits = forward(root, model, tensors)["out.logits"]
@@ -158,7 +158,7 @@ def train_conversations(root, model, files, rows):
     done = good("sft", *common, "-d", root / "bad.jsonl", "-o", root / "bad-run", "--max-steps", "1")
     for part in ("4 records could not be used", "no.png", "has 1 image placeholders (<image>) for 0 images", "'images' must be a file name",
                  "has image files both in its messages and in 'images'"):
-        check(part in done.stderr, f"'{part}' is said: {done.stderr}")
+        check(part in done.stderr, f"'{part}' is reported: {done.stderr}")
     refused("does not pack", "sft", *common, "-d", root / "talk.jsonl", "-o", root / "no", "--sample-packing")
 
 
@@ -166,20 +166,20 @@ def conversations(root, files, rows):
     model = make_model("llava", root / "llava")
     # The engine's greedy tokens, computed here by one whole forward pass per token.
     prompt = [1] + ids_of("USER: ") + [IMAGE] * 9 + ids_of("\nwhat? ASSISTANT:")
-    given = [*prompt]
+    ids = [*prompt]
     for _ in range(6):
-        tensors = numbers([given])
+        tensors = token_tensors([ids])
         del tensors["attention_mask"]
         tensors["pixel_values"] = ("F32", [1, 3, 24, 24], pixels(rows[0]))
         logits = forward(root, model, tensors)["out.logits"][-160:]
-        given.append(logits.index(max(logits)))
+        ids.append(logits.index(max(logits)))
     flags = ["-m", model, "-n", "6", "--ignore-eos", "--json"]
     answer = json.loads(good("generate", *flags, "--image", files[0], "USER: <image>\nwhat? ASSISTANT:").stdout)
-    check(answer["answers"][0]["ids"] == given[len(prompt):], f"the forward pass: {answer} {given[len(prompt):]}")
+    check(answer["answers"][0]["ids"] == ids[len(prompt):], f"the forward pass: {answer} {ids[len(prompt):]}")
     check(answer["usage"]["prompt_tokens"] == len(prompt), "an image has nine tokens")
     by_ids = json.loads(good("generate", *flags, "--image", files[0], "--ids",
                              ",".join(map(str, [1] + ids_of("USER: ") + [IMAGE] + ids_of("\nwhat? ASSISTANT:")))).stdout)
-    check(by_ids["ids"] == given, "the same by ids")
+    check(by_ids["ids"] == ids, "the same by ids")
 
     first = good("generate", *flags, "--image", files[0], "what?").stdout
     check(first == good("generate", *flags, "--image", files[0], "<image>\nwhat?").stdout, "images come first by default")

@@ -60,13 +60,13 @@ def check_judge(folder, model):
     code, out, err = run(*selfcheck, "--by", "bertscore", "--json")
     check(code == 0 and json.loads(out)["items"][0][0]["inconsistency"] < json.loads(out)["items"][0][1]["inconsistency"],
           f"selfcheck by BERTScore: {out} {err}")
-    kept = folder / "bert.json"
-    first, again = [run(*selfcheck, "--by", "bertscore", "--json", "--output", kept)[1] for _ in range(2)]
+    output = folder / "bert.json"
+    first, again = [run(*selfcheck, "--by", "bertscore", "--json", "--output", output)[1] for _ in range(2)]
     lines = (folder / "bert.json.cache").read_text().splitlines()
-    check(first == again == out and len(lines) == 1, f"the scores of an answer are kept: {lines}")
+    check(first == again == out and len(lines) == 1, f"the scores of an answer are cached: {lines}")
     damaged = {key: ["x"] if isinstance(value, list) else value for key, value in json.loads(lines[0]).items()}
     (folder / "bert.json.cache").write_text(json.dumps(damaged) + "\n")
-    check(run(*selfcheck, "--by", "bertscore", "--json", "--output", kept)[1] == out, "a damaged cache is not used")
+    check(run(*selfcheck, "--by", "bertscore", "--json", "--output", output)[1] == out, "a damaged cache is not used")
     code, _, err = run(*selfcheck, "--by", "bert")
     check(code == 2 and "bertscore" in err, f"an unknown kind: {err}")
     code, out, err = run("judge", "qualities", *base)
@@ -87,13 +87,13 @@ def check_judge(folder, model):
 
 
 def check_watermark(folder, model):
-    ids = {}
+    texts = {}
     for key in ("", "secret"):
         mark = ("--watermark-key", key, "--watermark-delta", 4) if key else ()
         code, out, err = run("generate", "-m", model, "a", "-n", 150, "--temperature", 1, "--seed", 3, "--ignore-eos", "--json", *mark)
         check(code == 0, f"generate: {err}")
-        ids[key] = json.loads(out)["answers"][0]["text"]
-    (folder / "w.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in ids.values()))
+        texts[key] = json.loads(out)["answers"][0]["text"]
+    (folder / "w.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts.values()))
     found = lambda key: [json.loads(line) for line in run("detect", "-m", model, "--text", f"{folder}/w.jsonl:text", "--watermark-key",
                                                           key, "--json")[1].splitlines()]
     right, wrong = found("secret"), found("other")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar ngram, vectors, classify --method, data curate and data augment on the command line.
+"""makar ngram, vectors, classify --method, data curate, data augment and net on the command line; a worked example of BPE.
 
 usage: lexical.py MAKAR
 """
@@ -93,16 +93,16 @@ def vectors(folder):
     expect("neighbours of an unknown word", len(near) == 2 and near[0]["word"] == "colours", near)
     ok("vectors", "analogy", model, "cat", "cats", "dog")
     same = float(ok("vectors", "similarity", model, "red", "red"))
-    expect("a word is like itself", same == 1 and float(ok("vectors", "similarity", model, "red", "colourful")) < 1, same)
-    shown = [json.loads(line)["vector"] for line in ok("vectors", "print", model, "red", "colourful", "--json").splitlines()]
-    expect("vectors", [len(v) for v in shown] == [8, 8], shown)
+    expect("a word has similarity 1 with itself", same == 1 and float(ok("vectors", "similarity", model, "red", "colourful")) < 1, same)
+    printed = [json.loads(line)["vector"] for line in ok("vectors", "print", model, "red", "colourful", "--json").splitlines()]
+    expect("vectors", [len(v) for v in printed] == [8, 8], printed)
     code, _, err = run("vectors", "similarity", model, "red")
     expect("two words are needed", code == 2 and "two words" in err, err)
     if shutil.which("fasttext"):
-        theirs = subprocess.run(["fasttext", "nn", model, "2"], input="colourful\n", capture_output=True, text=True).stdout
-        expect("fastText agrees", "colours" in theirs.splitlines()[0], theirs)
-        theirs = subprocess.run(["fasttext", "print-word-vectors", model], input="colourful\n", capture_output=True, text=True).stdout.split()
-        expect("the vector of fastText", all(abs(float(t) - o) < 1e-4 * abs(o) + 1e-6 for t, o in zip(theirs[1:], shown[1])), theirs)
+        fasttext = subprocess.run(["fasttext", "nn", model, "2"], input="colourful\n", capture_output=True, text=True).stdout
+        expect("fastText agrees", "colours" in fasttext.splitlines()[0], fasttext)
+        fasttext = subprocess.run(["fasttext", "print-word-vectors", model], input="colourful\n", capture_output=True, text=True).stdout.split()
+        expect("the vector of fastText", all(abs(float(t) - o) < 1e-4 * abs(o) + 1e-6 for t, o in zip(fasttext[1:], printed[1])), fasttext)
     code, _, err = run("vectors", "train", text, "-o", folder / "x", "--dim", 0)
     expect("a bad width", code == 2 and "--dim" in err, err)
     code, _, err = run("vectors", "train", text, "-o", folder / "x", "--min-count", 100000)
@@ -128,20 +128,20 @@ def classifiers(folder):
     train.write_text("".join(f"a {w} film number {i}\t{l}\n" for i in range(20) for w, l in (("good", "pos"), ("bad", "neg"))))
     for method in ("naive-bayes", "logistic", "svm"):
         model = folder / f"{method}.json"
-        made = json.loads(ok("classify", "train", "--method", method, "-d", train, "--val-datasets", train, "-o", model, "--json"))
-        expect(method, made["accuracy"] == 1, made)
+        result = json.loads(ok("classify", "train", "--method", method, "-d", train, "--val-datasets", train, "-o", model, "--json"))
+        expect(method, result["accuracy"] == 1, result)
         answer = json.loads(ok("classify", "run", model, stdin="a good one\n"))
         expect(f"{method} answers", answer["label"] == "pos", answer)
     table = ok("classify", "compare", "-d", train, "--test", train)
     expect("a table", table.count("\n") == 7, table)
-    made = json.loads(ok("classify", "train", "--method", "vectors", "-d", train, "--val-datasets", train, "--width", 16, "--epochs", 20, "--lr", "3e-2",
+    result = json.loads(ok("classify", "train", "--method", "vectors", "-d", train, "--val-datasets", train, "--width", 16, "--epochs", 20, "--lr", "3e-2",
                          "-o", folder / "mean", "--json"))
-    expect("vectors", made["accuracy"] == 1, made)
+    expect("vectors", result["accuracy"] == 1, result)
     expect("vectors answer", json.loads(ok("classify", "run", folder / "mean", stdin="a good one\n"))["label"] == "pos")
     cnn = folder / "cnn"
-    made = json.loads(ok("classify", "train", "--method", "cnn", "-d", train, "--val-datasets", train, "--width", 16, "--filters", 8, "--epochs", 10,
+    result = json.loads(ok("classify", "train", "--method", "cnn", "-d", train, "--val-datasets", train, "--width", 16, "--filters", 8, "--epochs", 10,
                          "--lr", "1e-2", "-o", cnn, "--json"))
-    expect("cnn", made["accuracy"] == 1, made)
+    expect("cnn", result["accuracy"] == 1, result)
     answer = json.loads(ok("classify", "run", cnn, stdin="a good one\n"))
     expect("cnn answers", answer["label"] == "pos", answer)
     tags = folder / "tags.jsonl"
@@ -221,9 +221,9 @@ def augmentation(folder):
     data.write_text("text\tlabel\nThe cat sat on the mat.\tcalm\nA dog ran to John in Paris, and it barked.\tloud\n")
     out = folder / "more.jsonl"
     steps = [part for kind in ("swap:0.2", "deletion", "noise:0.05", "entities") for part in ("-a", kind)]
-    made = json.loads(ok("data", "augment", data, *steps, "--copies", 3, "-o", out, "--json"))
+    result = json.loads(ok("data", "augment", data, *steps, "--copies", 3, "-o", out, "--json"))
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    expect("originals and copies", made["written"] == len(lines) == 8 and made["records"] == 2, made)
+    expect("originals and copies", result["written"] == len(lines) == 8 and result["records"] == 2, result)
     expect("labels stay", [l["label"] for l in lines] == ["calm"] * 4 + ["loud"] * 4, lines)
     expect("kinds are named", "augmented" not in lines[0] and lines[1]["augmented"].startswith("swap"), lines[1])
     first = out.read_bytes()
@@ -244,8 +244,8 @@ def networks(folder):
     table.write_text("x,y,side\n" + "".join(f"{x / 10},{y / 10},{'in' if x * x + y * y < 60 else 'out'}\n"
                                             for x in range(-10, 11, 2) for y in range(-10, 11, 2)))
     net = folder / "net"
-    made = json.loads(ok("net", "tabular", table, "--target", "side", "--hidden", "16", "--epochs", 60, "--lr", "2e-2", "--batch-size", 16, "-o", net, "--json"))
-    expect("a network", made["accuracy"] > 0.8 and made["rows"] == 97, made)
+    result = json.loads(ok("net", "tabular", table, "--target", "side", "--hidden", "16", "--epochs", 60, "--lr", "2e-2", "--batch-size", 16, "-o", net, "--json"))
+    expect("a network", result["accuracy"] > 0.8 and result["rows"] == 97, result)
     expect("pictures", (net / "boundary.svg").is_file() and (net / "loss.svg").is_file())
     answers = [json.loads(line) for line in ok("net", "run", net, table).splitlines()]
     expect("predictions", len(answers) == 121 and {a["prediction"] for a in answers} == {"in", "out"}, answers[:2])
@@ -258,15 +258,15 @@ def networks(folder):
     expect("records without a target", json.loads(ok("net", "run", net, folder / "unlabelled.jsonl"))["prediction"] == "in")
     curve = folder / "curve.csv"
     curve.write_text("x,y\n" + "".join(f"{i / 10},{(i / 10) ** 2}\n" for i in range(-20, 21)))
-    made = json.loads(ok("net", "tabular", curve, "--target", "y", "--loss", "huber", "--epochs", 60, "--lr", "2e-2", "--batch-size", 8, "-o", net, "--json"))
-    expect("a curve", made["rmse"] < 1 and (net / "fit.svg").is_file(), made)
+    result = json.loads(ok("net", "tabular", curve, "--target", "y", "--loss", "huber", "--epochs", 60, "--lr", "2e-2", "--batch-size", 8, "-o", net, "--json"))
+    expect("a curve", result["rmse"] < 1 and (net / "fit.svg").is_file(), result)
     near = folder / "near.csv"  # values that differ in their last digits only
     near.write_text("x,y\n" + "".join(f"{10**17 + 16 * (i % 2)},{i % 2}\n" for i in range(40)))
     ok("net", "tabular", near, "--target", "y", "--epochs", 2, "-o", folder / "near")
     bags = folder / "bags.txt"
     bags.write_text("the cat and the dog\nred and blue\n" * 20)
-    made = json.loads(ok("net", "autoencoder", bags, "--hidden", "8", "--code", 2, "--epochs", 30, "--lr", "1e-2", "-o", net, "--json"))
-    expect("bags of words", made["reconstruction"] < 3, made)
+    result = json.loads(ok("net", "autoencoder", bags, "--hidden", "8", "--code", 2, "--epochs", 30, "--lr", "1e-2", "-o", net, "--json"))
+    expect("bags of words", result["reconstruction"] < 3, result)
     images = folder / "images-idx3-ubyte"
     images.write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 64, 0, 0, 0, 4, 0, 0, 0, 4]) + bytes([250, 250, 0, 0] * 4 + [0, 0, 250, 250] * 4) * 32)
     (folder / "labels-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 64]) + bytes([0, 1] * 32))
@@ -292,11 +292,11 @@ def networks(folder):
     expect("a GAN has no answers", code == 1 and "makar net sample" in err, err)
     code, _, err = run("net", "sample", net, "-o", folder / "no.png")
     expect("an autoencoder of words has no images", code == 1 and "variational" in err, err)
-    made = json.loads(ok("net", "lm", FABLES, "--test", FABLES, "--width", 16, "--hidden", 32, "--epochs", 10, "--batch-size", 32, "--lr", "1e-2", "--min-count", 1, "-o", folder / "lm", "--json"))
-    expect("a language model", made["perplexity"] < 60 and len(made["samples"]) == 3, made)
+    result = json.loads(ok("net", "lm", FABLES, "--test", FABLES, "--width", 16, "--hidden", 32, "--epochs", 10, "--batch-size", 32, "--lr", "1e-2", "--min-count", 1, "-o", folder / "lm", "--json"))
+    expect("a language model", result["perplexity"] < 60 and len(result["samples"]) == 3, result)
     again = json.loads(ok("net", "run", folder / "lm", FABLES))
-    expect("the same perplexity", again["perplexity"] == made["perplexity"], again)
-    expect("the same sentences", ok("net", "sample", folder / "lm", "-n", 3).splitlines() == made["samples"])
+    expect("the same perplexity", again["perplexity"] == result["perplexity"], again)
+    expect("the same sentences", ok("net", "sample", folder / "lm", "-n", 3).splitlines() == result["samples"])
     code, _, err = run("net", "tabular", table, "--target", "colour", "-o", net)
     expect("an unknown column", code == 1 and "colour" in err and "'x,y,side'" in err, err)
     code, _, err = run("net", "tabular", table, "--target", "side", "--loss", "msee", "-o", net)

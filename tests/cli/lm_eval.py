@@ -95,8 +95,8 @@ def record(docs):
     return answers, hashlib.sha256(json.dumps(requests).encode()).hexdigest(), [r / len(docs) for r in right]
 
 
-def asked(samples, docs):
-    """The requests in makar's samples file, in lm-eval's order."""
+def request_hash(samples, docs):
+    """The hash of the requests in makar's samples file, in lm-eval's order."""
     by_number = {s["doc_id"]: [s["arguments"][f"gen_args_{i}"] for i in range(len(s["arguments"]))]
                  for s in map(json.loads, samples.read_text().splitlines())}
     order = list(range(len(docs)))
@@ -126,11 +126,11 @@ def main(folder):
             continue
         results = json.loads(done.stdout)["results"][name]
         for key, want in zip(("acc,none", "acc_norm,none"), shares):
-            check(abs(results[key] - want) < 1e-12, f"{name}: {key} {results[key]}, by hand {want}")
+            check(abs(results[key] - want) < 1e-12, f"{name}: {key} {results[key]}, computed here {want}")
         if scores:
             for key, want in zip(("acc,none", "acc_stderr,none", "acc_norm,none", "acc_norm_stderr,none"), scores):
                 check(abs(results[key] - want) < 1e-12, f"{name}: {key} {results[key]}, lm-eval {want}")
-        check(asked(folder / name / f"samples_{name}.jsonl", docs) == recorded, f"{name}: the requests are those of lm-eval")
+        check(request_hash(folder / name / f"samples_{name}.jsonl", docs) == recorded, f"{name}: the requests are those of lm-eval")
     server.shutdown()
 
 

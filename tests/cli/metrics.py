@@ -234,7 +234,7 @@ def check_bad_input():
 
 
 def read_rows(path, name, code):
-    """The rows of a tensor; `code` is that of its type in struct."""
+    """The rows of a tensor; `code`: the format character of its type in struct."""
     _, shape, data = read_safetensors(path)[name]
     values = struct.unpack(f"<{len(data) // struct.calcsize('<' + code)}{code}", data)
     return [values[i:i + shape[-1]] for i in range(0, len(values), shape[-1])]
@@ -276,9 +276,9 @@ def check_bert_score():
                 return sum(weight(t) * c for t, c in zip(tokens, best)) / sum(map(weight, tokens))
             p, r_ = mean([max(row) for row in cosine], a), mean([max(col) for col in zip(*cosine)], b)
             scores.append((p, r_, 2 * p * r_ / (p + r_)))
-        mine = score("bertscore", "-m", "bert", "--hyp", "h.txt", "--ref", "r.txt", "--layer", layer, *(["--idf"] if idf else []))
+        result = score("bertscore", "-m", "bert", "--hyp", "h.txt", "--ref", "r.txt", "--layer", layer, *(["--idf"] if idf else []))
         for i, key in enumerate(("precision", "recall", "f1")):
-            near(f"bertscore {key} of layer {layer}", mine[key], sum(s[i] for s in scores) / 5, 1e-5)
+            near(f"bertscore {key} of layer {layer}", result[key], sum(s[i] for s in scores) / 5, 1e-5)
     plain = score("bertscore", "-m", "bert", "--hyp", "h.txt", "--ref", "r.txt")["score"]
     write("base.csv", ["LAYER,P,R,F", "0,0.1,0.1,0.1", "2,0.2,0.3,0.4"])
     for base in ("0.2,0.3,0.4", "base.csv"):
@@ -303,14 +303,14 @@ def check_perplexity():
     model_of_words("llama", "llama")
     texts = ["w3 w17 w5 w40", "w9 w1 w2 w8 w7 w6", "w30 w31"]
     write("t.txt", texts + [""])
-    mine = score("perplexity", "-m", "llama", "--text", "t.txt")
+    result = score("perplexity", "-m", "llama", "--text", "t.txt")
     done = subprocess.run([MAKAR, "score", "-m", "llama", "--jsonl"], capture_output=True, text=True,
                           input="".join(json.dumps({"completion": t}) + "\n" for t in texts))
     parts = [json.loads(line) for line in done.stdout.splitlines()]
     total, tokens = sum(p["logprob"] for p in parts), sum(p["tokens"] for p in parts)
-    near("perplexity", mine["score"], math.exp(-total / tokens), 1e-9)
-    near("bits per byte", mine["bits_per_byte"], -total / math.log(2) / sum(map(len, texts)), 1e-9)
-    expect("token accuracy", 0 <= mine["token_accuracy"] <= 1 and mine["empty_texts"] == 1 and mine["tokens"] == tokens, mine)
+    near("perplexity", result["score"], math.exp(-total / tokens), 1e-9)
+    near("bits per byte", result["bits_per_byte"], -total / math.log(2) / sum(map(len, texts)), 1e-9)
+    expect("token accuracy", 0 <= result["token_accuracy"] <= 1 and result["empty_texts"] == 1 and result["tokens"] == tokens, result)
 
 
 def check_encoder_decoder_perplexity():
@@ -322,19 +322,19 @@ def check_encoder_decoder_perplexity():
     model_of_words("t5-tied-clean", "t5", eos_token_id=[t[-1] for t in targets])
     write("source.txt", [" ".join(f"w{i}" for i in row) for row in sources])
     write("target.txt", [" ".join(f"w{i}" for i in row) for row in targets])
-    mine = score("perplexity", "-m", "t5", "--source", "source.txt", "--text", "target.txt")
-    near("perplexity of an encoder-decoder", math.log(mine["score"]), json.load(open(fixture / "golden.json"))["loss"], 1e-5)
+    result = score("perplexity", "-m", "t5", "--source", "source.txt", "--text", "target.txt")
+    near("perplexity of an encoder-decoder", math.log(result["score"]), json.load(open(fixture / "golden.json"))["loss"], 1e-5)
     text = lambda ids: " ".join(f"w{i}" for i in ids)
     scored = [json.loads(subprocess.run([MAKAR, "score", "-m", "t5", "-p", text(s), "--completion", text(t), "--json"], capture_output=True,
                                         text=True).stdout) for s, t in zip(sources, targets)]
-    near("makar score", sum(one["logprob"] for one in scored), mine["logprob"])
+    near("makar score", sum(one["logprob"] for one in scored), result["logprob"])
     expect("all labels", [one["tokens"] for one in scored] == [len(t) for t in targets], scored)
     pathlib.Path("t5.yaml").write_text(json.dumps({
         "task": "t5", "output_type": "loglikelihood", "doc_to_text": "s", "doc_to_target": "t", "metric_list": [{"metric": "perplexity"}],
         "dataset_kwargs": {"documents": [{"s": text(s), "t": text(t)} for s, t in zip(sources, targets)]}, "metadata": {"version": 1}}))
     done = subprocess.run([MAKAR, "eval", "-m", "t5", "--tasks", "t5.yaml", "--json"], capture_output=True, text=True)
     expect("makar eval", done.returncode == 0, done.stderr)
-    near("makar eval of an encoder-decoder", math.log(json.loads(done.stdout)["results"]["t5"]["perplexity,none"]), -mine["logprob"] / len(targets))
+    near("makar eval of an encoder-decoder", math.log(json.loads(done.stdout)["results"]["t5"]["perplexity,none"]), -result["logprob"] / len(targets))
     done = subprocess.run([MAKAR, "detect", "-m", "t5", "--text", "target.txt"], capture_output=True, text=True)
     expect("makar detect", done.returncode == 1 and "decoder-only" in done.stderr, done.stderr)
     code, _, err = run("perplexity", "-m", "t5", "--text", "target.txt")
@@ -345,18 +345,18 @@ def check_encoder_decoder_perplexity():
 
 
 def check_grammaticality():
-    model_of_words("bert-sequence-classification", "judge")
+    model_of_words("bert-sequence-classification", "classifier")
     texts = [[3, 17, 5, 40], [9, 1, 2], [30]]
     want = []
     for ids in texts:
-        logits = forward("judge", ids, "logits")[0]
+        logits = forward("classifier", ids, "logits")[0]
         want.append(math.exp(logits[1]) / sum(map(math.exp, logits)))
     write("t.txt", [" ".join(f"w{i}" for i in ids) for ids in texts])
-    mine = score("grammaticality", "-m", "judge", "--hyp", "t.txt", "--each")
-    near("grammaticality", mine["score"], sum(want) / 3, 1e-6)
-    near("acceptable", mine["acceptable"], sum(p > 0.5 for p in want) / 3)
-    expect("signature", mine["signature"] == "model:bert|label:LABEL_1", mine)
-    code, _, err = run("grammaticality", "-m", "judge", "--hyp", "t.txt", "--label", "good")
+    result = score("grammaticality", "-m", "classifier", "--hyp", "t.txt", "--each")
+    near("grammaticality", result["score"], sum(want) / 3, 1e-6)
+    near("acceptable", result["acceptable"], sum(p > 0.5 for p in want) / 3)
+    expect("signature", result["signature"] == "model:bert|label:LABEL_1", result)
+    code, _, err = run("grammaticality", "-m", "classifier", "--hyp", "t.txt", "--label", "good")
     expect("an unknown label", code == 2 and "LABEL_0, LABEL_1, LABEL_2" in err, err)
     code, _, err = run("grammaticality", "-m", "llama", "--hyp", "t.txt")
     expect("no classifier", code == 1 and "makar classify train" in err, err)

@@ -55,19 +55,19 @@ def resumes(folder, base, prompts, common):
 
 def rewards(folder, base, prompts, pairs, common):
     """A reward model, a program and a sum of them; an adapter with its base as the reference."""
-    judge = folder / "judge"
-    good("reward", "-m", base, "-d", pairs, "--val-set-size", 0, "--micro-batch-size", 8, "--lr", 3e-3, "--max-steps", 5, "-t", 2, "-o", judge)
+    reward_model = folder / "reward_model"
+    good("reward", "-m", base, "-d", pairs, "--val-set-size", 0, "--micro-batch-size", 8, "--lr", 3e-3, "--max-steps", 5, "-t", 2, "-o", reward_model)
     program = folder / "program.py"
     program.write_text("import json, sys\nrecord = json.load(sys.stdin)\nprint(len(record['answer']) % 3)\n")
     out = folder / "mixed"
-    done = good("grpo", "-m", base, "-d", prompts, *common, "--num-generations", 4, "--max-steps", 2, "--reward", f"model={judge},weight=0.5",
+    done = good("grpo", "-m", base, "-d", prompts, *common, "--num-generations", 4, "--max-steps", 2, "--reward", f"model={reward_model},weight=0.5",
                 "--reward", "exact", "--reward", "world", "--reward", f"program={sys.executable} {program}", "--allow-programs", "--adapter", "lora", "-o", out)
     if done.returncode == 0:
         m = steps(out)[0]["metrics"]
         total = 0.5 * m["reward/model"] + m["reward/exact"] + m["reward/world"] + m["reward/program"]
         check(abs(m["reward"] - total) < 1e-6, f"a weighted sum: {m}")
         check(m["kl"] == 0 and (out / "adapter_model.safetensors").is_file(), f"an adapter starts at its base: {m}")
-    done = good("ppo", "-m", base, "-d", prompts, *common, "--reward", f"model={judge}", "--max-steps", 1, "-o", folder / "judged")
+    done = good("ppo", "-m", base, "-d", prompts, *common, "--reward", f"model={reward_model}", "--max-steps", 1, "-o", folder / "scored")
     refused("--allow-programs", "grpo", "-m", base, "-d", prompts, *common, "--reward", "program=true", "-o", folder / "no")
 
 
@@ -76,9 +76,9 @@ def options(folder, base, prompts, common):
                         (["--num-generations", 1], "2 or more"), (["--loss-type", "grp"], "did you mean 'grpo'"), (["--epsilon", 0], "epsilon"),
                         (["--scale-rewards", "groups"], "did you mean 'group'"), (["--beta", 1, "--no-reference"], "needs the reference"),
                         (["--max-completion-length", 4096], "leaves none for a prompt")):
-        given = [] if "--reward" in words else ["--reward", "exact"]
+        reward = [] if "--reward" in words else ["--reward", "exact"]
         refused(part, "grpo", "-m", base, "-d", prompts, *[w for w in common if "--max-completion-length" not in words or w not in ("--max-completion-length", 12)],
-                *given, *words, "--max-steps", 1, "-o", folder / "no")
+                *reward, *words, "--max-steps", 1, "-o", folder / "no")
     refused("reward", "grpo", "-m", base, "-d", prompts, "-o", folder / "no")
     refused("PPO needs the reference", "ppo", "-m", base, "-d", prompts, "--reward", "exact", "--no-reference", "-o", folder / "no")
     refused("no 'answer' to compare", "grpo", "-m", base, "-d", folder / "bare.jsonl", *common, "--reward", "exact", "--num-generations", 4, "--max-steps", 1, "-o", folder / "no")

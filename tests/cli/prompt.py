@@ -61,10 +61,10 @@ with tempfile.TemporaryDirectory() as scratch:
         code, out, err = run("run", root / "schema.yaml", "-m", model, "--set", "q=x", "--seed", seed, "--temp", 1)
         check(code == 0 and isinstance(json.loads(out)["ok"], bool), f"schema: {out} {err}")
     # Every technique runs, with bounded replies.
-    for technique, most in (("chain-of-thought", 2), ("self-consistency", 6), ("self-ask", 8), ("least-to-most", 8)):
+    for technique, max_replies in (("chain-of-thought", 2), ("self-consistency", 6), ("self-ask", 8), ("least-to-most", 8)):
         (root / "t.yaml").write_text(f"input: 'Q: {{{{q}}}}'\ntechnique: {technique}\nsamples: 3\nfollow_ups: 3\nmax_tokens: 10\n")
         code, out, err = run("run", root / "t.yaml", "-m", model, "--set", "q=23 x 47", "--json", "--trace", "--temp", 1, "--seed", 5)
-        check(code == 0 and 1 <= len(json.loads(out)["replies"]) <= most, f"{technique}: {out[:200]} {err}")
+        check(code == 0 and 1 <= len(json.loads(out)["replies"]) <= max_replies, f"{technique}: {out[:200]} {err}")
         again = run("run", root / "t.yaml", "-m", model, "--set", "q=23 x 47", "--json", "--trace", "--temp", 1, "--seed", 5)[1]
         check(again == out, f"{technique}: the same seed gives the same")
 

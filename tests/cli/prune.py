@@ -21,7 +21,7 @@ def matrices(folder):
             for name, (_, shape, data) in read_safetensors(folder / "model.safetensors").items() if ".layers." in name and len(shape) == 2}
 
 
-def stored(folder, base):
+def check_q8_24(folder, base):
     """A 2:4 model, also after recovery training, as q8_24: smaller than q8_0, with the same bits."""
     for name in ("24", "kept"):
         files = {kind: folder / f"{name}-{kind}.gguf" for kind in ("q8_0", "q8_24")}
@@ -55,7 +55,7 @@ def main():
             got = json.loads(good("prune", base, folder / method, "--method", method, *words).stdout or "{}")
             check(abs(got.get("sparsity", 0) - 0.5) < 0.01, f"{method}: half of the weights are zero: {got}")
             loss[method] = got.get("perplexity", 0)
-        check(loss["sparsegpt"] < loss["magnitude"], f"compensation keeps more: {loss}")
+        check(loss["sparsegpt"] < loss["magnitude"], f"SparseGPT has a lower perplexity than magnitude pruning: {loss}")
         again = folder / "again"
         good("prune", base, again, "--method", "sparsegpt", *words, "-t", 1)
         check((again / "model.safetensors").read_bytes() == (folder / "sparsegpt/model.safetensors").read_bytes(), "one thread gives the same bytes")
@@ -83,7 +83,7 @@ def main():
             check(all(values[i:i + 4].count(0.0) == 2 for i in range(0, len(values), 4)), f"2:4 after training in {matrix}")
         check(matrices(folder / "kept") != matrices(folder / "24"), "the other weights are trained")
 
-        stored(folder, base)
+        check_q8_24(folder, base)
         refused("needs a sample text", "prune", base, folder / "no")
         refused("did you mean 'wanda'", "prune", base, folder / "no", "--method", "wnda")
         refused("such as 2:4", "prune", base, folder / "no", "--pattern", "4:4", *words)

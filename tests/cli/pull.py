@@ -30,7 +30,7 @@ class Hub(http.server.ThreadingHTTPServer):
 
     def __init__(self, files):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.requests, self.broken, self.cut, self.token, self.listing = files, [], set(), {}, None, None
+        self.files, self.requests, self.corrupted, self.truncate_at, self.token, self.listing = files, [], set(), {}, None, None
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.cdn = None
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -66,17 +66,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         data = hub.files[name]
         if hub.cdn and len(data) > 10000:
             return self.send(302, Location=f"{hub.cdn.url}/files/{name}")
-        if name in hub.broken:
+        if name in hub.corrupted:
             data = bytes([data[0] ^ 1]) + data[1:]
         begin = int(self.headers["Range"][6:-1]) if self.headers.get("Range") else 0
         if begin >= len(data) and begin:
             return self.send(416)
-        cut = hub.cut.pop(name, None)
+        end = hub.truncate_at.pop(name, None)
         self.send_response(206 if begin else 200)
         self.send_header("Content-Length", str(len(data) - begin))
         self.end_headers()
-        self.wfile.write(data[begin:cut])
-        if cut:
+        self.wfile.write(data[begin:end])
+        if end:
             self.close_connection = True
             self.connection.close()
 
@@ -98,7 +98,7 @@ def model_files(root):
 
 def check_model(root, hub, files):
     store = root / "store"
-    hub.cut["model.safetensors"] = 5000
+    hub.truncate_at["model.safetensors"] = 5000
     code, out, err = pull(store, hub, "pull", "someone/tiny")
     check(code == 0, f"pull: {err}")
     folder = store / "someone/tiny"
@@ -144,16 +144,16 @@ def check_redirects(root, hub, files):
 
 
 def check_faults(root, hub, files):
-    hub.broken.add("model.safetensors")
+    hub.corrupted.add("model.safetensors")
     code, _, err = pull(root / "broken", hub, "pull", "someone/tiny")
     folder = root / "broken/someone/tiny"
     check(code == 1 and "checksum" in err and not (folder / "model.safetensors").exists() and
           not (folder / "model.safetensors.part").exists(), f"a wrong checksum leaves no file: {err}")
-    hub.broken.clear()
-    hub.broken.add("config.json")
+    hub.corrupted.clear()
+    hub.corrupted.add("config.json")
     code, _, err = pull(root / "broken", hub, "pull", "someone/tiny")
     check(code == 1 and "checksum" in err and not (folder / "config.json").exists(), f"a wrong checksum of a small file: {err}")
-    hub.broken.clear()
+    hub.corrupted.clear()
     code, _, err = pull(root / "store", hub, "pull", "someone/nothing")
     check(code == 1 and "no model someone/nothing" in err, f"an unknown model: {err}")
     for name in ("../../evil", "/etc/evil", "a\\b", "x/../../../evil"):
@@ -172,10 +172,10 @@ def check_faults(root, hub, files):
     gguf = [f"tiny-{q}.gguf" for q in ("Q2_K", "Q4_K_M", "Q8_0")]
     hub.files.update({n: n.encode() for n in gguf})
     hub.listing = [{"rfilename": n, "size": len(n), "blobId": git_sha1(n.encode())} for n in gguf]
-    for name, wanted in (("someone/tiny", gguf[1]), ("someone/tiny:q8_0", gguf[2])):
-        code, out, err = pull(root / wanted, hub, "pull", name)
-        found = [p.name for p in (root / wanted / "someone/tiny").iterdir()] if code == 0 else err
-        check(found == [wanted], f"{name}: {found}")
+    for name, expected in (("someone/tiny", gguf[1]), ("someone/tiny:q8_0", gguf[2])):
+        code, out, err = pull(root / expected, hub, "pull", name)
+        found = [p.name for p in (root / expected / "someone/tiny").iterdir()] if code == 0 else err
+        check(found == [expected], f"{name}: {found}")
     code, _, err = pull(root / "none", hub, "pull", "someone/tiny:q3_k_s")
     check(code == 1 and gguf[0] in err, f"a quantization that is not there lists those that are: {err}")
     hub.listing = None

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Quantization-aware training through the program: the loss of the run is the loss of the quantized file, that file loses
-less quality than one of a model trained without it, resume after a kill, errors.
+"""Quantization-aware training through the program: the validation loss of the run is that of its quantized file, the file loses
+less quality than that of a model trained without it, resume after a kill, errors.
 
 usage: qat.py MAKAR
 """
@@ -30,8 +30,8 @@ with tempfile.TemporaryDirectory() as scratch:
         perplexity[name] = (found["perplexity_before"], found["perplexity"])
     print("perplexity of f32 and Q4_0:", perplexity)
     check(perplexity["aware"][1] < perplexity["plain"][1], f"the quantized file is better after training for it: {perplexity}")
-    lost = {name: after / before for name, (before, after) in perplexity.items()}
-    check(lost["aware"] - 1 < 0.5 * (lost["plain"] - 1), f"it loses less than half as much: {lost}")
+    ratio = {name: after / before for name, (before, after) in perplexity.items()}
+    check(ratio["aware"] - 1 < 0.5 * (ratio["plain"] - 1), f"it loses less than half as much: {ratio}")
     # The loss that the run reports is that of the file: its weights are the rounded ones.
     unchanged = ["pretrain", "-m", folder / "aware", *data, "max_steps=1", "lr=0"]
     again = json.loads(good(*unchanged, "--qat", "q4_0", "-o", folder / "again").stdout)["validation"]["loss"]

@@ -13,11 +13,11 @@ from checks import check, failures
 from program import GOLDEN, good, kill_after, refused
 
 
-def rated(path, count, split):
+def write_rated(path, count, split):
     """Answers of the world with ratings: a rude answer is not safe, one off the topic is not sensible."""
-    made = map(json.loads, good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout.splitlines())
+    records = map(json.loads, good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout.splitlines())
     lines = []
-    for r in made:
+    for r in records:
         if r["kind"] not in ("rude", "off_topic"):
             continue
         lines.append({"prompt": r["prompt"], "completion": r["chosen"], "ratings": {"sensible": True, "safe": 1}})
@@ -41,22 +41,22 @@ def ranks(folder, base, model, held_out):
     """The answer that generate keeps is the best of all by `reward score`; reward best accepts the same rule."""
     prompt = json.loads(held_out.read_text().splitlines()[0])["prompt"]
     words = ["generate", "-m", base, "-p", prompt, "--temperature", 1, "-n", 12, "--seed", 3, "--json"]
-    drawn = [a["text"] for a in json.loads(good(*words, "--answers", 6).stdout)["answers"]]
-    check(len(set(drawn)) > 3, f"different answers: {drawn}")
-    lines = "".join(json.dumps({"prompt": prompt, "completion": text}) + "\n" for text in drawn)
+    samples = [a["text"] for a in json.loads(good(*words, "--answers", 6).stdout)["answers"]]
+    check(len(set(samples)) > 3, f"different answers: {samples}")
+    lines = "".join(json.dumps({"prompt": prompt, "completion": text}) + "\n" for text in samples)
     scores = [json.loads(line) for line in good("reward", "score", "-m", model, text=lines).stdout.splitlines()]
     check(all(set(s["ratings"]) == {"sensible", "safe"} for s in scores), f"ratings: {scores}")
     for s in scores:
         want = 3 * s["ratings"]["sensible"] - (100 if s["ratings"]["safe"] < 0.5 else 0)
         check(abs(s["score"] - want) < 1e-4, f"the score of {s}")
     best = max(range(6), key=lambda i: scores[i]["score"])
-    kept = json.loads(good(*words, "--best-of", 6, "--rank-by", f"quality={model}").stdout)["answers"]
-    check([a["text"] for a in kept] == [drawn[best]], f"{kept} is not the best of {list(zip(drawn, scores))}")
+    best_answers = json.loads(good(*words, "--best-of", 6, "--rank-by", f"quality={model}").stdout)["answers"]
+    check([a["text"] for a in best_answers] == [samples[best]], f"{best_answers} is not the best of {list(zip(samples, scores))}")
     worst = json.loads(good(*words, "--best-of", 6, "--rank-by", f"quality={model},weight=-1").stdout)["answers"][0]["text"]
-    check(worst == drawn[min(range(6), key=lambda i: scores[i]["score"])], "a negative weight keeps the worst")
+    check(worst == samples[min(range(6), key=lambda i: scores[i]["score"])], "a negative weight keeps the worst")
     requests = json.dumps({"prompt": prompt, "best_of": 6, "temperature": 1, "max_tokens": 12, "seed": 3}) + "\n"
     line = good("generate", "-m", base, "--jsonl", "--best-of", 6, "--temperature", 1, "--rank-by", f"quality={model}", text=requests).stdout
-    check(json.loads(line)["answers"][0]["text"] == drawn[best], f"jsonl: {line}")
+    check(json.loads(line)["answers"][0]["text"] == samples[best], f"jsonl: {line}")
     prompts = folder / "prompts.jsonl"
     prompts.write_text(json.dumps({"prompt": prompt}) + "\n")
     good("reward", "best", "-m", base, prompts, "--reward", f"quality={model}", "-n", 4, "--max-completion-length", 12, "--form", "ranked", "-o", folder / "best.jsonl")
@@ -109,8 +109,8 @@ with tempfile.TemporaryDirectory() as scratch:
     folder = pathlib.Path(scratch)
     text, train, held_out, base = folder / "text.jsonl", folder / "train.jsonl", folder / "held-out.jsonl", folder / "base"
     good("data", "world", "--form", "text", "-n", 300, "-o", text)
-    rated(train, 1200, "train")
-    rated(held_out, 300, "test")
+    write_rated(train, 1200, "train")
+    write_rated(held_out, 300, "test")
     good("pretrain", "-d", text, "layers=1", "width=32", "heads=2", "vocab_size=600", "sequence_len=256", "max_steps=120", "micro_batch_size=8", "lr=3e-3", "-t", 2, "-o", base)
     common = ["--micro-batch-size", 16, "--lr", 2e-3, "-t", 2]
     model = learns(folder, base, train, held_out, common)

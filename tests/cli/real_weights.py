@@ -26,8 +26,8 @@ failures = []
 
 
 def run(*arguments, text=None):
-    given = text.encode() if text is not None else None
-    done = subprocess.run([MAKAR, *arguments], input=given, capture_output=True, timeout=900)
+    data = text.encode() if text is not None else None
+    done = subprocess.run([MAKAR, *arguments], input=data, capture_output=True, timeout=900)
     if done.returncode != 0:
         failures.append(f"{' '.join(arguments)[:120]}: {done.stderr.decode()[:300]}")
     return done.stdout.decode()
@@ -94,8 +94,8 @@ def minimind(scratch):
     expect("a draft model changes nothing", plain == drafted, (plain, drafted))
     drafted = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7", "--lookup")
     expect("prompt lookup changes nothing", plain == drafted, (plain, drafted))
-    said = run("chat", "-m", folder, "--temp", "0", "-n", "3", "--logprobs", "2", text="What is the capital of France?\n")
-    expect("chat --logprobs shows the alternatives of each token", len(re.findall(r" %  \|", said)) == 3, said)
+    output = run("chat", "-m", folder, "--temp", "0", "-n", "3", "--logprobs", "2", text="What is the capital of France?\n")
+    expect("chat --logprobs shows the alternatives of each token", len(re.findall(r" %  \|", output)) == 3, output)
 
 
 def minilm():
@@ -184,22 +184,22 @@ def memory(scratch):
     with open(requests, "w") as file:
         for seed in range(16):
             file.write(json.dumps({"prompt": "Tell me a long story", "seed": seed, "max_tokens": 300}) + "\n")
-    ask = ("generate", "-m", folder, "--chat", "-t", "2", "--temp", "0.8")
-    _, _, least = with_memory(*ask, "Tell me a long story", "-n", "1")
-    many = (*ask, "--jsonl", "-f", requests)
+    command = ("generate", "-m", folder, "--chat", "-t", "2", "--temp", "0.8")
+    _, _, single_peak = with_memory(*command, "Tell me a long story", "-n", "1")
+    many = (*command, "--jsonl", "-f", requests)
     answers_of = lambda out: [json.loads(line).get("answers") for line in out.splitlines()]
-    _, free, most = with_memory(*many)
-    budget = math.ceil(most) - 10
-    _, held, bounded = with_memory(*many, "--mem-budget", str(budget))
-    print(f"      {least:.0f} MB for one token, {most:.0f} for sixteen answers, {bounded:.0f} within {budget}")
-    expect("sixteen answers need memory", most > least + 25, (least, most))
-    expect("--mem-budget is held", bounded <= budget, (bounded, budget))
-    expect("--mem-budget changes no answer", None not in answers_of(held) and answers_of(held) == answers_of(free), held[:300])
+    _, unlimited, peak = with_memory(*many)
+    budget = math.ceil(peak) - 10
+    _, limited, limited_peak = with_memory(*many, "--mem-budget", str(budget))
+    print(f"      {single_peak:.0f} MB for one token, {peak:.0f} for sixteen answers, {limited_peak:.0f} within {budget}")
+    expect("sixteen answers need memory", peak > single_peak + 25, (single_peak, peak))
+    expect("--mem-budget is not exceeded", limited_peak <= budget, (limited_peak, budget))
+    expect("--mem-budget changes no answer", None not in answers_of(limited) and answers_of(limited) == answers_of(unlimited), limited[:300])
     for kind in ("f16", "q8_0"):
         _, _, small = with_memory(*many, "--cache-type", kind)
         print(f"      {small:.0f} MB with {kind}")
-        expect(f"a cache of {kind} is smaller", small < most - 2, (least, small, most))
-        most = small
+        expect(f"a cache of {kind} is smaller", small < peak - 2, (single_peak, small, peak))
+        peak = small
 
 
 with tempfile.TemporaryDirectory() as scratch:

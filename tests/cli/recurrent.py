@@ -43,8 +43,8 @@ def language_models(folder):
         run_folder = folder / kind
         common = ["-d", FABLES, "--model-type", kind, "--layers", 2, "--width", 32, "--tokenizer", "char", "--sequence-len", 32,
                   "--learning-rate", "1e-2", "--max-steps", 60, "--json"]
-        made = json.loads(ok("pretrain", *common, "-o", run_folder))
-        expect(f"{kind} learns", made["loss"] < entropy - 0.05, (made, entropy))
+        result = json.loads(ok("pretrain", *common, "-o", run_folder))
+        expect(f"{kind} learns", result["loss"] < entropy - 0.05, (result, entropy))
         again = folder / (kind + "-threads")
         ok("pretrain", *common, "-o", again, "-t", 3)
         expect(f"{kind}: threads change no byte",
@@ -68,9 +68,9 @@ def classifiers(folder):
     train.write_text("text\tlabel\n" + "".join(f"a {w} film number {i}\t{l}\n" for i in range(40) for w, l in (("good", "pos"), ("bad", "neg"))))
     for more in ([], ["--bidirectional", "--layers", 2]):
         model = folder / f"c{len(more)}"
-        made = json.loads(ok("classify", "train", "--model-type", "gru", *more, "--width", 16, "--vocab-size", 300, "-d", train,
+        result = json.loads(ok("classify", "train", "--model-type", "gru", *more, "--width", 16, "--vocab-size", 300, "-d", train,
                              "--val-datasets", train, "--learning-rate", "1e-2", "--num-epochs", 8, "-o", model, "--json"))
-        expect("a classifier", made["validation"]["accuracy"] == 1, made)
+        expect("a classifier", result["validation"]["accuracy"] == 1, result)
         answer = ok("classify", "run", "-m", model, stdin="a good one\n")
         expect("it answers", "pos" in answer, answer)
     code, _, err = run("classify", "train", "--model-type", "lstn", "-d", train, "-o", folder / "x")
@@ -89,8 +89,8 @@ def translators(folder):
     for attention in (["general"], ["dot"], ["concat"], ["location"], ["additive"], ["dot", "--local-attention", "monotonic"],
                       ["concat", "--local-attention", "predictive"]):
         model = folder / "-".join(a.strip("-") for a in attention)
-        made = json.loads(ok("pretrain", "-d", data, *shape, "--attention", *attention, "--width", 64, "--max-steps", 200, "-o", model))
-        expect(f"{attention} learns", made["loss"] < 0.05, made)
+        result = json.loads(ok("pretrain", "-d", data, *shape, "--attention", *attention, "--width", 64, "--max-steps", 200, "-o", model))
+        expect(f"{attention} learns", result["loss"] < 0.05, result)
         for beams in (1, 4):
             out = ok("translate", "-m", model, "--lines", "--beams", beams, stdin=sources)
             expect(f"{attention} translates", out == targets, out)
@@ -106,8 +106,8 @@ def elmo(folder):
     model = folder / "elmo"
     common = ["-d", FABLES, "--model-type", "elmo", "--layers", 2, "--width", 64, "--vocab-size", 400, "--sequence-len", 32, "--learning-rate", "1e-2",
               "--max-steps", 40, "--json"]
-    made = json.loads(ok("pretrain", *common, "-o", model))
-    expect("elmo learns", made["loss"] < 5, made)
+    result = json.loads(ok("pretrain", *common, "-o", model))
+    expect("elmo learns", result["loss"] < 5, result)
     again = folder / "elmo-threads"
     ok("pretrain", *common, "-o", again, "-t", 3)
     expect("elmo: threads change no byte", (model / "model.safetensors").read_bytes() == (again / "model.safetensors").read_bytes())
@@ -116,9 +116,9 @@ def elmo(folder):
     train = folder / "elmo.tsv"
     train.write_text("text\tlabel\n" + "".join(f"a {w} film number {i}\t{l}\n" for i in range(40) for w, l in (("good", "pos"), ("bad", "neg"))))
     head = folder / "elmo-head"
-    made = json.loads(ok("classify", "train", "-m", model, "--freeze-body", "-d", train, "--val-datasets", train, "--learning-rate", "3e-2",
+    result = json.loads(ok("classify", "train", "-m", model, "--freeze-body", "-d", train, "--val-datasets", train, "--learning-rate", "3e-2",
                          "--num-epochs", 12, "-o", head, "--json"))
-    expect("a classifier on frozen ELMo", made["validation"]["accuracy"] == 1, made)
+    expect("a classifier on frozen ELMo", result["validation"]["accuracy"] == 1, result)
     expect("it answers", "pos" in ok("classify", "run", "-m", head, stdin="a good one\n"))
     code, _, err = run("generate", "-m", model, "The ")
     expect("elmo does not generate", code == 1 and "internal" not in err, err)

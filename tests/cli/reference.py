@@ -47,8 +47,8 @@ def check_man(all_pages):
     with tempfile.TemporaryDirectory() as folder:
         code, _, err = run("reference", "--format", "man", "-o", folder)
         files = {path.name for path in pathlib.Path(folder).iterdir()}
-        wanted = {("makar " + c).strip().replace(" ", "-") + ".1" for c in all_pages}
-        check(code == 0 and files == wanted, f"a man page for each command: {err} {files ^ wanted}")
+        expected = {("makar " + c).strip().replace(" ", "-") + ".1" for c in all_pages}
+        check(code == 0 and files == expected, f"a man page for each command: {err} {files ^ expected}")
         if shutil.which("man"):
             done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", f"{folder}/makar-generate.1"],
                                   capture_output=True, text=True, env={"MANWIDTH": "80", "PATH": "/usr/bin:/bin"})
@@ -100,9 +100,9 @@ def check_doctor():
     check(code == 0 and "GB/s" in out and "Q4_K_M" in out and max(map(len, out.splitlines())) < 200, out)
 
 
-every = pages()
-check_pages(every)
-check_man(every)
+every_page = pages()
+check_pages(every_page)
+check_man(every_page)
 check_completion()
 check_doctor()
 sys.exit("\n".join(failures) if failures else 0)

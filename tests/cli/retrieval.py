@@ -130,11 +130,11 @@ def check_kills(folder):
         index = folder / f"killed{kill}.db"
         process = subprocess.Popen([MAKAR, "index", "add", str(index), str(folder / "many.jsonl"), "--commit-every", "20", "--json"],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        wanted = random.randrange(1, 70)
+        transactions = random.randrange(1, 70)
         committed = []
         for line in process.stdout:
             committed += json.loads(line).get("committed", [])
-            if len(committed) >= wanted * 20:
+            if len(committed) >= transactions * 20:
                 break
         time.sleep(random.random() * took / 75)
         process.send_signal(signal.SIGKILL)

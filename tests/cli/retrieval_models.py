@@ -13,7 +13,7 @@ from tensor_files import read_floats, read_safetensors, write_safetensors
 
 
 def check_cross_encoder(folder):
-    """The score of a pair is the logits' difference of [CLS] query [SEP] passage [SEP] with token types, run by makar forward."""
+    """The score of a pair is the difference of the logits that makar forward computes for [CLS] query [SEP] passage [SEP] with token types."""
     golden = GOLDEN / "models" / "bert-sequence-classification"
     model = folder / "cross"
     model.mkdir()
@@ -51,7 +51,7 @@ def check_cross_encoder(folder):
 
 
 def check_ask(folder):
-    """A model with random weights answers something; every citation points at its text."""
+    """A model after three training steps answers something; every citation points at its text."""
     model = make_model(folder)
     source = folder / "keeper.txt"
     source.write_text("Été. The keeper counts ships at night. A cook bakes bread.\n\n" * 3)
@@ -67,7 +67,6 @@ def check_ask(folder):
         for sentence in answer["sentences"]:
             for c in sentence["citations"]:
                 check(data[c["begin"]:c["end"]].decode() == c["quote"], "a quote is at its offsets")
-
 
     for flags in (["--style", "map-reduce"], ["--style", "refine"], ["--rewrite"]):
         code, out, err = run("ask", folder / "ask.db", "-m", model, "-n", 24, "--json", "Who counts ships?", *flags)
@@ -91,7 +90,7 @@ def check_ask(folder):
     for flags, part in ((["--drafts", 3], "--temp"), (["--drafts", 0], "1 to 64"), (["--threshold", 0.3], "--drafts"), (["--drafts", 2, "--temp", 1, "--style", "refine"], "stuff")):
         code, _, err = run("ask", folder / "ask.db", "-m", model, "Who?", *flags)
         check(code == 2 and part in err, f"{flags}: {err}")
-    # Evaluation: shares, by the same model as judge.
+    # Evaluation: scores from 0 to 1, with the same model as the judge.
     (folder / "q.jsonl").write_text('{"question": "Who counts ships?", "answer": "The keeper."}\n{"question": "zeppelin?", "answer": "No."}\n')
     code, out, err = run("ask", folder / "ask.db", "-m", model, "-n", 24, "--json", "--eval", folder / "q.jsonl")
     check(code == 0, f"ask --eval: {err[-300:]}")

@@ -15,8 +15,8 @@ from program import GOLDEN, good, kill_after, refused, steps
 
 def clear_pairs(path, count, split):
     """Pairs whose worse answer is rude, too long or off the topic: differences that a model of this size can learn."""
-    made = good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout.splitlines()
-    path.write_text("".join(line + "\n" for line in made if json.loads(line)["kind"] != "wrong"))
+    records = good("data", "world", "--form", "preferences", "-n", count, "--events", 3, "--split", split).stdout.splitlines()
+    path.write_text("".join(line + "\n" for line in records if json.loads(line)["kind"] != "wrong"))
 
 
 def golden(folder):
@@ -101,7 +101,7 @@ def resumes(folder, base, pairs, common):
 
 
 def adapter(folder, base, pairs, held_out, common):
-    """An adapter and the head: the body is frozen in training, and the saved model is whole. A killed run continues."""
+    """An adapter and the head: the body is frozen in training, and the saved model has all weights. A killed run continues."""
     words = ["reward", "-m", base, "-d", pairs, "--val-datasets", held_out, *common, "--adapter", "lora", "--lora-r", 8, "--max-steps", 120, "--save-steps", 20, "--json"]
     done = good(*words, "-o", folder / "adapter")
     found = json.loads(done.stdout)["validation"] if done.returncode == 0 else {}

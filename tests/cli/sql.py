@@ -74,7 +74,7 @@ def check_model(folder, path):
 
 
 def check_evaluation(folder, path):
-    """Execution accuracy and schema match, by hand."""
+    """Execution accuracy and schema match of pairs of statements with known results."""
     cases = [("SELECT product FROM sales ORDER BY product", "select product as p from sales order by 1", (1, 1)),
              ("SELECT product FROM sales ORDER BY product", "SELECT product FROM sales ORDER BY product DESC", (0, 1)),
              ("SELECT product FROM sales", "SELECT product FROM sales ORDER BY product DESC", (1, 1)),

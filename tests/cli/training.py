@@ -106,10 +106,10 @@ def recipes(makar, scratch):
             check(done.returncode == 0, f"{recipe.name}: {done.stderr.strip()}")
             continue
         base = "teacher" if words[0] == "distill" else "base_model"
-        given = ["datasets=/nonexistent/x", f"output_dir={scratch / 'recipe'}", f"{base}={GOLDEN / 'models/llama'}"]
+        options = ["datasets=/nonexistent/x", f"output_dir={scratch / 'recipe'}", f"{base}={GOLDEN / 'models/llama'}"]
         if words[0] == "data":
-            given = ["--datasets", "/nonexistent/x", "-o", scratch / "curated.jsonl"]
-        done = run(makar, *words, recipe, *given)
+            options = ["--datasets", "/nonexistent/x", "-o", scratch / "curated.jsonl"]
+        done = run(makar, *words, recipe, *options)
         check(done.returncode == 1, f"{recipe.name}: {done.stderr.strip()}")
     check(len(files) >= 5, "the recipes are there")
     print(f"recipes: {len(files)} read")
@@ -129,12 +129,12 @@ def kills(makar, scratch, count, rng):
             model = next(p for p in found if (p / "golden.safetensors").is_file() and "labels" in (p / "golden.safetensors").read_bytes()[:4000].decode("latin1"))
         words = ["sft", "-m", model, "-d", model / "golden.safetensors", f"max_steps={steps}", "learning_rate=1e-3",
                  "save_steps=3", "ema=0.9", "-q"]
-        straight = scratch / f"{name}-straight"
-        done = run(makar, *words, "-o", straight, "-t", 1)
+        uninterrupted = scratch / f"{name}-uninterrupted"
+        done = run(makar, *words, "-o", uninterrupted, "-t", 1)
         check(done.returncode == 0, f"{name}: {done.stderr.strip()}")
         began = time.monotonic()
         run(makar, *words, "-o", scratch / "timing", "--overwrite", "-t", 1)
-        whole = time.monotonic() - began
+        seconds = time.monotonic() - began
         shutil.rmtree(scratch / "timing", ignore_errors=True)
         for threads in (1, 2):
             out = scratch / f"{name}-killed-{threads}"
@@ -146,9 +146,9 @@ def kills(makar, scratch, count, rng):
                                            stderr=subprocess.DEVNULL)
                 if killed < count:
                     if killed % 2 == 0:
-                        time.sleep(rng.uniform(0, whole / 2))
+                        time.sleep(rng.uniform(0, seconds / 2))
                     else:  # inside a save: as soon as its temporary folder exists
-                        end = time.monotonic() + whole
+                        end = time.monotonic() + seconds
                         while time.monotonic() < end and process.poll() is None and not list(out.glob("*.tmp")):
                             time.sleep(0.0005)
                     if process.poll() is None:
@@ -161,25 +161,25 @@ def kills(makar, scratch, count, rng):
                 else:
                     check(False, f"{name}: the resumed run failed")
                     return
-            check(digest(out) == digest(straight), f"{name}, {threads} threads: different bytes after {killed} kills")
+            check(digest(out) == digest(uninterrupted), f"{name}, {threads} threads: different bytes after {killed} kills")
             print(f"{name}, {threads} threads: {killed} kills, {inside} inside a save, the same bytes")
 
 
-def less_memory(makar, scratch):
+def gradient_checkpointing(makar, scratch):
     """Gradient checkpointing changes no bit, for each kind of model and objective, with dropout."""
     text = scratch / "text.txt"
     text.write_text("\n\n".join(f"Chapter {i}. The {i % 7} ships of the north sailed on, and nobody saw them again." for i in range(200)))
     kinds = {"gpt2": [], "llama": [], "bert": ["--next-sentence"], "t5": [], "bart": []}
     for kind, more in kinds.items():
-        ends = []
+        digests = []
         for name, word in (("plain", []), ("again", ["--gradient-checkpointing"])):
             out = scratch / f"memory-{kind}-{name}"
             done = run(makar, "pretrain", "-d", text, "-o", out, "--model-type", kind, "--layers", 2, "--width", 32, "--heads", 2, "--dropout", 0.1,
                        "--vocab-size", 400, "--sequence-len", 48, "--micro-batch-size", 4, "--max-steps", 4, "--gradient-accumulation-steps", 2,
                        "-t", 2, "-q", *more, *word)
             check(done.returncode == 0, f"{kind}, {name}: {done.returncode} {done.stderr.strip()}")
-            ends.append(digest(out) if done.returncode == 0 else name)
-        check(ends[0] == ends[1], f"{kind}: different bytes with gradient_checkpointing")
+            digests.append(digest(out) if done.returncode == 0 else name)
+        check(digests[0] == digests[1], f"{kind}: different bytes with gradient_checkpointing")
     print(f"gradient_checkpointing: {len(kinds)} kinds, the same bytes")
 
 
@@ -187,20 +187,20 @@ def interrupt(makar, scratch):
     """One Ctrl-C saves and stops; the same command continues."""
     model = GOLDEN / "models/gpt2"
     words = ["sft", "-m", model, "-d", model / "golden.safetensors", "max_steps=400", "learning_rate=1e-3", "save_steps=0", "-t", 1]
-    straight, out = scratch / "int-straight", scratch / "int"
-    run(makar, *words, "-o", straight)
+    uninterrupted, out = scratch / "int-uninterrupted", scratch / "int"
+    run(makar, *words, "-o", uninterrupted)
     process = subprocess.Popen([makar, *map(str, words), "-o", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not (out / "log.jsonl").is_file():
         time.sleep(0.001)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=600)
-    check(process.returncode == 0, f"interrupted: {said}")
-    if "stopped at step" in said:
+    _, stderr = process.communicate(timeout=600)
+    check(process.returncode == 0, f"interrupted: {stderr}")
+    if "stopped at step" in stderr:
         check(len(list(out.glob("checkpoint-*/complete.json"))) == 1, "an interrupted run leaves a checkpoint")
         done = run(makar, *words, "-o", out)
         check("resuming at step" in done.stderr, f"the same command resumes: {done.stderr}")
-    check(digest(out) == digest(straight), "an interrupted run ends with different bytes")
-    changed = run(makar, *words, "-o", scratch / "int2", "save_steps=200")
+    check(digest(out) == digest(uninterrupted), "an interrupted run ends with different bytes")
+    run(makar, *words, "-o", scratch / "int2", "save_steps=200")
     changed = run(makar, *words, "-o", scratch / "int2", "save_steps=200", "learning_rate=2e-3")
     check(changed.returncode == 1 and "learning_rate" in changed.stderr, f"another setting is refused: {changed.stderr}")
 
@@ -209,8 +209,8 @@ def full_disk(makar, scratch):
     """Writes that fail: the message says so, and the older checkpoint stays complete."""
     model = GOLDEN / "models/gpt2"
     words = ["sft", "-m", model, "-d", model / "golden.safetensors", "learning_rate=1e-3", "save_steps=5", "max_steps=20", "-t", 1, "-q"]
-    straight = scratch / "full-straight"
-    run(makar, *words, "-o", straight)
+    uninterrupted = scratch / "full-uninterrupted"
+    run(makar, *words, "-o", uninterrupted)
 
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -233,7 +233,7 @@ def full_disk(makar, scratch):
     check(done.returncode == 1, "the resumed run fails on a full disk")
     check((part / "checkpoint-15/complete.json").is_file(), "the older checkpoint stays complete")
     done = run(makar, *words, "-o", part)
-    check(done.returncode == 0 and digest(part) == digest(straight), "different bytes after the disk was full")
+    check(done.returncode == 0 and digest(part) == digest(uninterrupted), "different bytes after the disk was full")
     # A damaged checkpoint is skipped with a message.
     for folder in part.glob("checkpoint-20"):
         data = bytearray((folder / "state.safetensors").read_bytes())
@@ -242,7 +242,7 @@ def full_disk(makar, scratch):
     (part / "run.json").unlink()  # as if it had been killed before the model was written
     (part / "model.safetensors").unlink()
     done = run(makar, *[w for w in words if w != "-q"], "-o", part)
-    check("checksum" in done.stderr and digest(part) == digest(straight), f"a damaged checkpoint: {done.stderr}")
+    check("checksum" in done.stderr and digest(part) == digest(uninterrupted), f"a damaged checkpoint: {done.stderr}")
     print("failing writes: reported, older checkpoints complete")
 
 
@@ -283,7 +283,7 @@ def main():
         recipes(makar, scratch)
         golden_training(makar, scratch)
         golden_adapters(makar, scratch)
-        less_memory(makar, scratch)
+        gradient_checkpointing(makar, scratch)
         interrupt(makar, scratch)
         full_disk(makar, scratch)
         finished_runs(makar, scratch)

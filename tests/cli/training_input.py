@@ -32,7 +32,7 @@ def good(makar, *words, **more):
     return done
 
 
-def says(done, code, *parts):
+def check_report(done, code, *parts):
     text = done.stdout + done.stderr
     missing = [p for p in parts if p not in text]
     check(done.returncode == code and not missing, f"{' '.join(map(str, done.args[1:]))}: {done.returncode}, without {missing}: {text.strip()[-700:]}")
@@ -50,27 +50,27 @@ def columns(makar, folder, bert, llama):
     for name, words in {"own": ["-d", f"{folder / 'own.csv'},text=opinion,label=verdict"], "known": ["-d", folder / "known.csv"],
                         "number": ["-d", f"{folder / 'bare.tsv'},text=3,label=1"], "recipe": [folder / "columns.yaml"]}.items():
         done = good(makar, *train, *words, "-o", folder / f"columns-{name}")
-        says(done, 0, "40 examples (schema: text-label, 2 labels)")
+        check_report(done, 0, "40 examples (schema: text-label, 2 labels)")
         config = json.loads((folder / f"columns-{name}/config.json").read_text())
         check(sorted(config["id2label"].values()) == ["bad", "good"], f"{name}: {config['id2label']}")
-    says(run(makar, *train, "-d", f"{folder / 'own.csv'},text=opinion,label=nothing", "-o", folder / "no"), 1,
+    check_report(run(makar, *train, "-d", f"{folder / 'own.csv'},text=opinion,label=nothing", "-o", folder / "no"), 1,
          "own.csv:2: has no field 'nothing'; its fields are: 'opinion', 'verdict', 'year'")
-    says(run(makar, *train, "-d", folder / "own.csv", "-o", folder / "no"), 1, "own.csv:1", "opinion, verdict, year", "text=NAME,label=NAME")
-    says(run(makar, *train, "-d", f"{folder / 'own.csv'},tekst=opinion", "-o", folder / "no"), 1, "unknown setting 'tekst' of a dataset")
-    says(run(makar, *train, "-d", folder / "swapped.csv", "--val-set-size", 0, "-o", folder / "columns-swapped"), 0, "warning: 60 labels for 60 examples", "text=2,label=1")
+    check_report(run(makar, *train, "-d", folder / "own.csv", "-o", folder / "no"), 1, "own.csv:1", "opinion, verdict, year", "text=NAME,label=NAME")
+    check_report(run(makar, *train, "-d", f"{folder / 'own.csv'},tekst=opinion", "-o", folder / "no"), 1, "unknown setting 'tekst' of a dataset")
+    check_report(run(makar, *train, "-d", folder / "swapped.csv", "--val-set-size", 0, "-o", folder / "columns-swapped"), 0, "warning: 60 labels for 60 examples", "text=2,label=1")
     done = good(makar, *train, "-d", f"{folder / 'swapped.csv'},text=2,label=1", "--val-set-size", 0, "-o", folder / "columns-not-swapped")
     check("warning" not in done.stderr, f"columns by number: {done.stderr}")
     # Conversations and text.
     (folder / "asked.jsonl").write_text("".join(json.dumps({"ask": f"the river {i}", "reply": "near"}) + "\n" for i in range(12)))
     chat = ["sft", "-m", llama, "--max-steps", 2, "--sequence-len", 48, "-t", 2]
     done = good(makar, *chat, "-d", f"{folder / 'asked.jsonl'},prompt=ask,completion=reply", "--val-set-size", 0, "-o", folder / "columns-chat")
-    says(done, 0, "12 conversations for training", "prompt-completion")
+    check_report(done, 0, "12 conversations for training", "prompt-completion")
     done = run(makar, *chat, "-d", folder / "asked.jsonl", "-o", folder / "no")
-    says(done, 1, "12 records could not be used", "asked.jsonl:1: its fields ('ask', 'reply') match no schema expected here", "prompt, completion", ",prompt=FIELD,completion=FIELD")
+    check_report(done, 1, "12 records could not be used", "asked.jsonl:1: its fields ('ask', 'reply') match no schema expected here", "prompt, completion", ",prompt=FIELD,completion=FIELD")
     check(done.stderr.count("match no schema") == 1, f"an unknown schema is reported once: {done.stderr}")
     (folder / "poems.jsonl").write_text("".join(json.dumps({"verse": f"the river and the hill {i}", "by": "x"}) + "\n" for i in range(40)))
     good(makar, "pretrain", "-d", f"{folder / 'poems.jsonl'},text=verse", "--tokenizer", "char", *TINY, "--max-steps", 2, "-o", folder / "columns-text")
-    says(run(makar, "data", "stats", f"{folder / 'poems.jsonl'},text=verse"), 0, "schema      text (40 records)")
+    check_report(run(makar, "data", "stats", f"{folder / 'poems.jsonl'},text=verse"), 0, "schema      text (40 records)")
     print("columns: named, numbered, recognized")
 
 
@@ -93,17 +93,17 @@ def validation(makar, folder, bert, llama):
 def recipes_with_mistakes(makar, folder, llama):
     axolotl = folder / "axolotl.yaml"
     axolotl.write_text(f"base_model: {llama}\nload_in_4bit: true\nfp16: auto\nsequence_len: 48\ncutoff_len: 48\nwandb_project: x\nlerning_rate: 1e-4\n")
-    says(run(makar, "sft", axolotl, "-o", folder / "no"), 2, "axolotl.yaml:2: 5 unknown keys:", "line 2: unknown key 'load_in_4bit' (here: adapter: qlora)",
-         "line 3: unknown key 'fp16' (here: bf16)", "line 5: unknown key 'cutoff_len' (here: sequence_len)",
+    check_report(run(makar, "sft", axolotl, "-o", folder / "no"), 2, "axolotl.yaml:2: 5 unknown keys:", "line 2: unknown key 'load_in_4bit' (in makar: adapter: qlora)",
+         "line 3: unknown key 'fp16' (in makar: bf16)", "line 5: unknown key 'cutoff_len' (in makar: sequence_len)",
          "line 6: unknown key 'wandb_project' (not supported", "line 7: unknown key 'lerning_rate'; did you mean 'learning_rate'")
     for line, part in (("learning_rate: fast", "'learning_rate' expects a number, got 'fast'"), ("max_steps: 1.5", "'max_steps' expects a whole number, got '1.5'"),
                        ("sample_packing: perhaps", "'sample_packing' expects true or false, got 'perhaps'"), ("seed: [1, 2]", "'seed' expects one value, got 'a list of 2'")):
         path = folder / "wrong.yaml"
         path.write_text(f"base_model: {llama}\n\n{line}\n")
-        says(run(makar, "sft", path, "-o", folder / "no"), 2, f"wrong.yaml:3: {part}")
+        check_report(run(makar, "sft", path, "-o", folder / "no"), 2, f"wrong.yaml:3: {part}")
     (folder / "words.yaml").write_text("sample_packing: True\ngradient_checkpointing: False\nmax_steps: 1\n")
     good(makar, "sft", folder / "words.yaml", "-m", llama, "-d", folder / "few.jsonl", "--val-set-size", 0, "-o", folder / "words")
-    says(run(makar, "sft", "-m", llama, "cutoff_len=48"), 2, "unknown key 'cutoff_len' (here: sequence_len)")
+    check_report(run(makar, "sft", "-m", llama, "cutoff_len=48"), 2, "unknown key 'cutoff_len' (in makar: sequence_len)")
     print("recipes: mistakes with file and line, all unknown keys at once")
 
 
@@ -140,18 +140,18 @@ def reporting(makar, folder):
     master, slave = pty.openpty()
     process = subprocess.Popen([*map(str, words), "max_steps=1000000", "-o", str(folder / "bar")], stdout=subprocess.DEVNULL, stderr=slave)
     os.close(slave)
-    shown, end = b"", time.monotonic() + 600
-    while b"eta" not in shown and time.monotonic() < end:
-        shown += os.read(master, 4096)
+    output, end = b"", time.monotonic() + 600
+    while b"eta" not in output and time.monotonic() < end:
+        output += os.read(master, 4096)
     process.send_signal(signal.SIGINT)
     try:
         while chunk := os.read(master, 4096):
-            shown += chunk
+            output += chunk
     except OSError:
         pass
     process.wait(timeout=600)
     os.close(master)
-    check(re.search(rb"\n(\r)?stopped at step \d+; the same command resumes", shown), f"after the bar: {shown[-300:]!r}")
+    check(re.search(rb"\n(\r)?stopped at step \d+; the same command resumes", output), f"after the bar: {output[-300:]!r}")
     print("reporting: lines, steps, ticks, shares")
 
 

@@ -97,7 +97,7 @@ def gptq_folder(folder):
                 for i, v in enumerate(part):
                     codes[32 * g + i][r] = max(0, min(15, round(v / scales[g][r]) + 8))
         packed = [sum(codes[8 * i + k][r] << (4 * k) for k in range(8)) for i in range(width // 8) for r in range(rows)]
-        zeros = [sum(7 << (4 * k) for k in range(8))] * (groups * (rows // 8))  # stored as the zero point less 1
+        zeros = [sum(7 << (4 * k) for k in range(8))] * (groups * (rows // 8))  # stored as the zero point minus 1
         out[base + ".qweight"] = ("I32", [width // 8, rows], struct.pack(f"<{len(packed)}I", *packed))
         out[base + ".qzeros"] = ("I32", [groups, rows // 8], struct.pack(f"<{len(zeros)}I", *zeros))
         out[base + ".scales"] = ("F16", [groups, rows], b"".join(struct.pack("<e", s) for line in scales for s in line))
@@ -133,7 +133,7 @@ def check_lora(folder):
 
 
 def check_drafts(folder):
-    """32: three drafts for one prompt, one chosen; ratings become preference data that training reads."""
+    """32: three drafts for one prompt; one is chosen, and makar dpo trains on the pairs of the chosen draft and the others."""
     model = folder / "gpt2"
     done = good("generate", "-m", model, "-n", 12, "--n", 3, "--temp", 5, "--seed", 3, "--json", "--ignore-eos", "-p", "The harbour")
     out = json.loads(done.stdout)

@@ -58,9 +58,9 @@ metadata: {version: 2}
 )";
 
 TEST_F(EvalTest, MultipleChoiceMatchesValuesByHand) {
-  // Document 0: the correct choice has the greater log-likelihood. Document 1: only the greater one per
-  // character, "long one" has -6 / 8 = -0.75 against -1.6 / 2 = -0.8. Document 2: "ää" has 2 characters and 4
-  // bytes, -2 / 2 against -3 / 4 for "oooo" by characters, but -2 / 4 against -3 / 4 by bytes.
+  // Document 0: the correct choice has the greater log-likelihood. Document 1: it is greater only per
+  // character: "long one" has -6 / 8 = -0.75 against -1.6 / 2 = -0.8. Document 2: "ää" has 2 characters and 4
+  // bytes: -2 / 2 against -3 / 4 for "oooo" by characters, but -2 / 4 against -3 / 4 by bytes.
   write("d.jsonl", R"({"topic":"x","q":"1","a":"yes","b":"no","label":0}
 {"topic":"x","q":"2","a":"hm","b":"long one","label":1}
 {"topic":"x","q":"3","a":"ää","b":"oooo","label":1}
@@ -110,25 +110,25 @@ metric_list: [{metric: mc2}, {metric: acc}]
 TEST_F(EvalTest, LoglikelihoodsGivePerplexities) {
   write("d.jsonl", "{\"text\":\"a greedy\"}\n{\"text\":\"b bb\"}\n");
   model_.logprobs = {{" a greedy", -1}, {" b bb", -3}};
-  const char* both = R"(
+  const char* yaml_template = R"(
 task: last
 dataset_kwargs: {data_files: {test: d.jsonl}}
 output_type: OUTPUT
 doc_to_target: text
 metric_list: METRICS
 )";
-  const auto with = [&](const std::string& output, const std::string& metrics) {
-    std::string text = both;
+  const auto yaml_with = [&](const std::string& output, const std::string& metrics) {
+    std::string text = yaml_template;
     text.replace(text.find("OUTPUT"), 6, output);
     return text.replace(text.find("METRICS"), 7, metrics);
   };
-  const auto last = run(task(with("loglikelihood", "[{metric: perplexity}, {metric: acc}]")));
+  const auto last = run(task(yaml_with("loglikelihood", "[{metric: perplexity}, {metric: acc}]")));
   EXPECT_NEAR(score(last[0], "perplexity"), std::exp(2.0), 1e-12);
   EXPECT_EQ(score(last[0], "acc"), 0.5);
   // 8 + 4 bytes and 2 + 2 words at one bit per byte.
   const auto rolling =
-      run(task(with("loglikelihood_rolling",
-                    "[{metric: word_perplexity}, {metric: byte_perplexity}, {metric: bits_per_byte}]")));
+      run(task(yaml_with("loglikelihood_rolling",
+                         "[{metric: word_perplexity}, {metric: byte_perplexity}, {metric: bits_per_byte}]")));
   EXPECT_NEAR(score(rolling[0], "bits_per_byte"), 1, 1e-12);
   EXPECT_NEAR(score(rolling[0], "byte_perplexity"), 2, 1e-12);
   EXPECT_NEAR(score(rolling[0], "word_perplexity"), 8, 1e-12);
@@ -200,15 +200,15 @@ metric_list: [{metric: exact_match, alias: solved, all_of: document_number}, {me
   EXPECT_EQ(all[0].samples[3]["solved"], 0);
   EXPECT_EQ(all[0].samples[4]["solved"], 1);
   // A document that `where` excludes still counts as the last input of its file.
-  const auto some = run(task(R"(
+  const auto filtered = run(task(R"(
 task: files
 dataset_kwargs: {data_files: {test: d.jsonl}, explode: test}
 doc_to_text: "{{ train }}\n{{ test.in }}"
 doc_to_target: "{{ test.out }}"
 metric_list: [{metric: exact_match, alias: solved, all_of: document_number, where: "{{ test.in != 'b' and test.in != 'd' }}"}]
 )"));
-  EXPECT_EQ(some[0].scores[0].score.value, 1) << "files 0, 1 and 2, each by its other input";
-  EXPECT_TRUE(some[0].samples[1].contains("solved"));
+  EXPECT_EQ(filtered[0].scores[0].score.value, 1) << "files 0, 1 and 2, each by its other input";
+  EXPECT_TRUE(filtered[0].samples[1].contains("solved"));
   // A file that the limit cuts off does not count.
   options_.limit = 3;
   const auto three = run(task(yaml));
@@ -268,11 +268,11 @@ TEST_F(EvalTest, AFailedRunResumesFromTheCache) {
   write("d.jsonl", lines), write("dev.jsonl", lines);
   const EvalTask choice = task(kChoice);
   options_.num_fewshot = 3, options_.batch = 4;
-  const Json whole = results_json({{run(choice), {}}}, options_, model_.identity());
-  EXPECT_EQ(model_.asked, 40);
+  const Json uninterrupted = results_json({{run(choice), {}}}, options_, model_.identity());
+  EXPECT_EQ(model_.request_count, 40);
 
   const std::string path = folder_.path() + "/cache";
-  model_.asked = 0, model_.fail_after = 21;  // in the third batch
+  model_.request_count = 0, model_.fail_after = 21;  // in the third batch
   {
     auto cache = EvalCache::open(path);
     ASSERT_TRUE(cache.ok());
@@ -282,15 +282,16 @@ TEST_F(EvalTest, AFailedRunResumesFromTheCache) {
   }
   auto text = read_file(path);  // a kill in the middle of a line
   ASSERT_TRUE(write_file(path, text->substr(0, text->size() - 10)).ok());
-  model_.asked = 0, model_.fail_after = -1;
+  model_.request_count = 0, model_.fail_after = -1;
   auto cache = EvalCache::open(path);
   ASSERT_TRUE(cache.ok());
   EXPECT_EQ(cache->size(), 9u);
-  EXPECT_EQ(results_json({{run(choice, *cache), {}}}, options_, model_.identity()).dump(), whole.dump());
-  EXPECT_EQ(model_.asked, 22);
-  model_.asked = 0;
+  EXPECT_EQ(results_json({{run(choice, *cache), {}}}, options_, model_.identity()).dump(),
+            uninterrupted.dump());
+  EXPECT_EQ(model_.request_count, 22);
+  model_.request_count = 0;
   (void)run(choice, *cache);
-  EXPECT_EQ(model_.asked, 0);
+  EXPECT_EQ(model_.request_count, 0);
   ASSERT_TRUE(write_file(path, "{\"key\": 1}\n").ok());
   const auto broken = EvalCache::open(path);
   ASSERT_FALSE(broken.ok());
@@ -318,7 +319,7 @@ TEST_F(EvalTest, ExamplesAreDrawnBySeedAndNeverTheQuestion) {
   }
   EXPECT_TRUE(differs);
   EXPECT_EQ(make_question(open, *data, 0, 6, 1).error().text(),
-            "num_fewshot: 6 examples, but the split has only 5 others");
+            "num_fewshot: is 6, but the split has only 5 other documents");
 }
 
 TEST_F(EvalTest, BrokenTaskFilesHaveLocatedErrors) {
@@ -340,7 +341,7 @@ TEST_F(EvalTest, BrokenTaskFilesHaveLocatedErrors) {
       error(good + "num_fewshot: many\n").find("t.yaml:4: 'num_fewshot': expected a number from 0 to 1000"),
       std::string::npos);
   EXPECT_NE(error(good + "process: 1\n\n").find("t.yaml:4"), std::string::npos);
-  EXPECT_NE(error(good + "doc_to_text: !function utils.text\n").find("functions in Python are not run"),
+  EXPECT_NE(error(good + "doc_to_text: !function utils.text\n").find("Python functions are not run"),
             std::string::npos);
   EXPECT_NE(error(good + "doc_to_text: '{{ a'\n").find("t.yaml:4: doc_to_text"), std::string::npos);
   EXPECT_NE(error(good + "metric_list:\n  - metric: acc_nrm\n")
@@ -395,22 +396,22 @@ TEST_F(EvalTest, DocumentsMayBeInAFieldOrInTheTask) {
   write("d.json", R"({"note":"x","examples":[{"q":"1","answer":"one"},{"q":"2","answer":"two"}]})");
   write("rules.txt", "Count.");
   model_.answers = {{"1:", "one"}, {"2:", "one"}};
-  const auto listed = run(task(R"(
-task: listed
+  const auto from_field = run(task(R"(
+task: from_field
 dataset_kwargs: {data_files: {test: d.json}, field: examples, shared_files: {rules: rules.txt}}
 description: "{{ rules }}\n"
 doc_to_text: "{{ q }}:"
 doc_to_target: answer
 )"));
-  EXPECT_EQ(score(listed[0], "exact_match"), 0.5);
+  EXPECT_EQ(score(from_field[0], "exact_match"), 0.5);
   EXPECT_EQ(model_.contexts.back(), "Count.\n2:");
-  const auto own = run(task(R"(
-task: own
+  const auto inline_documents = run(task(R"(
+task: inline_documents
 dataset_kwargs: {documents: [{q: "1", answer: one}, {q: "2", answer: one}]}
 doc_to_text: "{{ q }}:"
 doc_to_target: answer
 )"));
-  EXPECT_EQ(score(own[0], "exact_match"), 1);
+  EXPECT_EQ(score(inline_documents[0], "exact_match"), 1);
 }
 
 TEST_F(EvalTest, ProgramsRunOnlyIfAllowed) {
@@ -426,7 +427,7 @@ metric_list: [{metric: pass@1, program: "{{ q }}{{ answer }}\n{{ test }}\n"}]
   const auto refused = run_task(model_, code, options_, *cache);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().text().find("--confirm-run-unsafe-code"), std::string::npos);
-  EXPECT_EQ(model_.asked, 0);
+  EXPECT_EQ(model_.request_count, 0);
   options_.run_programs = true;
   const auto allowed = run_task(model_, code, options_, *cache);
   if (!allowed.ok()) GTEST_SKIP() << allowed.error().text();

@@ -16,7 +16,7 @@
 namespace makar {
 namespace {
 
-// Prefers the answer that contains "good"; otherwise the one shown first.
+// Prefers the answer that contains "good"; if both or neither do, the one shown first.
 class PreferringModel : public ToyModel {
  public:
   std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) override {
@@ -26,9 +26,9 @@ class PreferringModel : public ToyModel {
           one.messages.is_null() ? one.context : one.messages[0]["content"].get<std::string>();
       const size_t b = text.find("[Answer B]");
       const bool first = text.find("good") < b, second = text.find("good", b) != std::string::npos;
-      const std::string wanted = first == second ? "A" : first ? "A" : "B";
+      const std::string preferred = first == second ? "A" : first ? "A" : "B";
       Loglikelihood value;
-      value.logprob = std::log(one.continuation.find(wanted) != std::string::npos ? 0.8 : 0.1);
+      value.logprob = std::log(one.continuation.find(preferred) != std::string::npos ? 0.8 : 0.1);
       out.emplace_back(value);
     }
     return out;
@@ -59,26 +59,26 @@ TEST(Judge, ResumesFromTheCache) {
   const std::string path = folder.path() + "/j.cache";
   std::vector<JudgedItem> items;
   for (int i = 0; i < 20; ++i) items.push_back({fmt::format("q{}", i), "a", "b"});
-  ToyModel whole;
-  whole.logprobs = {{" A", -1}, {" B", -2}, {" C", -3}};
-  const auto expected = judge_pairs(whole, items, {});
+  ToyModel model;
+  model.logprobs = {{" A", -1}, {" B", -2}, {" C", -3}};
+  const auto expected = judge_pairs(model, items, {});
   ASSERT_TRUE(expected.ok());
-  EXPECT_EQ(whole.asked, 20 * 2 * 3);
+  EXPECT_EQ(model.request_count, 20 * 2 * 3);
 
-  ToyModel broken = whole;
-  broken.asked = 0, broken.fail_after = 60;
+  ToyModel broken = model;
+  broken.request_count = 0, broken.fail_after = 60;
   {
     auto cache = EvalCache::open(path);
     CachedModel cached(broken, *cache);
     EXPECT_FALSE(judge_pairs(cached, items, {}).ok());
   }
-  ToyModel again = whole;
-  again.asked = 0;
+  ToyModel resumed_model = model;
+  resumed_model.request_count = 0;
   auto cache = EvalCache::open(path);
-  CachedModel cached(again, *cache);
+  CachedModel cached(resumed_model, *cache);
   const auto resumed = judge_pairs(cached, items, {});
   ASSERT_TRUE(resumed.ok());
-  EXPECT_EQ(again.asked, 60);
+  EXPECT_EQ(resumed_model.request_count, 60);
   EXPECT_EQ(*pairs_report(*resumed), *pairs_report(*expected));
 }
 
@@ -89,7 +89,7 @@ TEST(Judge, PartsOfAnswersAreCached) {
     std::vector<Result<UntilAnswer>> generate_block(std::span<const UntilRequest> requests) override {
       std::vector<Result<UntilAnswer>> out;
       for (const UntilRequest& one : requests) {
-        ++asked;
+        ++request_count;
         out.emplace_back(UntilAnswer{one.prompt == "cut" ? "caf\xc3" : "tea", one.prompt != "cut"});
       }
       return out;
@@ -99,7 +99,7 @@ TEST(Judge, PartsOfAnswersAreCached) {
   UntilRequest cut, whole;
   cut.prompt = "cut", whole.prompt = "whole";
   const std::vector<UntilRequest> requests = {cut, whole};
-  for (const int64_t asked : {2, 0}) {
+  for (const int64_t request_count : {2, 0}) {
     Parts model;
     model.answers["cut"] = "\xff", model.answers["whole"] = "all";
     auto cache = EvalCache::open(folder.path() + "/p.cache");
@@ -109,11 +109,11 @@ TEST(Judge, PartsOfAnswersAreCached) {
     EXPECT_FALSE(blocks[0]->ended);
     EXPECT_EQ(blocks[1]->text, "tea");
     EXPECT_TRUE(blocks[1]->ended);
-    EXPECT_EQ(model.asked, asked);
+    EXPECT_EQ(model.request_count, request_count);
     const auto texts = cached.generate_until(requests);  // not served from the cached parts
     EXPECT_EQ(*texts[0], "\xff");
     EXPECT_EQ(*texts[1], "all");
-    EXPECT_EQ(model.asked, 2 * asked);
+    EXPECT_EQ(model.request_count, 2 * request_count);
   }
 }
 
@@ -209,9 +209,9 @@ TEST(Qualities, SharesMatchValuesByHand) {
   EXPECT_DOUBLE_EQ(report["ssi"].get<double>(), 5.0 / 12);
   EXPECT_DOUBLE_EQ(report["grounded"]["value"].get<double>(), 0.5);  // of two answers with claims
   EXPECT_DOUBLE_EQ(report["informative"]["value"].get<double>(), 0.25);
-  const auto alone = judge_qualities(model, items, {}, {});
-  ASSERT_TRUE(alone.ok());
-  EXPECT_FALSE(qualities_report(*alone, false).contains("grounded"));
+  const auto without_sources = judge_qualities(model, items, {}, {});
+  ASSERT_TRUE(without_sources.ok());
+  EXPECT_FALSE(qualities_report(*without_sources, false).contains("grounded"));
 }
 
 TEST(Consistency, SummariesAreScoredByQuestions) {
@@ -240,10 +240,10 @@ TEST(Watermark, BinomialTailMatchesDirectSums) {
 }
 
 TEST(Watermark, OnlyTheKeyFindsIt) {
-  const Watermark ours({"key"}), theirs({"other"});
+  const Watermark watermark({"key"}), other_key({"other"});
   // Drawn from equal logits: with the watermark most tokens are green.
   std::vector<int64_t> tokens = {0};
-  WatermarkConstraint constraint(ours, 0);
+  WatermarkConstraint constraint(watermark, 0);
   for (int i = 0; i < 200; ++i) {
     std::vector<float> logits(1000, 0);
     ASSERT_TRUE(constraint.mask(logits).ok());
@@ -252,12 +252,12 @@ TEST(Watermark, OnlyTheKeyFindsIt) {
     tokens.push_back(static_cast<int64_t>(at));
     ASSERT_TRUE(constraint.accept(tokens.back()).ok());
   }
-  const WatermarkTest found = test_watermark(ours, tokens);
+  const WatermarkTest found = test_watermark(watermark, tokens);
   EXPECT_EQ(found.green, found.tokens);
   EXPECT_LT(found.p, 1e-40);
-  EXPECT_GT(test_watermark(theirs, tokens).p, 0.001);
+  EXPECT_GT(test_watermark(other_key, tokens).p, 0.001);
   int64_t green = 0;
-  for (int64_t t = 0; t < 10000; ++t) green += ours.green(7, t) ? 1 : 0;
+  for (int64_t t = 0; t < 10000; ++t) green += watermark.green(7, t) ? 1 : 0;
   EXPECT_NEAR(static_cast<double>(green), 5000, 250);
 }
 
@@ -285,7 +285,7 @@ TEST(Detector, TheThresholdKeepsTheRateOnHumanTexts) {
   EXPECT_EQ(held_out_positives({1}, 0.04), 0);
 }
 
-// Twelve points that add up to a total, as evenly as possible.
+// Ratings of the twelve criteria that add up to `total`, as evenly as possible.
 std::vector<RubricRating> ratings_of(const std::string& rater, const std::string& system, int64_t total) {
   std::vector<RubricRating> out;
   for (size_t p = 0; p < 12; ++p) {

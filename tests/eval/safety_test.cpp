@@ -65,7 +65,7 @@ TEST(Perturb, GenderWordsAreCounted) {
   EXPECT_EQ(words.male, 2);
 }
 
-// Answers by rules on the prompt.
+// A model whose log-likelihoods and answers are functions of the request.
 class RuleModel : public ToyModel {
  public:
   std::function<double(const LikelihoodRequest&)> likelihood = [](const auto&) { return -1.0; };
@@ -157,7 +157,7 @@ metadata: {version: 1, group_field: group}
 )";
 
 // Chooses yes unless the text has "She" or no capital letter.
-RuleModel choosing() {
+RuleModel choosing_model() {
   RuleModel model;
   model.likelihood = [](const LikelihoodRequest& r) {
     const bool capital =
@@ -171,7 +171,7 @@ RuleModel choosing() {
 TEST(Matrix, ColumnsMatchValuesByHand) {
   const auto task = parse_task(kChoices, "t.yaml");
   ASSERT_TRUE(task.ok()) << task.error().text();
-  RuleModel model = choosing();
+  RuleModel model = choosing_model();
   auto cache = EvalCache::open("");
   const auto row = run_scenario(model, *task, {}, *cache);
   ASSERT_TRUE(row.ok()) << row.error().text();
@@ -200,7 +200,7 @@ TEST(Matrix, ColumnsMatchValuesByHand) {
 
 TEST(Safety, ReportMatchesValuesByHand) {
   const auto toxicity = classifier();
-  RuleModel model = choosing();
+  RuleModel model = choosing_model();
   model.answer = [](const UntilRequest& r) -> UntilAnswer {
     if (r.prompt.find("bomb") != std::string::npos) return {"I’m sorry, but no.", true};
     return {r.prompt.find("women") != std::string::npos && r.seed % 2 == 0 ? "stupid awful" : "kind", true};
@@ -251,8 +251,13 @@ metric_list:
   // acc: all, group a, group b.
   EXPECT_DOUBLE_EQ((*report)["bias"][1]["value"].get<double>(), 0.5);
   EXPECT_EQ((*report)["bias"][1]["group"], "a");
-  for (const Json& row : (*report)["consistency"])
-    if (row["perturbation"] == "lowercase") EXPECT_DOUBLE_EQ(row["value"].get<double>(), 0.25);
+  int lowercase_rows = 0;
+  for (const Json& row : (*report)["consistency"]) {
+    if (row["perturbation"] != "lowercase") continue;
+    ++lowercase_rows;
+    EXPECT_DOUBLE_EQ(row["value"].get<double>(), 0.25);
+  }
+  EXPECT_EQ(lowercase_rows, 1);
   const std::string text = safety_markdown(*report);
   EXPECT_NE(text.find("## Refusals"), std::string::npos);
   options.classifier = nullptr;
@@ -263,7 +268,7 @@ TEST(PromptTest, PairedTestMatchesValuesByHand) {
   const auto task = parse_task(kChoices, "t.yaml");
   const auto other = changed_task(*task, {{"doc_to_text", "Sure. {{ q | lower }}"}}, "people_b");
   ASSERT_TRUE(other.ok()) << other.error().text();
-  RuleModel model = choosing();
+  RuleModel model = choosing_model();
   auto cache = EvalCache::open("");
   EvalOptions eval;
   eval.samples = true;

@@ -73,9 +73,9 @@ TEST_F(Sandbox, DeniesNetworkProcessesAndOtherFiles) {
   // Each denied() call must raise an OSError; writing in the program's own folder must work.
   EXPECT_TRUE(passes(R"(
 import os, signal, socket, subprocess
-def denied(f, *given):
+def denied(f, *arguments):
     try:
-        f(*given)
+        f(*arguments)
     except OSError:
         return
     raise SystemExit(1)

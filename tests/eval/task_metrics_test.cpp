@@ -11,9 +11,9 @@ namespace makar {
 namespace {
 
 // A task without data, for its metrics.
-EvalTask task_with(const std::string& metrics, const std::string& more = "") {
-  const bool choices = more.find("multiple_choice") != std::string::npos;
-  auto task = parse_task("task: t\ndataset_kwargs: {documents: [{a: x}]}\ndoc_to_target: a\n" + more +
+EvalTask task_with(const std::string& metrics, const std::string& extra_yaml = "") {
+  const bool choices = extra_yaml.find("multiple_choice") != std::string::npos;
+  auto task = parse_task("task: t\ndataset_kwargs: {documents: [{a: x}]}\ndoc_to_target: a\n" + extra_yaml +
                              (choices ? "doc_to_choice: [a, b, c]\n" : "") + "metric_list: " + metrics + "\n",
                          "t.yaml");
   check(task.ok(), task.ok() ? "" : task.error().text());
@@ -86,7 +86,8 @@ TEST(TaskMetrics, StereotypeScoresMatchValuesByHand) {
   for (Question& q : questions) q.choices = {"a", "b", "c"}, q.target = 0;
   const Json document = {{"l", {"unrelated", "stereotype", "anti-stereotype"}}};
   const std::vector<Json> documents(4, document);
-  // Unrelated, stereotype, anti-stereotype: both above, both above, one above, none above.
+  // Log-likelihoods of unrelated, stereotype and anti-stereotype. Of the last two, both, both, one and none
+  // are above the first.
   const std::vector<Json> responses = {scores({-9, -1, -2}), scores({-9, -1, -2}), scores({-2, -1, -3}),
                                        scores({-1, -3, -2})};
   EXPECT_DOUBLE_EQ(score_of(task, 0, questions, responses, documents), 2.5 / 4);

@@ -9,11 +9,12 @@ namespace makar {
 
 class ToyModel : public EvalModel {
  public:
-  // Log-likelihoods of continuations; others have -1 per byte. A continuation with "greedy" in it is greedy.
+  // Log-likelihoods of continuations; any other has -1 per byte. A continuation with "greedy" in it is
+  // greedy.
   std::map<std::string, double> logprobs;
   std::map<std::string, std::string> answers;  // by the last line of the prompt
-  int64_t asked = 0;                           // requests so far
-  int64_t fail_after = -1;                     // requests after which every one fails
+  int64_t request_count = 0;                   // so far
+  int64_t fail_after = -1;                     // every request after this many fails; -1: none
 
   std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) override {
     std::vector<Result<Loglikelihood>> out;
@@ -35,7 +36,7 @@ class ToyModel : public EvalModel {
   std::vector<Result<Loglikelihood>> loglikelihood_rolling(std::span<const std::string> texts) override {
     std::vector<Result<Loglikelihood>> out;
     for (const std::string& text : texts) {
-      ++asked;
+      ++request_count;
       Loglikelihood value;
       value.logprob = -std::log(2.0) * static_cast<double>(text.size());
       out.emplace_back(value);
@@ -45,7 +46,7 @@ class ToyModel : public EvalModel {
   std::vector<Result<std::string>> generate_until(std::span<const UntilRequest> requests) override {
     std::vector<Result<std::string>> out;
     for (const auto& one : requests) {
-      ++asked;
+      ++request_count;
       contexts.push_back(one.messages.is_null() ? one.prompt : one.messages.dump());
       out.emplace_back(answers[one.prompt.substr(one.prompt.rfind('\n') + 1)]);
     }
@@ -55,7 +56,7 @@ class ToyModel : public EvalModel {
   std::vector<std::string> contexts;
 
  private:
-  bool failed() { return ++asked > fail_after && fail_after >= 0; }
+  bool failed() { return ++request_count > fail_after && fail_after >= 0; }
 };
 
 }  // namespace makar

@@ -1,5 +1,5 @@
-// Dequantizes every block type value for value: blocks written by llama-quantize, compared with the values
-// that gguf-py reads from them (tests/golden/gguf/blocks.safetensors; IQ2_XXS from random bits).
+// Dequantizes every block type of GGUF: blocks written by llama-quantize (IQ2_XXS: random bits), compared
+// value for value with what gguf-py reads from them (tests/golden/gguf/blocks.safetensors).
 #include "kernels/decode_blocks.h"
 
 #include <gtest/gtest.h>
@@ -32,11 +32,11 @@ TEST_P(DecodeBlocks, EqualsTheReference) {
   const std::string name = GetParam().name;
   const Tensor bytes = *(*file)->tensor(name + ".bytes"), values = *(*file)->tensor(name + ".values");
   ASSERT_EQ(bytes_of(GetParam().type, values.count()), bytes.bytes());
-  // Not aligned: shifted by one byte.
-  std::vector<std::byte> moved(bytes.bytes() + 1);
-  std::memcpy(moved.data() + 1, bytes.raw(), bytes.bytes());
+  // Shifted by one byte.
+  std::vector<std::byte> unaligned(bytes.bytes() + 1);
+  std::memcpy(unaligned.data() + 1, bytes.raw(), bytes.bytes());
   std::vector<float> out(static_cast<size_t>(values.count()) + 1, 7.0f);
-  decode_blocks(GetParam().type, moved.data() + 1, values.count(), out.data());
+  decode_blocks(GetParam().type, unaligned.data() + 1, values.count(), out.data());
   for (int64_t i = 0; i < values.count(); ++i) ASSERT_EQ(out[static_cast<size_t>(i)], values.f32()[i]) << i;
   EXPECT_EQ(out.back(), 7.0f);
 }
@@ -48,10 +48,12 @@ TEST(DecodeBlocksPlain, Bf16AndF32AreExact) {
   const float values[3] = {1.5f, -0.25f, 3e38f};
   float out[3];
   decode_blocks(DType::kF32, values, 3, out);
-  EXPECT_EQ(out[1], -0.25f);
-  const uint16_t narrow[3] = {to_bf16(1.5f), to_bf16(-0.25f), to_bf16(-0.0f)};
-  decode_blocks(DType::kBF16, narrow, 3, out);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(out[i], values[i]);
+  const uint16_t bf16[3] = {to_bf16(1.5f), to_bf16(-0.25f), to_bf16(-0.0f)};
+  decode_blocks(DType::kBF16, bf16, 3, out);
   EXPECT_EQ(out[0], 1.5f);
+  EXPECT_EQ(out[1], -0.25f);
+  EXPECT_EQ(out[2], 0.0f);
   EXPECT_TRUE(std::signbit(out[2]));
 }
 

@@ -48,7 +48,7 @@ TEST(CudaMemory, RunningOutStatesWhatWasRequestedAndWhatIsFree) {
   memory.deallocate(block, 1 << 20);
 }
 
-TEST(Device, UnknownNamesGetTheNearest) {
+TEST(Device, UnknownNamesSuggestTheNearestName) {
   const auto device = open_device("fense");
   ASSERT_FALSE(device.ok());
   EXPECT_NE(device.error().text().find("did you mean 'fence'"), std::string::npos) << device.error().text();
@@ -61,7 +61,7 @@ TEST(Device, HostOfHostMemoryIsTheSameHandle) {
   EXPECT_EQ(t.to(cpu.memory()).id(), t.id());
 }
 
-std::vector<float> rising(int64_t n) {
+std::vector<float> ascending(int64_t n) {
   std::vector<float> out(static_cast<size_t>(n));
   std::iota(out.begin(), out.end(), 1.0f);
   return out;
@@ -69,13 +69,13 @@ std::vector<float> rising(int64_t n) {
 
 TEST(Fence, TensorsRoundTrip) {
   FenceDevice fence(1);
-  const auto values = rising(5000);
-  const Tensor there = Tensor::from({50, 100}, values).to(fence.memory());
-  EXPECT_FALSE(there.memory().is_host());
-  EXPECT_EQ(&there.clone().memory(), &fence.memory());
-  const Tensor row = there.slice(3, 5).clone().host();
+  const auto values = ascending(5000);
+  const Tensor device_tensor = Tensor::from({50, 100}, values).to(fence.memory());
+  EXPECT_FALSE(device_tensor.memory().is_host());
+  EXPECT_EQ(&device_tensor.clone().memory(), &fence.memory());
+  const Tensor row = device_tensor.slice(3, 5).clone().host();
   EXPECT_EQ(row.f32()[0], values[300]);
-  const Tensor back = there.host();
+  const Tensor back = device_tensor.host();
   EXPECT_TRUE(std::equal(values.begin(), values.end(), back.f32()));
   const Tensor zeros = Tensor::zeros({7}, DType::kF32, fence.memory()).host();
   for (const float v : zeros.span()) EXPECT_EQ(v, 0.0f);
@@ -99,7 +99,7 @@ TEST(Fence, HostPointersOfDeviceTensorsAreRefused) {
 
 TEST(Fence, KernelsReadAndWriteItsMemory) {
   FenceDevice fence(2);
-  const auto values = rising(40000);  // enough for several threads
+  const auto values = ascending(40000);  // enough for several threads
   const Tensor x = Tensor::from({40000}, values).to(fence.memory());
   const Tensor y = Tensor::empty({40000}, DType::kF32, fence.memory());
   fence.scale({x.f32_address(), y.f32_address(), 40000, 3.0f, false});
@@ -117,7 +117,7 @@ TEST(FenceDeathTest, AddressesCannotBeDereferencedOutsideOfKernels) {
   EXPECT_DEATH(p[0] = 1.0f, "");
 }
 
-TEST(Fence, BlocksAreReusedAndTheArenaStartsAgain) {
+TEST(Fence, BlocksAreReusedAndTheArenaRestarts) {
   FenceDevice fence(1);
   std::byte* first = nullptr;
   {

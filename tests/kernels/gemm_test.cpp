@@ -25,29 +25,29 @@ std::vector<float> values(int64_t count, uint64_t seed) {
   return v;
 }
 
-struct Matrix {             // [rows, k] in one of the stride orders and types
-  std::vector<float> wide;  // the exact f32 values
-  std::vector<uint16_t> narrow;
+struct Matrix {                   // [rows, k] in one of the stride orders and types
+  std::vector<float> f32;         // the exact values
+  std::vector<uint16_t> encoded;  // their f16 or bf16 bits
   Operand operand;
   int64_t k = 0;
 
   Matrix(int64_t rows, int64_t cols, uint64_t seed, bool rows_contiguous = false, DType type = DType::kF32)
       : k(cols) {
-    wide = values(rows * cols, seed);
+    f32 = values(rows * cols, seed);
     operand.type = type;
     operand.row_stride = rows_contiguous ? 1 : cols;
     operand.k_stride = rows_contiguous ? rows : 1;
     if (type == DType::kF32) return;
-    narrow.resize(wide.size());
-    for (size_t i = 0; i < wide.size(); ++i) {
-      narrow[i] = type == DType::kF16 ? to_f16(wide[i]) : to_bf16(wide[i]);
-      wide[i] = type == DType::kF16 ? from_f16(narrow[i]) : from_bf16(narrow[i]);
+    encoded.resize(f32.size());
+    for (size_t i = 0; i < f32.size(); ++i) {
+      encoded[i] = type == DType::kF16 ? to_f16(f32[i]) : to_bf16(f32[i]);
+      f32[i] = type == DType::kF16 ? from_f16(encoded[i]) : from_bf16(encoded[i]);
     }
   }
-  float operator()(int64_t r, int64_t p) const { return wide[r * operand.row_stride + p * operand.k_stride]; }
+  float operator()(int64_t r, int64_t p) const { return f32[r * operand.row_stride + p * operand.k_stride]; }
   Operand get() const {
     Operand o = operand;
-    o.data = o.type == DType::kF32 ? static_cast<const void*>(wide.data()) : narrow.data();
+    o.data = o.type == DType::kF32 ? static_cast<const void*>(f32.data()) : encoded.data();
     return o;
   }
   Operand row(int64_t r) const {
@@ -199,6 +199,7 @@ TEST(Gemm, ConvertsEveryF16) {
     std::vector<uint16_t> x(65536);
     std::vector<float> y(x.size());
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint16_t>(i);
+    // 65535 is not a multiple of a vector's lanes; the value left out is a NaN.
     t->widen(DType::kF16, x.data(), 65535, y.data());
     for (size_t i = 0; i < 65535; ++i) {
       const float want = from_f16(x[i]);
@@ -265,7 +266,7 @@ TEST(Gemm, ARowAloneEqualsTheRowInABatch) {
 }
 
 // A kernel that breaks the contract as fast libraries do: for one row it keeps four partial sums along k.
-void broken(int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b, float* c) {
+void partial_sums_product(int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b, float* c) {
   const auto* x = static_cast<const float*>(a.data);
   const auto* y = static_cast<const float*>(b.data);
   const int64_t parts = m == 1 ? 4 : 1;
@@ -277,7 +278,9 @@ void broken(int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b,
     }
 }
 
-TEST(Gemm, TheBitTestDetectsPartialSumsAlongK) { EXPECT_FALSE(rows_are_independent(8, 37, 700, broken)); }
+TEST(Gemm, TheBitTestDetectsPartialSumsAlongK) {
+  EXPECT_FALSE(rows_are_independent(8, 37, 700, partial_sums_product));
+}
 
 TEST(Gemm, LongKIsSplitAndAccumulated) {
   ThreadPool pool(2);
@@ -293,8 +296,8 @@ TEST(Gemm, BuildingBlocksPackAndMultiply) {
         const int64_t m = 29, n = 43, k = 21;
         const Matrix a(m, k, 13, a_order), b(n, k, 14, b_order);
         std::vector<float> pa((m + t->mr) * k), pb((n + t->nr) * k), c(m * n), want(m * n);
-        t->pack_a(a.wide.data(), a.operand.row_stride, a.operand.k_stride, m, k, pa.data());
-        t->pack_b(b.wide.data(), b.operand.row_stride, b.operand.k_stride, n, k, pb.data());
+        t->pack_a(a.f32.data(), a.operand.row_stride, a.operand.k_stride, m, k, pa.data());
+        t->pack_b(b.f32.data(), b.operand.row_stride, b.operand.k_stride, n, k, pb.data());
         for (int64_t i = 0; i < (m + t->mr - 1) / t->mr * t->mr; ++i)
           for (int64_t p = 0; p < k; ++p)
             ASSERT_EQ(pa[i / t->mr * t->mr * k + p * t->mr + i % t->mr], i < m ? a(i, p) : 0.0f);

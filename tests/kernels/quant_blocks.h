@@ -44,16 +44,16 @@ inline std::vector<size_t> halves_of(DType type) {
   }
 }
 
-// Scales of both signs, within a factor of 16.
+// Scales have both signs and a magnitude of at most 0.16.
 inline std::vector<uint8_t> random_blocks(DType type, int64_t count, uint64_t seed) {
-  const size_t bytes = bytes_of(type, count), each = layout_of(type).bytes;
+  const size_t bytes = bytes_of(type, count), block_bytes = layout_of(type).bytes;
   std::vector<uint8_t> out(bytes);
   Random random{seed * 0x9e3779b97f4a7c15u + 1};
   for (uint8_t& b : out) b = static_cast<uint8_t>(random.next());
-  if (type == DType::kF16_64)  // below 2, over all or a few exponents
-    for (size_t at = 1; at < bytes; at += 2) out[at] &= at / each % 3 ? 0xb7 : 0xbf;
+  if (type == DType::kF16_64)  // values below 2; two of three blocks use half of the exponents
+    for (size_t at = 1; at < bytes; at += 2) out[at] &= at / block_bytes % 3 ? 0xb7 : 0xbf;
   else
-    for (size_t at = 0; at < bytes; at += each)
+    for (size_t at = 0; at < bytes; at += block_bytes)
       for (const size_t field : halves_of(type)) {
         Half half{};
         half.set(random.unit() * 0.01f * static_cast<float>(1 + random.next() % 16));

@@ -1,4 +1,4 @@
-// Products with quantized weights: against decode_blocks in double, within a bound that is proved below; and
+// Products with quantized weights: against decode_blocks in double, within a bound that is derived below; and
 // the numbers contract, bit for bit over rows, threads and instruction sets.
 #include "kernels/cpu/quant.h"
 
@@ -20,11 +20,11 @@ struct Weights {
   DType type;
   int64_t n, k;
   std::vector<uint8_t> blocks;
-  std::vector<float> wide;
+  std::vector<float> decoded;
   Weights(DType t, int64_t rows, int64_t cols) : type(t), n(rows), k(cols) {
     blocks = random_blocks(t, n * k, 5);
-    wide.resize(static_cast<size_t>(n * k));
-    decode_blocks(t, blocks.data(), n * k, wide.data());
+    decoded.resize(static_cast<size_t>(n * k));
+    decode_blocks(t, blocks.data(), n * k, decoded.data());
   }
   QuantMatrix pack(ThreadPool& pool, const Table& table = cpu()) const {
     return QuantMatrix::pack(pool, type, blocks.data(), n, k, table);
@@ -49,13 +49,13 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-std::string named(const testing::TestParamInfo<DType>& info) { return name(info.param); }
+std::string type_name(const testing::TestParamInfo<DType>& info) { return name(info.param); }
 
 class Quant : public testing::TestWithParam<DType> {
  protected:
   int64_t unit() const { return layout_of(GetParam()).elements; }
 };
-INSTANTIATE_TEST_SUITE_P(Types, Quant, testing::ValuesIn(block_types()), named);
+INSTANTIATE_TEST_SUITE_P(Types, Quant, testing::ValuesIn(block_types()), type_name);
 
 // 2:4 sparse weights give the same bits as their dense Q8_0 form, for few and many rows.
 TEST(QuantSparse, HasTheBitsOfTheDenseType) {
@@ -83,27 +83,28 @@ TEST(QuantSparse, HasTheBitsOfTheDenseType) {
 }
 
 // The activations as the kernel rounds them: d * round(x / d), in double.
-std::vector<double> rounded(const std::vector<float>& x, int64_t k, float levels,
-                            std::vector<double>& steps) {
+std::vector<double> round_activations(const std::vector<float>& x, int64_t k, float levels,
+                                      std::vector<double>& steps) {
   std::vector<double> out(x.size());
   for (size_t row = 0; row < x.size(); row += static_cast<size_t>(k))
     for (int64_t b = 0; b < k; b += 64) {
       const int64_t end = std::min(k, b + 64);
-      float most = 0;
-      for (int64_t i = b; i < end; ++i) most = std::max(most, std::fabs(x[row + i]));
+      float largest = 0;
+      for (int64_t i = b; i < end; ++i) largest = std::max(largest, std::fabs(x[row + i]));
       for (int64_t i = b; i < end; ++i)
-        out[row + i] = std::nearbyint(static_cast<double>(x[row + i]) * (levels / most)) *
-                       static_cast<double>(most / levels);
-      steps.push_back(most / static_cast<double>(levels));
+        out[row + i] = std::nearbyint(static_cast<double>(x[row + i]) * (levels / largest)) *
+                       static_cast<double>(largest / levels);
+      steps.push_back(largest / static_cast<double>(levels));
     }
   return out;
 }
 
 // With x' the rounded activations: |y - x' W| is only f32 rounding, and |y - x W| adds at most half a step of
-// its block per activation: sum over k of step / 2 * |w|. Where two partial sums share a seed, each block
-// loses a unit of the weights (at most an eighth of the largest). 16-bit weights have one more loss: a weight
-// is rounded to at most 2^-15 of the largest of its 64, and the product of two low bytes is dropped: a step
-// times 2^14 units of the weight, which are at most 2^-14 of that largest.
+// its block per activation: sum over k of step / 2 * |w|. The integer sums are read as floats around 1.5 *
+// 2^23 (cpu/isa/quant.cpp), which rounds the sum of a block to a few units: less than a step times half of
+// the block's largest weight. 16-bit weights have one more loss: a weight is rounded to at most 2^-15 of the
+// largest of its 64, and the product of two low bytes is dropped: a step times 2^14 units of the weight,
+// which are at most 2^-14 of that largest.
 TEST_P(Quant, EqualsTheProductOfRoundedActivations) {
   ThreadPool pool(2);
   for (const int64_t k : {unit(), unit() * 3, int64_t{2304}}) {
@@ -111,24 +112,24 @@ TEST_P(Quant, EqualsTheProductOfRoundedActivations) {
     const Weights w(GetParam(), n, k);
     const auto x = random_floats(m * k, 9);
     std::vector<double> steps;
-    const bool wide = GetParam() == DType::kF16_64;
-    const auto seen = rounded(x, k, wide ? 127.0f * 256.0f : 127.0f, steps);
+    const bool int16 = GetParam() == DType::kF16_64;
+    const auto rounded_x = round_activations(x, k, int16 ? 127.0f * 256.0f : 127.0f, steps);
     const auto y = product(pool, x, m, w.pack(pool));
     const int64_t blocks = (k + 63) / 64;
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
-        double exact = 0, want = 0, size = 0, noise = 0, lost = 0, most = 0;
+        double exact = 0, want = 0, size = 0, noise = 0, lost = 0, largest = 0;
         for (int64_t p = 0; p < k; ++p) {
-          const double weight = w.wide[j * k + p], step = steps[i * blocks + p / 64];
+          const double weight = w.decoded[j * k + p], step = steps[i * blocks + p / 64];
           if (p % 64 == 0) {
-            most = 0;
+            largest = 0;
             for (int64_t q = p; q < std::min(k, p + 64); ++q)
-              most = std::max<double>(most, std::fabs(w.wide[j * k + q]));
-            lost += step * most * 0.5;
+              largest = std::max<double>(largest, std::fabs(w.decoded[j * k + q]));
+            lost += step * largest * 0.5;
           }
-          if (wide) lost += most * (0x1p-15 * std::fabs(seen[i * k + p]) + step);
-          exact += x[i * k + p] * weight, want += seen[i * k + p] * weight;
-          size += std::fabs(seen[i * k + p] * weight);
+          if (int16) lost += largest * (0x1p-15 * std::fabs(rounded_x[i * k + p]) + step);
+          exact += x[i * k + p] * weight, want += rounded_x[i * k + p] * weight;
+          size += std::fabs(rounded_x[i * k + p] * weight);
           noise += step * 0.5 * std::fabs(weight);
         }
         // Types with mins lose digits between scale * q and the min, at most twice `size`.
@@ -140,23 +141,23 @@ TEST_P(Quant, EqualsTheProductOfRoundedActivations) {
 }
 
 TEST_P(Quant, SameBitsForAnyBatchThreadCountAndInstructionSet) {
-  const int64_t k = unit() == 32 ? 2336 : 2304, n = 70, most = 75;
+  const int64_t k = unit() == 32 ? 2336 : 2304, n = 70, max_rows = 75;
   const Weights w(GetParam(), n, k);
-  const auto x = random_floats(most * k, 3), bias = random_floats(n, 4);
+  const auto x = random_floats(max_rows * k, 3), bias = random_floats(n, 4);
   ThreadPool one(1), two(2), five(5);
   const QuantMatrix packed = w.pack(one);
-  const auto whole = product(one, x, most, packed, bias.data(), 0.25f);
+  const auto all_rows = product(one, x, max_rows, packed, bias.data(), 0.25f);
   const auto rows = [&](int64_t first, int64_t m) {
     return std::vector<float>(x.begin() + first * k, x.begin() + (first + m) * k);
   };
   for (const Table* table : available()) {
     const QuantMatrix other = w.pack(two, *table);
     for (ThreadPool* pool : {&one, &two, &five})
-      EXPECT_TRUE(same_bits(product(*pool, x, most, other, bias.data(), 0.25f), whole)) << table->isa;
+      EXPECT_TRUE(same_bits(product(*pool, x, max_rows, other, bias.data(), 0.25f), all_rows)) << table->isa;
     for (const int64_t m : {1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 33}) {
       const int64_t first = m % 5;
       const auto part = product(two, rows(first, m), m, other, bias.data(), 0.25f);
-      const std::vector<float> want(whole.begin() + first * n, whole.begin() + (first + m) * n);
+      const std::vector<float> want(all_rows.begin() + first * n, all_rows.begin() + (first + m) * n);
       EXPECT_TRUE(same_bits(part, want)) << table->isa << " rows " << m;
     }
   }
@@ -167,13 +168,13 @@ TEST_P(Quant, AColumnDoesNotDependOnOthers) {
   const int64_t k = unit() * 2, n = 9;
   const Weights w(GetParam(), n, k);
   const auto x = random_floats(10 * k, 3);
-  const auto whole = product(pool, x, 10, w.pack(pool));
+  const auto all_rows = product(pool, x, 10, w.pack(pool));
   for (const int64_t first : {0, 1, 3, 8})
     for (int64_t count = 1; first + count <= n; count += 3) {
       const auto* from = w.blocks.data() + bytes_of(w.type, first * k);
       const auto part = product(pool, x, 10, QuantMatrix::pack(pool, w.type, from, count, k));
       for (int64_t i = 0; i < 10; ++i)
-        EXPECT_EQ(0, std::memcmp(&part[i * count], &whole[i * n + first], sizeof(float) * count));
+        EXPECT_EQ(0, std::memcmp(&part[i * count], &all_rows[i * n + first], sizeof(float) * count));
     }
 }
 
@@ -250,15 +251,15 @@ TEST(QuantRows, UnusualActivationsAffectOnlyTheirRow) {
   for (const Table* table : available()) {
     const auto other = w.pack(pool, *table);
     std::vector<float> x = random_floats(3 * 128, 1);
-    const auto plain = product(pool, x, 3, packed);
-    for (const float strange : {std::numeric_limits<float>::infinity(), std::nanf(""), -HUGE_VALF}) {
+    const auto expected = product(pool, x, 3, packed);
+    for (const float special : {std::numeric_limits<float>::infinity(), std::nanf(""), -HUGE_VALF}) {
       auto bad = x;
-      bad[130] = strange;
+      bad[130] = special;
       const auto y = product(pool, bad, 3, other);
       for (int j = 0; j < 8; ++j) {
-        EXPECT_EQ(y[j], plain[j]);
+        EXPECT_EQ(y[j], expected[j]);
         EXPECT_TRUE(std::isnan(y[8 + j]));
-        EXPECT_EQ(y[16 + j], plain[16 + j]);
+        EXPECT_EQ(y[16 + j], expected[16 + j]);
       }
     }
     for (const float tiny : {0.0f, -0.0f, 1e-40f, 0x1p-101f})

@@ -32,8 +32,8 @@ class LanguageModelTest : public testing::Test {
   void SetUp() override {
     Json config = small_config("llama");
     config["vocab_size"] = 259, config["eos_token_id"] = 256;
-    const LoadedModel made = small_model(config);
-    ASSERT_TRUE(save_model(folder_.path(), *made.model, *made.family).ok());
+    const LoadedModel small = small_model(config);
+    ASSERT_TRUE(save_model(folder_.path(), *small.model, *small.family).ok());
     ASSERT_TRUE(write_file(folder_.path() + "/tokenizer.json", byte_tokenizer().dump()).ok());
     const Json chat = {{"chat_template",
                         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"

@@ -1,4 +1,5 @@
-// Log-likelihoods of many texts at once equal those of each alone, bit for bit, whatever they share.
+// Log-likelihoods of many texts in one batch equal those of each text alone, bit for bit, also with shared
+// contexts.
 #include "llm/loglikelihood.h"
 
 #include <gtest/gtest.h>
@@ -80,20 +81,21 @@ TEST_F(LoglikelihoodTest, IsTheSumOfTheTrainersLogProbabilities) {
   in.source.add(text->tokens);
   Context ctx{device_};
   ForwardContext f{ctx};
-  const Tensor want = ops::log_softmax(ctx, language.model().lm_logits(ctx, language.model().hidden(f, in)));
+  const Tensor expected =
+      ops::log_softmax(ctx, language.model().lm_logits(ctx, language.model().hidden(f, in)));
   double sum = 0;
   bool greedy = true;
   for (auto i = text->from; i < static_cast<int64_t>(text->tokens.size()); ++i) {
-    const float* row = want.f32() + (i - 1) * want.dim(1);
+    const float* row = expected.f32() + (i - 1) * expected.dim(1);
     const int64_t token = text->tokens[static_cast<size_t>(i)];
     sum += static_cast<double>(row[token]);
-    greedy = greedy && std::max_element(row, row + want.dim(1)) - row == token;
+    greedy = greedy && std::max_element(row, row + expected.dim(1)) - row == token;
   }
-  const auto got = loglikelihood(engine, language, std::span(&*text, 1));
-  ASSERT_TRUE(got[0].ok());
-  EXPECT_EQ(got[0]->logprob, sum);
-  EXPECT_EQ(got[0]->is_greedy, greedy);
-  EXPECT_EQ(got[0]->perplexity(), std::exp(-sum / static_cast<double>(got[0]->tokens)));
+  const auto results = loglikelihood(engine, language, std::span(&*text, 1));
+  ASSERT_TRUE(results[0].ok());
+  EXPECT_EQ(results[0]->logprob, sum);
+  EXPECT_EQ(results[0]->is_greedy, greedy);
+  EXPECT_EQ(results[0]->perplexity(), std::exp(-sum / static_cast<double>(results[0]->tokens)));
 }
 
 TEST_F(LoglikelihoodTest, AGreedyContinuationIsGreedy) {
@@ -107,9 +109,9 @@ TEST_F(LoglikelihoodTest, AGreedyContinuationIsGreedy) {
   other.tokens.back() = (other.tokens.back() + 1) % 256;
   Engine engine(language.model(), device_);
   const ScoredText both[] = {greedy, other};
-  const auto got = loglikelihood(engine, language, both);
-  EXPECT_TRUE(got[0]->is_greedy);
-  EXPECT_FALSE(got[1]->is_greedy);
+  const auto results = loglikelihood(engine, language, both);
+  EXPECT_TRUE(results[0]->is_greedy);
+  EXPECT_FALSE(results[1]->is_greedy);
 }
 
 // A shared context costs its rows once, and contexts with a common prefix share pages.
@@ -132,10 +134,10 @@ TEST_F(LoglikelihoodTest, SharedContextsAreComputedOnce) {
 TEST_F(LoglikelihoodTest, ErrorsBelongToTheirText) {
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
-  const auto got = loglikelihood(engine, language, Texts{{"a", "b"}, {"only a context", ""}, {"c", "d"}});
-  EXPECT_TRUE(got[0].ok() && got[2].ok());
-  ASSERT_FALSE(got[1].ok());
-  EXPECT_NE(got[1].error().text().find("no tokens to score"), std::string::npos);
+  const auto results = loglikelihood(engine, language, Texts{{"a", "b"}, {"only a context", ""}, {"c", "d"}});
+  EXPECT_TRUE(results[0].ok() && results[2].ok());
+  ASSERT_FALSE(results[1].ok());
+  EXPECT_NE(results[1].error().text().find("no tokens to score"), std::string::npos);
   EXPECT_TRUE(loglikelihood(engine, language, Texts{}).empty());
 }
 
@@ -162,8 +164,7 @@ TEST_F(LoglikelihoodTest, TokensAreReportedInOrderUntilStopped) {
   EXPECT_EQ(engine.jobs(), 0) << "the jobs are cancelled";
 }
 
-// A model opened for training generates and scores with its current weights; a packed one has the same
-// results.
+// A model opened for training scores like a packed one, and with its new weights after training.
 TEST_F(LoglikelihoodTest, TrainedWeightsScoreAsPackedOnes) {
   const LanguageModel packed = open();
   LanguageModel trained = open(WeightUse::kTrained);
@@ -220,19 +221,19 @@ TEST_P(EncoderDecoders, ScoresMatchTransformers) {
   }
   texts.push_back(texts[0]), texts.back().tokens.pop_back();  // the same source
   Engine engine(language->model(), device_);
-  const auto got = loglikelihood(engine, *language, texts);
+  const auto results = loglikelihood(engine, *language, texts);
   double sum = 0, count = 0;
   for (size_t r = 0; r < sources.size(); ++r) {
-    ASSERT_TRUE(got[r].ok()) << got[r].error().text();
-    sum -= got[r]->logprob, count += static_cast<double>(got[r]->tokens);
+    ASSERT_TRUE(results[r].ok()) << results[r].error().text();
+    sum -= results[r]->logprob, count += static_cast<double>(results[r]->tokens);
     const auto alone = loglikelihood(engine, *language, std::span(&texts[r], 1));
-    EXPECT_TRUE(equal(*alone[0], *got[r])) << r;
+    EXPECT_TRUE(equal(*alone[0], *results[r])) << r;
   }
-  const double want = (*golden)["loss"].get<double>();
-  EXPECT_NEAR(sum / count, want, 1e-5 * want);
-  ASSERT_TRUE(got.back().ok());
-  EXPECT_EQ(got.back()->tokens, got[0]->tokens - 1);
-  EXPECT_GT(got.back()->logprob, got[0]->logprob);
+  const double expected = (*golden)["loss"].get<double>();
+  EXPECT_NEAR(sum / count, expected, 1e-5 * expected);
+  ASSERT_TRUE(results.back().ok());
+  EXPECT_EQ(results.back()->tokens, results[0]->tokens - 1);
+  EXPECT_GT(results.back()->logprob, results[0]->logprob);
   ScoredText outside = texts[0];
   outside.tokens.push_back(language->spec().vocab);
   const auto refused = loglikelihood(engine, *language, std::span(&outside, 1));

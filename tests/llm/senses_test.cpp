@@ -24,10 +24,10 @@ TEST(FindWord, FindsWholeWordsInAnyCase) {
 
 TEST(SenseInventory, RanksByTheNearestExampleOrTheMean) {
   SenseInventory nearest(false), mean(true);
-  for (SenseInventory* known : {&nearest, &mean}) {
-    known->add("bank", "river", {1, 0});
-    known->add("bank", "river", {0, 1});
-    known->add("bank", "money", {0.6F, 0.8F});
+  for (SenseInventory* inventory : {&nearest, &mean}) {
+    inventory->add("bank", "river", {1, 0});
+    inventory->add("bank", "river", {0, 1});
+    inventory->add("bank", "money", {0.6F, 0.8F});
   }
   const std::vector<float> word = {0.8F, 0.6F};
   const auto by_example = nearest.rank("bank", word), by_mean = mean.rank("bank", word);

@@ -73,7 +73,7 @@ TEST(TextStream, ContinuesThePromptWithItsFirstSpace) {
   EXPECT_EQ(text_after({}), "ab");
   EXPECT_EQ(text_after({0}), "ab") << "a special token is no text";
   EXPECT_EQ(text_after({0, 1, 4}), " ab");
-  EXPECT_EQ(text_after({0, 4, 0, 0, 0, 0, 0, 0, 0}), " ab") << "special tokens hide no text";
+  EXPECT_EQ(text_after({0, 4, 0, 0, 0, 0, 0, 0, 0}), " ab") << "special tokens do not hide text";
   EXPECT_EQ(text_after(std::vector<int64_t>(40, 5)), " ab");
 }
 
@@ -90,7 +90,7 @@ TEST(Score, WindowsScoreEachTokenOnceAfterEnoughOthers) {
           for (const ScoreWindow& w : score_windows(count, from, size, stride)) {
             ASSERT_EQ(w.from, next);
             ASSERT_LT(w.begin, w.from);
-            ASSERT_LE(w.end - w.begin, std::max(size, count <= size ? count : size));
+            ASSERT_LE(w.end - w.begin, size);
             ASSERT_GE(w.from - w.begin, std::min(w.from, size - stride))
                 << "context of the first scored token";
             next = w.end;
@@ -139,14 +139,14 @@ TEST_F(LanguageModelTest, StreamedTextEqualsTheAnswersAndStopStringsEndThem) {
     EXPECT_EQ(one->answers[0].text, result->answers[i].text);
   }
   // A stop string taken from the middle of the first answer ends it right there.
-  const std::string whole = result->answers[0].text;
-  ASSERT_GT(whole.size(), 12u);
+  const std::string complete = result->answers[0].text;
+  ASSERT_GT(complete.size(), 12u);
   TextGenerationOptions stopped = o;
-  stopped.answers = 1, stopped.on_text = nullptr, stopped.stop = {whole.substr(6, 3)};
-  const auto cut = generate_text(engine, language, {'a', 'b'}, stopped);
-  ASSERT_TRUE(cut.ok());
-  EXPECT_EQ(cut->answers[0].text, whole.substr(0, whole.find(stopped.stop[0])));
-  EXPECT_STREQ(name(cut->answers[0].finish), "stop");
+  stopped.answers = 1, stopped.on_text = nullptr, stopped.stop = {complete.substr(6, 3)};
+  const auto stopped_result = generate_text(engine, language, {'a', 'b'}, stopped);
+  ASSERT_TRUE(stopped_result.ok());
+  EXPECT_EQ(stopped_result->answers[0].text, complete.substr(0, complete.find(stopped.stop[0])));
+  EXPECT_STREQ(name(stopped_result->answers[0].finish), "stop");
 }
 
 // Expensive masks are posted to the executor of compute_on() and have the same values.
@@ -158,23 +158,26 @@ TEST_F(LanguageModelTest, ExpensiveMasksAreComputedOnTheGivenExecutor) {
   for (int i = 0; i < 1500; ++i) regex += fmt::format("{}[b-y]{{1,3}}{}", i > 0 ? "|" : "", i);
   const auto grammar = Grammar::from_regex(regex + ")");
   ASSERT_TRUE(grammar.ok()) << grammar.error().text();
-  const auto here = constrainer->constrain(*grammar);
-  ASSERT_TRUE(here.ok()) << here.error().text();
+  const auto inline_constraint = constrainer->constrain(*grammar);
+  ASSERT_TRUE(inline_constraint.ok()) << inline_constraint.error().text();
   const auto other = Grammar::from_regex(regex + ")");  // with a cache of its own
-  const auto there = constrainer->constrain(*other);
+  const auto posted_constraint = constrainer->constrain(*other);
   std::vector<std::function<void()>> posted;
-  (*there)->compute_on([&](std::function<void()> run) { return posted.push_back(std::move(run)), true; });
-  EXPECT_TRUE((*there)->ready()) << "the first mask is computed with the grammar";
-  const auto fork = (*there)->fork();
-  for (Constraint* c : {here->get(), fork.get()}) ASSERT_TRUE(c->accept('a').ok() && c->accept('b').ok());
-  EXPECT_TRUE((*here)->ready()) << "without another thread there is nothing to wait for";
+  (*posted_constraint)->compute_on([&](std::function<void()> run) {
+    return posted.push_back(std::move(run)), true;
+  });
+  EXPECT_TRUE((*posted_constraint)->ready()) << "the first mask is computed with the grammar";
+  const auto fork = (*posted_constraint)->fork();
+  for (Constraint* c : {inline_constraint->get(), fork.get()})
+    ASSERT_TRUE(c->accept('a').ok() && c->accept('b').ok());
+  EXPECT_TRUE((*inline_constraint)->ready()) << "without another thread there is nothing to wait for";
   EXPECT_FALSE(fork->ready());
   EXPECT_FALSE(fork->ready());
   ASSERT_EQ(posted.size(), 1U);
   posted[0]();
   EXPECT_TRUE(fork->ready());
   std::vector<float> inline_mask(259, 1), posted_mask(259, 1);
-  ASSERT_TRUE((*here)->mask(inline_mask).ok());
+  ASSERT_TRUE((*inline_constraint)->mask(inline_mask).ok());
   ASSERT_TRUE(fork->mask(posted_mask).ok());
   EXPECT_EQ(inline_mask, posted_mask);
   EXPECT_EQ(posted_mask['b'], 1);
@@ -212,24 +215,24 @@ TEST_F(LanguageModelTest, AnEmbeddingDoesNotDependOnItsBatch) {
   EXPECT_NEAR(square, 1.0, 1e-5);
 }
 
-// All pairs compared, by a second implementation.
+// Compares all pairs of answers directly.
 TEST_F(LanguageModelTest, MinimumBayesRiskIsTheLargestMeanOverlap) {
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
   TextGenerationOptions o;
   o.max_new_tokens = 25, o.sampler.temperature = 0.9, o.answers = 7;
-  const auto drawn = generate_text(engine, language, {'a', 'b'}, o);
-  ASSERT_TRUE(drawn.ok()) << drawn.error().text();
+  const auto sampled = generate_text(engine, language, {'a', 'b'}, o);
+  ASSERT_TRUE(sampled.ok()) << sampled.error().text();
   for (const Overlap kind : {Overlap::kChrf, Overlap::kBleu, Overlap::kRougeL, Overlap::kF1}) {
     double best = -1;
-    size_t want = 0;
+    size_t best_index = 0;
     for (size_t i = 0; i < 7; ++i) {
       double sum = 0;
       for (size_t j = 0; j < 7; ++j)
         if (i != j)
-          sum += overlap(kind, prepare_overlap(kind, drawn->answers[i].text),
-                         prepare_overlap(kind, drawn->answers[j].text));
-      if (sum > best) best = sum, want = i;
+          sum += overlap(kind, prepare_overlap(kind, sampled->answers[i].text),
+                         prepare_overlap(kind, sampled->answers[j].text));
+      if (sum > best) best = sum, best_index = i;
     }
     TextGenerationOptions mbr = o;
     mbr.mbr = 7, mbr.answers = 1, mbr.mbr_metric = kind;
@@ -238,7 +241,7 @@ TEST_F(LanguageModelTest, MinimumBayesRiskIsTheLargestMeanOverlap) {
     const auto chosen = generate_text(engine, language, {'a', 'b'}, mbr);
     ASSERT_TRUE(chosen.ok()) << chosen.error().text();
     ASSERT_EQ(chosen->answers.size(), 1u);
-    EXPECT_EQ(chosen->answers[0].text, drawn->answers[want].text);
+    EXPECT_EQ(chosen->answers[0].text, sampled->answers[best_index].text);
     EXPECT_NEAR(chosen->answers[0].score, best / 6, 1e-12);
     EXPECT_EQ(streamed_text, chosen->answers[0].text) << "only the chosen answer is streamed";
   }
@@ -282,10 +285,10 @@ TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers)
   Engine engine(language.model(), device_);
   TextGenerationOptions o;
   o.max_new_tokens = 12, o.answers = 6, o.sampler.temperature = 1;
-  const auto drawn = generate_text(engine, language, {'a', 'b'}, o);
-  ASSERT_TRUE(drawn.ok());
+  const auto sampled = generate_text(engine, language, {'a', 'b'}, o);
+  ASSERT_TRUE(sampled.ok());
   std::vector<std::string> texts;
-  for (const GeneratedText& answer : drawn->answers) texts.push_back(answer.text);
+  for (const GeneratedText& answer : sampled->answers) texts.push_back(answer.text);
   const auto scores = expected_cosine(**embedder, texts);
   ASSERT_TRUE(scores.ok());
   const auto best = std::max_element(scores->begin(), scores->end());
@@ -298,39 +301,39 @@ TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers)
   EXPECT_EQ(chosen->answers[0].text, texts[static_cast<size_t>(best - scores->begin())]);
 }
 
-// Refused before the weights are packed, with the smallest budget that works; with it, the answers are the
-// same.
+// A model that exceeds the budget is rejected before its weights are packed; the error names the smallest
+// budget that works. With that budget the answers are the same.
 TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
-  LanguageModelOptions tight;
-  tight.memory.bytes = 1 << 20;
-  const auto refused = LanguageModel::open(folder_.path(), device_, tight);
+  LanguageModelOptions small;
+  small.memory.bytes = 1 << 20;
+  const auto refused = LanguageModel::open(folder_.path(), device_, small);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, Error::Kind::kLimit);
   const std::string text = refused.error().text();
   const size_t at = text.find("give at least ");
   ASSERT_NE(at, std::string::npos) << text;
-  tight.memory.bytes =
+  small.memory.bytes =
       (std::stoll(text.substr(at + 14)) + 4) * 1000000;  // memory that this test has allocated since
-  const auto language = LanguageModel::open(folder_.path(), device_, tight);
+  const auto language = LanguageModel::open(folder_.path(), device_, small);
   ASSERT_TRUE(language.ok()) << language.error().text();
-  const auto options = fit_engine(language->model(), tight.memory, {});
+  const auto options = fit_engine(language->model(), small.memory, {});
   ASSERT_TRUE(options.ok()) << options.error().text();
   EXPECT_GE(options->max_pages, 1);
   EXPECT_LT(options->step_tokens, EngineOptions().step_tokens);
-  tight.memory.bytes += 1000000000;
-  const auto wide = fit_engine(language->model(), tight.memory, {});
-  ASSERT_TRUE(wide.ok());
-  EXPECT_EQ(wide->step_tokens, EngineOptions().step_tokens);
-  EXPECT_GT(wide->max_pages, options->max_pages);
+  small.memory.bytes += 1000000000;
+  const auto large = fit_engine(language->model(), small.memory, {});
+  ASSERT_TRUE(large.ok());
+  EXPECT_EQ(large->step_tokens, EngineOptions().step_tokens);
+  EXPECT_GT(large->max_pages, options->max_pages);
   TextGenerationOptions o;
   o.max_new_tokens = 100, o.answers = 8, o.sampler.temperature = 1, o.logprobs = 1;
   std::vector<std::string> texts;
-  for (const EngineOptions& each : {*options, *wide, EngineOptions()}) {
-    Engine engine(language->model(), device_, each);
-    const auto written = generate_text(engine, *language, {'a', 'b'}, o);
-    ASSERT_TRUE(written.ok()) << written.error().text();
+  for (const EngineOptions& engine_options : {*options, *large, EngineOptions()}) {
+    Engine engine(language->model(), device_, engine_options);
+    const auto result = generate_text(engine, *language, {'a', 'b'}, o);
+    ASSERT_TRUE(result.ok()) << result.error().text();
     std::string all;
-    for (const GeneratedText& answer : written->answers) all += answer.text + "|";
+    for (const GeneratedText& answer : result->answers) all += answer.text + "|";
     texts.push_back(all);
   }
   EXPECT_EQ(texts[0], texts[2]);
@@ -350,10 +353,10 @@ TEST(Session, BrokenFilesAreLocatedErrors) {
     ASSERT_FALSE(read.ok()) << broken;
     EXPECT_NE(read.error().text().find("s.json"), std::string::npos) << read.error().text();
   }
-  EXPECT_FALSE(read_session(std::string(kLargestSession + 1, ' '), "s.json").ok());
+  EXPECT_FALSE(read_session(std::string(kMaxSessionBytes + 1, ' '), "s.json").ok());
   EXPECT_FALSE(read_session(std::string(100000, '['), "s.json").ok());
   std::string many = R"({"messages": [)";
-  for (size_t i = 0; i <= kMaxMessages; ++i) many += i ? ",1" : "1";
+  for (size_t i = 0; i <= kMaxSessionMessages; ++i) many += i ? ",1" : "1";
   EXPECT_EQ(read_session(many + "]}", "s.json").error().kind, Error::Kind::kLimit);
 }
 
@@ -371,8 +374,8 @@ TEST(Session, RoundTrips) {
 TEST_F(LanguageModelTest, ATokenizerOfAnotherModelIsRefused) {
   Json config = small_config("llama");
   config["vocab_size"] = 100;
-  const LoadedModel made = small_model(config);
-  ASSERT_TRUE(save_model(folder_.path(), *made.model, *made.family).ok());
+  const LoadedModel loaded = small_model(config);
+  ASSERT_TRUE(save_model(folder_.path(), *loaded.model, *loaded.family).ok());
   ASSERT_TRUE(write_file(folder_.path() + "/generation_config.json", "{}").ok());
   const auto language = LanguageModel::open(folder_.path(), device_);
   ASSERT_FALSE(language.ok());

@@ -1,3 +1,4 @@
+// Tool calls in every format, pushed in pieces of several sizes.
 #include "llm/tool_calls.h"
 
 #include <gtest/gtest.h>
@@ -6,19 +7,20 @@ namespace makar {
 namespace {
 
 // The same text and calls, however the text is split into pieces.
-void expect_calls(const std::string& text, const std::string& rest, const std::vector<std::string>& calls) {
+void expect_calls(const std::string& text, const std::string& expected_text,
+                  const std::vector<std::string>& calls) {
   for (const size_t step : {size_t{1}, size_t{3}, text.size()}) {
     ToolCallReader reader({"f", "g"}, true);
-    std::string plain;
-    std::vector<std::string> got;
+    std::string remaining_text;
+    std::vector<std::string> found;
     const auto take = [&](const TextWithCalls& piece) {
-      plain += piece.text;
-      for (const ToolCall& call : piece.calls) got.push_back(call.name + call.arguments);
+      remaining_text += piece.text;
+      for (const ToolCall& call : piece.calls) found.push_back(call.name + call.arguments);
     };
     for (size_t i = 0; i < text.size(); i += step) take(reader.push(text.substr(i, step)));
     take(reader.finish());
-    EXPECT_EQ(plain, rest) << text << " in steps of " << step;
-    EXPECT_EQ(got, calls) << text << " in steps of " << step;
+    EXPECT_EQ(remaining_text, expected_text) << text << " in steps of " << step;
+    EXPECT_EQ(found, calls) << text << " in steps of " << step;
   }
 }
 

@@ -28,7 +28,7 @@ class ScikitLearn : public testing::Test {
     for (const Json& v : golden[key]) out.push_back(v == 1);
     return out;
   }
-  double want(const char* key) const { return golden[key].get<double>(); }
+  double expected(const char* key) const { return golden[key].get<double>(); }
   Json golden;
 };
 
@@ -36,7 +36,7 @@ TEST_F(ScikitLearn, LabelMetricsMatch) {
   const auto e = evaluate_classes(labels("pred"), labels("y"), "accuracy");
   ASSERT_TRUE(e.ok());
   for (const char* key : {"accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc", "kappa"})
-    EXPECT_NEAR(e->details[key].get<double>(), want(key), 1e-12) << key;
+    EXPECT_NEAR(e->details[key].get<double>(), expected(key), 1e-12) << key;
   EXPECT_EQ(e->details["confusion"], golden["confusion"]);
 }
 
@@ -50,7 +50,7 @@ TEST_F(ScikitLearn, ProbabilityMetricsMatch) {
   const auto e = evaluate_probabilities(p, "auroc", 10);
   ASSERT_TRUE(e.ok());
   for (const char* key : {"auroc", "average_precision", "log_loss", "brier"})
-    EXPECT_NEAR(e->details[key].get<double>(), want(key), 1e-12) << key;
+    EXPECT_NEAR(e->details[key].get<double>(), expected(key), 1e-12) << key;
 }
 
 TEST_F(ScikitLearn, FairnessMetricsMatch) {
@@ -58,7 +58,7 @@ TEST_F(ScikitLearn, FairnessMetricsMatch) {
                                          "demographic_parity_difference");
   for (const char* key : {"demographic_parity_difference", "demographic_parity_ratio",
                           "equal_opportunity_difference", "equalized_odds_difference"})
-    EXPECT_NEAR(e.details[key].get<double>(), want(key), 1e-12) << key;
+    EXPECT_NEAR(e.details[key].get<double>(), expected(key), 1e-12) << key;
   ASSERT_EQ(e.details["groups"].size(), golden["groups"].size());
   for (const Json& g : e.details["groups"])
     for (const char* key : {"n", "selection_rate", "tpr", "fpr"})
@@ -82,8 +82,8 @@ TEST(Classes, LabelsAreSortedAndLimited) {
   EXPECT_EQ(sorted_labels({"10", "9", "10"}), (std::vector<std::string>{"9", "10"}));
   EXPECT_EQ(sorted_labels({"10", "9", "x"}), (std::vector<std::string>{"10", "9", "x"}));
   std::vector<std::string> many;
-  for (size_t i = 0; i <= kLabels; ++i) many.push_back(std::to_string(i));
-  EXPECT_FALSE(confuse(many, many).ok());
+  for (size_t i = 0; i <= kMaxClassLabels; ++i) many.push_back(std::to_string(i));
+  EXPECT_FALSE(confusion_of(many, many).ok());
   EXPECT_EQ(auroc({1, 1, 1, 1}, {true, false, true, false}), 0.5);
   Probabilities one{{"0", "1"}, {{0.5, 0.5}}, {1}};
   EXPECT_FALSE(evaluate_probabilities(one, "auroc", 10).ok());

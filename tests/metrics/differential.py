@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """makar metrics compared with nltk, scikit-learn and sacrebleu on generated data (Debian: python3-nltk, python3-sklearn).
-Comparisons with a missing library are left out; without any of them the test is skipped.
+Comparisons with a missing library are left out; without any library the test is skipped.
 
 usage: differential.py MAKAR [ITEMS [SEED]]
 """
@@ -42,18 +42,18 @@ compared = []
 
 
 def score(*arguments):
-    done = subprocess.run([MAKAR, "metrics", *map(str, arguments), "--json", "--resamples", "0"], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{arguments}: {done.stderr}")
-    return json.loads(done.stdout)
+    process = subprocess.run([MAKAR, "metrics", *map(str, arguments), "--json", "--resamples", "0"], capture_output=True, text=True)
+    if process.returncode != 0:
+        sys.exit(f"{arguments}: {process.stderr}")
+    return json.loads(process.stdout)
 
 
-def near(what, mine, theirs, tolerance=1e-6):
+def near(what, value, expected, tolerance=1e-6):
     global failures
     compared.append(what)
-    if not (abs(mine - theirs) <= tolerance or (math.isnan(mine) and math.isnan(theirs))):
+    if not (abs(value - expected) <= tolerance or (math.isnan(value) and math.isnan(expected))):
         failures += 1
-        print(f"FAILED {what}: {mine} instead of {theirs}")
+        print(f"FAILED {what}: {value} instead of {expected}")
 
 
 def write(name, lines):
@@ -142,16 +142,16 @@ def check_nltk():
     for flags, database in ((["--no-synonyms"], NoWordNet()), ([], wordnet)):
         if database is None:
             continue
-        mine = score("meteor", "--hyp", "hyp", "--ref", "ref", "--each", *flags)["each"]
-        for (h, r), value in zip(pairs, mine):
+        values = score("meteor", "--hyp", "hyp", "--ref", "ref", "--each", *flags)["each"]
+        for (h, r), value in zip(pairs, values):
             near(f"meteor {flags} of {h!r} / {r!r}", value, meteor_score([r.split()], h.split(), wordnet=database))
-    # Stems, through ROUGE-1 of one word against its stem: 1 if both agree.
+    # Stems, through ROUGE-1 of a word against its stem by nltk: 1 if makar finds the same stem.
     stemmer = PorterStemmer()
     words = sorted({w.lower() for h, r in pairs for w in (h + " " + r).split() if w.isascii() and w.isalnum() and len(w) > 3})
     stems = [stemmer.stem(w) for w in words]
-    kept = [(w, s) for w, s in zip(words, stems) if len(s) <= 3 or stemmer.stem(s) == s]
-    write("hyp", [w for w, _ in kept]), write("ref", [s for _, s in kept])
-    for (w, s), value in zip(kept, score("rouge1", "--stem", "--hyp", "hyp", "--ref", "ref", "--each")["each"]):
+    stable = [(w, s) for w, s in zip(words, stems) if len(s) <= 3 or stemmer.stem(s) == s]
+    write("hyp", [w for w, _ in stable]), write("ref", [s for _, s in stable])
+    for (w, s), value in zip(stable, score("rouge1", "--stem", "--hyp", "hyp", "--ref", "ref", "--each")["each"]):
         near(f"stem of {w}, {s}", value, 1)
 
 

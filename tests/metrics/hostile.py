@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """makar metrics on hostile pairs (empty, punctuation alone, CJK, emoji, right to left, unusual blanks, long), compared with
-sacrebleu, rouge_score and nltk, with all of their options. A missing library is left out; without any of them the test is skipped.
+sacrebleu, rouge_score and nltk, with all of their options. A missing library is left out; without any library the test is skipped.
 
 usage: hostile.py MAKAR [PAIRS [SEED]]
 """
@@ -25,8 +25,8 @@ def optional(name):
         return None
 
 
-FOUND = [name for name in ("sacrebleu", "rouge_score", "nltk") if optional(name)]
-if not FOUND:
+LIBRARIES = [name for name in ("sacrebleu", "rouge_score", "nltk") if optional(name)]
+if not LIBRARIES:
     print("skipped: no sacrebleu, rouge_score or nltk")
     sys.exit(77)
 MAKAR, PAIRS = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100
@@ -72,21 +72,21 @@ def changed(text):
     return " ".join(words)
 
 
-def near(what, mine, theirs, tolerance=1e-6):
+def near(what, value, expected, tolerance=1e-6):
     global compared, failures
     compared += 1
-    if not abs(mine - theirs) <= tolerance:
+    if not abs(value - expected) <= tolerance:
         failures += 1
         if failures <= 20:
-            print(f"FAILED {what}: {mine} instead of {theirs}")
+            print(f"FAILED {what}: {value} instead of {expected}")
 
 
 def score(*arguments):
-    done = subprocess.run([MAKAR, "metrics", *map(str, arguments), "--hyp", "pairs.jsonl:hyp", "--ref", "pairs.jsonl:refs", "--each", "--json",
-                           "--resamples", "0"], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{arguments}: {done.stderr}")
-    return json.loads(done.stdout)
+    process = subprocess.run([MAKAR, "metrics", *map(str, arguments), "--hyp", "pairs.jsonl:hyp", "--ref", "pairs.jsonl:refs", "--each",
+                              "--json", "--resamples", "0"], capture_output=True, text=True)
+    if process.returncode != 0:
+        sys.exit(f"{arguments}: {process.stderr}")
+    return json.loads(process.stdout)
 
 
 def write(pairs):
@@ -94,12 +94,12 @@ def write(pairs):
         f.writelines(json.dumps({"hyp": h, "refs": r}) + "\n" for h, r in pairs)
 
 
-def check_all(what, flags, pairs, corpus, one):
+def check_all(what, flags, pairs, corpus_score, pair_score):
     e = score(*flags)
-    if corpus:
-        near(f"{what} of the corpus", e["score"], corpus())
+    if corpus_score:
+        near(f"{what} of the corpus", e["score"], corpus_score())
     for (h, r), value in zip(pairs, e["each"]):
-        near(f"{what} of {h!r} / {r!r}", value, one(h, r))
+        near(f"{what} of {h!r} / {r!r}", value, pair_score(h, r))
 
 
 def check_sacrebleu(pairs):
@@ -149,7 +149,7 @@ with tempfile.TemporaryDirectory() as folder:
     texts = [hostile() for _ in range(PAIRS)]
     pairs = [(changed(t), [t] + [changed(t) for _ in range(rng.choice([0, 0, 1, 2]))]) for t in texts]
     write(pairs)
-    for name in FOUND:
+    for name in LIBRARIES:
         globals()[f"check_{name}"](pairs)
-print(f"{compared} comparisons with {', '.join(FOUND)}, {failures} failures")
+print(f"{compared} comparisons with {', '.join(LIBRARIES)}, {failures} failures")
 sys.exit(1 if failures else 0)

@@ -1,4 +1,4 @@
-// The learned metric: damaged copies, the ridge solver, a head that recovers a known function.
+// The learned metric: corrupted copies, the ridge solver, a head that recovers a known function.
 #include "metrics/learned_head.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ TEST(LearnedHead, RidgeMatchesValuesByHand) {
   EXPECT_NEAR(x[1], 1, 1e-12);
 }
 
-TEST(LearnedHead, DamagedCopiesDependOnTheSeedAndScoreLower) {
+TEST(LearnedHead, CorruptedCopiesDependOnTheSeedAndScoreLower) {
   const std::vector<std::string> sentences = {"the cat sat on the mat near the door",
                                               "a dog ran over the long bridge"};
   const auto pairs = synthetic_pairs(sentences, 20, 7);

@@ -1,4 +1,4 @@
-// Overlaps against the metrics of whole corpora and plain second implementations.
+// Overlaps against the corpus metrics and against brute force.
 #include "metrics/overlap.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Intervals cover what they should, tests find differences that exist and none that do not.
+// Intervals cover the true mean about as often as they claim; tests find only differences that exist.
 #include "metrics/resample.h"
 
 #include <gtest/gtest.h>

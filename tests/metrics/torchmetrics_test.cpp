@@ -37,9 +37,9 @@ TEST(Torchmetrics, EveryPairMatches) {
     const Segments all = segments_of(Json::array({p}));
     Segments first = all;
     first[0].references.resize(1);
-    const auto near = [&](const char* name, const Result<Evaluation>& mine, double scale) {
-      ASSERT_TRUE(mine.ok()) << mine.error().text();
-      EXPECT_NEAR(mine->score * scale, p[name].get<double>(), kNear) << name << " of " << text;
+    const auto near = [&](const char* name, const Result<Evaluation>& evaluation, double scale) {
+      ASSERT_TRUE(evaluation.ok()) << evaluation.error().text();
+      EXPECT_NEAR(evaluation->score * scale, p[name].get<double>(), kNear) << name << " of " << text;
     };
     near("bleu4", evaluate_bleu(all, unsmoothed(WordSplit::kNone)), 0.01);
     near("sacrebleu_13a", evaluate_bleu(all, unsmoothed(WordSplit::k13a)), 0.01);
@@ -50,10 +50,10 @@ TEST(Torchmetrics, EveryPairMatches) {
     near("cer", evaluate_error_rate(first, ErrorUnit::kCharacters, false), 1);
     near("eed", evaluate_eed(all), 1);
     for (const char* kind : {"rouge1", "rouge2", "rougeL"}) {
-      const auto mine = evaluate_rouge(all, {kind}, {});
-      ASSERT_TRUE(mine.ok());
+      const auto evaluation = evaluate_rouge(all, {kind}, {});
+      ASSERT_TRUE(evaluation.ok());
       for (const char* part : {"precision", "recall", "fmeasure"})
-        EXPECT_NEAR(mine->details[kind][part].get<double>(),
+        EXPECT_NEAR(evaluation->details[kind][part].get<double>(),
                     p["rouge"][std::string(kind) + "_" + part].get<double>(), kNear)
             << kind << " " << part << " of " << text;
     }
@@ -72,7 +72,7 @@ TEST(Torchmetrics, TheCorpusMatches) {
 }
 
 TEST(Torchmetrics, RetrievalMatches) {
-  const Json whole = golden(), r = whole["retrieval"];
+  const Json r = golden()["retrieval"];
   std::vector<RankedDocument> documents;
   Judgements relevant, graded;
   for (size_t i = 0; i < r["scores"].size(); ++i) {

@@ -178,7 +178,7 @@ TEST(Agreement, MatchesValuesByHand) {
     for (int i = 0; i < count; ++i) a.emplace_back(x), b.emplace_back(y);
   };
   add(20, "yes", "yes"), add(5, "yes", "no"), add(10, "no", "yes"), add(15, "no", "no");
-  EXPECT_NEAR(cohen_kappa(*confuse(a, b)), 0.4, 1e-12);
+  EXPECT_NEAR(cohen_kappa(*confusion_of(a, b)), 0.4, 1e-12);
   // Two raters and Fleiss: pooled shares .55 and .45.
   EXPECT_NEAR(fleiss_kappa({a, b}), (0.7 - 0.505) / (1 - 0.505), 1e-12);
   // Three raters, two items: agreement (1 + 1/3) / 2, chance (25 + 1) / 36.

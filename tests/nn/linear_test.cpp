@@ -42,7 +42,7 @@ TEST(LinearOfBlocks, PackingChangesNoBit) {
   }
 }
 
-// The weight stays as it is, the adapter and the input get gradients.
+// The adapter and the input get gradients, the weight gets none.
 TEST(LinearOfBlocks, AnAdapterTrainsOnAFrozenBlockWeight) {
   CpuDevice device(2);
   Layer layer(DType::kQ4_K);
@@ -65,7 +65,7 @@ TEST(LinearOfBlocks, AnAdapterTrainsOnAFrozenBlockWeight) {
   layer.set.collect(tape);
   EXPECT_TRUE(tape.gradient(x).defined() && adapter->a->grad.defined() && adapter->b->grad.defined());
   EXPECT_FALSE(layer.linear.weight()->grad.defined());
-  // Folded into the decoded weight it is a plain f32 layer.
+  // The adapter is merged into the decoded weight.
   EXPECT_EQ(layer.linear.merged(plain).dtype(), DType::kF32);
 }
 

@@ -1,5 +1,5 @@
-// Recurrent layers and attention to a source: gradients by differences, ragged batches, closed forms. Values
-// against PyTorch are in the golden components; caches are in tests/models/bits_test.cpp.
+// Recurrent layers and attention to a source: gradients by finite differences, ragged batches, closed forms.
+// The golden components compare values with PyTorch; tests/models/bits_test.cpp tests caches.
 #include "nn/recurrent.h"
 
 #include <gtest/gtest.h>
@@ -14,16 +14,16 @@
 namespace makar {
 namespace {
 
-Tensor random(const Shape& shape, uint64_t salt, float by = 0.5f) {
+Tensor random(const Shape& shape, uint64_t salt, float scale = 0.5f) {
   Tensor t = Tensor::empty(shape);
   const Rng rng(salt, Purpose::kSynthetic);
-  for (int64_t i = 0; i < t.count(); ++i) t.f32()[i] = by * rng.normal(static_cast<uint64_t>(i));
+  for (int64_t i = 0; i < t.count(); ++i) t.f32()[i] = scale * rng.normal(static_cast<uint64_t>(i));
   return t;
 }
 
-void fill(ParameterSet& parameters, float by = 0.5f) {
+void fill(ParameterSet& parameters, float scale = 0.5f) {
   uint64_t salt = 100;
-  for (const auto& p : parameters.all()) p->value = random(p->shape, ++salt, by);
+  for (const auto& p : parameters.all()) p->value = random(p->shape, ++salt, scale);
 }
 
 AttentionInputs sequences(const std::vector<int64_t>& lengths) {
@@ -38,7 +38,7 @@ AttentionInputs sequences(const std::vector<int64_t>& lengths) {
 void expect_gradients(Device& device, const std::vector<std::pair<std::string, Tensor>>& leaves,
                       const std::function<Tensor(Context&)>& run) {
   constexpr float kStep = 1e-2f;
-  constexpr double kMax = 1e-3;
+  constexpr double kMaxError = 1e-3;
   Tape tape(device);
   Context ctx{device, &tape};
   for (const auto& [name, leaf] : leaves) tape.watch(leaf);
@@ -46,9 +46,10 @@ void expect_gradients(Device& device, const std::vector<std::pair<std::string, T
   const Tensor weights = random(y.shape(), 2, 1.0f);
   const auto value = [&] {
     Context plain{device};
-    const Tensor now = run(plain);
+    const Tensor output = run(plain);
     double total = 0;
-    for (int64_t i = 0; i < now.count(); ++i) total += static_cast<double>(now.f32()[i]) * weights.f32()[i];
+    for (int64_t i = 0; i < output.count(); ++i)
+      total += static_cast<double>(output.f32()[i]) * weights.f32()[i];
     return total;
   };
   tape.backward(y, weights);
@@ -57,7 +58,7 @@ void expect_gradients(Device& device, const std::vector<std::pair<std::string, T
     ASSERT_TRUE(grad.defined()) << name;
     double norm = 0, difference = 0;
     for (const float g : grad.span()) norm += static_cast<double>(g) * g;
-    const Tensor kept = leaf.clone();
+    const Tensor original = leaf.clone();
     Tensor changed = leaf;
     for (uint64_t n = 0; n < 6; ++n) {
       const Tensor d = random(leaf.shape(), 1000 + n, 1.0f);
@@ -65,25 +66,25 @@ void expect_gradients(Device& device, const std::vector<std::pair<std::string, T
       for (int64_t i = 0; i < d.count(); ++i) along += static_cast<double>(d.f32()[i]) * grad.f32()[i];
       for (const auto& [steps, weight] : {std::pair(-2, 1.0), {-1, -8.0}, {1, 8.0}, {2, -1.0}}) {
         for (int64_t i = 0; i < d.count(); ++i)
-          changed.f32()[i] = kept.f32()[i] + kStep * static_cast<float>(steps) * d.f32()[i];
+          changed.f32()[i] = original.f32()[i] + kStep * static_cast<float>(steps) * d.f32()[i];
         slope += weight * value() / (12.0 * static_cast<double>(kStep));
       }
       difference += std::pow(along - slope, 2) / 6;
     }
-    std::copy_n(kept.f32(), kept.count(), changed.f32());
-    EXPECT_LT(std::sqrt(difference / norm), kMax) << name;
+    std::copy_n(original.f32(), original.count(), changed.f32());
+    EXPECT_LT(std::sqrt(difference / norm), kMaxError) << name;
   }
 }
 
 constexpr CellKind kKinds[] = {CellKind::kRnn, CellKind::kLstm, CellKind::kGru};
 
-BlockSpec layer_spec(CellKind kind, int64_t hidden, bool two, bool separate = false) {
+BlockSpec layer_spec(CellKind kind, int64_t hidden, bool bidirectional, bool separate = false) {
   BlockSpec b;
-  b.recurrent = RecurrentSpec{kind, hidden, two, separate};
+  b.recurrent = RecurrentSpec{kind, hidden, bidirectional, separate};
   return b;
 }
 
-TEST(Recurrent, GradientsEqualDifferences) {
+TEST(Recurrent, GradientsEqualFiniteDifferences) {
   CpuDevice device(1);
   for (const CellKind kind : kKinds)
     for (const bool separate : {false, true}) {
@@ -134,20 +135,20 @@ TEST(Recurrent, SeparateDirectionsAreIndependent) {
   const Tensor after = run(x);
   for (int64_t row = 0; row < 5; ++row)
     for (int64_t i = 0; i < 6; ++i) {
-      const bool reached = i < 3 ? row >= 2 : row <= 2;
-      EXPECT_EQ(before.f32()[row * 6 + i] != after.f32()[row * 6 + i], reached) << row << " " << i;
+      const bool affected = i < 3 ? row >= 2 : row <= 2;
+      EXPECT_EQ(before.f32()[row * 6 + i] != after.f32()[row * 6 + i], affected) << row << " " << i;
     }
 }
 
-struct Aligned {
+struct AttentionCase {
   ParameterSet set;
   SourceAttention attention;
   Tensor x = random({5, 4}, 1), encoded = random({7, 4}, 3);
   AttentionInputs in = sequences({2, 3});
-  Aligned(AlignmentSpec::Score score, AlignmentSpec::Range range, int64_t reach = 2) {
+  AttentionCase(AlignmentSpec::Score score, AlignmentSpec::Range range, int64_t half_window = 2) {
     BlockSpec b;
     b.cross.emplace();
-    b.alignment = AlignmentSpec{score, range, reach, 8};
+    b.alignment = AlignmentSpec{score, range, half_window, 8};
     attention = SourceAttention(set, "a", 4, b);
     fill(set);
     in.encoded = encoded;
@@ -165,12 +166,12 @@ using Range = AlignmentSpec::Range;
 constexpr Score kScores[] = {Score::kDot, Score::kGeneral, Score::kConcat, Score::kLocation,
                              Score::kAdditive};
 
-TEST(SourceAttention, GradientsEqualDifferences) {
+TEST(SourceAttention, GradientsEqualFiniteDifferences) {
   CpuDevice device(1);
   for (const Score score : kScores)
     for (const Range range : {Range::kGlobal, Range::kMonotonic, Range::kPredictive}) {
       // The border of a window is not differentiable, so a predicted window covers the whole source here.
-      const Aligned a(score, range, range == Range::kPredictive ? 4 : 2);
+      const AttentionCase a(score, range, range == Range::kPredictive ? 4 : 2);
       std::vector<std::pair<std::string, Tensor>> leaves = {{"x", a.x}, {"encoded", a.encoded}};
       for (const auto& p : a.set.all()) leaves.emplace_back(p->name, p->value);
       expect_gradients(device, leaves, [&](Context& ctx) { return a.run(ctx); });
@@ -178,11 +179,11 @@ TEST(SourceAttention, GradientsEqualDifferences) {
 }
 
 // The weights of the second sequence from the formulas of the papers, in double precision.
-TEST(SourceAttention, WeightsAreThoseOfThePapers) {
+TEST(SourceAttention, WeightsFollowTheFormulasOfThePapers) {
   CpuDevice device(1);
   for (const Score score : kScores)
     for (const Range range : {Range::kGlobal, Range::kMonotonic, Range::kPredictive}) {
-      const Aligned a(score, range);
+      const AttentionCase a(score, range);
       Context ctx{device};
       Record record;
       a.run(ctx, &record);
@@ -217,14 +218,14 @@ TEST(SourceAttention, WeightsAreThoseOfThePapers) {
                   weight("score", 0, i, 4) * std::tanh(product("query", h, i) + product("key", e, i));
           }
           if (score == Score::kLocation) scores[s] = product("query", h, s);
-          const bool seen = range == Range::kGlobal || std::fabs(static_cast<double>(s) - centre) <= 2;
-          scores[s] = seen ? std::exp(scores[s]) : 0;
+          const bool in_window = range == Range::kGlobal || std::fabs(static_cast<double>(s) - centre) <= 2;
+          scores[s] = in_window ? std::exp(scores[s]) : 0;
           total += scores[s];
         }
         for (int64_t s = 0; s < 4; ++s) {
-          const double away = static_cast<double>(s) - centre;
+          const double distance = static_cast<double>(s) - centre;
           const double curve =
-              range == Range::kPredictive ? std::exp(-away * away / 2) : 1;  // deviation 2 / 2
+              range == Range::kPredictive ? std::exp(-distance * distance / 2) : 1;  // deviation 2 / 2
           EXPECT_NEAR(got.f32()[t * 4 + s], scores[s] / total * curve, 1e-5);
         }
       }
@@ -232,7 +233,7 @@ TEST(SourceAttention, WeightsAreThoseOfThePapers) {
 }
 
 // Additive attention as an input of the cell, and the first state from the encoder.
-TEST(Recurrent, DecoderGradientsEqualDifferences) {
+TEST(Recurrent, DecoderGradientsEqualFiniteDifferences) {
   CpuDevice device(1);
   for (const CellKind kind : kKinds) {
     BlockSpec b = layer_spec(kind, 4, false);

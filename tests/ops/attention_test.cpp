@@ -1,5 +1,5 @@
-// Attention's bits: a row is the same whole or in chunks, alone or among others, and a kernel that breaks the
-// order of keys is detected. Recorded weights and the dropout's rate.
+// The bits of attention: a row is the same in one call and in chunks, alone and in a batch; a different order
+// of keys is detected. Also recorded weights, sinks, cache types and the dropout rate.
 #include "ops/attention.h"
 
 #include <gtest/gtest.h>
@@ -98,14 +98,14 @@ TEST_F(AttentionBits, WholeEqualsChunksEqualsRowByRow) {
     const int64_t kv_width = v.o.kv_heads * v.o.head_dim;
     const Tensor q = random({kTokens, v.o.heads * v.o.head_dim}, 1), k = random({kTokens, kv_width}, 2),
                  val = random({kTokens, kv_width}, 3);
-    const Tensor whole = ops::attention(ctx_, q, k, val, {{0, kTokens, 0, kTokens, 0}}, v.o, v.bias);
+    const Tensor one_call = ops::attention(ctx_, q, k, val, {{0, kTokens, 0, kTokens, 0}}, v.o, v.bias);
     const Pages pages(k, val, v.o);
     for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}}) {
       for (int64_t past = 0; past < kTokens; past += chunk) {
         const int64_t n = std::min(chunk, kTokens - past);
         const SequenceRows rows{0, n, 0, past + n, past};
         const Tensor part = ops::attention(ctx_, q.slice(past, past + n), k, val, {rows}, v.o, v.bias);
-        ASSERT_TRUE(same_bits(part, whole.slice(past, past + n)))
+        ASSERT_TRUE(same_bits(part, one_call.slice(past, past + n)))
             << v.name << ", chunks of " << chunk << " at " << past;
         const Tensor cached = pages.attend(ctx_, q.slice(past, past + n), rows, v.o, v.bias);
         ASSERT_TRUE(same_bits(cached, part)) << v.name << ", cached, chunks of " << chunk << " at " << past;
@@ -115,7 +115,7 @@ TEST_F(AttentionBits, WholeEqualsChunksEqualsRowByRow) {
 }
 
 // Rows of heads rounded to a cache type, by its definition.
-Tensor rounded(const Tensor& x, int64_t dim, DType type) {
+Tensor round_to(const Tensor& x, int64_t dim, DType type) {
   Tensor out = x.clone();
   if (type == DType::kF16)
     for (float& f : out.span()) f = from_f16(to_f16(f));
@@ -124,10 +124,10 @@ Tensor rounded(const Tensor& x, int64_t dim, DType type) {
     for (int64_t d = 0; d < dim; d += 32) {
       const auto block = out.span().subspan(static_cast<size_t>(head + d),
                                             static_cast<size_t>(std::min<int64_t>(32, dim - d)));
-      float most = 0;
-      for (const float f : block) most = std::max(most, std::fabs(f));
-      const float scale = most / 127, kept = from_f16(to_f16(scale));
-      for (float& f : block) f = kept * std::round(f * (1 / scale));
+      float largest = 0;
+      for (const float f : block) largest = std::max(largest, std::fabs(f));
+      const float scale = largest / 127, stored_scale = from_f16(to_f16(scale));
+      for (float& f : block) f = stored_scale * std::round(f * (1 / scale));
     }
   return out;
 }
@@ -141,23 +141,24 @@ TEST_F(AttentionBits, SmallerTypesEqualAttentionOverRoundedValues) {
                             {DType::kF32, DType::kQ8_0}};
   std::vector<Variant> all = variants();
   all.push_back(all[0]);
-  all.back().name = "odd", all.back().o.head_dim = 50;  // blocks, panels and heads end at different places
+  all.back().name = "odd",
+  all.back().o.head_dim = 50;  // blocks, panels and heads end at different places
   for (const Variant& v : all)
     for (const auto& type : types) {
       const int64_t dim = v.o.head_dim, kv_width = v.o.kv_heads * dim;
       const Tensor q = random({kTokens, v.o.heads * dim}, 1), k = random({kTokens, kv_width}, 2),
                    val = random({kTokens, kv_width}, 3);
-      const Tensor whole = ops::attention(ctx_, q, rounded(k, dim, type[0]), rounded(val, dim, type[1]),
-                                          {{0, kTokens, 0, kTokens, 0}}, v.o, v.bias);
+      const Tensor one_call = ops::attention(ctx_, q, round_to(k, dim, type[0]), round_to(val, dim, type[1]),
+                                             {{0, kTokens, 0, kTokens, 0}}, v.o, v.bias);
       ASSERT_FALSE(
-          same_bits(whole, ops::attention(ctx_, q, k, val, {{0, kTokens, 0, kTokens, 0}}, v.o, v.bias)));
+          same_bits(one_call, ops::attention(ctx_, q, k, val, {{0, kTokens, 0, kTokens, 0}}, v.o, v.bias)));
       const Pages pages(k, val, v.o, type[0], type[1]);
       for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}, kTokens})
         for (int64_t past = 0; past < kTokens; past += chunk) {
           const int64_t n = std::min(chunk, kTokens - past);
           const Tensor part =
               pages.attend(ctx_, q.slice(past, past + n), {0, n, 0, past + n, past}, v.o, v.bias);
-          ASSERT_TRUE(same_bits(part, whole.slice(past, past + n)))
+          ASSERT_TRUE(same_bits(part, one_call.slice(past, past + n)))
               << v.name << ", " << name(type[0]) << " and " << name(type[1]) << ", chunks of " << chunk
               << " at " << past;
         }
@@ -182,24 +183,25 @@ Tensor reference_sinks(const Tensor& q, const Tensor& k, const Tensor& v, const 
   };
   Tensor out = Tensor::zeros(q.shape());
   for (int64_t t = 0; t < tokens; ++t) {
-    std::vector<int64_t> seen;
+    std::vector<int64_t> visible;
     for (int64_t j = 0; j <= t; ++j)
-      if (j < o.sinks || j > t - o.window) seen.push_back(j);
-    const auto last = static_cast<int64_t>(seen.size()) - 1;
+      if (j < o.sinks || j > t - o.window) visible.push_back(j);
+    const auto last = static_cast<int64_t>(visible.size()) - 1;
     std::vector<double> query, key, scores;
     rotated(q.f32() + t * dim, last, query);
     double total = 0;
-    for (int64_t place = 0; place <= last; ++place) {
-      rotated(k.f32() + seen[static_cast<size_t>(place)] * dim, place, key);
+    for (int64_t position = 0; position <= last; ++position) {
+      rotated(k.f32() + visible[static_cast<size_t>(position)] * dim, position, key);
       double score = 0;
       for (int64_t d = 0; d < dim; ++d) score += query[static_cast<size_t>(d)] * key[static_cast<size_t>(d)];
-      scores.push_back(std::exp(score * o.scale + slope * static_cast<double>(place - last)));
+      scores.push_back(std::exp(score * o.scale + slope * static_cast<double>(position - last)));
       total += scores.back();
     }
-    for (int64_t place = 0; place <= last; ++place)
+    for (int64_t position = 0; position <= last; ++position)
       for (int64_t d = 0; d < dim; ++d)
-        out.f32()[t * dim + d] += static_cast<float>(scores[static_cast<size_t>(place)] / total *
-                                                     v.f32()[seen[static_cast<size_t>(place)] * dim + d]);
+        out.f32()[t * dim + d] +=
+            static_cast<float>(scores[static_cast<size_t>(position)] / total *
+                               v.f32()[visible[static_cast<size_t>(position)] * dim + d]);
   }
   return out;
 }
@@ -217,32 +219,32 @@ TEST_F(AttentionBits, SinksHaveThePositionsBeforeTheWindow) {
       DistanceBias bias;
       if (!rotary) bias.slopes = {0.02f};
       const Tensor want = reference_sinks(q, k, v, o, rotary ? &rope : nullptr, rotary ? 0.0f : 0.02f);
-      std::vector<int64_t> own(kTokens), near(kTokens);
+      std::vector<int64_t> positions(kTokens), sink_positions(kTokens);
       for (int64_t i = 0; i < kTokens; ++i) {
-        own[static_cast<size_t>(i)] = i;
-        near[static_cast<size_t>(i)] = std::min(i, sinks + window - 1);
+        positions[static_cast<size_t>(i)] = i;
+        sink_positions[static_cast<size_t>(i)] = std::min(i, sinks + window - 1);
       }
       const auto rotate = [&](const Tensor& x, const std::vector<int64_t>& at) {
         return rotary ? ops::rope(ctx_, x, 1, rope, ops::rope_table(ctx_, at, ops::rope_frequencies(rope, 0)))
                       : x;
       };
-      const Tensor rotated = rotate(q, own), to_sinks = rotary ? rotate(q, near) : Tensor();
-      const Pages pages(rotate(k, own), v, o);
+      const Tensor rotated = rotate(q, positions), to_sinks = rotary ? rotate(q, sink_positions) : Tensor();
+      const Pages pages(rotate(k, positions), v, o);
       const auto part = [&](int64_t past, int64_t n) {
         return pages.attend(ctx_, rotated.slice(past, past + n), {0, n, 0, past + n, past}, o, bias,
                             rotary ? to_sinks.slice(past, past + n) : Tensor());
       };
-      const Tensor whole = part(0, kTokens);
+      const Tensor one_call = part(0, kTokens);
       double worst = 0;
       for (int64_t i = 0; i < want.count(); ++i)
-        worst = std::max(worst,
-                         std::fabs(static_cast<double>(whole.f32()[i]) - static_cast<double>(want.f32()[i])));
+        worst = std::max(
+            worst, std::fabs(static_cast<double>(one_call.f32()[i]) - static_cast<double>(want.f32()[i])));
       EXPECT_LT(worst, 5e-5) << "sinks " << sinks << ", window " << window
                              << (rotary ? ", rotary" : ", alibi");
       for (const int64_t chunk : {int64_t{1}, int64_t{50}})
         for (int64_t past = 0; past < kTokens; past += chunk) {
           const int64_t n = std::min(chunk, kTokens - past);
-          ASSERT_TRUE(same_bits(part(past, n), whole.slice(past, past + n))) << chunk << " at " << past;
+          ASSERT_TRUE(same_bits(part(past, n), one_call.slice(past, past + n))) << chunk << " at " << past;
         }
     }
 }
@@ -265,7 +267,7 @@ TEST_F(AttentionBits, SmallerTypesClampAndKeepNan) {
   }
 }
 
-TEST_F(AttentionBits, AloneEqualsAmongOthersForwardAndGradients) {
+TEST_F(AttentionBits, ASequenceAloneEqualsTheSequenceInABatchWithGradients) {
   for (const Variant& v : variants()) {
     std::vector<SequenceRows> sequences;
     int64_t at = 0;
@@ -277,8 +279,10 @@ TEST_F(AttentionBits, AloneEqualsAmongOthersForwardAndGradients) {
     const Tensor q = random({at, v.o.heads * v.o.head_dim}, 1), k = random({at, kv_width}, 2),
                  val = random({at, kv_width}, 3);
     const Tensor dy = random(q.shape(), 4);
-    const SequenceRows own = sequences[17];
-    const auto cut = [&](const Tensor& t) { return t.slice(own.q_start, own.q_start + own.q_rows); };
+    const SequenceRows sequence = sequences[17];
+    const auto rows_of = [&](const Tensor& t) {
+      return t.slice(sequence.q_start, sequence.q_start + sequence.q_rows);
+    };
     const auto run = [&](const Tensor& a, const Tensor& b, const Tensor& c,
                          const std::vector<SequenceRows>& rows, const Tensor& d) {
       Tape tape(device_);
@@ -289,10 +293,10 @@ TEST_F(AttentionBits, AloneEqualsAmongOthersForwardAndGradients) {
       return std::vector<Tensor>{y, tape.gradient(a), tape.gradient(b), tape.gradient(c)};
     };
     const auto all = run(q, k, val, sequences, dy);
-    const auto alone = run(cut(q).clone(), cut(k).clone(), cut(val).clone(),
-                           {{0, own.q_rows, 0, own.kv_rows, 0}}, cut(dy).clone());
+    const auto alone = run(rows_of(q).clone(), rows_of(k).clone(), rows_of(val).clone(),
+                           {{0, sequence.q_rows, 0, sequence.kv_rows, 0}}, rows_of(dy).clone());
     for (size_t i = 0; i < all.size(); ++i)
-      EXPECT_TRUE(same_bits(cut(all[i]), alone[i])) << v.name << ", tensor " << i;
+      EXPECT_TRUE(same_bits(rows_of(all[i]), alone[i])) << v.name << ", tensor " << i;
   }
 }
 
@@ -303,7 +307,7 @@ TEST_F(AttentionBits, ABrokenOrderIsDetected) {
   const Tensor q = random({kTokens, kDim}, 1), k = random({kTokens, kDim}, 2), v = random({kTokens, kDim}, 3);
   AttentionOptions o;
   o.head_dim = kDim, o.causal = false;
-  const Tensor whole = ops::attention(ctx_, q, k, v, {{0, kTokens, 0, kTokens, 0}}, o);
+  const Tensor one_call = ops::attention(ctx_, q, k, v, {{0, kTokens, 0, kTokens, 0}}, o);
   const auto part = [&](int64_t begin, int64_t end, Tensor& out, Tensor& lse) {
     out = Tensor::empty(q.shape()), lse = Tensor::empty({kTokens});
     kernels::AttentionHead a{};
@@ -319,10 +323,10 @@ TEST_F(AttentionBits, ABrokenOrderIsDetected) {
   for (int64_t i = 0; i < merged.count(); ++i) {
     const float w = 1.0f / (1.0f + std::exp(right_lse.f32()[i / kDim] - left_lse.f32()[i / kDim]));
     merged.f32()[i] = w * left.f32()[i] + (1.0f - w) * right.f32()[i];
-    difference += std::pow(merged.f32()[i] - whole.f32()[i], 2), norm += std::pow(whole.f32()[i], 2);
+    difference += std::pow(merged.f32()[i] - one_call.f32()[i], 2), norm += std::pow(one_call.f32()[i], 2);
   }
   EXPECT_LT(std::sqrt(difference / norm), 1e-6);
-  EXPECT_FALSE(same_bits(merged, whole));
+  EXPECT_FALSE(same_bits(merged, one_call));
 }
 
 TEST_F(AttentionBits, RecordedWeightsReproduceTheOutput) {
@@ -361,7 +365,8 @@ TEST_F(AttentionBits, DropoutKeepsItsRateAndChangesWithTheStep) {
   o.heads = o.kv_heads = 4, o.head_dim = 8, o.causal = false, o.dropout = 0.25f;
   constexpr int64_t kTokens = 128;
   const Tensor q = Tensor::zeros({kTokens, 32}),
-               ones = Tensor::full({kTokens, 32}, 1.0f);  // equal weights: out = mean of keeps
+               ones =
+                   Tensor::full({kTokens, 32}, 1.0f);  // equal weights: out is the mean of the keep factors
   Context ctx{device_, nullptr, true, 5, 1};
   const Tensor a = ops::attention(ctx, q, q, ones, {{0, kTokens, 0, kTokens, 0}}, o);
   double mean = 0;
@@ -379,14 +384,14 @@ TEST_F(AttentionBits, DropoutKeepsItsRateAndChangesWithTheStep) {
 
 TEST(T5Bucket, AgreesWithTransformers) {
   // transformers' _relative_position_bucket with 32 buckets and a maximum distance of 128.
-  const std::vector<std::pair<int64_t, int64_t>> both = {{0, 0},    {-1, 1},    {1, 17},    {-7, 7},
-                                                         {-8, 8},   {-16, 10},  {16, 26},   {-32, 12},
-                                                         {-64, 14}, {-127, 15}, {-128, 15}, {500, 31}};
-  for (const auto& [distance, bucket] : both)
+  const std::vector<std::pair<int64_t, int64_t>> bidirectional = {
+      {0, 0},   {-1, 1},   {1, 17},   {-7, 7},    {-8, 8},    {-16, 10},
+      {16, 26}, {-32, 12}, {-64, 14}, {-127, 15}, {-128, 15}, {500, 31}};
+  for (const auto& [distance, bucket] : bidirectional)
     EXPECT_EQ(ops::t5_bucket(distance, true, 32, 128), bucket) << distance;
-  const std::vector<std::pair<int64_t, int64_t>> back = {
+  const std::vector<std::pair<int64_t, int64_t>> causal = {
       {0, 0}, {5, 0}, {-1, 1}, {-15, 15}, {-16, 16}, {-32, 21}, {-64, 26}, {-127, 31}, {-1000, 31}};
-  for (const auto& [distance, bucket] : back)
+  for (const auto& [distance, bucket] : causal)
     EXPECT_EQ(ops::t5_bucket(distance, false, 32, 128), bucket) << distance;
 }
 

@@ -1,5 +1,5 @@
-// Mixed precision at sizes that fill the GPU's tiles: near f32, independent of the batch, bit for bit
-// repeatable. Every test runs on the CPU, and on the GPU where there is one.
+// Mixed precision at sizes that fill the GPU's tiles: close to f32, independent of the batch, and repeatable
+// bit for bit. The tests run on the CPU, on the fence device and, where there is one, on the GPU.
 #include "ops/bf16.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "kernels/device.h"
 #include "ops/linear.h"
+#include "ops/op_table.h"
 
 namespace makar::test {
 namespace {
@@ -47,16 +48,16 @@ class Bf16 : public testing::TestWithParam<const char*> {
     if (!opened.ok()) GTEST_SKIP() << opened.error().text();
     device_ = std::move(*opened);
   }
-  Tensor there(const Tensor& t) { return t.to(device_->memory()); }
+  Tensor to_device(const Tensor& t) { return t.to(device_->memory()); }
   std::unique_ptr<Device> device_;
 };
 
-struct Attended {
+struct AttentionResult {
   Tensor out, dq, dk, dv;
 };
-Attended attend_on(Device& device, DType type, const Tensor& q, const Tensor& k, const Tensor& v,
-                   const Tensor& dy, const std::vector<ops::SequenceRows>& rows,
-                   const ops::AttentionOptions& o) {
+AttentionResult attend_on(Device& device, DType type, const Tensor& q, const Tensor& k, const Tensor& v,
+                          const Tensor& dy, const std::vector<ops::SequenceRows>& rows,
+                          const ops::AttentionOptions& o) {
   Tape tape(device);
   Context ctx{device, &tape};
   ctx.activations = type;
@@ -66,13 +67,6 @@ Attended attend_on(Device& device, DType type, const Tensor& q, const Tensor& k,
   const Tensor out = ops::widened(ctx, ops::attention(ctx, a, b, c, rows, o));
   tape.backward(out, to(dy));
   return {out.host(), tape.gradient(a).host(), tape.gradient(b).host(), tape.gradient(c).host()};
-}
-
-std::vector<ops::SequenceRows> ragged(const std::vector<int64_t>& lengths) {
-  std::vector<ops::SequenceRows> rows;
-  int64_t at = 0;
-  for (const int64_t n : lengths) rows.push_back({at, n, at, n, 0, 0}), at += n;
-  return rows;
 }
 
 TEST_P(Bf16, AttentionIsCloseAndIndependentOfTheBatch) {
@@ -94,9 +88,9 @@ TEST_P(Bf16, AttentionIsCloseAndIndependentOfTheBatch) {
     const Tensor q = normal({total, c.heads * c.dim}, 1), k = normal({total, c.kv_heads * c.dim}, 2),
                  v = normal({total, c.kv_heads * c.dim}, 3), dy = normal({total, c.heads * c.dim}, 4);
     const auto rows = ragged(lengths);
-    const Attended want = attend_on(**cpu, DType::kF32, q, k, v, dy, rows, o);
-    const Attended got = attend_on(*device_, DType::kBF16, q, k, v, dy, rows, o),
-                   again = attend_on(*device_, DType::kBF16, q, k, v, dy, rows, o);
+    const AttentionResult want = attend_on(**cpu, DType::kF32, q, k, v, dy, rows, o);
+    const AttentionResult got = attend_on(*device_, DType::kBF16, q, k, v, dy, rows, o),
+                          again = attend_on(*device_, DType::kBF16, q, k, v, dy, rows, o);
     EXPECT_LE(error_of(got.out, want.out), 6e-3);
     EXPECT_LE(error_of(got.dq, want.dq), 1e-2);
     EXPECT_LE(error_of(got.dk, want.dk), 1e-2);
@@ -105,7 +99,7 @@ TEST_P(Bf16, AttentionIsCloseAndIndependentOfTheBatch) {
                 same_bits(got.dv, again.dv));
     for (const auto& s : rows) {  // alone
       const auto part = [&](const Tensor& t) { return t.slice(s.q_start, s.q_start + s.q_rows).clone(); };
-      const Attended one =
+      const AttentionResult one =
           attend_on(*device_, DType::kBF16, part(q), part(k), part(v), part(dy), ragged({s.q_rows}), o);
       const int64_t end = s.q_start + s.q_rows;
       EXPECT_TRUE(same_rows(got.out, s.q_start, end, one.out) && same_rows(got.dq, s.q_start, end, one.dq) &&
@@ -115,20 +109,21 @@ TEST_P(Bf16, AttentionIsCloseAndIndependentOfTheBatch) {
   }
 }
 
-struct Multiplied {
+struct LinearResult {
   Tensor y, dx, dw, db;
 };
-Multiplied multiply_on(Device& device, DType type, const Tensor& x, const Tensor& w, const Tensor& b,
-                       const Tensor& dy) {
+LinearResult multiply_on(Device& device, DType type, const Tensor& x, const Tensor& w, const Tensor& b,
+                         const Tensor& dy) {
   Tape tape(device);
   Context ctx{device, &tape};
   ctx.activations = type;
   const auto to = [&](const Tensor& t) { return t.to(device.memory()); };
-  const Tensor on_x = to(x), on_w = to(w), on_b = to(b);
-  for (const Tensor& leaf : {on_x, on_w, on_b}) tape.watch(leaf);
-  const Tensor y = ops::widened(ctx, ops::linear(ctx, on_x, on_w, on_b));
+  const Tensor device_x = to(x), device_w = to(w), device_b = to(b);
+  for (const Tensor& leaf : {device_x, device_w, device_b}) tape.watch(leaf);
+  const Tensor y = ops::widened(ctx, ops::linear(ctx, device_x, device_w, device_b));
   tape.backward(y, to(dy));
-  return {y.host(), tape.gradient(on_x).host(), tape.gradient(on_w).host(), tape.gradient(on_b).host()};
+  return {y.host(), tape.gradient(device_x).host(), tape.gradient(device_w).host(),
+          tape.gradient(device_b).host()};
 }
 
 TEST_P(Bf16, LinearIsCloseAndIndependentOfTheBatch) {
@@ -141,19 +136,20 @@ TEST_P(Bf16, LinearIsCloseAndIndependentOfTheBatch) {
     SCOPED_TRACE(testing::Message() << c.rows << ' ' << c.in << ' ' << c.out);
     const Tensor x = normal({c.rows, c.in}, 5), w = normal({c.out, c.in}, 6, 0.1), b = normal({c.out}, 7),
                  dy = normal({c.rows, c.out}, 8);
-    const Multiplied want = multiply_on(**cpu, DType::kF32, x, w, b, dy);
-    const Multiplied got = multiply_on(*device_, DType::kBF16, x, w, b, dy),
-                     again = multiply_on(*device_, DType::kBF16, x, w, b, dy);
+    const LinearResult want = multiply_on(**cpu, DType::kF32, x, w, b, dy);
+    const LinearResult got = multiply_on(*device_, DType::kBF16, x, w, b, dy),
+                       again = multiply_on(*device_, DType::kBF16, x, w, b, dy);
     EXPECT_LE(error_of(got.y, want.y), 4e-3);
     EXPECT_LE(error_of(got.dx, want.dx), 4e-3);
     EXPECT_LE(error_of(got.dw, want.dw), 1e-4);
     EXPECT_LE(error_of(got.db, want.db), 1e-5);
     EXPECT_TRUE(same_bits(got.y, again.y) && same_bits(got.dx, again.dx) && same_bits(got.dw, again.dw) &&
                 same_bits(got.db, again.db));
-    for (const int64_t few : {int64_t{1}, std::min<int64_t>(c.rows, 70)}) {
-      const Multiplied part =
-          multiply_on(*device_, DType::kBF16, x.slice(0, few).clone(), w, b, dy.slice(0, few).clone());
-      EXPECT_TRUE(same_rows(got.y, 0, few, part.y) && same_rows(got.dx, 0, few, part.dx)) << few << " rows";
+    for (const int64_t row_count : {int64_t{1}, std::min<int64_t>(c.rows, 70)}) {
+      const LinearResult part = multiply_on(*device_, DType::kBF16, x.slice(0, row_count).clone(), w, b,
+                                            dy.slice(0, row_count).clone());
+      EXPECT_TRUE(same_rows(got.y, 0, row_count, part.y) && same_rows(got.dx, 0, row_count, part.dx))
+          << row_count << " rows";
     }
   }
 }
@@ -171,13 +167,13 @@ TEST_P(Bf16, PackedProductsHaveTheBitsOfProducts) {
     std::vector<std::shared_ptr<const kernels::PackedWeight>> packed;
     std::vector<ops::PackedLayer> layers;
     for (size_t i = 0; i < c.out.size(); ++i) {
-      weights.push_back(there(normal({c.out[i], c.in}, 20 + i, 0.1).to(DType::kBF16)));
-      biases.push_back(i % 2 == 0 ? there(normal({c.out[i]}, 30 + i)) : Tensor());
+      weights.push_back(to_device(normal({c.out[i], c.in}, 20 + i, 0.1).to(DType::kBF16)));
+      biases.push_back(i % 2 == 0 ? to_device(normal({c.out[i]}, 30 + i)) : Tensor());
       packed.push_back(device_->pack({weights[i].address(), DType::kBF16, c.in, 1}, c.out[i], c.in));
       layers.push_back({biases[i], packed[i].get()});
     }
     for (const int64_t rows : {1, 2, 7, 8, 9, 16, 17, 64, 70}) {
-      const Tensor x = there(normal({rows, c.in}, 40));
+      const Tensor x = to_device(normal({rows, c.in}, 40));
       const std::vector<Tensor> got = ops::linears(ctx, x, layers);
       for (size_t i = 0; i < c.out.size(); ++i)
         EXPECT_TRUE(same_bits(got[i], ops::linear(ctx, x, weights[i], biases[i])))
@@ -190,7 +186,7 @@ TEST_P(Bf16, PackedProductsHaveTheBitsOfProducts) {
 TEST(Bf16Products, LibraryAndOwnKernelAgree) {
   const auto library = open_device("cuda");
   if (!library.ok()) GTEST_SKIP() << library.error().text();
-  const auto own = open_device("cuda");
+  const auto without_library = open_device("cuda");
   struct Case {
     int64_t m, n, k;
     bool a_rows, b_rows;  // stored along rows instead of k
@@ -226,7 +222,7 @@ TEST(Bf16Products, LibraryAndOwnKernelAgree) {
     for (const bool accumulate : {false, true}) {
       const Tensor first = run(**library, accumulate);
       setenv("MAKAR_CUBLAS", "0", 1);
-      const Tensor second = run(**own, accumulate);
+      const Tensor second = run(**without_library, accumulate);
       unsetenv("MAKAR_CUBLAS");
       EXPECT_TRUE(same_bits(first, second))
           << "accumulate " << accumulate << ", error " << error_of(second, first);

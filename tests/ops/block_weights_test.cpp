@@ -43,10 +43,10 @@ TEST(BlockWeights, EmbeddingDecodesRows) {
 TEST(BlockWeights, DecodedIsDecodeBlocks) {
   CpuDevice device(2);
   for (const DType type : block_types()) {
-    const Tensor w = block_weight(type, 70, 256), wide = ops::decoded(device, w);
+    const Tensor w = block_weight(type, 70, 256), decoded = ops::decoded(device, w);
     Tensor want = Tensor::empty(w.shape());
     kernels::decode_blocks(type, w.raw(), w.count(), want.f32());
-    EXPECT_TRUE(same_bits(wide, want)) << name(type);
+    EXPECT_TRUE(same_bits(decoded, want)) << name(type);
   }
 }
 

@@ -13,35 +13,35 @@ namespace {
 
 using Floats = std::vector<float>;
 
-Floats random(size_t n, uint64_t salt, float by = 1.5f) {
+Floats random(size_t n, uint64_t salt, float scale = 1.5f) {
   Floats v(n);
   const Rng rng(salt, Purpose::kSynthetic);
-  for (size_t i = 0; i < n; ++i) v[i] = by * rng.normal(i);
+  for (size_t i = 0; i < n; ++i) v[i] = scale * rng.normal(i);
   return v;
 }
 
 // All results of one table for unusual sizes, concatenated.
-Floats everything(const Table& t) {
+Floats all_results(const Table& t) {
   Floats all;
-  const auto keep = [&](const Floats& v) { all.insert(all.end(), v.begin(), v.end()); };
+  const auto append = [&](const Floats& v) { all.insert(all.end(), v.begin(), v.end()); };
   for (const int64_t n : {1, 7, 16, 45}) {
     const auto count = static_cast<size_t>(n);
     const Floats x = random(count, 1, 4.0f), y = random(count, 2), w = random(count, 3);
     Floats out(count), more(count);
     for (const auto& f : t.activation) {
-      f.forward(x.data(), out.data(), n), keep(out);
-      f.backward(x.data(), y.data(), out.data(), n, false), keep(out);
-      f.backward(x.data(), y.data(), out.data(), n, true), keep(out);
-      f.gated(x.data(), y.data(), out.data(), n), keep(out);
-      f.gated_backward(x.data(), y.data(), w.data(), out.data(), more.data(), n), keep(out), keep(more);
+      f.forward(x.data(), out.data(), n), append(out);
+      f.backward(x.data(), y.data(), out.data(), n, false), append(out);
+      f.backward(x.data(), y.data(), out.data(), n, true), append(out);
+      f.gated(x.data(), y.data(), out.data(), n), append(out);
+      f.gated_backward(x.data(), y.data(), w.data(), out.data(), more.data(), n), append(out), append(more);
     }
-    keep({t.sum(x.data(), n), t.sum_squares(x.data(), n), t.dot(x.data(), y.data(), n),
-          t.log_sum_exp(x.data(), n)});
-    t.softmax(x.data(), out.data(), n), keep(out);
-    t.softmax_backward(out.data(), y.data(), more.data(), n, false), keep(more);
-    t.log_softmax(x.data(), out.data(), n), keep(out);
-    t.log_softmax_backward(out.data(), y.data(), more.data(), n, true), keep(more);
-    keep({t.cross_entropy(x.data(), out.data(), n, n / 2, 0.1f, 0.5f)}), keep(out);
+    append({t.sum(x.data(), n), t.sum_squares(x.data(), n), t.dot(x.data(), y.data(), n),
+            t.log_sum_exp(x.data(), n)});
+    t.softmax(x.data(), out.data(), n), append(out);
+    t.softmax_backward(out.data(), y.data(), more.data(), n, false), append(more);
+    t.log_softmax(x.data(), out.data(), n), append(out);
+    t.log_softmax_backward(out.data(), y.data(), more.data(), n, true), append(more);
+    append({t.cross_entropy(x.data(), out.data(), n, n / 2, 0.1f, 0.5f)}), append(out);
     Floats stats(2), dw(count), db(count);
     for (const bool rms : {false, true}) {
       const NormRows a{x.data(), w.data(), rms ? nullptr : y.data(), out.data(), stats.data(), 1, n,
@@ -50,13 +50,13 @@ Floats everything(const Table& t) {
       const NormRowsBackward b{x.data(),  w.data(), y.data(), stats.data(), more.data(), dw.data(),
                                db.data(), 1,        n,        1.0f,         false};
       rms ? t.rms_norm_backward(b) : t.layer_norm_backward(b);
-      keep(out), keep(stats), keep(more), keep(dw), keep(db);
+      append(out), append(stats), append(more), append(dw), append(db);
     }
     Floats p = x, m = y, v = random(count, 5);
     for (float& q : v) q *= q;
     AdamStep s{0.999f, 0.1f, 0.001f, 1e-8f, 0.01f, 1.2f, 0.99f, 0.01f, 0.5f};
     t.adamw(p.data(), w.data(), m.data(), v.data(), n, s);
-    keep(p), keep(m), keep(v);
+    append(p), append(m), append(v);
   }
   const int64_t rows = 40, keys = 130, dim = 12;
   const auto size = [](int64_t a, int64_t b) { return static_cast<size_t>(a * b); };
@@ -70,15 +70,15 @@ Floats everything(const Table& t) {
   Floats scratch(static_cast<size_t>(std::max(t.attention_scratch(a), t.attention_backward_scratch(a))));
   t.attention_forward(a, scratch.data());
   t.attention_backward(a, {dout.data(), dq.data(), dk.data(), dv.data()}, scratch.data());
-  keep(out), keep(lse), keep(dq), keep(dk), keep(dv);
+  append(out), append(lse), append(dq), append(dk), append(dv);
   return all;
 }
 
 TEST(InstructionSets, GiveTheSameBits) {
   const auto tables = available();
-  const Floats first = everything(*tables[0]);
+  const Floats first = all_results(*tables[0]);
   for (const Table* t : tables) {
-    const Floats other = everything(*t);
+    const Floats other = all_results(*t);
     ASSERT_EQ(first.size(), other.size());
     for (size_t i = 0; i < first.size(); ++i)
       ASSERT_EQ(std::memcmp(&first[i], &other[i], sizeof(float)), 0)

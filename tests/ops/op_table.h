@@ -1,6 +1,6 @@
-// One row per op and case: the op, a plain double-precision reference written here, and
-// what its inputs look like. op_table_test.cpp drives every row through the modes: against the reference,
-// finite differences, accumulated gradients, bits at several thread counts and on the fence device.
+// One row per op and case: the op, a plain double-precision reference, and the shapes and distributions of
+// the inputs. op_table_test.cpp runs every row against the reference and finite differences, with accumulated
+// gradients, and compares bits at several thread counts and on the fence device.
 #pragma once
 #include <functional>
 #include <string>
@@ -57,5 +57,13 @@ void add_shape_rows(std::vector<OpRow>& rows);
 void add_scan_rows(std::vector<OpRow>& rows);
 
 const std::vector<OpRow>& op_table();
+
+// Concatenated sequences of these lengths; queries and keys have the same rows.
+inline std::vector<kernels::SequenceRows> ragged(const std::vector<int64_t>& lengths) {
+  std::vector<kernels::SequenceRows> sequences;
+  int64_t at = 0;
+  for (const int64_t n : lengths) sequences.push_back({at, n, at, n, 0, 0}), at += n;
+  return sequences;
+}
 
 }  // namespace makar::test

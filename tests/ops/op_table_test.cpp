@@ -1,4 +1,4 @@
-// Drives the op table through its modes.
+// Runs every row of the op table in all modes (op_table.h).
 #include "ops/op_table.h"
 
 #include <gtest/gtest.h>
@@ -119,7 +119,7 @@ TEST_P(OpTable, EqualsReference) {
 
 // For a random direction d of unit variance, the mean of ((g - g') . d)^2 is |g - g'|^2: a few directions
 // measure the error of the whole gradient.
-TEST_P(OpTable, GradientEqualsDifferences) {
+TEST_P(OpTable, GradientEqualsFiniteDifferences) {
   const OpRow& row = *GetParam();
   const Tensors inputs = make_inputs(row);
   Arrays arrays;
@@ -168,7 +168,7 @@ TEST_P(OpTable, GradientsAccumulate) {
   const Outcome plain = run(row, inputs, 1, true);
   Tensors into;
   for (const Tensor& t : inputs) into.push_back(Tensor::full(t.shape(), 0.25f));
-  const Outcome added = run(row, inputs, 1, true, into);
+  const Outcome accumulated = run(row, inputs, 1, true, into);
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (!row.inputs[k].differentiable) continue;
     double difference = 0, norm = 0;
@@ -177,11 +177,11 @@ TEST_P(OpTable, GradientsAccumulate) {
       difference += d * d, norm += want * want;
     }
     EXPECT_LE(std::sqrt(difference / norm), 1e-6) << "input " << k;
-    EXPECT_EQ(added.gradients[k].raw(), into[k].raw()) << "input " << k;
+    EXPECT_EQ(accumulated.gradients[k].raw(), into[k].raw()) << "input " << k;
   }
 }
 
-TEST_P(OpTable, SameBitsOnAnyThreads) {
+TEST_P(OpTable, SameBitsForAnyThreadCount) {
   const OpRow& row = *GetParam();
   const Tensors inputs = make_inputs(row);
   const Outcome one = run(row, inputs, 1, true);
@@ -196,13 +196,13 @@ TEST_P(OpTable, SameBitsOnAnyThreads) {
   }
 }
 
-// The bits of one CPU thread, on a device whose memory the host cannot touch.
+// Expects the bits of one CPU thread on a device whose memory the host cannot access.
 void expect_same_bits_on(Device& device, const OpRow& row) {
   const Tensors inputs = make_inputs(row);
   const Outcome want = run(row, inputs, 1, true);
-  Tensors there;
-  for (const Tensor& t : inputs) there.push_back(t.to(device.memory()));
-  const Outcome got = run(row, there, device, true);
+  Tensors device_inputs;
+  for (const Tensor& t : inputs) device_inputs.push_back(t.to(device.memory()));
+  const Outcome got = run(row, device_inputs, device, true);
   for (size_t k = 0; k < want.outputs.size(); ++k)
     EXPECT_TRUE(same_bits(want.outputs[k], got.outputs[k].host())) << "output " << k;
   for (size_t k = 0; k < inputs.size(); ++k)
@@ -210,7 +210,7 @@ void expect_same_bits_on(Device& device, const OpRow& row) {
         << "gradient " << k;
 }
 
-TEST_P(OpTable, SameBitsBehindTheFence) {
+TEST_P(OpTable, SameBitsOnTheFenceDevice) {
   FenceDevice fence(2);
   expect_same_bits_on(fence, *GetParam());
 }
@@ -222,15 +222,15 @@ TEST_P(OpTable, SameBitsOnCuda) {
   expect_same_bits_on(**cuda, *GetParam());
 }
 
-// Mixed precision: close to the f32 results; a second run has the same bits, which are those of `want` if
-// given.
+// Mixed precision: expects results close to f32, the same bits in a second run and, if `want` is given, its
+// bits.
 Outcome expect_close_in_bf16(Device& device, const OpRow& row, const Outcome* want = nullptr) {
   const Tensors inputs = make_inputs(row);
   const Outcome exact = run(row, inputs, 1, true);
-  Tensors there;
-  for (const Tensor& t : inputs) there.push_back(t.to(device.memory()));
-  Outcome got = run(row, there, device, true, {}, DType::kBF16),
-          again = run(row, there, device, true, {}, DType::kBF16);
+  Tensors device_inputs;
+  for (const Tensor& t : inputs) device_inputs.push_back(t.to(device.memory()));
+  Outcome got = run(row, device_inputs, device, true, {}, DType::kBF16),
+          again = run(row, device_inputs, device, true, {}, DType::kBF16);
   const auto compare = [&](const char* what, size_t k, const Tensor& f32, Tensor& value, const Tensor& second,
                            const Tensor* bits) {
     ASSERT_EQ(f32.defined(), value.defined()) << what << ' ' << k;

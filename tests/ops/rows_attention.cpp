@@ -1,4 +1,4 @@
-// Rows of the op table: fused attention, against the definition with all weights at once.
+// Rows of the op table: fused attention, against the definition with the full matrix of weights.
 #include <cmath>
 
 #include "base/rng.h"
@@ -21,15 +21,15 @@ struct Case {
 
 // The T5 bucket, from the paper's description: half the buckets are exact distances, the others grow with the
 // logarithm.
-int64_t bucket_of(int64_t distance, bool bidirectional, int64_t buckets, int64_t most) {
+int64_t bucket_of(int64_t distance, bool bidirectional, int64_t buckets, int64_t max_distance) {
   int64_t first = 0, n = std::max<int64_t>(-distance, 0);
   if (bidirectional) buckets /= 2, first = distance > 0 ? buckets : 0, n = std::abs(distance);
   const int64_t exact = buckets / 2;
   if (n < exact) return first + n;
-  const double grown = std::log(static_cast<double>(n) / static_cast<double>(exact)) /
-                       std::log(static_cast<double>(most) / static_cast<double>(exact)) *
-                       static_cast<double>(buckets - exact);
-  return first + std::min(exact + static_cast<int64_t>(grown + 1e-6), buckets - 1);
+  const double log_bucket = std::log(static_cast<double>(n) / static_cast<double>(exact)) /
+                            std::log(static_cast<double>(max_distance) / static_cast<double>(exact)) *
+                            static_cast<double>(buckets - exact);
+  return first + std::min(exact + static_cast<int64_t>(log_bucket + 1e-6), buckets - 1);
 }
 
 constexpr int64_t kBuckets = 8, kMaxDistance = 20;
@@ -37,7 +37,7 @@ constexpr int64_t kBuckets = 8, kMaxDistance = 20;
 float slope_of(int64_t head) { return 0.1f * static_cast<float>(head + 1); }
 
 // The dropout contract: a pure function of (seed, step, call, sequence, head, row, key).
-double keep(const Case& c, size_t s, int64_t h, int64_t i, int64_t j) {
+double keep_factor(const Case& c, size_t s, int64_t h, int64_t i, int64_t j) {
   if (c.o.dropout <= 0.0f) return 1.0;
   const uint64_t stream = s * static_cast<uint64_t>(c.o.heads) + static_cast<uint64_t>(h);
   const uint64_t index = (stream << 40) | static_cast<uint64_t>(i) << 20 | static_cast<uint64_t>(j);
@@ -57,20 +57,21 @@ Arrays reference(const Case& c, const Arrays& in) {
     for (int64_t h = 0; h < o.heads; ++h)
       for (int64_t i = 0; i < r.q_rows; ++i) {
         const double* q = in[0].v.data() + (r.q_start + i) * q_width + h * o.head_dim;
-        const int64_t kv_head = h * o.kv_heads / o.heads, own = r.past + i;
+        const int64_t kv_head = h * o.kv_heads / o.heads, position = r.past + i;
         std::vector<double> w(static_cast<size_t>(r.kv_rows), 0.0);
         double sum = c.sinks ? std::exp(in[3][h]) : 0;
         for (int64_t j = 0; j < r.kv_rows; ++j) {
-          if (o.causal && j > own) continue;
-          if (o.window > 0 && std::abs(j - own) >= o.window) continue;
+          if (o.causal && j > position) continue;
+          if (o.window > 0 && std::abs(j - position) >= o.window) continue;
           const double* k = in[1].v.data() + (r.kv_start + j) * kv_width + kv_head * o.head_dim;
           double score = 0;
           for (int64_t d = 0; d < o.head_dim; ++d) score += q[d] * k[d];
           score *= o.scale;
           if (o.soft_cap > 0) score = o.soft_cap * std::tanh(score / o.soft_cap);
-          if (c.alibi) score += slope_of(h) * static_cast<double>(j - own);
+          if (c.alibi) score += slope_of(h) * static_cast<double>(j - position);
           if (c.table)
-            score += in[3][bucket_of(j - own, c.bidirectional_table, kBuckets, kMaxDistance) * o.heads + h];
+            score +=
+                in[3][bucket_of(j - position, c.bidirectional_table, kBuckets, kMaxDistance) * o.heads + h];
           sum += w[static_cast<size_t>(j)] = std::exp(score);
         }
         for (int64_t j = 0; j < r.kv_rows && sum > 0; ++j) {
@@ -79,7 +80,7 @@ Arrays reference(const Case& c, const Arrays& in) {
           if (p == 0) continue;
           const double* v = in[2].v.data() + (r.kv_start + j) * kv_width + kv_head * o.head_dim;
           for (int64_t d = 0; d < o.head_dim; ++d)
-            out[(r.q_start + i) * q_width + h * o.head_dim + d] += p * keep(c, s, h, i, j) * v[d];
+            out[(r.q_start + i) * q_width + h * o.head_dim + d] += p * keep_factor(c, s, h, i, j) * v[d];
         }
       }
     maps.push_back(map);
@@ -120,14 +121,6 @@ void add(std::vector<OpRow>& rows, Case c) {
   row.reference = [c](const Arrays& in) { return reference(c, in); };
   row.gradient_limit = 2e-5;
   rows.push_back(row);
-}
-
-// Sequences of these lengths laid end to end, queries and keys alike.
-std::vector<SequenceRows> ragged(const std::vector<int64_t>& lengths) {
-  std::vector<SequenceRows> sequences;
-  int64_t at = 0;
-  for (const int64_t n : lengths) sequences.push_back({at, n, at, n, 0}), at += n;
-  return sequences;
 }
 
 AttentionOptions heads(int64_t n, int64_t kv, int64_t dim, bool causal) {

@@ -10,16 +10,16 @@ namespace {
 
 using ops::Activation;
 
-// b repeats over the leading dimensions of a.
+// f of the elements of a and b; b repeats over the leading dimensions of a.
 template <class F>
-Array pairs(const Array& a, const Array& b, F&& f) {
+Array map_pairs(const Array& a, const Array& b, F&& f) {
   Array y(a.shape);
   for (int64_t i = 0; i < a.count(); ++i) y[i] = f(a[i], b[i % b.count()]);
   return y;
 }
 template <class F>
-Array each(const Array& a, F&& f) {
-  return pairs(a, a, [&](double x, double) { return f(x); });
+Array map_elements(const Array& a, F&& f) {
+  return map_pairs(a, a, [&](double x, double) { return f(x); });
 }
 
 using Binary = Tensor (*)(Context&, const Tensor&, const Tensor&);
@@ -29,7 +29,7 @@ void add_binary(std::vector<OpRow>& rows, const std::string& name, Binary op, do
   OpRow row{name, {{a}, {b}}, {}, {}};
   row.inputs[1].positive = positive;
   row.run = [op](Context& ctx, const Tensors& in) { return Tensors{op(ctx, in[0], in[1])}; };
-  row.reference = [f](const Arrays& in) { return Arrays{pairs(in[0], in[1], f)}; };
+  row.reference = [f](const Arrays& in) { return Arrays{map_pairs(in[0], in[1], f)}; };
   rows.push_back(row);
 }
 
@@ -64,18 +64,18 @@ void add_activations(std::vector<OpRow>& rows) {
           {std::string("activation_") + f.name + "_" + std::to_string(n),
            {{{n}, 2.5}},
            [f](Context& ctx, const Tensors& in) { return Tensors{ops::activate(ctx, in[0], f.kind)}; },
-           [f](const Arrays& in) { return Arrays{each(in[0], f.value)}; }});
+           [f](const Arrays& in) { return Arrays{map_elements(in[0], f.value)}; }});
     rows.push_back(
         {std::string("gated_") + f.name,
          {{{5, 13}, 2.0}, {{5, 13}}},
          [f](Context& ctx, const Tensors& in) { return Tensors{ops::gated(ctx, in[0], in[1], f.kind)}; },
          [f](const Arrays& in) {
-           return Arrays{pairs(in[0], in[1], [&](double a, double b) { return f.value(a) * b; })};
+           return Arrays{map_pairs(in[0], in[1], [&](double a, double b) { return f.value(a) * b; })};
          }});
   }
 }
 
-// The op is linear in x, so an input of ones shows its mask.
+// The op is linear in x, so its output for ones is its mask.
 void add_dropout(std::vector<OpRow>& rows, const std::string& name, const Shape& shape) {
   OpRow row{name, {{shape}}, {}, {}, true};
   row.run = [](Context& ctx, const Tensors& in) { return Tensors{ops::dropout(ctx, in[0], 0.3f)}; };
@@ -125,32 +125,35 @@ void add_elementwise_rows(std::vector<OpRow>& rows) {
          {{{n}}},
          [](Context& ctx, const Tensors& in) { return Tensors{ops::clamp(ctx, in[0], -0.5f, 0.75f)}; },
          [](const Arrays& in) {
-           return Arrays{each(in[0], [](double x) { return std::clamp(x, -0.5, 0.75); })};
+           return Arrays{map_elements(in[0], [](double x) { return std::clamp(x, -0.5, 0.75); })};
          }});
     rows.push_back(
         {"scale" + size,
          {{{n}}},
          [](Context& ctx, const Tensors& in) { return Tensors{ops::scale(ctx, in[0], -1.75f)}; },
-         [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return x * -1.75; })}; }});
-    rows.push_back({"shift" + size,
-                    {{{n}}},
-                    [](Context& ctx, const Tensors& in) { return Tensors{ops::shift(ctx, in[0], 0.75f)}; },
-                    [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return x + 0.75; })}; }});
+         [](const Arrays& in) { return Arrays{map_elements(in[0], [](double x) { return x * -1.75; })}; }});
+    rows.push_back(
+        {"shift" + size,
+         {{{n}}},
+         [](Context& ctx, const Tensors& in) { return Tensors{ops::shift(ctx, in[0], 0.75f)}; },
+         [](const Arrays& in) { return Arrays{map_elements(in[0], [](double x) { return x + 0.75; })}; }});
     rows.push_back({"soft_cap" + size,
                     {{{n}, 5.0}},
                     [](Context& ctx, const Tensors& in) { return Tensors{ops::soft_cap(ctx, in[0], 4.0f)}; },
                     [](const Arrays& in) {
-                      return Arrays{each(in[0], [](double x) { return 4.0 * std::tanh(x / 4.0); })};
+                      return Arrays{map_elements(in[0], [](double x) { return 4.0 * std::tanh(x / 4.0); })};
                     }});
   }
-  rows.push_back({"add_to_itself",
-                  {{{3, 5}}},
-                  [](Context& ctx, const Tensors& in) { return Tensors{ops::add(ctx, in[0], in[0])}; },
-                  [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return 2 * x; })}; }});
-  rows.push_back({"multiply_with_itself",
-                  {{{3, 5}}},
-                  [](Context& ctx, const Tensors& in) { return Tensors{ops::multiply(ctx, in[0], in[0])}; },
-                  [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return x * x; })}; }});
+  rows.push_back(
+      {"add_to_itself",
+       {{{3, 5}}},
+       [](Context& ctx, const Tensors& in) { return Tensors{ops::add(ctx, in[0], in[0])}; },
+       [](const Arrays& in) { return Arrays{map_elements(in[0], [](double x) { return 2 * x; })}; }});
+  rows.push_back(
+      {"multiply_with_itself",
+       {{{3, 5}}},
+       [](Context& ctx, const Tensors& in) { return Tensors{ops::multiply(ctx, in[0], in[0])}; },
+       [](const Arrays& in) { return Arrays{map_elements(in[0], [](double x) { return x * x; })}; }});
   add_activations(rows);
   add_dropout(rows, "dropout", {6, 7});
   add_dropout(rows, "dropout_large", {100, 130});

@@ -60,19 +60,19 @@ void add_packed(std::vector<OpRow>& rows, DType type) {
 // A weight of a block type is not one of the row's inputs: it consists of blocks and is not trained.
 struct BlockWeight {
   Tensor value;
-  Array wide;
-  BlockWeight(DType type, int64_t out, int64_t in) : wide({out, in}) {
+  Array decoded;
+  BlockWeight(DType type, int64_t out, int64_t in) : decoded({out, in}) {
     const auto bytes = kernels::test::random_blocks(type, out * in, 21);
     value = Tensor::empty({out, in}, type);
     std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<uint8_t*>(value.raw()));
     const Tensor f = Tensor::empty({out, in});
     kernels::decode_blocks(type, value.raw(), out * in, f.f32());
-    for (int64_t i = 0; i < wide.count(); ++i) wide[i] = f.f32()[i];
+    for (int64_t i = 0; i < decoded.count(); ++i) decoded[i] = f.f32()[i];
   }
 };
 
-// Activations become int8: 127 steps leave an error of up to 1 % of the norm. The gradient is that of the
-// dequantized weight.
+// Activations are rounded to int8: 127 steps leave an error of up to 1 % of the norm. The gradient is that of
+// the dequantized weight.
 constexpr double kInt8Limit = 1e-2;
 
 void add_block_linear(std::vector<OpRow>& rows, DType type, bool packed) {
@@ -82,10 +82,10 @@ void add_block_linear(std::vector<OpRow>& rows, DType type, bool packed) {
   row.forward_limit = kInt8Limit, row.integers = true;
   row.run = [=](Context& ctx, const Tensors& x) {
     const Tensor value = w.value.to(ctx.device.memory());
-    const auto made = packed ? ctx.device.pack({value.address(), type, in, 1}, out, in) : nullptr;
-    return Tensors{ops::linear(ctx, x[0], value, x[1], made.get())};
+    const auto packed_weight = packed ? ctx.device.pack({value.address(), type, in, 1}, out, in) : nullptr;
+    return Tensors{ops::linear(ctx, x[0], value, x[1], packed_weight.get())};
   };
-  row.reference = [=](const Arrays& x) { return Arrays{product(x[0], w.wide, &x[1], {m, out})}; };
+  row.reference = [=](const Arrays& x) { return Arrays{product(x[0], w.decoded, &x[1], {m, out})}; };
   rows.push_back(row);
 }
 
@@ -174,9 +174,9 @@ void add_matrix_rows(std::vector<OpRow>& rows) {
   add_embedding(rows, "embedding", 7, 5, {3, 3, 0, 6, 3}, DType::kF32);
   add_embedding(rows, "embedding_f16", 7, 5, {3, 1}, DType::kF16);
   add_embedding(rows, "embedding_bf16", 7, 5, {3, 1}, DType::kBF16);
-  std::vector<int64_t> many;
-  for (int64_t i = 0; i < 90; ++i) many.push_back(i * i % 31);
-  add_embedding(rows, "embedding_wide", 31, 200, many, DType::kF32);
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < 90; ++i) ids.push_back(i * i % 31);
+  add_embedding(rows, "embedding_wide", 31, 200, ids, DType::kF32);
 
   add_conv(rows, "conv_patches", {2, 3, 8, 8}, 5, 4, 4, 0, true);
   add_conv(rows, "conv_padded", {2, 2, 7, 6}, 4, 3, 2, 1, false);

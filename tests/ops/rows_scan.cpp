@@ -9,16 +9,9 @@ namespace {
 
 using ops::SequenceRows;
 
-std::vector<SequenceRows> end_to_end(const std::vector<int64_t>& lengths) {
-  std::vector<SequenceRows> sequences;
-  int64_t at = 0;
-  for (const int64_t n : lengths) sequences.push_back({at, n, at, n, 0}), at += n;
-  return sequences;
-}
-
 void add_conv(std::vector<OpRow>& rows, const std::string& name, const std::vector<int64_t>& lengths,
               int64_t channels, int64_t taps, bool bias) {
-  const auto sequences = end_to_end(lengths);
+  const auto sequences = ragged(lengths);
   const int64_t tokens = sequences.back().q_start + sequences.back().q_rows;
   OpRow row{"short_conv_" + name, {{{tokens, channels}}, {{channels, 1, taps}}}, {}, {}};
   if (bias) row.inputs.push_back({{channels}});
@@ -32,8 +25,8 @@ void add_conv(std::vector<OpRow>& rows, const std::string& name, const std::vect
       for (int64_t t = 0; t < s.q_rows; ++t)
         for (int64_t c = 0; c < channels; ++c) {
           double sum = bias ? in[2][c] : 0;
-          for (int64_t back = 0; back < taps && back <= t; ++back)
-            sum += in[1][c * taps + taps - 1 - back] * in[0][(s.q_start + t - back) * channels + c];
+          for (int64_t lag = 0; lag < taps && lag <= t; ++lag)
+            sum += in[1][c * taps + taps - 1 - lag] * in[0][(s.q_start + t - lag) * channels + c];
           y[(s.q_start + t) * channels + c] = sum;
         }
     return Arrays{y};
@@ -48,7 +41,7 @@ struct Scan {
   bool shared;  // one rate per head
 };
 
-Array scanned(const Scan& c, const std::vector<SequenceRows>& sequences, const Arrays& in) {
+Array reference_scan(const Scan& c, const std::vector<SequenceRows>& sequences, const Arrays& in) {
   const Array &x = in[0], &dt = in[1], &a_log = in[2], &b = in[3], &cc = in[4], &d = in[5];
   const int64_t width = c.heads * c.dim, shared = c.groups * c.states;
   Array y(x.shape);
@@ -73,7 +66,7 @@ Array scanned(const Scan& c, const std::vector<SequenceRows>& sequences, const A
 }
 
 void add_scan(std::vector<OpRow>& rows, const Scan& c) {
-  const auto sequences = end_to_end(c.lengths);
+  const auto sequences = ragged(c.lengths);
   const int64_t tokens = sequences.back().q_start + sequences.back().q_rows;
   const Shape rates = c.shared ? Shape{c.heads} : Shape{c.heads, c.states};
   OpRow row{"selective_scan_" + c.name,
@@ -89,7 +82,7 @@ void add_scan(std::vector<OpRow>& rows, const Scan& c) {
     return Tensors{ops::selective_scan(ctx, {in[0], in[1], in[2], {}, in[3], in[4], in[5]}, c.groups,
                                        ops::attention_batch(ctx, sequences), 0)};
   };
-  row.reference = [=](const Arrays& in) { return Arrays{scanned(c, sequences, in)}; };
+  row.reference = [=](const Arrays& in) { return Arrays{reference_scan(c, sequences, in)}; };
   row.gradient_limit = 2e-5;
   rows.push_back(row);
 }

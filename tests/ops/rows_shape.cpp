@@ -6,7 +6,7 @@
 namespace makar::test {
 namespace {
 
-Array like(const Array& x, const Shape& shape) {
+Array reshaped(const Array& x, const Shape& shape) {
   Array y(shape);
   y.v = x.v;
   return y;
@@ -89,7 +89,7 @@ void add_shape_rows(std::vector<OpRow>& rows) {
                     return Tensors{ops::reshape(ctx, in[0], {2, 3, 4})};
                   },
                   [](const Arrays& in) {
-                    return Arrays{like(in[0], {2, 3, 4})};
+                    return Arrays{reshaped(in[0], {2, 3, 4})};
                   }});
   rows.push_back({"concat_rows",
                   {{{2, 5}}, {{3, 5}}, {{1, 5}}},
@@ -174,8 +174,8 @@ void add_shape_rows(std::vector<OpRow>& rows) {
                   [](const Arrays& in) {
                     Array y({5 * 6, 8});
                     for (int64_t i = 0; i < y.count(); ++i) {
-                      const int64_t place = i / 8, channel = i % 8 / 4;
-                      const int64_t r = place / 6 - 1 + i % 4 / 2, c = place % 6 - 1 + i % 2;
+                      const int64_t patch = i / 8, channel = i % 8 / 4;
+                      const int64_t r = patch / 6 - 1 + i % 4 / 2, c = patch % 6 - 1 + i % 2;
                       if (r >= 0 && r < 4 && c >= 0 && c < 5) y[i] = in[0][(channel * 4 + r) * 5 + c];
                     }
                     return Arrays{y};
@@ -188,8 +188,8 @@ void add_shape_rows(std::vector<OpRow>& rows) {
                   [](const Arrays& in) {  // a transposed convolution doubles height and width
                     Array y({2, 2, 4, 6});
                     for (int64_t i = 0; i < 12 * 32; ++i) {
-                      const int64_t place = i / 32, image = place / 6, channel = i % 32 / 16;
-                      const int64_t r = place % 6 / 3 * 2 - 1 + i % 16 / 4, c = place % 3 * 2 - 1 + i % 4;
+                      const int64_t patch = i / 32, image = patch / 6, channel = i % 32 / 16;
+                      const int64_t r = patch % 6 / 3 * 2 - 1 + i % 16 / 4, c = patch % 3 * 2 - 1 + i % 4;
                       if (r >= 0 && r < 4 && c >= 0 && c < 6)
                         y[((image * 2 + channel) * 4 + r) * 6 + c] += in[0][i];
                     }

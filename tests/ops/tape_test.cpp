@@ -1,5 +1,5 @@
-// The tape: accumulation into a given buffer, shared gradients of residual paths, unused outputs,
-// checkpoints that change no bit.
+// The tape: accumulation into a given buffer, shared gradients of residual paths, unused outputs; checkpoints
+// that change no bit. Also properties of losses, dropout and batch norm that the op table does not check.
 #include "ops/tape.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST_F(TapeTest, AddsToTheGivenBufferOverSeveralRuns) {
 // The context ends, and its memory is overwritten, before the backward pass.
 TEST_F(TapeTest, RecordsOutliveTheContext) {
   const Tensor x = random({4, 6}, 1), w = random({6, 6}, 2), g = random({6}, 3);
-  const auto gradient = [&](bool ended) {
+  const auto gradient = [&](bool destroy_context) {
     Tape tape(device_);
     tape.watch(x), tape.watch(w), tape.watch(g);
     alignas(Context) std::byte storage[sizeof(Context)];
@@ -63,7 +63,7 @@ TEST_F(TapeTest, RecordsOutliveTheContext) {
     };
     const Tensor y = ops::checkpoint(*ctx, {body(*ctx, {x})}, body);
     const Tensor loss = ops::mean(*ctx, ops::multiply(*ctx, y, ops::log_softmax(*ctx, y)));
-    if (ended) {
+    if (destroy_context) {
       ctx->~Context();
       std::memset(storage, 0xff, sizeof(storage));
     }
@@ -73,20 +73,20 @@ TEST_F(TapeTest, RecordsOutliveTheContext) {
   EXPECT_TRUE(same_bits(gradient(true), gradient(false)));
 }
 
-// y = x + f(x) + x: one gradient tensor is used in three places, and none may write into another's.
+// The gradient of sum(x + other + 3 x + x) is one tensor that several ops receive; none may write into it.
 TEST_F(TapeTest, GradientsOfResidualsStaySeparate) {
   const Tensor x = random({2, 3}, 1), other = random({2, 3}, 2);
   Tape tape(device_);
   Context ctx{device_, &tape};
   tape.watch(x), tape.watch(other);
-  const Tensor inner = ops::scale(ctx, x, 1.0f), twin = ops::scale(ctx, other, 1.0f);
-  const Tensor y = ops::add(ctx, ops::add(ctx, inner, twin), ops::scale(ctx, inner, 3.0f));
+  const Tensor inner = ops::scale(ctx, x, 1.0f), other_inner = ops::scale(ctx, other, 1.0f);
+  const Tensor y = ops::add(ctx, ops::add(ctx, inner, other_inner), ops::scale(ctx, inner, 3.0f));
   tape.backward(ops::sum(ctx, ops::add(ctx, y, inner)));
   expect_all(tape.gradient(x), 5.0f);
   expect_all(tape.gradient(other), 1.0f);
 }
 
-TEST_F(TapeTest, ThroughReshapesTheBufferIsStillShared) {
+TEST_F(TapeTest, GradientsOfReshapesStaySeparate) {
   const Tensor x = random({2, 3}, 1);
   Tape tape(device_);
   Context ctx{device_, &tape};
@@ -118,7 +118,7 @@ TEST_F(TapeTest, ALeafCanBeTheLoss) {
   EXPECT_EQ(tape.gradient(x).f32()[0], 1.0f);
 }
 
-TEST_F(TapeTest, AVectorNeedsItsGradient) {
+TEST_F(TapeTest, BackwardFromAVectorNeedsAGradient) {
   const Tensor x = random({3}, 1);
   Tape tape(device_);
   Context ctx{device_, &tape};
@@ -155,7 +155,8 @@ struct Network {
     return ops::add(
         ctx, h, ops::dropout(ctx, ops::linear(ctx, ops::dropout(ctx, up, 0.2f), weights[3 * b + 2]), 0.2f));
   }
-  // Loss and all gradients; `depth` nests checkpoints: 0 none, 1 around each block, 2 around all of those.
+  // Loss and all gradients. `depth` nests checkpoints: 0 none, 1 around each block, 2 another around them
+  // all.
   std::vector<Tensor> run(Device& device, int depth) const {
     Tape tape(device);
     Context ctx{device, &tape, true, 3, 4};
@@ -204,7 +205,7 @@ TEST_F(TapeTest, ACheckpointMayReturnItsInput) {
   expect_all(tape.gradient(x), 2.0f);
 }
 
-TEST_F(TapeTest, LinearCrossEntropyEqualsItsPartsInBlocks) {
+TEST_F(TapeTest, LinearCrossEntropyInBlocksEqualsSeparateOps) {
   const Tensor x = random({37, 24}, 1), w = random({50, 24}, 2), b = random({50}, 3);
   std::vector<int64_t> targets;
   for (int64_t i = 0; i < 37; ++i) targets.push_back(i % 4 == 1 ? ops::kIgnore : i * 3 % 50);
@@ -225,19 +226,19 @@ TEST_F(TapeTest, LinearCrossEntropyEqualsItsPartsInBlocks) {
     tape.backward(ops::scale(ctx, loss, 0.5f));
     return std::vector<Tensor>{loss, tape.gradient(x), tape.gradient(w), tape.gradient(b)};
   };
-  const auto whole = run(1 << 20, 0), capped = run(1 << 20, 3.0f);
+  const auto one_block = run(1 << 20, 0), capped = run(1 << 20, 3.0f);
   for (const int64_t block_logits : {int64_t{1}, int64_t{7 * 50}, int64_t{36 * 50}})
-    for (size_t i = 0; i < whole.size(); ++i) {
-      EXPECT_TRUE(same_bits(whole[i], run(block_logits, 0)[i]))
+    for (size_t i = 0; i < one_block.size(); ++i) {
+      EXPECT_TRUE(same_bits(one_block[i], run(block_logits, 0)[i]))
           << "blocks of " << block_logits << " logits, tensor " << i;
       EXPECT_TRUE(same_bits(capped[i], run(block_logits, 3.0f)[i]))
           << "capped, blocks of " << block_logits << " logits, tensor " << i;
     }
   const auto parts = run(0, 0), capped_parts = run(0, 3.0f);
-  EXPECT_TRUE(same_bits(whole[0], parts[0]));
-  for (size_t i = 0; i < whole.size(); ++i)
-    for (int64_t j = 0; j < whole[i].count(); ++j) {
-      EXPECT_NEAR(whole[i].f32()[j], parts[i].f32()[j], 1e-6);
+  EXPECT_TRUE(same_bits(one_block[0], parts[0]));
+  for (size_t i = 0; i < one_block.size(); ++i)
+    for (int64_t j = 0; j < one_block[i].count(); ++j) {
+      EXPECT_NEAR(one_block[i].f32()[j], parts[i].f32()[j], 1e-6);
       EXPECT_NEAR(capped[i].f32()[j], capped_parts[i].f32()[j], 1e-6);
     }
 }
@@ -269,7 +270,7 @@ TEST_F(TapeTest, BatchNormKeepsRunningStatistics) {
     double mean = 0, var = 0;
     for (int64_t i = 0; i < 11; ++i) mean += x.f32()[i * 3 + j] / 11;
     for (int64_t i = 0; i < 11; ++i)
-      var += std::pow(x.f32()[i * 3 + j] - mean, 2) / 10;  // unbiased, as PyTorch keeps it
+      var += std::pow(x.f32()[i * 3 + j] - mean, 2) / 10;  // unbiased, as in PyTorch
     EXPECT_NEAR(state.running_mean.f32()[j], 0.45 + 0.1 * mean, 1e-6);
     EXPECT_NEAR(state.running_var.f32()[j], 1.8 + 0.1 * var, 1e-6);
   }

@@ -1,4 +1,5 @@
-// Examples of the literature with results that can be computed by hand: attention weights and losses.
+// Examples from the literature with results that can be computed by hand: attention weights, positions and
+// losses.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,13 +12,13 @@
 namespace makar {
 namespace {
 
-class Worked : public testing::Test {
+class WorkedExamples : public testing::Test {
  protected:
   CpuDevice device_{1};
 };
 
 // Raw scores 112 and 96 of width 64 are 14 and 12 after scaling; their softmax is .88 and .12.
-TEST_F(Worked, ScaledDotProductMatches) {
+TEST_F(WorkedExamples, ScaledDotProductMatches) {
   Context ctx{device_};
   Tensor q = Tensor::zeros({2, 64}), k = Tensor::zeros({2, 64});
   q.f32()[64] = 8;  // the second token: its products with the keys are 112 and 96
@@ -32,7 +33,7 @@ TEST_F(Worked, ScaledDotProductMatches) {
 }
 
 // The mask is minus infinity before the softmax: every row sums to 1, and later keys have no influence.
-TEST_F(Worked, CausalMaskMatches) {
+TEST_F(WorkedExamples, CausalMaskMatches) {
   const std::vector<std::vector<float>> rows = {
       {1}, {0.378f, 0.622f}, {0.258f, 0.316f, 0.426f}, {0.214f, 0.262f, 0.262f, 0.262f}};
   Context ctx{device_};
@@ -58,7 +59,7 @@ TEST_F(Worked, CausalMaskMatches) {
   }
 }
 
-TEST_F(Worked, SinusoidalPositionsMatch) {
+TEST_F(WorkedExamples, SinusoidalPositionsMatch) {
   // Base 100 and width 4 have the frequencies 1 and 0.1, as the first two of base 10000 and width 8. The
   // table has sines in the first half and cosines in the second; the example has them interleaved.
   const Tensor table = ops::sinusoidal_positions(4, 8);
@@ -75,8 +76,8 @@ TEST_F(Worked, SinusoidalPositionsMatch) {
           << position << " " << i;
 }
 
-// A true class of probability .95 costs .051.
-TEST_F(Worked, CrossEntropyMatches) {
+// The loss of a true class with probability .95 is .051.
+TEST_F(WorkedExamples, CrossEntropyMatches) {
   Context ctx{device_};
   Tensor x = Tensor::zeros({1, 2});
   x.f32()[0] = std::log(0.95f), x.f32()[1] = std::log(0.05f);

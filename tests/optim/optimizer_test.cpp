@@ -70,45 +70,45 @@ TEST(Optimizer, SameBitsForAnyThreadCount) {
 TEST(Optimizer, StateRoundTripsBitForBit) {
   CpuDevice device(2);
   for (const Rule& rule : rules()) {
-    Model whole, halves;
-    Optimizer through = make(whole, rule.names[0]), before = make(halves, rule.names[0]);
+    Model uninterrupted, resumed;
+    Optimizer full_run = make(uninterrupted, rule.names[0]), before = make(resumed, rule.names[0]);
     for (uint64_t step = 1; step <= 6; ++step) {
-      whole.set_gradients(step);
-      through.step(device, 0.01);
+      uninterrupted.set_gradients(step);
+      full_run.step(device, 0.01);
     }
     for (uint64_t step = 1; step <= 3; ++step) {
-      halves.set_gradients(step);
+      resumed.set_gradients(step);
       before.step(device, 0.01);
     }
-    std::map<std::string, Tensor> kept;
-    for (const auto& [name, tensor] : before.state()) kept[name] = tensor.clone();
-    Optimizer after = make(halves, rule.names[0]);
-    const Status status = after.restore(kept);
+    std::map<std::string, Tensor> saved;
+    for (const auto& [name, tensor] : before.state()) saved[name] = tensor.clone();
+    Optimizer after = make(resumed, rule.names[0]);
+    const Status status = after.restore(saved);
     ASSERT_TRUE(status.ok()) << rule.names[0] << ": " << status.error().text();
     for (uint64_t step = 4; step <= 6; ++step) {
-      halves.set_gradients(step);
+      resumed.set_gradients(step);
       after.step(device, 0.01);
     }
-    EXPECT_TRUE(whole.same_bits(halves)) << rule.names[0];
+    EXPECT_TRUE(uninterrupted.same_bits(resumed)) << rule.names[0];
   }
 }
 
-TEST(Optimizer, StateOfAnotherModelIsRefusedByName) {
+TEST(Optimizer, StateOfAnotherOptimizerOrModelIsAnError) {
   CpuDevice device(1);
   Model model;
   Optimizer adam = make(model, "adamw");
   model.set_gradients(1);
   adam.step(device, 0.01);
-  std::map<std::string, Tensor> kept;
-  for (const auto& [name, tensor] : adam.state()) kept[name] = tensor;
+  std::map<std::string, Tensor> saved;
+  for (const auto& [name, tensor] : adam.state()) saved[name] = tensor;
   Optimizer adafactor = make(model, "adafactor");
-  const Status status = adafactor.restore(kept);
+  const Status status = adafactor.restore(saved);
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().text().find("embed.weight.row_var"), std::string::npos) << status.error().text();
-  auto wrong = kept;
+  auto wrong = saved;
   wrong["norm.weight.exp_avg"] = Tensor::zeros({25});
   EXPECT_FALSE(make(model, "adamw").restore(wrong).ok());
-  wrong = kept;
+  wrong = saved;
   wrong["unknown.exp_avg"] = Tensor::zeros({25});
   EXPECT_FALSE(make(model, "adamw").restore(wrong).ok());
 }
@@ -231,7 +231,7 @@ TEST(Optimizer, MuonFollowsPyTorch) {
     o.name = "muon", o.weight_decay = 0.1, o.momentum = 0.95,
     o.muon_match_adamw = c["adjust"] == "match_rms_adamw";
     Optimizer optimizer = Optimizer::make(set, o).value();
-    double moved = 0, off = 0;
+    double step_squares = 0, error_squares = 0;
     for (const Json& step : c["steps"]) {
       const Tensor before = p->value.clone();
       p->grad = Tensor::empty(shape);
@@ -239,12 +239,13 @@ TEST(Optimizer, MuonFollowsPyTorch) {
         p->grad.f32()[i] = 2 * (p->value.f32()[i] - target[static_cast<size_t>(i)]);
       optimizer.step(device, 0.05);
       for (int64_t i = 0; i < p->value.count(); ++i) {
-        const float want = step[static_cast<size_t>(i)].get<float>();
-        moved += std::pow(want - before.f32()[i], 2), off += std::pow(want - p->value.f32()[i], 2);
-        p->value.f32()[i] = want;  // each step starts from PyTorch's values
+        const float expected = step[static_cast<size_t>(i)].get<float>();
+        step_squares += std::pow(expected - before.f32()[i], 2),
+            error_squares += std::pow(expected - p->value.f32()[i], 2);
+        p->value.f32()[i] = expected;  // each step starts from PyTorch's values
       }
     }
-    EXPECT_LT(std::sqrt(off / moved), 0.02) << name;
+    EXPECT_LT(std::sqrt(error_squares / step_squares), 0.02) << name;
   }
 }
 
@@ -253,7 +254,7 @@ TEST(Optimizer, MuonUsesAdamWForTablesAndVectors) {
   Model model;
   OptimizerOptions o;
   o.name = "muon";
-  o.muon_takes = [&](const Parameter& p) { return &p != model.parameters.find("embed.weight"); };
+  o.muon_predicate = [&](const Parameter& p) { return &p != model.parameters.find("embed.weight"); };
   Optimizer optimizer = Optimizer::make(model.parameters, o).value();
   model.set_gradients(1);
   optimizer.step(device, 0.01);
@@ -281,14 +282,14 @@ TEST(Optimizer, GroupsScaleAndDecay) {
   o.groups = {{"embed.*", {}, 2.0, 0.0},
               {"", [](const Parameter& p) { return p.shape.rank() == 1; }, 0.5, {}}};
   Optimizer::make(model.parameters, o).value().step(device, 0.1);
-  const auto moved = [&](const std::string& name) {
+  const auto change = [&](const std::string& name) {
     return model.parameters.find(name)->value.f32()[0] - before[name].f32()[0];
   };
-  EXPECT_NEAR(moved("embed.weight"), -0.2, 1e-6);
-  EXPECT_NEAR(moved("layer.0.weight"), -0.1 * (1 + 0.5 * before["layer.0.weight"].f32()[0]), 1e-6);
-  EXPECT_NEAR(moved("layer.0.bias"), -0.05, 1e-6);
-  EXPECT_EQ(moved("layer.1.weight"), 0.0f);
-  EXPECT_EQ(moved("norm.weight"), 0.0f);
+  EXPECT_NEAR(change("embed.weight"), -0.2, 1e-6);
+  EXPECT_NEAR(change("layer.0.weight"), -0.1 * (1 + 0.5 * before["layer.0.weight"].f32()[0]), 1e-6);
+  EXPECT_NEAR(change("layer.0.bias"), -0.05, 1e-6);
+  EXPECT_EQ(change("layer.1.weight"), 0.0f);
+  EXPECT_EQ(change("norm.weight"), 0.0f);
 }
 
 TEST(Optimizer, PatternsMatchNames) {
@@ -301,12 +302,12 @@ TEST(Optimizer, PatternsMatchNames) {
 TEST(GradientNorm, MatchesDoubleWithTheSameBitsForAnyThreadCount) {
   Model model;
   model.set_gradients(1);
-  double want = 0;
+  double expected = 0;
   for (const auto& p : model.parameters.all())
-    for (const float g : p->grad.span()) want += static_cast<double>(g) * g;
+    for (const float g : p->grad.span()) expected += static_cast<double>(g) * g;
   CpuDevice one(1), five(5);
   const double norm = gradient_norm(one, model.parameters);
-  EXPECT_NEAR(norm / std::sqrt(want), 1.0, 1e-7);
+  EXPECT_NEAR(norm / std::sqrt(expected), 1.0, 1e-7);
   EXPECT_EQ(norm, gradient_norm(five, model.parameters));
   EXPECT_EQ(clip_factor(0.5, 1.0), 1.0);
   EXPECT_NEAR(clip_factor(4.0, 1.0), 0.25, 1e-6);

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-TEST(Schedule, EveryKindHasItsValuesAtAndAfterTheEnd) {
+TEST(Schedule, KindsFollowTheirFormulasUpToAndBeyondTheEnd) {
   Schedule s{ScheduleKind::kCosine, 1.0, 10, 110, 0.1};
   EXPECT_EQ(s.at(0), 0.0);
   EXPECT_EQ(s.at(5), 0.5);

@@ -1,4 +1,4 @@
-// Encoders: dequantized values are close to the originals, at least as close as those of llama-quantize.
+// Encoders: dequantized values are close to the originals, at least as close as with llama-quantize.
 #include "quant/encode.h"
 
 #include <gtest/gtest.h>
@@ -35,11 +35,11 @@ Tensor normal(const Shape& shape, uint64_t seed) {
 TEST(Encode, ErrorsMatchTheNumberOfBits) {
   ThreadPool pool(2);
   const Tensor x = normal({64, 512}, 1);
-  const std::map<DType, double> most = {{DType::kQ8_0, 0.0065}, {DType::kQ4_0, 0.090}, {DType::kQ4_1, 0.075},
-                                        {DType::kQ5_0, 0.045},  {DType::kQ5_1, 0.038}, {DType::kQ4_K, 0.078},
-                                        {DType::kQ5_K, 0.039},  {DType::kQ6_K, 0.019}};
+  const std::map<DType, double> max_error = {
+      {DType::kQ8_0, 0.0065}, {DType::kQ4_0, 0.090}, {DType::kQ4_1, 0.075}, {DType::kQ5_0, 0.045},
+      {DType::kQ5_1, 0.038},  {DType::kQ4_K, 0.078}, {DType::kQ5_K, 0.039}, {DType::kQ6_K, 0.019}};
   for (const DType type : kBlocks)
-    EXPECT_LT(rmse(dequantized(encode(pool, x, type)), x), most.at(type)) << name(type);
+    EXPECT_LT(rmse(dequantized(encode(pool, x, type)), x), max_error.at(type)) << name(type);
   EXPECT_EQ(rmse(encode(pool, x, DType::kF32), x), 0);
   EXPECT_LT(rmse(dequantized(encode(pool, x, DType::kF16)), x), 3e-4);
   EXPECT_LT(rmse(dequantized(encode(pool, x, DType::kBF16)), x), 3e-3);
@@ -93,17 +93,17 @@ TEST(Encode, IsNotWorseThanLlamaQuantize) {
   ASSERT_TRUE(original.ok());
   ThreadPool pool(2);
   for (const char* kind : {"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K_M", "Q5_K_M", "Q6_K"}) {
-    const auto theirs = Gguf::open(folder + "llama-" + kind + ".gguf");
-    ASSERT_TRUE(theirs.ok());
-    for (const GgufTensor& t : (*theirs)->tensors()) {
+    const auto llama_file = Gguf::open(folder + "llama-" + kind + ".gguf");
+    ASSERT_TRUE(llama_file.ok());
+    for (const GgufTensor& t : (*llama_file)->tensors()) {
       if (!is_block(t.dtype)) continue;
       const Tensor x = (*original)->view(*(*original)->find(t.name));
-      const double ours = rmse(dequantized(encode(pool, x, t.dtype)), x),
-                   reference = rmse(dequantized((*theirs)->view(t)), x);
-      EXPECT_LE(ours, reference * 1.0001) << kind << " " << t.name << " " << name(t.dtype);
+      const double makar_error = rmse(dequantized(encode(pool, x, t.dtype)), x),
+                   llama_error = rmse(dequantized((*llama_file)->view(t)), x);
+      EXPECT_LE(makar_error, llama_error * 1.0001) << kind << " " << t.name << " " << name(t.dtype);
       if (t.name == "blk.0.ffn_down.weight" || t.name == "token_embd.weight")
         RecordProperty(std::string(kind) + "_" + (t.name[0] == 'b' ? "down" : "embd"),
-                       fmt::format("{:.4f}", ours / reference));
+                       fmt::format("{:.4f}", makar_error / llama_error));
     }
   }
 }

@@ -107,14 +107,14 @@ TEST(Prune, CompensationReducesTheError) {
   const Tensor w = numbers({8, n}, 6);
   for (const SparsityPattern& pattern : {SparsityPattern{0.5}, SparsityPattern{0.5, 2, 4}}) {
     ThreadPool one(1), two(2);
-    Tensor magnitude = w.clone(), wanda = w.clone(), compensated = w.clone(), again = w.clone();
+    Tensor magnitude = w.clone(), wanda = w.clone(), compensated = w.clone(), with_two_threads = w.clone();
     zero_smallest(one, magnitude, std::vector<float>(static_cast<size_t>(n), 1.0f), pattern, true);
     zero_smallest(one, wanda, sizes, pattern, true);
     prune_compensated(one, compensated, h, pattern);
-    prune_compensated(two, again, h, pattern);
+    prune_compensated(two, with_two_threads, h, pattern);
     EXPECT_LT(output_error(w, compensated, h), 0.7 * output_error(w, wanda, h));
     EXPECT_LT(output_error(w, compensated, h), 0.7 * output_error(w, magnitude, h));
-    EXPECT_EQ(0, std::memcmp(compensated.f32(), again.f32(), compensated.bytes()));
+    EXPECT_EQ(0, std::memcmp(compensated.f32(), with_two_threads.f32(), compensated.bytes()));
   }
 }
 
@@ -159,35 +159,36 @@ TEST(Reduce, KeptLayersAreSpreadEvenly) {
 // Removed channels and heads give the same as zeros in their place.
 TEST(Reduce, RemovedPartsActLikeZeros) {
   for (const char* name : {"llama", "qwen2"}) {
-    const LoadedModel whole = *load_model(kModels + name, {true});
-    const StackSpec& s = whole.model->spec().main();
+    const LoadedModel original = *load_model(kModels + name, {true});
+    const StackSpec& s = original.model->spec().main();
     const AttentionSpec& a = s.first().attention;
     CpuDevice device(1);
-    const Reduction kept = *choose_kept_parts(
-        whole, {0, a.kv_heads - 1, s.first().feed_forward.width / 2, {}, 32}, device, name);
-    const LoadedModel small = *reduce_model(whole, kept, name);
-    EXPECT_LT(small.model->parameters().count(), whole.model->parameters().count());
-    for (size_t l = 0; l < kept.layers.size(); ++l) {
+    const Reduction reduction = *choose_kept_parts(
+        original, {0, a.kv_heads - 1, s.first().feed_forward.width / 2, {}, 32}, device, name);
+    const LoadedModel small = *reduce_model(original, reduction, name);
+    EXPECT_LT(small.model->parameters().count(), original.model->parameters().count());
+    for (size_t l = 0; l < reduction.layers.size(); ++l) {
       const auto clear = [&](const char* matrix, const std::vector<int64_t>& keep, int64_t size) {
-        const Tensor w = whole.model->parameters()
-                             .find(fmt::format("decoder.layers.{}.{}.weight", kept.layers[l], matrix))
+        const Tensor w = original.model->parameters()
+                             .find(fmt::format("decoder.layers.{}.{}.weight", reduction.layers[l], matrix))
                              ->value;
         for (int64_t i = 0; i < w.count(); ++i)
           if (!std::count(keep.begin(), keep.end(), i % w.dim(1) / size)) w.f32()[i] = 0;
       };
-      clear("ffn.down", kept.channels[l], 1);
-      clear("attn.o", kept.groups[l], a.heads / a.kv_heads * a.head_dim);
+      clear("ffn.down", reduction.channels[l], 1);
+      clear("attn.o", reduction.groups[l], a.heads / a.kv_heads * a.head_dim);
     }
-    const Tensor want = hidden_of(*whole.model), got = hidden_of(*small.model);
-    for (int64_t i = 0; i < want.count(); ++i) EXPECT_NEAR(got.f32()[i], want.f32()[i], 1e-5) << name;
+    const Tensor expected = hidden_of(*original.model), actual = hidden_of(*small.model);
+    for (int64_t i = 0; i < expected.count(); ++i)
+      EXPECT_NEAR(actual.f32()[i], expected.f32()[i], 1e-5) << name;
   }
 }
 
 TEST(Reduce, LayersOfManyFamiliesAreRemoved) {
   for (const char* name : {"llama", "gpt2", "qwen3", "gemma2-three-layers", "bloom-alibi", "opt-clean",
                            "roberta-mlm", "gpt-neox", "mixtral"}) {
-    const LoadedModel whole = *load_model(kModels + name, {true});
-    const auto small = reduce_model(whole, {{0}, {}, {}}, name);
+    const LoadedModel original = *load_model(kModels + name, {true});
+    const auto small = reduce_model(original, {{0}, {}, {}}, name);
     ASSERT_TRUE(small.ok()) << name << ": " << small.error().message;
     EXPECT_EQ(small->model->spec().main().layers(), 1) << name;
     hidden_of(*small->model);
@@ -213,10 +214,10 @@ TEST(Reduce, TheLeastUsefulLayerIsRemoved) {
     const Tensor w = model.model->parameters().find(fmt::format("decoder.layers.1.{}.weight", matrix))->value;
     std::fill_n(w.f32(), w.count(), 0.0f);
   }
-  StructuredPruningOptions wanted;
-  wanted.layers = 2, wanted.ids = {3, 7, 4, 9, 20, 31, 2, 6};
+  StructuredPruningOptions options;
+  options.layers = 2, options.ids = {3, 7, 4, 9, 20, 31, 2, 6};
   CpuDevice device(1);
-  EXPECT_EQ(choose_kept_parts(model, wanted, device, "gemma")->layers, (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(choose_kept_parts(model, options, device, "gemma")->layers, (std::vector<int64_t>{0, 2}));
 }
 
 }  // namespace

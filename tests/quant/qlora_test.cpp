@@ -13,22 +13,23 @@ namespace {
 LoadedModel plain_model() {
   Json c = small_config("llama");
   c["hidden_size"] = 256, c["intermediate_size"] = 512, c["head_dim"] = 64;
-  auto made = make_model(Config(c, "config.json"));
-  check(made.ok(), "cannot create the model");
-  initialize(*made->model, 7);
-  return std::move(*made);
+  auto loaded = make_model(Config(c, "config.json"));
+  check(loaded.ok(), "cannot create the model");
+  initialize(*loaded->model, 7);
+  return std::move(*loaded);
 }
 
 class Qlora : public testing::TestWithParam<const char*> {
  protected:
-  // A model whose frozen base has the type given by the test parameter, with an adapter whose B is not zero.
+  // A model whose blocks have the type of the test parameter.
   LoadedModel base() {
     LoadedModel loaded = plain_model();
     const Status s = quantize_in_memory(*loaded.model, GetParam(), pool_);
     check(s.ok(), s.ok() ? "" : s.error().text());
     return loaded;
   }
-  AdapterConfig put(const LoadedModel& loaded, bool dora = false) {
+  // Adds an adapter whose B is not zero.
+  AdapterConfig attach_adapter(const LoadedModel& loaded, bool dora = false) {
     AdapterConfig config;
     config.rank = 4, config.alpha = 8, config.dora = dora, config.targets = {"all-linear"};
     check(add_adapter(loaded, config, device_, 3).ok(), "cannot add the adapter");
@@ -45,9 +46,9 @@ class Qlora : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Qlora, TheFrozenBaseIsSmallInMemory) {
-  const LoadedModel whole = plain_model(), loaded = base();
+  const LoadedModel original = plain_model(), loaded = base();
   size_t before = 0, after = 0;
-  whole.model->each_linear([&](const std::string& name, Linear& l) {
+  original.model->each_linear([&](const std::string& name, Linear& l) {
     if (name.find(".layers.") != std::string::npos) before += l.weight()->value.bytes();
   });
   loaded.model->each_linear([&](const std::string& name, Linear& l) {
@@ -62,17 +63,17 @@ TEST_P(Qlora, TheFrozenBaseIsSmallInMemory) {
 // equal.
 TEST_P(Qlora, GradientsMatchTheDequantizedBase) {
   for (const bool dora : {false, true}) {
-    const LoadedModel small = base(), wide = base();
-    wide.model->each_linear([&](const std::string&, Linear& l) {
+    const LoadedModel quantized = base(), unquantized = base();
+    unquantized.model->each_linear([&](const std::string&, Linear& l) {
       l.weight()->value = ops::decoded(device_, l.weight()->value).clone();
     });
-    put(small, dora), put(wide, dora);
-    const float a = backward(small), b = backward(wide);
+    attach_adapter(quantized, dora), attach_adapter(unquantized, dora);
+    const float a = backward(quantized), b = backward(unquantized);
     EXPECT_NEAR(a, b, 0.02f * b);
     double difference = 0, size = 0;
     int64_t trained = 0;
-    for (const auto& p : small.model->parameters().all()) {
-      const Tensor other = wide.model->parameters().find(p->name)->grad;
+    for (const auto& p : quantized.model->parameters().all()) {
+      const Tensor other = unquantized.model->parameters().find(p->name)->grad;
       ASSERT_EQ(p->grad.defined(), p->name.starts_with("adapter.")) << p->name;
       if (!p->grad.defined()) continue;
       ++trained;
@@ -106,7 +107,7 @@ TEST_P(Qlora, TheInputsGradientIsExact) {
 
 TEST_P(Qlora, TrainsAndSavesInPeftFormat) {
   const LoadedModel loaded = base();
-  const AdapterConfig config = put(loaded);
+  const AdapterConfig config = attach_adapter(loaded);
   expect_training_and_loading(loaded, config, base(), device_, 40, 15, 0.7f);
 }
 

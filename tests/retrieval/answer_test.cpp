@@ -81,27 +81,27 @@ TEST(FitSources, DropsThenShortens) {
   };
   std::vector<SearchHit> sources = {passage("One is here. Two is here. Three is here. Four is here."),
                                     passage("More.")};
-  auto kept = sources;
-  EXPECT_TRUE(fit_sources(encode, 0, 10, kept).ok());
-  EXPECT_EQ(kept.size(), 2U);
-  kept = sources;
-  EXPECT_TRUE(fit_sources(encode, 70, 15, kept).ok());
-  EXPECT_EQ(kept.size(), 1U);
-  kept = sources;
-  const auto prompt = fit_sources(encode, 45, 15, kept);
+  auto fitted = sources;
+  EXPECT_TRUE(fit_sources(encode, 0, 10, fitted).ok());
+  EXPECT_EQ(fitted.size(), 2U);
+  fitted = sources;
+  EXPECT_TRUE(fit_sources(encode, 70, 15, fitted).ok());
+  EXPECT_EQ(fitted.size(), 1U);
+  fitted = sources;
+  const auto prompt = fit_sources(encode, 45, 15, fitted);
   ASSERT_TRUE(prompt.ok());
   EXPECT_LE(prompt->size() + 15, 45U);
-  EXPECT_EQ(kept[0].chunk.end, static_cast<int64_t>(kept[0].chunk.text.size()));
-  kept = sources;
-  EXPECT_FALSE(fit_sources(encode, 20, 15, kept).ok());
+  EXPECT_EQ(fitted[0].chunk.end, static_cast<int64_t>(fitted[0].chunk.text.size()));
+  fitted = sources;
+  EXPECT_FALSE(fit_sources(encode, 20, 15, fitted).ok());
 }
 
 TEST(AskMessages, ConversationsKeepTheirTurns) {
-  const Json talk = Json::array({{{"role", "system"}, {"content", "Be brief."}},
-                                 {{"role", "user"}, {"content", "first"}},
-                                 {{"role", "assistant"}, {"content", "yes"}},
-                                 {{"role", "user"}, {"content", "second"}}});
-  const Json out = ask_messages(talk, 3, {passage("P1")});
+  const Json conversation = Json::array({{{"role", "system"}, {"content", "Be brief."}},
+                                         {{"role", "user"}, {"content", "first"}},
+                                         {{"role", "assistant"}, {"content", "yes"}},
+                                         {{"role", "user"}, {"content", "second"}}});
+  const Json out = ask_messages(conversation, 3, {passage("P1")});
   ASSERT_EQ(out.size(), 4U);
   EXPECT_TRUE(out[0]["content"].get<std::string>().starts_with("Be brief."));
   EXPECT_EQ(out[1]["content"], "first");

@@ -20,15 +20,15 @@ SourceDocument document(const std::string& name, const std::string& text,
   return out;
 }
 
-CollectionSettings plain() {
+CollectionSettings plain_settings() {
   CollectionSettings out;
   out.analyzer.language = "none";
   out.chunk.kind = ChunkKind::kWhole;
   return out;
 }
 
-// A few hundred short texts over a small vocabulary.
-std::vector<std::string> texts(size_t count) {
+// Short texts over a small vocabulary.
+std::vector<std::string> random_texts(size_t count) {
   std::vector<std::string> out;
   uint32_t state = 1;
   for (size_t i = 0; i < count; ++i) {
@@ -106,24 +106,25 @@ TEST(Store, Bm25EqualsTheFormulasThroughChanges) {
   std::map<std::string, std::string> all;
   auto store = IndexStore::open(path, true);
   ASSERT_TRUE(store.ok()) << store.error().text();
-  const auto collection = store->create_collection("c", plain());
+  const auto collection = store->create_collection("c", plain_settings());
   ASSERT_TRUE(collection.ok());
   IndexerOptions options;
   options.commit_documents = 37;  // several transactions, so that posting lists span several rows
   auto indexer = Indexer::open(*store, *collection, options);
   ASSERT_TRUE(indexer.ok());
-  const auto made = texts(900);
-  for (size_t i = 0; i < made.size(); ++i) {
-    all["d" + std::to_string(i)] = made[i];
-    ASSERT_TRUE(indexer->add(document("d" + std::to_string(i), made[i])).ok());
+  const auto generated = random_texts(900);
+  for (size_t i = 0; i < generated.size(); ++i) {
+    all["d" + std::to_string(i)] = generated[i];
+    ASSERT_TRUE(indexer->add(document("d" + std::to_string(i), generated[i])).ok());
   }
   ASSERT_TRUE(indexer->commit().ok());
   expect_formulas(path, all);
   // Updates and removals keep the statistics exact.
-  std::vector<std::string> gone;
-  for (size_t i = 0; i < made.size(); i += 7) gone.push_back("d" + std::to_string(i)), all.erase(gone.back());
-  ASSERT_TRUE(indexer->remove(gone).ok());
-  for (size_t i = 1; i < made.size(); i += 50) {
+  std::vector<std::string> removed;
+  for (size_t i = 0; i < generated.size(); i += 7)
+    removed.push_back("d" + std::to_string(i)), all.erase(removed.back());
+  ASSERT_TRUE(indexer->remove(removed).ok());
+  for (size_t i = 1; i < generated.size(); i += 50) {
     const std::string name = "d" + std::to_string(i);
     if (!all.contains(name)) continue;
     all[name] = "w3 w3 w900 ";
@@ -198,7 +199,7 @@ TEST(Store, HostileFilesAreErrors) {
   EXPECT_NE(opened.error().message.find("another program"), std::string::npos);
   // A damaged posting list is an error, not a crash.
   auto store = IndexStore::open(folder / "i.db", true);
-  const auto collection = store->create_collection("c", plain());
+  const auto collection = store->create_collection("c", plain_settings());
   auto indexer = Indexer::open(*store, *collection, {});
   ASSERT_TRUE(indexer->add(document("a", "x y z")).ok());
   ASSERT_TRUE(indexer->commit().ok());

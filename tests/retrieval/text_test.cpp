@@ -46,7 +46,7 @@ TEST(Analyzer, BagOfWordsMatchesTheWorkedExample) {
             (std::vector<int64_t>{0, 1, 1, 1, 0, 1, 0, 1, 1, 1}));
 }
 
-std::vector<std::string> pieces(const std::string& text, const ChunkOptions& options) {
+std::vector<std::string> chunk_texts(const std::string& text, const ChunkOptions& options) {
   const auto chunks = split_chunks(text, options);
   EXPECT_TRUE(chunks.ok());
   std::vector<std::string> out;
@@ -55,18 +55,18 @@ std::vector<std::string> pieces(const std::string& text, const ChunkOptions& opt
 }
 
 TEST(Chunker, CharactersAreCutAtBlanks) {
-  EXPECT_EQ(pieces("alpha beta gamma delta", {ChunkKind::kCharacters, 11, 0}),
+  EXPECT_EQ(chunk_texts("alpha beta gamma delta", {ChunkKind::kCharacters, 11, 0}),
             (std::vector<std::string>{"alpha beta", "gamma delta"}));
-  EXPECT_EQ(pieces("one two three four", {ChunkKind::kCharacters, 9, 4}),
+  EXPECT_EQ(chunk_texts("one two three four", {ChunkKind::kCharacters, 9, 4}),
             (std::vector<std::string>{"one two", "two three", "four"}));
   // Without blanks it cuts between characters, never inside one.
-  EXPECT_EQ(pieces("äöüäöü", {ChunkKind::kCharacters, 4, 0}), (std::vector<std::string>{"äöüä", "öü"}));
+  EXPECT_EQ(chunk_texts("äöüäöü", {ChunkKind::kCharacters, 4, 0}), (std::vector<std::string>{"äöüä", "öü"}));
 }
 
 TEST(Chunker, ChunksOfAThousandCharactersRestoreTheText) {
   std::string text;
   for (int i = 0; i < 700; ++i) text += "word" + std::to_string(i) + " ";
-  const auto all = pieces(text, {ChunkKind::kCharacters, 1000, 0});
+  const auto all = chunk_texts(text, {ChunkKind::kCharacters, 1000, 0});
   ASSERT_GT(all.size(), 4u);
   std::string joined;
   for (const std::string& piece : all) {
@@ -82,12 +82,12 @@ TEST(Chunker, SentencesAreGroupedIntoChunks) {
   for (const Span& s : sentences_of(text)) sentences.push_back(text.substr(s.begin, s.end - s.begin));
   EXPECT_EQ(sentences, (std::vector<std::string>{"Mr. Smith left. ", "He said \"Go!\" ", "and ran? ",
                                                  "Yes.\n\n", "New paragraph 3.14 here. ", "End"}));
-  EXPECT_EQ(pieces(text, {ChunkKind::kSentences, 36, 0}),
+  EXPECT_EQ(chunk_texts(text, {ChunkKind::kSentences, 36, 0}),
             (std::vector<std::string>{"Mr. Smith left. He said \"Go!\"", "and ran? Yes.",
                                       "New paragraph 3.14 here. End"}));
-  EXPECT_EQ(pieces("A one. B two. C three.", {ChunkKind::kSentences, 14, 0}),
+  EXPECT_EQ(chunk_texts("A one. B two. C three.", {ChunkKind::kSentences, 14, 0}),
             (std::vector<std::string>{"A one. B two.", "C three."}));
-  EXPECT_EQ(pieces("A one. B two. C tre.", {ChunkKind::kSentences, 14, 7}),
+  EXPECT_EQ(chunk_texts("A one. B two. C tre.", {ChunkKind::kSentences, 14, 7}),
             (std::vector<std::string>{"A one. B two.", "B two. C tre."}));
 }
 
@@ -190,10 +190,10 @@ TEST(Loader, PdfBecomesText) {
   const ScratchFolder folder;
   const std::string stream = "BT /F1 24 Tf 72 700 Td (Hello retrieval) Tj ET";
   std::string pdf = "%PDF-1.4\n";
-  std::vector<size_t> at;
+  std::vector<size_t> offsets;
   const auto object = [&](const std::string& body) {
-    at.push_back(pdf.size());
-    pdf += std::to_string(at.size()) + " 0 obj\n" + body + "\nendobj\n";
+    offsets.push_back(pdf.size());
+    pdf += std::to_string(offsets.size()) + " 0 obj\n" + body + "\nendobj\n";
   };
   object("<< /Type /Catalog /Pages 2 0 R >>");
   object("<< /Type /Pages /Kids [3 0 R] /Count 1 >>");
@@ -204,7 +204,7 @@ TEST(Loader, PdfBecomesText) {
   object("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>");
   const size_t table = pdf.size();
   pdf += "xref\n0 6\n0000000000 65535 f \n";
-  for (const size_t offset : at) pdf += fmt::format("{:010} 00000 n \n", offset);
+  for (const size_t offset : offsets) pdf += fmt::format("{:010} 00000 n \n", offset);
   pdf += "trailer << /Size 6 /Root 1 0 R >>\nstartxref\n" + std::to_string(table) + "\n%%EOF\n";
   const std::string path = folder.write("a.pdf", pdf);
   const auto missing = read_pdf(path, {}, "no-such-program-of-makar");

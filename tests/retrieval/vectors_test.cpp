@@ -32,10 +32,10 @@ TEST(Vectors, ProductsAndCodesAreClose) {
     EXPECT_NEAR(squared_distance(a.data(), b.data(), width), distance, 1e-3);
     const auto exact = decode_vector(encode_vector(a, VectorType::kF32), VectorType::kF32, "");
     EXPECT_EQ(*exact, a);
-    const auto small = decode_vector(encode_vector(a, VectorType::kInt8), VectorType::kInt8, "");
+    const auto quantized = decode_vector(encode_vector(a, VectorType::kInt8), VectorType::kInt8, "");
     float largest = 0;
     for (const float x : a) largest = std::max(largest, std::fabs(x));
-    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR((*small)[i], a[i], largest / 254 * 1.0001f);
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR((*quantized)[i], a[i], largest / 254 * 1.0001f);
   }
   EXPECT_FALSE(decode_vector("abc", VectorType::kF32, "").ok());
   EXPECT_FALSE(decode_vector(std::string("\x00\x00\xC0\x7F", 4), VectorType::kF32, "").ok());  // not a number
@@ -43,15 +43,15 @@ TEST(Vectors, ProductsAndCodesAreClose) {
 
 double recall(const Hnsw& graph, int64_t width, size_t queries, size_t ef,
               const std::function<bool(int64_t)>& allowed = {}) {
-  double found = 0, wanted = 0;
+  double found = 0, expected = 0;
   for (size_t q = 0; q < queries; ++q) {
     const auto query = vector_of(1000000 + q, width);
     std::set<int64_t> exact;
     for (const auto& n : graph.scan(query, 10, allowed)) exact.insert(n.label);
     for (const auto& n : graph.search(query, 10, ef, allowed)) found += exact.count(n.label) ? 1 : 0;
-    wanted += static_cast<double>(exact.size());
+    expected += static_cast<double>(exact.size());
   }
-  return found / wanted;
+  return found / expected;
 }
 
 TEST(Hnsw, RecallIsHighWithDeletionsAndFilters) {
@@ -66,9 +66,9 @@ TEST(Hnsw, RecallIsHighWithDeletionsAndFilters) {
       };
       for (int64_t i = 0; i < 2000; ++i) add(i);
       EXPECT_GE(recall(graph, kWidth, 50, 200), 0.99);
-      std::vector<int64_t> gone;
-      for (int64_t i = 0; i < 2000; i += 5) gone.push_back(i);  // a fifth
-      graph.remove(gone);
+      std::vector<int64_t> removed_labels;
+      for (int64_t i = 0; i < 2000; i += 5) removed_labels.push_back(i);  // a fifth
+      graph.remove(removed_labels);
       EXPECT_EQ(graph.size(), 1600u);
       EXPECT_GE(recall(graph, kWidth, 50, 200), 0.99);
       for (const auto& n : graph.search(vector_of(5, kWidth), 100, 200)) EXPECT_NE(n.label % 5, 0);
@@ -83,10 +83,10 @@ TEST(Hnsw, RecallIsHighWithDeletionsAndFilters) {
 TEST(Hnsw, WorksAfterRemovingAlmostAll) {
   Hnsw graph(8, VectorType::kF32, Similarity::kL2);
   for (int64_t i = 0; i < 500; ++i) graph.add(i, vector_of(static_cast<uint64_t>(i), 8).data());
-  std::vector<int64_t> gone;
+  std::vector<int64_t> removed_labels;
   for (int64_t i = 0; i < 500; ++i)
-    if (i != 123 && i != 321) gone.push_back(i);
-  graph.remove(gone);
+    if (i != 123 && i != 321) removed_labels.push_back(i);
+  graph.remove(removed_labels);
   EXPECT_EQ(graph.search(vector_of(9, 8), 10, 50).size(), 2u);
   graph.remove(std::vector<int64_t>{123, 321});
   EXPECT_TRUE(graph.search(vector_of(9, 8), 10, 50).empty());
@@ -139,9 +139,10 @@ TEST(Dense, TheGraphFindsWhatAFullScanFinds) {
         ASSERT_TRUE(indexer->add(d).ok());
       }
       ASSERT_TRUE(indexer->commit().ok());
-      std::vector<std::string> gone;
-      for (int i = round * 600; i < (round + 1) * 600; i += 10) gone.push_back("d" + std::to_string(i));
-      const Status removed = indexer->remove(gone);
+      std::vector<std::string> removed_names;
+      for (int i = round * 600; i < (round + 1) * 600; i += 10)
+        removed_names.push_back("d" + std::to_string(i));
+      const Status removed = indexer->remove(removed_names);
       ASSERT_TRUE(removed.ok()) << removed.error().text();
     }
   }

@@ -7,7 +7,6 @@ import concurrent.futures
 import json
 import os
 import pathlib
-import re
 import signal
 import statistics
 import sys
@@ -16,17 +15,12 @@ import time
 
 import attacks
 from attacks import CHAT, NO_END, TEXT, USER
-from serving import PATIENCE, SPECIAL, Server, check, make_model, metric, processor_seconds, quiet, run_cases, wait_until
+from serving import PATIENCE, SPECIAL, Server, check, make_model, metric, processor_seconds, quiet, resident, run_cases, wait_until
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
-if "address" in os.environ.get("MAKAR_SANITIZE", ""):  # it keeps 256 MB of freed memory by default, and these tests measure memory
+if "address" in os.environ.get("MAKAR_SANITIZE", ""):  # these tests measure memory; by default 256 MB of freed memory are kept
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=16"
-KEPT = 0.8 if SLOW else 0.6  # the share of their request rate that good clients must keep; short windows are less exact
-
-
-def resident(s):
-    with open(f"/proc/{s.process.pid}/status") as f:
-        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) / 1024
+MIN_RATE_SHARE = 0.8 if SLOW else 0.6  # the share of their request rate that good clients must keep; short windows are less exact
 
 
 class Watched:
@@ -68,12 +62,12 @@ def check_rate_during(s, what, attack):
                 check(process.exitcode == 0, f"{what}: the attack ended with {process.exitcode}")
             rates += [during, attacks.good_rate(s, seconds)]
             shares.append(2 * during / (rates[-3] + rates[-1]))
-        kept = statistics.median(shares)
-        print(f"{what}: good clients kept {kept * 100:.0f} % of their rate ({', '.join(f'{r:.0f}' for r in rates)} per second, "
+        share = statistics.median(shares)
+        print(f"{what}: good clients kept {share * 100:.0f} % of their rate ({', '.join(f'{r:.0f}' for r in rates)} per second, "
               "with the attack in every second window)", flush=True)
-        if kept >= KEPT:
+        if share >= MIN_RATE_SHARE:
             return
-    check(False, f"{what}: good clients kept {kept:.2f} of their rate, less than {KEPT}")
+    check(False, f"{what}: good clients kept {share:.2f} of their rate, less than {MIN_RATE_SHARE}")
 
 
 def malformed(makar):
@@ -116,17 +110,19 @@ def too_many(makar):
     with Server(makar, "-t", "1", "-np", "4", "--queue", "12") as s, Watched(s, "too_many"):
         ask = {"prompt": "a" * 50, "max_tokens": 200, "temperature": 0, **NO_END}
         with concurrent.futures.ThreadPoolExecutor(176) as many:
-            held = [many.submit(s.stream, TEXT, dict(ask, max_tokens=1500, n=3, temperature=1)) for _ in range(16)]
+            admitted = [many.submit(s.stream, TEXT, dict(ask, max_tokens=1500, n=3, temperature=1)) for _ in range(16)]
             wait_until(lambda: metric(s, "num_requests_inside") == 16)
-            got = list(many.map(lambda _: s.request("POST", TEXT, ask), range(160)))
+            answers = list(many.map(lambda _: s.request("POST", TEXT, ask), range(160)))
             check(metric(s, "num_requests_inside") == 16, "the admitted requests are all still in flight")
-            check({code for code, _, _ in got} == {429}, f"all of them are refused: { {c for c, _, _ in got} }")
-            check(all(int(h["retry-after"]) > 0 and json.loads(t)["error"]["code"] == "queue_full" for _, h, t in got), "with Retry-After")
-            check([h.result()[1][-1] for h in held] == ["[DONE]"] * 16, "the admitted requests are answered")
-            got = list(many.map(lambda _: s.request("POST", TEXT, ask), range(160)))
-        fine = [t for code, _, t in got if code == 200]
-        check({code for code, _, _ in got} == {200, 429} and len(fine) >= 16, f"status codes { {c for c, _, _ in got} }, {len(fine)} answers")
-        check(len({json.loads(t)["choices"][0]["text"] for t in fine}) == 1, "and all answers are equal")
+            check({code for code, _, _ in answers} == {429}, f"further requests are refused: { {c for c, _, _ in answers} }")
+            check(all(int(h["retry-after"]) > 0 and json.loads(t)["error"]["code"] == "queue_full" for _, h, t in answers),
+                  "refusals have Retry-After")
+            check([h.result()[1][-1] for h in admitted] == ["[DONE]"] * 16, "the admitted requests are answered")
+            answers = list(many.map(lambda _: s.request("POST", TEXT, ask), range(160)))
+        texts = [t for code, _, t in answers if code == 200]
+        check({code for code, _, _ in answers} == {200, 429} and len(texts) >= 16,
+              f"status codes { {c for c, _, _ in answers} }, {len(texts)} answers")
+        check(len({json.loads(t)["choices"][0]["text"] for t in texts}) == 1, "all answers are equal")
 
 
 def drain(makar):
@@ -137,14 +133,14 @@ def drain(makar):
             with Server(makar, "-t", "1", "--drain-time", str(seconds), "-np", "32", model=model) as s:
                 ask = {"prompt": "a", "max_tokens": tokens, "temperature": 0, **NO_END}
                 with concurrent.futures.ThreadPoolExecutor(32) as many:
-                    going = [many.submit(s.stream, TEXT, ask) for _ in range(32)]
+                    streams = [many.submit(s.stream, TEXT, ask) for _ in range(32)]
                     wait_until(lambda: metric(s, "num_requests_inside") == 32)
                     start = time.monotonic()
                     s.process.send_signal(signal.SIGTERM)
                     ends = []
-                    for g in going:
+                    for stream in streams:
                         try:
-                            ends.append(g.result()[1][-1])
+                            ends.append(stream.result()[1][-1])
                         except Exception as e:  # cut off
                             ends.append(type(e).__name__)
                 code = s.process.wait(600 * PATIENCE)
@@ -160,7 +156,7 @@ def names(makar):
     with Server(makar, "-t", "1") as s, Watched(s, "names"):
         for name in ("../../../etc/passwd", "/etc/passwd", "..", ".", "tiny/../tiny", "%2e%2e%2f", "tiny\x00.gguf", "a" * 100000, "\\\\host\\share",
                      "file:///etc/passwd", "tiny ", "TINY", "con", "${HOME}", "$(id)", "tiny\n", "\u202etiny", "-m", "--model"):
-            for route, good in attacks.GOOD.items():
+            for route, good in attacks.VALID_BODIES.items():
                 status, body = s.post(route, dict(good, model=name))
                 check(status == 404, f"{route} of {name[:30]!r}: {status} {str(body)[:200]}")
         for path in ("../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%00", "tiny/..", "a" * 5000, "tiny%20"):

@@ -27,14 +27,14 @@ TEST(RateLimit, RefillsEvenly) {
   EXPECT_TRUE(limit.take("a", start + 1900ms));
   int after_a_day = 0;
   while (!limit.take("a", start + 24h)) ++after_a_day;
-  EXPECT_EQ(after_a_day, 60);  // no more than a minute's worth is saved up
+  EXPECT_EQ(after_a_day, 60);  // at most one minute's worth accumulates
 }
 
 TEST(RateLimit, TokensMayExceedTheAllowanceOnce) {
   RateLimit limit({0, 600});
   const Clock::time_point start{};
   EXPECT_FALSE(limit.take("a", start));
-  limit.charge("a", 1200, start);  // one minute's allowance too much
+  limit.charge("a", 1200, start);  // exceeds the allowance by one minute's worth
   const auto refused = limit.take("a", start);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->type, "tokens");
@@ -86,11 +86,11 @@ TEST(Access, WithSeveralKeysOnlyAdministratorsSeeTheWholeServer) {
     return HttpRequest{"GET", "/", "", {{"x-api-key", key}}, "", "127.0.0.1"};
   };
   const auto several = access("one first\ntwo second admin\n");
-  EXPECT_FALSE(several->sees_all(as("one")));
-  EXPECT_TRUE(several->sees_all(as("two")));
-  EXPECT_FALSE(several->sees_all(as("three")));
-  EXPECT_TRUE(access("one first\n")->sees_all(as("one")));
-  EXPECT_TRUE(Access({}).sees_all(as("")));
+  EXPECT_FALSE(several->may_see_all(as("one")));
+  EXPECT_TRUE(several->may_see_all(as("two")));
+  EXPECT_FALSE(several->may_see_all(as("three")));
+  EXPECT_TRUE(access("one first\n")->may_see_all(as("one")));
+  EXPECT_TRUE(Access({}).may_see_all(as("")));
   std::ofstream(path) << "one first owner\n";
   EXPECT_FALSE(KeyRing::read({}, path.string()).ok());
   std::filesystem::remove(path);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Valid requests that are made to exhaust the server: memory, processor time, the log, bodies, files. Each case runs against
+"""Valid requests that are conversation to exhaust the server: memory, processor time, the log, bodies, files. Each case runs against
 a real server: it does not crash, other clients are answered, and memory stays within its limit.
 
 usage: attack_resources.py MAKAR [CASE...]      MAKAR_SLOW=1: the full sizes
@@ -21,7 +21,7 @@ import time
 
 from batches_api import get, line, upload
 from ranking_api import golden
-from serving import PATIENCE, Server, Stalls, check, make_model, processor_seconds, quiet, run_cases, wait_until
+from serving import PATIENCE, Server, Stalls, check, make_model, processor_seconds, quiet, resident, run_cases, wait_until
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
 KEYS = 'alpha-key alpha\nbeta-key beta\nroot-key root admin\n'
@@ -29,11 +29,6 @@ KEYS = 'alpha-key alpha\nbeta-key beta\nroot-key root admin\n'
 
 def as_key(name):
     return {"authorization": f"Bearer {name}-key"}
-
-
-def resident(s):
-    with open(f"/proc/{s.process.pid}/statm") as f:
-        return int(f.read().split()[1]) * resource.getpagesize() / 1e6
 
 
 @contextlib.contextmanager
@@ -99,9 +94,9 @@ def many_keys(makar):
         return processor_seconds(s.process.pid) - before
 
     with Server(makar, "-t", "1") as s, watched(s, "many keys", 600):
-        tenth, whole = processor_time(10_000), processor_time(100_000)
-        print(f"many keys: {tenth:.2f} s of processor time, {whole:.2f} s for ten times as many", flush=True)
-        check(whole < 3 * PATIENCE + 30 * tenth, f"{tenth:.2f} s became {whole:.2f} s: not linear in the number of keys")
+        tenth, full = processor_time(10_000), processor_time(100_000)
+        print(f"many keys: {tenth:.2f} s of processor time, {full:.2f} s for ten times as many", flush=True)
+        check(full < 3 * PATIENCE + 30 * tenth, f"{tenth:.2f} s became {full:.2f} s: not linear in the number of keys")
 
 
 def token_pieces(makar):
@@ -123,7 +118,7 @@ def token_pieces(makar):
             codes = {code for code, _, _ in many.map(lambda _: s.request("POST", "/tokenize", body), range(8))}
         check(codes <= {400, 503}, f"what does not fit is refused: {codes}")
         status, _, text = s.request("POST", "/tokenize", body)
-        check(status == 400 and "--mem-budget" in text, f"with the cure: {status} {text[:200]}")
+        check(status == 400 and "--mem-budget" in text, f"the error names the option: {status} {text[:200]}")
         small = json.dumps({"content": "a" * 500_000, "with_pieces": True})
         codes = {s.request("POST", "/tokenize", small)[0] for _ in range(3)}
         check(codes == {200}, f"what fits is answered: {codes}")
@@ -138,7 +133,7 @@ def answers(makar):
         status, body = s.post("/v1/completions", large)
         check(status == 400 and "MB" in body["error"]["message"], f"a large answer is refused: {status} {str(body)[:200]}")
         status, body = s.post("/v1/completions", dict(large, n=1, max_tokens=2, logprobs=1))
-        check(status == 200, f"a small one is not: {status} {str(body)[:200]}")
+        check(status == 200, f"a small answer is not refused: {status} {str(body)[:200]}")
         status, body = s.post("/detokenize", {"tokens": [256] * 1_000_000})
         check(status in (200, 400, 503), f"many tokens: {status}")
 
@@ -163,29 +158,29 @@ def preferences(makar):
     with tempfile.TemporaryDirectory() as folder:
         store = pathlib.Path(folder) / "makar.db"
         with Server(makar, "-t", "1", "--store", str(store)) as s:
-            made = s.post("/makar/conversations", {"title": "long"})[1]["id"]
-            first = s.post(f"/makar/conversations/{made}/messages", {"parent": 0, "role": "user", "content": "q"})[1]["id"]
-            check(isinstance(first, int), "a message")
+            conversation = s.post("/makar/conversations", {"title": "long"})[1]["id"]
+            first = s.post(f"/makar/conversations/{conversation}/messages", {"parent": 0, "role": "user", "content": "q"})[1]["id"]
+            check(isinstance(first, int), "the id of a new message")
         text, turns = "x" * 20_000, 400 if SLOW else 120
         with sqlite3.connect(store) as db:  # many turns, without one request for each
             parent = first
             for i in range(turns):
-                rows = [(made, parent, "assistant", text, "{}", rating, 0) for rating in (1, -1)]
+                rows = [(conversation, parent, "assistant", text, "{}", rating, 0) for rating in (1, -1)]
                 ids = [db.execute("INSERT INTO messages(conversation,parent,role,content,meta,rating,created) VALUES(?,?,?,?,?,?,?)", r).lastrowid for r in rows]
                 parent = db.execute("INSERT INTO messages(conversation,parent,role,content,meta,rating,created) VALUES(?,?,?,?,?,?,?)",
-                                    (made, ids[0], "user", "next", "{}", 0, 0)).lastrowid
+                                    (conversation, ids[0], "user", "next", "{}", 0, 0)).lastrowid
         with Server(makar, "-t", "1", "--store", str(store)) as s, watched(s, "preferences", 200):
             link = socket.create_connection((s.host, s.port), timeout=60 * PATIENCE)
             link.sendall(b"GET /makar/preferences.jsonl HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            got, lines = 0, 0
+            received, lines = 0, 0
             time.sleep(0.5)
             # This client has not read its answer, so a store that is locked until then would never answer the other.
-            check(s.request("GET", "/makar/conversations")[0] == 200, "the store is not locked meanwhile")
+            check(s.request("GET", "/makar/conversations")[0] == 200, "the store is not locked during an export")
             while piece := link.recv(1 << 20):
-                got, lines = got + len(piece), lines + piece.count(b"}]}\n")
+                received, lines = received + len(piece), lines + piece.count(b"}]}\n")
             link.close()
             expected = sum(range(1, turns + 1)) * 20_000
-            check(got > expected and lines == turns, f"all lines arrive: {got} bytes of {expected}, {lines} lines of {turns}")
+            check(received > expected and lines == turns, f"all lines arrive: {received} bytes of {expected}, {lines} lines of {turns}")
 
 
 def bodies(makar):
@@ -196,7 +191,7 @@ def bodies(makar):
             link = socket.create_connection((s.host, s.port), timeout=120 * PATIENCE)
             link.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7000000\r\n\r\n" + b" " * 2_000_000)
             links.append(link)
-        time.sleep(1.2)  # after one second they count as slow
+        time.sleep(1.2)  # uploads that take longer than one second may be evicted
         for size in (10, 50_000, 1_000_000):
             status, _, text = s.request("POST", "/tokenize", {"content": "a" * size})
             check(status == 200, f"a body of {size} bytes is read: {status} {text[:200]}")
@@ -213,7 +208,7 @@ def bodies(makar):
                 link = socket.create_connection((s.host, s.port), timeout=120 * PATIENCE)
                 link.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer alpha-key\r\nContent-Length: 7000000\r\n\r\n" + b" " * 2_000_000)
                 links.append(link)
-            for _ in range(3):  # without waiting for that second
+            for _ in range(3):  # at once: uploads of another caller need not be evicted
                 status, _, text = s.request("POST", "/tokenize", {"content": "a" * 1_000_000}, as_key("beta"))
                 check(status == 200, f"another key's body is read: {status} {text[:200]}")
             for link in links:
@@ -328,11 +323,11 @@ def descriptors(makar):
     has, and accepts again when some are closed."""
     with Server(makar, "-t", "1", "--client-time", str(600 * PATIENCE)) as s:
         for _ in range(2):
-            check(s.request("GET", "/health")[0] == 200, "before")
+            check(s.request("GET", "/health")[0] == 200, "the server answers before the limit is set")
             free = 8
             limit = s.descriptors() + free
-            most = resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE)
-            resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (limit, most[1]))
+            old_limits = resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (limit, old_limits[1]))
             links = [socket.create_connection((s.host, s.port), timeout=120 * PATIENCE) for _ in range(40)]
             check(wait_until(lambda: s.descriptors() >= limit), f"all descriptors are in use: {s.descriptors()} of {limit}")
             before = processor_seconds(s.process.pid)
@@ -345,7 +340,7 @@ def descriptors(makar):
             for link in links:
                 link.close()
             check(s.request("GET", "/health")[0] == 200, "connections are accepted again")
-            resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, most)
+            resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, old_limits)
             check(wait_until(lambda: s.descriptors() <= limit - free + 1), f"the closed connections are released: {s.descriptors()}")
         check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
 

@@ -7,6 +7,7 @@ import os
 import random
 import select
 import socket
+import threading
 import time
 
 from serving import PATIENCE, check, failures
@@ -14,84 +15,89 @@ from serving import PATIENCE, check, failures
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 USER = [{"role": "user", "content": "hello"}]
 NO_END = {"logit_bias": {"256": -1000}}
-# A valid body for each route that takes one.
-GOOD = {CHAT: {"messages": USER, "max_tokens": 1}, TEXT: {"prompt": "a", "max_tokens": 1},
+# By route: a valid body.
+VALID_BODIES = {CHAT: {"messages": USER, "max_tokens": 1}, TEXT: {"prompt": "a", "max_tokens": 1},
         "/v1/responses": {"input": "a", "max_output_tokens": 1}, "/v1/embeddings": {"input": "a"},
         "/v1/messages": {"messages": USER, "max_tokens": 1}, "/v1/messages/count_tokens": {"messages": USER},
         "/v1/rerank": {"query": "a", "documents": ["b"]}, "/tokenize": {"content": "a"}, "/detokenize": {"tokens": [1]},
         "/score": {"prompt": "a", "completion": "b"}, "/api/chat": {"messages": USER, "stream": False, "options": {"num_predict": 1}},
         "/api/generate": {"prompt": "a", "stream": False, "options": {"num_predict": 1}}, "/api/embed": {"input": "a"}}
-NUMBERS = ["temperature", "top_p", "top_k", "min_p", "typical_p", "max_tokens", "max_completion_tokens", "max_output_tokens", "n",
+NUMBER_FIELDS = ["temperature", "top_p", "top_k", "min_p", "typical_p", "max_tokens", "max_completion_tokens", "max_output_tokens", "n",
            "best_of", "presence_penalty", "frequency_penalty", "repetition_penalty", "seed", "logprobs", "top_logprobs", "top",
            "top_n", "dimensions", "mirostat", "mirostat_tau", "dry_base", "dry_multiplier", "xtc_threshold", "xtc_probability",
-           "no_repeat_ngram_size", "num_predict", "num_ctx", "beams", "penalty_alpha", "stop_below", "max_time", "best_of"]
-OTHERS = ["model", "messages", "prompt", "input", "tools", "tool_choice", "response_format", "stream", "stream_options", "stop", "suffix",
-          "echo", "logit_bias", "grammar", "guided_regex", "guided_json", "options", "format", "system", "query", "documents", "content",
-          "tokens", "completion", "encoding_format", "instructions", "chat_template_kwargs", "use_beam_search", "metadata", "user"]
-EXTREMES = ["0", "-0", "-1", "1e308", "-1e308", "1e-320", "1" + "0" * 400, "-" + "9" * 300, "9223372036854775807", "9223372036854775808",
-            "-9223372036854775809", "18446744073709551616", "0.1", "2147483648", "1e400", "NaN", "Infinity", "1.0000000000000000000001"]
-WRONG = ["null", "true", '""', '"x"', "[]", "{}", "[[]]", "[null]", '[{"a":[]}]', '"' + "9" * 1000 + '"', "[" * 70 + "]" * 70, '{"a":' * 30 + "1" + "}" * 30]
+           "no_repeat_ngram_size", "num_predict", "num_ctx", "beams", "penalty_alpha", "stop_below", "max_time"]
+OTHER_FIELDS = ["model", "messages", "prompt", "input", "tools", "tool_choice", "response_format", "stream", "stream_options", "stop",
+                "suffix", "echo", "logit_bias", "grammar", "guided_regex", "guided_json", "options", "format", "system", "query",
+                "documents", "content", "tokens", "completion", "encoding_format", "instructions", "chat_template_kwargs",
+                "use_beam_search", "metadata", "user"]
+EXTREME_NUMBERS = ["0", "-0", "-1", "1e308", "-1e308", "1e-320", "1" + "0" * 400, "-" + "9" * 300, "9223372036854775807",
+                   "9223372036854775808", "-9223372036854775809", "18446744073709551616", "0.1", "2147483648", "1e400", "NaN",
+                   "Infinity", "1.0000000000000000000001"]
+WRONG_TYPES = ["null", "true", '""', '"x"', "[]", "{}", "[[]]", "[null]", '[{"a":[]}]', '"' + "9" * 1000 + '"', "[" * 70 + "]" * 70,
+               '{"a":' * 30 + "1" + "}" * 30]
 
 
 def body_with(route, key, raw):
-    """The valid body of a route with one key set to raw JSON; for Ollama's routes, inside of its options."""
-    good = dict(GOOD[route])
-    options = dict(good.get("options", {}), **{key: "@"}) if "options" in good and key in NUMBERS else None
+    """The valid body of a route with one key set to raw JSON; for Ollama's routes, inside its options."""
+    good = dict(VALID_BODIES[route])
+    options = dict(good.get("options", {}), **{key: "@"}) if "options" in good and key in NUMBER_FIELDS else None
     text = json.dumps(dict(good, options=options) if options else dict(good, **{key: "@"}))
     return text.replace('"@"', raw)
 
 
-def bad_body(chance):
+def bad_body(rng):
     """-> (route, bytes): JSON with an unusual value, or invalid JSON."""
-    route = chance.choice(list(GOOD))
-    kind = chance.randrange(10)
+    route = rng.choice(list(VALID_BODIES))
+    kind = rng.randrange(10)
     if kind < 4:
-        return route, body_with(route, chance.choice(NUMBERS), chance.choice(EXTREMES)).encode()
+        return route, body_with(route, rng.choice(NUMBER_FIELDS), rng.choice(EXTREME_NUMBERS)).encode()
     if kind < 7:
-        return route, body_with(route, chance.choice(NUMBERS + OTHERS), chance.choice(WRONG)).encode()
-    good = json.dumps(GOOD[route]).encode()
+        return route, body_with(route, rng.choice(NUMBER_FIELDS + OTHER_FIELDS), rng.choice(WRONG_TYPES)).encode()
+    good = json.dumps(VALID_BODIES[route]).encode()
     if kind == 7:
-        depth = chance.choice((64, 100, 10000))
-        return route, chance.choice((b"[" * depth, b'{"a":' * depth, b"{" * depth, good[:-1] + b',"x":' + b"[" * depth + b"]" * depth + b"}"))
-    at = chance.randrange(len(good))
+        depth = rng.choice((64, 100, 10000))
+        return route, rng.choice((b"[" * depth, b'{"a":' * depth, b"{" * depth, good[:-1] + b',"x":' + b"[" * depth + b"]" * depth + b"}"))
+    at = rng.randrange(len(good))
     if kind == 8:
-        return route, good[:at] + chance.choice((b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\x00", b"\xf4\x90\x80\x80", b"\\ud800")) + good[at:]
-    return route, chance.choice((good[:at], good[at:], good + good, b"", good[:at] + bytes([chance.randrange(256)]) + good[at + 1:]))
+        return route, good[:at] + rng.choice((b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\x00", b"\xf4\x90\x80\x80", b"\\ud800")) + good[at:]
+    return route, rng.choice((good[:at], good[at:], good + good, b"", good[:at] + bytes([rng.randrange(256)]) + good[at + 1:]))
 
 
-def bad_framing(chance):
+def bad_framing(rng):
     """-> (bytes, allowed status codes; None: closed without an answer)"""
     head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     body = b'{"prompt":"a","max_tokens":1}'
-    sized, te = b"Content-Length: %d\r\n" % len(body), b"Transfer-Encoding: chunked\r\n"
-    kind = chance.randrange(9)
+    content_length, chunked = b"Content-Length: %d\r\n" % len(body), b"Transfer-Encoding: chunked\r\n"
+    kind = rng.randrange(9)
     if kind == 0:
-        order = chance.choice((sized + te, te + sized, b"Content-Length: 4\r\n" + sized, sized + b"Content-Length: +1\r\n"))
+        order = rng.choice((content_length + chunked, chunked + content_length, b"Content-Length: 4\r\n" + content_length,
+                            content_length + b"Content-Length: +1\r\n"))
         return head + order + b"\r\n" + body, {400}
     if kind == 1:
-        size = chance.choice((b"-1", b"0x1d", b"1e3", b"99999999999999999999", b"", b"29,30", b"29 29", b"\xd9\xa2"))
+        size = rng.choice((b"-1", b"0x1d", b"1e3", b"99999999999999999999", b"", b"29,30", b"29 29", b"\xd9\xa2"))
         return head + b"Content-Length: " + size + b"\r\n\r\n" + body, {400}
     if kind == 2:
-        chunk = chance.choice((b"zz\r\n", b"-1\r\nabc\r\n", b"ffffffffffffffffff\r\n", b"1d;" + b"x" * 40000 + b"\r\n", b"1d\n" + body, b"3\r\nabcdef\r\n0\r\n\r\n",
-                               b"1 d\r\n" + body + b"\r\n0\r\n\r\n"))
-        return head + te + b"\r\n" + chunk, {400, None}
+        chunk = rng.choice((b"zz\r\n", b"-1\r\nabc\r\n", b"ffffffffffffffffff\r\n", b"1d;" + b"x" * 40000 + b"\r\n", b"1d\n" + body,
+                            b"3\r\nabcdef\r\n0\r\n\r\n", b"1 d\r\n" + body + b"\r\n0\r\n\r\n"))
+        return head + chunked + b"\r\n" + chunk, {400, None}
     if kind == 3:
-        return head + chance.choice((b"X: " + b"a" * 40000, b"X: y\r\n" * 7000, b"a" * 40000 + b": b")) + b"\r\n\r\n", {431, 400}
+        return head + rng.choice((b"X: " + b"a" * 40000, b"X: y\r\n" * 7000, b"a" * 40000 + b": b")) + b"\r\n\r\n", {431, 400}
     if kind == 4:
-        line = chance.choice((b"Bad Header: x", b": x", b"X\x00: y", b"X : y", b"\x80: y", b"X: a\x01b", b"no colon"))
-        return head + line + b"\r\n" + sized + b"\r\n" + body, {400}
+        line = rng.choice((b"Bad Header: x", b": x", b"X\x00: y", b"X : y", b"\x80: y", b"X: a\x01b", b"no colon"))
+        return head + line + b"\r\n" + content_length + b"\r\n" + body, {400}
     if kind == 5:
-        line = chance.choice((b"GET", b"GET /", b"GET / HTTP/9.9", b"GET / HTTP/1.1 x", b" / HTTP/1.1", b"G\x00T / HTTP/1.1", b"\x16\x03\x01\x02\x00", b"PRI * HTTP/2.0"))
+        line = rng.choice((b"GET", b"GET /", b"GET / HTTP/9.9", b"GET / HTTP/1.1 x", b" / HTTP/1.1", b"G\x00T / HTTP/1.1",
+                           b"\x16\x03\x01\x02\x00", b"PRI * HTTP/2.0"))
         return line + b"\r\n\r\n", {400}
     if kind == 6:
-        return head + b"Content-Length: %d\r\n\r\n" % chance.choice((8 * 2**20 + 1, 10**12)), {413}
+        return head + b"Content-Length: %d\r\n\r\n" % rng.choice((8 * 2**20 + 1, 10**12)), {413}
     if kind == 7:
-        method = chance.choice((b"PUT", b"TRACE", b"CONNECT", b"OPTIONS", b"BREW", b"PATCH"))
+        method = rng.choice((b"PUT", b"TRACE", b"CONNECT", b"OPTIONS", b"BREW", b"PATCH"))
         return method + b" /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", {405, 400}
-    good = bytearray(head + sized + b"\r\n" + body)
-    for _ in range(chance.randrange(1, 4)):
-        at = chance.randrange(len(good))
-        chance.choice((lambda: good.__setitem__(at, chance.randrange(256)), lambda: good.insert(at, chance.randrange(256)), lambda: good.pop(at)))()
+    good = bytearray(head + content_length + b"\r\n" + body)
+    for _ in range(rng.randrange(1, 4)):
+        at = rng.randrange(len(good))
+        rng.choice((lambda: good.__setitem__(at, rng.randrange(256)), lambda: good.insert(at, rng.randrange(256)), lambda: good.pop(at)))()
     return bytes(good), {200, 400, 403, 404, 405, 413, None}
 
 
@@ -101,16 +107,16 @@ def code_of(answer):
 
 def malformed(s, count, seed, pause=0.0):
     """Sends `count` broken requests; returns the number of answers by status code."""
-    chance, counts = random.Random(seed), {}
+    rng, counts = random.Random(seed), {}
     link = http.client.HTTPConnection(s.host, s.port, timeout=300 * PATIENCE)
     for i in range(count):
         time.sleep(pause)
         if i % 3 == 0:
-            data, codes = bad_framing(chance)
+            data, codes = bad_framing(rng)
             code = code_of(s.raw(data, timeout=300 * PATIENCE, half_close=True))
             check(code in codes | {429}, f"framing {data[:200]!r} gave {code}, not {codes}")
         else:
-            route, body = bad_body(chance)
+            route, body = bad_body(rng)
             try:
                 link.request("POST", route, body)
                 answer = link.getresponse()
@@ -171,22 +177,22 @@ def unread(s, count):
 
 def disconnects(s, count, seed, pause=0.0):
     """Clients that disconnect: during their headers, their body, in the queue, during prefill, during the answer."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for i in range(count):
         time.sleep(pause)
         stage = i % 5
         prompt = "x" * (1900 if stage == 3 else 50)
         body = json.dumps({"prompt": prompt, "max_tokens": 100 if stage == 3 else 1500, "stream": stage != 2, "n": 1 + i % 2, "seed": i, **NO_END}).encode()
         head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
-        data = {0: head[:chance.randrange(len(head))], 1: head + body[:chance.randrange(len(body))]}.get(stage, head + body)
+        data = {0: head[:rng.randrange(len(head))], 1: head + body[:rng.randrange(len(body))]}.get(stage, head + body)
         with socket.create_connection((s.host, s.port), timeout=300 * PATIENCE) as link:
             link.sendall(data)
             if stage == 4:
                 with contextlib.suppress(ConnectionError):
-                    link.recv(chance.choice((1, 100, 5000)))
+                    link.recv(rng.choice((1, 100, 5000)))
             elif stage == 3:
-                time.sleep(chance.random() * 0.01)
-            if chance.random() < 0.5:
+                time.sleep(rng.random() * 0.01)
+            if rng.random() < 0.5:
                 link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
@@ -208,7 +214,7 @@ def in_background(attack, *args):
 
 
 def repeat(attack, seconds, seed):
-    """Repeats an attack for some seconds."""
+    """Repeats an attack for `seconds`, each time with the next seed."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         attack(seed)
@@ -217,17 +223,16 @@ def repeat(attack, seconds, seed):
 
 def good_rate(s, seconds, clients=2):
     """Requests per second of well-behaved clients, each of which sends one after the other; all must be answered."""
-    import threading
     done, start = [], time.monotonic()
     end = start + seconds
-    def one():
+    def client():
         count = 0
         while time.monotonic() < end:
             status, _, text = s.request("POST", TEXT, {"prompt": "good", "max_tokens": 24, "temperature": 0, **NO_END})
             check(status == 200, f"a good client got {status}: {text[:200]}")
             count += 1
         done.append(count)
-    threads = [threading.Thread(target=one) for _ in range(clients)]
+    threads = [threading.Thread(target=client) for _ in range(clients)]
     for t in threads:
         t.start()
     for t in threads:

@@ -70,24 +70,24 @@ def wait(s, batch, *statuses):
 
 def check_files(s):
     data = bytes(range(256)) * 4096 + b"\r\n--" + BOUNDARY[:4].encode()
-    status, facts = upload(s, data, "../../etc/passwd", "user_data")
-    check(status == 200 and facts["object"] == "file" and facts["bytes"] == len(data), f"upload: {facts}")
-    check(facts["filename"] == "passwd" and facts["purpose"] == "user_data", f"folders are removed from file names: {facts}")
-    check(get(s, "/v1/files/" + facts["id"])[1] == facts, "facts of a file")
+    status, metadata = upload(s, data, "../../etc/passwd", "user_data")
+    check(status == 200 and metadata["object"] == "file" and metadata["bytes"] == len(data), f"upload: {metadata}")
+    check(metadata["filename"] == "passwd" and metadata["purpose"] == "user_data", f"folders are removed from file names: {metadata}")
+    check(get(s, "/v1/files/" + metadata["id"])[1] == metadata, "the metadata of a file")
     import http.client
     link = http.client.HTTPConnection(s.host, s.port)
-    link.request("GET", f"/v1/files/{facts['id']}/content")
+    link.request("GET", f"/v1/files/{metadata['id']}/content")
     check(link.getresponse().read() == data, "content of a file, byte for byte")
-    link.request("HEAD", f"/v1/files/{facts['id']}/content")
+    link.request("HEAD", f"/v1/files/{metadata['id']}/content")
     answer = link.getresponse()
     check(answer.getheader("content-length") == str(len(data)) and answer.read() == b"", "HEAD of a content")
     link.close()
     _, empty = upload(s, b"", "empty")
     check(content(s, empty["id"]) == "", "an empty file")
-    ids = {facts["id"], empty["id"]} | {upload(s, f"{i}", purpose="evals")[1]["id"] for i in range(3)}
-    _, all_of_them = get(s, "/v1/files")
-    check({f["id"] for f in all_of_them["data"]} == ids and not all_of_them["has_more"], "a list")
-    check(len(get(s, "/v1/files?purpose=evals")[1]["data"]) == 3, "by purpose")
+    ids = {metadata["id"], empty["id"]} | {upload(s, f"{i}", purpose="evals")[1]["id"] for i in range(3)}
+    _, listing = get(s, "/v1/files")
+    check({f["id"] for f in listing["data"]} == ids and not listing["has_more"], "files are listed")
+    check(len(get(s, "/v1/files?purpose=evals")[1]["data"]) == 3, "files are listed by purpose")
     seen, after = [], ""
     while True:
         _, page = get(s, f"/v1/files?limit=2{after}")
@@ -95,11 +95,11 @@ def check_files(s):
         if not page["has_more"]:
             break
         after = "&after=" + page["last_id"]
-    check(seen == [f["id"] for f in all_of_them["data"]], "page by page")
-    check([f["id"] for f in get(s, "/v1/files?order=asc")[1]["data"]] == seen[::-1], "in reverse order")
+    check(seen == [f["id"] for f in listing["data"]], "files are listed page by page")
+    check([f["id"] for f in get(s, "/v1/files?order=asc")[1]["data"]] == seen[::-1], "files are listed in reverse order")
     for file_id in ids:
         status, _, text = s.request("DELETE", "/v1/files/" + file_id)
-        check(status == 200 and json.loads(text)["deleted"], "deleted")
+        check(status == 200 and json.loads(text)["deleted"], "a file is deleted")
         check(s.request("GET", "/v1/files/" + file_id)[0] == 404, "a deleted file is not found")
     return data
 
@@ -137,13 +137,13 @@ def check_batches(s):
     done = wait(s, batch)
     check(done["status"] == "completed" and done["request_counts"] == {"total": 6, "completed": 2, "failed": 4}, f"done: {done}")
     output, errors = lines_of(s, done["output_file_id"]), lines_of(s, done["error_file_id"])
-    check(set(output) == {"a", "b"} and set(errors) == {"c", "d", "e", "f"}, "lines with and without success")
+    check(set(output) == {"a", "b"} and set(errors) == {"c", "d", "e", "f"}, "answers and errors are in separate files")
     for name in "ab":
         alone = s.post("/v1/chat/completions", json.loads(texts["ab".index(name)])["body"])[1]
         check(output[name]["response"]["body"]["choices"] == alone["choices"], "a line gets the same text as a request")
     codes = {k: v["response"]["status_code"] for k, v in errors.items()}
     check(codes == {"c": 400, "d": 400, "e": 404, "f": 400}, f"codes: {codes}")
-    check(errors["c"]["response"]["body"]["error"]["param"] == "max_tokens", "errors are the API's own")
+    check(errors["c"]["response"]["body"]["error"]["param"] == "max_tokens", "errors have the format of the API")
     check(get(s, "/v1/files/" + done["output_file_id"])[1]["purpose"] == "batch_output", "the output is a file")
     for endpoint, body, key in (("/v1/completions", {"prompt": "a", "max_tokens": 2}, "choices"),
                                 ("/v1/embeddings", {"input": "a"}, "data"),
@@ -184,23 +184,23 @@ def check_priority(s):
     status, _, text = s.request("DELETE", "/v1/files/" + batch["input_file_id"])
     check(status == 400 and "batch" in text, "a file that a batch reads stays")
     answered = []
-    many = [threading.Thread(target=lambda: answered.append(s.post("/v1/chat/completions", chat(max_tokens=8))[0]))
+    threads = [threading.Thread(target=lambda: answered.append(s.post("/v1/chat/completions", chat(max_tokens=8))[0]))
             for _ in range(6)]
-    for one in many:
-        one.start()
-    for one in many:
-        one.join()
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
     _, now = get(s, "/v1/batches/" + batch["id"])
     check(answered == [200] * 6 and now["status"] == "in_progress", f"requests overtake a batch: {answered} {now}")
-    check(now["request_counts"]["completed"] < 40, "before it is done")
+    check(now["request_counts"]["completed"] < 40, "requests are answered before the batch is done")
     check(quiet(s), "lines of a batch take no place in the queue")
-    check(get(s, "/v1/batches/" + batch["id"])[1]["status"] == "in_progress", "while the batch runs")
+    check(get(s, "/v1/batches/" + batch["id"])[1]["status"] == "in_progress", "the batch still runs")
     _, cancelled = s.post(f"/v1/batches/{batch['id']}/cancel", {})
     check(cancelled["status"] == "cancelling", f"cancelling: {cancelled}")
     done = wait(s, batch)
     check(done["status"] == "cancelled" and len(lines_of(s, done["output_file_id"])) == done["request_counts"]["completed"],
           f"cancelled: {done}")
-    check(wait_until(lambda: metric(s, "num_requests_running") == 0), "its lines end")
+    check(wait_until(lambda: metric(s, "num_requests_running") == 0), "the lines of a cancelled batch end")
 
 
 def check_restart(makar, root):
@@ -211,12 +211,12 @@ def check_restart(makar, root):
     flags = ("-t", "1", "-np", "4", "--files", str(root / "kept"))
     s = Server(makar, *flags)
     batch = start(s, text)
-    want = json.loads(s.request("POST", "/v1/chat/completions", json.loads(text.splitlines()[7])["body"])[2])["choices"]
+    expected = json.loads(s.request("POST", "/v1/chat/completions", json.loads(text.splitlines()[7])["body"])[2])["choices"]
     interrupted = 0
-    for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL):
+    for signal_number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL):
         before = get(s, "/v1/batches/" + batch["id"])[1]["request_counts"]["completed"]
         wait_until(lambda: get(s, "/v1/batches/" + batch["id"])[1]["request_counts"]["completed"] >= before + 5, pause=0.005)
-        s.process.send_signal(how)
+        s.process.send_signal(signal_number)
         s.process.wait(120 * PATIENCE)
         model = s.model
         parts = list((root / "kept").glob("*.part"))
@@ -227,7 +227,7 @@ def check_restart(makar, root):
         s.process.stdout.close()
         again = Server(makar, *flags, model=model)
         s.log.close()
-        again.before = getattr(s, "before", []) + [s.folder]
+        again.old_folders = getattr(s, "old_folders", []) + [s.folder]
         s = again
     done = wait(s, batch)
     answers = [json.loads(x) for x in content(s, done["output_file_id"]).splitlines()]
@@ -236,7 +236,7 @@ def check_restart(makar, root):
           f"after restarts: {done}")
     check(sorted(a["custom_id"] for a in answers) == sorted(f"line-{i}" for i in range(count)), "each line once")
     seventh = next(a for a in answers if a["custom_id"] == "line-7")
-    check(seventh["response"]["body"]["choices"] == want, "with the text that an undisturbed request gets")
+    check(seventh["response"]["body"]["choices"] == expected, "a line gets the text of an undisturbed request")
     check(get(s, "/v1/files/" + batch["input_file_id"])[0] == 200, "files are kept")
     # Two servers do not share a folder.
     try:
@@ -268,7 +268,7 @@ def check_expired(makar, root):
                   f"expired: {done}")
             error = next(iter(lines_of(again, done["error_file_id"]).values()))
             check(error["response"]["body"]["error"]["code"] == "batch_expired", f"{error}")
-            check(get(again, "/v1/batches/batch_x")[0] == 404 and get(again, "/v1/files/file-x")[0] == 404, "malformed records")
+            check(get(again, "/v1/batches/batch_x")[0] == 404 and get(again, "/v1/files/file-x")[0] == 404, "malformed records are ignored")
 
 
 def check_owners(makar, root):
@@ -278,25 +278,26 @@ def check_owners(makar, root):
             status, _, text = s.request(method, path, body, {"authorization": "Bearer " + key, "content-type": kind})
             return status, json.loads(text) if path[-8:] != "/content" else text
         body = form(("purpose", None, "batch"), ("file", "a.jsonl", line("1", {"input": "x", "max_output_tokens": 2}, "/v1/responses")))
-        _, facts = ask("first-key", "POST", "/v1/files", body, f"multipart/form-data; boundary={BOUNDARY}")
-        check("owner" not in facts, f"facts: {facts}")
-        order = {"input_file_id": facts["id"], "endpoint": "/v1/responses"}
-        check(ask("second-key", "POST", "/v1/batches", order)[0] == 404, "a batch of another's file")
-        _, batch = ask("first-key", "POST", "/v1/batches", order)
+        _, metadata = ask("first-key", "POST", "/v1/files", body, f"multipart/form-data; boundary={BOUNDARY}")
+        check("owner" not in metadata, f"metadata: {metadata}")
+        request = {"input_file_id": metadata["id"], "endpoint": "/v1/responses"}
+        check(ask("second-key", "POST", "/v1/batches", request)[0] == 404, "a batch of another's file")
+        _, batch = ask("first-key", "POST", "/v1/batches", request)
         path = "/v1/batches/" + batch["id"]
         wait_until(lambda: ask("first-key", "GET", path)[1]["status"] == "completed")
         batch = ask("first-key", "GET", path)[1]
         check(batch["status"] == "completed", f"a batch with a key: {batch}")
         answer = json.loads(ask("first-key", "GET", f"/v1/files/{batch['output_file_id']}/content")[1])
         response = answer["response"]["body"]["id"]
-        for path in ("/v1/files/" + facts["id"], f"/v1/files/{batch['output_file_id']}/content", "/v1/batches/" + batch["id"],
+        for path in ("/v1/files/" + metadata["id"], f"/v1/files/{batch['output_file_id']}/content", "/v1/batches/" + batch["id"],
                      "/v1/responses/" + response):
-            check(ask("first-key", "GET", path)[0] == 200, f"its own {path}")
-            check(s.request("GET", path, None, {"authorization": "Bearer second-key"})[0] == 404, f"another's {path}")
-        check(ask("second-key", "DELETE", "/v1/files/" + facts["id"])[0] == 404, "another's file is not deleted")
-        check(ask("second-key", "POST", f"/v1/batches/{batch['id']}/cancel", {})[0] == 404, "nor another's batch cancelled")
+            check(ask("first-key", "GET", path)[0] == 200, f"a key sees its own {path}")
+            check(s.request("GET", path, None, {"authorization": "Bearer second-key"})[0] == 404, f"a key does not see another's {path}")
+        check(ask("second-key", "DELETE", "/v1/files/" + metadata["id"])[0] == 404, "another's file is not deleted")
+        check(ask("second-key", "POST", f"/v1/batches/{batch['id']}/cancel", {})[0] == 404, "another's batch is not cancelled")
         for path in ("/v1/files", "/v1/batches"):
-            check(ask("second-key", "GET", path)[1]["data"] == [] and ask("first-key", "GET", path)[1]["data"], f"{path} of each")
+            check(ask("second-key", "GET", path)[1]["data"] == [] and ask("first-key", "GET", path)[1]["data"],
+                  f"each key lists its own {path}")
         status, error = ask("second-key", "POST", "/v1/responses", {"input": "x", "previous_response_id": response})
         check(status == 404, f"another's conversation: {error}")
 
@@ -320,8 +321,8 @@ def main():
             for status, error in (upload(s, "x"), get(s, "/v1/files"), get(s, "/v1/batches"), s.post("/v1/batches", {})):
                 check(status == 400 and "--files none" in error["error"]["message"], f"no files: {error}")
         s = check_restart(makar, root)
-        for held in s.before:
-            held.cleanup()
+        for old in s.old_folders:
+            old.cleanup()
         s.__exit__()
         check_expired(makar, root)
         check_owners(makar, root)

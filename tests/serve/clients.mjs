@@ -1,5 +1,5 @@
 // Real clients against a running server: node clients.mjs URL MODEL CLASSIFIER SENSIBLE. No client is patched.
-// SENSIBLE is 1 for a trained model and 0 for one with random weights, of which only what holds for any model is checked.
+// SENSIBLE is 1 for a trained model and 0 for random weights; with 0, only checks that hold for any model run.
 import assert from 'node:assert/strict';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import Anthropic from '@anthropic-ai/sdk';
@@ -10,12 +10,12 @@ import OpenAI, { toFile } from 'openai';
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod/v3';
 
-const [url, model, classifier, sense] = process.argv.slice(2);
-const sensible = sense === '1';
+const [url, model, classifier, sensibleFlag] = process.argv.slice(2);
+const sensible = sensibleFlag === '1';
 const question = sensible ? 'What is the capital of France?' : 'Hello';
 const messages = [{ role: 'user', content: question }];
 // A model with random weights rarely closes a string and generates many blanks: forbid blanks.
-const extra = sensible ? {} : { logit_bias: { 9: -100, 10: -100, 13: -100, 32: -100 } };
+const noBlanks = sensible ? {} : { logit_bias: { 9: -100, 10: -100, 13: -100, 32: -100 } };
 const parameters = {
   type: 'object',
   properties: { city: { type: 'string', maxLength: 20 } },
@@ -55,8 +55,8 @@ async function openai() {
 
   const tools = [{ type: 'function', function: { name: 'get_weather', description: 'Weather of a city', parameters } }];
   const weather = [{ role: 'user', content: 'What is the weather in Paris?' }];
-  const wanted = { ...ask, ...extra, messages: weather, tools, tool_choice: 'required', max_tokens: callTokens };
-  const called = await client.chat.completions.create(wanted);
+  const callRequest = { ...ask, ...noBlanks, messages: weather, tools, tool_choice: 'required', max_tokens: callTokens };
+  const called = await client.chat.completions.create(callRequest);
   const call = called.choices[0].message.tool_calls[0];
   assert.equal(called.choices[0].finish_reason, 'tool_calls');
   assert.equal(call.function.name, 'get_weather');
@@ -66,22 +66,22 @@ async function openai() {
     messages: [...weather, called.choices[0].message, { role: 'tool', tool_call_id: call.id, content: 'sunny' }],
   });
   assert.ok(reply.choices[0].message);
-  const runner = client.chat.completions.stream(wanted);
+  const runner = client.chat.completions.stream(callRequest);
   assert.equal((await runner.finalChatCompletion()).choices[0].message.tool_calls[0].function.name, 'get_weather');
   if (sensible) {
-    let seen;
+    let callArguments;
     const turns = client.chat.completions.runTools({
       ...ask, messages: weather, max_tokens: 60,
       tools: [{ type: 'function', function: { name: 'get_weather', description: 'Weather of a city', parameters,
-        parse: JSON.parse, function: (given) => ((seen = given), 'sunny, 20 degrees') } }],
+        parse: JSON.parse, function: (values) => ((callArguments = values), 'sunny, 20 degrees') } }],
       tool_choice: { type: 'function', function: { name: 'get_weather' } },
     });
     await turns.done();
-    check('runTools', typeof seen?.city === 'string', seen);
+    check('runTools', typeof callArguments?.city === 'string', callArguments);
   }
 
   const parsed = await client.chat.completions.parse({
-    ...ask, ...extra, max_tokens: callTokens, response_format: zodResponseFormat(City, 'place'),
+    ...ask, ...noBlanks, max_tokens: callTokens, response_format: zodResponseFormat(City, 'place'),
   });
   check('zod', ['Paris', 'London'].includes(parsed.choices[0].message.parsed.city), parsed.choices[0].message);
 
@@ -124,18 +124,18 @@ async function responses(text) {
   await assert.rejects(client.responses.retrieve(response.id), (e) => e.status === 404);
 
   const tools = [{ type: 'function', name: 'get_weather', description: 'Weather of a city', parameters, strict: true }];
-  const wanted = { ...ask, ...extra, input: 'What is the weather in Paris?', tools, tool_choice: 'required', max_output_tokens: callTokens };
-  const called = await client.responses.create(wanted);
+  const callRequest = { ...ask, ...noBlanks, input: 'What is the weather in Paris?', tools, tool_choice: 'required', max_output_tokens: callTokens };
+  const called = await client.responses.create(callRequest);
   const call = called.output.find((item) => item.type === 'function_call');
   assert.equal(typeof JSON.parse(call.arguments).city, 'string');
-  const streamedCall = await client.responses.stream(wanted).finalResponse();
+  const streamedCall = await client.responses.stream(callRequest).finalResponse();
   assert.equal(streamedCall.output[0].name, 'get_weather');
   const reply = await client.responses.create({
     ...ask, tools, previous_response_id: called.id,
     input: [{ type: 'function_call_output', call_id: call.call_id, output: 'sunny' }],
   });
   assert.ok(reply.output.length > 0);
-  const parsed = await client.responses.parse({ ...ask, ...extra, max_output_tokens: callTokens, text: { format: zodTextFormat(City, 'place') } });
+  const parsed = await client.responses.parse({ ...ask, ...noBlanks, max_output_tokens: callTokens, text: { format: zodTextFormat(City, 'place') } });
   check('zod', ['Paris', 'London'].includes(parsed.output_parsed.city), parsed.output);
   await assert.rejects(client.responses.create({ ...ask, tools: [{ type: 'web_search' }] }), (e) => e.status === 400 && e.param === 'tools[0].type');
 }
@@ -172,19 +172,19 @@ async function anthropic(text) {
   const last = await stream.finalMessage();
   assert.equal(streamed, text);
   assert.equal(last.usage.output_tokens, response.usage.output_tokens);
-  const read = response.usage.input_tokens + response.usage.cache_read_input_tokens;
-  assert.equal((await client.messages.countTokens({ model, messages })).input_tokens, read);
-  assert.equal(last.usage.input_tokens + last.usage.cache_read_input_tokens, read);
+  const inputTokens = response.usage.input_tokens + response.usage.cache_read_input_tokens;
+  assert.equal((await client.messages.countTokens({ model, messages })).input_tokens, inputTokens);
+  assert.equal(last.usage.input_tokens + last.usage.cache_read_input_tokens, inputTokens);
   if (sensible) {  // this dialect has no logit_bias, and a model with random weights generates blanks without end
     const tools = [{ name: 'get_weather', description: 'Weather of a city', input_schema: parameters }];
     const called = await client.messages.stream({ ...ask, tools, tool_choice: { type: 'any' }, max_tokens: callTokens }).finalMessage();
     assert.equal(called.stop_reason, 'tool_use');
-    const use = called.content.find((b) => b.type === 'tool_use');
-    assert.equal(typeof use.input.city, 'string');
+    const toolUse = called.content.find((b) => b.type === 'tool_use');
+    assert.equal(typeof toolUse.input.city, 'string');
     const reply = await client.messages.create({
       ...ask, tools,
       messages: [...messages, { role: 'assistant', content: called.content },
-        { role: 'user', content: [{ type: 'tool_result', tool_use_id: use.id, content: 'sunny' }] }],
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: toolUse.id, content: 'sunny' }] }],
     });
     assert.equal(reply.type, 'message');
   }
@@ -202,15 +202,15 @@ async function ollama(text) {
   assert.equal((await client.embed({ model, input: ['one', 'two'] })).embeddings.length, 2);
   const listed = (await client.list()).models.find((m) => m.name === model);
   check('list', listed.size > 0 && /^[0-9a-f]{64}$/.test(listed.digest) && new Date(listed.modified_at).getFullYear() > 2000, listed);
-  const shown = await client.show({ model });
-  check('show', shown.details.family && shown.capabilities.includes('completion') && shown.model_info, shown);
+  const details = await client.show({ model });
+  check('show', details.details.family && details.capabilities.includes('completion') && details.model_info, details);
   check('ps', (await client.ps()).models.some((m) => m.name === model), await client.ps());
   assert.match((await client.version()).version, /^\d+\.\d+/);
 }
 
 async function ai(text) {
   const provider = createOpenAICompatible({ name: 'makar', baseURL: url + '/v1', supportsStructuredOutputs: true,
-    fetch: sensible ? undefined : (to, o) => fetch(to, { ...o, body: JSON.stringify({ ...JSON.parse(o.body), ...extra }) }) });
+    fetch: sensible ? undefined : (to, o) => fetch(to, { ...o, body: JSON.stringify({ ...JSON.parse(o.body), ...noBlanks }) }) });
   const ask = { model: provider(model), prompt: question, temperature: 0, maxOutputTokens: 16, maxRetries: 0 };
   const response = await generateText(ask);
   if (sensible) assert.equal(response.text, text);
@@ -222,8 +222,8 @@ async function ai(text) {
   const called = await generateText({ ...ask, tools, toolChoice: 'required', maxOutputTokens: callTokens });
   assert.equal(called.finishReason, 'tool-calls');
   assert.equal(typeof called.toolCalls[0].input.city, 'string');
-  const made = await generateObject({ ...ask, schema: City, maxOutputTokens: callTokens });
-  check('generateObject', ['Paris', 'London'].includes(made.object.city), made.object);
+  const result = await generateObject({ ...ask, schema: City, maxOutputTokens: callTokens });
+  check('generateObject', ['Paris', 'London'].includes(result.object.city), result.object);
 }
 
 async function langchain(text) {
@@ -233,13 +233,13 @@ async function langchain(text) {
   let streamed = '';
   for await (const piece of await chat.stream(question)) streamed += piece.content;
   assert.equal(streamed, text);
-  const patient = new ChatOpenAI({ model, apiKey: 'none', temperature: 0, maxTokens: callTokens, maxRetries: 0, configuration, modelKwargs: extra });
+  const longChat = new ChatOpenAI({ model, apiKey: 'none', temperature: 0, maxTokens: callTokens, maxRetries: 0, configuration, modelKwargs: noBlanks });
   const weather = { type: 'function', function: { name: 'get_weather', description: 'Weather of a city', parameters } };
-  const called = await patient.bindTools([weather], { tool_choice: 'required' }).invoke('What is the weather in Paris?');
+  const called = await longChat.bindTools([weather], { tool_choice: 'required' }).invoke('What is the weather in Paris?');
   assert.equal(called.tool_calls[0].name, 'get_weather');
   for (const method of ['jsonSchema', 'functionCalling']) {
-    const made = await patient.withStructuredOutput(City, { name: 'place', method }).invoke(question);
-    check(`withStructuredOutput ${method}`, ['Paris', 'London'].includes(made.city), made);
+    const result = await longChat.withStructuredOutput(City, { name: 'place', method }).invoke(question);
+    check(`withStructuredOutput ${method}`, ['Paris', 'London'].includes(result.city), result);
   }
   const embeddings = new OpenAIEmbeddings({ model, apiKey: 'none', maxRetries: 0, configuration });
   const [one, same] = [await embeddings.embedQuery('one'), (await embeddings.embedDocuments(['one', 'two']))[0]];

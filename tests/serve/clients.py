@@ -2,9 +2,9 @@
 """The npm clients of clients.mjs against a server with the tiny models of the tests, for everything that needs no sensible
 answer; where the weights are present, also against a small real chat model and the toxicity classifier.
 
-usage: clients.py MAKAR ASSETS        (ASSETS: MAKAR_ASSETS, or the folder given)
+usage: clients.py MAKAR ASSETS        (ASSETS: folder of model weights; the environment variable MAKAR_ASSETS overrides it)
 
-Skipped (77) without node, and where npm cannot install what package-lock.json names.
+Skipped (exit code 77) without node, or if npm cannot install the packages of package-lock.json.
 """
 import json
 import lzma
@@ -21,24 +21,25 @@ HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent / "golden/models"
 
 
-def unpacked(source, to):
+def decompressed(source, to):
+    """A copy of the folder in which .xz files are decompressed."""
     to.mkdir()
     for path in source.iterdir():
         if path.suffix == ".xz":
-            with lzma.open(path) as packed, open(to / path.stem, "wb") as out:
-                shutil.copyfileobj(packed, out)
+            with lzma.open(path) as compressed, open(to / path.stem, "wb") as out:
+                shutil.copyfileobj(compressed, out)
         else:
             shutil.copy(path, to)
     return to
 
 
 def real_models(weights, root):
-    toxicity = unpacked(weights / "bert-tiny-toxicity", root / "toxicity")
+    toxicity = decompressed(weights / "bert-tiny-toxicity", root / "toxicity")
     (toxicity / "config.json").write_text(json.dumps({
         "architectures": ["BertForSequenceClassification"], "model_type": "bert", "hidden_size": 128,
         "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512, "vocab_size": 30522,
         "max_position_embeddings": 512, "type_vocab_size": 2, "id2label": {"0": "not-toxic", "1": "toxic"}}))
-    return unpacked(weights / "minimind2-small", root / "minimind2"), toxicity
+    return decompressed(weights / "minimind2-small", root / "minimind2"), toxicity
 
 
 def tiny_models(root):
@@ -61,8 +62,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             model, classifier = (real_models if sensible else lambda _, root: tiny_models(root))(weights, pathlib.Path(folder))
             with Server(sys.argv[1], "--add-model", str(classifier), model=model) as s:
-                ask = ["node", str(HERE / "clients.mjs"), f"http://{s.host}:{s.port}", s.name, classifier.name, str(int(sensible))]
-                done = subprocess.run(ask, timeout=600 * PATIENCE)
+                command = ["node", str(HERE / "clients.mjs"), f"http://{s.host}:{s.port}", s.name, classifier.name, str(int(sensible))]
+                done = subprocess.run(command, timeout=600 * PATIENCE)
                 code = done.returncode or s.stop()
                 if code:
                     return code

@@ -56,11 +56,11 @@ def main(makar):
                 check(code == 200 and "nothing relevant" in text, f"nothing relevant: {text[:200]}")
             code, answer = s.post("/v1/chat/completions", ask("zeppelin quarks"))
             check(answer["sources"] == [] and answer["usage"]["total_tokens"] == 0, f"the model is not used: {answer['usage']}")
-            # A follow-up that has no terms of its own uses the question before.
-            talk = ask("And why?")
-            talk["messages"] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who counts ships?"},
+            # A follow-up without terms is searched together with the previous question.
+            follow_up = ask("And why?")
+            follow_up["messages"] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who counts ships?"},
                                 {"role": "assistant", "content": "The keeper."}, {"role": "user", "content": "And why?"}]
-            code, answer = s.post("/v1/chat/completions", talk)
+            code, answer = s.post("/v1/chat/completions", follow_up)
             check(code == 200 and answer["sources"] and "ships" in answer["sources"][0]["text"], f"a follow-up: {answer}")
             # Passages are dropped until the prompt fits.
             code, answer = s.post("/v1/chat/completions", ask("Which trawler catches herring in the bay?"))
@@ -81,16 +81,16 @@ def main(makar):
             check(400 <= code < 500 and answer["error"]["param"] == "tools", f"tools: {answer}")
             code, answer = s.post("/v1/chat/completions", dict(ask(""), messages=[{"role": "system", "content": "x"}]))
             check(400 <= code < 500, f"no question: {code}")
-            # A changed index is seen.
+            # A changed index is opened again.
             keeper.write_text("The zeppelin lands on the pier.\n")
             index(makar, root / "harbour.db", keeper)
             code, answer = s.post("/v1/chat/completions", ask("Where lands the zeppelin?"))
             check(code == 200 and answer["sources"] and "zeppelin" in answer["sources"][0]["text"], f"a changed index: {answer}")
             check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
-        for flags, what in ((["--index", root / "none.db"], "no such index"), (["--index", f"plain={root / 'harbour.db'}"], "given twice"),
+        for flags, word in ((["--index", root / "none.db"], "no such index"), (["--index", f"plain={root / 'harbour.db'}"], "given twice"),
                             (["--index", f"{root / 'harbour.db'}#nothing"], "nothing")):
             done = subprocess.run([makar, "serve", "-m", plain, "--port", "0", *map(str, flags)], capture_output=True, text=True, timeout=60)
-            check(done.returncode == 2 and what in done.stderr, f"{flags}: {done.returncode} {done.stderr}")
+            check(done.returncode == 2 and word in done.stderr, f"{flags}: {done.returncode} {done.stderr}")
 
 
 main(sys.argv[1])

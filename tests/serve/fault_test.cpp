@@ -90,9 +90,9 @@ class FailingDevice : public CpuDevice {
 };
 
 // A server without a socket.
-class Served {
+class TestServer {
  public:
-  explicit Served(bool poisoned = false, double hung_after = 60)
+  explicit TestServer(bool poisoned = false, double hung_after = 60)
       : model_(poisoned), registry_({{"tiny", model_.path(), {}}}, opener(), 1) {
     const Status opened = registry_.open_first();
     EXPECT_TRUE(opened.ok()) << opened.error().text();
@@ -111,7 +111,7 @@ class Served {
     service_->handle(std::move(request), reply);
     return reply;
   }
-  std::shared_ptr<StoredReply> write(const Json& prompt, const Json& more = Json::object()) {
+  std::shared_ptr<StoredReply> complete(const Json& prompt, const Json& more = Json::object()) {
     Json body = {{"prompt", prompt}, {"max_tokens", 12}, {"temperature", 0}};
     body.update(more);
     return send_request("POST", "/v1/completions", body.dump());
@@ -135,7 +135,7 @@ class Served {
   std::optional<Service> service_;
 };
 
-// Throws where configured: in done(), or in finish() and in the fail() that follows.
+// Throws at the configured place; kFinishAndFail: in finish(), and in the fail() that follows.
 class ThrowingTask : public EngineTask {
  public:
   enum class Where { kBegin, kDone, kFinishAndFail, kRelease };
@@ -158,24 +158,25 @@ class ThrowingTask : public EngineTask {
 };
 
 // Computes one token and calls a function in the middle of the step.
-class RogueJob : public Job {
+class CallbackJob : public Job {
  public:
-  explicit RogueJob(std::function<void()> act) : act_(std::move(act)) {
+  explicit CallbackJob(std::function<void()> callback) : callback_(std::move(callback)) {
     branches.push_back({{5}, {}, 0, 0, {}});
   }
-  void on_logits(size_t, int64_t, std::span<const float>) override { act_(); }
+  void on_logits(size_t, int64_t, std::span<const float>) override { callback_(); }
   void advance(KvCache& cache) override {
     drop(cache, branches[0]);
     branches.clear();
   }
 
  private:
-  std::function<void()> act_;
+  std::function<void()> callback_;
 };
 
-class RogueTask : public EngineTask {
+class CallbackTask : public EngineTask {
  public:
-  explicit RogueTask(std::function<void()> act) : job_(std::make_shared<RogueJob>(std::move(act))) {}
+  explicit CallbackTask(std::function<void()> callback)
+      : job_(std::make_shared<CallbackJob>(std::move(callback))) {}
   Status begin(Engine& engine) override { return engine_ = &engine, engine.submit(job_), Done{}; }
   bool done() override { return job_->done(); }
   void finish() override {}
@@ -184,7 +185,7 @@ class RogueTask : public EngineTask {
   std::atomic<bool> failed{false};
 
  private:
-  std::shared_ptr<RogueJob> job_;
+  std::shared_ptr<CallbackJob> job_;
   Engine* engine_ = nullptr;
 };
 
@@ -195,13 +196,13 @@ std::string text_of(const HttpResponse& response) {
 }
 
 TEST(Faults, HangingStepMakesHealthFail) {
-  Served served(false, 0.1);
+  TestServer served(false, 0.1);
   EXPECT_EQ(served.health(), 200);
   std::atomic<bool> resume{false};
-  served.loop().submit(std::make_shared<RogueTask>([&] {
+  served.loop().submit(std::make_shared<CallbackTask>([&] {
     while (!resume) std::this_thread::sleep_for(1ms);
   }));
-  const auto waiting = served.write("abc");
+  const auto waiting = served.complete("abc");
   const auto until = [&](int status) {
     const auto end = std::chrono::steady_clock::now() + 30s;
     while (served.health() != status && std::chrono::steady_clock::now() < end)
@@ -215,71 +216,73 @@ TEST(Faults, HangingStepMakesHealthFail) {
 }
 
 TEST(Faults, ThrowingStepFailsOnlyItsRequests) {
-  Served served;
-  const std::string alone = text_of(served.write("abc")->wait());
+  TestServer served;
+  const std::string alone = text_of(served.complete("abc")->wait());
   for (int i = 0; i < 5; ++i) {
     // Both arrive during a step, so the next step has both.
     std::atomic<bool> in_step{false}, resume{false};
-    served.loop().submit(std::make_shared<RogueTask>([&] {
+    served.loop().submit(std::make_shared<CallbackTask>([&] {
       in_step = true;
       while (!resume) std::this_thread::sleep_for(1ms);
     }));
     while (!in_step) std::this_thread::sleep_for(1ms);
-    const auto broken = served.write("abc");
+    const auto bad_reply = served.complete("abc");
     while (served.loop().waiting() == 0) std::this_thread::sleep_for(1ms);
-    const auto rogue = std::make_shared<RogueTask>([] { throw std::runtime_error("a broken contract"); });
-    served.loop().submit(rogue);
+    const auto callback_task =
+        std::make_shared<CallbackTask>([] { throw std::runtime_error("a broken contract"); });
+    served.loop().submit(callback_task);
     resume = true;
-    const HttpResponse response = broken->wait();
+    const HttpResponse response = bad_reply->wait();
     EXPECT_EQ(response.status, 500);
     EXPECT_NE(response.body.find("internal_error"), std::string::npos) << response.body;
-    EXPECT_EQ(response.body.find("a broken contract"), std::string::npos) << response.body;  // for the log
-    EXPECT_EQ(text_of(served.write("abc")->wait()), alone);
-    EXPECT_TRUE(rogue->failed);
+    EXPECT_EQ(response.body.find("a broken contract"), std::string::npos)
+        << response.body;  // only in the log
+    EXPECT_EQ(text_of(served.complete("abc")->wait()), alone);
+    EXPECT_TRUE(callback_task->failed);
     EXPECT_EQ(served.health(), 200);
   }
 }
 
 TEST(Faults, AnEngineThatCannotBeCreatedIsRetried) {
-  Served served;
-  const std::string alone = text_of(served.write("abc")->wait());
+  TestServer served;
+  const std::string alone = text_of(served.complete("abc")->wait());
   for (int i = 0; i < 3; ++i) {
-    const auto rogue = std::make_shared<RogueTask>([&] {
+    const auto callback_task = std::make_shared<CallbackTask>([&] {
       served.device().fails = true;  // so that there is no new engine after this step
       throw std::runtime_error("a broken contract");
     });
-    served.loop().submit(rogue);
-    while (!rogue->failed) std::this_thread::sleep_for(1ms);
+    served.loop().submit(callback_task);
+    while (!callback_task->failed) std::this_thread::sleep_for(1ms);
     for (int j = 0; j < 2; ++j) {
-      const HttpResponse response = served.write("abc")->wait();
+      const HttpResponse response = served.complete("abc")->wait();
       EXPECT_EQ(response.status, 503) << response.body;
       EXPECT_NE(response.body.find("try again later"), std::string::npos) << response.body;
       EXPECT_EQ(served.health(), 200);
     }
     served.device().fails = false;
-    EXPECT_EQ(text_of(served.write("abc")->wait()), alone);
+    EXPECT_EQ(text_of(served.complete("abc")->wait()), alone);
   }
 }
 
 TEST(Faults, ThrowingTaskFailsAlone) {
   using Where = ThrowingTask::Where;
-  Served served;
-  const std::string alone = text_of(served.write("abc")->wait());
+  TestServer served;
+  const std::string alone = text_of(served.complete("abc")->wait());
   for (const Where where : {Where::kBegin, Where::kDone, Where::kFinishAndFail, Where::kRelease}) {
-    const auto concurrent = served.write("abc");
+    const auto concurrent = served.complete("abc");
     const auto reply = std::make_shared<StoredReply>();
     served.loop().submit(std::make_shared<ThrowingTask>(where, reply));
     EXPECT_EQ(text_of(concurrent->wait()), alone);
     if (where == Where::kBegin || where == Where::kDone) {
       EXPECT_EQ(reply->wait().status, 500);
     }
-    EXPECT_EQ(text_of(served.write("abc")->wait()), alone);
+    EXPECT_EQ(text_of(served.complete("abc")->wait()), alone);
     EXPECT_EQ(served.health(), 200);
   }
 }
 
 TEST(Faults, NanLogitsFailOnlyTheirRequest) {
-  Served clean, served(true);
+  TestServer clean, served(true);
   const Json good = "abcdefghijklmnopqrstuvwxyz", bad = Json::array({41, kPoison, 43});
   // The poisoned token is never generated: it is in the prompt or absent. Log-probabilities expose every bit.
   std::vector<Json> variants = {{{"temperature", 0}},
@@ -291,16 +294,17 @@ TEST(Faults, NanLogitsFailOnlyTheirRequest) {
     if (!variant.contains("use_beam_search"))
       variant["logprobs"] = 2, variant["logit_bias"] = {{std::to_string(kPoison), -1000}, {"2", -1000}};
   std::vector<std::string> alone;
-  for (const Json& variant : variants) alone.push_back(text_of(clean.write(good, variant)->wait()));
+  for (const Json& variant : variants) alone.push_back(text_of(clean.complete(good, variant)->wait()));
   for (int round = 0; round < 4; ++round) {  // pages that held NaN are reused
-    std::vector<std::shared_ptr<StoredReply>> broken, fine;
+    std::vector<std::shared_ptr<StoredReply>> bad_replies, good_replies;
     for (const Json& variant : variants) {
-      broken.push_back(served.write(bad, variant));
-      fine.push_back(served.write(good, variant));
-      broken.push_back(served.write(bad, variant));
+      bad_replies.push_back(served.complete(bad, variant));
+      good_replies.push_back(served.complete(good, variant));
+      bad_replies.push_back(served.complete(bad, variant));
     }
-    for (size_t i = 0; i < variants.size(); ++i) EXPECT_EQ(text_of(fine[i]->wait()), alone[i]) << variants[i];
-    for (const auto& reply : broken) {
+    for (size_t i = 0; i < variants.size(); ++i)
+      EXPECT_EQ(text_of(good_replies[i]->wait()), alone[i]) << variants[i];
+    for (const auto& reply : bad_replies) {
       const HttpResponse response = reply->wait();
       EXPECT_EQ(response.status, 500) << response.body;
       EXPECT_NE(response.body.find("logits"), std::string::npos) << response.body;

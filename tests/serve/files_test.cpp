@@ -153,11 +153,11 @@ TEST(BatchRecords, OwnersTakeTurnsWithSeparateLimits) {
     return file.ok() &&
            records.create(owner, {{"input_file_id", (*file)["id"]}, {"endpoint", "/v1/embeddings"}}).ok();
   };
-  int made = 0;
-  while (made < 1000 && create("a")) ++made;
-  EXPECT_EQ(made, 100);
+  int created = 0;
+  while (created < 1000 && create("a")) ++created;
+  EXPECT_EQ(created, 100);
   EXPECT_TRUE(create("b"));
-  EXPECT_TRUE(records.others_wait("a"));
+  EXPECT_TRUE(records.others_unfinished("a"));
   std::string order;
   for (int i = 0; i < 4; ++i) order += records.next()->owner;
   EXPECT_TRUE(order == "abab" || order == "baba") << order;

@@ -64,10 +64,10 @@ def bad_bodies():
               "presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias", "stop", "stream", "seed",
               "stream_options", "response_format", "use_beam_search", "logprobs", "model", "guided_regex", "grammar",
               "typical_p", "mirostat", "dry_base", "xtc_threshold", "no_repeat_ngram_size"]
-    own = {CHAT: ["messages", "tools", "tool_choice", "top_logprobs", "chat_template_kwargs", "continue_final_message",
-                  "parallel_tool_calls"], TEXT: ["prompt", "echo", "suffix"]}
+    route_fields = {CHAT: ["messages", "tools", "tool_choice", "top_logprobs", "chat_template_kwargs", "continue_final_message",
+                           "parallel_tool_calls"], TEXT: ["prompt", "echo", "suffix"]}
     for route, good in base.items():
-        for field in fields + own[route]:
+        for field in fields + route_fields[route]:
             for value in wrong:
                 yield route, json.dumps(dict(good, **{field: value})), field
         for text in ("", "{", "[]", "null", "1", '"x"', "{]", '{"a":}', '{"messages":[}', "\x00", "{" * 100000,
@@ -107,7 +107,7 @@ def check_bodies(s):
                 param = str(error["param"])
                 check(field in param or param in ("body", "n", "options", "stream_options", "best_of", "logprobs",
                                                   "max_tokens"), f"{body[:90]!r}: {text[:200]}")
-    check(counts.get(400, 0) > 300, f"most are refused: {counts}")
+    check(counts.get(400, 0) > 300, f"most bodies are refused: {counts}")
 
 
 def check_disconnects(s, rounds):
@@ -124,10 +124,10 @@ def check_disconnects(s, rounds):
         if i % 2:
             link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
         link.close()
-    check(quiet(s), "their requests end")
+    check(quiet(s), "requests of disconnected clients end")
     check(wait_until(lambda: s.descriptors() <= before + 3), f"descriptors: {before} became {s.descriptors()}")
-    pages, kept = metric(s, "kv_cache_pages"), metric(s, "prefix_cache_pages")
-    check(pages <= kept, f"cache pages are released: {pages} in use, {kept} kept for prefixes")
+    pages, prefix_pages = metric(s, "kv_cache_pages"), metric(s, "prefix_cache_pages")
+    check(pages <= prefix_pages, f"cache pages are released: {pages} in use, {prefix_pages} of them for prefixes")
     check(s.post(TEXT, {"prompt": "a", "max_tokens": 2})[0] == 200, "other clients are answered")
 
 
@@ -135,28 +135,28 @@ def check_overload(makar):
     """More requests than the server admits: 429 with Retry-After; the admitted ones are answered."""
     with Server(makar, "-t", "1", "-np", "2", "--queue", "6") as s:
         ask = {"prompt": "a" * 50, "max_tokens": 400, "temperature": 0, "logit_bias": {"256": -1000}}
-        def one(_):
+        def send(_):
             status, headers, text = s.request("POST", TEXT, ask)
             return status, headers.get("retry-after"), text
-        with concurrent.futures.ThreadPoolExecutor(40) as many:
-            got = list(many.map(one, range(80)))
-        codes = {code for code, _, _ in got}
+        with concurrent.futures.ThreadPoolExecutor(40) as pool:
+            answers = list(pool.map(send, range(80)))
+        codes = {code for code, _, _ in answers}
         check(codes == {200, 429}, f"an overloaded server answers {codes}")
-        check(all(retry for code, retry, _ in got if code == 429), "Retry-After")
-        check(len({json.loads(t)["choices"][0]["text"] for code, _, t in got if code == 200}) == 1, "all get the same text")
+        check(all(retry for code, retry, _ in answers if code == 429), "refusals have Retry-After")
+        check(len({json.loads(t)["choices"][0]["text"] for code, _, t in answers if code == 200}) == 1, "all answers are equal")
 
 
 def check_drain(makar):
     """SIGTERM during streams: they are finished, new requests are refused, the exit code is 0."""
     with Server(makar, "-t", "1", "--drain-time", "600") as s:
         ask = {"prompt": "a", "max_tokens": 300, "temperature": 0, "logit_bias": {"256": -1000}}
-        with concurrent.futures.ThreadPoolExecutor(8) as many:
-            going = [many.submit(s.stream, TEXT, ask) for _ in range(8)]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            streams = [pool.submit(s.stream, TEXT, ask) for _ in range(8)]
             wait_until(lambda: metric(s, "num_requests_inside") == 8)
             s.process.send_signal(signal.SIGTERM)
-            ends = [g.result()[1][-1] for g in going]
+            ends = [g.result()[1][-1] for g in streams]
         check(ends == ["[DONE]"] * 8, "streams are finished")
-        check(s.process.wait(120 * PATIENCE) == 0, "and the server exits with 0")
+        check(s.process.wait(120 * PATIENCE) == 0, "the server exits with 0")
 
 
 def check_keys(makar):
@@ -165,9 +165,9 @@ def check_keys(makar):
                                 ({"Authorization": "s3cret-key"}, 401), ({"Authorization": "Bearer s3cret-key"}, 200),
                                 ({"x-api-key": "s3cret-key"}, 200)):
             check(s.request("GET", "/v1/models", headers=headers)[0] == status, f"key {headers}")
-        check(s.request("GET", "/health")[0] == 200 and s.request("GET", "/metrics")[0] == 401, "open routes")
+        check(s.request("GET", "/health")[0] == 200 and s.request("GET", "/metrics")[0] == 401, "/health needs no key, /metrics does")
         check(s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n").startswith(
-            b"HTTP/1.1 401"), "refused before the body")
+            b"HTTP/1.1 401"), "a request without a key is refused before its body is read")
         s.stop()
         s.log.seek(0)
         check("s3cret" not in s.log.read(), "the key is not logged")
@@ -178,10 +178,10 @@ def check_start(makar, folder):
                               (["--host", "no.such"], 2, "--host"), (["--timeout", "0"], 2, "--timeout")):
         done = subprocess.run([makar, "serve", "-m", folder, *flags], capture_output=True, text=True, timeout=120 * PATIENCE)
         check(done.returncode == code and word in done.stderr, f"serve {flags}: {done.returncode} {done.stderr}")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
+    with socket.socket() as occupied:
+        occupied.bind(("127.0.0.1", 0))
+        occupied.listen()
+        port = str(occupied.getsockname()[1])
         done = subprocess.run([makar, "serve", "-m", folder, "--port", port], capture_output=True, text=True, timeout=120 * PATIENCE)
         check(done.returncode == 1 and "cannot listen" in done.stderr, "a port that is taken")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Images in requests: the same answer in every dialect and on the command line; what cannot be read is refused by field.
+"""Images in requests: the same answer in every dialect and on the command line; unreadable images are refused with the name of the field.
 
 usage: images_api.py MAKAR
 """
@@ -42,44 +42,45 @@ def ask(server, body):
 
 
 def dialects(server, root):
-    want, usage = ask(server, openai(image(ONE), text("what?")))
+    expected, usage = ask(server, openai(image(ONE), text("what?")))
     prompt = len("USER: \nwhat? ASSISTANT:") + 9
     check(usage["prompt_tokens"] == prompt, f"an image has nine tokens: {usage}")
     (root / "one.png").write_bytes(base64.b64decode(ONE))
     done = subprocess.run([MAKAR, "generate", "-m", str(server.model), "--chat", "--image", str(root / "one.png"), "-n", "8", "what?"],
                           capture_output=True, text=True)
-    check(done.stdout.rstrip("\n") == want.rstrip("\n"), f"as on the command line: {want!r} {done.stdout!r} {done.stderr}")
-    check(ask(server, openai(image(TWO), text("what?")))[0] != want, "another image, another answer")
-    check(ask(server, openai(text("what?"), image(ONE)))[0] == want, "the template places the image")
+    check(done.stdout.rstrip("\n") == expected.rstrip("\n"),
+          f"the command line gives the same answer: {expected!r} {done.stdout!r} {done.stderr}")
+    check(ask(server, openai(image(TWO), text("what?")))[0] != expected, "another image, another answer")
+    check(ask(server, openai(text("what?"), image(ONE)))[0] == expected, "the template places the image")
     _, events = server.stream("/v1/chat/completions", openai(image(ONE), text("what?")))
     streamed = "".join(c["delta"].get("content") or "" for e in events if e != "[DONE]" for c in e["choices"])
-    check(streamed == want, "the same streamed")
+    check(streamed == expected, "a stream has the same text")
 
     source = {"type": "base64", "media_type": "image/png", "data": ONE}
     body = {"messages": [{"role": "user", "content": [{"type": "image", "source": source}, text("what?")]}], "max_tokens": 8, **SAMPLING}
     status, answer = server.post("/v1/messages", body)
-    check(status == 200 and answer["content"][0]["text"] == want, f"Anthropic: {status} {answer}")
+    check(status == 200 and answer["content"][0]["text"] == expected, f"Anthropic: {status} {answer}")
     status, answer = server.post("/v1/messages/count_tokens", body)
     check(answer.get("input_tokens") == prompt, f"tokens are counted with images: {answer}")
 
     options = {"num_predict": 8, **SAMPLING}
     status, answer = server.post("/api/chat", {"messages": [{"role": "user", "content": "what?", "images": [ONE]}], "stream": False, "options": options})
-    check(status == 200 and answer["message"]["content"] == want, f"Ollama's chat: {status} {answer}")
+    check(status == 200 and answer["message"]["content"] == expected, f"Ollama's chat: {status} {answer}")
     status, answer = server.post("/api/generate", {"prompt": "what?", "images": [ONE], "stream": False, "options": options})
-    check(status == 200 and answer["response"] == want, f"Ollama's generate: {status} {answer}")
+    check(status == 200 and answer["response"] == expected, f"Ollama's generate: {status} {answer}")
     check("vision" in server.post("/api/show", {"model": server.name})[1].get("capabilities", []), "Ollama's show lists the capability vision")
 
     item = {"role": "user", "content": [{"type": "input_image", "image_url": url(ONE)}, {"type": "input_text", "text": "what?"}]}
     status, answer = server.post("/v1/responses", {"input": [item], "max_output_tokens": 8, **SAMPLING})
-    check(status == 200 and answer["output"][0]["content"][0]["text"] == want, f"responses: {status} {answer}")
+    check(status == 200 and answer["output"][0]["content"][0]["text"] == expected, f"responses: {status} {answer}")
     status, more = server.post("/v1/responses", {"input": "and?", "previous_response_id": answer.get("id"), "max_output_tokens": 4, **SAMPLING})
     check(status == 200, f"a stored conversation keeps its image: {status} {more}")
 
-    both, usage = ask(server, openai(image(ONE), image(TWO), text("a or b?")))
+    _, usage = ask(server, openai(image(ONE), image(TWO), text("a or b?")))
     check(usage["prompt_tokens"] == len("USER: \n\na or b? ASSISTANT:") + 18, f"two images: {usage}")
-    later = openai(image(ONE), text("what?"))
-    later["messages"] += [{"role": "assistant", "content": "it"}, {"role": "user", "content": "sure?"}]
-    check(ask(server, later)[0] is not None, "a conversation continues after an image")
+    longer = openai(image(ONE), text("what?"))
+    longer["messages"] += [{"role": "assistant", "content": "it"}, {"role": "user", "content": "sure?"}]
+    check(ask(server, longer)[0] is not None, "a conversation continues after an image")
 
 
 def refusals(server):
@@ -103,9 +104,9 @@ def refusals(server):
     refused(openai(image(ONE[:200])), "cannot be read", place)
     refused(openai(*[image(ONE)] * 17), "at most 16 images", None)
     refused(openai(*[image(ONE)] * 15), "tokens", "messages")  # 135 tokens, the context has 128
-    wide = bytearray(base64.b64decode(ONE))
-    wide[16:24] = b"\0\0\xff\xff\0\0\xff\xff"
-    refused(openai(image(base64.b64encode(bytes(wide)).decode())), "PNG", place)
+    oversized = bytearray(base64.b64decode(ONE))
+    oversized[16:24] = b"\0\0\xff\xff\0\0\xff\xff"
+    refused(openai(image(base64.b64encode(bytes(oversized)).decode())), "PNG", place)
     system = {"messages": [{"role": "system", "content": [image(ONE)]}, {"role": "user", "content": "x"}]}
     refused(system, "only user messages may have images", "messages[0].content")
     anthropic = {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}]}], "max_tokens": 4}
@@ -120,15 +121,16 @@ def captions(server, root):
     """A model that only describes images: a message with one image and no text."""
     (root / "two.png").write_bytes(base64.b64decode(TWO))
     done = subprocess.run([MAKAR, "caption", "-m", str(server.model), str(root / "two.png"), "-n", "8"], capture_output=True, text=True)
-    want = done.stdout.strip()
-    got, usage = ask(server, openai(image(TWO)))
-    check(want != "" and got is not None and got.strip() == want, f"the caption of the command line: {got!r} {want!r} {done.stderr}")
-    check(usage.get("prompt_tokens") == 0, f"no prompt: {usage}")
+    expected = done.stdout.strip()
+    caption, usage = ask(server, openai(image(TWO)))
+    check(expected != "" and caption is not None and caption.strip() == expected,
+          f"the command line gives the same caption: {caption!r} {expected!r} {done.stderr}")
+    check(usage.get("prompt_tokens") == 0, f"the prompt has no tokens: {usage}")
     status, answer = server.post("/api/generate", {"prompt": "", "images": [TWO], "stream": False, "options": {"num_predict": 8, **SAMPLING}})
-    check(status == 200 and answer["response"].strip() == want, f"Ollama's generate: {status} {answer}")
+    check(status == 200 and answer["response"].strip() == expected, f"Ollama's generate: {status} {answer}")
     source = {"type": "base64", "media_type": "image/png", "data": TWO}
     status, answer = server.post("/v1/messages", {"messages": [{"role": "user", "content": [{"type": "image", "source": source}]}], "max_tokens": 8, **SAMPLING})
-    check(status == 200 and answer["content"][0]["text"].strip() == want, f"Anthropic: {status} {answer}")
+    check(status == 200 and answer["content"][0]["text"].strip() == expected, f"Anthropic: {status} {answer}")
     for body, part in ((openai(image(TWO), text("what?")), "send one message with one image and no text"), (openai(text("what?")), "image"),
                        (openai(image(TWO), image(ONE)), "several are given")):
         status, answer = server.post("/v1/chat/completions", body)
@@ -145,14 +147,14 @@ def main():
             captions(server, root)
         with Server(MAKAR) as server:
             status, answer = server.post("/v1/chat/completions", openai(image(ONE), text("what?")))
-            check(status == 400 and "reads only text" in answer["error"]["message"], f"a model of text refuses: {status} {answer}")
+            check(status == 400 and "reads only text" in answer["error"]["message"], f"a text model refuses images: {status} {answer}")
         with Server(MAKAR, model=make_model("clip", root / "clip")) as server:
             status, answer = server.post("/v1/embeddings", {"input": ["a cat"]})
             done = subprocess.run([MAKAR, "embed", "-m", str(root / "clip"), "--json", "a cat"], capture_output=True, text=True)
             pairs = zip(answer["data"][0]["embedding"], json.loads(done.stdout)["embedding"], strict=True)
-            check(status == 200 and all(abs(a - b) < 1e-7 for a, b in pairs), f"CLIP's texts: {status}")
+            check(status == 200 and all(abs(a - b) < 1e-7 for a, b in pairs), f"CLIP embeds texts as on the command line: {status}")
             status, answer = server.post("/v1/completions", {"prompt": "a", "max_tokens": 2})
-            check(400 <= status < 500, f"CLIP writes no text: {status} {answer}")
+            check(400 <= status < 500, f"CLIP generates no text: {status} {answer}")
 
 
 main()

@@ -24,13 +24,13 @@ def bearer(key):
 
 
 def several_keys(makar, folder):
-    names = folder / "keys"
-    names.write_text("# keys\nsecret-of-anna anna\n\nsecret-of-ben\n")
-    with Server(makar, "-t", "1", "--api-key", "secret-one,secret-two", "--api-key", "secret-three", "--api-key-file", str(names)) as s:
+    key_file = folder / "keys"
+    key_file.write_text("# keys\nsecret-of-anna anna\n\nsecret-of-ben\n")
+    with Server(makar, "-t", "1", "--api-key", "secret-one,secret-two", "--api-key", "secret-three", "--api-key-file", str(key_file)) as s:
         for key in ("secret-one", "secret-two", "secret-three", "secret-of-anna", "secret-of-ben"):
             check(s.request("POST", TEXT, ASK, bearer(key))[0] == 200, f"{key} is known")
         for key in ("secret-one,secret-two", "secret-on", "secret-onee", "anna", "#", "", "secret-of-anna anna"):
-            check(s.request("GET", "/v1/models", headers=bearer(key))[0] == 401, f"{key} is not")
+            check(s.request("GET", "/v1/models", headers=bearer(key))[0] == 401, f"{key} is unknown")
         s.stop()
         s.log.seek(0)
         text = s.log.read()
@@ -38,8 +38,9 @@ def several_keys(makar, folder):
         callers = [line["caller"] for line in s.lines() if line["status"] == 200]
         check("anna" in callers and sum(c.startswith("key-") and len(c) == 12 for c in callers) == 4, f"callers: {callers}")
     for content, word in (("a b c\n", ":1"), ("", "no key"), ("x\nx\n", "already"), ("x" * 2000 + "\n", "1024"), ("\xe4\n", ":1")):
-        names.write_text(content)
-        done = subprocess.run([makar, "serve", "-m", str(folder), "--api-key-file", str(names)], capture_output=True, text=True, timeout=300 * PATIENCE)
+        key_file.write_text(content)
+        done = subprocess.run([makar, "serve", "-m", str(folder), "--api-key-file", str(key_file)],
+                              capture_output=True, text=True, timeout=300 * PATIENCE)
         check(done.returncode == 2 and word in done.stderr, f"key file {content[:10]!r}: {done.returncode} {done.stderr}")
 
 
@@ -57,10 +58,10 @@ def queue_share(makar, folder):
         links = [socket.create_connection((s.host, s.port), timeout=300 * PATIENCE) for _ in range(8)]
         for link in links:
             link.sendall(head + body)
-        check(wait_until(lambda: number(s, "one", "num_requests_inside") == 8), "one key holds all of its places")
+        check(wait_until(lambda: number(s, "one", "num_requests_inside") == 8), "one key occupies all of its places")
         status, headers, text = s.request("POST", TEXT, ASK, bearer("one"))
         check(status == 429 and json.loads(text)["error"]["code"] == "queue_full" and "8 of them yours" in text and "retry-after" in headers,
-              f"it gets no more: {status} {text}")
+              f"a key without free places is refused: {status} {text}")
         answer = other.submit(s.request, "POST", TEXT, ASK, bearer("two"))
         check(wait_until(lambda: number(s, "one", "num_requests_inside") == 9), "the other key is admitted")
         def streaming():  # more than the events that begin a stream
@@ -81,32 +82,32 @@ def separate_caches(makar):
         counts, reported = [], []
         for key in ("one", "one", "two", "two"):
             status, _, text = s.request("POST", TEXT, ask, bearer(key))
-            check(status == 200, "answered")
+            check(status == 200, f"a request is answered: {status}")
             counts.append(reused(key)), reported.append(json.loads(text)["usage"]["prompt_tokens_details"]["cached_tokens"])
         check(counts[0] == 0 and counts[1] > 0 and counts[2] == counts[1] and counts[3] > counts[2],
               f"a key reuses only its own prompts: {counts}")
-        check(reported == [0, counts[1], 0, counts[1]], f"and the answer says how many tokens: {reported}")
+        check(reported == [0, counts[1], 0, counts[1]], f"the usage reports the reused tokens: {reported}")
         echo = json.loads(s.request("POST", TEXT, dict(ask, echo=True, logprobs=0), bearer("one"))[2])["usage"]
         check(echo["prompt_tokens_details"]["cached_tokens"] == 0, f"a prompt that is scored is not reused: {echo}")
 
 
 def request_limit(makar):
     with Server(makar, "-t", "1", "--api-key", "one,two", "--rate-limit", "6") as s:
-        left = []
+        remaining = []
         for _ in range(6):
             status, headers, _ = s.request("POST", TEXT, ASK, bearer("one"))
             check(status == 200 and headers["x-ratelimit-limit-requests"] == "6", f"within the limit: {status}")
-            left.append(int(headers["x-ratelimit-remaining-requests"]))
-        check(left == [5, 4, 3, 2, 1, 0], f"what is left: {left}")
+            remaining.append(int(headers["x-ratelimit-remaining-requests"]))
+        check(remaining == [5, 4, 3, 2, 1, 0], f"remaining requests: {remaining}")
         status, headers, text = s.request("POST", TEXT, ASK, bearer("one"))
-        check(status == 429 and json.loads(text)["error"]["code"] == "rate_limit_exceeded", f"beyond it: {status} {text}")
+        check(status == 429 and json.loads(text)["error"]["code"] == "rate_limit_exceeded", f"beyond the limit: {status} {text}")
         check(1 <= int(headers["retry-after"]) <= 10 and headers["x-ratelimit-reset-requests"].endswith("s"), f"{headers}")
         big = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer one\r\nContent-Length: 8000000\r\n\r\n"
-        check(s.raw(big).startswith(b"HTTP/1.1 429"), "refused before the body")
-        check(s.request("POST", "/v1/messages", {}, bearer("one"))[0] == 429, "on every route")
+        check(s.raw(big).startswith(b"HTTP/1.1 429"), "a request beyond the limit is refused before its body is read")
+        check(s.request("POST", "/v1/messages", {}, bearer("one"))[0] == 429, "the limit applies to every route")
         check(s.request("GET", "/v1/models", headers=bearer("one"))[0] == 200, "a request that needs no model is not counted")
-        check(s.request("POST", TEXT, ASK, bearer("two"))[0] == 200, "another key has its own")
-        check(s.request("POST", TEXT, ASK, bearer("no"))[0] == 401, "without a key it is refused, not counted")
+        check(s.request("POST", TEXT, ASK, bearer("two"))[0] == 200, "another key has its own limit")
+        check(s.request("POST", TEXT, ASK, bearer("no"))[0] == 401, "a request with an unknown key is refused")
 
 
 def token_limit(makar):
@@ -117,7 +118,7 @@ def token_limit(makar):
         check(codes[:1] == [200] and codes[-1] == 429, f"tokens are counted: {codes}")
         status, headers, text = s.request("POST", CHAT, {"messages": [{"role": "user", "content": "a"}]})
         check(status == 429 and json.loads(text)["error"]["type"] == "tokens" and headers["x-ratelimit-remaining-tokens"] == "0", text)
-        check(int(headers["retry-after"]) >= 1, "with Retry-After")
+        check(int(headers["retry-after"]) >= 1, "a refusal has Retry-After")
 
 
 def origins(makar):
@@ -128,9 +129,9 @@ def origins(makar):
         check(status == 200 and headers["access-control-allow-origin"] == "https://page.example", f"{status} {headers}")
         check("authorization" in headers["access-control-allow-headers"] and "POST" in headers["access-control-allow-methods"], f"{headers}")
         status, headers, _ = s.request("POST", TEXT, ASK, dict(page, **bearer("k")))
-        check(status == 200 and headers["access-control-allow-origin"] == "https://page.example", "an answer for the page")
+        check(status == 200 and headers["access-control-allow-origin"] == "https://page.example", "an answer has the CORS header")
         status, headers, _ = s.request("POST", TEXT, ASK, page)
-        check(status == 401 and "access-control-allow-origin" in headers, "an error, too")
+        check(status == 401 and "access-control-allow-origin" in headers, "an error has the CORS header too")
         other = dict(ask, Origin="https://other.example")
         status, headers, _ = s.request("OPTIONS", CHAT, headers=other)
         check(status == 401 and "access-control-allow-origin" not in headers, "another origin gets no access")

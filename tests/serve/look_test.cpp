@@ -1,4 +1,4 @@
-// Looks: the numbers are the model's, in every family, and limits are enforced.
+// Inspections (looks): in every family the numbers equal those of the engine, and limits are enforced.
 #include "serve/page/look.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace makar {
 namespace {
 
-// One token per byte; the first 60 are printable, as many as the small models' vocabularies have.
+// One token per character: 60 printable ones, the vocabulary size of the small models.
 Json tiny_tokenizer() {
   Json vocab = Json::object();
   for (int i = 0; i < 60; ++i) vocab[std::string(1, static_cast<char>('A' + i))] = i;
@@ -32,8 +32,8 @@ Json tiny_tokenizer() {
 class LookTest : public testing::TestWithParam<const char*> {
  protected:
   void load(const std::string& family) {
-    const LoadedModel made = small_model(small_config(family));
-    ASSERT_TRUE(save_model(folder_.path(), *made.model, *made.family).ok());
+    const LoadedModel small = small_model(small_config(family));
+    ASSERT_TRUE(save_model(folder_.path(), *small.model, *small.family).ok());
     ASSERT_TRUE(write_file(folder_ / "tokenizer.json", tiny_tokenizer().dump()).ok());
     auto language = LanguageModel::open(folder_.path(), device_);
     ASSERT_TRUE(language.ok()) << language.error().text();
@@ -42,12 +42,12 @@ class LookTest : public testing::TestWithParam<const char*> {
     model_.emplace(std::move(*served));
   }
   Result<Json> look(const Json& body) {
-    MAKAR_TRY(const Json read, read_body(body.dump()));
-    MAKAR_TRY(LookRequest request, read_look(read));
+    MAKAR_TRY(const Json parsed, read_body(body.dump()));
+    MAKAR_TRY(LookRequest request, read_look(parsed));
     MAKAR_CHECK_OK(prepare_look(request, *model_));
     return look_inside(request, *model_, device_);
   }
-  std::string refused(const Json& body) {
+  std::string error_place(const Json& body) {
     const auto found = look(body);
     return found.ok() ? "fine" : found.error().place;
   }
@@ -78,9 +78,9 @@ void expect_rows_of_one(const Json& attention) {
 TEST_P(LookTest, ShowsEveryFamily) {
   load(GetParam());
   const std::string family = GetParam();
-  const bool both = family == "t5" || family == "bart", masked = family == "bert";
+  const bool is_encoder_decoder = family == "t5" || family == "bart", masked = family == "bert";
   const auto found = look({{"prompt", "MAKAR"},
-                           {"completion", both ? "RHYME" : ""},
+                           {"completion", is_encoder_decoder ? "RHYME" : ""},
                            {"what", {"next", "probabilities", "attention", "positions", "routing"}},
                            {"top", 10}});
   ASSERT_TRUE(found.ok()) << found.error().text();
@@ -90,7 +90,7 @@ TEST_P(LookTest, ShowsEveryFamily) {
   EXPECT_EQ(found->contains("routing"), family == "mixtral");
   EXPECT_FALSE((*found)["positions"].empty());
   EXPECT_EQ(found->contains("probabilities"), !masked);
-  if (both) {
+  if (is_encoder_decoder) {
     EXPECT_EQ((*found)["attention"]["rows"], 6);  // the start token and five letters
     EXPECT_EQ((*found)["attention"]["keys"], 5);
     for (const char* of : {"encoder", "decoder"}) {
@@ -132,7 +132,7 @@ TEST_F(LookTest, NumbersEqualTheEngines) {
   EXPECT_EQ(count, 60);
   EXPECT_NEAR(-std::log(sum), static_cast<double>(job->scores().back().chosen), 1e-3);
   EXPECT_EQ(job->scores().back().rank, 0);
-  // All logits: exact.
+  // With all logits listed there is no histogram.
   const auto all = look({{"prompt", "THEMAKER"}, {"what", {"next"}}});
   ASSERT_TRUE(all.ok());
   EXPECT_EQ((*all)["next"][0]["logits"].size(), 60u);
@@ -150,19 +150,20 @@ TEST_F(LookTest, LayersCanBeSelected) {
 
 TEST_F(LookTest, RejectsValuesOutOfRange) {
   load("llama");
-  EXPECT_EQ(refused({{"prompt", std::string(300, 'A')}}), "prompt");  // the model has 256 positions
-  EXPECT_EQ(refused({{"prompt", std::string(1 << 17, 'A')}}), "prompt");
-  EXPECT_EQ(refused({{"prompt", "A"}, {"what", {"everything"}}}), "what");
-  EXPECT_EQ(refused({{"prompt", "A"}, {"what", 3}}), "what");
-  EXPECT_EQ(refused({{"prompt", "A"}, {"what", {"attention"}}, {"layers", {2}}}), "layers");
-  EXPECT_EQ(refused({{"prompt", "A"}, {"what", {"attention"}}, {"layers", {1e9}}}), "layers");
-  EXPECT_EQ(refused({{"prompt", "A"}, {"what", {"attention"}}, {"attention_of", "cross"}}), "attention_of");
-  EXPECT_EQ(refused({{"prompt", "A"}, {"top", 0}}), "top");
-  EXPECT_EQ(refused({{"prompt", "A"}, {"messages", Json::array({{{"role", "user"}, {"content", "A"}}})}}),
+  EXPECT_EQ(error_place({{"prompt", std::string(300, 'A')}}), "prompt");  // the model has 256 positions
+  EXPECT_EQ(error_place({{"prompt", std::string(1 << 17, 'A')}}), "prompt");
+  EXPECT_EQ(error_place({{"prompt", "A"}, {"what", {"everything"}}}), "what");
+  EXPECT_EQ(error_place({{"prompt", "A"}, {"what", 3}}), "what");
+  EXPECT_EQ(error_place({{"prompt", "A"}, {"what", {"attention"}}, {"layers", {2}}}), "layers");
+  EXPECT_EQ(error_place({{"prompt", "A"}, {"what", {"attention"}}, {"layers", {1e9}}}), "layers");
+  EXPECT_EQ(error_place({{"prompt", "A"}, {"what", {"attention"}}, {"attention_of", "cross"}}),
+            "attention_of");
+  EXPECT_EQ(error_place({{"prompt", "A"}, {"top", 0}}), "top");
+  EXPECT_EQ(error_place({{"prompt", "A"}, {"messages", Json::array({{{"role", "user"}, {"content", "A"}}})}}),
             "prompt");
-  EXPECT_EQ(refused({{"messages", Json::array({{{"role", "user"}, {"content", "A"}}})}}),
+  EXPECT_EQ(error_place({{"messages", Json::array({{{"role", "user"}, {"content", "A"}}})}}),
             "messages");  // no template
-  EXPECT_EQ(refused({{"prompt", 5}}), "prompt");
+  EXPECT_EQ(error_place({{"prompt", 5}}), "prompt");
 }
 
 // Looks run one at a time on a separate thread; when the queue is full, the next is rejected. Looks of
@@ -174,7 +175,7 @@ TEST_F(LookTest, AFullQueueRejectsTheNext) {
   ASSERT_TRUE(prepare_look(request, *model_).ok());
   std::atomic<bool> released{false};
   std::atomic<int> done{0};
-  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  const auto disconnected = std::make_shared<std::atomic<bool>>(false);
   LookRunner runner;
   const auto wait = [&](const Result<Json>& found) {
     EXPECT_TRUE(found.ok());
@@ -184,12 +185,12 @@ TEST_F(LookTest, AFullQueueRejectsTheNext) {
   int accepted = 0;
   while (accepted < 1000) {
     WorkItem item;
-    item.cancelled = accepted > 0 ? gone : nullptr;
+    item.cancelled = accepted > 0 ? disconnected : nullptr;
     if (!runner.post(std::move(item), request, *model_, -1, nullptr, wait)) break;
     ++accepted;
   }
   EXPECT_EQ(accepted, 128);
-  *gone = true;
+  *disconnected = true;
   released = true;
   WorkItem last;
   for (int i = 0; i < 5000 && !runner.post(last, request, *model_, -1, nullptr, wait); ++i)

@@ -78,14 +78,14 @@ def check_sampling(s):
             for _ in range(6)}
     check(len(free) > 1, "without a seed texts differ")
     _, several = s.post(CHAT, dict(ask, n=4))
-    got = [c["message"]["content"] for c in several["choices"]]
-    check(len(got) == 4 and got[0] == texts[0] and len(set(got)) > 1, "n answers, the first as if alone")
+    answers = [c["message"]["content"] for c in several["choices"]]
+    check(len(answers) == 4 and answers[0] == texts[0] and len(set(answers)) > 1, "the first of n answers equals a single answer")
     _, events = s.stream(CHAT, dict(ask, n=4))
     parts = ["", "", "", ""]
     for e in events[:-1]:
         for c in e["choices"]:
             parts[c["index"]] += c["delta"].get("content") or ""
-    check(parts == got, "n answers streamed")
+    check(parts == answers, "n answers are streamed")
     _, biased = s.post(CHAT, dict(ask, temperature=0, logit_bias={"65": 1000}, max_tokens=3))
     check(biased["choices"][0]["message"]["content"] == "AAA", "logit bias")
     _, best = s.post(CHAT, dict(ask, best_of=3))
@@ -95,13 +95,13 @@ def check_sampling(s):
     stop = texts[0][4:6]
     _, ended = s.post(CHAT, dict(ask, stop=[stop]))
     check(ended["choices"][0]["message"]["content"] == texts[0][:texts[0].index(stop)], "stop strings")
-    check(ended["choices"][0]["finish_reason"] == "stop", "stop is the reason")
+    check(ended["choices"][0]["finish_reason"] == "stop", "a stop string sets the finish reason")
     ends = dict(ask, temperature=0, logit_bias={"256": 1000})
-    for more, count, why in (({}, 1, "stop"), ({"min_tokens": 5}, 6, "stop"), ({"min_tokens": 12}, 12, "length"),
+    for more, count, reason in (({}, 1, "stop"), ({"min_tokens": 5}, 6, "stop"), ({"min_tokens": 12}, 12, "length"),
                              ({"ignore_eos": True}, 12, "length"), ({"ignore_eos": False}, 1, "stop")):
         _, answer = s.post(CHAT, dict(ends, **more))
-        got = (answer["usage"]["completion_tokens"], answer["choices"][0]["finish_reason"])
-        check(got == (count, why), f"{more} gives {got}")
+        ending = (answer["usage"]["completion_tokens"], answer["choices"][0]["finish_reason"])
+        check(ending == (count, reason), f"{more} gives {ending}")
     for more, param in (({"min_tokens": 13}, "min_tokens"), ({"min_tokens": -1}, "min_tokens"), ({"ignore_eos": 1}, "ignore_eos"),
                         ({"min_tokens": 2, "guided_regex": "a+"}, "min_tokens")):
         status, error = s.post(CHAT, dict(ends, **more))
@@ -119,18 +119,18 @@ def check_completions(s):
     choice = whole["choices"][0]
     check(whole["object"] == "text_completion" and len(choice["logprobs"]["tokens"]) <= 6, "completion")
     _, echoed = s.post(TEXT, dict(ask, echo=True))
-    known = echoed["choices"][0]["logprobs"]
+    echoed_logprobs = echoed["choices"][0]["logprobs"]
     check(echoed["choices"][0]["text"] == "Once" + choice["text"], "echo")
-    check(known["tokens"][:4] == list("Once") and known["token_logprobs"][0] is None, "echoed tokens")
-    check(known["token_logprobs"][4:] == choice["logprobs"]["token_logprobs"], "echo changes nothing that follows")
-    check(known["text_offset"][:5] == [0, 1, 2, 3, 4], "text offsets")
+    check(echoed_logprobs["tokens"][:4] == list("Once") and echoed_logprobs["token_logprobs"][0] is None, "echoed tokens")
+    check(echoed_logprobs["token_logprobs"][4:] == choice["logprobs"]["token_logprobs"], "echo changes nothing that follows")
+    check(echoed_logprobs["text_offset"][:5] == [0, 1, 2, 3, 4], "text offsets")
     _, scored = s.post(TEXT, dict(ask, echo=True, max_tokens=0))
     check(scored["choices"][0]["text"] == "Once" and scored["usage"]["completion_tokens"] == 0, "scoring alone")
-    check(scored["choices"][0]["logprobs"]["token_logprobs"] == known["token_logprobs"][:4], "scores")
-    _, many = s.post(TEXT, {"prompt": ["a", [98, 99], "d"], "max_tokens": 3, "temperature": 0, "n": 2})
-    check([c["index"] for c in many["choices"]] == list(range(6)), "several prompts")
+    check(scored["choices"][0]["logprobs"]["token_logprobs"] == echoed_logprobs["token_logprobs"][:4], "scores")
+    _, several = s.post(TEXT, {"prompt": ["a", [98, 99], "d"], "max_tokens": 3, "temperature": 0, "n": 2})
+    check([c["index"] for c in several["choices"]] == list(range(6)), "several prompts")
     _, alone = s.post(TEXT, {"prompt": "bc", "max_tokens": 3, "temperature": 0})
-    check(many["choices"][2]["text"] == alone["choices"][0]["text"], "prompts as ids")
+    check(several["choices"][2]["text"] == alone["choices"][0]["text"], "prompts as ids")
     _, events = s.stream(TEXT, dict(ask, echo=True))
     check("".join(e["choices"][0]["text"] for e in events[:-1]) == echoed["choices"][0]["text"], "streamed echo")
 
@@ -140,11 +140,11 @@ def check_formats(s):
               "required": ["n"], "additionalProperties": False}
     for extra in ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}},
                   {"guided_json": schema}):
-        _, held = s.post(CHAT, {"messages": USER, "temperature": 1, "seed": 3, "max_tokens": 200, **extra})
-        if held["choices"][0]["finish_reason"] == "stop":
-            check(0 <= json.loads(held["choices"][0]["message"]["content"])["n"] <= 99, "an answer follows its schema")
-    _, held = s.post(CHAT, {"messages": USER, "guided_regex": "(yes|no)"})
-    check(held["choices"][0]["message"]["content"] in ("yes", "no"), "an answer matches its pattern")
+        _, answer = s.post(CHAT, {"messages": USER, "temperature": 1, "seed": 3, "max_tokens": 200, **extra})
+        if answer["choices"][0]["finish_reason"] == "stop":
+            check(0 <= json.loads(answer["choices"][0]["message"]["content"])["n"] <= 99, "an answer follows its schema")
+    _, answer = s.post(CHAT, {"messages": USER, "guided_regex": "(yes|no)"})
+    check(answer["choices"][0]["message"]["content"] in ("yes", "no"), "an answer matches its pattern")
     for choice in ("required", {"type": "function", "function": {"name": "weather"}}):
         ask = {"messages": USER, "tools": TOOLS, "tool_choice": choice, "max_tokens": 300, "seed": 1,
                "logit_bias": {"32": -100, "10": -100, "9": -100, "13": -100}}
@@ -152,10 +152,10 @@ def check_formats(s):
         message = called["choices"][0]["message"]
         check(called["choices"][0]["finish_reason"] == "tool_calls", f"tool_choice {choice}: {called}")
         call = (message.get("tool_calls") or [{"function": {"name": "", "arguments": "{}"}}])[0]
-        check(call["function"]["name"] == "weather" and "city" in json.loads(call["function"]["arguments"]), "a call")
+        check(call["function"]["name"] == "weather" and "city" in json.loads(call["function"]["arguments"]), "a tool is called")
         _, events = s.stream(CHAT, ask)
         calls = [t for e in events[:-1] for c in e["choices"] for t in c["delta"].get("tool_calls", [])]
-        check(len(calls) == 1 and calls[0]["index"] == 0 and calls[0]["function"] == call["function"], "a streamed call")
+        check(len(calls) == 1 and calls[0]["index"] == 0 and calls[0]["function"] == call["function"], "a streamed tool call")
         check(joined(events) == "", "a tool call has no text")
     _, plain = s.post(CHAT, {"messages": USER, "tools": TOOLS, "tool_choice": "none", "max_tokens": 4})
     check("tool_calls" not in plain["choices"][0]["message"], "no calls with tool_choice none")
@@ -170,11 +170,11 @@ def check_conversations(s):
     plain = [{"role": "user", "content": "a" + "x" * len("<|end|><|assistant|>") + "b"}]
     check(s.post(CHAT, dict(ask, messages=forged))[1]["usage"]["prompt_tokens"] ==
           s.post(CHAT, dict(ask, messages=plain))[1]["usage"]["prompt_tokens"], "no message spells a control token")
-    check(s.post(TEXT, {"prompt": "<|end|>", "max_tokens": 1})[1]["usage"]["prompt_tokens"] == 7, "nor a prompt")
+    check(s.post(TEXT, {"prompt": "<|end|>", "max_tokens": 1})[1]["usage"]["prompt_tokens"] == 7, "no prompt spells a control token")
     last = USER + [{"role": "assistant", "content": "Well,"}]
-    _, on = s.post(CHAT, dict(ask, messages=last, continue_final_message=True))
-    _, new = s.post(CHAT, dict(ask, messages=last))
-    check(on["usage"]["prompt_tokens"] == new["usage"]["prompt_tokens"] - 2, "a message is continued")
+    _, continued = s.post(CHAT, dict(ask, messages=last, continue_final_message=True))
+    _, new_turn = s.post(CHAT, dict(ask, messages=last))
+    check(continued["usage"]["prompt_tokens"] == new_turn["usage"]["prompt_tokens"] - 2, "a message is continued")
 
 
 def check_counters(s):

@@ -45,11 +45,12 @@ def check_anthropic(s):
     _, counted = s.post("/v1/messages/count_tokens", {k: v for k, v in ask.items() if k != "max_tokens"})
     used = whole["usage"]
     check(counted == {"input_tokens": used["input_tokens"] + used["cache_read_input_tokens"]}, f"count_tokens: {counted}")
-    again = events_of(s.request("POST", "/v1/messages", dict(ask, system="Be brief. " * 12, stream=True))[2])[-2][1]["usage"]
-    once_more = s.post("/v1/messages", dict(ask, system="Be brief. " * 12))[1]["usage"]
-    total = again["input_tokens"] + again["cache_read_input_tokens"]
-    check(once_more["cache_read_input_tokens"] >= total // 2 and
-          once_more["input_tokens"] + once_more["cache_read_input_tokens"] == total, f"tokens of the cache: {again} {once_more}")
+    first_usage = events_of(s.request("POST", "/v1/messages", dict(ask, system="Be brief. " * 12, stream=True))[2])[-2][1]["usage"]
+    second_usage = s.post("/v1/messages", dict(ask, system="Be brief. " * 12))[1]["usage"]
+    total = first_usage["input_tokens"] + first_usage["cache_read_input_tokens"]
+    check(second_usage["cache_read_input_tokens"] >= total // 2 and
+          second_usage["input_tokens"] + second_usage["cache_read_input_tokens"] == total,
+          f"tokens found in the cache: {first_usage} {second_usage}")
     stop = text[2:4]
     _, ended = s.post("/v1/messages", dict(ask, stop_sequences=[stop]))
     check(ended["stop_reason"] == "stop_sequence" and ended["stop_sequence"] == stop, "stop sequences")
@@ -58,7 +59,7 @@ def check_anthropic(s):
     blocks = [b for b in called["content"] if b["type"] == "tool_use"]
     check(called["stop_reason"] in ("tool_use", "max_tokens"), f"tools: {called}")
     if blocks:
-        check(blocks[0]["name"] == "weather" and "city" in blocks[0]["input"], "a call")
+        check(blocks[0]["name"] == "weather" and "city" in blocks[0]["input"], "a tool is called")
         history = USER + [{"role": "assistant", "content": called["content"]},
                           {"role": "user", "content": [{"type": "tool_result", "tool_use_id": blocks[0]["id"],
                                                         "content": "sunny"}]}]
@@ -84,42 +85,42 @@ def check_ollama(s):
     check(plain["response"] == whole["message"]["content"], "generate goes through the template")
     _, raw = s.post("/api/generate", {"model": s.name, "prompt": "x", "raw": True, "stream": False, "options": options})
     _, same = s.post("/v1/completions", {"prompt": "x", "max_tokens": 12, "temperature": 0})
-    check(raw["response"] == same["choices"][0]["text"], "raw does not")
-    _, held = s.post("/api/generate", {"prompt": "x", "stream": False, "format": {"enum": ["yes", "no"]}, "options": options})
-    check(held["response"] in ('"yes"', '"no"'), f"an answer follows its format: {held}")
+    check(raw["response"] == same["choices"][0]["text"], "raw skips the template")
+    _, constrained = s.post("/api/generate", {"prompt": "x", "stream": False, "format": {"enum": ["yes", "no"]}, "options": options})
+    check(constrained["response"] in ('"yes"', '"no"'), f"an answer follows its format: {constrained}")
     check(json.loads(s.request("GET", "/api/tags")[2])["models"][0]["name"] == s.name, "tags")
     status, error = s.post("/api/chat", {"model": "other", "messages": USER})
     check(status == 404 and set(error) == {"error"}, "another model")
     for path, status in (("/api/nothing", 404), ("/api/tags", 405)):
-        got, error = s.post(path, {})
-        check(got == status and isinstance(error["error"], str), f"{path}: errors in Ollama's form: {error}")
-    got, error = s.post("/v1/messages/nothing", {})
-    check(got == 404 and error["type"] == "error", f"and in Anthropic's: {error}")
-    got, error = s.post("/api/chat", {"model": s.name, "messages": "x"})
-    check(got == 400 and isinstance(error["error"], str), f"a bad field: {error}")
+        code, error = s.post(path, {})
+        check(code == status and isinstance(error["error"], str), f"{path}: errors in Ollama's format: {error}")
+    code, error = s.post("/v1/messages/nothing", {})
+    check(code == 404 and error["type"] == "error", f"an error in Anthropic's format: {error}")
+    code, error = s.post("/api/chat", {"model": s.name, "messages": "x"})
+    check(code == 400 and isinstance(error["error"], str), f"a bad field: {error}")
 
 
-def check_reading(s):
+def check_tokens_and_vectors(s):
     _, tokens = s.post("/tokenize", {"content": "ab<|end|>"})
     check(tokens["tokens"][:3] == [97, 98, 60] and tokens["count"] == 9, "tokenize")
     check(s.post("/detokenize", {"tokens": [97, 98]})[1]["content"] == "ab", "detokenize")
     _, score = s.post("/score", {"prompt": "On", "completion": "ce", "top": 2})
     _, echoed = s.post("/v1/completions", {"prompt": "Once", "echo": True, "logprobs": 0, "max_tokens": 0})
-    known = echoed["choices"][0]["logprobs"]["token_logprobs"]
-    check(abs(score["logprob"] - sum(known[2:])) < 1e-5 and score["tokens"] == 2, f"score: {score}")
+    token_logprobs = echoed["choices"][0]["logprobs"]["token_logprobs"]
+    check(abs(score["logprob"] - sum(token_logprobs[2:])) < 1e-5 and score["tokens"] == 2, f"score: {score}")
     _, one = s.post("/v1/embeddings", {"model": s.name, "input": "hello"})
     _, many = s.post("/v1/embeddings", {"input": ["x", "hello", [104, 105]], "encoding_format": "base64"})
     vector = one["data"][0]["embedding"]
-    packed = base64.b64decode(many["data"][1]["embedding"])
-    check(list(struct.unpack(f"{len(packed) // 4}f", packed)) == [struct.unpack("f", struct.pack("f", v))[0] for v in vector],
+    vector_bytes = base64.b64decode(many["data"][1]["embedding"])
+    check(list(struct.unpack(f"{len(vector_bytes) // 4}f", vector_bytes)) == [struct.unpack("f", struct.pack("f", v))[0] for v in vector],
           "a vector does not depend on its neighbours or its form")
     check(abs(math.fsum(v * v for v in vector) - 1) < 1e-5 and one["usage"]["prompt_tokens"] == 5, "a unit vector")
     _, ollama = s.post("/api/embed", {"model": s.name, "input": ["hello"]})
     check(ollama["embeddings"][0] == vector, "Ollama's vectors")
-    _, older = s.post("/api/embeddings", {"model": s.name, "prompt": "hello"})
-    check(older == {"embedding": vector}, f"and in the older form: {str(older)[:200]}")
+    _, legacy = s.post("/api/embeddings", {"model": s.name, "prompt": "hello"})
+    check(legacy == {"embedding": vector}, f"Ollama's older route: {str(legacy)[:200]}")
     status, error = s.post("/api/embeddings", {"model": s.name, "prompt": 1})
-    check(status == 400 and isinstance(error["error"], str), f"whose errors are Ollama's: {error}")
+    check(status == 400 and isinstance(error["error"], str), f"an error of Ollama's older route: {error}")
     for path, body in (("/v1/embeddings", {}), ("/v1/embeddings", {"input": []}), ("/v1/embeddings", {"input": [[]]}),
                        ("/v1/embeddings", {"input": [[-1]]}), ("/v1/embeddings", {"input": "a", "encoding_format": "x"}),
                        ("/tokenize", {}), ("/tokenize", {"content": 1}), ("/detokenize", {"tokens": ["x"]}),
@@ -130,7 +131,7 @@ def check_reading(s):
 
 def main():
     with Server(sys.argv[1], "-t", "1") as s:
-        for test in (check_anthropic, check_ollama, check_reading):
+        for test in (check_anthropic, check_ollama, check_tokens_and_vectors):
             test(s)
         check(quiet(s), "no request is left")
         check(s.stop() == 0, "SIGTERM ends the server with exit code 0")

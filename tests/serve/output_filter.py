@@ -31,9 +31,9 @@ def check_unfiltered(s):
     headers, _ = s.stream("/v1/chat/completions", MESSAGES)
     check("ai-disclosure" in headers, "disclosure of a stream")
     status, headers, _ = s.request("GET", "/v1/models")
-    check("ai-disclosure" not in headers, "a list of models is no generated text")
+    check("ai-disclosure" not in headers, "a list of models has no disclosure")
     plain = json.loads(text)["choices"][0]
-    check(plain["finish_reason"] in ("stop", "length"), f"without a filter: {plain}")
+    check(plain["finish_reason"] in ("stop", "length"), f"an unfiltered answer: {plain}")
     chat = s.post("/v1/chat/completions", MESSAGES)[1]["choices"][0]["message"]["content"]
     return plain["text"], chat
 
@@ -41,7 +41,7 @@ def check_unfiltered(s):
 def check_filtered(s, plain, chat):
     choice = s.post("/v1/completions", BODY)[1]["choices"][0]
     check(choice["finish_reason"] == "content_filter", f"filtered: {choice}")
-    check(len(choice["text"]) < len(plain) and plain.startswith(choice["text"]), "the beginning may stay")
+    check(len(choice["text"]) < len(plain) and plain.startswith(choice["text"]), "the answer is a beginning of the unfiltered one")
     _, events = s.stream("/v1/completions", BODY)
     pieces = [e["choices"][0] for e in events if e != "[DONE]" and e["choices"]]
     check("".join(p["text"] for p in pieces) == choice["text"], "a stream ends at the same place")
@@ -62,8 +62,8 @@ with tempfile.TemporaryDirectory() as scratch:
     with Server(MAKAR) as server:
         texts = check_unfiltered(server)
         response = server.post("/v1/responses", {"input": "abc", "max_output_tokens": 200, "temperature": 0})[1]
-    said = [part["text"] for item in response["output"] for part in item.get("content", [])]
-    with Server(MAKAR, "--output-filter", str(classifier(folder, [*texts, *said]))) as server:
+    response_texts = [part["text"] for item in response["output"] for part in item.get("content", [])]
+    with Server(MAKAR, "--output-filter", str(classifier(folder, [*texts, *response_texts]))) as server:
         check_filtered(server, *texts)
     (folder / "none.json").write_text("{}")
     done = subprocess.run([MAKAR, "serve", "-m", "x", "--output-filter", folder / "none.json", "--filter-threshold", "2"],

@@ -1,4 +1,4 @@
-// The output filter: what is released when, whole and in pieces.
+// The output filter: which text is released, for whole texts and for pieces.
 #include "serve/output_filter.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Expensive requests: while they are processed, /tokenize of other clients is answered within 0.5 s and no stream pauses for
-1 s. To both limits the delays of this machine are added: what the same requests take without the attack, and what a
-sleeping thread measures during it.
+1 s. Both limits are extended by the delays of this machine: the time of the same requests without the attack, and the delay
+that a sleeping thread measures during it.
 
 usage: overload.py MAKAR [CASE...]      MAKAR_SLOW=1: the full sizes, one trial
 """
@@ -25,9 +25,9 @@ from serving import (
 from tensor_files import write_safetensors
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
-TOKENIZE, GAP = 0.5, 1.0  # seconds
+MAX_TOKENIZE_SECONDS, MAX_PAUSE_SECONDS = 0.5, 1.0
 COPIES = 4 if SLOW else 2  # of each request at once: as many as the workers for long requests that one caller may occupy
-TRIALS = 1 if SLOW else 4  # a server that stalls fails all of them
+TRIALS = 1 if SLOW else 4  # only a server that stalls fails in all of them
 
 
 def make_slow_model(folder, positions=9000):
@@ -65,7 +65,7 @@ def request_bytes(path, body):
 
 def post_all(s, requests, read=True, hold=0.0):
     """Sends all requests at once, each on its own connection; waits for the first bytes of each answer, or for `hold` seconds."""
-    def one(data):
+    def send(data):
         try:
             with socket.create_connection((s.host, s.port), timeout=300 * PATIENCE) as link:
                 if not read:
@@ -79,7 +79,7 @@ def post_all(s, requests, read=True, hold=0.0):
                     time.sleep(hold)
         except OSError:
             pass  # refused, or closed by the server
-    threads = [threading.Thread(target=one, args=(data,), daemon=True) for data in requests]
+    threads = [threading.Thread(target=send, args=(data,), daemon=True) for data in requests]
     for t in threads:
         t.start()
     for t in threads:
@@ -114,8 +114,8 @@ class Others:
 
     def excess(self):
         """How much the two times exceed their limits; negative: within."""
-        return (self.tokenize - self.stalls.allowed(TOKENIZE) - 2 * self.before[0],
-                self.gap - self.stalls.allowed(GAP) - 2 * self.before[1])
+        return (self.tokenize - self.stalls.allowed(MAX_TOKENIZE_SECONDS) - 2 * self.before[0],
+                self.gap - self.stalls.allowed(MAX_PAUSE_SECONDS) - 2 * self.before[1])
 
     def ask(self):
         while not self.stop.is_set():
@@ -141,7 +141,7 @@ class Others:
                         break
 
 
-def survives(s, what, attack, stream=True):
+def check_others_during(s, what, attack, stream=True):
     """Runs the attack in another process, again if the limits were exceeded: other load on the machine may be the cause."""
     worst = []
     for trial in range(TRIALS):
@@ -174,12 +174,12 @@ def grammars(makar):
         return request_bytes(CHAT, json.dumps({"messages": USER, "max_tokens": 1, **more}, ensure_ascii=False).encode())
     def schema(value):
         return ask(response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": value}})
-    kinds = {"a class of 250,000 characters in descending order": ask(grammar="root ::= [" + descending_characters(250000) + "]"),
+    requests = {"a class of 250,000 characters in descending order": ask(grammar="root ::= [" + descending_characters(250000) + "]"),
              "40,000 chained rules": ask(grammar=chain), "80,000 properties": schema(properties),
              "allOf of 20,000 parts": schema(merged), "allOf of one property": schema(nested)}
     with Server(makar, "-t", "2") as s:
-        for what, data in kinds.items():
-            survives(s, what, lambda: post_all(s, [data] * COPIES))
+        for what, data in requests.items():
+            check_others_during(s, what, lambda: post_all(s, [data] * COPIES))
 
 
 def patterns(makar):
@@ -189,11 +189,11 @@ def patterns(makar):
         return "|".join("".join(rng.choice("abcdefghij") for _ in range(5)) + str(i) for _ in range(1900))
     def ask(regex):
         return request_bytes(CHAT, {"messages": USER, "max_tokens": 8, "guided_regex": regex})
-    many = [ask(alternatives(i)) for i in range(60)]
+    alternations = [ask(alternatives(i)) for i in range(60)]
     counted = [ask("((a|b|c){%d}){190}" % (300 + i)) for i in range(60 if SLOW else 12)]
     with Server(makar, "-t", "2") as s:
-        survives(s, "60 regular expressions of 1,900 alternatives", lambda: post_all(s, many))
-        survives(s, f"{len(counted)} counted expressions", lambda: post_all(s, counted))
+        check_others_during(s, "60 regular expressions of 1,900 alternatives", lambda: post_all(s, alternations))
+        check_others_during(s, f"{len(counted)} counted expressions", lambda: post_all(s, counted))
 
 
 def texts(makar):
@@ -201,15 +201,15 @@ def texts(makar):
     blanks = json.dumps({"messages": [{"role": "user", "content": " " * 8_000_000}], "max_tokens": 1}).encode()
     messages = json.dumps({"messages": [{"role": "user", "content": "a"}] * 100000, "max_tokens": 1}).encode()
     with Server(makar, "-t", "2") as s:
-        survives(s, "8 MB of blanks", lambda: post_all(s, [request_bytes(CHAT, blanks)] * COPIES))
-        survives(s, "100,000 messages", lambda: post_all(s, [request_bytes(CHAT, messages)] * COPIES))
+        check_others_during(s, "8 MB of blanks", lambda: post_all(s, [request_bytes(CHAT, blanks)] * COPIES))
+        check_others_during(s, "100,000 messages", lambda: post_all(s, [request_bytes(CHAT, messages)] * COPIES))
 
 
 def unread(makar):
     """120 clients that request long answers and do not read them."""
     data = request_bytes("/tokenize", {"content": "a b c " * 50000})
     with Server(makar, "-t", "2", "--client-time", "2") as s:
-        survives(s, "120 clients that do not read", lambda: post_all(s, [data] * 120, read=False, hold=2.0))
+        check_others_during(s, "120 clients that do not read", lambda: post_all(s, [data] * 120, read=False, hold=2.0))
 
 
 def disconnects(makar):
@@ -242,25 +242,28 @@ def engine(makar):
             long = "".join(random.Random(3).choice("abcdefgh ") for _ in range(count))
             status, body = s.post(TEXT, {"prompt": long[:100], "max_tokens": 2})
             check(status == 200, f"the model answers: {status} {str(body)[:200]}")
-            survives(s, f"two prompts of {count} tokens", lambda: post_all(s, [request_bytes(TEXT, {"prompt": prefix + long, "max_tokens": 2}) for prefix in "xy"]))
-            survives(s, f"an embedding of {count} tokens", lambda: post_all(s, [request_bytes("/v1/embeddings", {"input": "z" + long})]))
-            survives(s, f"a score of {count} tokens", lambda: post_all(s, [request_bytes("/score", {"prompt": "w", "completion": long})]))
+            check_others_during(s, f"two prompts of {count} tokens", lambda: post_all(
+                s, [request_bytes(TEXT, {"prompt": prefix + long, "max_tokens": 2}) for prefix in "xy"]))
+            check_others_during(s, f"an embedding of {count} tokens", lambda: post_all(
+                s, [request_bytes("/v1/embeddings", {"input": "z" + long})]))
+            check_others_during(s, f"a score of {count} tokens", lambda: post_all(
+                s, [request_bytes("/score", {"prompt": "w", "completion": long})]))
             echo = {"prompt": "v" + long, "echo": True, "logprobs": 3, "max_tokens": 1}
-            survives(s, f"an echo of {count} tokens with log-probabilities", lambda: post_all(s, [request_bytes(TEXT, echo)]))
+            check_others_during(s, f"an echo of {count} tokens with log-probabilities", lambda: post_all(s, [request_bytes(TEXT, echo)]))
             def look(i):
                 return {"prompt": str(i) + long[:400 if SLOW else 250], "what": ["next", "probabilities", "attention"], "top": 10, "layers": [0]}
             status, body = s.post("/makar/look", look(0))
-            check(status == 200 and body["attention"]["rows"] > 200, f"a look inside: {status} {str(body)[:200]}")
+            check(status == 200 and body["attention"]["rows"] > 200, f"an inspection: {status} {str(body)[:200]}")
             looks = [request_bytes("/makar/look", look(i)) for i in range(1, 101 if SLOW else 7)]
-            survives(s, f"{len(looks)} inspections", lambda: post_all(s, looks))
+            check_others_during(s, f"{len(looks)} inspections", lambda: post_all(s, looks))
 
 
 def templates(makar):
     """A chat template whose macros and expressions recurse: each request gets an error, and the server continues."""
     with tempfile.TemporaryDirectory() as folder:
-        hostile = pathlib.Path(folder) / "hostile.jinja"
-        hostile.write_text("{% macro m() %}{{ m()" + "+''" * 290 + " }}{% endmacro %}{{ m() }}")
-        with Server(makar, "-t", "1", "--chat-template", "@" + str(hostile)) as s:
+        template = pathlib.Path(folder) / "template.jinja"
+        template.write_text("{% macro m() %}{{ m()" + "+''" * 290 + " }}{% endmacro %}{{ m() }}")
+        with Server(makar, "-t", "1", "--chat-template", "@" + str(template)) as s:
             for _ in range(3):
                 status, body = s.post(CHAT, {"messages": USER, "max_tokens": 1})
                 check(status == 400 and "stack" in body["error"]["message"], f"a template that recurses: {status} {str(body)[:200]}")

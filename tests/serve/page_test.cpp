@@ -33,19 +33,21 @@ class PageTest : public testing::Test {
         });
     return response;
   }
-  Json good(const std::string& method, const std::string& target, const Json& body = nullptr) {
+  // The JSON of a response that must be a success.
+  Json expect_ok(const std::string& method, const std::string& target, const Json& body = nullptr) {
     const auto response = send_request(method, target, body.is_null() ? "" : body.dump());
     EXPECT_TRUE(response.ok()) << target << ": " << (response.ok() ? "" : response.error().text());
     return response.ok() ? *parse_json(response->body, "body") : Json();
   }
-  std::string bad(const std::string& method, const std::string& target, const std::string& body = "") {
+  // The kind of the error; "ok" for a success.
+  std::string error_kind(const std::string& method, const std::string& target, const std::string& body = "") {
     const auto response = send_request(method, target, body);
-    return response.ok() ? "fine" : name(response.error().kind);
+    return response.ok() ? "ok" : name(response.error().kind);
   }
   int64_t add_message(int64_t conversation, int64_t parent, const std::string& role,
                       const std::string& content) {
-    return good("POST", "/makar/conversations/" + std::to_string(conversation) + "/messages",
-                {{"parent", parent}, {"role", role}, {"content", content}})["id"];
+    return expect_ok("POST", "/makar/conversations/" + std::to_string(conversation) + "/messages",
+                     {{"parent", parent}, {"role", role}, {"content", content}})["id"];
   }
 
   ScratchFolder folder_;
@@ -62,46 +64,47 @@ TEST_F(PageTest, RatingsAreBlindAndStored) {
           "{\"prompt\":\"r\",\"answers\":[\"x\"]}\n")
           .ok());
   ASSERT_TRUE(write_file(folder_ / "ratings/broken.jsonl", "{\n").ok());
-  const Json list = good("GET", "/makar/ratings");
+  const Json list = expect_ok("GET", "/makar/ratings");
   ASSERT_EQ(list["studies"].size(), 2u);
   EXPECT_TRUE(list["studies"][0].contains("error"));
   EXPECT_EQ(list["studies"][1]["items"], 2);
-  const Json first = good("POST", "/makar/ratings/s/next", {{"rater", "ann"}});
+  const Json first = expect_ok("POST", "/makar/ratings/s/next", {{"rater", "ann"}});
   EXPECT_EQ(first["item"], 0);
   EXPECT_EQ(first["kind"], "rank");
   EXPECT_EQ(first.dump().find("systems"), std::string::npos);
-  // Ranks are given in the order shown: the one shown first is "third best".
+  // Ranks are in the order of display: the answer displayed first is ranked third.
   Json ranks = {3, 1, 2};
-  EXPECT_EQ(good("POST", "/makar/ratings/s", {{"rater", "ann"}, {"item", 0}, {"ranks", ranks}})["ok"], true);
+  EXPECT_EQ(expect_ok("POST", "/makar/ratings/s", {{"rater", "ann"}, {"item", 0}, {"ranks", ranks}})["ok"],
+            true);
   const auto stored = read_file(folder_ / "ratings/s.ratings.jsonl");
   const Json line = *parse_json(*stored, "line");
   const std::vector<std::string> names = {"one", "two", "three"};
-  for (size_t shown = 0; shown < 3; ++shown) {
+  for (size_t position = 0; position < 3; ++position) {
     const auto at =
-        std::find(names.begin(), names.end(), first["answers"][shown].get<std::string>()) - names.begin();
-    EXPECT_EQ(line["ranks"][static_cast<size_t>(at)], ranks[shown]);
+        std::find(names.begin(), names.end(), first["answers"][position].get<std::string>()) - names.begin();
+    EXPECT_EQ(line["ranks"][static_cast<size_t>(at)], ranks[position]);
   }
-  EXPECT_EQ(good("POST", "/makar/ratings/s/next", {{"rater", "ann"}})["item"], 1);
-  EXPECT_EQ(good("POST", "/makar/ratings/s/next", {{"rater", "bob"}})["item"], 0);
-  EXPECT_EQ(good("POST", "/makar/ratings/s/next", {{"rater", "bob"}, {"after", 0}})["item"], 1);
+  EXPECT_EQ(expect_ok("POST", "/makar/ratings/s/next", {{"rater", "ann"}})["item"], 1);
+  EXPECT_EQ(expect_ok("POST", "/makar/ratings/s/next", {{"rater", "bob"}})["item"], 0);
+  EXPECT_EQ(expect_ok("POST", "/makar/ratings/s/next", {{"rater", "bob"}, {"after", 0}})["item"], 1);
   // A line that a crash cut off is replaced by the next one.
   std::ofstream(folder_ / "ratings/s.ratings.jsonl", std::ios::app) << "{\"rater\":\"cu";
-  good("POST", "/makar/ratings/s",
-       {{"rater", "ann"}, {"item", 1}, {"scales", {{{"usefulness", 5}}}}, {"critique", "fine"}});
-  const Json done = good("POST", "/makar/ratings/s/next", {{"rater", "ann"}});
+  expect_ok("POST", "/makar/ratings/s",
+            {{"rater", "ann"}, {"item", 1}, {"scales", {{{"usefulness", 5}}}}, {"critique", "fine"}});
+  const Json done = expect_ok("POST", "/makar/ratings/s/next", {{"rater", "ann"}});
   EXPECT_FALSE(done.contains("item"));
   EXPECT_EQ(done["done"], 2);
-  EXPECT_EQ(good("GET", "/makar/ratings/s/report")["ratings"], 2);
+  EXPECT_EQ(expect_ok("GET", "/makar/ratings/s/report")["ratings"], 2);
   const auto lines = send_request("GET", "/makar/ratings/s/preferences.jsonl");
   ASSERT_TRUE(lines.ok());
   EXPECT_EQ(std::count(lines->body.begin(), lines->body.end(), '\n'), 3);
   for (const char* wrong :
        {"{\"rater\":\"ann\",\"item\":5}", "{\"rater\":\"ann\",\"item\":0,\"ranks\":[1,2]}",
         "{\"rater\":\"\",\"item\":0,\"ranks\":[1,2,3]}", "[]"})
-    EXPECT_NE(bad("POST", "/makar/ratings/s", wrong), "fine") << wrong;
-  for (const char* trick :
+    EXPECT_NE(error_kind("POST", "/makar/ratings/s", wrong), "ok") << wrong;
+  for (const char* bad_path :
        {"/makar/ratings/..%2fs/next", "/makar/ratings/s.ratings/next", "/makar/ratings/none/next"})
-    EXPECT_NE(bad("POST", trick, "{\"rater\":\"ann\"}"), "fine") << trick;
+    EXPECT_NE(error_kind("POST", bad_path, "{\"rater\":\"ann\"}"), "ok") << bad_path;
 }
 
 TEST_F(PageTest, ShowsResultsOfEvaluations) {
@@ -112,8 +115,8 @@ TEST_F(PageTest, ShowsResultsOfEvaluations) {
                             "higher_is_better":{"t":{"acc":true,"ppl":false}},"n-samples":{"t":{"effective":7}},
                             "config":{"model_args":{"model":"m"}}})")
           .ok());
-  EXPECT_EQ(good("GET", "/makar/results")["results"][0]["name"], "base");
-  const Json found = good("GET", "/makar/results/base");
+  EXPECT_EQ(expect_ok("GET", "/makar/results")["results"][0]["name"], "base");
+  const Json found = expect_ok("GET", "/makar/results/base");
   EXPECT_EQ(found["model"], "m");
   ASSERT_EQ(found["rows"].size(), 2u);
   EXPECT_EQ(found["rows"][0]["value"], 0.5);
@@ -121,27 +124,28 @@ TEST_F(PageTest, ShowsResultsOfEvaluations) {
   EXPECT_EQ(found["rows"][0]["documents"], 7);
   EXPECT_TRUE(found["rows"][1]["value"].is_null());
   EXPECT_EQ(found["rows"][1]["higher_is_better"], false);
-  for (const char* trick : {"/makar/results/..", "/makar/results/none", "/makar/results/.hidden"})
-    EXPECT_NE(bad("GET", trick), "fine") << trick;
+  for (const char* bad_path : {"/makar/results/..", "/makar/results/none", "/makar/results/.hidden"})
+    EXPECT_NE(error_kind("GET", bad_path), "ok") << bad_path;
 }
 
 TEST_F(PageTest, EditsRemovesAndFindsMessages) {
   owner_ = "anna";
-  const int64_t id = good("POST", "/makar/conversations", {{"title", "first"}})["id"];
+  const int64_t id = expect_ok("POST", "/makar/conversations", {{"title", "first"}})["id"];
   const std::string at = "/makar/conversations/" + std::to_string(id);
   const int64_t user = add_message(id, 0, "user", "hello"),
                 one = add_message(id, user, "assistant", "100% of _it_");
   const int64_t two = add_message(id, user, "assistant", "a second"),
                 below = add_message(id, two, "user", "and then?");
   const auto message = [](int64_t m) { return "/makar/messages/" + std::to_string(m); };
-  good("POST", message(one), {{"content", "Better \\ words"}, {"meta", {{"edited", true}}}});
-  const Json edited = good("GET", at)["messages"][1];
+  expect_ok("POST", message(one), {{"content", "Better \\ words"}, {"meta", {{"edited", true}}}});
+  const Json edited = expect_ok("GET", at)["messages"][1];
   EXPECT_EQ(edited["content"], "Better \\ words");
   EXPECT_EQ(edited["meta"], (Json{{"edited", true}}));
-  EXPECT_EQ(bad("POST", message(one), "{}"), "invalid");
-  EXPECT_EQ(bad("POST", message(one), Json{{"content", std::string((1 << 20) + 1, 'x')}}.dump()), "limit");
+  EXPECT_EQ(error_kind("POST", message(one), "{}"), "invalid");
+  EXPECT_EQ(error_kind("POST", message(one), Json{{"content", std::string((1 << 20) + 1, 'x')}}.dump()),
+            "limit");
   const auto found = [&](const std::string& text) {
-    return good("POST", "/makar/search", {{"text", text}})["found"];
+    return expect_ok("POST", "/makar/search", {{"text", text}})["found"];
   };
   EXPECT_EQ(found("WORDS"), (Json::array({{{"id", id}, {"excerpt", "Better \\ words"}}})));
   EXPECT_EQ(found("\\ w").size(), 1U);
@@ -149,67 +153,68 @@ TEST_F(PageTest, EditsRemovesAndFindsMessages) {
   // Removing the second answer removes everything below it, and the first is displayed.
   owner_ = "ben";
   EXPECT_TRUE(found("words").empty());
-  EXPECT_EQ(bad("DELETE", message(two)), "not found");
-  EXPECT_EQ(bad("POST", message(two), R"({"content":"mine"})"), "not found");
+  EXPECT_EQ(error_kind("DELETE", message(two)), "not found");
+  EXPECT_EQ(error_kind("POST", message(two), R"({"content":"mine"})"), "not found");
   owner_ = "anna";
-  EXPECT_EQ(good("DELETE", message(two))["leaf"], one);
-  EXPECT_EQ(bad("DELETE", message(below)), "not found");
-  const Json left = good("GET", at);
-  EXPECT_EQ(left["messages"].size(), 2U);
-  EXPECT_EQ(left["leaf"], one);
-  EXPECT_EQ(good("DELETE", message(user))["leaf"], 0);
-  EXPECT_TRUE(good("GET", at)["messages"].empty());
+  EXPECT_EQ(expect_ok("DELETE", message(two))["leaf"], one);
+  EXPECT_EQ(error_kind("DELETE", message(below)), "not found");
+  const Json remaining = expect_ok("GET", at);
+  EXPECT_EQ(remaining["messages"].size(), 2U);
+  EXPECT_EQ(remaining["leaf"], one);
+  EXPECT_EQ(expect_ok("DELETE", message(user))["leaf"], 0);
+  EXPECT_TRUE(expect_ok("GET", at)["messages"].empty());
 }
 
 TEST_F(PageTest, EachOwnerSeesOnlyItsOwnData) {
   owner_ = "anna";
-  const int64_t id = good("POST", "/makar/conversations", {{"title", "mine"}})["id"];
+  const int64_t id = expect_ok("POST", "/makar/conversations", {{"title", "mine"}})["id"];
   const int64_t user = add_message(id, 0, "user", "hello"), first = add_message(id, user, "assistant", "hi");
   const int64_t second = add_message(id, user, "assistant", "good day");
   const Json choice = {{"chosen", first}, {"rejected", {second}}};
   const std::string at = "/makar/conversations/" + std::to_string(id);
-  good("POST", "/makar/preferences", choice);
+  expect_ok("POST", "/makar/preferences", choice);
   for (const char* other : {"ben", ""}) {
     owner_ = other;
-    EXPECT_TRUE(good("GET", "/makar/conversations")["conversations"].empty());
-    for (const std::string& path : {at, at + "/markdown"}) EXPECT_EQ(bad("GET", path), "not found");
-    EXPECT_EQ(bad("POST", at, R"({"title":"yours"})"), "not found");
-    EXPECT_EQ(bad("POST", at + "/messages", R"({"role":"user","content":"x"})"), "not found");
-    EXPECT_EQ(bad("POST", "/makar/messages/" + std::to_string(first), R"({"rating":1})"), "not found");
-    EXPECT_NE(bad("POST", "/makar/preferences", choice.dump()), "fine");
+    EXPECT_TRUE(expect_ok("GET", "/makar/conversations")["conversations"].empty());
+    for (const std::string& path : {at, at + "/markdown"}) EXPECT_EQ(error_kind("GET", path), "not found");
+    EXPECT_EQ(error_kind("POST", at, R"({"title":"yours"})"), "not found");
+    EXPECT_EQ(error_kind("POST", at + "/messages", R"({"role":"user","content":"x"})"), "not found");
+    EXPECT_EQ(error_kind("POST", "/makar/messages/" + std::to_string(first), R"({"rating":1})"), "not found");
+    EXPECT_NE(error_kind("POST", "/makar/preferences", choice.dump()), "ok");
     EXPECT_EQ(send_request("GET", "/makar/preferences.jsonl")->body, "");
-    EXPECT_EQ(bad("DELETE", at), "not found");
+    EXPECT_EQ(error_kind("DELETE", at), "not found");
   }
   owner_ = "anna";
-  EXPECT_EQ(good("GET", at)["title"], "mine");
+  EXPECT_EQ(expect_ok("GET", at)["title"], "mine");
   EXPECT_NE(send_request("GET", "/makar/preferences.jsonl")->body.find("good day"), std::string::npos);
 }
 
 TEST_F(PageTest, StoresATreeOfMessages) {
-  const int64_t id = good("POST", "/makar/conversations", {{"title", "One"}, {"system", "Be kind."}})["id"];
+  const int64_t id =
+      expect_ok("POST", "/makar/conversations", {{"title", "One"}, {"system", "Be kind."}})["id"];
   const std::string at = "/makar/conversations/" + std::to_string(id);
   const int64_t user = add_message(id, 0, "user", "hello"), first = add_message(id, user, "assistant", "hi");
   const int64_t second = add_message(id, user, "assistant", "good day");
-  Json all = good("GET", at);
+  Json all = expect_ok("GET", at);
   EXPECT_EQ(all["messages"].size(), 3u);
   EXPECT_EQ(all["leaf"], second);
   EXPECT_EQ(all["messages"][1]["parent"], user);
-  good("POST", at, {{"leaf", first}, {"title", "Two"}, {"settings", {{"top_k", 3}}}});
-  all = good("GET", at);
+  expect_ok("POST", at, {{"leaf", first}, {"title", "Two"}, {"settings", {{"top_k", 3}}}});
+  all = expect_ok("GET", at);
   EXPECT_EQ(all["leaf"], first);
   EXPECT_EQ(all["title"], "Two");
   EXPECT_EQ(all["settings"]["top_k"], 3);
-  EXPECT_EQ(good("GET", "/makar/conversations")["conversations"][0]["messages"], 3);
+  EXPECT_EQ(expect_ok("GET", "/makar/conversations")["conversations"][0]["messages"], 3);
   const auto text = send_request("GET", at + "/markdown");
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(text->body, "# Two\n\n**System**\n\nBe kind.\n\n**You**\n\nhello\n\n**Assistant**\n\nhi\n");
-  good("DELETE", at);
-  EXPECT_EQ(bad("GET", at), "not found");
-  EXPECT_EQ(bad("DELETE", at), "not found");
+  expect_ok("DELETE", at);
+  EXPECT_EQ(error_kind("GET", at), "not found");
+  EXPECT_EQ(error_kind("DELETE", at), "not found");
 }
 
 TEST_F(PageTest, DerivesPreferencesFromChoicesAndRatings) {
-  const int64_t id = good("POST", "/makar/conversations", {{"system", "S"}})["id"];
+  const int64_t id = expect_ok("POST", "/makar/conversations", {{"system", "S"}})["id"];
   const int64_t user = add_message(id, 0, "user", "Q"), a = add_message(id, user, "assistant", "A"),
                 b = add_message(id, user, "assistant", "B"), c = add_message(id, user, "assistant", "C");
   const auto lines = [&] {
@@ -221,7 +226,7 @@ TEST_F(PageTest, DerivesPreferencesFromChoicesAndRatings) {
     return out;
   };
   EXPECT_TRUE(lines().empty());
-  good("POST", "/makar/preferences", {{"chosen", b}, {"rejected", {a}}});
+  expect_ok("POST", "/makar/preferences", {{"chosen", b}, {"rejected", {a}}});
   ASSERT_EQ(lines().size(), 1u);
   const Json line = lines()[0];
   EXPECT_EQ(line["prompt"],
@@ -229,18 +234,19 @@ TEST_F(PageTest, DerivesPreferencesFromChoicesAndRatings) {
   EXPECT_EQ(line["chosen"][0]["content"], "B");
   EXPECT_EQ(line["rejected"][0]["content"], "A");
   // A new choice replaces the old one; ratings make separate pairs.
-  good("POST", "/makar/preferences", {{"chosen", a}, {"rejected", {b}}});
+  expect_ok("POST", "/makar/preferences", {{"chosen", a}, {"rejected", {b}}});
   ASSERT_EQ(lines().size(), 1u);
   EXPECT_EQ(lines()[0]["chosen"][0]["content"], "A");
-  good("POST", "/makar/messages/" + std::to_string(c), {{"rating", 1}});
+  expect_ok("POST", "/makar/messages/" + std::to_string(c), {{"rating", 1}});
   EXPECT_EQ(lines().size(), 1u);
-  good("POST", "/makar/messages/" + std::to_string(b), {{"rating", -1}});
+  expect_ok("POST", "/makar/messages/" + std::to_string(b), {{"rating", -1}});
   EXPECT_EQ(lines().size(), 2u);
-  EXPECT_EQ(bad("POST", "/makar/preferences",
-                R"({"chosen":)" + std::to_string(a) + R"(,"rejected":[)" + std::to_string(user) + "]}"),
-            "invalid");
-  EXPECT_EQ(bad("POST", "/makar/preferences", R"({"chosen":1e300,"rejected":[1]})"), "invalid");
-  EXPECT_EQ(bad("POST", "/makar/messages/" + std::to_string(user), R"({"rating":1})"), "not found");
+  EXPECT_EQ(
+      error_kind("POST", "/makar/preferences",
+                 R"({"chosen":)" + std::to_string(a) + R"(,"rejected":[)" + std::to_string(user) + "]}"),
+      "invalid");
+  EXPECT_EQ(error_kind("POST", "/makar/preferences", R"({"chosen":1e300,"rejected":[1]})"), "invalid");
+  EXPECT_EQ(error_kind("POST", "/makar/messages/" + std::to_string(user), R"({"rating":1})"), "not found");
 }
 
 TEST_F(PageTest, OpensAStoreOfTheFirstVersion) {
@@ -248,7 +254,7 @@ TEST_F(PageTest, OpensAStoreOfTheFirstVersion) {
   {
     const auto database = Database::open(path);
     ASSERT_TRUE(database.ok());
-    const Status made = database->script(R"(
+    const Status created = database->script(R"(
 CREATE TABLE conversations(
   id INTEGER PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL, system TEXT NOT NULL, settings TEXT NOT NULL,
   leaf INTEGER NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL);
@@ -267,7 +273,7 @@ INSERT INTO conversations VALUES(1, 'anna', 'old', '', '{}', 1, 0, 0);
 INSERT INTO messages VALUES(1, 1, 0, 'user', 'héllo', '{}', 0, 0);
 PRAGMA user_version=1;
 )");
-    ASSERT_TRUE(made.ok()) << made.error().text();
+    ASSERT_TRUE(created.ok()) << created.error().text();
   }
   const auto store = Store::open(path);
   ASSERT_TRUE(store.ok()) << store.error().text();
@@ -275,41 +281,47 @@ PRAGMA user_version=1;
   EXPECT_EQ(*(*store)->bytes_of("bert", 1), 0);
   ASSERT_TRUE((*store)->add("anna", 1, {1, "assistant", "12345", Json::object()}).ok());
   EXPECT_EQ(*(*store)->bytes_of("anna", 1), 15);
+  ASSERT_TRUE((*store)->edit("anna", 1, MessageChange{"hi", std::nullopt}).ok());
+  EXPECT_EQ(*(*store)->bytes_of("anna", 1), 11);
   EXPECT_EQ((*(*store)->conversation("anna", 1))["messages"].size(), 2U);
+  ASSERT_TRUE((*store)->remove_message("anna", 2).ok());
+  EXPECT_EQ(*(*store)->bytes_of("anna", 1), 4);
 }
 
 TEST_F(PageTest, RejectsValuesOutOfRange) {
-  const int64_t id = good("POST", "/makar/conversations", Json::object())["id"];
+  const int64_t id = expect_ok("POST", "/makar/conversations", Json::object())["id"];
   const std::string at = "/makar/conversations/" + std::to_string(id), more = at + "/messages";
   const auto message = [](const std::string& content) {
     return Json{{"role", "user"}, {"content", content}}.dump();
   };
-  EXPECT_EQ(bad("POST", more, message(std::string(Store::kContentBytes + 1, 'x'))), "limit");
-  EXPECT_EQ(bad("POST", more, message(std::string(Store::kContentBytes, 'x'))), "fine");
-  EXPECT_EQ(bad("POST", more, R"({"role":"system","content":""})"), "invalid");
-  EXPECT_EQ(bad("POST", more, R"({"role":"user","content":"","parent":999})"), "not found");
-  EXPECT_EQ(bad("POST", more, R"({"role":"user","content":"","parent":-1})"), "invalid");
-  EXPECT_EQ(bad("POST", more, R"({"role":"user","content":7})"), "invalid");
-  EXPECT_EQ(bad("POST", more, R"({"role":"user","content":"","meta":[]})"), "invalid");
-  EXPECT_EQ(bad("POST", at, Json{{"title", std::string(Store::kTitleBytes + 1, 't')}}.dump()), "limit");
-  EXPECT_EQ(bad("POST", at, R"({"leaf":999})"), "not found");
-  EXPECT_EQ(bad("POST", at, "[1"), "invalid");
-  EXPECT_EQ(bad("GET", "/makar/conversations/1;DROP TABLE messages"), "invalid");
-  EXPECT_EQ(bad("GET", "/makar/conversations/99999999999999999999"), "invalid");
+  EXPECT_EQ(error_kind("POST", more, message(std::string(Store::kMaxContentBytes + 1, 'x'))), "limit");
+  EXPECT_EQ(error_kind("POST", more, message(std::string(Store::kMaxContentBytes, 'x'))), "ok");
+  EXPECT_EQ(error_kind("POST", more, R"({"role":"system","content":""})"), "invalid");
+  EXPECT_EQ(error_kind("POST", more, R"({"role":"user","content":"","parent":999})"), "not found");
+  EXPECT_EQ(error_kind("POST", more, R"({"role":"user","content":"","parent":-1})"), "invalid");
+  EXPECT_EQ(error_kind("POST", more, R"({"role":"user","content":7})"), "invalid");
+  EXPECT_EQ(error_kind("POST", more, R"({"role":"user","content":"","meta":[]})"), "invalid");
+  EXPECT_EQ(error_kind("POST", at, Json{{"title", std::string(Store::kMaxTitleBytes + 1, 't')}}.dump()),
+            "limit");
+  EXPECT_EQ(error_kind("POST", at, R"({"leaf":999})"), "not found");
+  EXPECT_EQ(error_kind("POST", at, "[1"), "invalid");
+  EXPECT_EQ(error_kind("GET", "/makar/conversations/1;DROP TABLE messages"), "invalid");
+  EXPECT_EQ(error_kind("GET", "/makar/conversations/99999999999999999999"), "invalid");
   for (const char* path : {"/makar/", "/makar/x", "/makar//", "/makar/conversations/1/2/3", "/makar/%zz"})
-    EXPECT_EQ(bad("GET", path), "not found") << path;
+    EXPECT_EQ(error_kind("GET", path), "not found") << path;
   // A conversation has a limited length.
-  std::string last = "fine";
-  for (int i = 0; i < 40 && last == "fine"; ++i) last = bad("POST", more, message(std::string(1 << 20, 'x')));
+  std::string last = "ok";
+  for (int i = 0; i < 40 && last == "ok"; ++i)
+    last = error_kind("POST", more, message(std::string(1 << 20, 'x')));
   EXPECT_EQ(last, "limit");
   // Quotes and arbitrary bytes are returned unchanged.
   const std::string odd = "'\"; -- \xF0\x9F\x90\x91 \x01";
-  const int64_t other = good("POST", "/makar/conversations", {{"title", odd}})["id"];
-  EXPECT_EQ(good("GET", "/makar/conversations/" + std::to_string(other))["title"], odd);
+  const int64_t other = expect_ok("POST", "/makar/conversations", {{"title", odd}})["id"];
+  EXPECT_EQ(expect_ok("GET", "/makar/conversations/" + std::to_string(other))["title"], odd);
 }
 
 TEST_F(PageTest, SurvivesRestartsAndConcurrentUse) {
-  const int64_t id = good("POST", "/makar/conversations", {{"title", "kept"}})["id"];
+  const int64_t id = expect_ok("POST", "/makar/conversations", {{"title", "kept"}})["id"];
   Page other({folder_ / "deep/store.db", ""});
   HttpRequest request;
   request.method = "GET", request.path = "/makar/conversations/" + std::to_string(id);
@@ -319,7 +331,7 @@ TEST_F(PageTest, SurvivesRestartsAndConcurrentUse) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, Error::Kind::kUnsupported);
   folder_.write("broken.db",
-                "this is no database at all, and longer than a header of one has to be..........");
+                "this is not a database, and it is longer than the header of a database file....");
   Page broken({folder_ / "broken.db", ""});
   EXPECT_FALSE(broken.open_store().ok());
   EXPECT_FALSE(broken.answer(request, "").ok());
@@ -334,8 +346,8 @@ TEST_F(PageTest, ReadsRunsIncrementally) {
       log,
       "{\"step\":1,\"total\":40,\"loss\":2.5,\"lr\":0.1,\"seconds\":1,\"tokens\":7}\nnonsense\n{\"step\":1,"
       "\"validation\":{\"loss\":3,\"x\":\"y\"}}\n{\"step\":1,\"sample\":\"hi\"}\n{\"step\":2,\"lo");
-  EXPECT_EQ(good("GET", "/makar/runs")["runs"].size(), 1u);
-  const Json first = good("GET", "/makar/runs/a%20b");
+  EXPECT_EQ(expect_ok("GET", "/makar/runs")["runs"].size(), 1u);
+  const Json first = expect_ok("GET", "/makar/runs/a%20b");
   EXPECT_EQ(first["steps"], Json::parse("[[1,2.5,null,0.1,1,7]]"));
   EXPECT_EQ(first["validations"][0]["figures"], Json::parse(R"({"loss":3})"));
   EXPECT_EQ(first["samples"][0]["text"], "hi");
@@ -344,20 +356,20 @@ TEST_F(PageTest, ReadsRunsIncrementally) {
   const auto from = [&](const Json& piece) {
     return "/makar/runs/a%20b?offset=" + piece["offset"].dump() + "&file=" + piece["file"].dump();
   };
-  EXPECT_TRUE(good("GET", from(first))["steps"].empty());
+  EXPECT_TRUE(expect_ok("GET", from(first))["steps"].empty());
   std::ofstream(folder_ / log, std::ios::app) << "ss\":null}\n";
-  const Json second = good("GET", from(first));
+  const Json second = expect_ok("GET", from(first));
   EXPECT_EQ(second["steps"], Json::parse("[[2,null,null,null,null,null]]"));
   ASSERT_TRUE(write_file(folder_ / log, "{\"step\":1,\"loss\":9}\n").ok());
-  const Json anew = good("GET", from(second));
-  EXPECT_TRUE(anew["restarted"].get<bool>());
-  EXPECT_EQ(anew["steps"][0][1], 9);
+  const Json restarted_run = expect_ok("GET", from(second));
+  EXPECT_TRUE(restarted_run["restarted"].get<bool>());
+  EXPECT_EQ(restarted_run["steps"][0][1], 9);
   folder_.write("secret", "");
   for (const char* name :
        {"..", ".", "%2e%2e", "..%2f..%2fsecret", "a%20b%2f..%2fa%20b", "%00", "missing", ""})
-    EXPECT_EQ(bad("GET", std::string("/makar/runs/") + name), "not found") << name;
-  EXPECT_EQ(bad("GET", "/makar/runs/a%20b?offset=-1"), "invalid");
-  EXPECT_EQ(bad("GET", "/makar/runs/a%20b?offset=x"), "invalid");
+    EXPECT_EQ(error_kind("GET", std::string("/makar/runs/") + name), "not found") << name;
+  EXPECT_EQ(error_kind("GET", "/makar/runs/a%20b?offset=-1"), "invalid");
+  EXPECT_EQ(error_kind("GET", "/makar/runs/a%20b?offset=x"), "invalid");
 }
 
 TEST(PageFiles, AreCompressedWithEtagAndStrictPolicy) {
@@ -372,13 +384,13 @@ TEST(PageFiles, AreCompressedWithEtagAndStrictPolicy) {
   };
   EXPECT_NE(header(plain, "content-security-policy").find("script-src 'self'"), std::string::npos);
   request.headers = {{"accept-encoding", "br, gzip"}};
-  const HttpResponse packed = page_file(request);
-  EXPECT_EQ(header(packed, "content-encoding"), "gzip");
-  EXPECT_EQ(packed.body.substr(0, 2), "\x1f\x8b");
+  const HttpResponse compressed = page_file(request);
+  EXPECT_EQ(header(compressed, "content-encoding"), "gzip");
+  EXPECT_EQ(compressed.body.substr(0, 2), "\x1f\x8b");
   request.headers.emplace_back("if-none-match", header(plain, "etag"));
-  const HttpResponse known = page_file(request);
-  EXPECT_EQ(known.status, 304);
-  EXPECT_TRUE(known.body.empty());
+  const HttpResponse cached = page_file(request);
+  EXPECT_EQ(cached.status, 304);
+  EXPECT_TRUE(cached.body.empty());
 }
 
 }  // namespace

@@ -52,17 +52,17 @@ def classes(makar, model, text):
 def check_classifier(makar, root):
     model = golden("bert-sequence-classification", root)
     with Server(makar, "-t", "1", model=model) as s:
-        _, many = s.post("/v1/moderations", {"input": TEXTS})
-        check(len(many["results"]) == 3 and many["model"] == model.name, f"moderations: {many}")
-        for text, result in zip(TEXTS, many["results"]):
+        _, batch = s.post("/v1/moderations", {"input": TEXTS})
+        check(len(batch["results"]) == 3 and batch["model"] == model.name, f"moderations: {batch}")
+        for text, result in zip(TEXTS, batch["results"]):
             scores = result["category_scores"]
             check(abs(sum(scores.values()) - 1) < 1e-6, "scores of exclusive classes add up to one")
-            known = classes(makar, model, text)
-            check(abs(scores[known["label"]] - known["score"]) < 1e-5 and result["categories"][known["label"]],
-                  f"the same as makar classify: {known} {result}")
+            expected = classes(makar, model, text)
+            check(abs(scores[expected["label"]] - expected["score"]) < 1e-5 and result["categories"][expected["label"]],
+                  f"the same as makar classify: {expected} {result}")
             check(s.post("/v1/moderations", {"input": text})[1]["results"] == [result], "the same result alone and in a batch")
         _, parts = s.post("/v1/moderations", {"input": [{"type": "text", "text": TEXTS[0]}]})
-        check(parts["results"] == many["results"][:1], "parts of text")
+        check(parts["results"] == batch["results"][:1], "text parts are classified")
         status, error = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]})
         check(status == 400 and error["error"]["param"] == "model" and "/v1/moderations" in error["error"]["message"],
               f"a classifier does not chat: {error}")
@@ -75,7 +75,7 @@ def check_classifier(makar, root):
             status, error = s.post("/v1/moderations", body)
             check(status == 400 and error["error"]["param"] == param, f"{body}: {error}")
         check(s.post("/v1/moderations", {"input": "a", "model": "other"})[0] == 404, "another model")
-        check(s.request("GET", "/health")[0] == 200 and s.stop() == 0, "it stops")
+        check(s.request("GET", "/health")[0] == 200 and s.stop() == 0, "the server stops")
     check(run_printed_curl(makar, model) == ("/v1/moderations", 200), "the curl line of a classifier")
     several = golden("distilbert-classifier", root, problem_type="multi_label_classification")
     with Server(makar, "-t", "1", model=several) as s:
@@ -93,7 +93,7 @@ def check_default_classifier(makar, root):
         status, answer = s.post("/v1/moderations", {"input": TEXTS[0]})
         check(status == 200 and answer["model"] == classifier.name, f"a classifier is found: {answer}")
         named = s.post("/v1/moderations", {"input": TEXTS[0], "model": classifier.name})[1]
-        check(named["results"] == answer["results"], "the same as by its name")
+        check(named["results"] == answer["results"], "the same results as by its name")
         status, answer = s.post("/v1/moderations", {"input": TEXTS[0], "model": "chat"})
         check(status == 400 and answer["error"]["param"] == "model", f"a model that does not classify is refused: {answer}")
         check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[1]["model"] == "chat", "other requests without a model name use the first model")
@@ -111,8 +111,8 @@ def check_vectors(makar, root):
         scores = [math.fsum(a * b for a, b in zip(vectors[0], v)) for v in vectors[1:]]
         order = sorted(range(3), key=lambda i: -scores[i])
         check([r["index"] for r in ranks["results"]] == order and order[0] == 2, f"ranks: {ranks}")
-        check(all(abs(r["relevance_score"] - scores[r["index"]]) < 1e-5 for r in ranks["results"]), "cosines")
-        check([r["document"]["text"] for r in ranks["results"]] == [TEXTS[i] for i in order], "documents")
+        check(all(abs(r["relevance_score"] - scores[r["index"]]) < 1e-5 for r in ranks["results"]), "scores are cosines")
+        check([r["document"]["text"] for r in ranks["results"]] == [TEXTS[i] for i in order], "documents are returned")
         _, two = s.post("/rerank", {"query": "hello", "documents": [{"text": t} for t in TEXTS], "top_n": 2})
         check([(r["index"], r["relevance_score"]) for r in two["results"]] ==
               [(r["index"], r["relevance_score"]) for r in ranks["results"][:2]] and "document" not in two["results"][0],
@@ -142,7 +142,7 @@ def check_pairs(makar, root):
         status, long = s.post("/v1/rerank", {"query": "q" * 10, "documents": ["d" * 100000, "d"]})
         check(status == 200 and long["usage"]["total_tokens"] < 100000, f"a long document is cut: {long}")
         status, long = s.post("/v1/rerank", {"query": "q" * 100000, "documents": ["d"]})
-        check(status == 200 and long["usage"]["total_tokens"] < 100000, f"and so is a long query: {long}")
+        check(status == 200 and long["usage"]["total_tokens"] < 100000, f"a long query is cut: {long}")
     model = golden("roberta-classifier", root)
     with Server(makar, "-t", "1", model=model) as s:
         status, ranks = s.post("/v1/rerank", {"query": "hello", "documents": TEXTS})
@@ -158,20 +158,20 @@ def check_recorded(makar, root, assets):
     model = root / "toxicity"
     model.mkdir()
     shutil.copy(weights / "vocab.txt", model)
-    with lzma.open(weights / "model.safetensors.xz") as packed, open(model / "model.safetensors", "wb") as out:
-        shutil.copyfileobj(packed, out)
+    with lzma.open(weights / "model.safetensors.xz") as compressed, open(model / "model.safetensors", "wb") as out:
+        shutil.copyfileobj(compressed, out)
     (model / "config.json").write_text(json.dumps({
         "architectures": ["BertForSequenceClassification"], "model_type": "bert", "hidden_size": 128,
         "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512, "vocab_size": 30522,
         "max_position_embeddings": 512, "type_vocab_size": 2, "id2label": {"0": "not-toxic", "1": "toxic"}}))
     with Server(makar, "-t", "1", model=model) as s:
         for line in (weights / "check_scores.txt").read_text().splitlines():
-            text, scores = re.match(r"(.*) \(\[.*?\], \[(.*)\]\)$", line).groups()
-            want = [float(x) for x in scores.split(",")]
+            text, numbers = re.match(r"(.*) \(\[.*?\], \[(.*)\]\)$", line).groups()
+            recorded = [float(x) for x in numbers.split(",")]
             result = s.post("/v1/moderations", {"input": text})[1]["results"][0]
-            got = [result["category_scores"][k] for k in ("not-toxic", "toxic")]
-            check(max(abs(a - b) for a, b in zip(got, want)) < 2e-3, f"{text}: {got}, recorded {want}")
-            check(result["flagged"] == (want[1] > 0.5) == result["categories"]["toxic"], f"{text} is flagged: {result}")
+            scores = [result["category_scores"][k] for k in ("not-toxic", "toxic")]
+            check(max(abs(a - b) for a, b in zip(scores, recorded)) < 2e-3, f"{text}: {scores}, recorded {recorded}")
+            check(result["flagged"] == (recorded[1] > 0.5) == result["categories"]["toxic"], f"{text} is flagged: {result}")
 
 
 def main():

@@ -52,24 +52,24 @@ def check_texts(s):
     check(whole["usage"]["input_tokens"] == chat["usage"]["prompt_tokens"] and
           whole["usage"]["output_tokens"] == chat["usage"]["completion_tokens"], "usage")
     check(whole["status"] == "incomplete" and whole["incomplete_details"] == {"reason": "max_output_tokens"},
-          "an answer cut by its length is incomplete")
+          "an answer truncated by its length is incomplete")
     events = stream(s, dict(ASK, metadata={"a": "b"}))
     kinds = [e["type"].removeprefix("response.") for e in events]
     check(kinds[2:4] == ["output_item.added", "content_part.added"] and
           kinds[-4:] == ["output_text.done", "content_part.done", "output_item.done", "incomplete"], f"order: {kinds}")
     deltas = "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta")
     check(deltas == text_of(whole) == events[-4]["text"], "streamed text")
-    check(same_answer(events[-1]["response"], whole), "a stream ends with the whole")
+    check(same_answer(events[-1]["response"], whole), "a stream ends with the whole response")
     _, short = s.post(PATH, dict(ASK, stop=[text_of(whole)[4:6]]))
-    check(short["status"] == "completed" and short["incomplete_details"] is None, "an answer that is complete")
+    check(short["status"] == "completed" and short["incomplete_details"] is None, "an answer that ends by itself is completed")
     _, instructed = s.post(PATH, dict(ASK, instructions="Answer."))
     check(instructed["instructions"] == "Answer." and instructed["usage"]["input_tokens"] == whole["usage"]["input_tokens"] + 9,
           "instructions are a system message")
     parts = [{"role": "user", "content": [{"type": "input_text", "text": "Say "}, {"type": "input_text", "text": "something."}]}]
     _, items = s.post(PATH, dict(ASK, input=parts))
     check(text_of(items) == text_of(whole), "the same answer to a list of items as to a text")
-    _, known = s.post(PATH, dict(ASK, include=["message.output_text.logprobs"], top_logprobs=2))
-    logprobs = known["output"][0]["content"][0]["logprobs"]
+    _, scored = s.post(PATH, dict(ASK, include=["message.output_text.logprobs"], top_logprobs=2))
+    logprobs = scored["output"][0]["content"][0]["logprobs"]
     check(bytes(b for t in logprobs for b in t["bytes"]).decode(errors="replace") == text_of(whole) and
           all(len(t["top_logprobs"]) == 2 for t in logprobs), "log-probabilities")
     streamed = [t for e in stream(s, dict(ASK, include=["message.output_text.logprobs"], top_logprobs=2))
@@ -79,9 +79,9 @@ def check_texts(s):
 
 def check_formats(s):
     schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
-    _, held = s.post(PATH, {"input": "x", "max_output_tokens": 200, "seed": 3, "logit_bias": NO_BLANKS,
+    _, answer = s.post(PATH, {"input": "x", "max_output_tokens": 200, "seed": 3, "logit_bias": NO_BLANKS,
                             "text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}})
-    check(json.loads(text_of(held))["n"] in (1, 2), f"an answer follows its schema: {held}")
+    check(json.loads(text_of(answer))["n"] in (1, 2), f"an answer follows its schema: {answer}")
     for choice in ("required", {"type": "function", "name": "weather"}):
         ask = {"input": "Weather?", "tools": [TOOL], "tool_choice": choice, "max_output_tokens": 300, "seed": 1,
                "logit_bias": NO_BLANKS}
@@ -113,10 +113,10 @@ def check_stored(s):
     check(json.loads(s.request("GET", f"{PATH}/{first['id']}")[2]) == first, "a response is stored")
     items = json.loads(s.request("GET", f"{PATH}/{second['id']}/input_items")[2])
     check(items["data"] == [{"role": "user", "content": "And?"}], f"its input is stored: {items}")
-    _, gone = s.post(PATH, dict(ASK, store=False))
-    check(s.request("GET", f"{PATH}/{gone['id']}")[0] == 404, "store: false stores nothing")
+    _, unstored = s.post(PATH, dict(ASK, store=False))
+    check(s.request("GET", f"{PATH}/{unstored['id']}")[0] == 404, "store: false stores nothing")
     status, _, text = s.request("DELETE", f"{PATH}/{first['id']}")
-    check(status == 200 and json.loads(text)["deleted"], "deleted")
+    check(status == 200 and json.loads(text)["deleted"], "a response is deleted")
     check(s.request("DELETE", f"{PATH}/{first['id']}")[0] == 404, "a second deletion fails")
     status, error = s.post(PATH, dict(ASK, previous_response_id=second["id"]))
     check(status == 404 and error["error"]["param"] == "previous_response_id" and first["id"] in error["error"]["message"],
@@ -129,10 +129,11 @@ def check_truncation(s):
     long = [{"role": "user", "content": "x" * 900}, {"role": "assistant", "content": "y"}] * 3 + \
         [{"role": "user", "content": "Say something."}]
     status, error = s.post(PATH, dict(ASK, input=long))
-    check(status == 400 and error["error"]["code"] == "context_length_exceeded", f"too long: {error}")
-    _, cut = s.post(PATH, dict(ASK, input=long, truncation="auto"))
+    check(status == 400 and error["error"]["code"] == "context_length_exceeded", f"a conversation that is too long is refused: {error}")
+    _, truncated = s.post(PATH, dict(ASK, input=long, truncation="auto"))
     _, same = s.post(PATH, dict(ASK, input=long[2:]))
-    check(text_of(cut) == text_of(same) and same_answer(cut["usage"], same["usage"]), "only as many of the oldest turns as necessary are dropped")
+    check(text_of(truncated) == text_of(same) and same_answer(truncated["usage"], same["usage"]),
+          "only as many of the oldest turns as necessary are dropped")
     used = same["usage"]
     check(0 <= used["input_tokens"] - used["input_tokens_details"]["cached_tokens"] <= 2 * 96, f"the prompt is cached: {used}")
     status, error = s.post(PATH, dict(ASK, input="x" * 4000, truncation="auto"))

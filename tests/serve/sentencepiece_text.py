@@ -16,7 +16,7 @@ MAKAR = sys.argv[1]
 
 
 def letters_tokenizer():
-    """Like that of Llama 2: <s> first, spaces are U+2581, the first space is dropped in decoding; each token is one letter."""
+    """A tokenizer like Llama 2's: <s> first, spaces are U+2581, the first space is dropped in decoding; each token is one letter."""
     vocab = {"<unk>": 0, "<s>": 1, "</s>": 2}
     for code in [0x2581, *range(0x21, 0x7F)]:
         vocab[chr(code)] = len(vocab)
@@ -53,16 +53,16 @@ def check_completions(s):
     check(choice["text"].startswith(" ") and len(choice["text"]) == 4, f"an answer keeps its first space: {choice['text']!r}")
     check(choice["logprobs"]["text_offset"] == [0, 1, 2, 3], f"offsets: {choice['logprobs']}")
     _, echoed = s.post("/v1/completions", dict(ask, echo=True))
-    both = echoed["choices"][0]
-    check(both["text"] == "France" + choice["text"], f"echo: {both['text']!r}")
-    known = both["logprobs"]
-    check(known["tokens"][0] == "<s>" and len(known["tokens"]) == 12, f"tokens of an echo: {known['tokens']}")
-    check(known["text_offset"] == [0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9], f"<s> has no characters in the text: {known['text_offset']}")
+    echoed_choice = echoed["choices"][0]
+    check(echoed_choice["text"] == "France" + choice["text"], f"echo: {echoed_choice['text']!r}")
+    logprobs = echoed_choice["logprobs"]
+    check(logprobs["tokens"][0] == "<s>" and len(logprobs["tokens"]) == 12, f"tokens of an echo: {logprobs['tokens']}")
+    check(logprobs["text_offset"] == [0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9], f"<s> has no characters in the text: {logprobs['text_offset']}")
     _, events = s.stream("/v1/completions", dict(ask, echo=True))
     pieces = [e["choices"][0] for e in events if e != "[DONE]" and e.get("choices")]
-    check("".join(p["text"] for p in pieces) == both["text"], "streamed")
+    check("".join(p["text"] for p in pieces) == echoed_choice["text"], "a stream has the same text")
     offsets = [o for p in pieces if p["logprobs"] for o in p["logprobs"]["text_offset"]]
-    check(offsets == known["text_offset"], f"streamed offsets: {offsets}")
+    check(offsets == logprobs["text_offset"], f"streamed offsets: {offsets}")
     _, empty = s.post("/v1/completions", dict(ask, prompt="", max_tokens=3))
     first = empty["choices"][0]
     check(len(first["logprobs"]["tokens"]) == 3 and first["logprobs"]["text_offset"] == [0, 0, 1],

@@ -101,11 +101,11 @@ TEST(ServeApi, WritesInvalidUtf8AsValidJson) {
 TEST(Gate, AdmitsOneCallerUpToTheLimit) {
   for (int64_t places = 1; places < 40; ++places) {
     Gate gate(places);
-    std::vector<Gate::Ticket> held;
-    while (auto ticket = gate.enter("a")) held.push_back(std::move(ticket));
+    std::vector<Gate::Ticket> tickets;
+    while (auto ticket = gate.enter("a")) tickets.push_back(std::move(ticket));
     EXPECT_EQ(gate.in_flight("a"), places);
     EXPECT_FALSE(gate.admits("a"));
-    held.pop_back();
+    tickets.pop_back();
     EXPECT_EQ(gate.in_flight(), places - 1);
     EXPECT_TRUE(gate.admits("a"));
   }
@@ -117,21 +117,21 @@ TEST(Gate, AdmitsOneCallerUpToTheLimit) {
 
 TEST(Gate, ReservesPlacesForOtherCallers) {
   Gate gate(100);
-  std::map<std::string, std::vector<Gate::Ticket>> held;
+  std::map<std::string, std::vector<Gate::Ticket>> tickets;
   const auto fill = [&](const std::string& caller) {
-    while (auto ticket = gate.enter(caller)) held[caller].push_back(std::move(ticket));
+    while (auto ticket = gate.enter(caller)) tickets[caller].push_back(std::move(ticket));
     return gate.in_flight(caller);
   };
   EXPECT_EQ(fill("a"), 100);
   EXPECT_EQ(fill("b"), 20);
-  held["a"].clear();
+  tickets["a"].clear();
   EXPECT_EQ(fill("b"), 100);
-  held.clear();
+  tickets.clear();
   EXPECT_EQ(gate.in_flight(), 0);
   // Callers that alternate get equal shares, and a new caller is still admitted.
   for (int i = 0; i < 200; ++i)
     for (const char* caller : {"a", "b", "c"})
-      if (auto ticket = gate.enter(caller)) held[caller].push_back(std::move(ticket));
+      if (auto ticket = gate.enter(caller)) tickets[caller].push_back(std::move(ticket));
   for (const char* caller : {"a", "b", "c"})
     EXPECT_NEAR(static_cast<double>(gate.in_flight(caller)), 38.5, 1) << caller;
   EXPECT_TRUE(gate.admits("d"));
@@ -149,12 +149,12 @@ TEST(Workers, RunPostedItems) {
 
 TEST(FairQueue, CallersTakeTurnsAndSmallItemsGoFirst) {
   FairQueue<int> queue;
-  const auto all = [](const std::string&) { return true; };
+  const auto any_caller = [](const std::string&) { return true; };
   for (int i = 0; i < 6; ++i) queue.push("greedy", 5 << 20, i);
   queue.push("greedy", 100, 100);
   queue.push("modest", 5 << 20, 200);
   std::vector<int> order;
-  while (const auto next = queue.pop(all)) order.push_back(next->second);
+  while (const auto next = queue.pop(any_caller)) order.push_back(next->second);
   // The small item goes before the large ones of its caller; the other caller is second; then
   // follow the large items, oldest first.
   EXPECT_EQ(order, (std::vector<int>{100, 200, 0, 1, 2, 3, 4, 5}));
@@ -163,7 +163,7 @@ TEST(FairQueue, CallersTakeTurnsAndSmallItemsGoFirst) {
   queue.push("a", 5 << 20, 0);
   for (int i = 1; i < 9; ++i) queue.push("a", 100, i);
   order.clear();
-  while (const auto next = queue.pop(all)) order.push_back(next->second);
+  while (const auto next = queue.pop(any_caller)) order.push_back(next->second);
   EXPECT_EQ(order[3], 0) << "large work is not starved by small work";
 
   queue.push("a", 1, 1);
@@ -191,19 +191,20 @@ TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
 }
 
 TEST(Workers, DropItemsOfDisconnectedClients) {
-  const auto gone = std::make_shared<std::atomic<bool>>(true);
-  std::atomic<int> ran{0}, kept{0};
+  const auto disconnected = std::make_shared<std::atomic<bool>>(true);
+  std::atomic<int> cancelled_ran{0}, other_ran{0};
   {
     Workers workers(1, 0);
-    const auto held = std::make_shared<int>(1);
-    for (int i = 0; i < 10; ++i) workers.post({[&, held] { ++ran; }, "a", 10, false, gone});
-    workers.post([&] { ++kept; });
-    for (int i = 0; i < 5000 && (kept == 0 || held.use_count() > 1); ++i)
+    const auto resource = std::make_shared<int>(1);
+    for (int i = 0; i < 10; ++i)
+      workers.post({[&, resource] { ++cancelled_ran; }, "a", 10, false, disconnected});
+    workers.post([&] { ++other_ran; });
+    for (int i = 0; i < 5000 && (other_ran == 0 || resource.use_count() > 1); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_EQ(held.use_count(), 1) << "what the work held is released";
+    EXPECT_EQ(resource.use_count(), 1) << "resources of dropped items are released";
   }
-  EXPECT_EQ(ran, 0);
-  EXPECT_EQ(kept, 1);
+  EXPECT_EQ(cancelled_ran, 0);
+  EXPECT_EQ(other_ran, 1);
 }
 
 TEST(Moderations, FlagByLabelAndThreshold) {
@@ -221,16 +222,16 @@ TEST(Moderations, FlagByLabelAndThreshold) {
   EXPECT_TRUE(flagged({0.7}, {"toxic"}, false));
 }
 
-Json kept_response(const std::string& id, const Json& previous) {
+Json stored_response(const std::string& id, const Json& previous) {
   return {{"id", id}, {"output", {{{"type", "message"}, {"text", id}}}}, {"previous_response_id", previous}};
 }
 
 TEST(ResponseStore, EvictsTheLeastRecentlyUsed) {
   ResponseStore store(8);  // two per owner
-  store.keep("me", kept_response("a", nullptr), Json::array({1}));
-  store.keep("me", kept_response("b", "a"), Json::array({2}));
+  store.add("me", stored_response("a", nullptr), Json::array({1}));
+  store.add("me", stored_response("b", "a"), Json::array({2}));
   ASSERT_TRUE(store.response("me", "a").ok());
-  store.keep("me", kept_response("c", "a"), Json::array({3}));
+  store.add("me", stored_response("c", "a"), Json::array({3}));
   EXPECT_FALSE(store.response("me", "b").ok());
   const auto items = store.conversation("me", "c");
   ASSERT_TRUE(items.ok());
@@ -249,25 +250,25 @@ TEST(ResponseStore, EvictsTheLeastRecentlyUsed) {
 TEST(ResponseStore, LimitsItsBytes) {
   ResponseStore store(1000, 16000);  // 4000 bytes per owner
   for (int i = 0; i < 100; ++i)
-    store.keep("me", kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
+    store.add("me", stored_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
   EXPECT_GT(store.size(), 0U);
   EXPECT_LT(store.size(), 6U);
   EXPECT_TRUE(store.response("me", "99").ok());
-  store.keep("me", kept_response("large", nullptr), Json::array({std::string(5000, 'x')}));
+  store.add("me", stored_response("large", nullptr), Json::array({std::string(5000, 'x')}));
   EXPECT_FALSE(store.response("me", "large").ok());
   EXPECT_TRUE(store.response("me", "99").ok());
 }
 
 TEST(ResponseStore, OneOwnerDoesNotEvictAnother) {
   ResponseStore store(8);
-  store.keep("me", kept_response("mine", nullptr), Json::array({1}));
+  store.add("me", stored_response("mine", nullptr), Json::array({1}));
   for (int i = 0; i < 100; ++i)
-    store.keep("another", kept_response(std::to_string(i), nullptr), Json::array({1}));
+    store.add("another", stored_response(std::to_string(i), nullptr), Json::array({1}));
   EXPECT_TRUE(store.response("me", "mine").ok());
   EXPECT_EQ(store.size(), 3U);
 }
 
-TEST(ReadBody, IsLinearInTheNumberOfKeys) {
+TEST(ReadBody, RejectsTooManyKeysAndRemovesNulls) {
   std::string text = "{\"content\":\"a\"";
   for (int i = 0; i < 200'000; ++i) text += fmt::format(",\"key{}\":null", i);
   const auto many = read_body(text + "}");
@@ -278,7 +279,7 @@ TEST(ReadBody, IsLinearInTheNumberOfKeys) {
   EXPECT_EQ(dump(*few), R"({"b":1,"d":[null]})");
 }
 
-// Bytes that are allocated and not freed.
+// Bytes that are allocated and not yet freed.
 int64_t allocated() { return static_cast<int64_t>(::mallinfo2().uordblks + ::mallinfo2().hblkhd); }
 
 TEST(RequestMemory, JsonEstimateIsAnUpperBound) {
@@ -299,9 +300,9 @@ TEST(RequestMemory, JsonEstimateIsAnUpperBound) {
     const int64_t before = allocated();
     const auto json = parse_json(text, "text");
     ASSERT_TRUE(json.ok());
-    const int64_t taken = allocated() - before;
-    EXPECT_LE(taken, json_memory(text)) << text.substr(0, 60);
-    EXPECT_LE(json_memory(text), 20 * taken + 1000) << text.substr(0, 60);
+    const int64_t used = allocated() - before;
+    EXPECT_LE(used, json_memory(text)) << text.substr(0, 60);
+    EXPECT_LE(json_memory(text), 20 * used + 1000) << text.substr(0, 60);
   }
 }
 
@@ -310,25 +311,25 @@ TEST(RequestMemory, RejectsRequestsThatDoNotFit) {
   {
     RequestMemory::Share one(memory), two(memory);
     EXPECT_TRUE(one.add(600, "a").ok());
-    const Status later = two.add(600, "b"), never = two.add(1200, "b");
-    ASSERT_FALSE(later.ok() || never.ok());
-    EXPECT_EQ(ApiError::of(later.error()).status, 503);
-    EXPECT_EQ(ApiError::of(never.error()).status, 400);
+    const Status busy = two.add(600, "b"), too_large = two.add(1200, "b");
+    ASSERT_FALSE(busy.ok() || too_large.ok());
+    EXPECT_EQ(ApiError::of(busy.error()).status, 503);
+    EXPECT_EQ(ApiError::of(too_large.error()).status, 400);
     EXPECT_TRUE(two.add(400, "b").ok());
     RequestMemory::Share moved = std::move(one);
-    EXPECT_EQ(memory.held(), 1000);
+    EXPECT_EQ(memory.reserved(), 1000);
     moved.shrink(100);
-    EXPECT_EQ(memory.held(), 500);
+    EXPECT_EQ(memory.reserved(), 500);
     moved.shrink(300);
-    EXPECT_EQ(memory.held(), 500);
+    EXPECT_EQ(memory.reserved(), 500);
   }
-  EXPECT_EQ(memory.held(), 0);
+  EXPECT_EQ(memory.reserved(), 0);
 }
 
 TEST(BodyPool, LimitsCallersAndReservesBytesPerConnection) {
   using Full = BodyPool::Share::Full;
   BodyPool pool(1000);
-  const size_t free = BodyPool::kFree;
+  const size_t free = BodyPool::kUncountedBytes;
   BodyPool::Share a(pool), b(pool), c(pool), d(pool);
   EXPECT_EQ(a.resize("one", free + 400), Full::kNo);
   EXPECT_EQ(b.resize("one", free + 200), Full::kCaller);

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -16,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "cli"))
 from checks import check, failures  # noqa: E402,F401
 
-# How many times as long a program takes under a sanitizer. Tests wait longer for it; they check the same things.
+# The factor by which a sanitizer slows programs; limits of time are multiplied by it.
 PATIENCE = 10 if "thread" in os.environ.get("MAKAR_SANITIZE", "") else 4 if os.environ.get("MAKAR_SANITIZE") else 1
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden/models/llama"
 SPECIAL = ["<|end|>", "<|user|>", "<|assistant|>"]
@@ -27,11 +28,11 @@ TEMPLATE = ("{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %
 
 def byte_tokenizer():
     """One token per byte, spelled as in GPT-2, and three control tokens."""
-    vocab, free = {}, 256
+    vocab, next_code = {}, 256
     for b in range(256):
-        shown = 33 <= b <= 126 or 0xA1 <= b <= 0xAC or b >= 0xAE
-        vocab[chr(b if shown else free)] = b
-        free += not shown
+        printable = 33 <= b <= 126 or 0xA1 <= b <= 0xAC or b >= 0xAE
+        vocab[chr(b if printable else next_code)] = b
+        next_code += not printable
     added = [{"id": 256 + i, "content": t, "special": True, "normalized": False} for i, t in enumerate(SPECIAL)]
     return {"version": "1.0", "added_tokens": added,
             "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
@@ -60,7 +61,7 @@ class Server:
         self.log = open(root / "log", "w+")
         if "--store" not in flags:
             flags = ("--store", "none", *flags)
-        # Not the data folder of the user who runs the tests.
+        # XDG_DATA_HOME: the tests do not touch the data of the user who runs them.
         self.process = subprocess.Popen([makar, "serve", "-m", str(self.model), "--port", "0", "--log", *flags],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         env=dict(os.environ, XDG_DATA_HOME=str(root / "data")))
@@ -82,8 +83,8 @@ class Server:
         self.log.close()
         self.folder.cleanup()
 
-    def stop(self, how=signal.SIGTERM, wait=60 * PATIENCE):
-        self.process.send_signal(how)
+    def stop(self, signal_number=signal.SIGTERM, wait=60 * PATIENCE):
+        self.process.send_signal(signal_number)
         try:
             return self.process.wait(wait)
         except subprocess.TimeoutExpired:
@@ -139,12 +140,12 @@ class Server:
         return out
 
 
-def wait_until(what, seconds=120 * PATIENCE, pause=0.01):
-    """Waits until what() is true; returns its last value. The limit only ends a failing test; it is not measured."""
+def wait_until(condition, seconds=120 * PATIENCE, pause=0.01):
+    """Waits until condition() is true; returns its last value. The limit only ends a failing test; it is not measured."""
     end = time.monotonic() + seconds
-    while not (found := what()) and time.monotonic() < end:
+    while not (value := condition()) and time.monotonic() < end:
         time.sleep(pause)
-    return found
+    return value
 
 
 def quiet(server, seconds=120 * PATIENCE):
@@ -158,13 +159,19 @@ def processor_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def resident(server):
+    """Resident memory of the server in MB."""
+    pages = pathlib.Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize() / 1e6
+
+
 class Stalls:
     """While the block runs, a thread of the test sleeps for 5 ms at a time: `longest` is the longest delay that this machine,
     or the test's own process, added to it. A client that measures the server has at least such delays too, so limits of
-    time allow three of them: `allowed(seconds)`. A server that makes its clients wait does not delay this thread."""
+    time are extended by three of them: `allowed(seconds)`. A server that makes its clients wait does not delay this thread."""
 
     def __init__(self):
-        self.longest, self.over = 0.0, threading.Event()
+        self.longest, self.finished = 0.0, threading.Event()
         self.thread = threading.Thread(target=self.measure, daemon=True)
 
     def __enter__(self):
@@ -172,11 +179,11 @@ class Stalls:
         return self
 
     def __exit__(self, *_):
-        self.over.set()
+        self.finished.set()
         self.thread.join()
 
     def measure(self):
-        while not self.over.is_set():
+        while not self.finished.is_set():
             start = time.monotonic()
             time.sleep(0.005)
             self.longest = max(self.longest, time.monotonic() - start - 0.005)
@@ -191,7 +198,7 @@ def metric(server, name):
 
 
 def run_cases(cases):
-    """Runs the cases ({name: function of the program}) named on the command line, or all; returns the exit code."""
+    """Runs the cases ({name: function that takes the program}) named on the command line, or all; returns the exit code."""
     makar = sys.argv[1]
     for name in sys.argv[2:] or cases:
         start = time.monotonic()

@@ -42,7 +42,7 @@ def make_adapter(folder, seed, modules, rank=3):
 
 
 REQUEST = {"messages": [{"role": "user", "content": "a long enough beginning " * 9}], "max_tokens": 12,
-         "temperature": 0.8, "seed": 7, "logprobs": True}
+           "temperature": 0.8, "seed": 7, "logprobs": True}
 
 
 def content_of(answer):
@@ -69,22 +69,22 @@ def check_adapters(makar, root):
     with Server(makar, "-t", "2", *modules, model=model) as s:
         alone["base"] = ask(s)
         check(len({json.dumps(alone[n]) for n in ("base", "first", "second")}) == 3, "adapters change the answer")
-        wrong = []
+        unexpected = []
 
         def client(seed):
-            order = random.Random(seed)
+            rng = random.Random(seed)
             for _ in range(6):
-                name = order.choice(["base", "first", "second"])
-                got = ask(s, model=name)
-                if got != alone[name]:
-                    wrong.append((name, got))
+                name = rng.choice(["base", "first", "second"])
+                answer = ask(s, model=name)
+                if answer != alone[name]:
+                    unexpected.append((name, answer))
 
         clients = [threading.Thread(target=client, args=(i,)) for i in range(8)]
         for c in clients:
             c.start()
         for c in clients:
             c.join()
-        check(not wrong, f"an adapter gives the same answer alone and in a batch with others: {wrong[:1]}")
+        check(not unexpected, f"an adapter gives the same answer alone and in a batch with others: {unexpected[:1]}")
         for name in adapters:
             vector = s.post("/v1/embeddings", {"input": "a text", "model": name})[1]["data"][0]["embedding"]
             check(vector == alone[name + " vector"], "embeddings with an adapter")
@@ -114,20 +114,20 @@ def check_models(makar, root):
         main = ask(s)
         check(main[0] == 200 and loaded() == {"main"}, "the first model is loaded at the start")
         models = {m["id"] for m in json.loads(s.request("GET", "/v1/models")[2])["data"]}
-        check(models == {"main", "one", "two", "three", "broken"}, f"all are listed: {models}")
+        check(models == {"main", "one", "two", "three", "broken"}, f"all models are listed: {models}")
         check(ask(s, model="one") == main and loaded() == {"main", "one"}, "another model is loaded on request")
         check(ask(s, model="two:latest") == main and loaded() == {"one", "two"}, "the least recently used model is unloaded")
         status, answer = ask(s, model="broken")
         check(status >= 400 and "config.json" in answer["error"]["message"], "the error of a model that cannot be loaded names the cause")
-        check(ask(s, model="three") == main, "and the others still answer")
-        wrong = []
+        check(ask(s, model="three") == main, "the other models still answer")
+        unexpected = []
 
         def client(names):
             for name in names:
-                got = ask(s, model=name)
+                answer = ask(s, model=name)
                 # If both loaded models are in use, the answer is 503.
-                if got != main and (got[0] != 503 or got[1]["error"]["code"] != "busy"):
-                    wrong.append(got)
+                if answer != main and (answer[0] != 503 or answer[1]["error"]["code"] != "busy"):
+                    unexpected.append(answer)
 
         clients = [threading.Thread(target=client, args=(random.Random(i).choices(["main", "one", "two", "three"], k=6),))
                    for i in range(6)]
@@ -135,9 +135,9 @@ def check_models(makar, root):
             c.start()
         for c in clients:
             c.join()
-        check(not wrong, f"models are loaded and unloaded under load: {wrong[:1]}")
+        check(not unexpected, f"models are loaded and unloaded under load: {unexpected[:1]}")
         quiet(s)
-        check(len(loaded()) <= 2, "no more than --models-max")
+        check(len(loaded()) <= 2, "no more than --models-max models are loaded")
         check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     for flags, word in ((["--add-model", "main=" + str(models_folder / "one")], "twice"), (["--models-dir", "/nowhere"], "nowhere"),
                         (["--lora-modules", "x"], "NAME=FOLDER"), (["--models-max", "0"], "--models-max"),
@@ -151,7 +151,7 @@ def check_models(makar, root):
 
 def check_memory(makar, root):
     if os.environ.get("MAKAR_SANITIZE"):
-        return print("skipped under a sanitizer, which uses memory itself: the budget")
+        return print("skipped under a sanitizer, which uses memory itself: the memory budget")
     models_folder = root / "models"
     models_folder.mkdir()
     names = [f"m{i}" for i in range(6)]
@@ -162,12 +162,12 @@ def check_memory(makar, root):
                 model=make_model(root / "main")) as s:
         main = ask(s)
         for name in names * 2:
-            got = ask(s, model=name)
-            check(got == main, f"{name} is answered within the budget: {got}")
+            answer = ask(s, model=name)
+            check(answer == main, f"{name} is answered within the budget: {answer}")
             quiet(s)
         models = json.loads(s.request("GET", "/v1/models")[2])["data"]
         loaded = [m["id"] for m in models if m["loaded"]]
-        check(1 <= len(loaded) < len(models), f"some were unloaded: {loaded}")
+        check(1 <= len(loaded) < len(models), f"some models were unloaded: {loaded}")
         text = pathlib.Path(f"/proc/{s.process.pid}/status").read_text()
         peak = int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) / 1000
         check(peak <= budget * 1.024, f"{peak} MB within {budget}")

@@ -10,15 +10,14 @@ import sys
 import time
 
 import attacks
-from abuse import resident
-from serving import Server, check, failures, metric
+from serving import Server, check, failures, metric, resident
 
 
 def hostile(s, end):
     """One attack after the other; runs in its own process."""
-    chance = random.Random(int(end))
+    rng = random.Random(int(end))
     while time.time() < end:
-        kind, seed = chance.randrange(4), chance.randrange(1 << 30)
+        kind, seed = rng.randrange(4), rng.randrange(1 << 30)
         if kind == 0:
             attacks.malformed(s, 300, seed, 0.002)
         elif kind == 1:
@@ -31,12 +30,12 @@ def hostile(s, end):
                 link.close()
 
 
-def good(s, seed, texts):
+def send_good(s, seed, texts):
     """Sends one of 20 requests; each must always get the same text."""
-    chance = random.Random(seed)
-    which = chance.randrange(20)
-    ask = {"prompt": f"request {which} " * 6, "max_tokens": 8 + which * 4, "seed": which, **attacks.NO_END}
-    if which % 3 == 0:
+    rng = random.Random(seed)
+    number = rng.randrange(20)
+    ask = {"prompt": f"request {number} " * 6, "max_tokens": 8 + number * 4, "seed": number, **attacks.NO_END}
+    if number % 3 == 0:
         _, events = s.stream(attacks.TEXT, ask)
         check(events and events[-1] == "[DONE]", f"a stream ended with {str(events[-1:])[:200]}")
         text = "".join(e["choices"][0]["text"] for e in events[:-1] if e["choices"])
@@ -44,7 +43,7 @@ def good(s, seed, texts):
         status, answer = s.post(attacks.TEXT, ask)
         check(status == 200, f"a good client got {status}")
         text = answer["choices"][0]["text"] if status == 200 else None
-    check(texts.setdefault(which, text) == text, f"request {which} gave another text")
+    check(texts.setdefault(number, text) == text, f"request {number} gave another text")
 
 
 def main():
@@ -54,13 +53,13 @@ def main():
     p.add_argument("--growth", type=float, default=48, help="MB that the resident size may grow after a tenth of the time")
     cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     a, options = p.parse_args(sys.argv[1:cut]), sys.argv[cut + 1:]
-    # Cache pages of earlier prompts are kept while there is memory; a small budget is reached soon.
+    # Cache pages of earlier prompts stay in memory until the budget is reached; a small budget is reached soon.
     with Server(a.makar, "--client-time", "4", "--queue", "400", "--mem-budget", "64", *options) as s:
         begin, end, texts, count = time.time(), time.time() + a.minutes * 60, {}, 0
         files, base, next_line = s.descriptors(), None, 0.0
-        with attacks.in_background(hostile, s, end) as one, attacks.in_background(hostile, s, end - 0.5) as two:
+        with attacks.in_background(hostile, s, end) as first, attacks.in_background(hostile, s, end - 0.5) as second:
             while time.time() < end and s.process.poll() is None:
-                good(s, count, texts)
+                send_good(s, count, texts)
                 count += 1
                 if base is None and time.time() - begin > a.minutes * 6:
                     base = resident(s)
@@ -68,8 +67,8 @@ def main():
                     next_line = time.time() + max(10, a.minutes)
                     print(f"{(time.time() - begin) / 60:6.1f} min: {count} good requests, {resident(s):.1f} MB, {s.descriptors()} descriptors, "
                           f"{metric(s, 'kv_cache_pages'):.0f} pages, {len(failures)} failures", flush=True)
-            one.join(120), two.join(120)
-            check((one.exitcode, two.exitcode) == (0, 0), f"attacks ended with {one.exitcode}, {two.exitcode}")
+            first.join(120), second.join(120)
+            check((first.exitcode, second.exitcode) == (0, 0), f"attacks ended with {first.exitcode}, {second.exitcode}")
         check(s.process.poll() is None, "the server runs")
         time.sleep(6)
         grown = resident(s) - (base or 0)

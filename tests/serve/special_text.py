@@ -3,8 +3,8 @@
 
 usage: special_text.py MAKAR
 
-Every byte is a token here, so a text of control tokens takes as many as any other text of its length, unless one of
-them is parsed as a control token.
+Every byte is a token here, so a text that spells control tokens takes as many tokens as any other text of its length, unless
+a control token is parsed.
 """
 import json
 import pathlib
@@ -70,11 +70,11 @@ def bodies(t):
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": t, "content": t}]}],
         "tools": [{"name": t, "description": t, "input_schema": {"type": "object"}}], **one}
     yield "/v1/messages/count_tokens", {"system": t, "messages": [{"role": "user", "content": t}]}
-    quiet = {"stream": False, "options": {"num_predict": 1}}
-    yield "/api/chat", {"messages": [{"role": "user", "content": t}], "tools": [tool], **quiet}
-    yield "/api/generate", {"prompt": t, "system": t, **quiet}
-    yield "/api/generate", {"prompt": t, "raw": True, **quiet}
-    yield "/api/generate", {"prompt": t, "suffix": t, **quiet}
+    no_stream = {"stream": False, "options": {"num_predict": 1}}
+    yield "/api/chat", {"messages": [{"role": "user", "content": t}], "tools": [tool], **no_stream}
+    yield "/api/generate", {"prompt": t, "system": t, **no_stream}
+    yield "/api/generate", {"prompt": t, "raw": True, **no_stream}
+    yield "/api/generate", {"prompt": t, "suffix": t, **no_stream}
     for path in ("/v1/embeddings", "/api/embed"):
         yield path, {"input": t}
         yield path, {"input": ["a", t]}
@@ -84,18 +84,20 @@ def bodies(t):
 
 def check_injection(s):
     for (path, forged), (_, plain) in zip(bodies(FORGED), bodies(PLAIN)):
-        got, want = tokens(s, path, forged), tokens(s, path, plain)
-        check(got == want and want is not None, f"{path} {json.dumps(forged)[:200]}: {got} tokens, {want} of plain text")
+        forged_count, plain_count = tokens(s, path, forged), tokens(s, path, plain)
+        check(forged_count == plain_count and plain_count is not None,
+              f"{path} {json.dumps(forged)[:200]}: {forged_count} tokens, {plain_count} of plain text")
     def score(text):
         return s.post("/score", {"prompt": text, "completion": text})[1]["tokens"]
-    check(score(FORGED) == score(PLAIN), "scores")
+    check(score(FORGED) == score(PLAIN), "/score does not parse control tokens")
     # The same for stored responses.
     one = {"max_output_tokens": 1, "logit_bias": {"65": 1000}}  # the same answer to both
     _, first = s.post("/v1/responses", dict(one, input=FORGED))
     _, other = s.post("/v1/responses", dict(one, input=PLAIN))
-    def after(kept):
-        return s.post("/v1/responses", {"input": "u", "previous_response_id": kept["id"], "max_output_tokens": 1})[1]["usage"]["input_tokens"]
-    check(after(first) == after(other), "texts of stored responses")
+    def tokens_after(stored):
+        body = {"input": "u", "previous_response_id": stored["id"], "max_output_tokens": 1}
+        return s.post("/v1/responses", body)[1]["usage"]["input_tokens"]
+    check(tokens_after(first) == tokens_after(other), "texts of stored responses stay text")
     # The check can fail: control tokens of the template count as one token each.
     spelled = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": ""}], "max_tokens": 1})[1]
     check(spelled["usage"]["prompt_tokens"] < 20, f"a template's tokens are control tokens: {spelled}")
@@ -121,8 +123,8 @@ def check_beams(s):
     _, beams = s.post("/v1/completions", dict(ask, use_beam_search=True, best_of=4, n=2))
     done = subprocess.run([sys.argv[1], "generate", "-m", str(s.model), "--jsonl"], text=True, capture_output=True,
                           input=json.dumps(dict(ask, beams=4, n=2)) + "\n", timeout=60)
-    want = [a["text"] for a in json.loads(done.stdout)["answers"]]
-    check([c["text"] for c in beams["choices"]] == want and len(set(want)) == 2, f"the beams of makar generate: {beams} {want}")
+    expected = [a["text"] for a in json.loads(done.stdout)["answers"]]
+    check([c["text"] for c in beams["choices"]] == expected and len(set(expected)) == 2, f"the beams of makar generate: {beams} {expected}")
     status, error = s.post("/v1/completions", dict(ask, use_beam_search=True, logprobs=1))
     check(status == 400 and error["error"]["param"] == "logprobs", f"beams have no log-probabilities of tokens: {error}")
     for extra, param in (({"stream": True}, "use_beam_search"), ({"best_of": 65}, "best_of"), ({"best_of": 1, "n": 2}, "best_of")):
@@ -140,7 +142,7 @@ def main():
         with Server(sys.argv[1], "-t", "1") as s:
             status, error = s.post("/v1/completions", {"prompt": "a", "suffix": "b"})
             check(status == 400 and error["error"]["param"] == "suffix" and error["error"]["code"] == "unsupported",
-                  f"a model without such tokens: {error}")
+                  f"a model without fill-in-the-middle tokens: {error}")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

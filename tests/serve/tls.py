@@ -61,7 +61,7 @@ def good_clients(s, cert):
     big = json.dumps({"prompt": "a", "max_tokens": 1, "user": "x" * 3_000_000})
     link.request("POST", TEXT, big)
     answer = link.getresponse()
-    check(answer.status == 200 and answer.read(), "a body of many records")
+    check(answer.status == 200 and answer.read(), "a body of many TLS records is read")
     link.close()
     if shutil.which("curl"):
         done = subprocess.run(["curl", "-sS", "--cacert", cert, f"https://localhost:{s.port}{TEXT}", "-d",
@@ -73,7 +73,7 @@ def versions(s, cert):
     version = ssl.TLSVersion
     check(handshake(s, context(cert, version.TLSv1_3, ["http/1.1"])) == ("TLSv1.3", "http/1.1"), "TLS 1.3")
     check(handshake(s, context(cert, version.TLSv1_2, ["h2", "http/1.1"])) == ("TLSv1.2", "http/1.1"), "TLS 1.2")
-    check(handshake(s, context(cert))[1] is None, "without protocols")
+    check(handshake(s, context(cert))[1] is None, "a client that offers no protocol is accepted")
     check(handshake(s, context(cert, None, ["h2"]))[1] is None, "another protocol alone is refused")
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
@@ -86,13 +86,13 @@ def versions(s, cert):
     check(handshake(s, weak)[0].endswith("Error"), "ciphers without forward secrecy are refused")
 
 
-def wrong_clients(s, cert):
+def broken_clients(s, cert):
     answer = s.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
     check(answer.startswith(b"HTTP/1.1 400") and b"https" in answer, f"plain HTTP gets an error that says so: {answer[:200]}")
-    chance = random.Random(1)
+    rng = random.Random(1)
     hello = bytes.fromhex("160301") + (300).to_bytes(2, "big") + b"\x01\x00\x01\x28\x03\x03"
     for i in range(300):
-        noise = chance.randbytes(chance.randrange(1, 2000))
+        noise = rng.randbytes(rng.randrange(1, 2000))
         with socket.create_connection((s.host, s.port), timeout=TIMEOUT) as link:
             try:
                 link.sendall(hello + noise if i % 2 else noise)
@@ -136,7 +136,7 @@ def half_open(s):
                 pass
             link.close()
     took = time.monotonic() - start
-    check(took < stalls.allowed(10), f"disconnected after {took:.1f} s")
+    check(took < stalls.allowed(10), f"a silent client is disconnected after {took:.1f} s")
 
 
 def lingering(s, cert):
@@ -161,13 +161,13 @@ def bad_files(makar, s, folder, cert, key):
     other_cert, _ = make_certificate(folder, "other")
     junk = folder / "junk.pem"
     junk.write_text("no certificate")
-    locked = str(folder / "locked.key")
-    subprocess.run(["openssl", "pkey", "-in", key, "-aes128", "-passout", "pass:secret", "-out", locked], check=True, capture_output=True)
+    encrypted_key = str(folder / "encrypted.key")
+    subprocess.run(["openssl", "pkey", "-in", key, "-aes128", "-passout", "pass:secret", "-out", encrypted_key], check=True, capture_output=True)
     for flags, word in ((["--tls-cert", cert], "needs both"), (["--tls-key", key], "needs both"),
                         (["--tls-cert", str(junk), "--tls-key", key], "--tls-cert"),
                         (["--tls-cert", str(folder / "none"), "--tls-key", key], "--tls-cert"),
                         (["--tls-cert", cert, "--tls-key", str(junk)], "--tls-key"),
-                        (["--tls-cert", cert, "--tls-key", locked], "--tls-key"),
+                        (["--tls-cert", cert, "--tls-key", encrypted_key], "--tls-key"),
                         (["--tls-cert", other_cert, "--tls-key", key], "--tls-key")):
         done = subprocess.run([makar, "serve", "-m", str(s.model), "--port", "0", *flags], capture_output=True, text=True,
                               timeout=TIMEOUT, stdin=subprocess.DEVNULL)
@@ -183,7 +183,7 @@ def main():
             before = s.descriptors()
             good_clients(s, cert)
             versions(s, cert)
-            wrong_clients(s, cert)
+            broken_clients(s, cert)
             half_open(s)
             lingering(s, cert)
             bad_files(makar, s, folder, cert, key)

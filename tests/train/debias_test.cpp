@@ -30,13 +30,13 @@ TEST(Debias, WeightsMakeGroupAndLabelIndependent) {
   EXPECT_FLOAT_EQ((*weights)(0, 1), 8.0f * 5 / (12 * 2));
   EXPECT_FLOAT_EQ((*weights)(1, 0), 4.0f * 7 / (12 * 1));
   EXPECT_FLOAT_EQ((*weights)(1, 1), 4.0f * 5 / (12 * 3));
-  double all = 0, positive[2] = {0, 0}, group[2] = {0, 0};
+  double total = 0, positive[2] = {0, 0}, group[2] = {0, 0};
   for (int64_t g = 0; g < 2; ++g)
     for (int64_t y = 0; y < 2; ++y) {
       const double w = counts[g][y] * static_cast<double>((*weights)(g, y));
-      all += w, group[g] += w, positive[g] += y ? w : 0;
+      total += w, group[g] += w, positive[g] += y ? w : 0;
     }
-  EXPECT_NEAR(all, 12, 1e-5);
+  EXPECT_NEAR(total, 12, 1e-5);
   EXPECT_NEAR(positive[0] / group[0], positive[1] / group[1], 1e-6);
 }
 
@@ -44,13 +44,15 @@ TEST(Debias, WeightedCrossEntropyMatchesValuesByHand) {
   CpuDevice device(1);
   Context ctx{device};
   const std::vector<float> logits = {0, 1, 2, -1};
-  const auto entropy = [](double right, double wrong) { return std::log1p(std::exp(wrong - right)); };
-  const double want = (0.5 * entropy(1, 0) + 3 * entropy(2, -1)) / 2;
+  const auto entropy = [](double target_logit, double other_logit) {
+    return std::log1p(std::exp(other_logit - target_logit));
+  };
+  const double expected = (0.5 * entropy(1, 0) + 3 * entropy(2, -1)) / 2;
   const Tensor x = Tensor::from({2, 2}, std::span<const float>(logits));
-  EXPECT_NEAR(weighted_cross_entropy(ctx, x, {1, 0}, {0.5f, 3.0f}).f32()[0], want, 1e-6);
+  EXPECT_NEAR(weighted_cross_entropy(ctx, x, {1, 0}, {0.5f, 3.0f}).f32()[0], expected, 1e-6);
 }
 
-// The gradient of the adversary's loss: as it is for the adversary, times -strength for the classifier.
+// The adversary gets the gradient of its loss, the classifier that gradient times -strength.
 TEST(Debias, TheAdversarysGradientIsReversedForTheClassifier) {
   CpuDevice device(1);
   const auto config = parse_json(
@@ -59,9 +61,9 @@ TEST(Debias, TheAdversarysGradientIsReversedForTheClassifier) {
       "config");
   ASSERT_TRUE(config.ok());
   for (const bool sees_label : {false, true}) {
-    const auto made = make_model(Config(*config, "config"));
-    ASSERT_TRUE(made.ok()) << made.error().text();
-    Model& model = *made->model;
+    const auto loaded = make_model(Config(*config, "config"));
+    ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+    Model& model = *loaded->model;
     const float strength = 2.5f;
     const GroupAdversary adversary(model, 3, 2, {false, strength, sees_label}, 1);
     const std::vector<float> values = {0.3f, -0.2f, 1.0f, 0.7f, 0.1f, -0.9f};
@@ -78,7 +80,7 @@ TEST(Debias, TheAdversarysGradientIsReversedForTheClassifier) {
     tape.watch(logits), tape.watch(hidden->value);
     Context ctx{device, &tape};
     tape.backward(adversary.loss(ctx, logits, labels, groups));
-    const Tensor reversed = tape.gradient(logits), own = tape.gradient(hidden->value);
+    const Tensor reversed = tape.gradient(logits), adversary_gradient = tape.gradient(hidden->value);
     constexpr float kStep = 1e-2f;
     for (size_t i = 0; i < values.size(); ++i) {
       std::vector<float> up = values, down = values;
@@ -87,13 +89,13 @@ TEST(Debias, TheAdversarysGradientIsReversedForTheClassifier) {
       EXPECT_NEAR(reversed.f32()[i], -strength * slope, 1e-3) << i;
     }
     for (int64_t i = 0; i < 4; ++i) {
-      const float kept = hidden->value.f32()[i];
-      hidden->value.f32()[i] = kept + kStep;
+      const float original = hidden->value.f32()[i];
+      hidden->value.f32()[i] = original + kStep;
       const double above = loss_at(values);
-      hidden->value.f32()[i] = kept - kStep;
+      hidden->value.f32()[i] = original - kStep;
       const double below = loss_at(values);
-      hidden->value.f32()[i] = kept;
-      EXPECT_NEAR(own.f32()[i], (above - below) / (2 * kStep), 1e-3) << i;
+      hidden->value.f32()[i] = original;
+      EXPECT_NEAR(adversary_gradient.f32()[i], (above - below) / (2 * kStep), 1e-3) << i;
     }
   }
 }

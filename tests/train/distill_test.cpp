@@ -1,5 +1,5 @@
-// Distillation: every loss against its formula in double precision, gradients by differences, the task on a
-// teacher and a student of its layers.
+// Distillation: every loss against its formula in double precision, gradients by differences, the task on
+// two small models.
 #include "train/distill.h"
 
 #include <gtest/gtest.h>
@@ -26,11 +26,11 @@ Tensor random_tensor(const Shape& shape, uint64_t seed, float scale = 1) {
 }
 
 std::vector<double> log_softmax_of(const float* x, int64_t n) {
-  double most = x[0], sum = 0;
-  for (int64_t i = 0; i < n; ++i) most = std::max<double>(most, x[i]);
-  for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - most);
+  double max = x[0], sum = 0;
+  for (int64_t i = 0; i < n; ++i) max = std::max<double>(max, x[i]);
+  for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - max);
   std::vector<double> out;
-  for (int64_t i = 0; i < n; ++i) out.push_back(x[i] - most - std::log(sum));
+  for (int64_t i = 0; i < n; ++i) out.push_back(x[i] - max - std::log(sum));
   return out;
 }
 
@@ -96,7 +96,7 @@ TEST(DistillLoss, AnEqualTeacherGivesZeroLoss) {
     EXPECT_NEAR(teacher_divergence(ctx, same, same, loss, 0.5f).f32()[0], 0, 1e-6);
 }
 
-// The Jensen-Shannon divergence of disjoint distributions is log 2, and it is symmetric.
+// The Jensen-Shannon divergence of disjoint distributions is log 2.
 TEST(DistillLoss, JensenShannonIsBounded) {
   CpuDevice device(1);
   Context ctx{device};
@@ -208,7 +208,7 @@ struct Pair {
   }
 };
 
-// alpha mixes the two losses, whatever the temperature; alpha 0 is the loss without a teacher.
+// alpha mixes the teacher's loss and the targets' loss; alpha 0 is the loss without a teacher.
 TEST(Distill, TheLossIsTheMixture) {
   Pair p;
   DistillOptions o;
@@ -250,13 +250,13 @@ TEST(Distill, LogitsInBlocksGiveTheSameLossAndGradients) {
     return std::pair(static_cast<double>(value.f32()[0]),
                      TrainedModels(*p.student.model).gradient_norm(p.device));
   };
-  const auto whole = gradients(int64_t{1} << 30), parts = gradients(1);
-  EXPECT_NEAR(whole.first, parts.first, 1e-5);
-  EXPECT_NEAR(whole.second, parts.second, 1e-5 * whole.second);
+  const auto at_once = gradients(int64_t{1} << 30), in_blocks = gradients(1);
+  EXPECT_NEAR(at_once.first, in_blocks.first, 1e-5);
+  EXPECT_NEAR(at_once.second, in_blocks.second, 1e-5 * at_once.second);
 }
 
-// The student as its own teacher: all differences are 0, and nothing is learnt.
-TEST(Distill, AnEqualTeacherGivesNoGradient) {
+// The student as its own teacher.
+TEST(Distill, AnEqualTeacherGivesZeroLossAndFullAgreement) {
   Pair p;
   DistillOptions o;
   o.alpha = 1, o.hidden_weight = 1, o.attention_weight = 1;

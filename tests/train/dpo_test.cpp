@@ -17,11 +17,11 @@ namespace makar {
 namespace {
 
 std::string golden_folder() {
-  const char* given = std::getenv("MAKAR_GOLDEN");
-  return given ? given : MAKAR_TEST_GOLDEN;
+  const char* folder = std::getenv("MAKAR_GOLDEN");
+  return folder ? folder : MAKAR_TEST_GOLDEN;
 }
 
-// The pairs of preference/dpo.safetensors, all for training and all for validation.
+// The pairs of preference/dpo.safetensors, both as training and as validation data.
 AnswerPairs golden_pairs(const std::string& scratch) {
   const auto file = Safetensors::open(golden_folder() + "/preference/dpo.safetensors");
   check(file.ok(), "the fixture opens");
@@ -68,19 +68,19 @@ TEST(Dpo, TheTaskMatchesTheGoldenFixture) {
         std::tuple(PreferenceLoss::kSigmoid, 0.1f, "label_smoothing_0.1_loss"),
         std::tuple(PreferenceLoss::kIpo, 0.0f, "ipo_loss")}) {
     DpoTask task = g.task({loss, 0.1f, smoothing}, *g.reference.model);
-    const double want = g.figures[key];
-    EXPECT_NEAR(g.loss(task), want, 1e-5 * std::max(1.0, want)) << key;
+    const double expected = g.figures[key];
+    EXPECT_NEAR(g.loss(task), expected, 1e-5 * std::max(1.0, expected)) << key;
     const Metrics step = task.step_metrics(), held_out = *validate(task, g.device);
-    double chosen = 0, right = 0;
+    double chosen = 0, correct = 0;
     for (size_t i = 0; i < 3; ++i) {
       const auto at = [&](const char* name) { return g.figures[name][i].get<double>(); };
       const double a = at("policy_chosen_logps") - at("ref_chosen_logps");
       const double b = at("policy_rejected_logps") - at("ref_rejected_logps");
-      chosen += 0.1 * a / 3, right += a > b ? 1.0 / 3 : 0;
+      chosen += 0.1 * a / 3, correct += a > b ? 1.0 / 3 : 0;
     }
     EXPECT_NEAR(step.at("rewards/chosen"), chosen, 1e-5);
-    EXPECT_NEAR(step.at("rewards/accuracies"), right, 1e-12);
-    EXPECT_NEAR(held_out.at("loss"), want, 1e-5 * std::max(1.0, want)) << key;
+    EXPECT_NEAR(step.at("rewards/accuracies"), correct, 1e-12);
+    EXPECT_NEAR(held_out.at("loss"), expected, 1e-5 * std::max(1.0, expected)) << key;
     EXPECT_NEAR(held_out.at("rewards/margins"), step.at("rewards/margins"), 1e-9);
   }
 }
@@ -90,10 +90,11 @@ TEST(Dpo, GradientsMatchTheGoldenFixture) {
   Golden g;
   DpoTask task = g.task({}, *g.reference.model);
   g.loss(task);
-  double want = 0;
-  for (const auto& item : g.figures["grads"].items()) want += std::pow(item.value()["l2"].get<double>(), 2);
-  const double got = TrainedModels(*g.policy.model).gradient_norm(g.device);
-  EXPECT_NEAR(got, std::sqrt(want), 1e-4 * got);
+  double expected = 0;
+  for (const auto& item : g.figures["grads"].items())
+    expected += std::pow(item.value()["l2"].get<double>(), 2);
+  const double norm = TrainedModels(*g.policy.model).gradient_norm(g.device);
+  EXPECT_NEAR(norm, std::sqrt(expected), 1e-4 * norm);
 }
 
 // The model before training is its own reference: all rewards are exactly 0, in batches of any size, and an
@@ -114,10 +115,11 @@ TEST(Dpo, TheInitialModelHasNoMargin) {
       EXPECT_EQ(rewards.at("rewards/rejected"), 0.0);
       EXPECT_EQ(rewards.at("rewards/accuracies"), 0.0);
       if (!adapter) continue;
-      DpoTask off(*g.policy.model, golden_pairs(g.scratch.path()), {}, batch, 1);
+      DpoTask adapter_off(*g.policy.model, golden_pairs(g.scratch.path()), {}, batch, 1);
       Json identity;
-      ASSERT_TRUE(off.score_reference(*Reference::without_adapter(*g.policy.model), g.device, identity).ok());
-      EXPECT_EQ(off.metrics(g.device)->at("rewards/margins"), 0.0);
+      ASSERT_TRUE(
+          adapter_off.score_reference(*Reference::without_adapter(*g.policy.model), g.device, identity).ok());
+      EXPECT_EQ(adapter_off.metrics(g.device)->at("rewards/margins"), 0.0);
     }
   }
 }
@@ -126,7 +128,7 @@ TEST(Dpo, SimPoComparesMeansPerToken) {
   Golden g;
   DpoTask task(*g.policy.model, golden_pairs(g.scratch.path()), {PreferenceLoss::kSimPo, 2.0f, 0, 0.5f}, 3,
                1);
-  double want = 0;
+  double expected = 0;
   for (size_t i = 0; i < 3; ++i) {
     double length = 0;
     const AnswerPair p = *golden_pairs(g.scratch.path()).train.read(i);
@@ -134,9 +136,9 @@ TEST(Dpo, SimPoComparesMeansPerToken) {
     const double margin = (g.figures["policy_chosen_logps"][i].get<double>() -
                            g.figures["policy_rejected_logps"][i].get<double>()) /
                           length;
-    want += std::log1p(std::exp(-(2 * margin - 0.5))) / 3;
+    expected += std::log1p(std::exp(-(2 * margin - 0.5))) / 3;
   }
-  EXPECT_NEAR(g.loss(task), want, 1e-5);
+  EXPECT_NEAR(g.loss(task), expected, 1e-5);
 }
 
 Json message(const char* role, const char* text) { return {{"role", role}, {"content", text}}; }
@@ -156,11 +158,11 @@ TEST(PreferenceRecord, ReadsAllForms) {
       {{"chosen", "\n\nHuman: Why?\n\nAssistant: So."}, {"rejected", "\n\nHuman: Why?\n\nAssistant: No."}},
       {{"prompt", "\n\nHuman: Why?\n\nAssistant:"}, {"chosen", "So."}, {"rejected", "No."}}};
   for (const Json& form : forms) {
-    const auto read = to_preference(form);
-    ASSERT_TRUE(read.ok()) << form << read.error().text();
-    EXPECT_EQ(read->prompt, Json::array({user})) << form;
-    EXPECT_EQ(read->chosen, Json::array({good})) << form;
-    EXPECT_EQ(read->rejected, Json::array({bad})) << form;
+    const auto record = to_preference(form);
+    ASSERT_TRUE(record.ok()) << form << record.error().text();
+    EXPECT_EQ(record->prompt, Json::array({user})) << form;
+    EXPECT_EQ(record->chosen, Json::array({good})) << form;
+    EXPECT_EQ(record->rejected, Json::array({bad})) << form;
   }
 }
 
@@ -175,9 +177,9 @@ TEST(PreferenceRecord, RefusesRecordsWithoutAPair) {
       {{{"prompt", "Why?"}, {"chosen", {message("user", "So.")}}, {"rejected", "No."}},
        "not the assistant's"}};
   for (const auto& [record, part] : records) {
-    const auto read = to_preference(record);
-    ASSERT_FALSE(read.ok()) << record;
-    EXPECT_NE(read.error().message.find(part), std::string::npos) << read.error().message;
+    const auto result = to_preference(record);
+    ASSERT_FALSE(result.ok()) << record;
+    EXPECT_NE(result.error().message.find(part), std::string::npos) << result.error().message;
   }
 }
 

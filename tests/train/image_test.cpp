@@ -55,28 +55,30 @@ bool equal(const Tensor& a, const Tensor& b) {
 
 TEST(Distillation, TheTeacherTrainsOnlyTheDistillationHead) {
   LoadedModel student = model_of("deit", 7);
-  // A ViT has one special token where the DeiT has two: each reads the images in its own layout.
+  // A ViT has one special token and a DeiT two, so each model gets its own batch.
   const LoadedModel teacher = model_of("vit", 8), other = model_of("vit", 9);
-  const auto labels = gradients(nullptr, student), taught = gradients(teacher.model.get(), student),
-             taught_by_other = gradients(other.model.get(), student);
-  EXPECT_TRUE(equal(labels.first, taught.first)) << "the class token learns the labels";
-  EXPECT_FALSE(equal(labels.second, taught.second))
+  const auto from_labels = gradients(nullptr, student),
+             from_teacher = gradients(teacher.model.get(), student),
+             from_other_teacher = gradients(other.model.get(), student);
+  EXPECT_TRUE(equal(from_labels.first, from_teacher.first)) << "the class token learns the labels";
+  EXPECT_FALSE(equal(from_labels.second, from_teacher.second))
       << "the distillation token learns the teacher's predictions";
-  EXPECT_FALSE(equal(taught_by_other.second, taught.second));
+  EXPECT_FALSE(equal(from_other_teacher.second, from_teacher.second));
 }
 
 TEST(Distillation, ValidationDoesNotRunTheTeacher) {
   LoadedModel student = model_of("deit", 7);
   const LoadedModel teacher = model_of("vit", 8);
   CpuDevice device(1);
-  ImageTask with(*student.model, images(), images(), 6, 1, 0.0f, teacher.model.get());
-  ImageTask without(*student.model, images(), images(), 6, 1, 0.0f);
+  ImageTask with_teacher(*student.model, images(), images(), 6, 1, 0.0f, teacher.model.get());
+  ImageTask without_teacher(*student.model, images(), images(), 6, 1, 0.0f);
   Context ctx{device};
   ForwardContext f{ctx};
-  EXPECT_EQ((*with.validation_batch(0)->loss(f)).f32()[0], (*without.validation_batch(0)->loss(f)).f32()[0]);
+  EXPECT_EQ((*with_teacher.validation_batch(0)->loss(f)).f32()[0],
+            (*without_teacher.validation_batch(0)->loss(f)).f32()[0]);
 }
 
-// IDX files of `count` images with these sides.
+// IDX files of `count` square images of `side` pixels.
 std::string write_images(const ScratchFolder& f, const std::string& name, uint8_t count, uint8_t side) {
   const auto number = [](uint8_t v) { return std::string({0, 0, 0, static_cast<char>(v)}); };
   f.write(name + "-labels-idx1-ubyte",
@@ -85,21 +87,21 @@ std::string write_images(const ScratchFolder& f, const std::string& name, uint8_
                                                   number(side) + std::string(size_t{count} * side * side, 7));
 }
 
-TEST(Images, AreReadIdentifiedAndOfTheModelsSize) {
+TEST(Images, AreReadHashedAndCheckedForSize) {
   ScratchFolder f;
   const LoadedModel vit = model_of("vit", 8);
   DatasetOptions o;
   o.train = {write_images(f, "a", 5, 8)}, o.validation = {write_images(f, "b", 2, 8)};
-  Json one, other;
-  const auto data = open_images(*vit.model, o, one);
+  Json identity, other_identity;
+  const auto data = open_images(*vit.model, o, identity);
   ASSERT_TRUE(data.ok()) << data.error().text();
   EXPECT_EQ(data->train.count, 5);
   EXPECT_EQ(data->validation.count, 2);
   o.train = {write_images(f, "c", 6, 8)};
-  ASSERT_TRUE(open_images(*vit.model, o, other).ok());
-  EXPECT_NE(one, other);
+  ASSERT_TRUE(open_images(*vit.model, o, other_identity).ok());
+  EXPECT_NE(identity, other_identity);
   o.validation = {write_images(f, "d", 2, 9)};
-  const auto wrong = open_images(*vit.model, o, other);
+  const auto wrong = open_images(*vit.model, o, other_identity);
   ASSERT_FALSE(wrong.ok());
   EXPECT_NE(wrong.error().text().find("8 x 8, these have 9 x 9"), std::string::npos) << wrong.error().text();
 }

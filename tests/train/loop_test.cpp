@@ -1,4 +1,4 @@
-// The loop on a tiny model: steps that are not finite, roll-back, early stopping, averaged weights, kept
+// The loop on a tiny model: steps that are not finite, rollback, early stopping, averaged weights,
 // checkpoints.
 #include "train/loop.h"
 
@@ -25,9 +25,9 @@ namespace {
 LoadedModel tiny() {
   ShapeOptions o;
   o.layers = 1, o.width = 8, o.heads = 2, o.context = 16, o.vocab = 11;
-  auto made = make_model(Config(*shape_config(o), "test"));
-  initialize(*made->model, 3);
-  return std::move(*made);
+  auto loaded = make_model(Config(*shape_config(o), "test"));
+  initialize(*loaded->model, 3);
+  return std::move(*loaded);
 }
 
 // Next tokens of a fixed text; some micro-batches give a loss that is not finite.
@@ -35,7 +35,7 @@ class TestTask : public Task {
  public:
   explicit TestTask(Model& model) : model_(model) {}
   Result<MicroBatch> train_batch(uint64_t index) override {
-    seen.push_back(index);
+    indices.push_back(index);
     MicroBatch b;
     b.weight = b.tokens = 5;
     b.loss = [this, index](ForwardContext& f) -> Result<Tensor> {
@@ -55,7 +55,7 @@ class TestTask : public Task {
   std::function<bool(uint64_t)> bad = [](uint64_t) { return false; };
   uint64_t validation = 0;
   int figures = 0;
-  std::vector<uint64_t> seen;
+  std::vector<uint64_t> indices;
 
  private:
   Model& model_;
@@ -105,14 +105,15 @@ TEST(Loop, ThreeNonFiniteStepsRollBackAndSkipTheData) {
   EXPECT_EQ(result->steps, 12);
   EXPECT_EQ(result->bad_steps, 3);
   // Steps 5 to 9 used data 4 to 8; after the rollback to step 4 the data continues with 9.
-  EXPECT_EQ(r.task.seen, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}));
-  TinyRun never;
-  never.task.bad = [](uint64_t) { return true; };
-  EXPECT_FALSE(never.go().ok());  // no checkpoint to roll back to
-  TinyRun always;
-  always.settings.save_steps = 2;
-  always.task.bad = [](uint64_t i) { return i >= 4; };
-  const auto failed = always.go();
+  EXPECT_EQ(r.task.indices,
+            (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}));
+  TinyRun no_checkpoint;
+  no_checkpoint.task.bad = [](uint64_t) { return true; };
+  EXPECT_FALSE(no_checkpoint.go().ok());  // no checkpoint to roll back to
+  TinyRun never_recovers;
+  never_recovers.settings.save_steps = 2;
+  never_recovers.task.bad = [](uint64_t i) { return i >= 4; };
+  const auto failed = never_recovers.go();
   ASSERT_FALSE(failed.ok());
   EXPECT_NE(failed.error().text().find("lower learning_rate"), std::string::npos);
 }
@@ -121,7 +122,7 @@ TEST(Loop, AccumulatedMicroBatchesAreOneStep) {
   TinyRun r;
   r.settings.gradient_accumulation_steps = 3, r.settings.max_steps = 2;
   ASSERT_TRUE(r.go().ok());
-  EXPECT_EQ(r.task.seen, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(r.task.indices, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(Loop, StopsEarly) {
@@ -134,7 +135,7 @@ TEST(Loop, StopsEarly) {
   EXPECT_EQ(result->steps, 3);
 }
 
-TEST(Loop, AveragedWeightsAreTheModelAtTheEnd) {
+TEST(Loop, AveragingChangesTheFinalWeights) {
   TinyRun plain, averaged;
   averaged.settings.ema = 0.5;
   ASSERT_TRUE(plain.go().ok());
@@ -148,24 +149,24 @@ TEST(Loop, TheNewestCheckpointsAreKeptAndThreadsDoNotMatter) {
   ASSERT_TRUE(one.go(1).ok());
   ASSERT_TRUE(two.go(2).ok());
   EXPECT_EQ(one.weights(), two.weights());
-  const auto kept = checkpoints(one.settings.output_dir);
-  ASSERT_EQ(kept.size(), 2u);
-  EXPECT_TRUE(kept[0].ends_with("checkpoint-12"));
+  const auto remaining = checkpoints(one.settings.output_dir);
+  ASSERT_EQ(remaining.size(), 2u);
+  EXPECT_TRUE(remaining[0].ends_with("checkpoint-12"));
 }
 
-// Parameters that Muon steps have a momentum buffer, those of AdamW two moments.
+// Muon's parameters have a momentum buffer, AdamW's two moments.
 TEST(Loop, MuonStepsHiddenMatricesOnly) {
   for (const char* type : {"gpt2", "llama", "bert", "t5", "bart"}) {
     ShapeOptions o;
     o.type = type, o.layers = 1, o.width = 8, o.heads = 2, o.context = 16, o.vocab = 11, o.tied = false;
-    auto made = make_model(Config(*shape_config(o), "test"));
-    ASSERT_TRUE(made.ok()) << made.error().text();
-    initialize(*made->model, 3);
+    auto loaded = make_model(Config(*shape_config(o), "test"));
+    ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+    initialize(*loaded->model, 3);
     LoopSettings settings;
     settings.optimizer = "muon";
-    auto optimizer = Optimizer::make(made->model->parameters(), optimizer_of(settings, *made->model));
+    auto optimizer = Optimizer::make(loaded->model->parameters(), optimizer_of(settings, *loaded->model));
     ASSERT_TRUE(optimizer.ok());
-    for (const auto& p : made->model->parameters().all())
+    for (const auto& p : loaded->model->parameters().all())
       if (p->trainable && !p->buffer) p->grad = Tensor::full(p->shape, 0.5f);
     CpuDevice device(1);
     optimizer->step(device, 1e-3);
@@ -173,7 +174,7 @@ TEST(Loop, MuonStepsHiddenMatricesOnly) {
     for (const auto& [name, tensor] : optimizer->state())
       if (name.ends_with(".momentum_buffer")) muon.insert(name.substr(0, name.size() - 16));
     EXPECT_FALSE(muon.empty()) << type;
-    for (const auto& p : made->model->parameters().all()) {
+    for (const auto& p : loaded->model->parameters().all()) {
       const std::string& n = p->name;
       const bool outer = n.find(".embed.") != n.npos || n.find("relative") != n.npos ||
                          n.starts_with("head.lm") || p->shape.rank() != 2 || p->buffer;
@@ -182,8 +183,8 @@ TEST(Loop, MuonStepsHiddenMatricesOnly) {
   }
 }
 
-// The file of a checkpoint's state on disk: a rewritten one is another file.
-ino_t state_file(const TinyRun& r, int64_t step) {
+// The inode of a checkpoint's state file: a rewritten file has another one.
+ino_t state_inode(const TinyRun& r, int64_t step) {
   struct stat info {};
   EXPECT_EQ(
       ::stat(fmt::format("{}/checkpoint-{}/state.safetensors", r.settings.output_dir, step).c_str(), &info),
@@ -195,26 +196,26 @@ TEST(Loop, ACompleteCheckpointIsNeverWrittenAgain) {
   TinyRun r;
   r.settings.save_steps = 4, r.settings.save_total_limit = 1;
   ASSERT_TRUE(r.go().ok());
-  const ino_t before = state_file(r, 12);
+  const ino_t before = state_inode(r, 12);
   CpuDevice device(1);
-  std::atomic<bool> stop{true};  // stopped at once, where it was saved
-  TinyRun again;
-  again.settings = r.settings;
-  again.settings.save_in_background = true;
+  std::atomic<bool> stop{true};  // stops before the first step, at the saved step
+  TinyRun resumed;
+  resumed.settings = r.settings;
+  resumed.settings.save_in_background = true;
   for (int i = 0; i < 2; ++i) {
     const auto result =
-        run_loop({*again.loaded.model, again.task, again.settings, device, {}, &stop, Json::object()});
+        run_loop({*resumed.loaded.model, resumed.task, resumed.settings, device, {}, &stop, Json::object()});
     ASSERT_TRUE(result.ok()) << result.error().text();
     EXPECT_EQ(result->steps, 12);
   }
-  EXPECT_EQ(state_file(r, 12), before);
+  EXPECT_EQ(state_inode(r, 12), before);
   const auto optimizers = Optimizers::make(*r.loaded.model, r.settings);
   RunState state;
   state.step = 12;
   ASSERT_TRUE(
       save_checkpoint(r.settings.output_dir, take_snapshot(state, *r.loaded.model, *optimizers, {}, false), 1)
           .ok());
-  EXPECT_EQ(state_file(r, 12), before);
+  EXPECT_EQ(state_inode(r, 12), before);
 }
 
 TEST(Loop, ADamagedCheckpointNeverReplacesValidOnes) {
@@ -223,29 +224,29 @@ TEST(Loop, ADamagedCheckpointNeverReplacesValidOnes) {
   ASSERT_TRUE(r.go().ok());
   ASSERT_TRUE(write_file(r.settings.output_dir + "/checkpoint-12/state.safetensors", "cut short").ok());
   std::filesystem::remove(r.settings.output_dir + "/run.json");
-  TinyRun again;
-  again.settings = r.settings;
-  again.settings.save_steps = 1, again.settings.save_total_limit = 1;
+  TinyRun resumed;
+  resumed.settings = r.settings;
+  resumed.settings.save_steps = 1, resumed.settings.save_total_limit = 1;
   std::atomic<bool> stop{false};
   CpuDevice device(1);
   LoopEvents events;
   events.step = [&](const StepInfo& i) { stop = i.step == 10; };
-  events.say = [&](const std::string& text) { again.messages.push_back(text); };
-  const auto result =
-      run_loop({*again.loaded.model, again.task, again.settings, device, events, &stop, Json::object()});
+  events.say = [&](const std::string& text) { resumed.messages.push_back(text); };
+  const auto result = run_loop(
+      {*resumed.loaded.model, resumed.task, resumed.settings, device, events, &stop, Json::object()});
   ASSERT_TRUE(result.ok()) << result.error().text();
-  ASSERT_EQ(again.messages.size(), 2u);
-  EXPECT_NE(again.messages[0].find("checksum"), std::string::npos);
+  ASSERT_EQ(resumed.messages.size(), 2u);
+  EXPECT_NE(resumed.messages[0].find("checksum"), std::string::npos);
   EXPECT_TRUE(is_file(r.settings.output_dir + "/checkpoint-10/complete.json"));
   // The run continues from there and replaces the damaged one.
   TinyRun last;
-  last.settings = again.settings;
+  last.settings = resumed.settings;
   const auto end = last.go();
   ASSERT_TRUE(end.ok()) << end.error().text();
   EXPECT_EQ(last.weights(), r.weights());
-  const auto kept = checkpoints(r.settings.output_dir);
-  ASSERT_EQ(kept.size(), 1u);
-  EXPECT_TRUE(kept[0].ends_with("checkpoint-12"));
+  const auto remaining = checkpoints(r.settings.output_dir);
+  ASSERT_EQ(remaining.size(), 1u);
+  EXPECT_TRUE(remaining[0].ends_with("checkpoint-12"));
 }
 
 TEST(Loop, AFinishedRunIsReplacedOnlyWithOverwrite) {
@@ -271,7 +272,7 @@ TEST(Loop, AFinishedRunIsReplacedOnlyWithOverwrite) {
   const auto replaced = r.go();
   ASSERT_TRUE(replaced.ok()) << replaced.error().text();
   EXPECT_EQ(replaced->steps, 13);
-  TinyRun foreign;  // a model that was put there by hand
+  TinyRun foreign;  // a model that no run wrote
   ASSERT_TRUE(make_folder(foreign.settings.output_dir).ok());
   ASSERT_TRUE(write_file(foreign.settings.output_dir + "/model.safetensors", "weights").ok());
   const auto refused = foreign.go();
@@ -300,12 +301,12 @@ TEST(Loop, CheckpointsWrittenInTheBackgroundAreTheSameBytes) {
           << at;
     }
   // A run saved this way resumes like any other.
-  TinyRun half;
-  half.settings.output_dir = background.settings.output_dir;
-  half.settings.ema = 0.9;
+  TinyRun resumed;
+  resumed.settings.output_dir = background.settings.output_dir;
+  resumed.settings.ema = 0.9;
   std::filesystem::remove_all(background.settings.output_dir + "/checkpoint-12");
-  ASSERT_TRUE(half.go().ok());
-  EXPECT_EQ(half.weights(), plain.weights());
+  ASSERT_TRUE(resumed.go().ok());
+  EXPECT_EQ(resumed.weights(), plain.weights());
 }
 
 TEST(Loop, BackgroundErrorsAreReported) {
@@ -328,27 +329,27 @@ TEST(Loop, BackgroundErrorsAreReported) {
 }
 
 TEST(Loop, TheRateIsWhereTheLossFallsFastest) {
-  RateFound found;
+  RateSearchResult result;
   for (int i = 0; i < 60; ++i) {  // flat, down around 1e-3, up from 1e-2
     const double x = -6 + 0.1 * i;
-    found.rates.push_back(std::pow(10, x));
-    found.smoothed.push_back(3 - std::tanh(2 * (x + 3)) + std::max(0.0, 4 * (x + 2)));
+    result.rates.push_back(std::pow(10, x));
+    result.smoothed.push_back(3 - std::tanh(2 * (x + 3)) + std::max(0.0, 4 * (x + 2)));
   }
-  ASSERT_TRUE(choose_rate(found).ok());
-  EXPECT_NEAR(std::log10(found.steepest), -3, 0.15);
-  EXPECT_NEAR(std::log10(found.lowest), -2, 0.15);
-  for (double& y : found.smoothed) y = 1;
-  EXPECT_FALSE(choose_rate(found).ok());
+  ASSERT_TRUE(choose_rate(result).ok());
+  EXPECT_NEAR(std::log10(result.steepest), -3, 0.15);
+  EXPECT_NEAR(std::log10(result.lowest), -2, 0.15);
+  for (double& y : result.smoothed) y = 1;
+  EXPECT_FALSE(choose_rate(result).ok());
 }
 
 TEST(Loop, SearchingARateWritesNoFiles) {
   TinyRun r;
   CpuDevice device(1);
   const Loop loop{*r.loaded.model, r.task, r.settings, device, {}, nullptr, Json::object()};
-  const auto found = find_rate(loop, {40, 1e-6, 10.0});
-  ASSERT_TRUE(found.ok()) << found.error().text();
-  EXPECT_GT(found->steepest, 1e-6);
-  EXPECT_LT(found->steepest, 1.0);
+  const auto result = find_rate(loop, {40, 1e-6, 10.0});
+  ASSERT_TRUE(result.ok()) << result.error().text();
+  EXPECT_GT(result->steepest, 1e-6);
+  EXPECT_LT(result->steepest, 1.0);
   EXPECT_FALSE(path_exists(r.settings.output_dir));
   EXPECT_FALSE(find_rate(loop, {3}).ok());
 }

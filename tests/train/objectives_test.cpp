@@ -35,18 +35,18 @@ TEST(Denoise, FifteenPercentAreMaskedReplacedOrKept) {
   Draws draws{Rng(1, Purpose::kMask, 0)};
   mask_tokens(ids, targets, s, 0.15, draws);
   EXPECT_EQ(targets[0], ops::kIgnore);
-  double hidden = 0, masked = 0, kept = 0;
+  double selected = 0, masked = 0, unchanged = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (targets[i] == ops::kIgnore) {
       ASSERT_EQ(ids[i], before[i]);
       continue;
     }
     ASSERT_EQ(targets[i], before[i]);
-    ++hidden, masked += ids[i] == s.mask, kept += ids[i] == before[i];
+    ++selected, masked += ids[i] == s.mask, unchanged += ids[i] == before[i];
   }
-  EXPECT_NEAR(hidden / 100000, 0.15, 0.005);
-  EXPECT_NEAR(masked / hidden, 0.8, 0.01);
-  EXPECT_NEAR(kept / hidden, 0.1, 0.01);
+  EXPECT_NEAR(selected / 100000, 0.15, 0.005);
+  EXPECT_NEAR(masked / selected, 0.8, 0.01);
+  EXPECT_NEAR(unchanged / selected, 0.1, 0.01);
 }
 
 TEST(Denoise, CorruptedSpansRestoreTheText) {
@@ -55,20 +55,20 @@ TEST(Denoise, CorruptedSpansRestoreTheText) {
     const auto ids = numbers(n);
     Draws draws{Rng(n, Purpose::kMask, 0)};
     const TokenPair pair = corrupt_spans(ids, s, draws);
-    std::vector<int64_t> again;
-    size_t hidden = 0;
+    std::vector<int64_t> restored;
+    size_t masked = 0;
     for (const int64_t id : pair.source) {
       if (id == s.eos) break;
       if (id < 5 || id >= 105) {
-        again.push_back(id);
+        restored.push_back(id);
         continue;
       }
       auto it = std::find(pair.target.begin(), pair.target.end(), id);
       ASSERT_NE(it, pair.target.end());
-      for (++it; *it >= 105 && *it != s.eos; ++it) again.push_back(*it), ++hidden;
+      for (++it; *it >= 105 && *it != s.eos; ++it) restored.push_back(*it), ++masked;
     }
-    EXPECT_EQ(again, ids);
-    EXPECT_NEAR(static_cast<double>(hidden), 0.15 * static_cast<double>(n), 1.0);
+    EXPECT_EQ(restored, ids);
+    EXPECT_NEAR(static_cast<double>(masked), 0.15 * static_cast<double>(n), 1.0);
     EXPECT_EQ(pair.target.back(), s.eos);
   }
 }
@@ -79,9 +79,9 @@ TEST(Denoise, InfillingKeepsTheTextAsTarget) {
   Draws draws{Rng(9, Purpose::kMask, 0)};
   const TokenPair pair = infill(ids, s, draws);
   EXPECT_EQ(std::vector<int64_t>(pair.target.begin(), pair.target.end() - 1), ids);
-  const auto kept = static_cast<double>(
+  const auto unchanged = static_cast<double>(
       std::count_if(pair.source.begin(), pair.source.end(), [](int64_t id) { return id >= 105; }));
-  EXPECT_NEAR(1 - kept / 2000, 0.3, 0.05);
+  EXPECT_NEAR(1 - unchanged / 2000, 0.3, 0.05);
 }
 
 TEST(Conversation, OnlyTheAssistantsTokensAreLearnt) {
@@ -113,18 +113,18 @@ TEST(Conversation, OnlyTheAssistantsTokensAreLearnt) {
     auto chat = ChatTemplate::parse(source, "test");
     ASSERT_TRUE(chat.ok()) << chat.error().text();
     const ConversationEncoder encoder(*tokenizer, *chat, {100, false});
-    const auto got = encoder.encode(messages);
-    ASSERT_TRUE(got.ok()) << got.error().text();
+    const auto encoded = encoder.encode(messages);
+    ASSERT_TRUE(encoded.ok()) << encoded.error().text();
     std::string learnt;
-    for (size_t i = 0; i < got->ids.size(); ++i)
-      if (got->loss_mask[i]) learnt += *tokenizer->token(static_cast<uint32_t>(got->ids[i]));
+    for (size_t i = 0; i < encoded->ids.size(); ++i)
+      if (encoded->loss_mask[i]) learnt += *tokenizer->token(static_cast<uint32_t>(encoded->ids[i]));
     EXPECT_EQ(learnt, "tell#done#");
     EXPECT_FALSE(ConversationEncoder(*tokenizer, *chat, {4, false}).encode(messages).ok());
   }
 }
 
 // Records round-trip through disk: ids, loss mask, split.
-TEST(Conversation, PartsOnDiskRoundTrip) {
+TEST(Conversation, ConversationsOnDiskRoundTrip) {
   for (const int64_t vocab : {300, 70000}) {  // 16 and 32 bits
     ScratchFolder folder;
     ConversationWriter writer(folder.path(), vocab);
@@ -179,11 +179,11 @@ TEST(Validation, UsesTheLastExamplesIfTheHashSelectsNone) {
   for (int i = 0; i < 40; ++i) EXPECT_FALSE(none.selects(std::to_string(i)));
   auto tail = none.tail();
   ASSERT_TRUE(tail);
-  std::vector<int> taken;
+  std::vector<int> selected;
   for (int i = 0; i < 40; ++i)
-    if (tail->selects(std::to_string(i))) taken.push_back(i);
-  EXPECT_EQ(taken, std::vector<int>{39});
-  EXPECT_FALSE(tail->tail()) << "once";
+    if (tail->selects(std::to_string(i))) selected.push_back(i);
+  EXPECT_EQ(selected, std::vector<int>{39});
+  EXPECT_FALSE(tail->tail()) << "there is only one fallback";
   ValidationSplit half(0.5), off(0), one(1e-12);
   for (int i = 0; i < 40; ++i) half.selects(std::to_string(i)), off.selects(std::to_string(i));
   one.selects("alone");
@@ -208,14 +208,15 @@ TEST(TokenRoles, IdsOfAConfigComeFromTheTokenizer) {
                           {"eos_token_id", 1},
                           {"pad_token_id", 2},
                           {"decoder_start_token_id", 1}}));
-  Json fits = {{"model_type", "llama"}, {"eos_token_id", {1, 2}}};  // several ends, all of this tokenizer
+  Json fits = {{"model_type", "llama"},
+               {"eos_token_id", {1, 2}}};  // several end tokens, all of this tokenizer
   const Json before = fits;
   set_special_ids(fits, roles, *tokenizer);
   EXPECT_EQ(fits, before);
 }
 
 TEST(Answers, SquadMeasuresMatchValuesByHand) {
-  EXPECT_EQ(normal_answer("The  Cat, sat!"), "cat sat");
+  EXPECT_EQ(normalize_answer("The  Cat, sat!"), "cat sat");
   EXPECT_DOUBLE_EQ(answer_f1("the cat sat", "a cat"), 2.0 / 3.0);
   EXPECT_DOUBLE_EQ(answer_f1("dog", "cat"), 0.0);
 }

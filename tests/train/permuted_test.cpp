@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-TEST(Permuted, TargetsAreDistinctSpans) {
+TEST(Permuted, TargetsAreDistinctPositions) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Draws draws{Rng(seed, Purpose::kMask)};
     const auto positions = permuted_targets(60, 10, draws);
@@ -52,40 +52,40 @@ class Reference {
     for (const int64_t id : ids) h.push_back(row("encoder.embed.tokens.weight", id));
     const std::vector<double> g = row("encoder.mask", 0);
     const auto& at = positions[which];
-    std::vector<bool> seen(ids.size(), true);
+    std::vector<bool> visible(ids.size(), true);
     for (size_t later = which; later < positions.size(); ++later)
-      seen[static_cast<size_t>(positions[later])] = false;
+      visible[static_cast<size_t>(positions[later])] = false;
     const auto query = product("attn.q", g);
-    std::vector<double> mixed(static_cast<size_t>(width_), 0);
+    std::vector<double> attended(static_cast<size_t>(width_), 0);
     for (int64_t head = 0; head < a.heads; ++head) {
       std::vector<double> scores;
       double sum = 0;
       for (size_t j = 0; j < ids.size(); ++j) {
         const auto key = product("attn.k", h[j]),
-                   far = product("attn.distance", sines(at - static_cast<int64_t>(j)));
+                   distance_key = product("attn.distance", sines(at - static_cast<int64_t>(j)));
         double score = 0;
         for (int64_t i = head * a.head_dim; i < (head + 1) * a.head_dim; ++i) {
           const auto n = static_cast<size_t>(i);
           score += (query[n] + value("attn.content_bias", i)) * key[n] +
-                   (query[n] + value("attn.distance_bias", i)) * far[n];
+                   (query[n] + value("attn.distance_bias", i)) * distance_key[n];
         }
-        scores.push_back(seen[j] ? std::exp(score / std::sqrt(static_cast<double>(a.head_dim))) : 0.0);
+        scores.push_back(visible[j] ? std::exp(score / std::sqrt(static_cast<double>(a.head_dim))) : 0.0);
         sum += scores.back();
       }
       for (size_t j = 0; j < ids.size(); ++j) {
         const auto v = product("attn.v", h[j]);
         for (int64_t i = head * a.head_dim; i < (head + 1) * a.head_dim; ++i)
-          mixed[static_cast<size_t>(i)] += scores[j] / sum * v[static_cast<size_t>(i)];
+          attended[static_cast<size_t>(i)] += scores[j] / sum * v[static_cast<size_t>(i)];
       }
     }
-    auto x = product("attn.o", mixed);
+    auto x = product("attn.o", attended);
     for (size_t i = 0; i < x.size(); ++i) x[i] += g[i];
-    x = normed("norm1", x);
+    x = layer_norm("norm1", x);
     auto up = product("ffn.up", x);
     for (double& v : up) v = 0.5 * v * (1 + std::erf(v / std::sqrt(2.0)));
     auto y = product("ffn.down", up);
     for (size_t i = 0; i < y.size(); ++i) y[i] += x[i];
-    return normed("norm2", y);
+    return layer_norm("norm2", y);
   }
 
  private:
@@ -122,7 +122,7 @@ class Reference {
     }
     return out;
   }
-  std::vector<double> normed(const std::string& name, std::vector<double> x) const {
+  std::vector<double> layer_norm(const std::string& name, std::vector<double> x) const {
     double mean = 0, variance = 0;
     for (const double v : x) mean += v / static_cast<double>(x.size());
     for (const double v : x) variance += (v - mean) * (v - mean) / static_cast<double>(x.size());
@@ -148,27 +148,28 @@ LoadedModel small_xlnet(int layers) {
 }
 
 TEST(Permuted, OneLayerEqualsTheDefinition) {
-  const LoadedModel made = small_xlnet(1);
-  const auto ids = random_ids(made.model->spec(), 9, 3);
+  const LoadedModel loaded = small_xlnet(1);
+  const auto ids = random_ids(loaded.model->spec(), 9, 3);
   const std::vector<int64_t> positions = {4, 1, 7};
-  const Tensor got = predictions(*made.model, ids, positions);
+  const Tensor actual = predictions(*loaded.model, ids, positions);
   for (size_t t = 0; t < positions.size(); ++t) {
-    const auto want = Reference(*made.model).prediction(ids, positions, t);
-    for (size_t i = 0; i < want.size(); ++i)
-      EXPECT_NEAR(got.f32()[t * want.size() + i], want[i], 2e-4 * (1 + std::abs(want[i]))) << t << " " << i;
+    const auto expected = Reference(*loaded.model).prediction(ids, positions, t);
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(actual.f32()[t * expected.size() + i], expected[i], 2e-4 * (1 + std::abs(expected[i])))
+          << t << " " << i;
   }
 }
 
 // In three layers too, a prediction depends on the context and on the targets before it, and on nothing else.
 TEST(Permuted, APredictionDependsOnlyOnEarlierTokens) {
-  const LoadedModel made = small_xlnet(3);
-  const std::vector<int64_t> ids = random_ids(made.model->spec(), 10, 3), positions = {6, 2, 8};
-  const Tensor first = predictions(*made.model, ids, positions);
+  const LoadedModel loaded = small_xlnet(3);
+  const std::vector<int64_t> ids = random_ids(loaded.model->spec(), 10, 3), positions = {6, 2, 8};
+  const Tensor first = predictions(*loaded.model, ids, positions);
   const int64_t width = first.dim(1);
   for (size_t changed = 0; changed < ids.size(); ++changed) {
     std::vector<int64_t> other = ids;
     other[changed] = 3 + (ids[changed] + 11) % 50;
-    const Tensor second = predictions(*made.model, other, positions);
+    const Tensor second = predictions(*loaded.model, other, positions);
     for (size_t t = 0; t < positions.size(); ++t) {
       const auto it = std::find(positions.begin(), positions.end(), static_cast<int64_t>(changed));
       const bool sees = it == positions.end() || static_cast<size_t>(it - positions.begin()) < t;
@@ -186,7 +187,7 @@ TEST(Replaced, DrawsFollowTheDistribution) {
     for (int64_t v = 0; v < 3; ++v)
       all.f32()[r * 3 + v] = std::log(v == 0 ? 0.2f : v == 1 ? 0.5f : 0.3f) + 4.0f;
   double counts[3] = {};
-  for (const int64_t token : drawn_tokens(all, Rng(5, Purpose::kSample, 1))) counts[token] += 1.0 / kRows;
+  for (const int64_t token : sample_tokens(all, Rng(5, Purpose::kSample, 1))) counts[token] += 1.0 / kRows;
   EXPECT_NEAR(counts[0], 0.2, 0.01);
   EXPECT_NEAR(counts[1], 0.5, 0.01);
   EXPECT_NEAR(counts[2], 0.3, 0.01);
@@ -205,7 +206,7 @@ TEST(Replaced, TheLossIsTheSumOfBothAndEmbeddingsAreShared) {
   if (model.model->spec().encoder->embedding.types > 0) masked.batch.types.assign(ids.size(), 0);
   masked.rows = {2, 5, 9};
   for (const int64_t row : masked.rows) {
-    masked.kept.push_back(ids[static_cast<size_t>(row)]);
+    masked.originals.push_back(ids[static_cast<size_t>(row)]);
     masked.batch.tokens[static_cast<size_t>(row)] = 4;
   }
   CpuDevice device(1);
@@ -222,14 +223,14 @@ TEST(Replaced, TheLossIsTheSumOfBothAndEmbeddingsAreShared) {
   Inputs inputs;
   inputs.source = masked.batch;
   const Tensor rows = ops::gather_rows(ctx, generator->model->hidden(f, inputs), masked.rows);
-  const auto drawn = drawn_tokens(generator->model->lm_logits(ctx, rows), Rng(1, Purpose::kSample, 3));
+  const auto drawn = sample_tokens(generator->model->lm_logits(ctx, rows), Rng(1, Purpose::kSample, 3));
   double entropy = 0;
   const Tensor all = generator->model->lm_logits(ctx, rows);
   for (size_t r = 0; r < 3; ++r) {
     double sum = 0;
     for (int64_t v = 0; v < all.dim(1); ++v)
       sum += std::exp(double{all.f32()[static_cast<int64_t>(r) * all.dim(1) + v]});
-    entropy += (std::log(sum) - all.f32()[static_cast<int64_t>(r) * all.dim(1) + masked.kept[r]]) / 3;
+    entropy += (std::log(sum) - all.f32()[static_cast<int64_t>(r) * all.dim(1) + masked.originals[r]]) / 3;
   }
   for (size_t i = 0; i < 3; ++i) inputs.source.tokens[static_cast<size_t>(masked.rows[i])] = drawn[i];
   const Tensor logits = model.model->outputs(ctx, model.model->hidden(f, inputs), inputs.source).at("logits");
@@ -240,9 +241,9 @@ TEST(Replaced, TheLossIsTheSumOfBothAndEmbeddingsAreShared) {
         std::log1p(std::exp(replaced ? -logits.f32()[i] : logits.f32()[i])) / static_cast<double>(ids.size());
   }
   EXPECT_NEAR(loss_at(3), entropy + 50 * binary, 1e-3 * (entropy + 50 * binary));
-  const auto whole = whole_generator(*generator, *model.model);
-  ASSERT_TRUE(whole.ok()) << whole.error().text();
-  EXPECT_TRUE(same_bits(whole->model->parameters().find("encoder.embed.tokens.weight")->value,
+  const auto standalone = standalone_generator(*generator, *model.model);
+  ASSERT_TRUE(standalone.ok()) << standalone.error().text();
+  EXPECT_TRUE(same_bits(standalone->model->parameters().find("encoder.embed.tokens.weight")->value,
                         model.model->parameters().find("encoder.embed.tokens.weight")->value));
 }
 

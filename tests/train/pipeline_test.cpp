@@ -12,16 +12,16 @@ namespace makar {
 namespace {
 
 TEST(Pipeline, VariablesAreReplacedInWords) {
-  const auto read = parse_pipeline(R"(
+  const auto pipeline = parse_pipeline(R"(
 variables: {folder: runs/x, model: , steps: 3}
 stages:
   - {name: one, command: [reward, -m, "{model}", "steps={steps}", "{{brace}"]}
 )",
-                                   "p.yaml", {{"model", "a{steps}"}, {"folder", "runs/y"}});
-  ASSERT_TRUE(read.ok()) << read.error().text();
-  EXPECT_EQ(read->folder(), "runs/y");
+                                       "p.yaml", {{"model", "a{steps}"}, {"folder", "runs/y"}});
+  ASSERT_TRUE(pipeline.ok()) << pipeline.error().text();
+  EXPECT_EQ(pipeline->folder(), "runs/y");
   // Variables in a value are not replaced.
-  EXPECT_EQ(read->stages[0].command,
+  EXPECT_EQ(pipeline->stages[0].command,
             (std::vector<std::string>{"reward", "-m", "a{steps}", "steps=3", "{brace}"}));
 }
 
@@ -49,7 +49,7 @@ TEST(Pipeline, ErrorsHaveTheirLine) {
   EXPECT_NE(unknown.error().text().find("did you mean 'model'"), std::string::npos);
 }
 
-TEST(Pipeline, FinishedStagesAreKept) {
+TEST(Pipeline, FinishedStagesAreStored) {
   const ScratchFolder folder;
   Pipeline p;
   p.variables["folder"] = folder.path();
@@ -58,10 +58,10 @@ TEST(Pipeline, FinishedStagesAreKept) {
   ASSERT_TRUE(state.ok());
   EXPECT_FALSE(state->finished("one"));
   ASSERT_TRUE(state->add(p.stages[0], 1.5).ok());
-  const auto again = PipelineState::open(p);
-  ASSERT_TRUE(again.ok()) << again.error().text();
-  EXPECT_TRUE(again->finished("one"));
-  EXPECT_FALSE(again->finished("two"));
+  const auto reopened = PipelineState::open(p);
+  ASSERT_TRUE(reopened.ok()) << reopened.error().text();
+  EXPECT_TRUE(reopened->finished("one"));
+  EXPECT_FALSE(reopened->finished("two"));
   p.stages[0].command[1] = "c";
   const auto other = PipelineState::open(p);
   ASSERT_FALSE(other.ok());

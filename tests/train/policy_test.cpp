@@ -1,5 +1,5 @@
-// Reinforcement learning: closed forms of advantages and token weights, the losses of KTO and ORPO, rules of
-// rewards, and GRPO on a tiny model: the reward rises, sampler and trainer agree in every bit, and a run
+// Reinforcement learning: closed forms of advantages and token weights, the losses of KTO and ORPO, reward
+// rules, and GRPO on a tiny model: the reward rises, sampler and trainer agree in every bit, and a run
 // resumes in the middle of a buffer.
 #include <gtest/gtest.h>
 
@@ -25,16 +25,16 @@ TEST(Policy, AdvantagesFollowTheirScale) {
   const Tensor group = group_advantages(rewards, 4),
                none = group_advantages(rewards, 4, AdvantageScale::kNone),
                batch = group_advantages(rewards, 4, AdvantageScale::kBatch);
-  const double all = std::sqrt((3 * std::pow(2 - 1.625, 2) + 2 * std::pow(1 - 1.625, 2) +
-                                2 * std::pow(1.625, 2) + std::pow(5 - 1.625, 2)) /
-                               7);
+  const double batch_deviation = std::sqrt((3 * std::pow(2 - 1.625, 2) + 2 * std::pow(1 - 1.625, 2) +
+                                            2 * std::pow(1.625, 2) + std::pow(5 - 1.625, 2)) /
+                                           7);
   const double first[] = {0.5, -0.5, -0.5, 0.5}, second[] = {-0.75, -0.75, -0.75, 2.25};
   for (int i = 0; i < 4; ++i) {
     EXPECT_NEAR(group.f32()[i], first[i] / (std::sqrt(1.0 / 3) + 1e-4), 1e-6);
     EXPECT_NEAR(none.f32()[i], first[i], 1e-7);
     EXPECT_NEAR(none.f32()[4 + i], second[i], 1e-7);
     EXPECT_NEAR(group.f32()[4 + i], second[i] / (1.5 + 1e-4), 1e-6);
-    EXPECT_NEAR(batch.f32()[4 + i], second[i] / (all + 1e-4), 1e-6);
+    EXPECT_NEAR(batch.f32()[4 + i], second[i] / (batch_deviation + 1e-4), 1e-6);
   }
 }
 
@@ -52,13 +52,13 @@ TEST(Policy, TokenWeightsFollowTheirMean) {
 TEST(Policy, ClippedAndKlTermsMatchValuesByHand) {
   CpuDevice device(1);
   Context ctx{device};
-  const Tensor now = vector_of({0.25f, 0.25f, -0.4f, -0.4f, 0.0f}), old = vector_of({0, 0, 0, 0, 0}),
+  const Tensor current = vector_of({0.25f, 0.25f, -0.4f, -0.4f, 0.0f}), old = vector_of({0, 0, 0, 0, 0}),
                advantage = vector_of({1, -1, 1, -1, 3});
-  const Tensor terms = clipped_policy_terms(ctx, now, old, advantage, 0.2f, 0.28f);
+  const Tensor terms = clipped_policy_terms(ctx, current, old, advantage, 0.2f, 0.28f);
   const double up = std::exp(0.25), down = std::exp(-0.4);
-  const double want[] = {-std::min(up, 1.28), up, -down, 0.8, -3};
-  for (int i = 0; i < 5; ++i) EXPECT_NEAR(terms.f32()[i], want[i], 1e-6) << i;
-  const Tensor kl = kl_terms(ctx, now, vector_of({0.5f, 0.25f, -1.4f, 0, 0}));
+  const double expected[] = {-std::min(up, 1.28), up, -down, 0.8, -3};
+  for (int i = 0; i < 5; ++i) EXPECT_NEAR(terms.f32()[i], expected[i], 1e-6) << i;
+  const Tensor kl = kl_terms(ctx, current, vector_of({0.5f, 0.25f, -1.4f, 0, 0}));
   for (const auto& [i, d] : {std::pair(0, 0.25), {1, 0.0}, {2, -1.0}, {3, 0.4}})
     EXPECT_NEAR(kl.f32()[i], std::exp(d) - d - 1, 1e-6);
 }
@@ -96,23 +96,23 @@ TEST(Preference, KtoMatchesValuesByHand) {
   tape.watch(policy);
   const Tensor loss = kto_loss(ctx, {policy, reference, {true, false, true}, 1.0f, 1.5f}, 0.5f, 0.25f);
   const double margins[] = {0.5, -1, 0}, weights[] = {1, 1.5, 1}, signs[] = {1, -1, 1};
-  double want = 0;
+  double expected = 0;
   tape.backward(loss);
   for (int i = 0; i < 3; ++i) {
     const double s = sigmoid(signs[i] * 0.5 * (margins[i] - 0.25));
-    want += weights[i] * (1 - s) / 3;
+    expected += weights[i] * (1 - s) / 3;
     EXPECT_NEAR(tape.gradient(policy).f32()[i], -weights[i] * signs[i] * 0.5 * s * (1 - s) / 3, 1e-7);
   }
-  EXPECT_NEAR(loss.f32()[0], want, 1e-6);
+  EXPECT_NEAR(loss.f32()[0], expected, 1e-6);
   // Pairs: the divergence of each half is the mean margin of the other, at least 0.
   const PreferencePairs pairs = {vector_of({-1, -2}), vector_of({-2, -5}), vector_of({-2, -2}),
                                  vector_of({-1, -4})};
   Context plain{device};
   const double chosen_kl = 0.5, rejected_kl = 0;
-  double both = 0;
-  for (const double m : {1.0, 0.0}) both += (1 - sigmoid(0.1 * (m - rejected_kl))) / 4;
-  for (const double m : {-1.0, -1.0}) both += (1 - sigmoid(0.1 * (chosen_kl - m))) / 4;
-  EXPECT_NEAR(kto_pair_loss(plain, pairs, 0.1f).f32()[0], both, 1e-6);
+  double expected_pairs = 0;
+  for (const double m : {1.0, 0.0}) expected_pairs += (1 - sigmoid(0.1 * (m - rejected_kl))) / 4;
+  for (const double m : {-1.0, -1.0}) expected_pairs += (1 - sigmoid(0.1 * (chosen_kl - m))) / 4;
+  EXPECT_NEAR(kto_pair_loss(plain, pairs, 0.1f).f32()[0], expected_pairs, 1e-6);
 }
 
 TEST(Preference, OrpoMatchesValuesByHand) {
@@ -128,26 +128,26 @@ TEST(Preference, OrpoMatchesValuesByHand) {
   tape.watch(chosen), tape.watch(rejected);
   const Tensor loss = orpo_loss(ctx, chosen, rejected, 0.7f);
   tape.backward(loss);
-  double want = 0;
+  double expected = 0;
   for (size_t i = 0; i < 3; ++i) {
-    want += value(a[i], b[i], 0.7) / 3;
+    expected += value(a[i], b[i], 0.7) / 3;
     const double h = 1e-5;
     EXPECT_NEAR(tape.gradient(chosen).f32()[i],
                 (value(a[i] + h, b[i], 0.7) - value(a[i] - h, b[i], 0.7)) / (6 * h), 1e-4);
     EXPECT_NEAR(tape.gradient(rejected).f32()[i],
                 (value(a[i], b[i] + h, 0.7) - value(a[i], b[i] - h, 0.7)) / (6 * h), 1e-4);
   }
-  EXPECT_NEAR(loss.f32()[0], want, 1e-5);
+  EXPECT_NEAR(loss.f32()[0], expected, 1e-5);
 }
 
 TEST(RewardRules, FindTheLastNumber) {
-  for (const auto& [text, want] : {std::pair("#### 42", 42.0),
-                                   {"1,234.5 apples", 1234.5},
-                                   {"x = -7.", -7.0},
-                                   {"3-4", 4.0},
-                                   {"from 3 to 12!", 12.0},
-                                   {"2.5.", 2.5}})
-    EXPECT_EQ(last_number(text), std::optional<double>(want)) << text;
+  for (const auto& [text, expected] : {std::pair("#### 42", 42.0),
+                                       {"1,234.5 apples", 1234.5},
+                                       {"x = -7.", -7.0},
+                                       {"3-4", 4.0},
+                                       {"from 3 to 12!", 12.0},
+                                       {"2.5.", 2.5}})
+    EXPECT_EQ(last_number(text), std::optional<double>(expected)) << text;
   EXPECT_EQ(last_number("none"), std::nullopt);
   EXPECT_TRUE(last_number(std::string(1000, '9')).has_value());
 }
@@ -160,9 +160,9 @@ double reward(const std::string& rule, const Json& record, const std::string& te
   check(term.ok(), term.ok() ? "" : term.error().text());
   const Json turns = Json::array();
   const RewardInput answers[] = {{record, turns, text, true}};
-  const auto got = term->score(answers, device);
-  check(got.ok(), got.ok() ? "" : got.error().text());
-  return (*got)[0];
+  const auto scores = term->score(answers, device);
+  check(scores.ok(), scores.ok() ? "" : scores.error().text());
+  return (*scores)[0];
 }
 
 TEST(RewardRules, ScoreAnswersOrAreErrors) {
@@ -190,7 +190,7 @@ TEST(RewardRules, ScoreAnswersOrAreErrors) {
   EXPECT_FALSE(exact->score(answers, device).ok()) << "a record without an answer";
 }
 
-constexpr int64_t kVocab = 11, kWanted = 5;
+constexpr int64_t kVocab = 11, kRewardedToken = 5;
 
 LoadedModel tiny(uint64_t seed, bool value = false) {
   ShapeOptions o;
@@ -199,10 +199,10 @@ LoadedModel tiny(uint64_t seed, bool value = false) {
   if (value)
     config["architectures"] = {"LlamaForSequenceClassification"}, config["num_labels"] = 1,
     config.erase("tie_word_embeddings");
-  auto made = make_model(Config(config, "test"));
-  check(made.ok(), made.ok() ? "" : made.error().text());
-  initialize(*made->model, seed);
-  return std::move(*made);
+  auto loaded = make_model(Config(config, "test"));
+  check(loaded.ok(), loaded.ok() ? "" : loaded.error().text());
+  initialize(*loaded->model, seed);
+  return std::move(*loaded);
 }
 
 // A tokenizer whose token i is the letter 'a' + i; 'a' ends an answer.
@@ -218,9 +218,9 @@ Tokenizer letters() {
       {"post_processor", nullptr},
       {"decoder", {{"type", "Fuse"}}},
       {"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "a"}}}};
-  auto made = Tokenizer::from_json(json, "test");
-  check(made.ok(), made.ok() ? "" : made.error().text());
-  return std::move(*made);
+  auto tokenizer = Tokenizer::from_json(json, "test");
+  check(tokenizer.ok(), tokenizer.ok() ? "" : tokenizer.error().text());
+  return std::move(*tokenizer);
 }
 
 PolicyPrompts prompts(const std::string& folder) {
@@ -231,15 +231,16 @@ PolicyPrompts prompts(const std::string& folder) {
   return out;
 }
 
-// The share of the wanted letter in an answer.
-RewardTerm wanted_share() {
-  return {"share", 1, [](std::span<const RewardInput> answers, Device&) -> Result<std::vector<double>> {
-            std::vector<double> out;
-            for (const RewardInput& a : answers)
-              out.push_back(static_cast<double>(std::count(a.text.begin(), a.text.end(), 'a' + kWanted)) /
-                            static_cast<double>(std::max<size_t>(1, a.text.size())));
-            return out;
-          }};
+// The share of the rewarded letter in an answer.
+RewardTerm rewarded_share() {
+  return {
+      "share", 1, [](std::span<const RewardInput> answers, Device&) -> Result<std::vector<double>> {
+        std::vector<double> out;
+        for (const RewardInput& a : answers)
+          out.push_back(static_cast<double>(std::count(a.text.begin(), a.text.end(), 'a' + kRewardedToken)) /
+                        static_cast<double>(std::max<size_t>(1, a.text.size())));
+        return out;
+      }};
 }
 
 std::vector<float> weights(const Model& model) {
@@ -270,11 +271,11 @@ struct PolicyCase {
     options.steps_per_generation = per_generation, options.iterations = iterations;
     if (ppo)
       task = std::make_unique<PpoTask>(*policy.model, *value.model, tokenizer, prompts(scratch.path()),
-                                       std::vector<RewardTerm>{wanted_share()}, Reference(*reference.model),
+                                       std::vector<RewardTerm>{rewarded_share()}, Reference(*reference.model),
                                        options, PpoOptions{});
     else
       task = std::make_unique<GrpoTask>(
-          *policy.model, tokenizer, prompts(scratch.path()), std::vector<RewardTerm>{wanted_share()},
+          *policy.model, tokenizer, prompts(scratch.path()), std::vector<RewardTerm>{rewarded_share()},
           Reference(*reference.model), options,
           GrpoOptions{TokenMean::kTokens, AdvantageScale::kGroup, 0.2f, 0.28f, 0.01f});
   }
@@ -314,17 +315,17 @@ TEST(Policy, TheRewardRisesAndSamplerAndTrainerAgree) {
 TEST(Policy, ResumesExactlyInTheMiddleOfABuffer) {
   for (const bool ppo : {false, true}) {
     ScratchFolder folder;
-    PolicyCase whole(folder / "whole", 10, ppo, 2, 2);
-    ASSERT_TRUE(whole.go().ok());
+    PolicyCase uninterrupted(folder / "whole", 10, ppo, 2, 2);
+    ASSERT_TRUE(uninterrupted.go().ok());
     for (const int64_t stop_at : {1, 4, 6, 7}) {
       const std::string path = folder / fmt::format("stopped-{}", stop_at);
       PolicyCase before(path, 10, ppo, 2, 2), after(path, 10, ppo, 2, 2);
       ASSERT_TRUE(before.go(1, stop_at)->interrupted);
       const auto resumed = after.go(2);
       ASSERT_TRUE(resumed.ok()) << resumed.error().text();
-      EXPECT_EQ(weights(*after.policy.model), weights(*whole.policy.model)) << stop_at;
-      EXPECT_EQ(weights(*after.value.model), weights(*whole.value.model)) << stop_at;
-      EXPECT_EQ(after.steps.back(), whole.steps.back()) << stop_at;
+      EXPECT_EQ(weights(*after.policy.model), weights(*uninterrupted.policy.model)) << stop_at;
+      EXPECT_EQ(weights(*after.value.model), weights(*uninterrupted.value.model)) << stop_at;
+      EXPECT_EQ(after.steps.back(), uninterrupted.steps.back()) << stop_at;
     }
   }
 }

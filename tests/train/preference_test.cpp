@@ -28,7 +28,7 @@ TEST(Preference, LossesMatchTheGoldenFixture) {
   EXPECT_NEAR(ipo_loss(ctx, kPairs, 0.1f).f32()[0], 50.612361907958984, 1e-4);
 }
 
-TEST(Preference, OnlyThePolicyGetsGradients) {
+TEST(Preference, PolicyGradientsMatchTheFormula) {
   CpuDevice device(1);
   for (const float smoothing : {0.0f, 0.2f}) {
     Tape tape(device);
@@ -39,9 +39,9 @@ TEST(Preference, OnlyThePolicyGetsGradients) {
       const double m = (kPairs.policy_chosen.f32()[i] - kPairs.policy_rejected.f32()[i]) -
                        (kPairs.reference_chosen.f32()[i] - kPairs.reference_rejected.f32()[i]);
       const auto s = [](double x) { return 1 / (1 + std::exp(-x)); };
-      const double want = (-(1 - smoothing) * 0.1 * s(-0.1 * m) + smoothing * 0.1 * s(0.1 * m)) / 3;
-      EXPECT_NEAR(tape.gradient(kPairs.policy_chosen).f32()[i], want, 1e-7);
-      EXPECT_NEAR(tape.gradient(kPairs.policy_rejected).f32()[i], -want, 1e-7);
+      const double expected = (-(1 - smoothing) * 0.1 * s(-0.1 * m) + smoothing * 0.1 * s(0.1 * m)) / 3;
+      EXPECT_NEAR(tape.gradient(kPairs.policy_chosen).f32()[i], expected, 1e-7);
+      EXPECT_NEAR(tape.gradient(kPairs.policy_rejected).f32()[i], -expected, 1e-7);
     }
   }
 }
@@ -50,11 +50,11 @@ TEST(Preference, ClippedPolicyLossHasNoGradientBeyondTheClip) {
   CpuDevice device(1);
   Tape tape(device);
   Context ctx{device, &tape};
-  const Tensor now = vector_of({0.5f, -0.5f, 0.05f, 0.5f}), old = vector_of({0, 0, 0, 0}),
+  const Tensor current = vector_of({0.5f, -0.5f, 0.05f, 0.5f}), old = vector_of({0, 0, 0, 0}),
                advantage = vector_of({1, -1, 2, -1});
-  tape.watch(now);
-  tape.backward(clipped_policy_loss(ctx, now, old, advantage, 0.2f));
-  const Tensor g = tape.gradient(now);
+  tape.watch(current);
+  tape.backward(clipped_policy_loss(ctx, current, old, advantage, 0.2f));
+  const Tensor g = tape.gradient(current);
   EXPECT_EQ(g.f32()[0], 0.0f);
   EXPECT_EQ(g.f32()[1], 0.0f);
   EXPECT_NEAR(g.f32()[2], -2 * std::exp(0.05) / 4, 1e-6);

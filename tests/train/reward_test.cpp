@@ -15,8 +15,8 @@ namespace makar {
 namespace {
 
 std::string golden(const std::string& name) {
-  const char* given = std::getenv("MAKAR_GOLDEN");
-  return std::string(given ? given : MAKAR_TEST_GOLDEN) + "/" + name;
+  const char* folder = std::getenv("MAKAR_GOLDEN");
+  return std::string(folder ? folder : MAKAR_TEST_GOLDEN) + "/" + name;
 }
 
 double minus_log_sigmoid(double x) { return std::log1p(std::exp(-x)); }
@@ -34,13 +34,13 @@ TEST(Reward, PairsOfARankingAreWeightedByTheirNumber) {
   const std::vector<float> s = {1.5f, 0.25f, -0.5f, -2.0f, 0.5f, 0.75f};
   CpuDevice device(1);
   Context ctx{device};
-  double want = 0;
+  double expected = 0;
   for (size_t i = 0; i < 6; ++i) {
     const double a = s[static_cast<size_t>(pairs.better[i])], b = s[static_cast<size_t>(pairs.worse[i])];
-    want += pairs.weights[i] * (minus_log_sigmoid(a - b - pairs.margins[i]) + 0.01 * (a + b) * (a + b));
+    expected += pairs.weights[i] * (minus_log_sigmoid(a - b - pairs.margins[i]) + 0.01 * (a + b) * (a + b));
   }
   const Tensor loss = ranking_loss(ctx, Tensor::from({6}, std::span<const float>(s)), pairs, 0.01f);
-  EXPECT_NEAR(loss.f32()[0], want, 1e-6);
+  EXPECT_NEAR(loss.f32()[0], expected, 1e-6);
 }
 
 TEST(Reward, GradientEqualsDifferences) {
@@ -56,10 +56,10 @@ TEST(Reward, GradientEqualsDifferences) {
   const Tensor gradient = tape.gradient(x);
   Context plain{device};
   for (size_t i = 0; i < s.size(); ++i) {
-    const auto at = [&](float by) {
-      std::vector<float> moved = s;
-      moved[i] += by;
-      return ranking_loss(plain, Tensor::from({5}, std::span<const float>(moved)), pairs, 0.02f).f32()[0];
+    const auto at = [&](float delta) {
+      std::vector<float> shifted = s;
+      shifted[i] += delta;
+      return ranking_loss(plain, Tensor::from({5}, std::span<const float>(shifted)), pairs, 0.02f).f32()[0];
     };
     EXPECT_NEAR(gradient.f32()[i], (at(1e-2f) - at(-1e-2f)) / 2e-2, 2e-4) << i;
   }
@@ -81,15 +81,15 @@ TEST(Reward, TheTaskMatchesTheGoldenFixture) {
   const Json figures = *read_json(folder + "/golden.json");
   EXPECT_NEAR(step->loss, figures["loss"].get<double>(), 1e-5);
   const auto file = Safetensors::open(folder + "/golden.safetensors");
-  double chosen = 0, rejected = 0, right = 0;
+  double chosen = 0, rejected = 0, correct = 0;
   for (int64_t i = 0; i < 3; ++i) {
     const float a = (*file)->tensor("out.reward_chosen")->f32()[i],
                 b = (*file)->tensor("out.reward_rejected")->f32()[i];
-    chosen += a, rejected += b, right += a > b ? 1 : 0;
+    chosen += a, rejected += b, correct += a > b ? 1 : 0;
   }
   EXPECT_NEAR(step->metrics.at("margin"), (chosen - rejected) / 3, 1e-5);
   EXPECT_NEAR(step->metrics.at("score"), (chosen + rejected) / 6, 1e-5);
-  EXPECT_NEAR(step->metrics.at("accuracy"), right / 3, 1e-12);
+  EXPECT_NEAR(step->metrics.at("accuracy"), correct / 3, 1e-12);
   // Ids outside of the vocabulary are refused.
   EXPECT_FALSE(read_fixed_pairs(folder + "/golden.safetensors", scratch.path(), 100).ok());
 }
@@ -109,7 +109,7 @@ TEST(Reward, CalibrationDetectsOverconfidentScores) {
 }
 
 TEST(Reward, PaddingDoesNotEndAnswers) {
-  for (const auto& [eos, bos, pad, want] :
+  for (const auto& [eos, bos, pad, expected] :
        {std::tuple(2, 1, 2, 1), std::tuple(2, 2, 2, -1), std::tuple(2, 1, 0, 0), std::tuple(2, 1, -1, 1)}) {
     Json config = *read_json(golden("models/llama/config.json"));
     config["eos_token_id"] = eos, config["bos_token_id"] = bos, config.erase("pad_token_id");
@@ -117,9 +117,9 @@ TEST(Reward, PaddingDoesNotEndAnswers) {
     const auto base = make_model(Config(config, "test"));
     ASSERT_TRUE(base.ok());
     initialize(*base->model, 1);
-    const auto made = with_reward_head(*base->model, "test", 1);
-    ASSERT_TRUE(made.ok()) << made.error().text();
-    EXPECT_EQ(made->model->spec().config.value("pad_token_id", -1), want);
+    const auto loaded = with_reward_head(*base->model, "test", 1);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+    EXPECT_EQ(loaded->model->spec().config.value("pad_token_id", -1), expected);
   }
 }
 
@@ -129,11 +129,11 @@ TEST(RankedRecord, ReadsRatings) {
   for (const Json& form : {Json{{"prompt", "Why?"}, {"completion", "So."}, {"label", true}},
                            Json{{"prompt", {user}}, {"completion", {answer}}, {"label", 1}},
                            Json{{"messages", {user, answer}}, {"label", true}}}) {
-    const auto read = to_rating(form);
-    ASSERT_TRUE(read.ok()) << form << read.error().text();
-    EXPECT_EQ(read->prompt, Json::array({user}));
-    EXPECT_EQ(read->answer, Json::array({answer}));
-    EXPECT_TRUE(read->good);
+    const auto rating = to_rating(form);
+    ASSERT_TRUE(rating.ok()) << form << rating.error().text();
+    EXPECT_EQ(rating->prompt, Json::array({user}));
+    EXPECT_EQ(rating->answer, Json::array({answer}));
+    EXPECT_TRUE(rating->good);
   }
   for (const Json& form :
        {Json{{"prompt", "Why?"}, {"completion", "So."}}, Json{{"messages", {user}}, {"label", true}},

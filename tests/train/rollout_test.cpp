@@ -20,7 +20,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kWanted = 5;  // the token that the reward counts
+constexpr int64_t kRewardedToken = 5;  // the token that the reward counts
 
 LoadedModel tiny(const std::string& type, uint64_t seed, bool value = false) {
   ShapeOptions o;
@@ -32,10 +32,10 @@ LoadedModel tiny(const std::string& type, uint64_t seed, bool value = false) {
     config["num_labels"] = 1;
     config.erase("tie_word_embeddings");
   }
-  auto made = make_model(Config(config, "test"));
-  check(made.ok(), made.ok() ? "" : made.error().text());
-  initialize(*made->model, seed);
-  return std::move(*made);
+  auto loaded = make_model(Config(config, "test"));
+  check(loaded.ok(), loaded.ok() ? "" : loaded.error().text());
+  initialize(*loaded->model, seed);
+  return std::move(*loaded);
 }
 
 std::vector<float> weights(const Model& model) {
@@ -105,21 +105,22 @@ TEST(Rollout, FollowsEveryUpdateOfTheWeights) {
   EXPECT_NE(sampled_log_probabilities(*before), expected);
   EXPECT_EQ(trained_log_probabilities(*policy.model, device, *before), expected);
   const auto after = roll_out(*policy.model, device, kPrompts, options(0));
-  const auto of_fresh = roll_out(*fresh.model, device, kPrompts, options(0));
-  ASSERT_TRUE(after.ok() && of_fresh.ok());
-  EXPECT_EQ(sampled_log_probabilities(*after), sampled_log_probabilities(*of_fresh));
+  const auto fresh_rollouts = roll_out(*fresh.model, device, kPrompts, options(0));
+  ASSERT_TRUE(after.ok() && fresh_rollouts.ok());
+  EXPECT_EQ(sampled_log_probabilities(*after), sampled_log_probabilities(*fresh_rollouts));
 }
 
 // On a device whose memory the host cannot read.
 TEST(Rollout, AnotherDeviceGivesTheSameBits) {
   CpuDevice cpu(1);
   FenceDevice fence(1);  // outlives the tensors in its memory
-  LoadedModel policy = tiny("llama", 3), moved = tiny("llama", 3);
+  LoadedModel policy = tiny("llama", 3), fence_policy = tiny("llama", 3);
   const auto expected = roll_out(*policy.model, cpu, kPrompts, options(0));
-  const auto got = roll_out(*moved.model, fence, kPrompts, options(0));
-  ASSERT_TRUE(expected.ok() && got.ok());
-  EXPECT_EQ(sampled_log_probabilities(*got), sampled_log_probabilities(*expected));
-  EXPECT_EQ(trained_log_probabilities(*moved.model, fence, *got), sampled_log_probabilities(*got));
+  const auto on_fence = roll_out(*fence_policy.model, fence, kPrompts, options(0));
+  ASSERT_TRUE(expected.ok() && on_fence.ok());
+  EXPECT_EQ(sampled_log_probabilities(*on_fence), sampled_log_probabilities(*expected));
+  EXPECT_EQ(trained_log_probabilities(*fence_policy.model, fence, *on_fence),
+            sampled_log_probabilities(*on_fence));
 }
 
 TEST(Rollout, DependsOnSeedAndStepNotOnThreadsOrPages) {
@@ -191,9 +192,9 @@ class PolicyTask : public Task {
     MicroBatch out;
     out.weight = static_cast<double>(old_.count()), out.tokens = b.batch.rows();
     out.loss = [this, b](ForwardContext& f) -> Result<Tensor> {
-      const Tensor now = token_log_probabilities(f, policy_, b.batch, b.mask).values;
+      const Tensor current = token_log_probabilities(f, policy_, b.batch, b.mask).values;
       return ops::add(
-          f.ops, clipped_policy_loss(f.ops, now, old_, advantages_, 0.2f),
+          f.ops, clipped_policy_loss(f.ops, current, old_, advantages_, 0.2f),
           ops::scale(f.ops, clipped_value_loss(f.ops, scores(f, b), old_values_, returns_, 0.2f), 0.5f));
     };
     return out;
@@ -264,9 +265,9 @@ class PolicyTask : public Task {
     for (const Rollout& r : buffer_) {
       for (size_t i = static_cast<size_t>(r.prompt_tokens); i < r.tokens.size(); ++i, ++at) {
         const double log_ratio = old_.f32()[at] - reference.values.f32()[at];
-        const double wanted = r.tokens[i] == kWanted ? 1 : 0;
-        kl += log_ratio, reward_ += wanted;
-        rewards.f32()[at] = static_cast<float>(wanted - kl_weight_ * log_ratio);
+        const double rewarded = r.tokens[i] == kRewardedToken ? 1 : 0;
+        kl += log_ratio, reward_ += rewarded;
+        rewards.f32()[at] = static_cast<float>(rewarded - kl_weight_ * log_ratio);
       }
     }
     const Advantages a = generalised_advantages(rewards, old_values_, reference.starts, 1.0, 0.95);
@@ -325,9 +326,9 @@ TEST(PolicyTraining, TrainsTwoModelsAndRaisesTheReward) {
 // Stopped between two rollouts, with part of the buffer used, and continued by new objects.
 TEST(PolicyTraining, ResumesExactlyInTheMiddleOfABuffer) {
   ScratchFolder folder;
-  PolicyRun whole(folder / "whole", 14);
-  whole.settings.ema = 0.9;
-  ASSERT_TRUE(whole.run().ok());
+  PolicyRun uninterrupted(folder / "whole", 14);
+  uninterrupted.settings.ema = 0.9;
+  ASSERT_TRUE(uninterrupted.run().ok());
   for (const int64_t stop_at : {3, 7, 8}) {
     const std::string path = folder / fmt::format("stopped-{}", stop_at);
     PolicyRun first(path, 14), second(path, 14);
@@ -337,9 +338,9 @@ TEST(PolicyTraining, ResumesExactlyInTheMiddleOfABuffer) {
     EXPECT_TRUE(stopped->interrupted);
     const auto resumed = second.run(2);
     ASSERT_TRUE(resumed.ok()) << resumed.error().text();
-    EXPECT_EQ(weights(*second.policy.model), weights(*whole.policy.model)) << stop_at;
-    EXPECT_EQ(weights(*second.value.model), weights(*whole.value.model)) << stop_at;
-    EXPECT_EQ(first.task.collected + second.task.collected, whole.task.collected);
+    EXPECT_EQ(weights(*second.policy.model), weights(*uninterrupted.policy.model)) << stop_at;
+    EXPECT_EQ(weights(*second.value.model), weights(*uninterrupted.value.model)) << stop_at;
+    EXPECT_EQ(first.task.collected + second.task.collected, uninterrupted.task.collected);
   }
 }
 

@@ -21,7 +21,7 @@ await test(async (open) => {
   const id = (await page.evaluate(() => location.hash)).split("/")[2];
   const { meta } = (await api(`/makar/conversations/${id}`)).messages.at(-1);
   check(meta.model === "library" && meta.sources[0].document.endsWith("keeper.pdf"), "the stored answer has its sources");
-  check(typeof meta.grounding.groundedness === "number", "and what they support");
+  check(typeof meta.grounding.groundedness === "number", "the stored answer has its groundedness");
   await page.reload();
   await page.waitForSelector(".sources li");
   // HTML in a document is text.
@@ -31,11 +31,11 @@ await test(async (open) => {
   // Nothing relevant is found: the model is not used.
   await say(page, "zeppelin quarks");
   await answered(page, 3);
-  check((await page.locator(".message.assistant").last().textContent()).includes("nothing relevant"), "nothing relevant");
+  check((await page.locator(".message.assistant").last().textContent()).includes("nothing relevant"), "the answer says that nothing was found");
   // On a narrow screen sources are below the answer.
   const narrow = await open({ width: 360, height: 700 });
   await narrow.goto(`${base}/#/chat/${id}`);
   await narrow.waitForSelector(".sources li");
   const [above, below] = await Promise.all([".with-sources > div", ".sources"].map((s) => narrow.locator(s).first().boundingBox()));
-  check(below.y >= above.y + above.height && below.x + below.width <= 360, "below the answer on a narrow screen");
+  check(below.y >= above.y + above.height && below.x + below.width <= 360, "sources are below the answer on a narrow screen");
 });

@@ -91,8 +91,8 @@ export async function api(path, body, method) {
 }
 
 // Runs `body(open)`; open({width, height, dark, touch, locale, origin}) opens a new page with its own storage.
-// Console errors that contain a text of `quiet` are expected.
-export async function test(body, { quiet = [] } = {}) {
+// Console errors that contain one of the texts of `expectedErrors` are no failures.
+export async function test(body, { expectedErrors = [] } = {}) {
   const browser = await chromium.launch({
     executablePath: "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"],
@@ -112,7 +112,7 @@ export async function test(body, { quiet = [] } = {}) {
     page.on("pageerror", (e) => check(false, `an error in the page: ${e.stack}`));
     page.on("dialog", (d) => (check(false, `a dialog: ${d.message()}`), d.dismiss()));
     page.on("console", (m) => {
-      if (m.type() === "error" && !quiet.some((text) => m.text().includes(text))) check(false, `in the console: ${m.text()}`);
+      if (m.type() === "error" && !expectedErrors.some((text) => m.text().includes(text))) check(false, `in the console: ${m.text()}`);
     });
     return page;
   };
@@ -131,9 +131,9 @@ export async function test(body, { quiet = [] } = {}) {
 
 // Checks that the page is not wider than the screen.
 export async function fits(page, what) {
-  const [inside, outside] = await page.evaluate(() => [
+  const [contentWidth, screenWidth] = await page.evaluate(() => [
     Math.max(document.documentElement.scrollWidth, document.querySelector("main").scrollWidth),
     innerWidth,
   ]);
-  check(inside <= outside, `${what} is ${inside} wide on a screen of ${outside}`);
+  check(contentWidth <= screenWidth, `${what} is ${contentWidth} wide on a screen of ${screenWidth}`);
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { answer, answered as done, api, base, check, composer, fits, say, setting, test } from "./browser.mjs";
 
-const asked = (page) => page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
+const chatRequest = (page) => page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
 
 async function writes(open) {
   const page = await open();
@@ -10,7 +10,7 @@ async function writes(open) {
   await page.click('[aria-label="Settings"]');
   await setting(page, "Max tokens", 4096);
   await page.fill("#system", "Be brief.");
-  const sent = asked(page);
+  const sent = chatRequest(page);
   await page.evaluate(() => {
     window.lengths = new Set();
     setInterval(() => window.lengths.add(document.querySelector(".message.assistant .said")?.textContent.length), 10);
@@ -18,15 +18,15 @@ async function writes(open) {
   await say(page, "Tell me of the sea");
   const body = (await sent).postDataJSON();
   check(body.messages[0].role === "system" && body.messages[0].content === "Be brief.", "the system prompt is sent");
-  check(body.messages[1].content === "Tell me of the sea" && body.max_tokens === 4096 && body.stream, "the request");
+  check(body.messages[1].content === "Tell me of the sea" && body.max_tokens === 4096 && body.stream, "the request has the message and the settings");
   await done(page);
   const lengths = await page.evaluate(() => window.lengths.size);
   check(lengths > 2, `the answer grows as it is written: ${lengths} lengths were seen`);
   check((await page.textContent(".message.user .plain")) === "Tell me of the sea", "the message is shown");
-  check((await page.textContent(".sidebar li a")) === "Tell me of the sea", "the title");
+  check((await page.textContent(".sidebar li a")) === "Tell me of the sea", "the title is the first message");
   const id = Number((await page.evaluate(() => location.hash)).split("/")[2]);
-  const kept = await api(`/makar/conversations/${id}`);
-  check(kept.messages.length === 2 && kept.system === "Be brief." && kept.messages[1].meta.tokens.length > 0, "the server stores it");
+  const stored = await api(`/makar/conversations/${id}`);
+  check(stored.messages.length === 2 && stored.system === "Be brief." && stored.messages[1].meta.tokens.length > 0, "the server stores the conversation");
   await page.reload();
   await done(page);
   check((await page.locator(answer).count()) === 1, "the answer is shown again after a reload");
@@ -47,8 +47,8 @@ async function stops(page) {
   await done(page, 2);
   const id = Number((await page.evaluate(() => location.hash)).split("/")[2]);
   const last = (await api(`/makar/conversations/${id}`)).messages.at(-1);
-  check(last.meta.finish === "stopped" && last.content.length > 0, "what was written until the stop is kept");
-  check((await page.locator(".message").last().locator(".stats").textContent()).includes("stopped"), "it says that it was stopped");
+  check(last.meta.finish === "stopped" && last.content.length > 0, "what was written until the stop is stored");
+  check((await page.locator(".message").last().locator(".stats").textContent()).includes("stopped"), "the answer is marked as stopped");
   await page.unrouteAll();
   await setting(page, "Max tokens", 16);
 }
@@ -79,7 +79,7 @@ async function branches(page) {
   await rated;
   const lines = (await (await fetch(`${base}/makar/preferences.jsonl`)).text()).trim().split("\n").map((l) => JSON.parse(l));
   check(lines.length === 1 && lines[0].prompt.at(-1).content === "Tell me of the hills", "ratings are preferences");
-  check(lines[0].chosen[0].content !== lines[0].rejected[0].content, "two answers");
+  check(lines[0].chosen[0].content !== lines[0].rejected[0].content, "the pair has two different answers");
   // The probability of each token.
   await page.locator(answer).locator('[aria-label="Show token probabilities"]').click();
   await page.waitForSelector(".marks [data-token]", { state: "attached" }); // a token may be invisible
@@ -96,23 +96,23 @@ async function chooses(page) {
   await say(page, "Three ways, please");
   await page.waitForSelector(".choices");
   const texts = await page.locator(".choices .said").allTextContents();
-  check(texts.length === 3, "three answers");
+  check(texts.length === 3, "three answers are shown");
   const chosen = page.waitForResponse((r) => r.url().endsWith("/makar/preferences"));
   await page.locator(".choices button", { hasText: "Choose" }).nth(1).click();
-  check((await chosen).status() === 200, "the choice is kept");
+  check((await chosen).status() === 200, "the choice is stored");
   await page.waitForSelector(".choices", { state: "detached" });
-  const shown = page.locator(".message.assistant").last();
-  check((await shown.locator(".said").textContent()) === texts[1], "the chosen answer stays");
-  check((await shown.locator(".versions span").textContent()) === "2 / 3", "the others are its versions");
+  const selected = page.locator(".message.assistant").last();
+  check((await selected.locator(".said").textContent()) === texts[1], "the chosen answer stays");
+  check((await selected.locator(".versions span").textContent()) === "2 / 3", "the others are its versions");
   const lines = (await (await fetch(`${base}/makar/preferences.jsonl`)).text()).trim().split("\n");
-  check(lines.length === 3, "one is better than two others");
+  check(lines.length === 3, "the choice adds two preference pairs");
   await setting(page, "Answers", 1);
 }
 
 async function attaches(page) {
   await page.setInputFiles(".composer input[type=file]", { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("seven sheep") });
   check((await page.textContent(".attached span")).startsWith("notes.txt"), "the file is shown");
-  const sent = asked(page);
+  const sent = chatRequest(page);
   await say(page, "How many?");
   const { content } = (await sent).postDataJSON().messages.at(-1);
   check(content.includes("seven sheep") && content.endsWith("How many?"), "the file is sent with the text");
@@ -143,11 +143,11 @@ const hostile = [
 ].join("\n\n");
 
 async function inert(open) {
-  const made = await api("/makar/conversations", { title: "<img src=x onerror=window.pwned=1>", system: "" });
-  const user = await api(`/makar/conversations/${made.id}/messages`, { role: "user", content: hostile });
-  await api(`/makar/conversations/${made.id}/messages`, { role: "assistant", parent: user.id, content: hostile, meta: { tokens: [["<img src=x onerror=window.pwned=1>", -1, []]] } });
+  const created = await api("/makar/conversations", { title: "<img src=x onerror=window.pwned=1>", system: "" });
+  const user = await api(`/makar/conversations/${created.id}/messages`, { role: "user", content: hostile });
+  await api(`/makar/conversations/${created.id}/messages`, { role: "assistant", parent: user.id, content: hostile, meta: { tokens: [["<img src=x onerror=window.pwned=1>", -1, []]] } });
   const page = await open();
-  await page.goto(`${base}/#/chat/${made.id}`);
+  await page.goto(`${base}/#/chat/${created.id}`);
   await done(page, 1);
   check((await page.locator(".message script, .message img, .message iframe, .message svg:not(.icon)").count()) === 0, "the text adds no elements");
   const links = await page.locator(".markdown a").evaluateAll((all) => all.map((a) => [a.getAttribute("href"), a.rel]));
@@ -159,12 +159,12 @@ async function inert(open) {
 }
 
 async function copies(open) {
-  const made = await api("/makar/conversations", { title: "code", system: "" });
-  const user = await api(`/makar/conversations/${made.id}/messages`, { role: "user", content: "x" });
+  const created = await api("/makar/conversations", { title: "code", system: "" });
+  const user = await api(`/makar/conversations/${created.id}/messages`, { role: "user", content: "x" });
   const text = 'def f(x):\n    return x + 1  # "one"';
-  await api(`/makar/conversations/${made.id}/messages`, { role: "assistant", parent: user.id, content: "Here:\n\n```python\n" + text + "\n```\n" });
+  await api(`/makar/conversations/${created.id}/messages`, { role: "assistant", parent: user.id, content: "Here:\n\n```python\n" + text + "\n```\n" });
   const page = await open();
-  await page.goto(`${base}/#/chat/${made.id}`);
+  await page.goto(`${base}/#/chat/${created.id}`);
   await done(page, 1);
   check((await page.textContent(".code pre")) === text, "code is as it was written");
   await page.click(".code .icon-button");
@@ -182,7 +182,7 @@ async function copies(open) {
   await renamed.locator('[aria-label^="Delete"]').click();
   await page.click("dialog .danger");
   await page.waitForSelector(".welcome");
-  check((await api(`/makar/conversations/${made.id}`)).error.code === "not_found", "it is deleted");
+  check((await api(`/makar/conversations/${created.id}`)).error.code === "not_found", "the conversation is deleted");
 }
 
 async function keyboard(open) {
@@ -247,22 +247,22 @@ async function leaves(open) {
     found = (await api(`/makar/conversations/${first.id}`)).messages;
     await new Promise((r) => setTimeout(r, 100));
   }
-  check(found.length === 2 && found[1].content.length > 0, "what was written is kept");
+  check(found.length === 2 && found[1].content.length > 0, "what was written is stored");
 }
 
 // Five hundred messages: opening and typing stay quick.
 async function long(open) {
-  const made = await api("/makar/conversations", { title: "long", system: "" });
+  const created = await api("/makar/conversations", { title: "long", system: "" });
   let parent = 0;
   for (let i = 0; i < 500; ++i)
-    parent = (await api(`/makar/conversations/${made.id}/messages`, { parent, role: i % 2 ? "assistant" : "user", content: `**${i}** `.repeat(40) + "\n\n- a\n- b\n\n```js\nlet x = 1;\n```" })).id;
+    parent = (await api(`/makar/conversations/${created.id}/messages`, { parent, role: i % 2 ? "assistant" : "user", content: `**${i}** `.repeat(40) + "\n\n- a\n- b\n\n```js\nlet x = 1;\n```" })).id;
   const page = await open();
-  await page.goto(`${base}/#/chat/${made.id}`);
+  await page.goto(`${base}/#/chat/${created.id}`);
   await done(page, 250);
-  const begun = Date.now();
+  const start = Date.now();
   await page.type(composer, "fifty keys and not one of them may have to wait!!!");
-  const each = (Date.now() - begun) / 50;
-  check(each < 250, `a key in a long chat takes ${each.toFixed(0)} ms`);
+  const msPerKey = (Date.now() - start) / 50;
+  check(msPerKey < 250, `a key in a long chat takes ${msPerKey.toFixed(0)} ms`);
 }
 
 await test(async (open) => {

@@ -19,16 +19,16 @@ async function folds(page, server) {
   const reasoning = last(page).locator(".reasoning");
   check(!(await reasoning.evaluate((d) => d.open)), "reasoning is folded");
   await reasoning.locator("summary").click();
-  check((await reasoning.locator("em").textContent()) === "consider", "and opens as Markdown");
-  check((await last(page).locator(".said > .markdown").innerText()).trim() === "The answer is 42.", "the answer itself");
+  check((await reasoning.locator("em").textContent()) === "consider", "reasoning opens as Markdown");
+  check((await last(page).locator(".said > .markdown").innerText()).trim() === "The answer is 42.", "the answer is shown without reasoning and calls");
   const calls = last(page).locator(".tool-call");
   check((await calls.locator("summary").allTextContents()).join() === "Tool call: weather,Tool call: lookup", "tool calls are shown");
   await calls.first().locator("summary").click();
-  check((await calls.first().locator("pre").textContent()).includes("Oslo"), "with their arguments");
+  check((await calls.first().locator("pre").textContent()).includes("Oslo"), "a tool call shows its arguments");
   await shot(page, "reasoning");
   await page.reload();
   await answered(page);
-  check((await page.locator(".reasoning").count()) === 1 && (await page.locator(".tool-call").count()) === 2, "also after a reload");
+  check((await page.locator(".reasoning").count()) === 1 && (await page.locator(".tool-call").count()) === 2, "reasoning and tool calls are shown after a reload");
 }
 
 async function edits(page) {
@@ -39,7 +39,7 @@ async function edits(page) {
   await page.waitForFunction(() => document.querySelector(".message.assistant .said")?.textContent.startsWith("My own words"));
   const stored = (await api(`/makar/conversations/${id}`)).messages;
   check(stored[1].content === "My own words" && stored[1].meta.edited === true, "an edited answer is stored");
-  check((await page.locator(answer).locator(".stats").textContent()).includes("edited"), "and says so");
+  check((await page.locator(answer).locator(".stats").textContent()).includes("edited"), "an edited answer is marked");
   await page.locator(answer).locator('[aria-label="Delete message"]').click();
   await page.click("dialog .danger");
   await page.waitForFunction(() => document.querySelectorAll(".message").length === 1);
@@ -57,7 +57,7 @@ async function searches(page) {
   await page.keyboard.type("ZANZIBAR");
   await page.waitForFunction(() => document.querySelectorAll(".sidebar li").length === 1);
   check((await page.textContent(".sidebar li a")).startsWith("Alpha"), "a text in a message is found");
-  check((await page.textContent(".sidebar li small")).includes("zanzibar"), "with the text around it");
+  check((await page.textContent(".sidebar li small")).includes("zanzibar"), "a search result shows the text around it");
   await page.fill(".sidebar input[type=search]", "beta");
   await page.waitForFunction(() => document.querySelector(".sidebar li a")?.textContent === "Beta");
   await page.fill(".sidebar input[type=search]", "nowhere to be found");
@@ -84,9 +84,9 @@ async function imports(page) {
   const copy = await api(`/makar/conversations/${await idOf(page)}`);
   check(copy.title === "Tree" && copy.system === "Be kind." && copy.settings.temperature === 0.3, "the conversation is imported");
   const [a, b, c] = copy.messages;
-  check(copy.messages.length === 3 && b.parent === a.id && c.parent === a.id && copy.leaf === c.id, "with its branches");
-  check(c.content === "second answer" && c.meta.model === "m" && c.rating === 1, "and ratings");
-  check((await page.locator(".versions span").textContent()) === "2 / 2", "the branch that was shown is shown");
+  check(copy.messages.length === 3 && b.parent === a.id && c.parent === a.id && copy.leaf === c.id, "branches are imported");
+  check(c.content === "second answer" && c.meta.model === "m" && c.rating === 1, "ratings are imported");
+  check((await page.locator(".versions span").textContent()) === "2 / 2", "the same branch is shown");
   const list = JSON.stringify([{ role: "system", content: "S" }, { role: "user", content: "u" }, { role: "assistant", content: "v" }]);
   await page.setInputFiles("input.import", { name: "list.json", mimeType: "application/json", buffer: Buffer.from(list) });
   await page.waitForFunction(() => document.querySelector(".chat-bar h1").textContent === "u");
@@ -144,7 +144,7 @@ async function meters(page) {
   check((await page.locator(answer).locator(".stats").textContent()).includes("tiny"), "an answer names its model");
 }
 
-// The first answer of a model that is not loaded takes longer, and the page says why.
+// The first answer of a model that is not loaded takes longer, and the page shows that it is loading.
 async function loads(page, server) {
   await page.goto(`${server.url}/#/chat`);
   await page.waitForSelector(".welcome");

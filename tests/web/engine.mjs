@@ -23,14 +23,14 @@ await test(async (open) => {
   const legend = await page.locator(".legend b").allTextContents();
   const state = await api("/makar/engine");
   check(legend.map(number).reduce((a, b) => a + b, 0) === state.engine.max_pages, "pages add up");
-  const drawn = await page.evaluate(() => {
+  const colourCount = await page.evaluate(() => {
     const c = document.querySelector(".page-map canvas");
     const data = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
     const colours = new Set();
     for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) colours.add(`${data[i]},${data[i + 1]},${data[i + 2]}`);
     return colours.size;
   });
-  check(drawn >= 2, "pages in use have another colour than free ones");
+  check(colourCount >= 2, "pages in use have another colour than free ones");
   const text = await page.textContent("main");
   for (const words of ["Active requests", "Batch size", "Throughput", "Preempted", "Prompt tokens from cache"]) check(text.includes(words), `the page says ${words}`);
   await shot(page, "engine");

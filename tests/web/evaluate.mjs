@@ -34,11 +34,11 @@ await test(async (open) => {
   await page.goto(`${base}/#/evaluate`);
   await page.waitForSelector(".scores table");
   await page.click(".runs a:has-text('base')");
-  await becomes(() => page.textContent(".scores h2"), (t) => t === "models/base", "the model");
-  check((await page.textContent(".scores table")).includes("0.5000"), "a score");
-  check((await page.textContent(".scores table")).includes("± 0.0196"), "its interval");
+  await becomes(() => page.textContent(".scores h2"), (t) => t === "models/base", "the model is named");
+  check((await page.textContent(".scores table")).includes("0.5000"), "a score is shown");
+  check((await page.textContent(".scores table")).includes("± 0.0196"), "the interval of a score is shown");
   await page.selectOption(".beside select", "tuned");
-  await becomes(() => page.textContent(".scores table"), (t) => t.includes("0.6250"), "another model beside it");
+  await becomes(() => page.textContent(".scores table"), (t) => t.includes("0.6250"), "the scores of another model are beside it");
   await shot(page, "results");
 
   await page.click('.tabs a:has-text("Rate answers")');
@@ -59,12 +59,12 @@ await test(async (open) => {
   await page.click(".rate button.primary");
   await page.waitForSelector("text=1 of 3 rated");
   check(JSON.stringify(stored()[0].ranks) === "[1,2]", `the ranks of the file's order: ${JSON.stringify(stored()[0])}`);
-  check(stored()[0].correction === "blue" && stored()[0].critique === "loud is no colour", "correction and critique");
+  check(stored()[0].correction === "blue" && stored()[0].critique === "loud is no colour", "correction and critique are stored");
   // A ranking by keyboard: each answer gets its rank.
-  const shown = await page.locator(".answers .text").allTextContents();
-  const wanted = { two: 1, one: 2, four: 3, three: 4 };
-  for (const [i, answer] of shown.entries()) {
-    await page.locator(".answers .card").nth(i).getByLabel(String(wanted[answer]), { exact: true }).first().focus();
+  const displayed = await page.locator(".answers .text").allTextContents();
+  const ranks = { two: 1, one: 2, four: 3, three: 4 };
+  for (const [i, answer] of displayed.entries()) {
+    await page.locator(".answers .card").nth(i).getByLabel(String(ranks[answer]), { exact: true }).first().focus();
     await page.keyboard.press("Space");
   }
   await page.keyboard.press("Enter");
@@ -75,7 +75,7 @@ await test(async (open) => {
     await page.locator("fieldset", { hasText: scale }).getByLabel("4", { exact: true }).check({ force: true });
   await page.click(".rate button.primary");
   await page.waitForSelector("text=All 3 items are rated");
-  check(stored()[2].scales[0].truthfulness === 4, "scales");
+  check(stored()[2].scales[0].truthfulness === 4, "scales are stored");
   await page.click(".report summary");
   await page.waitForSelector(".report table");
   check((await page.textContent(".report")).includes("hidden-a"), "the report names systems");

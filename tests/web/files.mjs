@@ -1,19 +1,19 @@
-// Attached files: several at once, text and PDF, as chips with their text; what cannot be read is refused by name.
+// Attached files: several at once, text and PDF, as chips with their text; unreadable files are refused with their names.
 import { answered, api, base, check, composer, say, shot, test } from "./browser.mjs";
 
 const input = ".composer input[type=file]";
 const file = (name, content, mimeType = "text/plain") => ({ name, mimeType, buffer: Buffer.from(content) });
 
 // A PDF as a browser prints it: compressed, with embedded fonts.
-async function printed(open, html) {
+async function printPdf(open, html) {
   const page = await open();
   await page.setContent(html);
   return page.pdf();
 }
 
 await test(async (open) => {
-  const pdf = await printed(open, "<h1>Quarterly report</h1><p>Umsatz für Köln: 1234 €</p><div style='page-break-before: always'>Second page</div>");
-  const blank = await printed(open, "<p></p>");
+  const pdf = await printPdf(open, "<h1>Quarterly report</h1><p>Umsatz für Köln: 1234 €</p><div style='page-break-before: always'>Second page</div>");
+  const blank = await printPdf(open, "<p></p>");
   const page = await open();
   await page.goto(base);
   await page.click('[aria-label="Settings"]');
@@ -28,11 +28,11 @@ await test(async (open) => {
   const { content } = (await sent).postDataJSON().messages[0];
   check(content.includes("seven sheep\nand ```a``` goat"), "the text file is sent");
   check(content.includes("Quarterly report") && content.includes("Köln: 1234 €") && content.includes("Second page"), `the text of the PDF is sent: ${content}`);
-  check(!content.includes("data.csv") && content.endsWith("Sum it up"), "without the file that was removed");
+  check(!content.includes("data.csv") && content.endsWith("Sum it up"), "a removed file is not sent");
   await answered(page);
   const chips = page.locator(".message.user .file-chip summary");
   check((await chips.allTextContents()).map((t) => t.split(",")[0]).join() === "notes.txt,report.pdf", "files are chips");
-  check((await page.textContent(".message.user .plain")) === "Sum it up", "and the message is only its text");
+  check((await page.textContent(".message.user .plain")) === "Sum it up", "the message shows only its text");
   await chips.nth(1).click();
   check((await page.locator(".file-chip pre").nth(1).textContent()).includes("Second page"), "a chip opens");
   await shot(page, "chips");
@@ -48,16 +48,16 @@ await test(async (open) => {
   const edited = (await api(`/makar/conversations/${id}`)).messages.filter((m) => m.role === "user").at(-1);
   check(edited.content.includes("Quarterly report") && edited.content.endsWith("Once more"), "the edited message has the files");
   const markdown = await (await fetch(`${base}/makar/conversations/${id}/markdown`)).text();
-  check(markdown.includes("seven sheep"), "the export has them too");
-  // What cannot be read.
-  for (const [bad, why] of [
+  check(markdown.includes("seven sheep"), "the export has the files too");
+  // Unreadable files.
+  for (const [bad, reason] of [
     [file("x.bin", Buffer.from([0, 1, 2, 255])), "neither text nor PDF"],
     [file("blank.pdf", blank, "application/pdf"), "contains no text"],
     [file("broken.pdf", "%PDF-1.7 broken", "application/pdf"), "broken.pdf"],
     [file("big.txt", "x".repeat(300 * 1024)), "too large"],
   ]) {
     await page.setInputFiles(input, [bad, file("good.txt", "fine")]);
-    await page.waitForFunction((text) => document.querySelector(".composer .error-message")?.textContent.includes(text), why);
+    await page.waitForFunction((text) => document.querySelector(".composer .error-message")?.textContent.includes(text), reason);
     check((await page.textContent(".composer .error-message")).startsWith(bad.name), `${bad.name} is named`);
     await page.waitForSelector('[aria-label="Remove good.txt"]');
     await page.click('[aria-label="Remove good.txt"]');

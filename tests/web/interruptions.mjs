@@ -1,4 +1,4 @@
-// What interrupts a chat: other pages, other conversations, failed requests, lost connections. Nothing typed or written is lost.
+// What interrupts a chat: other pages, other conversations, failed requests, lost connections. No draft and no answer is lost.
 import { answer, answered, api, base, check, composer, say, setting, shot, test } from "./browser.mjs";
 import { fails, gate, standIn } from "./stand_in.mjs";
 
@@ -18,8 +18,8 @@ async function navigates(page, server) {
   await answered(page);
   check((await text(page)).trim() === "The first half and the second half.", "the answer was finished while another page was shown");
   check((await page.inputValue(composer)) === "a draft", "the draft is there again");
-  const kept = gate();
-  server.writes("In the background it goes to its end.", { hold: kept.closed });
+  const background = gate();
+  server.writes("In the background it goes to its end.", { hold: background.closed });
   await say(page, "Now elsewhere");
   await page.waitForSelector(".writing .markdown");
   const here = await page.evaluate(() => location.hash);
@@ -27,7 +27,7 @@ async function navigates(page, server) {
   await page.waitForSelector(".welcome");
   await page.waitForSelector(".sidebar .in-flight");
   await page.fill(composer, "another draft");
-  kept.open();
+  background.open();
   await page.waitForSelector(".sidebar .in-flight", { state: "detached" });
   const stored = (await api(`/makar/conversations/${here.split("/")[2]}`)).messages;
   check(stored.length === 4 && stored[3].content === "In the background it goes to its end.", "an answer is stored when its conversation is not shown");
@@ -36,7 +36,7 @@ async function navigates(page, server) {
   check((await page.inputValue(composer)) === "", "each conversation has its own draft");
   await page.click(".sidebar .fresh");
   await page.waitForSelector(".welcome");
-  check((await page.inputValue(composer)) === "another draft", "the draft of a new chat");
+  check((await page.inputValue(composer)) === "another draft", "the draft of a new chat is kept");
   await page.reload();
   await page.waitForSelector(".welcome");
   check((await page.inputValue(composer)) === "another draft", "a draft survives a reload");
@@ -86,7 +86,7 @@ async function retries(page, server) {
   server.writes("Second try.");
   await page.click('.column .error-message button:has-text("Retry")');
   await answered(page);
-  check((await page.locator(".column .error-message").count()) === 0, "the error is gone");
+  check((await page.locator(".column .error-message").count()) === 0, "the error is removed");
   server.on("/v1/chat/completions", fails(503, "too many requests"));
   await say(page, "Once more");
   await page.waitForSelector(".column .error-message");
@@ -98,23 +98,23 @@ async function retries(page, server) {
   check((await text(page)).trim() === "After the reload.", "a message without an answer can be answered");
 }
 
-// A lost connection is named; what arrived is kept and can be continued.
+// A lost connection is reported; the text that arrived is stored and can be continued.
 async function drops(page, server) {
   await page.goto(`${server.url}/#/chat`);
   await page.waitForSelector(".welcome");
-  const seen = gate();
-  server.writes("The beginning ", { drop: seen.closed });
+  const dropGate = gate();
+  server.writes("The beginning ", { drop: dropGate.closed });
   await say(page, "Tell me");
   await page.waitForSelector('.writing .markdown:has-text("The beginning")');
-  seen.open();
+  dropGate.open();
   await page.waitForSelector(".cut-answer");
   await shot(page, "dropped");
   check((await page.textContent(".message.assistant .error-message")).includes("connection was lost"), "a dropped stream is reported");
   await page.reload();
   await page.waitForSelector(".cut-answer");
-  check((await page.textContent(".message.assistant .error-message")).includes("connection was lost"), "also after a reload");
+  check((await page.textContent(".message.assistant .error-message")).includes("connection was lost"), "a dropped stream is reported after a reload");
   let request;
-  server.writes("and the end.", { seen: (body) => (request = body), logprobs: true });
+  server.writes("and the end.", { onRequest: (body) => (request = body), logprobs: true });
   await page.click('.cut-answer button:has-text("Continue")');
   await page.waitForSelector(".cut-answer", { state: "detached" });
   await answered(page);
@@ -123,7 +123,7 @@ async function drops(page, server) {
   const id = (await page.evaluate(() => location.hash)).split("/")[2];
   const stored = (await api(`/makar/conversations/${id}`)).messages;
   check(stored.length === 2 && stored[1].content === "The beginning and the end.", "the continued answer is stored as one");
-  check(stored[1].meta.finish === "stop" && !stored[1].meta.error, "and is complete");
+  check(stored[1].meta.finish === "stop" && !stored[1].meta.error, "the continued answer is complete");
   // An error of the server in the middle, and an answer cut by its length.
   server.on("/v1/chat/completions", (_, out) => {
     out.writeHead(200, { "content-type": "text/event-stream" });
@@ -153,7 +153,7 @@ async function continues(open) {
   await stored;
   await answered(page);
   const after = (await api(path)).messages[1];
-  check(after.id === before.id && after.content.startsWith(before.content), "the same answer, continued");
+  check(after.id === before.id && after.content.startsWith(before.content), "the same answer is continued");
   check(after.meta.count === 32, `16 tokens more: ${before.meta.count}, ${after.meta.count}`);
   check(after.meta.context > before.meta.context, "the context grows");
 }
@@ -167,13 +167,13 @@ async function copies(open) {
   await page.click(".sidebar li a");
   await page.waitForSelector(answer);
   const copy = page.locator(answer).last().locator('[aria-label="Copy"]');
-  const wanted = (await api(`/makar/conversations/${(await page.evaluate(() => location.hash)).split("/")[2]}`)).messages.at(-1).content;
+  const expected = (await api(`/makar/conversations/${(await page.evaluate(() => location.hash)).split("/")[2]}`)).messages.at(-1).content;
   await copy.click();
   await page.waitForSelector('[aria-label="Copied"]');
   await page.click(composer);
   await page.keyboard.press("Control+V");
-  const same = (s) => s.replace(/[\r\n\0]/g, "");
-  check(same(await page.inputValue(composer)) === same(wanted), "the text is copied without the clipboard API");
+  const normalized = (s) => s.replace(/[\r\n\0]/g, "");
+  check(normalized(await page.inputValue(composer)) === normalized(expected), "the text is copied without the clipboard API");
   await page.fill(composer, "");
   await page.evaluate(() => (document.execCommand = () => false));
   await page.waitForSelector(`${answer} [aria-label="Copy"]`);
@@ -197,5 +197,5 @@ await test(
     await copies(open);
     server.close();
   },
-  { quiet: ["503 (Service Unavailable)", "500 (Internal Server Error)", "net::ERR_"] },
+  { expectedErrors: ["503 (Service Unavailable)", "500 (Internal Server Error)", "net::ERR_"] },
 );

@@ -7,7 +7,7 @@ const background = (page) => page.evaluate(() => getComputedStyle(document.body)
 async function asksForKey(page) {
   await page.waitForSelector("dialog #key");
   check((await page.evaluate(() => document.activeElement?.id)) === "key", "the field has the focus");
-  check((await page.locator("dialog .error-message").count()) === 0, "nothing is wrong yet");
+  check((await page.locator("dialog .error-message").count()) === 0, "no error is shown yet");
   await page.keyboard.press("Escape");
   await page.waitForSelector(".key-needed");
   await page.waitForTimeout(500);
@@ -20,7 +20,7 @@ async function asksForKey(page) {
   await page.waitForSelector("#key-wrong");
   await shot(page, "key");
   check((await page.textContent("#key-wrong")).includes("Wrong key"), "a wrong key is named");
-  check((await page.evaluate(() => [document.activeElement?.id, document.querySelector("#key").value].join())) === "key,", "and can be typed again at once");
+  check((await page.evaluate(() => [document.activeElement?.id, document.querySelector("#key").value].join())) === "key,", "another key can be typed at once");
   await page.keyboard.type("open-sesame");
   await page.keyboard.press("Enter");
   await page.waitForSelector("dialog", { state: "detached" });
@@ -37,26 +37,26 @@ await test(
     await page.reload();
     await page.waitForSelector(".message.assistant footer");
     check((await page.locator("dialog").count()) === 0, "the key is remembered in the tab");
-    check(await page.evaluate(() => !JSON.stringify(localStorage).includes("sesame")), "and only there");
+    check(await page.evaluate(() => !JSON.stringify(localStorage).includes("sesame")), "the key is not in localStorage");
 
     const dark = await background(page);
     await page.click('[aria-label="Theme: system"]');
     const light = await background(page);
-    check(dark !== light, "the switch makes it light");
+    check(dark !== light, "the switch changes the theme to light");
     await page.click('[aria-label="Theme: light"]');
-    check((await background(page)) === dark, "and dark again");
+    check((await background(page)) === dark, "the switch changes the theme back to dark");
     await page.reload();
     await page.waitForSelector('[aria-label="Theme: dark"]');
-    check((await background(page)) === dark, "the choice is remembered");
+    check((await background(page)) === dark, "the theme is remembered");
 
     const head = await fetch(base, { headers: { "accept-encoding": "gzip" } });
     const policy = head.headers.get("content-security-policy");
-    check(policy.includes("script-src 'self'") && !policy.includes("unsafe"), "a strict policy");
-    const again = await fetch(base, { headers: { "if-none-match": head.headers.get("etag") } });
-    check(again.status === 304, "a file that the browser has is not sent again");
+    check(policy.includes("script-src 'self'") && !policy.includes("unsafe"), "the content security policy is strict");
+    const unchanged = await fetch(base, { headers: { "if-none-match": head.headers.get("etag") } });
+    check(unchanged.status === 304, "a file that the browser has is not sent again");
     check((await fetch(`${base}/makar/conversations`)).status === 401, "conversations need the key");
     check((await fetch(`${base}/makar/look`, { method: "POST", body: "{}" })).status === 401, "Look inside needs the key");
     check((await fetch(`${base}/makar/search`, { method: "POST", body: '{"text":"x"}' })).status === 401, "the search needs the key");
   },
-  { quiet: ["401 (Unauthorized)"] },
+  { expectedErrors: ["401 (Unauthorized)"] },
 );

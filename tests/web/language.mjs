@@ -5,9 +5,9 @@ await test(async (open) => {
   const page = await open({ locale: "de-DE" });
   await page.goto(base);
   await page.waitForSelector(".welcome");
-  check((await page.getAttribute("html", "lang")) === "de", "the language of the browser");
+  check((await page.getAttribute("html", "lang")) === "de", "the page uses the language of the browser");
   check((await page.textContent(".welcome h1")).includes("schreiben"), "the page is German");
-  check((await page.title()).startsWith("Chat"), "the title");
+  check((await page.title()).startsWith("Chat"), "the page has a title");
   await page.fill(composer, "Guten Tag");
   await page.selectOption("select.language", "en");
   await page.waitForFunction(() => document.querySelector(".welcome h1").textContent.includes("would you like"));
@@ -33,7 +33,7 @@ await test(async (open) => {
       }
       return [...new Set(out)].filter((t) => /[a-z]{4,}/i.test(t));
     });
-  const same = new Set(["Chat", "Engine", "Tokens", "Attention", "Text", "Top-k", "Top-p", "Min-p", "Seed", "Code", "Loss", "Tokens/s", "tokens/s", "Logarithmic", "Enter", "Escape", "Position", "position", "first"]);
+  const sameInBoth = new Set(["Chat", "Engine", "Tokens", "Attention", "Text", "Top-k", "Top-p", "Min-p", "Seed", "Code", "Loss", "Tokens/s", "tokens/s", "Logarithmic", "Enter", "Escape", "Position", "position", "first"]);
   for (const [name, ready] of [["chat", ".composer"], ["look", ".heat-cells"], ["train", ".chart canvas"], ["engine", ".tiles"]]) {
     await page.goto(`${base}/#/${name}`);
     if (name === "chat") await page.click('[aria-label="Einstellungen"]');
@@ -47,8 +47,8 @@ await test(async (open) => {
     await page.waitForTimeout(300);
     const english = new Set(await words());
     await page.selectOption("select.language", "de");
-    const both = german.filter((t) => english.has(t) && !same.has(t) && !t.includes("/runs") && !t.includes("ForCausalLM"));
+    const untranslated = german.filter((t) => english.has(t) && !sameInBoth.has(t) && !t.includes("/runs") && !t.includes("ForCausalLM"));
     check(german.length > 10, `${name} has words: ${german.length}`);
-    check(both.length === 0, `${name}: not translated: ${JSON.stringify(both)}`);
+    check(untranslated.length === 0, `${name}: not translated: ${JSON.stringify(untranslated)}`);
   }
 });

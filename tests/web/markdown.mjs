@@ -1,4 +1,4 @@
-// The text of a model: line breaks, formulas, tables, code, whole and while it grows.
+// Markdown of answers: line breaks, formulas, tables, code; complete and streamed.
 import { answered, api, base, check, conversation, fits, say, shot, test } from "./browser.mjs";
 import { standIn } from "./stand_in.mjs";
 
@@ -56,8 +56,8 @@ async function renders(open) {
 
 // On a phone words of a table are not broken: the table scrolls.
 async function narrow(open) {
-  const wide = "| " + "Responsibilities | Characteristics | Recommendation | ".repeat(2) + "\n|" + "---|".repeat(6) + "\n| " + "internationalization | authentication | straightforward | ".repeat(2);
-  const id = await conversation("wide", "table", wide + "\n\n$$" + "x_{1} + ".repeat(60) + "y$$");
+  const wideTable = "| " + "Responsibilities | Characteristics | Recommendation | ".repeat(2) + "\n|" + "---|".repeat(6) + "\n| " + "internationalization | authentication | straightforward | ".repeat(2);
+  const id = await conversation("wide", "table", wideTable + "\n\n$$" + "x_{1} + ".repeat(60) + "y$$");
   const page = await open({ width: 390, height: 800, touch: true });
   await page.goto(`${base}/#/chat/${id}`);
   await answered(page, 1);
@@ -71,19 +71,19 @@ async function narrow(open) {
 // A text that arrives in pieces ends as the same page as the whole text.
 async function grows(open) {
   const parts = [poem, formulas, table, "1. one\n2. two\n\n3. three\n\n   more of three\n", "> quoted\n> text", "## Title", `\`\`\`python\n${python}\n\`\`\``, "- a\n  - b\n- c", "Setext\n======", "[late]: https://example.com/late"];
-  const whole = [parts.join("\n\n"), ...Array.from({ length: 12 }, (_, i) => `### Part ${i}\n\n${parts.slice(0, 8).join("\n\n")}`)].join("\n\n");
+  const text = [parts.join("\n\n"), ...Array.from({ length: 12 }, (_, i) => `### Part ${i}\n\n${parts.slice(0, 8).join("\n\n")}`)].join("\n\n");
   const server = await standIn();
   const page = await open({ origin: server.url });
   await page.goto(server.url);
-  server.writes(whole, { piece: 5 });
+  server.writes(text, { piece: 5 });
   await say(page, "Write");
   await answered(page);
   const html = () => page.evaluate(() => [...document.querySelectorAll(".markdown .block, .markdown pre")].map((b) => b.innerHTML).join("\n").replace(/ class="code-chunk"/g, ""));
-  const grown = await html();
+  const streamedHtml = await html();
   await page.reload();
   await answered(page);
-  const read = await html();
-  check(grown === read, "pieces and the whole give the same page");
+  const loadedHtml = await html();
+  check(streamedHtml === loadedHtml, "a streamed and a complete answer give the same page");
   check((await page.locator(".markdown h3").count()) === 12 && (await page.locator(".markdown ol li").count()) === 39, "all blocks are there");
   server.close();
 }
@@ -98,16 +98,16 @@ async function cuts(open) {
   await page.goto(server.url);
   server.writes(text, { piece: 200 });
   await say(page, "A long table");
-  for (const how of ["as it grows", "as a whole"]) {
+  for (const mode of ["as it grows", "as a whole"]) {
     await answered(page);
     await page.waitForSelector(".markdown[aria-busy]", { state: "detached" });
     const numbers = await page.locator("tbody td:first-child").allTextContents();
-    check(numbers.length === 700 && numbers.every((n, i) => Number(n) === i), `every row once, ${how}: ${numbers.length}`);
-    check((await page.locator("tbody math").count()) === 700, `with their formulas, ${how}`);
+    check(numbers.length === 700 && numbers.every((n, i) => Number(n) === i), `every row once, ${mode}: ${numbers.length}`);
+    check((await page.locator("tbody math").count()) === 700, `rows have their formulas, ${mode}`);
     const markers = await page.locator(".markdown ol").evaluateAll((all) => all.flatMap((ol) => [...ol.children].map((_, i) => ol.start + i)));
-    check(markers.length === 500 && markers.every((n, i) => n === i + 1), `every item once with its number, ${how}: ${markers.length}`);
-    check((await page.locator(".markdown h2").count()) === 1 && (await page.locator(".markdown").textContent()).trim().endsWith("The end."), `what follows, ${how}`);
-    if (how === "as it grows") await page.reload();
+    check(markers.length === 500 && markers.every((n, i) => n === i + 1), `every item once with its number, ${mode}: ${markers.length}`);
+    check((await page.locator(".markdown h2").count()) === 1 && (await page.locator(".markdown").textContent()).trim().endsWith("The end."), `the text after the list is parsed, ${mode}`);
+    if (mode === "as it grows") await page.reload();
   }
   server.close();
 }

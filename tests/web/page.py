@@ -4,7 +4,7 @@
 usage: page.py MAKAR install    install the npm packages and check the types of the page
        page.py MAKAR NAME       run NAME.mjs of this folder
 
-Skipped (77) without node, npm or chromium, and where the packages cannot be downloaded.
+Skipped (exit code 77) without node, npm or chromium, or if the packages cannot be downloaded.
 """
 import json
 import pathlib
@@ -59,9 +59,9 @@ def make_pdf(path, *pages):
                f"<< /Type /Pages /Kids [{' '.join(f'{4 + 2 * i} 0 R' for i in range(len(pages)))}] /Count {len(pages)} >>",
                "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     for i, text in enumerate(pages):
-        drawn = f"BT /F1 12 Tf 20 700 Td ({text}) Tj ET"
+        content = f"BT /F1 12 Tf 20 700 Td ({text}) Tj ET"
         objects += [f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * i} 0 R /Resources << /Font << /F1 3 0 R >> >> >>",
-                    f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream"]
+                    f"<< /Length {len(content)} >>\nstream\n{content}\nendstream"]
     out, offsets = "%PDF-1.4\n", []
     for i, body in enumerate(objects):
         offsets.append(len(out))
@@ -82,7 +82,7 @@ def make_library(makar, root):
 
 
 def many_heads(folder):
-    """The golden llama with its matrices cut into 32 heads, and its two layers repeated to 22."""
+    """The golden llama with its matrices split into 32 heads, and its two layers repeated to 22."""
     folder.mkdir()
     config = json.loads((GOLDEN / "config.json").read_text())
     config.update(num_attention_heads=32, num_key_value_heads=16, head_dim=2, num_hidden_layers=22)
@@ -107,7 +107,7 @@ def start_agent(makar, root):
 
 
 # Further models of the servers, by test.
-OTHERS = {"look": {"experts": "mixtral", "slopes": "bloom-alibi", "both": "t5-relu-tied", "learned": "gpt2"},
+FURTHER_MODELS = {"look": {"experts": "mixtral", "slopes": "bloom-alibi", "both": "t5-relu-tied", "learned": "gpt2"},
           "conversations": {"second": "llama", "encoder": "bert-embedding"}}
 
 
@@ -119,7 +119,7 @@ def run(makar, name):
         if name == "key":
             flags += ["--api-key", "open-sesame"]
         make_run(root / "runs/first", 100)
-        for other, golden in OTHERS.get(name, {}).items():
+        for other, golden in FURTHER_MODELS.get(name, {}).items():
             make_model(root / other, golden=GOLDEN.parent / golden)
             flags += ["--add-model", f"{other}={root / other}"]
         if name == "ask":

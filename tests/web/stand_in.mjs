@@ -49,17 +49,17 @@ export function fails(status, message, code = "") {
 const event = (fields) => `data: ${JSON.stringify(fields)}\n\n`;
 const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-// Sends `text` in pieces. `drop`: a promise, after which the connection breaks; `hold`: a promise to wait for halfway; `seen`: gets the request.
-export async function stream(out, text, { body, piece = 7, pause = 0, drop, hold, seen, logprobs = false, finish = "stop", calls } = {}) {
-  seen?.(body);
+// Sends `text` in pieces. `drop`: a promise, after which the connection breaks; `hold`: a promise to wait for halfway; `onRequest`: called with the body of the request.
+export async function stream(out, text, { body, piece = 7, pause = 0, drop, hold, onRequest, logprobs = false, finish = "stop", calls } = {}) {
+  onRequest?.(body);
   out.writeHead(200, { "content-type": "text/event-stream" });
   const choice = (fields) => ({ choices: [{ index: 0, finish_reason: null, ...fields }] });
-  let held = hold;
+  let pendingHold = hold;
   for (let at = 0; at < text.length; at += piece) {
     const content = text.slice(at, at + piece);
     const marks = logprobs && { logprobs: { content: [{ token: content, logprob: -0.5, top_logprobs: [{ token: content, logprob: -0.5 }, { token: "other", logprob: -1.5 }] }] } };
     out.write(event(choice({ delta: { content }, ...marks })));
-    if (held && at + piece >= text.length / 2) await held, (held = null);
+    if (pendingHold && at + piece >= text.length / 2) await pendingHold, (pendingHold = null);
     if (pause) await wait(pause);
     else if (at % (piece * 200) === 0) await wait(1);
   }

@@ -4,7 +4,7 @@ import { api, base, check, fits, shot, test } from "./browser.mjs";
 
 const runs = process.argv[3];
 const line = (step, loss, more = {}) => JSON.stringify({ step, loss, norm: 1, lr: 1e-3, seconds: 0.1, tokens: 512, ...more }) + "\n";
-const points = (page, n) => page.waitForFunction((wanted) => document.querySelector(".chart")?.dataset.points === String(wanted), n);
+const waitForPoints = (page, n) => page.waitForFunction((count) => document.querySelector(".chart")?.dataset.points === String(count), n);
 // Pixels of the first chart that are not empty.
 const drawnPixels = (page) =>
   page.evaluate(() => {
@@ -23,12 +23,12 @@ async function timeLeft(page) {
   const log = `${runs}/timed/log.jsonl`;
   writeFileSync(log, line(1, 3, { total: 1000, seconds: 3 }) + line(2, 2.9, { total: 1000, seconds: 3 }));
   await page.goto(`${base}/#/train/timed`);
-  await points(page, 2);
+  await waitForPoints(page, 2);
   check((await figure(page, "Step")) === "2 of 1,000", `the step: ${await figure(page, "Step")}`);
   check((await figure(page, "Time left")) === "50 min", `998 steps of 3 seconds: ${await figure(page, "Time left")}`);
   appendFileSync(log, line(1000, 1, { total: 1000, seconds: 3 }));
-  await points(page, 3);
-  check((await figure(page, "Time left")) === "finished", "no step is left");
+  await waitForPoints(page, 3);
+  check((await figure(page, "Time left")) === "finished", "a finished run has no time left");
 }
 
 // Other runs are drawn in the same chart, over one axis of steps.
@@ -37,40 +37,40 @@ async function compares(page) {
   writeFileSync(`${runs}/other/log.jsonl`, [5, 10, 15, 20].map((step) => line(step, 4 - step / 10)).join(""));
   await page.goto(`${base}/#/train/first`);
   await page.waitForSelector('[aria-label="Compare with other"]');
-  await points(page, 1);
+  await waitForPoints(page, 1);
   const alone = await drawnPixels(page);
   await page.check('[aria-label="Compare with other"]');
-  await points(page, 5);
+  await waitForPoints(page, 5);
   check((await labels(page)).includes("other") && (await labels(page)).includes("first"), `both runs are named: ${await labels(page)}`);
   check((await drawnPixels(page)) > alone, "another curve is drawn");
   await page.check('[aria-label="Compare with timed"]');
-  await points(page, 7);
+  await waitForPoints(page, 7);
   await shot(page, "compare");
   await page.uncheck('[aria-label="Compare with timed"]');
   await page.uncheck('[aria-label="Compare with other"]');
-  await points(page, 1);
+  await waitForPoints(page, 1);
 }
 
 await test(async (open) => {
   const page = await open();
   await page.goto(`${base}/#/train`);
-  await points(page, 100);
+  await waitForPoints(page, 100);
   check((await drawnPixels(page)) > 1000, "a curve is drawn");
-  check((await page.textContent(".figures")).includes("100"), "the last step");
+  check((await page.textContent(".figures")).includes("100"), "the last step is shown");
   check((await page.textContent(".sample")).includes("<img src=x"), "a sample is text");
   await page.locator('input[aria-label="Samples"]').evaluate((el) => {
     el.value = "0";
     el.dispatchEvent(new Event("input", { bubbles: true }));
   });
-  check((await page.textContent(".sample")).startsWith("at 20"), "an earlier sample");
+  check((await page.textContent(".sample")).startsWith("at 20"), "an earlier sample can be chosen");
   // The log grows, an incomplete line is read later, and a restarted run is noticed.
   appendFileSync(`${runs}/first/log.jsonl`, line(101, 0.5) + line(102, 0.4) + '{"step": 103, "lo');
-  await points(page, 102);
+  await waitForPoints(page, 102);
   appendFileSync(`${runs}/first/log.jsonl`, 'ss": 0.3}\n');
-  await points(page, 103);
+  await waitForPoints(page, 103);
   writeFileSync(`${runs}/first/new`, line(1, 5));
   renameSync(`${runs}/first/new`, `${runs}/first/log.jsonl`);
-  await points(page, 1);
+  await waitForPoints(page, 1);
   await timeLeft(page);
   await compares(page);
   // Another run, with a hostile name.
@@ -78,7 +78,7 @@ await test(async (open) => {
   mkdirSync(`${runs}/${name}`);
   writeFileSync(`${runs}/${name}/log.jsonl`, line(1, 3) + line(2, 2));
   await page.click(".runs a:has-text('onerror')");
-  await points(page, 2);
+  await waitForPoints(page, 2);
   await page.check('label:has-text("Logarithmic") input');
   await page.locator("#smoothing").focus();
   await page.keyboard.press("ArrowLeft");

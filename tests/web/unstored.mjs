@@ -1,4 +1,4 @@
-// A server that stores nothing: conversations live in the tab, with everything that stored ones have.
+// A server that stores nothing: conversations stay in the tab and have the same functions as stored ones.
 import { answer, answered, check, say, test } from "./browser.mjs";
 import { gate, standIn } from "./stand_in.mjs";
 
@@ -17,11 +17,11 @@ await test(
     await page.click('nav a:has-text("Chat")');
     await answered(page);
     check((await page.textContent(".message.assistant .said")).trim() === "The first answer.", "the conversation is still there after another page was shown");
-    const seen = gate();
-    server.writes("The start, ", { drop: seen.closed });
+    const dropGate = gate();
+    server.writes("The start, ", { drop: dropGate.closed });
     await say(page, "Another");
     await page.waitForSelector('.writing .markdown:has-text("The start,")');
-    seen.open();
+    dropGate.open();
     await page.waitForSelector(".cut-answer");
     server.writes("the end.");
     await page.click('.cut-answer button:has-text("Continue")');
@@ -47,5 +47,5 @@ await test(
     await page.waitForFunction(() => document.querySelectorAll(".message").length === 2);
     server.close();
   },
-  { quiet: ["501", "400", "404", "net::ERR_"] },
+  { expectedErrors: ["501", "400", "404", "net::ERR_"] },
 );

@@ -4,7 +4,7 @@ import { Watched } from "./state";
 const name = "makar-key";
 
 export interface KeyQuestion {
-  wrong: boolean; // the key given before was refused
+  wrong: boolean; // the previous key was refused
   answer: (key: string | null) => void; // null: the user closed the dialog
 }
 export const keyQuestion = new Watched<KeyQuestion | null>(null);

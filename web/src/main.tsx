@@ -8,9 +8,9 @@ import { EnginePage } from "./engine/page";
 import { EvaluatePage } from "./evaluate/page";
 import { keyDeclined, keyQuestion, type KeyQuestion } from "./key";
 import { LookPage } from "./look/page";
-import { chooseModel, models, offered, refreshModels } from "./models";
+import { chooseModel, models, modelsFor, refreshModels } from "./models";
 import { currentPage, pages, place, type PageName } from "./place";
-import { keep, kept, useWatched } from "./state";
+import { saveSetting, loadSetting, useWatched } from "./state";
 import { language, type Language, languageNames, setLanguage, words } from "./strings";
 import { TrainPage } from "./train/page";
 import type { Model } from "./types";
@@ -105,17 +105,17 @@ function address(page: PageName): string {
 function App() {
   useWatched(place);
   useWatched(session);
-  const here = currentPage();
+  const page = currentPage();
   const question = useWatched(keyQuestion);
   const declined = useWatched(keyDeclined);
-  const spoken = useWatched(language);
+  const currentLanguage = useWatched(language);
   const { list, chosen, error } = useWatched(models);
   const inFlight = useWatched(generations).size;
-  const [theme, setTheme] = useState<Theme>(kept("theme", "system"));
+  const [theme, setTheme] = useState<Theme>(loadSetting("theme", "system"));
   // A model may be loaded by the first request to it.
   useEffect(() => void refreshModels(), [declined, inFlight]);
   useLayoutEffect(() => {
-    keep("theme", theme);
+    saveSetting("theme", theme);
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const apply = () => {
       document.documentElement.dataset.theme = theme === "system" ? (dark.matches ? "dark" : "light") : theme;
@@ -125,9 +125,9 @@ function App() {
     return () => dark.removeEventListener("change", apply);
   }, [theme]);
   useEffect(() => {
-    document.title = `${words.nav[here]} · ${words.name}`;
-  }, [here, spoken]);
-  const usable = offered(list, here);
+    document.title = `${words.nav[page]} · ${words.name}`;
+  }, [page, currentLanguage]);
+  const usable = modelsFor(list, page);
   const current = usable.find((m) => m.id === chosen) ?? usable[0];
   const [next, icon] = themes[theme];
   return (
@@ -139,15 +139,15 @@ function App() {
         <span class="wordmark">{words.name}</span>
         <nav aria-label={words.nav.label}>
           {pages.map((name) => (
-            <a key={name} href={address(name)} aria-current={name === here ? "page" : undefined}>
+            <a key={name} href={address(name)} aria-current={name === page ? "page" : undefined}>
               <Icon name={name} />
               <span>{words.nav[name]}</span>
             </a>
           ))}
         </nav>
         <div class="top-end">
-          {(here === "chat" || here === "look") && <ModelPicker list={usable} current={current} />}
-          <select class="language" aria-label={words.language} value={spoken} onChange={(e) => setLanguage(e.currentTarget.value as Language)}>
+          {(page === "chat" || page === "look") && <ModelPicker list={usable} current={current} />}
+          <select class="language" aria-label={words.language} value={currentLanguage} onChange={(e) => setLanguage(e.currentTarget.value as Language)}>
             {languageNames.map(([id, name]) => (
               <option key={id} value={id} lang={id} aria-label={name}>
                 {id.toUpperCase()}
@@ -157,17 +157,17 @@ function App() {
           <IconButton icon={icon} label={words.theme[theme]} onClick={() => setTheme(next)} />
         </div>
       </header>
-      <main id="main" tabIndex={-1} class={`page-${here}`}>
+      <main id="main" tabIndex={-1} class={`page-${page}`}>
         {declined ? (
           <KeyNeeded />
         ) : (
-          <div class="page" key={spoken}>
+          <div class="page" key={currentLanguage}>
             <ErrorMessage error={error} onRetry={() => void refreshModels()} />
-            {here === "chat" && <ChatPage model={current} />}
-            {here === "look" && <LookPage model={current} />}
-            {here === "train" && <TrainPage />}
-            {here === "evaluate" && <EvaluatePage />}
-            {here === "engine" && <EnginePage />}
+            {page === "chat" && <ChatPage model={current} />}
+            {page === "look" && <LookPage model={current} />}
+            {page === "train" && <TrainPage />}
+            {page === "evaluate" && <EvaluatePage />}
+            {page === "engine" && <EnginePage />}
           </div>
         )}
       </main>

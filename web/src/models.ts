@@ -1,6 +1,6 @@
 // The models of the server, and the one in use.
 import { get } from "./api";
-import { keep, kept, Watched } from "./state";
+import { saveSetting, loadSetting, Watched } from "./state";
 import type { Model } from "./types";
 
 interface Models {
@@ -8,7 +8,7 @@ interface Models {
   chosen: string;
   error: unknown;
 }
-export const models = new Watched<Models>({ list: [], chosen: kept("model", ""), error: null });
+export const models = new Watched<Models>({ list: [], chosen: loadSetting("model", ""), error: null });
 
 export async function refreshModels(): Promise<void> {
   try {
@@ -19,11 +19,11 @@ export async function refreshModels(): Promise<void> {
 }
 
 export function chooseModel(id: string): void {
-  keep("model", id);
+  saveSetting("model", id);
   models.change({ chosen: id });
 }
 
 // Chat needs a model that generates text; the other pages accept every model.
-export function offered(list: Model[], page: string): Model[] {
+export function modelsFor(list: Model[], page: string): Model[] {
   return page === "chat" ? list.filter((m) => m.generates) : list;
 }

@@ -1,4 +1,4 @@
-// The address: the parts of #/page/what.
+// The address of the page: the parts of the hash, such as #/chat/12.
 import { Watched } from "./state";
 
 function read(): string[] {

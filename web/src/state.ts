@@ -3,16 +3,16 @@ import { useEffect, useState } from "preact/hooks";
 
 export class Watched<T> {
   private watchers = new Set<() => void>();
-  constructor(private held: T) {}
+  constructor(private current: T) {}
   get value(): T {
-    return this.held;
+    return this.current;
   }
   set(value: T): void {
-    this.held = value;
+    this.current = value;
     for (const watcher of [...this.watchers]) watcher();
   }
   change(part: Partial<T>): void {
-    this.set({ ...this.held, ...part });
+    this.set({ ...this.current, ...part });
   }
   watch(watcher: () => void): () => void {
     this.watchers.add(watcher);
@@ -27,7 +27,7 @@ export function useWatched<T>(source: Watched<T>): T {
 }
 
 // Returns the fallback if the browser stores nothing, as in private windows.
-function stored<T>(storage: () => Storage, name: string, fallback: T): T {
+function readStorage<T>(storage: () => Storage, name: string, fallback: T): T {
   try {
     const text = storage().getItem(`makar-${name}`);
     return text === null ? fallback : (JSON.parse(text) as T);
@@ -36,7 +36,7 @@ function stored<T>(storage: () => Storage, name: string, fallback: T): T {
   }
 }
 
-function store(storage: () => Storage, name: string, value: unknown): void {
+function writeStorage(storage: () => Storage, name: string, value: unknown): void {
   try {
     storage().setItem(`makar-${name}`, JSON.stringify(value));
   } catch {
@@ -44,15 +44,17 @@ function store(storage: () => Storage, name: string, value: unknown): void {
   }
 }
 
-export const kept = <T>(name: string, fallback: T): T => stored(() => localStorage, name, fallback);
-export const keep = (name: string, value: unknown): void => store(() => localStorage, name, value);
-export const keptInTab = <T>(name: string, fallback: T): T => stored(() => sessionStorage, name, fallback);
-export const keepInTab = (name: string, value: unknown): void => store(() => sessionStorage, name, value);
+// Settings are stored in the browser; tab values until the tab is closed.
+export const loadSetting = <T>(name: string, fallback: T): T => readStorage(() => localStorage, name, fallback);
+export const saveSetting = (name: string, value: unknown): void => writeStorage(() => localStorage, name, value);
+export const loadFromTab = <T>(name: string, fallback: T): T => readStorage(() => sessionStorage, name, fallback);
+export const saveInTab = (name: string, value: unknown): void => writeStorage(() => sessionStorage, name, value);
 
-export function useInterval(what: () => void, milliseconds: number, restart: unknown[] = []): void {
+// Calls `action` immediately and then at intervals while the page is visible. A changed value in `restart` starts over.
+export function useInterval(action: () => void, milliseconds: number, restart: unknown[] = []): void {
   useEffect(() => {
-    what();
-    const timer = setInterval(() => document.hidden || what(), milliseconds);
+    action();
+    const timer = setInterval(() => document.hidden || action(), milliseconds);
     return () => clearInterval(timer);
   }, [milliseconds, ...restart]);
 }

@@ -71,7 +71,7 @@ export interface ToolCall {
 // [text, log-probability, alternatives]
 export type TokenMark = [string, number, [string, number][]];
 
-export interface Listed {
+export interface ConversationSummary {
   id: number;
   title: string;
   updated: number;

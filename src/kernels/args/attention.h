@@ -6,8 +6,8 @@
 
 namespace makar::kernels {
 
-// Keys are processed in tiles at fixed positions from the start of a sequence: a multiple of every nr (12,
-// 16, 32, 48).
+// Keys are processed in tiles at fixed positions from the start of a sequence. The size of a tile is a
+// multiple of every panel width (Table::nr: 8, 12, 16 or 32).
 constexpr int64_t kKeyTile = 96;
 
 // Bytes per head of one tile of keys, and of values, in a cache page: f32, f16, or q8_0 with one scale per 32
@@ -66,8 +66,8 @@ struct AttentionBackward {
 // Byte offsets of one layer's keys and values in a cache page. Consecutive heads are k_head bytes apart for
 // keys and v_head for values.
 struct CacheLayer {
-  const std::byte* const*
-      pages;  // page table; SequenceRows::first_page is the index of a sequence's first page
+  // The page table; SequenceRows::first_page is the index of a sequence's first page.
+  const std::byte* const* pages;
   int64_t k_offset, k_head, v_offset, v_head;
   DType k_type, v_type;
 };

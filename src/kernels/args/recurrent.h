@@ -23,7 +23,7 @@ struct ShortConvBackward {
   const SequenceRows* sequences;
   int64_t count;
   const float *x, *w, *dy;
-  float *dx, *dw, *dbias;  // written; dbias may be null
+  float *dx, *dw, *dbias;  // overwritten; dbias may be null
   int64_t channels, taps;
 };
 // The selective scan of Mamba (Gu and Dao, 2023), for each of the `dim` channels of a head: h = exp(dt a) h +
@@ -31,8 +31,8 @@ struct ShortConvBackward {
 struct SelectiveScan {
   const SequenceRows* sequences;
   int64_t count;
-  const float *x, *dt, *a, *b, *c,
-      *d;  // [rows, heads * dim], [rows, heads], [heads, a_columns], ..., [heads]
+  // x [rows, heads * dim], dt [rows, heads], a [heads, a_columns], b and c [rows, groups * states], d [heads]
+  const float *x, *dt, *a, *b, *c, *d;
   float* y;
   int64_t heads, dim, groups, states;
   int64_t a_columns;  // `states`, or 1: all states of a head share their a
@@ -41,9 +41,10 @@ struct SelectiveScan {
 struct SelectiveScanBackward {
   SelectiveScan forward;  // without y and state
   const float* dy;
-  float *dx, *ddt, *db, *dc;  // written
-  float *da_log, *dd;  // [count, heads, a_columns], [count, heads]: a partial sum per sequence, written;
-                       // da_log = a da, for a = -exp(a_log)
+  float *dx, *ddt, *db, *dc;  // overwritten
+  // [count, heads, a_columns], [count, heads]: one partial sum per sequence, overwritten; da_log = a da, for
+  // a = -exp(a_log)
+  float *da_log, *dd;
 };
 
 }  // namespace makar::kernels

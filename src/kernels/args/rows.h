@@ -98,7 +98,7 @@ struct Embed {  // y[i] = row ids[i] of a table of any float or block type
   float* y;
   int64_t count, width;
 };
-struct EmbedBackward {  // dtable[ids[i]] (+)= dy[i], in the order of i; the id `padding` gets none
+struct EmbedBackward {  // dtable[ids[i]] (+)= dy[i], in the order of i; the id `padding` is skipped
   const float* dy;
   const int64_t* ids;
   float* dtable;

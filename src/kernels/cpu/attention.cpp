@@ -14,8 +14,8 @@ using namespace kernels;
 
 namespace {
 
-constexpr int64_t kBlockRows = 192;      // query rows per item
-constexpr int64_t kItemsPerThread = 16;  // tasks on a cache
+constexpr int64_t kBlockRows = 192;            // query rows per item
+constexpr int64_t kCachedTasksPerThread = 16;  // tasks per thread in attention on a cache
 
 // Head h of sequence s; k and v are null if they are in a cache.
 AttentionHead head_of(const AttentionShape& shape, int64_t s, int64_t h, const float* q, const float* k,
@@ -40,7 +40,8 @@ AttentionHead head_of(const AttentionShape& shape, int64_t s, int64_t h, const f
   return a;
 }
 
-// Rows [row, row + rows) of `heads` heads from `head` on: several heads only for one token on a cache.
+// Rows [row, row + rows) of `heads` heads from `head` on. There are several heads only for a single query row
+// on a cache.
 struct HeadItem {
   int64_t sequence, head, heads, row, rows;
 };
@@ -52,10 +53,10 @@ struct HeadItem {
 void CpuDevice::attention(const Attention& args) {
   const AttentionShape& shape = args.shape;
   std::vector<HeadItem> items;
-  const bool whole = shape.dropout > 0 || shape.count * shape.heads >= 4 * pool_->threads();
+  const bool item_per_head = shape.dropout > 0 || shape.count * shape.heads >= 4 * pool_->threads();
   for (int64_t s = 0; s < shape.count; ++s)
     for (int64_t h = 0; h < shape.heads; ++h) {
-      const int64_t rows = shape.sequences[s].q_rows, step = whole ? rows : kBlockRows;
+      const int64_t rows = shape.sequences[s].q_rows, step = item_per_head ? rows : kBlockRows;
       for (int64_t r = 0; r < rows; r += std::max<int64_t>(step, 1))
         items.push_back({s, h, 1, r, std::min(step, rows - r)});
     }
@@ -150,14 +151,14 @@ void CpuDevice::attention_cached(const AttentionCached& args) {
     return a;
   };
   const auto count = static_cast<int64_t>(items.size());
-  const int64_t tasks = std::min<int64_t>(count, pool_->threads() * kItemsPerThread);
+  const int64_t tasks = std::min<int64_t>(count, pool_->threads() * kCachedTasksPerThread);
   pool_->run(tasks, [&](int64_t task) {
     std::optional<Scratch> scratch;
-    int64_t held = 0;
+    int64_t scratch_floats = 0;
     for (int64_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i) {
       const AttentionHead a = head(items[static_cast<size_t>(i)]);
       const int64_t floats = t.attention_scratch(a);
-      if (floats > held) scratch.emplace(floats * int64_t{sizeof(float)}), held = floats;
+      if (floats > scratch_floats) scratch.emplace(floats * int64_t{sizeof(float)}), scratch_floats = floats;
       t.attention_forward(a, scratch ? scratch->floats() : nullptr);
     }
   });

@@ -11,23 +11,24 @@ using namespace kernels;
 
 namespace {
 
-float wide(Bf16 x) { return from_bf16(x.bits); }
-Bf16 rounded(float x) { return {to_bf16(x)}; }
+float widen(Bf16 x) { return from_bf16(x.bits); }
+Bf16 round_to_bf16(float x) { return {to_bf16(x)}; }
 
 // Scratch buffer of f32 values: a copy of bf16 values, or results that are rounded to bf16 later.
-class Wide {
+class FloatBuffer {
  public:
-  Wide(ThreadPool& pool, int64_t n)
+  FloatBuffer(ThreadPool& pool, int64_t n)
       : pool_(pool), n_(n), values_(Scratch::of_floats(std::max<int64_t>(n, 1))) {}
-  Wide(ThreadPool& pool, const Bf16* x, int64_t n) : Wide(pool, n) {
+  FloatBuffer(ThreadPool& pool, const Bf16* x, int64_t n) : FloatBuffer(pool, n) {
     each_range(pool_, n, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) data()[i] = wide(x[i]);
+      for (int64_t i = begin; i < end; ++i) data()[i] = widen(x[i]);
     });
   }
   float* data() const { return values_.floats(); }
   void round_to(Bf16* y, bool accumulate = false) const {
     each_range(pool_, n_, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) y[i] = rounded(accumulate ? wide(y[i]) + data()[i] : data()[i]);
+      for (int64_t i = begin; i < end; ++i)
+        y[i] = round_to_bf16(accumulate ? widen(y[i]) + data()[i] : data()[i]);
     });
   }
 
@@ -51,58 +52,58 @@ void CpuDevice::convert(const Convert& a) {
       run(read, [&](int64_t i, float v) { y[i] = a.accumulate ? y[i] + v : v; });
     } else {
       auto* y = static_cast<Bf16*>(a.y);
-      run(read, [&](int64_t i, float v) { y[i] = rounded(a.accumulate ? wide(y[i]) + v : v); });
+      run(read, [&](int64_t i, float v) { y[i] = round_to_bf16(a.accumulate ? widen(y[i]) + v : v); });
     }
   };
   if (a.from == DType::kF32)
     to([x = static_cast<const float*>(a.x)](int64_t i) { return x[i]; });
   else
-    to([x = static_cast<const Bf16*>(a.x)](int64_t i) { return wide(x[i]); });
+    to([x = static_cast<const Bf16*>(a.x)](int64_t i) { return widen(x[i]); });
 }
 
 void CpuDevice::add_bf16(const AddBf16& a) {
   each_range(*pool_, a.n, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) a.y[i] = a.a[i] + wide(a.b[i]);
+    for (int64_t i = begin; i < end; ++i) a.y[i] = a.a[i] + widen(a.b[i]);
   });
 }
 void CpuDevice::column_sums_bf16(const ColumnSumsBf16& a) {
-  column_sums({Wide(*pool_, a.x, a.rows * a.cols).data(), a.y, a.rows, a.cols, a.accumulate});
+  column_sums({FloatBuffer(*pool_, a.x, a.rows * a.cols).data(), a.y, a.rows, a.cols, a.accumulate});
 }
 void CpuDevice::activate_bf16(const ActivateBf16& a) {
-  const Wide x(*pool_, a.x, a.n), y(*pool_, a.n);
+  const FloatBuffer x(*pool_, a.x, a.n), y(*pool_, a.n);
   activate({a.kind, x.data(), y.data(), a.n});
   y.round_to(a.y);
 }
 void CpuDevice::activate_backward_bf16(const ActivateBackwardBf16& a) {
-  const Wide x(*pool_, a.x, a.n), dy(*pool_, a.dy, a.n), dx(*pool_, a.n);
+  const FloatBuffer x(*pool_, a.x, a.n), dy(*pool_, a.dy, a.n), dx(*pool_, a.n);
   activate_backward({a.kind, x.data(), dy.data(), dx.data(), a.n, false});
   dx.round_to(a.dx, a.accumulate);
 }
 void CpuDevice::gated_bf16(const GatedBf16& a) {
-  const Wide gate(*pool_, a.gate, a.n), up(*pool_, a.up, a.n), y(*pool_, a.n);
+  const FloatBuffer gate(*pool_, a.gate, a.n), up(*pool_, a.up, a.n), y(*pool_, a.n);
   gated({a.kind, gate.data(), up.data(), y.data(), a.n});
   y.round_to(a.y);
 }
 void CpuDevice::gated_backward_bf16(const GatedBackwardBf16& a) {
-  const Wide gate(*pool_, a.gate, a.n), up(*pool_, a.up, a.n), dy(*pool_, a.dy, a.n), dgate(*pool_, a.n),
-      dup(*pool_, a.n);
+  const FloatBuffer gate(*pool_, a.gate, a.n), up(*pool_, a.up, a.n), dy(*pool_, a.dy, a.n),
+      dgate(*pool_, a.n), dup(*pool_, a.n);
   gated_backward({a.kind, gate.data(), up.data(), dy.data(), dgate.data(), dup.data(), a.n});
   dgate.round_to(a.dgate);
   dup.round_to(a.dup);
 }
 void CpuDevice::rope_bf16(const RopeBf16& a) {
   const int64_t n = a.rows * a.heads * a.head_dim;
-  const Wide x(*pool_, a.x, n), y(*pool_, n);
+  const FloatBuffer x(*pool_, a.x, n), y(*pool_, n);
   rope({x.data(), a.cos, a.sin, y.data(), a.rows, a.heads, a.head_dim, a.rotary, a.interleaved, a.sign});
   y.round_to(a.y);
 }
 void CpuDevice::norm_bf16(const NormBf16& a) {
-  const Wide y(*pool_, a.rows * a.cols);
+  const FloatBuffer y(*pool_, a.rows * a.cols);
   norm({a.rms, a.x, a.w, a.b, y.data(), a.stats, a.rows, a.cols, a.eps, a.offset});
   y.round_to(a.y);
 }
 void CpuDevice::norm_backward_bf16(const NormBackwardBf16& a) {
-  const Wide dy(*pool_, a.dy, a.rows * a.cols);
+  const FloatBuffer dy(*pool_, a.dy, a.rows * a.cols);
   norm_backward({a.rms, a.x, a.w, dy.data(), a.stats, a.dx, a.dw, a.db, a.rows, a.cols, a.offset,
                  a.accumulate_x, a.accumulate_w, a.accumulate_b});
 }
@@ -112,7 +113,7 @@ void CpuDevice::product_bf16(const ProductBf16& a) {
   const auto extent = [&](const Operand& x, int64_t rows) {
     return rows > 0 && a.k > 0 ? (rows - 1) * x.row_stride + (a.k - 1) * x.k_stride + 1 : 0;
   };
-  const Wide left(*pool_, static_cast<const Bf16*>(a.a.data), extent(a.a, a.m)),
+  const FloatBuffer left(*pool_, static_cast<const Bf16*>(a.a.data), extent(a.a, a.m)),
       right(*pool_, static_cast<const Bf16*>(a.b.data), extent(a.b, a.n)),
       bias(*pool_, a.bias, a.bias ? a.n : 0);
   Gemm f32{a.m,
@@ -122,14 +123,15 @@ void CpuDevice::product_bf16(const ProductBf16& a) {
            {right.data(), DType::kF32, a.b.row_stride, a.b.k_stride},
            {static_cast<float*>(a.c), a.ldc, a.accumulate, a.bias ? bias.data() : nullptr}};
   if (a.type == DType::kF32) return gemm(f32);
-  const Wide out(*pool_, a.m * a.n);
+  const FloatBuffer out(*pool_, a.m * a.n);
   f32.out.c = out.data(), f32.out.ldc = a.n, f32.out.accumulate = false;
   gemm(f32);
   auto* c = static_cast<Bf16*>(a.c);
   for (int64_t i = 0; i < a.m; ++i)
     for (int64_t j = 0; j < a.n; ++j) {
       const float sum = out.data()[i * a.n + j];
-      c[i * a.ldc + j] = rounded(a.accumulate ? wide(c[i * a.ldc + j]) + wide(rounded(sum)) : sum);
+      c[i * a.ldc + j] =
+          round_to_bf16(a.accumulate ? widen(c[i * a.ldc + j]) + widen(round_to_bf16(sum)) : sum);
     }
 }
 
@@ -137,8 +139,8 @@ void CpuDevice::gemm_packed_bf16(const PackedGemmBf16& a) {
   for (int64_t i = 0; i < a.count; ++i) {
     const PackedProductBf16& p = a.products[i];
     const int64_t n = p.b->n(), k = p.b->k();
-    const Wide x(*pool_, a.a, a.m * k), out(*pool_, a.m * n), bias(*pool_, p.bias ? n : 0);
-    for (int64_t j = 0; p.bias && j < n; ++j) bias.data()[j] = wide(rounded(p.bias[j]));
+    const FloatBuffer x(*pool_, a.a, a.m * k), out(*pool_, a.m * n), bias(*pool_, p.bias ? n : 0);
+    for (int64_t j = 0; p.bias && j < n; ++j) bias.data()[j] = widen(round_to_bf16(p.bias[j]));
     const PackedProduct f32{p.b, {out.data(), n, false, p.bias ? bias.data() : nullptr}};
     gemm_packed({a.m, {x.data(), DType::kF32, k, 1}, &f32, 1});
     out.round_to(p.c);
@@ -146,20 +148,20 @@ void CpuDevice::gemm_packed_bf16(const PackedGemmBf16& a) {
 }
 
 void CpuDevice::cross_entropy_bf16(const CrossEntropyBf16& a) {
-  const Wide x(*pool_, a.rows * a.cols);
+  const FloatBuffer x(*pool_, a.rows * a.cols);
   for (int64_t i = 0; i < a.rows; ++i)
-    for (int64_t j = 0; j < a.cols; ++j) x.data()[i * a.cols + j] = wide(a.x[i * a.stride + j]);
+    for (int64_t j = 0; j < a.cols; ++j) x.data()[i * a.cols + j] = widen(a.x[i * a.stride + j]);
   cross_entropy({x.data(), a.gradient ? x.data() : nullptr, a.targets, a.losses, a.rows, a.cols, a.smoothing,
                  a.weight, a.soft_cap});
   if (!a.gradient) return;
   for (int64_t i = 0; i < a.rows; ++i)
     for (int64_t j = 0; j < a.stride; ++j)
-      a.x[i * a.stride + j] = j < a.cols ? rounded(x.data()[i * a.cols + j]) : Bf16{0};
+      a.x[i * a.stride + j] = j < a.cols ? round_to_bf16(x.data()[i * a.cols + j]) : Bf16{0};
 }
 
 namespace {
 
-// The number of values of q, and of k, up to the last row of any sequence.
+// The number of values in q (in k and v) up to the last row of any sequence.
 int64_t q_extent(const AttentionShape& s) {
   int64_t rows = 0;
   for (int64_t i = 0; i < s.count; ++i) rows = std::max(rows, s.sequences[i].q_start + s.sequences[i].q_rows);
@@ -174,10 +176,11 @@ int64_t kv_extent(const AttentionShape& s) {
 
 // Rounds the rows of all sequences.
 template <class Rows>
-void round_rows(const AttentionShape& s, int64_t width, const Wide& from, Bf16* to, Rows rows) {
+void round_rows(const AttentionShape& s, int64_t width, const FloatBuffer& from, Bf16* to, Rows rows) {
   for (int64_t i = 0; i < s.count; ++i) {
     const auto [start, count] = rows(s.sequences[i]);
-    for (int64_t at = start * width; at < (start + count) * width; ++at) to[at] = rounded(from.data()[at]);
+    for (int64_t at = start * width; at < (start + count) * width; ++at)
+      to[at] = round_to_bf16(from.data()[at]);
   }
 }
 std::pair<int64_t, int64_t> q_rows(const SequenceRows& s) { return {s.q_start, s.q_rows}; }
@@ -187,13 +190,13 @@ std::pair<int64_t, int64_t> kv_rows(const SequenceRows& s) { return {s.kv_start,
 
 void CpuDevice::attention_bf16(const AttentionBf16& a) {
   const int64_t nq = q_extent(a.shape), nk = kv_extent(a.shape);
-  const Wide q(*pool_, a.q, nq), k(*pool_, a.k, nk), v(*pool_, a.v, nk), out(*pool_, nq);
+  const FloatBuffer q(*pool_, a.q, nq), k(*pool_, a.k, nk), v(*pool_, a.v, nk), out(*pool_, nq);
   attention({a.shape, q.data(), k.data(), v.data(), out.data(), a.lse});
   round_rows(a.shape, a.shape.heads * a.shape.head_dim, out, a.out, q_rows);
 }
 namespace {
 
-// The rows of one layer's keys or values in a page of bf16.
+// Row `at` of the keys or values of one head, in a page of bf16.
 Bf16* cached_row(const CacheLayer& cache, const SequenceRows& s, int64_t at, int64_t offset,
                  int64_t head_bytes, int64_t head, int64_t dim) {
   auto* page = const_cast<std::byte*>(cache.pages[s.first_page + at / kKeyTile]);
@@ -216,15 +219,15 @@ void CpuDevice::cache_store_bf16(const CacheStoreBf16& a) {
   }
 }
 
-// On a copy of the visible keys and values without pages.
+// Copies the visible keys and values out of the pages and runs attention without a cache.
 void CpuDevice::attention_cached_bf16(const AttentionCachedBf16& a) {
   const CacheLayer& c = a.cache;
   const int64_t dim = a.shape.head_dim, heads = a.shape.kv_heads;
   std::vector<SequenceRows> sequences(a.shape.sequences, a.shape.sequences + a.shape.count);
   int64_t rows = 0;
   for (SequenceRows& s : sequences) s.kv_start = rows, rows += s.kv_rows;
-  const Wide q(*pool_, a.q, q_extent(a.shape)), out(*pool_, q_extent(a.shape)), k(*pool_, rows * heads * dim),
-      v(*pool_, rows * heads * dim), lse(*pool_, q_extent(a.shape) / dim);
+  const FloatBuffer q(*pool_, a.q, q_extent(a.shape)), out(*pool_, q_extent(a.shape)),
+      k(*pool_, rows * heads * dim), v(*pool_, rows * heads * dim), lse(*pool_, q_extent(a.shape) / dim);
   for (const SequenceRows& s : sequences) {
     // Pages before the window of the first row may have been released.
     const int64_t first = a.shape.window > 0 ? std::max<int64_t>(0, s.past - a.shape.window + 1) : 0;
@@ -235,7 +238,8 @@ void CpuDevice::attention_cached_bf16(const AttentionCachedBf16& a) {
         const Bf16 *key = cached_row(c, s, j, c.k_offset, c.k_head, h, dim),
                    *value = cached_row(c, s, j, c.v_offset, c.v_head, h, dim);
         const int64_t to = ((s.kv_start + j) * heads + h) * dim;
-        for (int64_t d = 0; d < dim; ++d) k.data()[to + d] = wide(key[d]), v.data()[to + d] = wide(value[d]);
+        for (int64_t d = 0; d < dim; ++d)
+          k.data()[to + d] = widen(key[d]), v.data()[to + d] = widen(value[d]);
       }
   }
   AttentionShape shape = a.shape;
@@ -246,9 +250,9 @@ void CpuDevice::attention_cached_bf16(const AttentionCachedBf16& a) {
 
 void CpuDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
   const int64_t nq = q_extent(a.shape), nk = kv_extent(a.shape);
-  const Wide q(*pool_, a.q, nq), k(*pool_, a.k, nk), v(*pool_, a.v, nk), out(*pool_, a.out, nq),
+  const FloatBuffer q(*pool_, a.q, nq), k(*pool_, a.k, nk), v(*pool_, a.v, nk), out(*pool_, a.out, nq),
       dy(*pool_, a.dy, nq);
-  const Wide dq(*pool_, nq), dk(*pool_, nk), dv(*pool_, nk);
+  const FloatBuffer dq(*pool_, nq), dk(*pool_, nk), dv(*pool_, nk);
   std::fill_n(dq.data(), nq, 0.0f), std::fill_n(dk.data(), nk, 0.0f), std::fill_n(dv.data(), nk, 0.0f);
   attention_backward({a.shape, q.data(), k.data(), v.data(), out.data(), a.lse, dy.data(), dq.data(),
                       dk.data(), dv.data(), nullptr});

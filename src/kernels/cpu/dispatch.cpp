@@ -50,7 +50,7 @@ CpuidWords cpuid(unsigned leaf, unsigned sub) {
   return w;
 }
 
-// AMX needs permission of the operating system, which then saves the tile state (Linux 5.16).
+// AMX needs permission from the operating system, which then saves the tile state (Linux 5.16).
 bool may_use_tiles() {
   constexpr int kArchReqXcompPerm = 0x1023, kXtileData = 18;
   return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXtileData) == 0;
@@ -60,15 +60,16 @@ void add_x86(std::vector<const Table*>& tables) {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return;
   tables.push_back(&avx2::table());
-  const unsigned extended = cpuid(7, 1).a, tiles = cpuid(7, 0).d;
-  if (extended >> 4 & 1) tables.push_back(&avxvnni::table(avx2::table()));
+  const unsigned leaf7_1_eax = cpuid(7, 1).a, leaf7_0_edx = cpuid(7, 0).d;
+  if (leaf7_1_eax >> 4 & 1) tables.push_back(&avxvnni::table(avx2::table()));  // AVX-VNNI
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
     return;
   tables.push_back(&avx512::table());
   if (!__builtin_cpu_supports("avx512vnni")) return;
   tables.push_back(&avx512vnni::table(avx512::table()));
-  if ((tiles >> 24 & 1) && (tiles >> 25 & 1) && may_use_tiles())
+  // AMX-TILE and AMX-INT8
+  if ((leaf7_0_edx >> 24 & 1) && (leaf7_0_edx >> 25 & 1) && may_use_tiles())
     tables.push_back(&amx::table(avx512vnni::table(avx512::table())));
 }
 
@@ -87,14 +88,14 @@ std::vector<const Table*> available() {
 }
 
 const Table& cpu() {
-  static const Table& chosen = []() -> const Table& {
+  static const Table& best = []() -> const Table& {
     const auto tables = available();
-    if (const char* wanted = std::getenv("MAKAR_ISA"))
+    if (const char* isa = std::getenv("MAKAR_ISA"))
       for (const Table* t : tables)
-        if (std::string(t->isa) == wanted) return *t;
+        if (std::string(t->isa) == isa) return *t;
     return *tables.back();
   }();
-  return chosen;
+  return best;
 }
 
 }  // namespace makar::kernels

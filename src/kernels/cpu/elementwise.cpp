@@ -72,27 +72,27 @@ namespace {
 // Calls body(value, gradient) with the functions of `kind`: y = value(a, b), (dy/da, dy/db) = gradient(a, b).
 template <class F>
 void with_pair(PairKind kind, float low, float high, F&& body) {
-  using Two = std::pair<float, float>;
+  using Gradients = std::pair<float, float>;
   switch (kind) {
     case PairKind::kDivide:
       return body([](float x, float y) { return x / y; },
                   [](float x, float y) {
-                    return Two{1.0f / y, -x / (y * y)};
+                    return Gradients{1.0f / y, -x / (y * y)};
                   });
     case PairKind::kMinimum:
       return body([](float x, float y) { return y < x ? y : x; },
                   [](float x, float y) {
-                    return y < x ? Two{0, 1} : Two{1, 0};
+                    return y < x ? Gradients{0, 1} : Gradients{1, 0};
                   });
     case PairKind::kMaximum:
       return body([](float x, float y) { return y > x ? y : x; },
                   [](float x, float y) {
-                    return y > x ? Two{0, 1} : Two{1, 0};
+                    return y > x ? Gradients{0, 1} : Gradients{1, 0};
                   });
     case PairKind::kClamp:
       return body([=](float x, float) { return x < low ? low : (x > high ? high : x); },
                   [=](float x, float) {
-                    return Two{x >= low && x <= high ? 1.0f : 0.0f, 0.0f};
+                    return Gradients{x >= low && x <= high ? 1.0f : 0.0f, 0.0f};
                   });
   }
 }
@@ -146,6 +146,7 @@ void CpuDevice::dropout(const Dropout& a) {
   const Rng rng(a.seed, Purpose::kDropout, a.step);
   const float keep = 1.0f / (1.0f - a.rate);
   const auto factor = [&](int64_t i) {
+    // Four elements share a draw, whose index is (stream, 1, block) with 20, 1 and 43 bits.
     const uint64_t block = static_cast<uint64_t>(i) / 4;
     const uint32_t draw = rng.bits(a.stream << 44 | uint64_t{1} << 43 | block)[static_cast<size_t>(i % 4)];
     return static_cast<float>(draw >> 8) * 0x1p-24f < a.rate ? 0.0f : keep;

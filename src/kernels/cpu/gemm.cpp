@@ -1,8 +1,8 @@
 // The driver of the matrix product. Three paths:
 // - few rows (m <= rows_max): A unpacked, B panels streamed once, one parallel region;
-// - one block of rows (m <= kRowBlock): A packed, each task packs (or widens) a B panel right before using
-// it;
-// - many rows: A and a block of B packed by all threads, then tiles as tasks.
+// - one block of rows (m <= kRowBlock), or packed B: A is packed, and each task packs or widens the B panels
+//   that it needs;
+// - many rows by unpacked B: all threads pack A and a block of B, then run tasks of several tiles.
 // Idle threads take the next task. All paths add k in sequence, so the division into tasks does not change
 // the bits.
 #include "kernels/cpu/gemm.h"
@@ -18,13 +18,15 @@
 namespace makar::kernels {
 namespace {
 
-constexpr int64_t kRowBlock = 256;              // rows of packed A per task: half of a 1 MiB cache
-constexpr int64_t kScratch = int64_t{8} << 20;  // maximum bytes of packed A, and of packed B
-constexpr int64_t kLongestK = 8192;             // longer products are split and accumulated
-constexpr int64_t kSerialPack = 16384;          // up to this many elements of A, the caller packs alone
-constexpr int64_t kDeep = 200000;               // elements of A that stay in the L2 cache
-constexpr int64_t kShortK = 256;                // up to this k, rows are the outer loop in packed_blocks()
-constexpr int64_t kWidenInTile = 1;             // panels of A up to which the tiles widen 16-bit weights
+constexpr int64_t kRowBlock = 256;                      // rows of packed A per task: half of a 1 MiB cache
+constexpr int64_t kMaxPackedFloats = int64_t{2} << 20;  // of A, and of B: 8 MiB each
+constexpr int64_t kMaxK = 8192;                         // longer products are split and accumulated
+constexpr int64_t kMaxSerialPack = 16384;   // up to this many elements of A, the caller packs alone
+constexpr int64_t kMaxL2Elements = 200000;  // elements of A that stay in the L2 cache
+constexpr int64_t kMaxTaskColumnPanels = 64;
+constexpr int64_t kPackRowPanels = 8, kPackColumnPanels = 4;  // panels that one task packs
+constexpr int64_t kShortK = 256;        // up to this k, rows are the outer loop in packed_blocks()
+constexpr int64_t kMaxWidenInTile = 1;  // panels of A up to which the tiles widen 16-bit weights
 
 const std::byte* at(const Operand& x, int64_t row, int64_t k) {
   return static_cast<const std::byte*>(x.data) +
@@ -42,7 +44,7 @@ void check_type(DType type) {
 // Panels of B, packed or to be packed.
 struct Columns {
   const Table& t;
-  const Operand* plain = nullptr;  // [n, k]
+  const Operand* unpacked = nullptr;  // [n, k]
   const PackedMatrix* packed = nullptr;
   int64_t n = 0;
   bool widen_in_tile = false;  // few rows: 16-bit packed panels are not widened beforehand
@@ -66,25 +68,25 @@ struct Columns {
                 scratch + j * kc * t.nr);
     } else {
       const int64_t row = first * t.nr, rows = std::min(n - row, count * t.nr);
-      if (plain->type == DType::kF32)
-        t.pack_b(f32_at(*plain, row, p), plain->row_stride, plain->k_stride, rows, kc, scratch);
+      if (unpacked->type == DType::kF32)
+        t.pack_b(f32_at(*unpacked, row, p), unpacked->row_stride, unpacked->k_stride, rows, kc, scratch);
       else
-        t.pack_b_widen(plain->type, reinterpret_cast<const uint16_t*>(at(*plain, row, p)), plain->row_stride,
-                       plain->k_stride, rows, kc, scratch);
+        t.pack_b_widen(unpacked->type, reinterpret_cast<const uint16_t*>(at(*unpacked, row, p)),
+                       unpacked->row_stride, unpacked->k_stride, rows, kc, scratch);
     }
     *step = kc * t.nr * static_cast<int64_t>(sizeof(float));
     return reinterpret_cast<const std::byte*>(scratch);
   }
 };
 
-// Packed rows of A: panels [k][mr] of `each` rows. Few rows are distributed evenly over the panels.
+// Packed rows of A: panels [k][mr] with `per_panel` rows. Few rows are distributed evenly over the panels.
 struct Rows {
-  int64_t m = 0, each = 0, panels = 0;
+  int64_t m = 0, per_panel = 0, panels = 0;
   Rows(const Table& t, int64_t rows) : m(rows), panels(ceil_div(rows, t.mr)) {
-    each = rows <= 4 * t.mr ? ceil_div(rows, panels) : t.mr;
-    panels = ceil_div(rows, each);
+    per_panel = rows <= 4 * t.mr ? ceil_div(rows, panels) : t.mr;
+    panels = ceil_div(rows, per_panel);
   }
-  int count(int64_t panel) const { return static_cast<int>(std::min(each, m - panel * each)); }
+  int count(int64_t panel) const { return static_cast<int>(std::min(per_panel, m - panel * per_panel)); }
 };
 
 // Splits k evenly into pieces of at most t.kc.
@@ -95,26 +97,28 @@ void pack_rows(const Table& t, const Operand& a, const Rows& rows, int64_t k, in
                float* out) {
   const int64_t kc = k_step(t, k);
   for (int64_t p = 0; p < k; p += kc) {
-    const int64_t now = std::min(kc, k - p);
+    const int64_t k_count = std::min(kc, k - p);
     float* to = out + p * rows.panels * t.mr;
-    if (rows.each == t.mr) {
+    if (rows.per_panel == t.mr) {
       const int64_t count = std::min(rows.m - begin * t.mr, (end - begin) * t.mr);
-      t.pack_a(f32_at(a, begin * t.mr, p), a.row_stride, a.k_stride, count, now, to + begin * now * t.mr);
+      t.pack_a(f32_at(a, begin * t.mr, p), a.row_stride, a.k_stride, count, k_count,
+               to + begin * k_count * t.mr);
     } else {
       for (int64_t i = begin; i < end; ++i)
-        t.pack_a(f32_at(a, i * rows.each, p), a.row_stride, a.k_stride, rows.count(i), now,
-                 to + i * now * t.mr);
+        t.pack_a(f32_at(a, i * rows.per_panel, p), a.row_stride, a.k_stride, rows.count(i), k_count,
+                 to + i * k_count * t.mr);
     }
   }
 }
 
-// One B panel by A panels [i0, i1) of one k piece.
-void column(const Table& t, DType type, const Rows& rows, int64_t k, const float* a, const void* panel,
-            int64_t i0, int64_t i1, float* c, int64_t ldc, int cols, bool accumulate) {
+// Multiplies A panels [i0, i1) by one B panel, for one k piece.
+void multiply_panel(const Table& t, DType type, const Rows& rows, int64_t k, const float* a,
+                    const void* panel, int64_t i0, int64_t i1, float* c, int64_t ldc, int cols,
+                    bool accumulate) {
   for (int64_t i = i0; i < i1; ++i) {
-    float* to = c + i * rows.each * ldc;
+    float* to = c + i * rows.per_panel * ldc;
     if (i + 1 < i1)  // prefetch the next tile of C
-      for (int r = 0; r < rows.count(i + 1); ++r) __builtin_prefetch(to + (rows.each + r) * ldc, 1);
+      for (int r = 0; r < rows.count(i + 1); ++r) __builtin_prefetch(to + (rows.per_panel + r) * ldc, 1);
     t.tile(type, k, a + i * k * t.mr, panel, to, ldc, rows.count(i), cols, accumulate);
   }
 }
@@ -122,27 +126,29 @@ void column(const Table& t, DType type, const Rows& rows, int64_t k, const float
 // One task: row panels [i0, i1) by column panels [j0, j1), with k in pieces so that a B panel stays in the L1
 // cache. Few rows finish all of k before the next columns (B is one stream, A stays in the L2 cache); many
 // rows process all columns of a k piece first.
-void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1, int64_t j0,
-           int64_t j1, const GemmOutput& out, float* scratch, int64_t scratch_panels) {
+void multiply_task(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1,
+                   int64_t j0, int64_t j1, const GemmOutput& out, float* scratch, int64_t scratch_panels) {
   const Table& t = b.t;
-  const int64_t kc = k_step(t, k), deep = (i1 - i0) * t.mr * k <= kDeep && scratch_panels == 1 ? 1 : j1 - j0;
-  for (int64_t jj = j0; jj < j1; jj += deep)
+  const bool few = (i1 - i0) * t.mr * k <= kMaxL2Elements && scratch_panels == 1;
+  const int64_t kc = k_step(t, k), pass = few ? 1 : j1 - j0;  // column panels that finish all of k together
+  for (int64_t jj = j0; jj < j1; jj += pass)
     for (int64_t p = 0; p == 0 || p < k; p += kc) {
-      const int64_t now = std::min(kc, k - p), j_end = std::min(j1, jj + deep);
+      const int64_t k_count = std::min(kc, k - p), j_end = std::min(j1, jj + pass);
       for (int64_t j = jj; j < j_end; j += scratch_panels) {
         const int64_t group = std::min(scratch_panels, j_end - j);
         int64_t step = 0;
-        const std::byte* panel = b.get(j, group, p, now, scratch, &step);
+        const std::byte* panel = b.get(j, group, p, k_count, scratch, &step);
         for (int64_t g = 0; g < group; ++g, panel += step) {
           const int64_t col = (j + g) * t.nr;
           const int cols = static_cast<int>(std::min<int64_t>(t.nr, b.n - col));
-          column(t, b.type(), rows, now, a + p * rows.panels * t.mr, panel, i0, i1, out.c + col, out.ldc,
-                 cols, out.accumulate || p > 0);
+          multiply_panel(t, b.type(), rows, k_count, a + p * rows.panels * t.mr, panel, i0, i1, out.c + col,
+                         out.ldc, cols, out.accumulate || p > 0);
         }
       }
     }
   if (out.bias)
-    add_bias(out, i0 * rows.each, std::min(i1 * rows.each, rows.m), j0 * t.nr, std::min(j1 * t.nr, b.n));
+    add_bias(out, i0 * rows.per_panel, std::min(i1 * rows.per_panel, rows.m), j0 * t.nr,
+             std::min(j1 * t.nr, b.n));
 }
 
 // Division of a grid of row and column panels into tasks: minimises the load of the busiest thread. Ties go
@@ -151,7 +157,8 @@ struct Grid {
   int64_t row_step = 1, col_step = 1, row_tasks = 1, col_tasks = 1;
   Grid(ThreadPool& pool, const Table& t, int64_t row_panels, int64_t col_panels) {
     const int64_t threads = pool.threads(), max = threads == 1 ? 1 : threads * kTasksPerThread;
-    const int64_t min_rows = ceil_div(row_panels * t.mr, kRowBlock), min_cols = ceil_div(col_panels, 64);
+    const int64_t min_rows = ceil_div(row_panels * t.mr, kRowBlock),
+                  min_cols = ceil_div(col_panels, kMaxTaskColumnPanels);
     int64_t best = std::numeric_limits<int64_t>::max();
     for (int64_t r = min_rows; r <= std::min(row_panels, std::max(min_rows, 2 * threads)); ++r)
       for (int64_t c = min_cols; c <= std::min(col_panels, std::max(min_cols, ceil_div(max, r))); ++c) {
@@ -209,8 +216,7 @@ void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix&
   });
 }
 
-// All rows fit one packed block of A. The task that needs a B panel packs or widens it; if several row tasks
-// share it, this is done beforehand.
+// All rows fit one packed block of A. Each task packs or widens the B panels that it needs.
 void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b,
                const GemmOutput& out) {
   const Table& t = b.t;
@@ -220,43 +226,46 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
   const auto pack = [&](int64_t begin, int64_t end) {
     pack_rows(t, a, rows, k, begin, end, packed_a.floats());
   };
-  if (m * k <= kSerialPack)
+  if (m * k <= kMaxSerialPack)
     pack(0, rows.panels);
   else
     pool.for_ranges(rows.panels, 1, pack);
 
   const Grid grid(pool, t, rows.panels, panels);
   const bool in_place = b.in_place();
-  const int64_t scratch_panels = in_place ? 1 : b.plain && b.plain->k_stride != 1 ? 4 : 1;
+  const int64_t scratch_panels = in_place ? 1 : b.unpacked && b.unpacked->k_stride != 1 ? 4 : 1;
   pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
     const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
     const Scratch scratch =
         Scratch::of_floats(in_place ? 0 : scratch_panels * t.nr * std::min<int64_t>(k, t.kc));
-    block(rows, packed_a.floats(), b, k, i, std::min(rows.panels, i + grid.row_step), j,
-          std::min(panels, j + grid.col_step), out, scratch.floats(), scratch_panels);
+    multiply_task(rows, packed_a.floats(), b, k, i, std::min(rows.panels, i + grid.row_step), j,
+                  std::min(panels, j + grid.col_step), out, scratch.floats(), scratch_panels);
   });
 }
 
-// Plain B, many rows: blocks of B [columns, k] are packed once by all threads and used by every row.
+// Unpacked B, many rows: blocks of B [columns, k] are packed once by all threads and used by every row.
 void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b,
                    const GemmOutput& out) {
   const Table& t = b.t;
   const Rows rows(t, m);
   const Scratch packed_a = Scratch::of_floats(rows.panels * t.mr * k);
   const int64_t panels = ceil_div(b.n, t.nr);
-  const int64_t max = std::clamp<int64_t>(kScratch / 4 / std::max<int64_t>(k, 1) / t.nr, 16, panels);
+  const int64_t max = std::clamp<int64_t>(kMaxPackedFloats / std::max<int64_t>(k, 1) / t.nr, 16, panels);
   const Scratch packed_b = Scratch::of_floats(std::min(max, panels) * t.nr * k);
-  const int64_t blocks = ceil_div(panels, max), each = ceil_div(panels, blocks);
-  for (int64_t first = 0; first < panels; first += each) {
-    const int64_t count = std::min(each, panels - first);
-    const int64_t a_tasks = first == 0 ? ceil_div(rows.panels, 8) : 0, b_tasks = ceil_div(count, 4);
+  const int64_t blocks = ceil_div(panels, max), per_block = ceil_div(panels, blocks);
+  for (int64_t first = 0; first < panels; first += per_block) {
+    const int64_t count = std::min(per_block, panels - first);
+    const int64_t a_tasks = first == 0 ? ceil_div(rows.panels, kPackRowPanels) : 0,
+                  b_tasks = ceil_div(count, kPackColumnPanels);
     pool.run(a_tasks + b_tasks, [&](int64_t task) {
       if (task < a_tasks) {
-        pack_rows(t, a, rows, k, task * 8, std::min(rows.panels, task * 8 + 8), packed_a.floats());
+        pack_rows(t, a, rows, k, task * kPackRowPanels, std::min(rows.panels, (task + 1) * kPackRowPanels),
+                  packed_a.floats());
       } else {
-        const int64_t j = (task - a_tasks) * 4;
+        const int64_t j = (task - a_tasks) * kPackColumnPanels;
         int64_t step = 0;
-        b.get(first + j, std::min<int64_t>(4, count - j), 0, k, packed_b.floats() + j * t.nr * k, &step);
+        b.get(first + j, std::min(kPackColumnPanels, count - j), 0, k, packed_b.floats() + j * t.nr * k,
+              &step);
       }
     });
     const Grid grid(pool, t, rows.panels, count);
@@ -270,20 +279,20 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
                     i1 = std::min(rows.panels, i0 + grid.row_step);
       const int64_t j0 = task % grid.col_tasks * grid.col_step, j1 = std::min(count, j0 + grid.col_step);
       for (int64_t p = 0; p == 0 || p < k; p += kc) {
-        const int64_t now = std::min(kc, k - p);
-        if (now <= kShortK) {
+        const int64_t k_count = std::min(kc, k - p);
+        if (k_count <= kShortK) {
           for (int64_t i = i0; i < i1; ++i)
             for (int64_t j = j0; j < j1; ++j)
-              t.tile(DType::kF32, now, packed_a.floats() + (p * rows.panels + i * now) * t.mr,
+              t.tile(DType::kF32, k_count, packed_a.floats() + (p * rows.panels + i * k_count) * t.mr,
                      packed_b.floats() + (j * k + p) * t.nr, part.c + i * t.mr * out.ldc + j * t.nr, out.ldc,
                      rows.count(i), static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)),
                      out.accumulate || p > 0);
           continue;
         }
         for (int64_t j = j0; j < j1; ++j)
-          column(t, DType::kF32, rows, now, packed_a.floats() + p * rows.panels * t.mr,
-                 packed_b.floats() + (j * k + p) * t.nr, i0, i1, part.c + j * t.nr, out.ldc,
-                 static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)), out.accumulate || p > 0);
+          multiply_panel(t, DType::kF32, rows, k_count, packed_a.floats() + p * rows.panels * t.mr,
+                         packed_b.floats() + (j * k + p) * t.nr, i0, i1, part.c + j * t.nr, out.ldc,
+                         static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)), out.accumulate || p > 0);
       }
       if (part.bias) add_bias(part, i0 * t.mr, std::min(i1 * t.mr, m), j0 * t.nr, std::min(j1 * t.nr, cols));
     });
@@ -312,10 +321,11 @@ PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, i
   packed.data_ = Tensor::empty({panels, k, table.nr}, b.type, memory);
   std::byte* panels_at = packed.data_.address();
   packed.n_ = n, packed.k_ = k;
-  const int64_t tasks = ceil_div(panels, 4);
+  const int64_t tasks = ceil_div(panels, kPackColumnPanels);
   std::atomic<bool> finite = b.type == DType::kF16;
   pool.run(tasks, [&](int64_t task) {
-    const int64_t row = task * 4 * table.nr, rows = std::min<int64_t>(n - row, 4 * table.nr);
+    const int64_t row = task * kPackColumnPanels * table.nr,
+                  rows = std::min<int64_t>(n - row, kPackColumnPanels * table.nr);
     if (b.type == DType::kF32)
       table.pack_b(f32_at(b, row, 0), b.row_stride, b.k_stride, rows, k,
                    reinterpret_cast<float*>(panels_at) + row * k);
@@ -341,20 +351,20 @@ void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, c
   if (m <= 0 || n <= 0) return;
   if (m <= kRowBlock) return row_block(pool, m, k, a, columns, out);
   // Blocks of rows and of k keep the packed copies small; k blocks accumulate in order.
-  for (int64_t p = 0; p == 0 || p < k; p += kLongestK) {
-    const int64_t now = std::min(kLongestK, k - p);
-    const int64_t max =
-        std::max<int64_t>(kRowBlock * 2, kScratch / 4 / std::max<int64_t>(now, 1) / table.mr * table.mr);
-    const int64_t blocks = ceil_div(m, max), each = ceil_div(ceil_div(m, blocks), table.mr) * table.mr;
+  for (int64_t p = 0; p == 0 || p < k; p += kMaxK) {
+    const int64_t k_count = std::min(kMaxK, k - p);
+    const int64_t max = std::max<int64_t>(
+        kRowBlock * 2, kMaxPackedFloats / std::max<int64_t>(k_count, 1) / table.mr * table.mr);
+    const int64_t blocks = ceil_div(m, max), per_block = ceil_div(ceil_div(m, blocks), table.mr) * table.mr;
     Operand a_part = a, b_part = b;
     b_part.data = at(b, 0, p);
-    for (int64_t i = 0; i < m; i += each) {
+    for (int64_t i = 0; i < m; i += per_block) {
       a_part.data = at(a, i, p);
       GemmOutput part = out;
       part.c += i * out.ldc;
       part.accumulate = out.accumulate || p > 0;
-      if (p + now < k) part.bias = nullptr;
-      packed_blocks(pool, std::min(each, m - i), now, a_part, {table, &b_part, nullptr, n}, part);
+      if (p + k_count < k) part.bias = nullptr;
+      packed_blocks(pool, std::min(per_block, m - i), k_count, a_part, {table, &b_part, nullptr, n}, part);
     }
   }
 }
@@ -365,15 +375,16 @@ void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, 
   if (m <= 0 || b.n() <= 0) return;
   const Table& t = b.table();
   if (m <= t.rows_max) return few_rows(pool, m, a, b, out);
-  const int64_t max = std::max<int64_t>(kRowBlock, kScratch / 4 / std::max<int64_t>(b.k(), 1) / t.mr * t.mr);
-  const int64_t blocks = ceil_div(m, max), each = ceil_div(ceil_div(m, blocks), t.mr) * t.mr;
-  for (int64_t i = 0; i < m; i += each) {
+  const int64_t max =
+      std::max<int64_t>(kRowBlock, kMaxPackedFloats / std::max<int64_t>(b.k(), 1) / t.mr * t.mr);
+  const int64_t blocks = ceil_div(m, max), per_block = ceil_div(ceil_div(m, blocks), t.mr) * t.mr;
+  for (int64_t i = 0; i < m; i += per_block) {
     Operand part_a = a;
     part_a.data = at(a, i, 0);
     GemmOutput part = out;
     part.c += i * out.ldc;
-    row_block(pool, std::min(each, m - i), b.k(), part_a, {t, nullptr, &b, b.n(), m <= kWidenInTile * t.mr},
-              part);
+    row_block(pool, std::min(per_block, m - i), b.k(), part_a,
+              {t, nullptr, &b, b.n(), m <= kMaxWidenInTile * t.mr}, part);
   }
 }
 

@@ -11,13 +11,14 @@ namespace {
 
 constexpr int64_t kPeakLoops = 20000, kStreamBytes = int64_t{256} << 20;
 
+// The best rate of several rounds; work() returns the amount of work that it did.
 double best_rate(int rounds, const std::function<double()>& work) {
   double best = 0;
   for (int i = 0; i < rounds; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    const double done = work();
+    const double amount = work();
     best = std::max(best,
-                    done / std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+                    amount / std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   return best;
 }
@@ -33,11 +34,11 @@ void MemoryStream::operator()() const {
 }
 
 double run_peak(ThreadPool& pool, double (*peak)(int64_t loops)) {
-  std::vector<double> done(static_cast<size_t>(pool.threads()));
-  pool.run(pool.threads(), [&](int64_t t) { done[static_cast<size_t>(t)] = peak(kPeakLoops); });
-  double all = 0;
-  for (const double d : done) all += d;
-  return all;
+  std::vector<double> operations(static_cast<size_t>(pool.threads()));
+  pool.run(pool.threads(), [&](int64_t t) { operations[static_cast<size_t>(t)] = peak(kPeakLoops); });
+  double total = 0;
+  for (const double d : operations) total += d;
+  return total;
 }
 
 MachineLimits measure_limits(ThreadPool& pool) {

@@ -138,9 +138,9 @@ void CpuDevice::adafactor(const Adafactor& a) {
   pool_->for_ranges(a.n, kUpdateGrain, [&](int64_t i, int64_t end) {
     for (; i < end; ++i) e[i] = a.g[i] * a.factor / std::sqrt(std::max(e[i], min));
   });
-  const float by = static_cast<float>(alpha / std::max(1.0, std::sqrt(sum_of_squares(e, a.n) / count)));
+  const float step = static_cast<float>(alpha / std::max(1.0, std::sqrt(sum_of_squares(e, a.n) / count)));
   pool_->for_ranges(a.n, kUpdateGrain, [&](int64_t i, int64_t end) {
-    for (; i < end; ++i) a.p[i] = a.p[i] * a.decay - by * e[i];
+    for (; i < end; ++i) a.p[i] = a.p[i] * a.decay - step * e[i];
   });
 }
 

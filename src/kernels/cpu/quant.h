@@ -1,7 +1,7 @@
 // Matrix products on quantized weights: int8 activations (16 bits for f16 weights), exact integer dot
-// products within a part of 16, 32 or 64 k, f32 sums across parts in a fixed order. The bits of an output
-// depend only on its row and column, not on the batch, the threads or the instruction set. quant_form.h
-// defines the layouts, cpu/isa/quant.cpp the order.
+// products within a part (16, 32 or 64 values along k), f32 sums across parts in a fixed order. The bits of
+// an output depend only on its row and column, not on the batch, the threads or the instruction set.
+// quant_form.h defines the layouts, cpu/isa/quant.cpp the order.
 #pragma once
 #include <span>
 
@@ -11,9 +11,10 @@
 
 namespace makar::kernels {
 
-// Weights [n, k] of a block type, packed for the kernels without loss (F16: error below 2^-16 of the largest
-// of 64). Memory relative to the file: 1 for Q8_0, Q8_24, Q4_0, Q4_1 and IQ4_NL; F16 1.02, Q4_K 1.03,
-// IQ4_XS 1.01, Q5_0 1.18, Q5_1 1.17, Q5_K 1.20, Q6_K 1.30, Q3_K 1.33, Q2_K 1.19, IQ2_XXS 2.09.
+// Weights [n, k] of a block type, packed for the kernels without loss (except F16: the error is below 2^-16
+// of the largest magnitude in a block of 64). Memory relative to the file: 1 for Q8_0, Q8_24, Q4_0, Q4_1 and
+// IQ4_NL; F16 1.02, Q4_K 1.03, IQ4_XS 1.01, Q5_0 1.18, Q5_1 1.17, Q5_K 1.20, Q6_K 1.30, Q3_K 1.33, Q2_K 1.19,
+// IQ2_XXS 2.09.
 class QuantMatrix {
  public:
   QuantMatrix() = default;
@@ -30,9 +31,9 @@ class QuantMatrix {
   const Table& table() const { return *table_; }
 
   int form() const { return form_; }
-  int unit() const { return unit_; }
+  int unit() const { return unit_; }  // the kernels read a weight times this factor
   const int8_t* codebook() const { return codebook_; }
-  int64_t blocks() const { return blocks_; }  // of 64 k
+  int64_t blocks() const { return blocks_; }  // of 64 values along k
   int64_t panel_bytes() const { return panel_bytes_; }
   const std::byte* panel(int64_t index) const { return data_.address() + index * panel_bytes_; }
 

@@ -5,28 +5,29 @@
 //
 // A panel is a sequence of groups: scales first, then the values of its blocks of 64. A group is one block; 4
 // blocks if 256 weights share a scale (k is then a multiple of 256); or 2 blocks of 16-bit values, for
-// alignment. Values of all columns by 4 k are stored together (a "step"); a run of 16 k is four steps.
+// alignment. The values of all columns at 4 consecutive k are stored together (a "step"); a run of 16 k is
+// four steps.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace makar::kernels {
 
-constexpr int kQuantBlock = 64;  // k that share an activation scale
+constexpr int kQuantBlock = 64;  // values along k that share an activation scale
 constexpr int kQuantRows = 4;    // rows per panel of activations, at most (kQuantTile for Table::quant_tile)
 constexpr int kQuantTile = 16;
 constexpr int kQuantRun = 16;
 
 enum class QuantValues : uint8_t {
-  kInt8,       // as they are
-  kSigned4,    // low nibbles: steps 0..3 of a run of 32 k, high nibbles: 4..7; read as 16 times the value
-  kUnsigned4,  // the same for 0..15
-  kCodebook4,  // the same, an index into 16 values
-  kInt6,  // 3 bytes per 4 values: the upper six bits of each, the fourth in the lower two; read as 4 times
-          // the value
+  kInt8,       // one byte per value
+  kSigned4,    // of 32 k, low nibbles: steps 0..3, high nibbles: steps 4..7; read as 16 times the value
+  kUnsigned4,  // the same layout for values of 0..15
+  kCodebook4,  // the same layout for indices into 16 values
+  kInt6,  // 3 bytes per 4 values: three in the upper six bits of a byte, the fourth in the lower two bits of
+          // all three; read as 4 times the value
   kUnsigned2,  // 1 byte per 4 values: the steps of a run, lowest bits first; read as 16 times the value
-  kSparse8,    // 2 of 4 values as int8: 8 vectors of all columns by 8 k, then the positions, two bits per
-               // value: 2 vectors, each for 4 of these, lowest bits first
+  kSparse8,    // 2 of 4 values as int8: 8 vectors of all columns by 8 k, then 2 vectors of positions (two
+               // bits per value), each for 4 vectors of values, lowest bits first
   kInt16,      // 256 high + low, both signed bytes: all high bytes of a block, then all low bytes
 };
 enum class QuantScales : uint8_t { kHalf, kSuper, kFloat };
@@ -34,7 +35,7 @@ enum class QuantScales : uint8_t { kHalf, kSuper, kFloat };
 struct QuantForm {
   QuantValues values;
   QuantScales scales;
-  int part;   // k that share a scale: 16, 32 or 64
+  int part;   // values along k that share a scale: 16, 32 or 64
   bool mins;  // value = scale * q + min
 };
 
@@ -87,7 +88,7 @@ constexpr int unit_of(const QuantForm& f) {
   return f.values == QuantValues::kSigned4     ? 16
          : f.values == QuantValues::kUnsigned2 ? 16  // keeps the rounding errors of sums relatively small
          : f.values == QuantValues::kInt6      ? 4
-         : f.values == QuantValues::kInt16     ? 16  // stored scales: times 4096, to fit f16; sums: 1/256
+         : f.values == QuantValues::kInt16     ? 16  // stored scales times 4096, to fit f16; sums times 1/256
                                                : 1;
 }
 constexpr int parts_of(const QuantForm& f) { return kQuantBlock / f.part; }
@@ -136,9 +137,10 @@ constexpr int wide_form(const QuantForm& f) {
 // likewise), the scales f32 [rows] and, for forms with mins, the sums of the parts f32 [parts][rows].
 //
 // Instructions that multiply unsigned by signed bytes (Table::quant_initial_sums) read a weight q as q + 128.
-// Forms with mins have no negative q and need no bias; for the others, the last field is int32 [parts][rows]
-// instead: where an integer sum starts, the bits of 1.5 * 2^23 less 128 times the sum of the part's
-// activations. For kInt16 [2][rows]: less 128 times the sum of the high bytes, and of both, from zero.
+// Forms with mins have no negative q and need no bias. For the others, the last field is int32 [parts][rows]
+// instead: the initial value of an integer sum, which is the bits of 1.5 * 2^23 minus 128 times the sum of
+// the part's activations. For kInt16 it is [2][rows], starting from zero: minus 128 times the sum of the high
+// bytes, and minus 128 times the sum of both bytes.
 constexpr int64_t activation_values(const QuantForm& f) {
   return f.values == QuantValues::kInt16 ? 2 * kQuantBlock : kQuantBlock;
 }

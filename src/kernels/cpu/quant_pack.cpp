@@ -10,9 +10,9 @@ namespace makar::kernels {
 namespace {
 
 constexpr int kSteps = kQuantBlock / 4;  // steps per block; each is all columns by 4 k
-constexpr int64_t kAhead = 512;          // prefetch distance in bytes, per row
+constexpr int64_t kPrefetchBytes = 512;  // prefetch distance in bytes, per row
 
-// 2 of 4 values, and their positions.
+// Stores 2 of every 4 values, and their positions.
 template <int C>
 void store_sparse(const uint8_t (&steps)[kSteps][C * 4], uint8_t* __restrict out) {
   constexpr int kBytes = C * 4;
@@ -21,10 +21,10 @@ void store_sparse(const uint8_t (&steps)[kSteps][C * 4], uint8_t* __restrict out
   for (int s = 0; s < kSteps; ++s)
     for (int c = 0; c < C; ++c) {
       const uint8_t* four = &steps[s][c * 4];
-      int taken = 0, order[4];  // the positions of values that are not zero, then the others
+      int sorted = 0, order[4];  // the positions of the values that are not zero, then of the zeros
       for (const bool zeros : {false, true})
         for (int j = 0; j < 4; ++j)
-          if ((four[j] == 0) == zeros) order[taken++] = j;
+          if ((four[j] == 0) == zeros) order[sorted++] = j;
       for (int i = 0; i < 2; ++i) {
         const int vector = s / 2, at = c * 4 + s % 2 * 2 + i;
         out[vector * kBytes + at] = four[order[i]];
@@ -65,7 +65,7 @@ void store_values(QuantValues values, const uint8_t (&steps)[kSteps][C * 4], std
 
 void store_half(std::byte* to, uint16_t bits) { std::memcpy(to, &bits, 2); }
 
-// Stores 64 values of each column; q[c] points at those of column c.
+// Stores 64 values per column; q[c] points at the values of column c.
 template <int C>
 void store_block(const QuantForm& f, const int8_t* const (&q)[C], std::byte* to) {
   uint8_t steps[kSteps][C * 4];
@@ -102,7 +102,7 @@ struct Packer {
   int64_t n, k;
   SplitBlockFn split = split_block_of(type);
   int64_t row_bytes = static_cast<int64_t>(bytes_of(type, k));
-  int64_t block_bytes = layout_of(type).bytes, count = k / layout_of(type).elements;  // of the file's blocks
+  int64_t block_bytes = layout_of(type).bytes, count = k / layout_of(type).elements;  // the blocks of a row
 
   // Reads block `at` of a row. Missing columns and k beyond the end are zeros with scale zero.
   void get(int64_t row, int64_t at, SplitBlock& out) const {
@@ -111,11 +111,11 @@ struct Packer {
       return;
     }
     const std::byte* from = rows + row * row_bytes + at * block_bytes;
-    __builtin_prefetch(from + kAhead);  // hardware prefetchers do not follow many rows at once
+    __builtin_prefetch(from + kPrefetchBytes);  // hardware prefetchers do not follow many rows at once
     split(from, out);
   }
   // Stores a group of 16-bit values: per block the high bytes, then the low ones.
-  void store_wide(int64_t first, int64_t block, std::byte* to) const {
+  void store_int16(int64_t first, int64_t block, std::byte* to) const {
     std::byte* values = to + scale_bytes(form, C);
     SplitBlock columns[C];
     for (int i = 0; i < blocks_of(form); ++i) {
@@ -130,7 +130,7 @@ struct Packer {
       }
     }
   }
-  // Stores a group of two blocks of 32: scales in place, values together.
+  // Stores a block of 64 from two blocks of 32 in the file: the scales of both, then the values of both.
   void store_halves(int64_t first, int64_t block, std::byte* to) const {
     const int64_t mins = parts_of(form) * C * 2;
     int8_t values[C][kQuantBlock];
@@ -154,7 +154,7 @@ struct Packer {
         for (int c = 0; c < C; ++c) get(first + c, b / blocks_of(form), columns[c]);
         store_super<C>(form, columns, to);
       } else if (form.values == QuantValues::kInt16) {
-        store_wide(first, b, to);
+        store_int16(first, b, to);
       } else {
         store_halves(first, b, to);
       }
@@ -178,7 +178,8 @@ size_t QuantMatrix::bytes_for(DType type, int64_t n, int64_t k) {
 
 QuantMatrix QuantMatrix::pack(ThreadPool& pool, DType type, const void* blocks, int64_t n, int64_t k,
                               const Table& table, Memory& memory) {
-  check(is_block(type) && k > 0 && k % layout_of(type).elements == 0, "quantized rows are whole blocks");
+  check(is_block(type) && k > 0 && k % layout_of(type).elements == 0,
+        "the row length of quantized weights must be a multiple of the block size");
   const QuantStorage storage = storage_of(type);
   const QuantForm& f = kQuantForms[storage.form];
   QuantMatrix m;

@@ -10,13 +10,10 @@
 namespace makar::kernels {
 namespace {
 
-constexpr int kBias = 128;
-// IQ2_XXS: code + 4 for a minus sign.
+constexpr int kBias = 128;  // added to stored scales in forms without mins
+// The codebook of IQ2_XXS: the code of the grid, plus 4 for a minus sign.
 constexpr int8_t kIq2Book[16] = {8, 25, 43, 0, -8, -25, -43, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
-uint32_t little32(const uint8_t* p) {
-  return uint32_t{p[0]} | uint32_t{p[1]} << 8 | uint32_t{p[2]} << 16 | uint32_t{p[3]} << 24;
-}
 constexpr uint16_t negated(uint16_t half) { return half ^ 0x8000u; }
 
 inline void nibbles(const uint8_t* from, int offset, int8_t* q) {
@@ -126,11 +123,11 @@ void split(const BlockIQ4_XS& b, SplitBlock& o) {
 void split(const BlockIQ2_XXS& b, SplitBlock& o) {
   for (int part = 0; part < 8; ++part) {
     const uint8_t* q = b.qs + part * 8;
-    const uint32_t rest = little32(q + 4);
-    o.scales[part] = static_cast<uint8_t>(2 * (rest >> 28) + 1 + kBias);
+    const uint32_t signs_and_scale = little32(q + 4);
+    o.scales[part] = static_cast<uint8_t>(2 * (signs_and_scale >> 28) + 1 + kBias);
     for (int k = 0; k < 4; ++k) {
-      const uint32_t seven = rest >> (7 * k) & 127, codes = iq2_xxs_grid(q[k]);
-      const uint32_t signs = seven | (std::popcount(seven) & 1u) << 7;
+      const uint32_t stored_signs = signs_and_scale >> (7 * k) & 127, codes = iq2_xxs_grid(q[k]);
+      const uint32_t signs = stored_signs | (std::popcount(stored_signs) & 1u) << 7;
       for (int i = 0; i < 8; ++i)
         o.q[part * 32 + k * 8 + i] = static_cast<int8_t>((codes >> (2 * i) & 3) | (signs >> i & 1) << 2);
     }
@@ -139,7 +136,7 @@ void split(const BlockIQ2_XXS& b, SplitBlock& o) {
 }
 
 // 64 weights as integers with one power-of-two scale: weights of at least 1/16 of the largest keep all bits;
-// the others lose what is below 2^-16 of it. High bytes first, then low ones.
+// the others lose the bits below 2^-16 of the largest. High bytes first, then low ones.
 void split(const BlockF16_64& b, SplitBlock& o) {
   constexpr int kCount = 64, kMax = 127 * 256 + 127;
   uint16_t bits[kCount];
@@ -151,10 +148,10 @@ void split(const BlockF16_64& b, SplitBlock& o) {
     o.d = max ? 0x7e00u : 0;
     return;
   }
-  const int top = std::max(max >> 10, 1);  // 2^(top - 15) <= the largest, unless it is subnormal
+  const int exponent = std::max(max >> 10, 1);  // 2^(exponent - 15) <= the largest, unless it is subnormal
   const int largest = ((max & 1023) | (max >= 1024 ? 1024 : 0)) << 4;
-  const int down = largest > kMax ? 13 : 14;
-  const float scale = std::bit_cast<float>(static_cast<uint32_t>(127 + down + 15 - top) << 23);
+  const int shift_bits = largest > kMax ? 13 : 14;
+  const float scale = std::bit_cast<float>(static_cast<uint32_t>(127 + shift_bits + 15 - exponent) << 23);
   for (int i = 0; i < kCount; ++i) {
     const uint32_t w = bits[i];
     const float small = std::bit_cast<float>((w & 0x7fffu) << 13 | (w & 0x8000u) << 16);  // w 2^-112
@@ -162,7 +159,7 @@ void split(const BlockF16_64& b, SplitBlock& o) {
     o.q[i] = static_cast<int8_t>((v + 128) >> 8);
     o.q[kCount + i] = static_cast<int8_t>(v);
   }
-  o.d = to_f16(std::bit_cast<float>(static_cast<uint32_t>(127 - down - 15 + top + 12) << 23));
+  o.d = to_f16(std::bit_cast<float>(static_cast<uint32_t>(127 - shift_bits - 15 + exponent + 12) << 23));
 }
 
 template <class Block>
@@ -211,36 +208,36 @@ SplitBlockFn split_block_of(DType type) {
 }
 
 QuantStorage storage_of(DType type) {
-  const auto plain = [](int form) { return QuantStorage{form, unit_of(kQuantForms[form]), kIq4Values}; };
+  const auto storage = [](int form) { return QuantStorage{form, unit_of(kQuantForms[form]), kIq4Values}; };
   switch (type) {
     case DType::kQ4_0:
-      return plain(kFormSigned4);
+      return storage(kFormSigned4);
     case DType::kQ4_1:
-      return plain(kFormUnsigned4Min);
+      return storage(kFormUnsigned4Min);
     case DType::kQ5_0:
-      return plain(kFormInt6);
+      return storage(kFormInt6);
     case DType::kQ5_1:
-      return plain(kFormInt6Min);
+      return storage(kFormInt6Min);
     case DType::kQ8_0:
-      return plain(kFormInt8);
+      return storage(kFormInt8);
     case DType::kQ8_24:
-      return plain(kFormSparse8);
+      return storage(kFormSparse8);
     case DType::kQ2_K:
-      return plain(kFormSuperUnsigned2Min16);
+      return storage(kFormSuperUnsigned2Min16);
     case DType::kQ3_K:
-      return plain(kFormSuperSigned4);
+      return storage(kFormSuperSigned4);
     case DType::kQ4_K:
-      return plain(kFormSuperUnsigned4Min);
+      return storage(kFormSuperUnsigned4Min);
     case DType::kQ5_K:
-      return plain(kFormSuperInt6Min);
+      return storage(kFormSuperInt6Min);
     case DType::kQ6_K:
-      return plain(kFormSuperInt8);
+      return storage(kFormSuperInt8);
     case DType::kIQ4_NL:
-      return plain(kFormBook4);
+      return storage(kFormBook4);
     case DType::kIQ4_XS:
-      return plain(kFormSuperBook4);
+      return storage(kFormSuperBook4);
     case DType::kF16_64:
-      return plain(kFormInt16);
+      return storage(kFormInt16);
     case DType::kIQ2_XXS:
       return {kFormSuperBook4, 8, kIq2Book};
     default:

@@ -19,7 +19,7 @@ SplitBlockFn split_block_of(DType type);
 // How the kernels store a type.
 struct QuantStorage {
   int form;
-  int unit;                // factor by which the kernels read weights
+  int unit;                // the kernels read a weight times this factor
   const int8_t* codebook;  // 16 values
 };
 QuantStorage storage_of(DType type);

@@ -14,13 +14,13 @@ using namespace kernels;
 
 namespace {
 
-constexpr int64_t kPage = kKeyTile;
+constexpr int64_t kPageRows = kKeyTile;
 
 float* state_of(const PagedState& s, const SequenceRows& q, int64_t row) {
-  return reinterpret_cast<float*>(s.pages[q.first_page + row / kPage] + s.offset);
+  return reinterpret_cast<float*>(s.pages[q.first_page + row / kPageRows] + s.offset);
 }
 
-// Rows of a convolution: those of x, before them the state, before that zeros.
+// The input rows of a convolution: the rows of x, and before them the state, or zeros without a state.
 class ConvRows {
  public:
   ConvRows(const ShortConv& a, const SequenceRows& q, const float* zeros) : a_(a), q_(q), zeros_(zeros) {
@@ -28,7 +28,8 @@ class ConvRows {
     const float* state = state_of(a.state, q, q.past - 1);
     state_.assign(state, state + (a.taps - 1) * a.channels);
   }
-  const float* operator()(int64_t row) const {  // of this pass; negative: before it
+  // `row` counts from the first row of this pass; negative rows are before it.
+  const float* operator()(int64_t row) const {
     if (row >= 0) return a_.x + (q_.q_start + row) * a_.channels;
     return state_.empty() ? zeros_ : state_.data() + (a_.taps - 1 + row) * a_.channels;
   }
@@ -49,20 +50,20 @@ std::vector<float> transposed(const float* w, int64_t channels, int64_t taps) {
 
 // One row of a sequence in decoding: the state is shifted in place.
 void conv_token(const ShortConv& a, const SequenceRows& q, const float* zeros) {
-  const int64_t n = a.channels, kept = a.taps - 1;
+  const int64_t n = a.channels, state_rows = a.taps - 1;
   const float* x = a.x + q.q_start * n;
-  const float* before = kept > 0 && q.past > 0 ? state_of(a.state, q, q.past - 1) : nullptr;
+  const float* before = state_rows > 0 && q.past > 0 ? state_of(a.state, q, q.past - 1) : nullptr;
   std::vector<const float*> rows(static_cast<size_t>(a.taps), zeros);
-  for (int64_t k = 0; before && k < kept; ++k) rows[static_cast<size_t>(k)] = before + k * n;
+  for (int64_t k = 0; before && k < state_rows; ++k) rows[static_cast<size_t>(k)] = before + k * n;
   rows.back() = x;
   cpu().conv_step(rows.data(), a.taps, a.w, a.bias, a.y + q.q_start * n, n);
-  if (kept == 0) return;
+  if (state_rows == 0) return;
   float* after = state_of(a.state, q, q.past);
   if (before)
-    std::memmove(after, before + n, static_cast<size_t>((kept - 1) * n) * sizeof(float));
+    std::memmove(after, before + n, static_cast<size_t>((state_rows - 1) * n) * sizeof(float));
   else
-    std::fill_n(after, (kept - 1) * n, 0.0f);
-  std::copy_n(x, n, after + (kept - 1) * n);
+    std::fill_n(after, (state_rows - 1) * n, 0.0f);
+  std::copy_n(x, n, after + (state_rows - 1) * n);
 }
 
 }  // namespace
@@ -89,7 +90,7 @@ void CpuDevice::short_conv(const ShortConv& a) {
     if (!a.state.pages) continue;
     for (int64_t end = 0; end < q.q_rows;) {
       const int64_t at = q.past + end;  // the first row of the page that this pass computed
-      end = std::min(q.q_rows, end + kPage - at % kPage);
+      end = std::min(q.q_rows, end + kPageRows - at % kPageRows);
       float* state = state_of(a.state, q, at);
       for (int64_t k = 0; k + 1 < a.taps; ++k)
         std::memcpy(state + k * a.channels, row(end - a.taps + 1 + k), static_cast<size_t>(a.channels) * 4);
@@ -98,8 +99,9 @@ void CpuDevice::short_conv(const ShortConv& a) {
 }
 
 void CpuDevice::short_conv_backward(const ShortConvBackward& a) {
+  constexpr int64_t kTapCost = 64;  // rough cost of one tap of a channel, in elements of plain work
   // Channels are independent; the rows of a channel are summed in order.
-  each_rows(*pool_, a.channels, a.taps * 64, [&](int64_t c0, int64_t c1) {
+  each_rows(*pool_, a.channels, a.taps * kTapCost, [&](int64_t c0, int64_t c1) {
     for (int64_t c = c0; c < c1; ++c) {
       std::fill_n(a.dw + c * a.taps, a.taps, 0.0f);
       float bias = 0;
@@ -124,7 +126,7 @@ void CpuDevice::short_conv_backward(const ShortConvBackward& a) {
 
 namespace {
 
-// Consecutive heads of a group in a sequence, from a row on.
+// `heads` consecutive heads of a group, over the rows of a sequence from `row` on.
 ScanHeads heads_of(const SelectiveScan& a, const SequenceRows& q, int64_t head, int64_t heads, int64_t row) {
   const int64_t width = a.heads * a.dim, shared = a.groups * a.states, group = head * a.groups / a.heads,
                 first = q.q_start + row;
@@ -142,7 +144,7 @@ ScanHeads heads_of(const SelectiveScan& a, const SequenceRows& q, int64_t head, 
   return h;
 }
 
-// The rows of a sequence; states are updated in place, in the pages if there are any.
+// Scans the rows of a sequence. States are updated in place, in the pages if there are any.
 void scan_sequence(const SelectiveScan& a, const SequenceRows& q, int64_t head, int64_t heads, float* state) {
   const int64_t size = a.dim * a.states, floats = heads * size;
   const auto in_page = [&](int64_t row) { return state_of(a.state, q, row) + head * size; };
@@ -152,9 +154,9 @@ void scan_sequence(const SelectiveScan& a, const SequenceRows& q, int64_t head, 
     h.h = a.state.pages ? in_page(at) : state;
     if (row == 0 && (q.past == 0 || !a.state.pages))
       std::fill_n(h.h, floats, 0.0f);
-    else if (a.state.pages && at % kPage == 0)
+    else if (a.state.pages && at % kPageRows == 0)
       std::copy_n(in_page(at - 1), floats, h.h);
-    if (a.state.pages) h.rows = std::min(h.rows, kPage - at % kPage);
+    if (a.state.pages) h.rows = std::min(h.rows, kPageRows - at % kPageRows);
     cpu().scan(h);
     row += h.rows;
   }

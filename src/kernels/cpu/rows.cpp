@@ -13,6 +13,8 @@ using namespace kernels;
 
 namespace {
 
+constexpr int64_t kColumnGrain = 64;  // minimum columns per task
+
 void copy_floats(const float* from, float* to, int64_t n) {
   if (n > 0) std::memcpy(to, from, sizeof(float) * static_cast<size_t>(n));
 }
@@ -64,7 +66,7 @@ void CpuDevice::scatter_rows(const ScatterRows& a) {
     }
   };
   if (a.count * a.width <= kGrain) return body(0, a.width);
-  pool_->for_ranges(a.width, 64, body);
+  pool_->for_ranges(a.width, kColumnGrain, body);
 }
 
 void CpuDevice::pick(const Pick& a) {
@@ -117,7 +119,7 @@ void CpuDevice::column_sums(const ColumnSums& a) {
 }
 
 void CpuDevice::column_squares(const ColumnSquares& a) {
-  pool_->for_ranges(a.cols, 64, [&](int64_t begin, int64_t end) {
+  pool_->for_ranges(a.cols, kColumnGrain, [&](int64_t begin, int64_t end) {
     for (int64_t r = 0; r < a.rows; ++r)
       for (int64_t c = begin; c < end; ++c) {
         const double v = a.x[r * a.cols + c];
@@ -155,7 +157,7 @@ void CpuDevice::embed(const Embed& a) {
 
 // Each thread handles a range of columns, so each row's sum keeps the order of the tokens.
 void CpuDevice::embed_backward(const EmbedBackward& a) {
-  pool_->for_ranges(a.width, 64, [&](int64_t c0, int64_t c1) {
+  pool_->for_ranges(a.width, kColumnGrain, [&](int64_t c0, int64_t c1) {
     if (!a.accumulate)
       for (int64_t r = 0; r < a.table_rows; ++r)
         std::fill(a.dtable + r * a.width + c0, a.dtable + r * a.width + c1, 0.0f);

@@ -68,8 +68,8 @@ struct AttentionHead {
   int64_t sinks = 0;
   const float* q_sinks = nullptr;
   float scale = 1, soft_cap = 0;
-  const float* bias =
-      nullptr;  // by distance key - query: bias[0] is the current position, bias[-3] three before
+  // By distance key - query: bias[0] is for the current position, bias[-3] for the third one before it.
+  const float* bias = nullptr;
   bool bias_by_key = false;  // or by key index
   int64_t bias_stride = 0;   // between rows, if the rows are heads
   float* out = nullptr;
@@ -82,7 +82,7 @@ struct AttentionHead {
 };
 struct AttentionHeadBackward {
   const float* dout;       // strides as in out
-  float *dq, *dk, *dv;     // strides as in q, k, v; dq is written, dk and dv are added to
+  float *dq, *dk, *dv;     // strides as in q, k, v; dq is overwritten, dk and dv are added to
   float* dbias = nullptr;  // by distance, added to
 };
 
@@ -90,15 +90,15 @@ struct AttentionHeadBackward {
 // c[i*ldc + j] = (accumulate ? c : 0) + the product, i < rows, j < cols.
 struct QuantProduct {
   int form = 0, rows = 0;
-  int64_t blocks = 0;       // of 64 k
-  int each = 0;             // quant_tile: rows per panel of activations; the last may have fewer
+  int64_t blocks = 0;       // of 64 values along k
+  int panel_rows = 0;       // quant_tile: rows per panel of activations; the last may have fewer
   int64_t first_block = 0;  // quant_tile: the product starts at this block of the activations
   const void* a = nullptr;  // one panel of activations; with 8 rows, the second half is a_panel bytes further
   int64_t a_panel = 0;      // bytes between panels of activations
   const void* b = nullptr;  // panels of weights, b_panel bytes apart
   int64_t b_panel = 0;
-  const float* scales = nullptr;     // output of Table::quant_scales per panel, scale_panel floats apart, or
-  int64_t scale_panel = 0;           // nullptr
+  const float* scales = nullptr;     // output of Table::quant_scales, or nullptr
+  int64_t scale_panel = 0;           // floats between the scales of consecutive panels
   const int8_t* codebook = nullptr;  // 16 values for codebook forms; always 16 readable bytes
   float* c = nullptr;
   int64_t ldc = 0, cols = 0;
@@ -109,8 +109,8 @@ struct QuantProduct {
   int64_t prefetch_panel = 0, prefetch_step = 0;
 };
 
-// Consecutive heads of a group in a selective scan, over consecutive rows of a sequence (SelectiveScan); rows
-// of x, dt and b are the given strides apart.
+// Consecutive heads of a group in a selective scan, over consecutive rows of a sequence (SelectiveScan). Rows
+// of x and y are x_stride floats apart, rows of dt dt_stride, rows of b and c b_stride.
 struct ScanHeads {
   const float *x, *dt, *a, *b, *c;  // a [heads, states] or [heads]
   const float* d;                   // [heads]
@@ -121,7 +121,7 @@ struct ScanHeads {
 struct ScanHeadBackward {     // of one head
   const float* dy;            // like x
   float *dx, *ddt, *db, *dc;  // like x, dt and b; ddt, db and dc are added to
-  float *da, *dd;             // [states] or one value, one value; added to
+  float *da, *dd;             // da: [states] or one value; dd: one value; both are added to
 };
 
 struct Table {
@@ -226,8 +226,8 @@ struct Table {
   int64_t (*attention_backward_scratch)(const AttentionHead&) = nullptr;
   void (*attention_backward)(const AttentionHead&, const AttentionHeadBackward&, float* scratch) = nullptr;
 
-  // --- peak throughput: `loops` rounds of multiply-adds; returns the operations done, two per multiply-add
-  // ---
+  // --- peak throughput ---
+  // Runs `loops` rounds of multiply-adds; returns the number of operations, two per multiply-add.
   double (*peak_f32)(int64_t loops) = nullptr;
   double (*peak_int8)(int64_t loops) = nullptr;  // null if there is no suitable instruction
 
@@ -236,7 +236,7 @@ struct Table {
 };
 
 // The table for this machine. MAKAR_ISA=portable|neon|avx2|avxvnni|avx512|avx512vnni|amx in the environment
-// forces one; it is ignored if this machine cannot run it.
+// selects one; an instruction set that this machine does not support is ignored.
 const Table& cpu();
 // Every table this machine can run, for tests that compare their bits.
 std::vector<const Table*> available();

@@ -15,11 +15,12 @@ constexpr int64_t kTasksPerThread = 6;
 // Number of tasks that read `bytes` of weights once, in order: small tasks, so that all threads finish
 // together.
 inline int64_t stream_tasks(const ThreadPool& pool, int64_t bytes) {
-  constexpr int64_t kTask = int64_t{64} << 10;
+  constexpr int64_t kTaskBytes = int64_t{64} << 10;
   const int64_t threads = pool.threads();
-  return threads == 1 ? 1 : threads * std::max<int64_t>(1, bytes / threads / kTask);
+  return threads == 1 ? 1 : threads * std::max<int64_t>(1, bytes / threads / kTaskBytes);
 }
 
+// A scratch buffer from the shared block pool.
 class Scratch {
  public:
   explicit Scratch(int64_t bytes)

@@ -28,7 +28,7 @@ struct Head {
   int64_t sequence, head;
 
   __device__ int64_t kv_head() const { return head / (shape.heads / shape.kv_heads); }
-  __device__ int64_t own(int64_t i) const { return rows.past + i; }  // key index of row i
+  __device__ int64_t position(int64_t i) const { return rows.past + i; }  // key index of row i
   __device__ const float* query(const float* q, int64_t i) const {
     return q + ((rows.q_start + i) * shape.heads + head) * shape.head_dim;
   }
@@ -37,21 +37,22 @@ struct Head {
   }
   // Keys [first, last) are visible to row i, in addition to attention sinks.
   __device__ int64_t first(int64_t i) const {
-    const int64_t begin = own(i) - shape.window + 1;
+    const int64_t begin = position(i) - shape.window + 1;
     return shape.window > 0 && begin > 0 ? begin : 0;
   }
   __device__ int64_t last(int64_t i) const {
-    const int64_t end = shape.causal ? own(i) + 1 : shape.window > 0 ? own(i) + shape.window : rows.kv_rows;
+    const int64_t end = shape.causal ? position(i) + 1 : shape.window > 0 ? position(i) + shape.window
+                                                                            : rows.kv_rows;
     return end < rows.kv_rows ? end : rows.kv_rows;
   }
-  // Converts a raw product to a score: scale, soft cap, positional bias; `nearer` reduces the distance.
-  __device__ float score(float product, int64_t i, int64_t j, int64_t nearer = 0) const {
+  // Converts a raw product to a score: scale, soft cap, positional bias. The bias is that of key j + shift.
+  __device__ float score(float product, int64_t i, int64_t j, int64_t shift = 0) const {
     float s = product * shape.scale;
     if (shape.soft_cap > 0.0f) s = shape.soft_cap * tanh_of(s * (1.0f / shape.soft_cap));
-    return shape.bias ? s + bias_at(i, j + nearer) : s;
+    return shape.bias ? s + bias_at(i, j + shift) : s;
   }
   __device__ float bias_at(int64_t i, int64_t j) const {
-    const int64_t at = shape.bias_by_key ? j : j - own(i);
+    const int64_t at = shape.bias_by_key ? j : j - position(i);
     return shape.bias[head * (2 * shape.bias_span + 1) + shape.bias_span + at];
   }
   // Dropout of weights: a pure function of (seed, step, sequence, head, row, key).
@@ -156,9 +157,9 @@ __global__ void forward_kernel(AttentionShape shape, const float* q, const float
       const float* from = sink ? sink_query : query;
       float sum = 0;
       for (int64_t d = 0; d < dim; ++d) sum = madd(from[d], key[d], sum);
-      const int64_t behind = h.own(i) - shape.window + 1 - sinks;
-      s[j] = h.score(sum, i, j0 + j, sink && behind > 0 ? behind : 0);
-      if (holds_sinks && !sink && j < h.own(i) - shape.window + 1) s[j] = -INFINITY;
+      const int64_t sink_shift = h.position(i) - shape.window + 1 - sinks;
+      s[j] = h.score(sum, i, j0 + j, sink && sink_shift > 0 ? sink_shift : 0);
+      if (holds_sinks && !sink && j < h.position(i) - shape.window + 1) s[j] = -INFINITY;
     }
     __syncthreads();
     if (threadIdx.x < 16) softmax_step(lanes, s, begin, end, end, state);
@@ -189,7 +190,8 @@ size_t row_shared(const AttentionShape& shape) {
 
 // The weight of one key for one row and the gradient of its score, from the stored log-sum-exp.
 struct Gradient {
-  float weight, kept, score, before_cap;
+  float weight, after_dropout;  // before and after dropout
+  float score, before_cap;      // gradient of the score, with and without scale and soft cap
 };
 __device__ inline Gradient gradient_of(const Head& h, int64_t i, int64_t j, float product, float dp,
                                        float delta, float lse) {
@@ -258,7 +260,7 @@ __global__ void dkv_kernel(AttentionBackward a, const float* delta) {
         const int64_t row = (h.rows.q_start + i) * shape.heads + h.head;
         const Gradient g = gradient_of(h, i, j, dot_in_order(h.query(a.q, i), key, dim),
                                        dot_in_order(h.query(a.dy, i), value, dim), delta[row], a.lse[row]);
-        s[threadIdx.x] = g.score, w[threadIdx.x] = g.kept;
+        s[threadIdx.x] = g.score, w[threadIdx.x] = g.after_dropout;
       }
       __syncthreads();
       for (int64_t d = threadIdx.x; d < dim; d += kBlock) {
@@ -284,7 +286,7 @@ __global__ void dbias_kernel(AttentionBackward a, const float* delta) {
   float* to = a.dbias + (h.sequence * shape.heads + h.head) * width + at;
   float sum = *to;
   for (int64_t i = 0; i < h.rows.q_rows; ++i) {
-    const int64_t j = h.own(i) + distance, row = (h.rows.q_start + i) * shape.heads + h.head;
+    const int64_t j = h.position(i) + distance, row = (h.rows.q_start + i) * shape.heads + h.head;
     if (j < h.first(i) || j >= h.last(i)) continue;
     sum += gradient_of(h, i, j, dot_in_order(h.query(a.q, i), h.key(a.k, j), dim),
                        dot_in_order(h.query(a.dy, i), h.key(a.v, j), dim), delta[row], a.lse[row])

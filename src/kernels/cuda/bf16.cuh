@@ -7,10 +7,10 @@
 
 namespace makar::kernels::cuda {
 
-__device__ inline float wide(Bf16 x) { return __uint_as_float(static_cast<uint32_t>(x.bits) << 16); }
+__device__ inline float widen(Bf16 x) { return __uint_as_float(static_cast<uint32_t>(x.bits) << 16); }
 __device__ inline Bf16 narrow(float x) { return {__bfloat16_as_ushort(__float2bfloat16_rn(x))}; }
 // Two values in one register, `low` first in memory.
-__device__ inline uint32_t packed(float low, float high) {
+__device__ inline uint32_t pack_pair(float low, float high) {
   uint32_t out;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
   return out;
@@ -26,7 +26,8 @@ bool all_aligned(const P*... p) {
   return (aligned(p) && ...);
 }
 
-// Values beyond `left` are 0 and are not read. `vector`: the address is a multiple of 16.
+// `left`: values from p to the end; those beyond are neither read nor written, and are 0 in v. `vector`: the
+// address is a multiple of 16.
 __device__ inline void load8(const Bf16* p, int64_t left, bool vector, float (&v)[8]) {
   if (vector && left >= 8) {
     const uint4 u = *reinterpret_cast<const uint4*>(p);
@@ -34,7 +35,7 @@ __device__ inline void load8(const Bf16* p, int64_t left, bool vector, float (&v
     v[4] = low_of(u.z), v[5] = high_of(u.z), v[6] = low_of(u.w), v[7] = high_of(u.w);
     return;
   }
-  for (int i = 0; i < 8; ++i) v[i] = i < left ? wide(p[i]) : 0.0f;
+  for (int i = 0; i < 8; ++i) v[i] = i < left ? widen(p[i]) : 0.0f;
 }
 __device__ inline void load8(const float* p, int64_t left, bool vector, float (&v)[8]) {
   if (vector && left >= 8) {
@@ -47,7 +48,7 @@ __device__ inline void load8(const float* p, int64_t left, bool vector, float (&
 __device__ inline void store8(Bf16* p, int64_t left, bool vector, const float (&v)[8]) {
   if (vector && left >= 8) {
     *reinterpret_cast<uint4*>(p) =
-        make_uint4(packed(v[0], v[1]), packed(v[2], v[3]), packed(v[4], v[5]), packed(v[6], v[7]));
+        make_uint4(pack_pair(v[0], v[1]), pack_pair(v[2], v[3]), pack_pair(v[4], v[5]), pack_pair(v[6], v[7]));
     return;
   }
   for (int i = 0; i < 8; ++i)
@@ -63,7 +64,7 @@ __device__ inline void store8(float* p, int64_t left, bool vector, const float (
     if (i < left) p[i] = v[i];
 }
 
-// Runs body(first, left) for every group of eight values.
+// Runs body(first, left) for every group of eight values; `left` counts the values from `first` to the end.
 template <class F>
 void each8(cudaStream_t stream, int64_t n, F body) {
   each(stream, (n + 7) / 8, [=] __device__(int64_t group) { body(8 * group, n - 8 * group); });
@@ -106,9 +107,9 @@ __device__ inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t addre
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(address));
 }
-// Copies 16 bytes to shared memory, or writes zeros if `there` is false.
-__device__ inline void copy16(uint32_t shared, const void* global, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(there ? 16 : 0) : "memory");
+// Copies 16 bytes to shared memory, or writes zeros if `valid` is false.
+__device__ inline void copy16(uint32_t shared, const void* global, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(valid ? 16 : 0) : "memory");
 }
 __device__ inline void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kPending>

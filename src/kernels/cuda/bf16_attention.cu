@@ -1,6 +1,6 @@
-// Attention on tensor cores: a block takes 128 queries of one head, each warp 32 or 16 of them, or in decoding one warp
-// takes up to 16; tiles of 64 keys are added to the rows by the online softmax in key order, in registers. A row's bits
-// do not depend on the other rows.
+// Attention on tensor cores: a block processes 128 queries of one head, 32 or 16 per warp; in decoding, one warp
+// processes up to 16. Tiles of 64 keys are added to the rows by the online softmax in key order, in registers. A row's
+// bits do not depend on the other rows.
 #include "kernels/cuda/bf16_attention.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 
@@ -12,7 +12,7 @@ using namespace kernels::cuda;
 namespace {
 
 constexpr int kManyRows = 128, kFewRows = 16;  // queries per block
-// Blocks of 16 rows per warp: two share the loads of keys and values; wide heads do not have enough registers for two.
+// Blocks of 16 rows per warp: two share the loads of keys and values; heads of 128 do not have enough registers for two.
 template <int kDim, int kRows>
 constexpr int kM = kDim <= 64 && kRows > kFewRows ? 2 : 1;
 // With few rows, one warp computes and all of them copy.
@@ -57,7 +57,7 @@ struct PageKeys {
   }
 
  private:
-  static constexpr int kPart = 32;  // divides tiles and pages
+  static constexpr int kPart = 32;  // keys per copy; divides tiles and pages
   static_assert(kKeys % kPart == 0 && kKeyTile % kPart == 0);
 };
 
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
   extern __shared__ __align__(128) std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
-  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;  // long rows first
+  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;  // rows with the most keys first
   if (i0 >= visible.rows) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y, dim = static_cast<int>(a.shape.head_dim);
   const int kv_head = head / static_cast<int>(a.shape.heads / a.shape.kv_heads);
@@ -92,17 +92,17 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
   for (int i = 0; i < kBlocks; ++i)
     for (int half = 0; half < 2; ++half) top[i][half] = -INFINITY, sum[i][half] = 0.0f;
   const float scale = a.shape.scale * kLog2e;
-  const int own = warp * 16 * kBlocks, row = i0 + own + lane / 4;  // the thread's rows: row + 8 half + 16 i
+  const int warp_row = warp * 16 * kBlocks, row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half + 16 i
   for (int t = begin; t < end; ++t) {
     if (t + 1 < end) fetch(t + 1);
     copies_commit();
     copies_wait<1>();
     __syncthreads();
     const int j0 = t * kKeys;
-    if (own < kRows && !visible.contains_none(i0 + own, 16 * kBlocks, j0, kKeys)) {
+    if (warp_row < kRows && !visible.contains_none(i0 + warp_row, 16 * kBlocks, j0, kKeys)) {
       float w[kBlocks][kKeys / 8][4] = {};
-      multiply_rows<kDim>(w, queries, own, keys_in(t), 0, lane);
-      if (!visible.contains_all(i0 + own, 16 * kBlocks, j0, kKeys)) {
+      multiply_rows<kDim>(w, queries, warp_row, keys_in(t), 0, lane);
+      if (!visible.contains_all(i0 + warp_row, 16 * kBlocks, j0, kKeys)) {
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
@@ -120,9 +120,9 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
           for (int n = 0; n < kKeys / 8; ++n) max = fmaxf(max, fmaxf(w[i][n][2 * half], w[i][n][2 * half + 1]));
           max = fmaxf(max, __shfl_xor_sync(0xFFFFFFFFu, max, 1));
           max = fmaxf(max, __shfl_xor_sync(0xFFFFFFFFu, max, 2));
-          const float now = fmaxf(top[i][half], max * scale), base = now == -INFINITY ? 0.0f : now;
-          const float before = exp2_of(top[i][half] - base);
-          top[i][half] = now;
+          const float new_top = fmaxf(top[i][half], max * scale), base = new_top == -INFINITY ? 0.0f : new_top;
+          const float before = exp2_of(top[i][half] - base);  // factor for the earlier tiles
+          top[i][half] = new_top;
           float part = 0.0f;
 #pragma unroll
           for (int n = 0; n < kKeys / 8; ++n)
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
     }
     __syncthreads();
   }
-  if (own >= kRows) return;
+  if (warp_row >= kRows) return;
   for (int i = 0; i < kBlocks; ++i) {
     float inverse[2];
     for (int half = 0; half < 2; ++half) {
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
       if (a.lse && lane % 4 == 0 && r < visible.rows)
         a.lse[(s.q_start + r) * a.shape.heads + head] = total > 0.0f ? (top[i][half] + log2f(total)) * kLn2 : 0.0f;
     }
-    store_rows<kDim>(out[i], inverse, a.out + s.q_start * q_stride + head * dim, q_stride, i0 + own + 16 * i, visible.rows, dim,
+    store_rows<kDim>(out[i], inverse, a.out + s.q_start * q_stride + head * dim, q_stride, i0 + warp_row + 16 * i, visible.rows, dim,
                      lane);
   }
 }
@@ -181,9 +181,9 @@ void CudaDevice::attention_bf16(const AttentionBf16& a) {
 
 void CudaDevice::attention_cached_bf16(const AttentionCachedBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
-  const AttentionBf16 plain{a.shape, a.q, nullptr, nullptr, a.out, nullptr};
+  const AttentionBf16 args{a.shape, a.q, nullptr, nullptr, a.out, nullptr};
   const PageKeys keys{a.cache};
-  a.shape.max_q_rows <= kFewRows ? run_forward<kFewRows>(stream_, plain, keys) : run_forward<kManyRows>(stream_, plain, keys);
+  a.shape.max_q_rows <= kFewRows ? run_forward<kFewRows>(stream_, args, keys) : run_forward<kManyRows>(stream_, args, keys);
 }
 
 // Eight values per thread.

@@ -100,8 +100,8 @@ __device__ inline void multiply_weights(float (&d)[kM][kDim / 8][4], const float
     for (int i = 0; i < kM; ++i) {
       const auto& w0 = w[i][2 * step];
       const auto& w1 = w[i][2 * step + 1];
-      left[i][0] = packed(w0[0], w0[1]), left[i][1] = packed(w0[2], w0[3]);
-      left[i][2] = packed(w1[0], w1[1]), left[i][3] = packed(w1[2], w1[3]);
+      left[i][0] = pack_pair(w0[0], w0[1]), left[i][1] = pack_pair(w0[2], w0[3]);
+      left[i][2] = pack_pair(w1[0], w1[1]), left[i][3] = pack_pair(w1[2], w1[3]);
     }
 #pragma unroll
     for (int n = 0; n < kDim / 8; ++n)
@@ -110,7 +110,7 @@ __device__ inline void multiply_weights(float (&d)[kM][kDim / 8][4], const float
   }
 }
 
-// Writes factor[row half] * d to rows `row` + lane / 4 and 8 more, below `rows`.
+// Writes factor[half] * d to rows `row` + lane / 4 + 8 * half for half = 0 and 1, if they are below `rows`.
 template <int kDim>
 __device__ inline void store_rows(const float (&d)[kDim / 8][4], const float (&factor)[2], Bf16* to, int64_t stride, int row,
                                   int rows, int dim, int lane) {
@@ -121,7 +121,7 @@ __device__ inline void store_rows(const float (&d)[kDim / 8][4], const float (&f
     for (int n = 0; n < kDim / 8; ++n)
       if (n * 8 < dim)
         *reinterpret_cast<uint32_t*>(to + r * stride + n * 8 + lane % 4 * 2) =
-            packed(d[n][2 * half] * factor[half], d[n][2 * half + 1] * factor[half]);
+            pack_pair(d[n][2 * half] * factor[half], d[n][2 * half + 1] * factor[half]);
   }
 }
 

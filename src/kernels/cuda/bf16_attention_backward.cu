@@ -10,7 +10,7 @@ using namespace kernels::cuda;
 
 namespace {
 
-constexpr int kWarps = 4, kThreads = 32 * kWarps, kPart = 32;
+constexpr int kWarps = 4, kThreads = 32 * kWarps, kPart = 32;  // kPart: columns of weights at a time
 template <int kDim>
 constexpr int kM = kDim <= 64 ? 2 : 1;  // blocks of 16 rows per warp
 template <int kDim>
@@ -18,7 +18,7 @@ constexpr int kRows = 16 * kWarps * kM<kDim>;
 
 // Where one head's rows of a sequence begin.
 struct HeadRows {
-  int64_t q_stride, kv_stride, q_at, kv_at, row_at;  // row_at: of lse and delta, one value per row and head
+  int64_t q_stride, kv_stride, q_at, kv_at, row_at;  // row_at: in lse and delta, which have one value per row and head
   __device__ HeadRows(const AttentionShape& shape, const SequenceRows& s, int64_t head, int64_t kv_head)
       : q_stride(shape.heads * shape.head_dim),
         kv_stride(shape.kv_heads * shape.head_dim),
@@ -50,10 +50,10 @@ constexpr size_t dq_shared() {
 template <int kDim>
 __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, const float* delta) {
   extern __shared__ __align__(128) std::byte shared[];
-  constexpr int kBlocks = kM<kDim>, kOwn = 16 * kBlocks, kQueries = kRows<kDim>;
+  constexpr int kBlocks = kM<kDim>, kWarpRows = 16 * kBlocks, kQueries = kRows<kDim>;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
-  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;  // long rows first
+  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;  // rows with the most keys first
   if (i0 >= visible.rows) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y, dim = static_cast<int>(a.shape.head_dim);
   const HeadRows at(a.shape, s, head, head / (a.shape.heads / a.shape.kv_heads));
@@ -74,12 +74,12 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
   copies_commit();
 
   const float scale = a.shape.scale * kLog2e;
-  const int own = warp * kOwn, row = i0 + own + lane / 4;  // the thread's rows: row + 8 half + 16 i
-  float lse[kBlocks][2], of_row[kBlocks][2];
+  const int warp_row = warp * kWarpRows, row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half + 16 i
+  float lse[kBlocks][2], row_delta[kBlocks][2];
   for (int i = 0; i < kBlocks; ++i)
     for (int half = 0; half < 2; ++half) {
       const int64_t r = at.row_at + min(row + 16 * i + half * 8, visible.rows - 1) * a.shape.heads;
-      lse[i][half] = a.lse[r] * kLog2e, of_row[i][half] = delta[r];
+      lse[i][half] = a.lse[r] * kLog2e, row_delta[i][half] = delta[r];
     }
   float dq[kBlocks][kDim / 8][4] = {};
   for (int t = begin; t < end; ++t) {
@@ -90,11 +90,11 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
 #pragma unroll 1
     for (int part = 0; part < kKeys; part += kPart) {
       const int j0 = t * kKeys + part;
-      if (visible.contains_none(i0 + own, kOwn, j0, kPart)) continue;
+      if (visible.contains_none(i0 + warp_row, kWarpRows, j0, kPart)) continue;
       float w[kBlocks][kPart / 8][4] = {}, d[kBlocks][kPart / 8][4] = {};
-      multiply_rows<kDim>(w, queries, own, keys_in(t), part, lane);
-      multiply_rows<kDim>(d, gradients, own, values_in(t), part, lane);
-      if (!visible.contains_all(i0 + own, kOwn, j0, kPart)) {
+      multiply_rows<kDim>(w, queries, warp_row, keys_in(t), part, lane);
+      multiply_rows<kDim>(d, gradients, warp_row, values_in(t), part, lane);
+      if (!visible.contains_all(i0 + warp_row, kWarpRows, j0, kPart)) {
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
@@ -109,14 +109,14 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
         for (int n = 0; n < kPart / 8; ++n)
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            d[i][n][e] = exp2_of(fmaf(w[i][n][e], scale, -lse[i][e / 2])) * (d[i][n][e] - of_row[i][e / 2]);
+            d[i][n][e] = exp2_of(fmaf(w[i][n][e], scale, -lse[i][e / 2])) * (d[i][n][e] - row_delta[i][e / 2]);
       multiply_weights<kDim>(dq, d, keys_in(t), part, lane);
     }
     __syncthreads();
   }
   const float factor[2] = {a.shape.scale, a.shape.scale};
   for (int i = 0; i < kBlocks; ++i)
-    store_rows<kDim>(dq[i], factor, a.dq + at.q_at, at.q_stride, i0 + own + 16 * i, visible.rows, dim, lane);
+    store_rows<kDim>(dq[i], factor, a.dq + at.q_at, at.q_stride, i0 + warp_row + 16 * i, visible.rows, dim, lane);
 }
 
 constexpr int kQueryTile = 64;
@@ -129,11 +129,11 @@ constexpr size_t dkv_shared() {
 template <int kDim>
 __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, const float* delta) {
   extern __shared__ __align__(128) std::byte shared[];
-  constexpr int kBlocks = kM<kDim>, kOwn = 16 * kBlocks, kOwnKeys = kRows<kDim>;
-  constexpr int kKeyBytes = kOwnKeys * kDim * 2, kQueryBytes = kQueryTile * kDim * 2;
+  constexpr int kBlocks = kM<kDim>, kWarpRows = 16 * kBlocks, kBlockKeys = kRows<kDim>;
+  constexpr int kKeyBytes = kBlockKeys * kDim * 2, kQueryBytes = kQueryTile * kDim * 2;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
-  const int j0 = static_cast<int>(blockIdx.x) * kOwnKeys;
+  const int j0 = static_cast<int>(blockIdx.x) * kBlockKeys;
   if (j0 >= visible.keys) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, dim = static_cast<int>(a.shape.head_dim);
   const int group = static_cast<int>(a.shape.heads / a.shape.kv_heads), kv_head = blockIdx.y;
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   const int first_row = visible.causal ? max(0, j0 - visible.past)
                         : visible.window > 0 ? max(0, j0 - visible.window + 1 - visible.past)
                                            : 0;
-  const int end_row = visible.window > 0 ? min(visible.rows, j0 + kOwnKeys - 1 + visible.window - visible.past) : visible.rows;
+  const int end_row = visible.window > 0 ? min(visible.rows, j0 + kBlockKeys - 1 + visible.window - visible.past) : visible.rows;
   const int begin = first_row / kQueryTile, per_head = max(0, (end_row + kQueryTile - 1) / kQueryTile - begin);
   const int steps = per_head * group;
   const auto fetch = [&](int t) {  // step t: query tile begin + t % per_head of head t / per_head
@@ -160,14 +160,14 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
       row_values[((t & 1) * 2 + 1) * kQueryTile + c] = delta[r];
     }
   };
-  const HeadRows own(a.shape, s, 0, kv_head);
-  keys.template copy<kOwnKeys, kThreads>(a.k + own.kv_at, own.kv_stride, j0, visible.keys, dim);
-  values.template copy<kOwnKeys, kThreads>(a.v + own.kv_at, own.kv_stride, j0, visible.keys, dim);
+  const HeadRows head_rows(a.shape, s, 0, kv_head);
+  keys.template copy<kBlockKeys, kThreads>(a.k + head_rows.kv_at, head_rows.kv_stride, j0, visible.keys, dim);
+  values.template copy<kBlockKeys, kThreads>(a.v + head_rows.kv_at, head_rows.kv_stride, j0, visible.keys, dim);
   if (steps > 0) fetch(0);
   copies_commit();
 
   const float scale = a.shape.scale * kLog2e;
-  const int mine = warp * kOwn, key = j0 + mine + lane / 4;  // the thread's keys: key + 8 half + 16 i
+  const int warp_key = warp * kWarpRows, key = j0 + warp_key + lane / 4;  // the thread's keys: key + 8 half + 16 i
   float dk[kBlocks][kDim / 8][4] = {}, dv[kBlocks][kDim / 8][4] = {};
   for (int t = 0; t < steps; ++t) {
     if (t + 1 < steps) fetch(t + 1);
@@ -177,11 +177,11 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
 #pragma unroll 1
     for (int part = 0; part < kQueryTile; part += kPart) {
       const int i0 = (begin + t % per_head) * kQueryTile + part;
-      if (visible.contains_none(i0, kPart, j0 + mine, kOwn)) continue;
-      const float *lse = row_values + (t & 1) * 2 * kQueryTile + part, *of_row = lse + kQueryTile;
+      if (visible.contains_none(i0, kPart, j0 + warp_key, kWarpRows)) continue;
+      const float *lse = row_values + (t & 1) * 2 * kQueryTile + part, *row_delta = lse + kQueryTile;
       float w[kBlocks][kPart / 8][4] = {}, d[kBlocks][kPart / 8][4] = {};
-      multiply_rows<kDim>(w, keys, mine, queries_in(t), part, lane);
-      if (!visible.contains_all(i0, kPart, j0 + mine, kOwn)) {
+      multiply_rows<kDim>(w, keys, warp_key, queries_in(t), part, lane);
+      if (!visible.contains_all(i0, kPart, j0 + warp_key, kWarpRows)) {
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
@@ -199,14 +199,14 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
           for (int e = 0; e < 4; ++e) w[i][n][e] = exp2_of(fmaf(w[i][n][e], scale, e % 2 ? -base.y : -base.x));
       }
       multiply_weights<kDim>(dv, w, gradients_in(t), part, lane);
-      multiply_rows<kDim>(d, values, mine, gradients_in(t), part, lane);
+      multiply_rows<kDim>(d, values, warp_key, gradients_in(t), part, lane);
 #pragma unroll
       for (int n = 0; n < kPart / 8; ++n) {
-        const float2 less = *reinterpret_cast<const float2*>(of_row + n * 8 + lane % 4 * 2);
+        const float2 deltas = *reinterpret_cast<const float2*>(row_delta + n * 8 + lane % 4 * 2);
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
-          for (int e = 0; e < 4; ++e) d[i][n][e] = w[i][n][e] * (d[i][n][e] - (e % 2 ? less.y : less.x));
+          for (int e = 0; e < 4; ++e) d[i][n][e] = w[i][n][e] * (d[i][n][e] - (e % 2 ? deltas.y : deltas.x));
       }
       multiply_weights<kDim>(dk, d, queries_in(t), part, lane);
     }
@@ -214,8 +214,8 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   }
   const float factor[2] = {a.shape.scale, a.shape.scale}, one[2] = {1.0f, 1.0f};
   for (int i = 0; i < kBlocks; ++i) {
-    store_rows<kDim>(dk[i], factor, a.dk + own.kv_at, own.kv_stride, j0 + mine + 16 * i, visible.keys, dim, lane);
-    store_rows<kDim>(dv[i], one, a.dv + own.kv_at, own.kv_stride, j0 + mine + 16 * i, visible.keys, dim, lane);
+    store_rows<kDim>(dk[i], factor, a.dk + head_rows.kv_at, head_rows.kv_stride, j0 + warp_key + 16 * i, visible.keys, dim, lane);
+    store_rows<kDim>(dv[i], one, a.dv + head_rows.kv_at, head_rows.kv_stride, j0 + warp_key + 16 * i, visible.keys, dim, lane);
   }
 }
 

@@ -1,3 +1,4 @@
+// Elementwise kernels on bf16 activations.
 #include "kernels/cpu/isa/activations.h"
 #include "kernels/cuda/bf16.cuh"
 #include "kernels/cuda/cuda_device.cuh"
@@ -40,11 +41,11 @@ struct FastSilu {
 };
 // x / (1 + e^(-2 u)) with u = sqrt(2 / pi) (x + 0.044715 x^3): the tanh form without cancellation.
 struct FastGeluTanh {
-  static constexpr float kTwice = 1.5957691216057308f, kCube = 0.044715f;
-  static __device__ float value(float x) { return x * fast_sigmoid(kTwice * x * fmaf(kCube, x * x, 1.0f)); }
+  static constexpr float kScale = 1.5957691216057308f, kCube = 0.044715f;  // kScale: 2 sqrt(2 / pi)
+  static __device__ float value(float x) { return x * fast_sigmoid(kScale * x * fmaf(kCube, x * x, 1.0f)); }
   static __device__ float slope(float x) {
-    const float s = fast_sigmoid(kTwice * x * fmaf(kCube, x * x, 1.0f));
-    return fmaf(x * s * (1.0f - s), kTwice * fmaf(3.0f * kCube, x * x, 1.0f), s);
+    const float s = fast_sigmoid(kScale * x * fmaf(kCube, x * x, 1.0f));
+    return fmaf(x * s * (1.0f - s), kScale * fmaf(3.0f * kCube, x * x, 1.0f), s);
   }
 };
 
@@ -120,10 +121,10 @@ void run_gated_backward(cudaStream_t stream, const GatedBackwardBf16& a, A) {
 }  // namespace
 
 void CudaDevice::convert(const Convert& a) {
-  const bool from = a.from == DType::kF32, to = a.to == DType::kF32;
-  if (from && to) return run_convert<float, float>(stream_, a);
-  if (from) return run_convert<float, Bf16>(stream_, a);
-  if (to) return run_convert<Bf16, float>(stream_, a);
+  const bool from_f32 = a.from == DType::kF32, to_f32 = a.to == DType::kF32;
+  if (from_f32 && to_f32) return run_convert<float, float>(stream_, a);
+  if (from_f32) return run_convert<float, Bf16>(stream_, a);
+  if (to_f32) return run_convert<Bf16, float>(stream_, a);
   run_convert<Bf16, Bf16>(stream_, a);
 }
 
@@ -157,7 +158,7 @@ void CudaDevice::rope_bf16(const RopeBf16& a) {
   // One thread per rotated pair, and one per unrotated dimension.
   each(stream_, a.rows * items, [=] __device__(int64_t item) {
     const int64_t r = item / items;
-    const int rest = static_cast<int>(item - r * items), head = rest / pairs, i = rest - head * pairs;
+    const int in_row = static_cast<int>(item - r * items), head = in_row / pairs, i = in_row - head * pairs;
     const Bf16* x = a.x + r * width + head * dim;
     Bf16* y = a.y + r * width + head * dim;
     if (i >= half) {
@@ -165,7 +166,7 @@ void CudaDevice::rope_bf16(const RopeBf16& a) {
       return;
     }
     const int first = a.interleaved ? 2 * i : i, second = a.interleaved ? 2 * i + 1 : i + half;
-    const float p = wide(x[first]), q = wide(x[second]), c = a.cos[r * half + i], s = a.sin[r * half + i] * a.sign;
+    const float p = widen(x[first]), q = widen(x[second]), c = a.cos[r * half + i], s = a.sin[r * half + i] * a.sign;
     y[first] = narrow(madd(p, c, -(q * s)));
     y[second] = narrow(madd(q, c, p * s));
   });

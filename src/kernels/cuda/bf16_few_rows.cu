@@ -1,4 +1,4 @@
-// Products of few rows with packed weights, as in decoding: a block takes 16 weight rows and all rows of A, and copies
+// Products of few rows with packed weights, as in decoding: a block processes 16 weight rows and all rows of A, and copies
 // stages of k into a ring in shared memory. Sums run along k in steps of 16 from zero, as in bf16_product.cu, so the
 // bits do not depend on the number of rows.
 #include "kernels/cuda/bf16.cuh"
@@ -13,13 +13,13 @@ using namespace kernels::cuda;
 namespace {
 
 constexpr int kMaxProducts = 4, kMaxRows = 16;
-constexpr int kTileRows = 16, kDepth = 256, kRowBytes = kDepth * 2;  // of weights, of k
-constexpr int kThreadsPerBlock = 128, kChunks = kDepth / 8;          // of 16 bytes
+constexpr int kTileRows = 16, kDepth = 256, kRowBytes = kDepth * 2;  // a stage has 16 weight rows by 256 k
+constexpr int kThreadsPerBlock = 128, kChunks = kDepth / 8;          // chunks of 16 bytes per row
 
 struct FewRows {
   int m, k, count, tiles;
   const Bf16* a;
-  struct One {
+  struct Product {
     const Bf16* b;
     Bf16* c;
     const float* bias;
@@ -45,8 +45,8 @@ __device__ inline void copy_rows(uint32_t to, const Bf16* from, int row0, int ro
   const bool inside = k0 + chunk * 8 < k;
 #pragma unroll
   for (int r = threadIdx.x / kChunks; r < kRows; r += kThreadsPerBlock / kChunks) {
-    const bool there = inside && row0 + r < rows;
-    copy16(chunk_address(to, r, chunk), there ? from + static_cast<int64_t>(row0 + r) * k + k0 + chunk * 8 : from, there);
+    const bool valid = inside && row0 + r < rows;
+    copy16(chunk_address(to, r, chunk), valid ? from + static_cast<int64_t>(row0 + r) * k + k0 + chunk * 8 : from, valid);
   }
 }
 
@@ -100,11 +100,11 @@ __global__ void __launch_bounds__(kThreadsPerBlock) few_rows_kernel(const __grid
     }
     if ((s + 1) % steps != 0) continue;
     int tile = static_cast<int>(blockIdx.x) + s / steps * static_cast<int>(gridDim.x);
-    const FewRows::One& to = p.products[product_of(tile)];
+    const FewRows::Product& to = p.products[product_of(tile)];
     for (int e = 0; e < 4; ++e) {
       const int column = tile * kTileRows + lane / 4 + e / 2 * 8, row = warp * 8 + lane % 4 * 2 + e % 2;
       if (row < p.m && column < to.n) {
-        const float sum = to.bias ? d[e] + wide(narrow(to.bias[column])) : d[e];
+        const float sum = to.bias ? d[e] + widen(narrow(to.bias[column])) : d[e];
         to.c[static_cast<int64_t>(row) * to.n + column] = narrow(sum);
       }
       d[e] = 0.0f;
@@ -123,6 +123,7 @@ void run_few_rows(cudaStream_t stream, const FewRows& p) {
                few_rows_kernel<kRows>, p);
 }
 
+// True if few_rows_kernel supports the product.
 bool fits(const PackedGemmBf16& a, int64_t k) {
   bool ok = a.m <= kMaxRows && a.count <= kMaxProducts && k % 8 == 0 && k > 0 && k <= INT32_MAX && aligned(a.a);
   for (int64_t i = 0; i < a.count; ++i) ok = ok && a.products[i].b->n() <= INT32_MAX - kTileRows;
@@ -147,10 +148,10 @@ void CudaDevice::gemm_packed_bf16(const PackedGemmBf16& a) {
   for (int64_t i = 0; i < a.count; ++i) {
     const auto& weight = static_cast<const CudaWeight&>(*a.products[i].b);
     const int64_t n = weight.n();
-    const CudaScratch<Bf16> rounded(memory_, a.products[i].bias ? n : 0);
-    if (a.products[i].bias) convert({a.products[i].bias, DType::kF32, rounded.data(), DType::kBF16, n, nullptr, false});
+    const CudaScratch<Bf16> bias(memory_, a.products[i].bias ? n : 0);
+    if (a.products[i].bias) convert({a.products[i].bias, DType::kF32, bias.data(), DType::kBF16, n, nullptr, false});
     product_bf16({a.m, n, k, {a.a, DType::kBF16, k, 1}, weight.operand(), a.products[i].c, DType::kBF16, n, false,
-                  a.products[i].bias ? rounded.data() : nullptr});
+                  a.products[i].bias ? bias.data() : nullptr});
   }
 }
 

@@ -1,4 +1,4 @@
-// Norms and column sums: a warp per row; column sums over chunks of rows, then over the chunks in order.
+// Norms on bf16 activations, one warp per row, and column sums: over chunks of rows, then over the chunks in order.
 #include "kernels/cuda/bf16.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 
@@ -10,7 +10,8 @@ using namespace kernels::cuda;
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kChunkRows = 128, kRowLanes = 8, kColumns = 256, kGroups = 32;  // of the column sums
+// Column sums: rows per chunk, rows at a time, columns per block, groups of chunks.
+constexpr int kChunkRows = 128, kRowLanes = 8, kColumns = 256, kGroups = 32;
 
 // Runs body(row, lane) on a warp for every row.
 template <class F>
@@ -51,10 +52,10 @@ __global__ void __launch_bounds__(32 * kRowLanes) chunk_sums_kernel(int64_t rows
 __global__ void add_chunks_kernel(const float* parts, int64_t chunks, int64_t cols, float* y, bool accumulate) {
   __shared__ float shared[kGroups][32];
   const int64_t c = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
-  const int64_t each = (chunks + kGroups - 1) / kGroups, begin = threadIdx.y * each;
+  const int64_t per_group = (chunks + kGroups - 1) / kGroups, begin = threadIdx.y * per_group;
   float sum = 0;
   if (c < cols)
-    for (int64_t i = begin; i < begin + each && i < chunks; ++i) sum += parts[i * cols + c];
+    for (int64_t i = begin; i < begin + per_group && i < chunks; ++i) sum += parts[i * cols + c];
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y > 0 || c >= cols) return;
@@ -152,7 +153,7 @@ void CudaDevice::norm_backward_bf16(const NormBackwardBf16& a) {
       const Bf16* dy = a.dy + r * n;
       const float mean = a.rms ? 0.0f : a.stats[2 * r], rstd = a.rms ? a.stats[r] : a.stats[2 * r + 1];
       float v[8], g[8], w[8], sum = 0.0f, dot = 0.0f;
-      // v: the normalised x; g: the gradient of it.
+      // v: the normalised x; g: its gradient.
       const auto read = [&](int64_t c, int64_t left) {
         load8(x + c, left, vector, v);
         load8(dy + c, left, vector, g);

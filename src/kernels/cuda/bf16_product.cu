@@ -58,8 +58,8 @@ __global__ void __launch_bounds__(128) product_kernel(ProductBf16 p, int64_t chu
           *to = p.accumulate ? sum + *to : sum;
         } else {
           auto* to = static_cast<Bf16*>(p.c) + at;
-          if (p.bias) sum += wide(p.bias[col]);
-          *to = narrow(p.accumulate ? wide(narrow(sum)) + wide(*to) : sum);
+          if (p.bias) sum += widen(p.bias[col]);
+          *to = narrow(p.accumulate ? widen(narrow(sum)) + widen(*to) : sum);
         }
       }
 }
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(128) product_kernel(ProductBf16 p, int64_t chu
 int64_t chunk_of(const ProductBf16& p) {
   if (p.a.k_stride == 1 || p.b.k_stride == 1 || p.type != DType::kF32) return 0;
   const int64_t tiles = (p.m + 127) / 128 * ((p.n + 127) / 128);
-  return tiles < 132 ? 4096 : tiles < 264 ? 8192 : 0;
+  return tiles < kMultiprocessors ? 4096 : tiles < 2 * kMultiprocessors ? 8192 : 0;
 }
 
 }  // namespace
@@ -84,22 +84,22 @@ void CudaDevice::product_bf16(const ProductBf16& p) {
     product_kernel<<<grid, 128, 0, stream_>>>(one, chunk > 0 ? chunk : std::max<int64_t>(one.k, 1));
     cuda_check(cudaGetLastError(), "product_bf16");
   };
-  const int64_t chunk = chunk_of(p), whole = chunk > 0 ? p.k / chunk : 0, rest = chunk > 0 ? p.k % chunk : 0;
-  const int64_t count = whole + (rest > 0);
+  const int64_t chunk = chunk_of(p), full_chunks = chunk > 0 ? p.k / chunk : 0, tail = chunk > 0 ? p.k % chunk : 0;
+  const int64_t count = full_chunks + (tail > 0);
   if (count <= 1) return run(p, 0, 1);
   const int64_t size = p.m * p.n;
   const CudaScratch<float> scratch(memory_, count * size);
   float* parts = scratch.data();
   ProductBf16 part = p;
-  part.c = parts, part.ldc = p.n, part.accumulate = false, part.k = whole * chunk;
-  run(part, chunk, whole);
-  if (rest > 0) {
-    const auto later = [&](const Operand& x) {
+  part.c = parts, part.ldc = p.n, part.accumulate = false, part.k = full_chunks * chunk;
+  run(part, chunk, full_chunks);
+  if (tail > 0) {
+    const auto from_tail = [&](const Operand& x) {
       Operand moved = x;
-      moved.data = static_cast<const Bf16*>(x.data) + whole * chunk * x.k_stride;
+      moved.data = static_cast<const Bf16*>(x.data) + full_chunks * chunk * x.k_stride;
       return moved;
     };
-    part.a = later(p.a), part.b = later(p.b), part.c = parts + whole * size, part.k = rest;
+    part.a = from_tail(p.a), part.b = from_tail(p.b), part.c = parts + full_chunks * size, part.k = tail;
     run(part, 0, 1);
   }
   auto* c = static_cast<float*>(p.c);

@@ -16,9 +16,9 @@ namespace {
 using kernels::Operand;
 using kernels::ProductBf16;
 
-constexpr size_t kWorkspace = size_t{32} << 20;
+constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-// The functions of the library that are used.
+// The library functions that are used.
 #define MAKAR_CUBLAS_FUNCTIONS(X)         \
   X(cublasLtCreate)                       \
   X(cublasLtDestroy)                      \
@@ -69,29 +69,29 @@ struct Plan {
   cublasLtMatmulAlgo_t algo{};
 };
 
-class Loaded : public Cublas {
+class LoadedCublas : public Cublas {
  public:
-  Loaded(const Library& library, cudaStream_t stream, Memory& memory)
-      : lib_(library), stream_(stream), memory_(memory), workspace_(memory.allocate(kWorkspace)) {
+  LoadedCublas(const Library& library, cudaStream_t stream, Memory& memory)
+      : lib_(library), stream_(stream), memory_(memory), workspace_(memory.allocate(kWorkspaceBytes)) {
     expect(lib_.cublasLtCreate(&handle_), "cublasLtCreate");
   }
-  ~Loaded() override {
+  ~LoadedCublas() override {
     for (auto& [key, plan] : plans_) {
       for (const auto layout : {plan.a, plan.b, plan.c}) lib_.cublasLtMatrixLayoutDestroy(layout);
       lib_.cublasLtMatmulDescDestroy(plan.desc);
     }
     lib_.cublasLtDestroy(handle_);
-    memory_.deallocate(workspace_, kWorkspace);
+    memory_.deallocate(workspace_, kWorkspaceBytes);
   }
-  Loaded(const Loaded&) = delete;
-  Loaded& operator=(const Loaded&) = delete;
+  LoadedCublas(const LoadedCublas&) = delete;
+  LoadedCublas& operator=(const LoadedCublas&) = delete;
 
   bool product(const ProductBf16& p, int64_t chunk, int64_t chunks) override {
-    const auto fast = [](const Operand& x) {
+    const auto aligned = [](const Operand& x) {
       return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 &&
              (x.k_stride == 1 ? x.row_stride : x.k_stride) % 8 == 0;
     };
-    if (p.m <= 0 || p.n <= 0 || p.k <= 0 || !fast(p.a) || !fast(p.b) || p.ldc % 8 != 0 || p.n % 8 != 0 ||
+    if (p.m <= 0 || p.n <= 0 || p.k <= 0 || !aligned(p.a) || !aligned(p.b) || p.ldc % 8 != 0 || p.n % 8 != 0 ||
         reinterpret_cast<uintptr_t>(p.c) % 16 != 0 || reinterpret_cast<uintptr_t>(p.bias) % 16 != 0)
       return false;
     const Plan& plan = plan_of(p, chunk, chunks);
@@ -100,9 +100,9 @@ class Loaded : public Cublas {
       expect(lib_.cublasLtMatmulDescSetAttribute(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias,
                                                  sizeof(p.bias)),
              "bias");
-    const float one = 1.0f, keep = p.accumulate ? 1.0f : 0.0f;
-    expect(lib_.cublasLtMatmul(handle_, plan.desc, &one, p.b.data, plan.a, p.a.data, plan.b, &keep, p.c,
-                               plan.c, p.c, plan.c, &plan.algo, workspace_, kWorkspace, stream_),
+    const float alpha = 1.0f, beta = p.accumulate ? 1.0f : 0.0f;
+    expect(lib_.cublasLtMatmul(handle_, plan.desc, &alpha, p.b.data, plan.a, p.a.data, plan.b, &beta, p.c,
+                               plan.c, p.c, plan.c, &plan.algo, workspace_, kWorkspaceBytes, stream_),
            "cublasLtMatmul");
     return true;
   }
@@ -125,11 +125,11 @@ class Loaded : public Cublas {
                          chunk,
                          chunks};
     const auto found = plans_.find(key);
-    return found != plans_.end() ? found->second : plans_.emplace(key, make(p, chunk, chunks)).first->second;
+    return found != plans_.end() ? found->second : plans_.emplace(key, make_plan(p, chunk, chunks)).first->second;
   }
 
-  // cuBLAS is column-major: it computes C^T = B A^T, so our B is its first operand.
-  Plan make(const ProductBf16& p, int64_t chunk, int64_t chunks) {
+  // cuBLAS is column-major: it computes C^T = B A^T, so B is its first operand.
+  Plan make_plan(const ProductBf16& p, int64_t chunk, int64_t chunks) {
     Plan plan;
     expect(lib_.cublasLtMatmulDescCreate(&plan.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F),
            "cublasLtMatmulDescCreate");
@@ -137,10 +137,10 @@ class Loaded : public Cublas {
       expect(lib_.cublasLtMatmulDescSetAttribute(plan.desc, name, &value, sizeof(value)),
              "cublasLtMatmulDescSetAttribute");
     };
-    const cublasOperation_t of_b = p.b.k_stride == 1 ? CUBLAS_OP_T : CUBLAS_OP_N,
-                            of_a = p.a.k_stride == 1 ? CUBLAS_OP_N : CUBLAS_OP_T;
-    set(CUBLASLT_MATMUL_DESC_TRANSA, of_b);
-    set(CUBLASLT_MATMUL_DESC_TRANSB, of_a);
+    const cublasOperation_t b_operation = p.b.k_stride == 1 ? CUBLAS_OP_T : CUBLAS_OP_N,
+                            a_operation = p.a.k_stride == 1 ? CUBLAS_OP_N : CUBLAS_OP_T;
+    set(CUBLASLT_MATMUL_DESC_TRANSA, b_operation);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, a_operation);
     if (p.bias) {
       const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
       set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
@@ -159,7 +159,7 @@ class Loaded : public Cublas {
                                            p.m, p.ldc),
            "layout");
     if (chunk > 0) batch(plan.c, chunks, p.m * p.ldc);
-    choose(plan);
+    choose_algorithm(plan);
     return plan;
   }
   void batch(cublasLtMatrixLayout_t layout, int64_t count, int64_t stride) {
@@ -171,11 +171,11 @@ class Loaded : public Cublas {
            "batch");
   }
   // The first algorithm that does not split k: all of them add k in the same order (decision 0010).
-  void choose(Plan& plan) {
+  void choose_algorithm(Plan& plan) {
     cublasLtMatmulPreference_t preference;
     expect(lib_.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE;
-    const size_t workspace = kWorkspace;
+    const size_t workspace = kWorkspaceBytes;
     expect(lib_.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                                                      &schemes, sizeof(schemes)),
            "preference");
@@ -211,7 +211,7 @@ class Loaded : public Cublas {
 std::unique_ptr<Cublas> Cublas::open(cudaStream_t stream, Memory& memory) {
   Library library;
   if (!library.load()) return nullptr;
-  return std::make_unique<Loaded>(library, stream, memory);
+  return std::make_unique<LoadedCublas>(library, stream, memory);
 }
 
 }  // namespace makar

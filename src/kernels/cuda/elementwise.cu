@@ -84,7 +84,7 @@ void CudaDevice::pair_backward(const PairBackward& a) {
 
 namespace {
 
-// body(f) with the activation of `kind`.
+// Calls body(f) with the activation of `kind`.
 template <class F>
 void with_activation(Activation kind, F&& body) {
   switch (kind) {
@@ -143,7 +143,7 @@ void CudaDevice::dropout(const Dropout& a) {
   const Rng rng(a.seed, Purpose::kDropout, a.step);
   const float keep = 1.0f / (1.0f - a.rate);
   each(stream_, a.n, [=] __device__(int64_t i) {
-    const uint64_t block = static_cast<uint64_t>(i) / 4;
+    const uint64_t block = static_cast<uint64_t>(i) / 4;  // as in kernels/cpu/elementwise.cpp
     const uint32_t draw = rng.bits(a.stream << 44 | uint64_t{1} << 43 | block)[static_cast<size_t>(i % 4)];
     const float factor = static_cast<float>(draw >> 8) * 0x1p-24f < a.rate ? 0.0f : keep;
     a.y[i] = a.accumulate ? a.x[i] * factor + a.y[i] : a.x[i] * factor;

@@ -13,7 +13,7 @@ using namespace kernels;
 
 namespace {
 
-constexpr int kBlock = 256, kAhead = 8;
+constexpr int kBlock = 256, kLoads = 8;
 
 __global__ void __launch_bounds__(kBlock) add_rows_kernel(EmbedBackward a, const int64_t* ids, const int32_t* rows) {
   const int64_t begin = blockIdx.x, id = ids[begin];
@@ -22,12 +22,12 @@ __global__ void __launch_bounds__(kBlock) add_rows_kernel(EmbedBackward a, const
   while (end < a.count && ids[end] == id) ++end;
   for (int64_t c = threadIdx.x; c < a.width; c += kBlock) {
     float sum = a.dtable[id * a.width + c];
-    for (int64_t i = begin; i < end; i += kAhead) {  // loads ahead of the sum
-      float v[kAhead];
+    for (int64_t i = begin; i < end; i += kLoads) {  // kLoads loads are in flight
+      float v[kLoads];
 #pragma unroll
-      for (int j = 0; j < kAhead; ++j) v[j] = i + j < end ? a.dy[rows[i + j] * a.width + c] : 0.0f;
+      for (int j = 0; j < kLoads; ++j) v[j] = i + j < end ? a.dy[rows[i + j] * a.width + c] : 0.0f;
 #pragma unroll
-      for (int j = 0; j < kAhead; ++j)
+      for (int j = 0; j < kLoads; ++j)
         if (i + j < end) sum += v[j];
     }
     a.dtable[id * a.width + c] = sum;

@@ -87,7 +87,7 @@ __global__ void gemm_kernel(int64_t m, int64_t n, int64_t k, Operand a, Operand 
   for (int64_t k0 = 0; k0 < k; k0 += T::depth) {
     load_a.store(as), load_b.store(bs);
     __syncthreads();
-    load_a.load(k0 + T::depth), load_b.load(k0 + T::depth);  // the next step's, while this one is computed
+    load_a.load(k0 + T::depth), load_b.load(k0 + T::depth);  // the next step, while this one is computed
     const int depth = k - k0 < T::depth ? static_cast<int>(k - k0) : T::depth;
     const auto add = [&](int p) {
       for (int i = 0; i < each; ++i)
@@ -129,7 +129,7 @@ void CudaDevice::gemm(const Gemm& a) {
 }
 
 void CudaDevice::gemm_batch(const GemmBatch& a) {
-  constexpr int64_t kMaxCount = 65535;  // of a grid in z
+  constexpr int64_t kMaxCount = 65535;  // limit of a grid's z dimension
   if (a.first.m <= 0 || a.first.n <= 0) return;
   for (int64_t i = 0; i < a.count; i += kMaxCount) {
     Gemm part = a.first;

@@ -95,8 +95,8 @@ void CudaDevice::batch_norm(const BatchNorm& a) {
       for (int64_t i = 0; i < a.rows; ++i) m += a.x[i * a.cols + j];
       m /= rows;
       for (int64_t i = 0; i < a.rows; ++i) v += (a.x[i * a.cols + j] - m) * (a.x[i * a.cols + j] - m);
-      const auto blend_into = [&](float* running, double now) {
-        if (running) running[j] = (1 - a.momentum) * running[j] + a.momentum * static_cast<float>(now);
+      const auto blend_into = [&](float* running, double value) {
+        if (running) running[j] = (1 - a.momentum) * running[j] + a.momentum * static_cast<float>(value);
       };
       blend_into(a.running_mean, m);
       blend_into(a.running_var, v / (rows - 1));

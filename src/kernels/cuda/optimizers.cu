@@ -84,7 +84,7 @@ void CudaDevice::adafactor(const Adafactor& a) {
   double *alpha = scalars.data(), *row_mean = alpha + 1;
   with_sum_of_squares(stream_, a.p, a.n, [=] __device__(double sum, unsigned) {
     const double rms = sqrt(sum / count);
-    *alpha = (rms > 1e-3 ? rms : 1e-3) * a.rho;
+    *alpha = (rms > 1e-3 ? rms : 1e-3) * a.rho;  // 1e-3: lower bound for the RMS of a parameter
   });
   float* e = a.scratch;
   if (!a.col_var) {

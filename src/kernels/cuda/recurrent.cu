@@ -18,17 +18,11 @@ __device__ float* state_of(const PagedState& s, const SequenceRows& q, int64_t r
   return reinterpret_cast<float*>(s.pages[q.first_page + row / kKeyTile] + s.offset);
 }
 
-__device__ float folded(float* lanes) {
-  for (int width = cuda::kLanes / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  return lanes[0];
-}
-
 // As dot_of in math.h, on one thread.
 __device__ float dot(const float* a, const float* b, int64_t n) {
   float lanes[cuda::kLanes] = {};
   for (int64_t i = 0; i < n; ++i) lanes[i % cuda::kLanes] = madd(a[i], b[i], lanes[i % cuda::kLanes]);
-  return folded(lanes);
+  return cuda::fold(lanes);
 }
 
 }  // namespace
@@ -84,12 +78,12 @@ void CudaDevice::short_conv_backward(const ShortConvBackward& a) {
 void CudaDevice::selective_scan(const SelectiveScan& a) {
   const int64_t width = a.heads * a.dim, shared = a.groups * a.states;
   const CudaScratch<float> scratch(memory_, a.count * width * a.states);
-  float* all = scratch.data();
+  float* states = scratch.data();
   each(stream_, a.count * width, [=] __device__(int64_t i) {
     const SequenceRows q = a.sequences[i / width];
     const int64_t channel = i % width, head = channel / a.dim, group = head * a.groups / a.heads;
     if (q.q_rows == 0) return;
-    float* h = all + i * a.states;
+    float* h = states + i * a.states;
     const float* from =
         a.state.pages && q.past > 0 ? state_of(a.state, q, q.past - 1) + channel * a.states : nullptr;
     for (int64_t n = 0; n < a.states; ++n) h[n] = from ? from[n] : 0.0f;
@@ -121,13 +115,13 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
   cuda_check(cudaStreamSynchronize(stream_), "sequences");
   int64_t max = 0;
   for (const SequenceRows& q : rows) max = std::max(max, q.q_rows);
-  const int64_t each_size = (max + 2) * a.states;
-  const CudaScratch<float> held(memory_, a.count * a.groups * each_size);
-  float* scratch = held.data();
+  const int64_t history_size = (max + 2) * a.states;
+  const CudaScratch<float> histories(memory_, a.count * a.groups * history_size);
+  float* scratch = histories.data();
   each(stream_, a.count * a.groups, [=] __device__(int64_t i) {
     const int64_t s = i / a.groups, group = i % a.groups, states = a.states;
     const SequenceRows q = a.sequences[s];
-    float *all = scratch + i * each_size, *dh = all + (q.q_rows + 1) * states;
+    float *history = scratch + i * history_size, *dh = history + (q.q_rows + 1) * states;
     for (int64_t t = q.q_start; t < q.q_start + q.q_rows; ++t)
       for (int64_t n = 0; n < states; ++n)
         g.db[t * shared + group * states + n] = g.dc[t * shared + group * states + n] = 0;
@@ -139,21 +133,21 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
       *dd = 0;
       for (int64_t p = 0; p < a.dim; ++p) {
         const int64_t channel = head * a.dim + p;
-        for (int64_t n = 0; n < states; ++n) all[n] = dh[n] = 0;
+        for (int64_t n = 0; n < states; ++n) history[n] = dh[n] = 0;
         for (int64_t t = 0; t < q.q_rows; ++t) {
           const int64_t row = q.q_start + t;
           const float dt = a.dt[row * a.heads + head], input = dt * a.x[row * width + channel];
           const float* b = a.b + row * shared + group * states;
           for (int64_t n = 0; n < states; ++n)
-            all[(t + 1) * states + n] =
-                madd(exp_of(dt * rates[columns == 1 ? 0 : n]), all[t * states + n], input * b[n]);
+            history[(t + 1) * states + n] =
+                madd(exp_of(dt * rates[columns == 1 ? 0 : n]), history[t * states + n], input * b[n]);
         }
         for (int64_t t = q.q_rows; t-- > 0;) {
           const int64_t row = q.q_start + t;
           const float dt = a.dt[row * a.heads + head], x = a.x[row * width + channel],
                       dy = g.dy[row * width + channel];
           const float *b = a.b + row * shared + group * states, *c = a.c + row * shared + group * states,
-                      *before = all + t * states, *h = before + states;
+                      *before = history + t * states, *h = before + states;
           float *db = g.db + row * shared + group * states, *dc = g.dc + row * shared + group * states;
           for (int64_t n = 0; n < states; ++n) {
             dc[n] = madd(dy, h[n], dc[n]);
@@ -164,11 +158,11 @@ void CudaDevice::selective_scan_backward(const SelectiveScanBackward& g) {
           g.dx[row * width + channel] = madd(dt, d_input, dy * (a.d ? a.d[head] : 0.0f));
           float ddt = x * d_input;
           for (int64_t n = 0; n < states; ++n) {
-            const float rate = rates[columns == 1 ? 0 : n], kept = dh[n] * exp_of(dt * rate),
-                        d_exponent = kept * before[n];
+            const float rate = rates[columns == 1 ? 0 : n], decayed = dh[n] * exp_of(dt * rate),
+                        d_exponent = decayed * before[n];
             ddt = madd(d_exponent, rate, ddt);
             da[columns == 1 ? 0 : n] = madd(d_exponent, dt, da[columns == 1 ? 0 : n]);
-            dh[n] = kept;
+            dh[n] = decayed;
           }
           g.ddt[row * a.heads + head] += ddt;
           *dd = madd(dy, x, *dd);

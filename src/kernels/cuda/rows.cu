@@ -120,14 +120,14 @@ __global__ void sum_squares_kernel(const __grid_constant__ cuda::Several<SumSqua
     const float* x = a.x + c * kSquaresChunk;
     const int64_t left = a.n - c * kSquaresChunk, n = left < kSquaresChunk ? left : kSquaresChunk;
     float sum = 0;
-    if (n == kSquaresChunk) {  // the order of dot_of, with loads ahead of the sum
-      constexpr int kAhead = 64;
-      for (int64_t i = lanes.lane; i < n; i += kAhead * kLanes) {
-        float v[kAhead];
+    if (n == kSquaresChunk) {  // the order of dot_of, with kLoads loads in flight
+      constexpr int kLoads = 64;
+      for (int64_t i = lanes.lane; i < n; i += kLoads * kLanes) {
+        float v[kLoads];
 #pragma unroll
-        for (int j = 0; j < kAhead; ++j) v[j] = x[i + j * kLanes];
+        for (int j = 0; j < kLoads; ++j) v[j] = x[i + j * kLanes];
 #pragma unroll
-        for (int j = 0; j < kAhead; ++j) sum = madd(v[j], v[j], sum);
+        for (int j = 0; j < kLoads; ++j) sum = madd(v[j], v[j], sum);
       }
       sum = lanes.fold(sum);
     } else {

@@ -13,26 +13,27 @@
 namespace makar {
 namespace {
 
-constexpr size_t kArena = size_t{64} << 30;  // reserved address space; pages are committed on first touch
-constexpr size_t kSmallest = 64;
+// Reserved address space; pages are committed on first touch.
+constexpr size_t kArenaBytes = size_t{64} << 30;
+constexpr size_t kMinBlockBytes = 64;
 
-// Rounds to a power of two, so that blocks of a size class are interchangeable.
-size_t rounded(size_t bytes) { return std::bit_ceil(std::max(bytes, kSmallest)); }
+// The size of a block: a power of two, so that all free blocks of a size class are interchangeable.
+size_t size_class(size_t bytes) { return std::bit_ceil(std::max(bytes, kMinBlockBytes)); }
 
 // Makes the memory accessible for one kernel or copy.
-class Opened {
+class OpenScope {
  public:
-  explicit Opened(FenceMemory& memory) : memory_(memory) { memory_.open(); }
-  ~Opened() { memory_.close(); }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
+  explicit OpenScope(FenceMemory& memory) : memory_(memory) { memory_.open(); }
+  ~OpenScope() { memory_.close(); }
+  OpenScope(const OpenScope&) = delete;
+  OpenScope& operator=(const OpenScope&) = delete;
 
  private:
   FenceMemory& memory_;
 };
 
 // The number in an environment variable, or a default.
-uint64_t number_of(const char* name, uint64_t fallback) {
+uint64_t environment_number(const char* name, uint64_t fallback) {
   const char* text = std::getenv(name);
   return text ? std::strtoull(text, nullptr, 10) : fallback;
 }
@@ -40,13 +41,14 @@ uint64_t number_of(const char* name, uint64_t fallback) {
 }  // namespace
 
 FenceMemory::FenceMemory()
-    : Memory(false), limit_(std::min<size_t>(number_of("MAKAR_FENCE_MB", kArena >> 20) << 20, kArena)) {
-  void* base = mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    : Memory(false),
+      limit_(std::min<size_t>(environment_number("MAKAR_FENCE_MB", kArenaBytes >> 20) << 20, kArenaBytes)) {
+  void* base = mmap(nullptr, kArenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) throw OutOfMemory("the fence device could not reserve 64 GB of address space");
   base_ = static_cast<std::byte*>(base);
 }
 
-FenceMemory::~FenceMemory() { munmap(base_, kArena); }
+FenceMemory::~FenceMemory() { munmap(base_, kArenaBytes); }
 
 void FenceMemory::protect(size_t begin, size_t end, int rights) {
   if (begin < end) check(mprotect(base_ + begin, end - begin, rights) == 0, "mprotect of the fence arena");
@@ -62,7 +64,7 @@ void FenceMemory::close() {
 
 // Allocates new blocks from whole pages, so that small blocks share a page.
 std::byte* FenceMemory::allocate(size_t bytes) {
-  const size_t size = rounded(bytes), page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t size = size_class(bytes), page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   std::vector<std::byte*>& blocks = free_[size];
   if (blocks.empty()) {
     const size_t extent = std::max(size, page);
@@ -79,7 +81,7 @@ std::byte* FenceMemory::allocate(size_t bytes) {
   blocks.pop_back();
   ++live_;
   // Fill with NaN: reading uninitialised memory shows in the results.
-  const Opened opened(*this);
+  const OpenScope open_scope(*this);
   std::memset(block, 0xFF, bytes);
   return block;
 }
@@ -87,7 +89,7 @@ std::byte* FenceMemory::allocate(size_t bytes) {
 // Without live blocks, the arena restarts at its first page, so that open() and close() protect little
 // memory.
 void FenceMemory::deallocate(std::byte* block, size_t bytes) {
-  free_[rounded(bytes)].push_back(block);
+  free_[size_class(bytes)].push_back(block);
   if (--live_ > 0) return;
   free_.clear();
   madvise(base_, top_, MADV_DONTNEED);
@@ -99,24 +101,24 @@ void FenceMemory::copy_out(std::byte* host, const std::byte* from, size_t bytes)
 
 void FenceMemory::copy(std::byte* to, const std::byte* from, size_t bytes) {
   if (bytes == 0) return;
-  const Opened opened(*this);
+  const OpenScope open_scope(*this);
   std::memcpy(to, from, bytes);
 }
 
 void FenceMemory::zero(std::byte* block, size_t bytes) {
   if (bytes == 0) return;
-  const Opened opened(*this);
+  const OpenScope open_scope(*this);
   std::memset(block, 0, bytes);
 }
 
 std::shared_ptr<const kernels::PackedWeight> FenceDevice::pack(const kernels::Operand& b, int64_t n,
                                                                int64_t k) {
-  const Opened opened(memory_);
+  const OpenScope open_scope(memory_);
   return CpuDevice::pack(b, n, k);
 }
 
 FenceDevice::FenceDevice(int threads)
-    : CpuDevice(threads), kernels_left_(number_of("MAKAR_FENCE_KERNELS", 0)) {}
+    : CpuDevice(threads), kernels_left_(environment_number("MAKAR_FENCE_KERNELS", 0)) {}
 
 void FenceDevice::count_kernel() {
   if (kernels_left_ > 0 && --kernels_left_ == 0) {
@@ -128,7 +130,7 @@ void FenceDevice::count_kernel() {
 #define MAKAR_KERNEL(entry, arguments)                      \
   void FenceDevice::entry(const kernels::arguments& args) { \
     if (!memory_.is_open()) count_kernel();                 \
-    const Opened opened(memory_);                           \
+    const OpenScope open_scope(memory_);                    \
     CpuDevice::entry(args);                                 \
   }
 MAKAR_DEVICE_KERNELS(MAKAR_KERNEL)

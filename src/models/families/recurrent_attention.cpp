@@ -35,7 +35,7 @@ void recurrent_attention(Reader& r, ModelSpec& m) {
   a.range = recurrent_choice<Range>(
       r, "local_attention", "none",
       {{"none", Range::kGlobal}, {"monotonic", Range::kMonotonic}, {"predictive", Range::kPredictive}});
-  a.reach = r.integer_or("local_window", 10, 1, 4096);
+  a.half_window = r.integer_or("local_window", 10, 1, 4096);
   const bool additive = a.score == Score::kAdditive;
   r.unsupported(additive && a.range != Range::kGlobal, "local_attention",
                 "is not supported with additive attention");

@@ -9,10 +9,10 @@ namespace makar {
 namespace {
 
 // 0x80 to 0x9F of Windows-1252; 0: not defined.
-constexpr char32_t kWindows[32] = {0x20AC, 0,      0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
-                                   0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0,      0x017D, 0,
-                                   0,      0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
-                                   0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0,      0x017E, 0x0178};
+constexpr char32_t kWindowsControls[32] = {0x20AC, 0,      0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+                                           0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0,      0x017D, 0,
+                                           0,      0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                                           0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0,      0x017E, 0x0178};
 
 std::string from_utf16(std::string_view bytes, bool little) {
   std::string out;
@@ -53,7 +53,7 @@ const char* name(TextEncoding encoding) {
   return "";
 }
 
-Result<TextEncoding> parse_encoding(const std::string& given, const std::string& place) {
+Result<TextEncoding> parse_encoding(const std::string& text, const std::string& place) {
   static const std::vector<std::pair<std::string, TextEncoding>> kNames = {
       {"auto", TextEncoding::kAuto},
       {"utf-8", TextEncoding::kUtf8},
@@ -65,7 +65,7 @@ Result<TextEncoding> parse_encoding(const std::string& given, const std::string&
       {"cp1252", TextEncoding::kWindows1252},
       {"utf-16le", TextEncoding::kUtf16Le},
       {"utf-16be", TextEncoding::kUtf16Be}};
-  std::string lower = given;
+  std::string lower = text;
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
   std::vector<std::string> known;
@@ -75,7 +75,7 @@ Result<TextEncoding> parse_encoding(const std::string& given, const std::string&
   }
   return error_at(
       place, "unknown encoding '{}'{}; expected auto, utf-8, latin-1, windows-1252, utf-16le or utf-16be",
-      given, did_you_mean(lower, known));
+      text, did_you_mean(lower, known));
 }
 
 TextEncoding detect_encoding(std::string_view bytes) {
@@ -103,7 +103,7 @@ std::string to_utf8(std::string_view bytes, TextEncoding encoding) {
     const auto byte = static_cast<unsigned char>(c);
     char32_t code = byte;
     if (encoding == TextEncoding::kWindows1252 && byte >= 0x80 && byte < 0xA0)
-      code = kWindows[byte - 0x80] ? kWindows[byte - 0x80] : kReplacement;
+      code = kWindowsControls[byte - 0x80] ? kWindowsControls[byte - 0x80] : kReplacement;
     append_utf8(out, code);
   }
   return out;

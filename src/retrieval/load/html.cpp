@@ -12,11 +12,11 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) :
 bool is_space_byte(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f'; }
 bool is_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
 
-struct Named {
+struct NamedReference {
   std::string_view name;
   char32_t code;
 };
-constexpr Named kNamed[] = {
+constexpr NamedReference kNamedReferences[] = {
     {"amp", '&'},      {"lt", '<'},       {"gt", '>'},        {"quot", '"'},     {"apos", '\''},
     {"nbsp", ' '},     {"copy", 0xA9},    {"reg", 0xAE},      {"deg", 0xB0},     {"plusmn", 0xB1},
     {"middot", 0xB7},  {"frac12", 0xBD},  {"times", 0xD7},    {"szlig", 0xDF},   {"agrave", 0xE0},
@@ -47,7 +47,7 @@ std::pair<char32_t, size_t> reference(std::string_view text, size_t at) {
     if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = kReplacement;
     return {code == 0xA0 ? ' ' : code, end + 1 - at};
   }
-  for (const Named& named : kNamed)
+  for (const NamedReference& named : kNamedReferences)
     if (named.name == body) return {named.code, end + 1 - at};
   return {0, 0};
 }
@@ -78,13 +78,13 @@ class HtmlReader {
       if (c == '<' && tag()) continue;
       if (c == '&') {
         if (const auto [code, size] = reference(html_, at_); size > 0) {
-          put(code);
+          append(code);
           at_ += size;
           continue;
         }
       }
       const CodePoint point = decode_utf8(html_, at_);
-      put(point.code);
+      append(point.code);
       at_ += point.size;
     }
     while (!out_.text.empty() && is_space_byte(out_.text.back())) out_.text.pop_back();
@@ -93,7 +93,7 @@ class HtmlReader {
   }
 
  private:
-  void put(char32_t code) {
+  void append(char32_t code) {
     std::string& to = in_title_ ? out_.title : out_.text;
     const bool blank = code < 0x80 && is_space_byte(static_cast<char>(code));
     if (blank && !(preformatted_ && !in_title_)) {
@@ -102,13 +102,13 @@ class HtmlReader {
     }
     append_utf8(to, code);
   }
-  // Ends the line, and the paragraph with `empty`.
-  void break_line(bool empty) {
+  // Ends the line, and the paragraph if `paragraph` is true.
+  void break_line(bool paragraph) {
     std::string& to = out_.text;
     while (!to.empty() && to.back() == ' ') to.pop_back();
     if (to.empty()) return;
     const size_t breaks = to.ends_with("\n\n") ? 2 : to.ends_with('\n') ? 1 : 0;
-    for (size_t i = breaks; i < (empty ? 2u : 1u); ++i) to += '\n';
+    for (size_t i = breaks; i < (paragraph ? 2u : 1u); ++i) to += '\n';
   }
 
   // Reads the tag at `at_`. False: the '<' is text.

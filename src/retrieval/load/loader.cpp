@@ -13,7 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string without_blanks(std::string_view text) {
+constexpr int kMaxTitleLines = 40;
+constexpr size_t kDetectedBytes = 64 << 10;  // at the beginning of a file, for its format
+
+// A heading without blanks and the marks of Markdown.
+std::string heading_text(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n#");
   if (begin == std::string_view::npos) return "";
   const size_t end = text.find_last_not_of(" \t\r\n#");
@@ -22,9 +26,9 @@ std::string without_blanks(std::string_view text) {
 
 // The first heading of a Markdown text within its first lines.
 std::string markdown_title(std::string_view text) {
-  for (int line = 0; line < 40 && !text.empty(); ++line) {
+  for (int line = 0; line < kMaxTitleLines && !text.empty(); ++line) {
     const size_t end = std::min(text.find('\n'), text.size());
-    if (text.starts_with('#')) return without_blanks(text.substr(0, end));
+    if (text.starts_with('#')) return heading_text(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return "";
@@ -73,11 +77,12 @@ std::optional<SourceFormat> source_format(const std::string& path, std::string_v
   if (first.starts_with(".I ")) return SourceFormat::kCranfield;
   if (first.find('\0') != std::string_view::npos && detect_encoding(first) == TextEncoding::kUtf8)
     return std::nullopt;
-  static const std::vector<std::string> kOther = {".png",  ".jpg", ".jpeg", ".gif",  ".zip",        ".gz",
-                                                  ".zst",  ".tgz", ".bin",  ".gguf", ".db",         ".so",
-                                                  ".o",    ".exe", ".ico",  ".webp", ".mp3",        ".mp4",
-                                                  ".woff", ".ttf", ".json", ".qry",  ".safetensors"};
-  if (std::find(kOther.begin(), kOther.end(), extension) != kOther.end()) return std::nullopt;
+  static const std::vector<std::string> kSkippedExtensions = {
+      ".png", ".jpg",  ".jpeg", ".gif", ".zip",  ".gz",  ".zst",        ".tgz",
+      ".bin", ".gguf", ".db",   ".so",  ".o",    ".exe", ".ico",        ".webp",
+      ".mp3", ".mp4",  ".woff", ".ttf", ".json", ".qry", ".safetensors"};
+  if (std::find(kSkippedExtensions.begin(), kSkippedExtensions.end(), extension) != kSkippedExtensions.end())
+    return std::nullopt;
   return SourceFormat::kText;
 }
 
@@ -98,7 +103,7 @@ Result<std::vector<std::string>> source_files(const std::vector<std::string>& pa
       out.push_back(path + "/cran.all.1400");
       continue;
     }
-    std::vector<std::string> inside;
+    std::vector<std::string> files;
     std::error_code code;
     fs::recursive_directory_iterator it(path, fs::directory_options::skip_permission_denied, code), end;
     if (code) return error_of(Error::Kind::kIo, path, "cannot list the folder: {}", code.message());
@@ -109,10 +114,10 @@ Result<std::vector<std::string>> source_files(const std::vector<std::string>& pa
         continue;
       }
       std::error_code ignored;
-      if (it->is_regular_file(ignored)) inside.push_back(it->path().string());
+      if (it->is_regular_file(ignored)) files.push_back(it->path().string());
     }
-    std::sort(inside.begin(), inside.end());
-    out.insert(out.end(), inside.begin(), inside.end());
+    std::sort(files.begin(), files.end());
+    out.insert(out.end(), files.begin(), files.end());
   }
   return out;
 }
@@ -160,7 +165,7 @@ Status load_file(const std::string& path, const SourceOptions& options, const Do
                  BadRecords& bad) {
   if (is_folder(path)) return error_at(path, "is a folder, expected a file");
   MAKAR_TRY(const auto stream, ByteStream::open(path));
-  std::string bytes(64 << 10, '\0');
+  std::string bytes(kDetectedBytes, '\0');
   MAKAR_TRY(const size_t size, stream->read({bytes.data(), bytes.size()}));
   bytes.resize(size);
   const auto format = source_format(path, bytes);
@@ -184,9 +189,10 @@ Status load_file(const std::string& path, const SourceOptions& options, const Do
         },
         bad);
   }
-  const bool one =
+  const bool is_one_document =
       *format == SourceFormat::kText || *format == SourceFormat::kMarkdown || *format == SourceFormat::kHtml;
-  MAKAR_TRY(const std::string rest, read_all(*stream, one ? options.document_bytes : options.file_bytes));
+  MAKAR_TRY(const std::string rest,
+            read_all(*stream, is_one_document ? options.document_bytes : options.file_bytes));
   bytes += rest;
   return load_bytes(std::move(bytes), *format, path, options, sink, bad);
 }

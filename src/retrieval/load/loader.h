@@ -29,10 +29,10 @@ struct SourceOptions {
   size_t document_bytes = size_t{64} << 20;       // of a file that is one document
 };
 
-// Takes one document; an error ends loading.
+// Receives one document; an error ends loading.
 using DocumentSink = std::function<Status(SourceDocument)>;
 
-// The format by the name of the file; of an unknown name, by the first bytes. nullopt: not a text.
+// The format by the extension of the path; if that is unknown, by the first bytes. nullopt: not a text.
 std::optional<SourceFormat> source_format(const std::string& path, std::string_view first_bytes);
 
 // All files at the paths, in order; a folder recursively in order of names, without hidden files.

@@ -18,9 +18,9 @@ namespace {
 
 constexpr int kNoProgram = 127;
 
-void limit(int what, int64_t max) {
+void limit(int resource, int64_t max) {
   const rlimit value{static_cast<rlim_t>(max), static_cast<rlim_t>(max)};
-  ::setrlimit(static_cast<__rlimit_resource>(what), &value);
+  ::setrlimit(static_cast<__rlimit_resource>(resource), &value);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLongestMetadata = 4096;  // bytes of one value
-constexpr size_t kLongestName = 1024;
+constexpr size_t kMaxMetadataBytes = 4096;  // of one value
+constexpr size_t kMaxNameBytes = 1024;
 
 const std::vector<std::string> kTextNames = {"text", "content", "contents", "body", "passage", "abstract"};
 const std::vector<std::string> kTitleNames = {"title", "heading"};
@@ -22,8 +22,9 @@ std::string lower_ascii(std::string word) {
   return word;
 }
 
-std::string find_field(const Json& record, const std::string& given, const std::vector<std::string>& usual) {
-  if (!given.empty()) return record.contains(given) ? given : "";
+std::string find_field(const Json& record, const std::string& requested,
+                       const std::vector<std::string>& usual) {
+  if (!requested.empty()) return record.contains(requested) ? requested : "";
   for (const std::string& name : usual)
     for (const auto& [key, value] : record.items())
       if (lower_ascii(key) == name) return key;
@@ -51,8 +52,8 @@ Result<SourceDocument> record_document(const Json& record, const std::string& pl
                     quote(fmt::format("{}", fmt::join(known, ", "))));
   }
   out.name = id.empty() ? place : scalar_text(record[id]);
-  if (out.name.empty() || out.name.size() > kLongestName)
-    return error_at(place, "its id must have 1 to {} bytes, got {}", kLongestName, out.name.size());
+  if (out.name.empty() || out.name.size() > kMaxNameBytes)
+    return error_at(place, "the id must have 1 to {} bytes, got {}", kMaxNameBytes, out.name.size());
   if (!title.empty()) out.title = scalar_text(record[title]);
   out.index_title = !out.title.empty() && !text.empty();
   for (const auto& [key, value] : record.items()) {
@@ -66,7 +67,7 @@ Result<SourceDocument> record_document(const Json& record, const std::string& pl
     }
     if (key == text || key == title || key == id) continue;
     const std::string bytes = scalar_text(value);
-    if (!bytes.empty() && bytes.size() <= kLongestMetadata && !value.is_structured())
+    if (!bytes.empty() && bytes.size() <= kMaxMetadataBytes && !value.is_structured())
       out.metadata[key] = value;
   }
   if (out.text.find_first_not_of(" \t\r\n") == std::string::npos && !out.title.empty()) out.text = out.title;
@@ -117,18 +118,18 @@ Status load_jsonl(std::string bytes, const std::string& place, const SourceOptio
   for (Line line;;) {
     MAKAR_TRY(const bool found, lines.next(line));
     if (!found) return Done{};
-    const std::string here = fmt::format("{}#{}", place, line.number);
+    const std::string line_place = fmt::format("{}#{}", place, line.number);
     if (line.too_long) {
-      bad.add(here, fmt::format("the line is longer than {} bytes", lines.limit()));
+      bad.add(line_place, fmt::format("the line is longer than {} bytes", lines.limit()));
       continue;
     }
     if (line.text.find_first_not_of(" \t") == std::string::npos) continue;
-    const auto record = parse_json(line.text, here);
+    const auto record = parse_json(line.text, line_place);
     if (!record.ok() || !record->is_object()) {
-      bad.add(here, record.ok() ? "expected an object" : record.error().message);
+      bad.add(line_place, record.ok() ? "expected an object" : record.error().message);
       continue;
     }
-    auto document = record_document(*record, here, options, false);
+    auto document = record_document(*record, line_place, options, false);
     if (!document.ok()) {
       bad.add(document.error().place, document.error().message);
       continue;
@@ -158,7 +159,7 @@ Status load_cranfield(std::string bytes, const std::string& place, const Documen
     if (!found) break;
     if (line.text.starts_with(".I ")) {
       MAKAR_CHECK_OK(finish());
-      document.name = line.text.substr(3, kLongestName);
+      document.name = line.text.substr(3, kMaxNameBytes);
       field = 0;
     } else if (line.text.size() == 2 && line.text[0] == '.' && line.text[1] >= 'A' && line.text[1] <= 'Z') {
       field = line.text[1];
@@ -168,7 +169,7 @@ Status load_cranfield(std::string bytes, const std::string& place, const Documen
       document.text += line.text + "\n";
     } else if (field == 'A' || field == 'B') {
       const char* key = field == 'A' ? "author" : "source";
-      if (line.text.size() <= kLongestMetadata && !line.text.empty()) document.metadata[key] = line.text;
+      if (line.text.size() <= kMaxMetadataBytes && !line.text.empty()) document.metadata[key] = line.text;
     }
   }
   return finish();

@@ -118,7 +118,7 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
   if (!content.is_array()) return error_at(place + ".content", "expected a string or a list");
   std::string text;
   Json calls = Json::array(), results = Json::array(), parts = Json::array();
-  bool images = false;
+  bool has_images = false;
   for (size_t i = 0; i < content.size(); ++i) {
     const std::string where = fmt::format("{}.content[{}]", place, i);
     const Json& block = content[i];
@@ -131,7 +131,7 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
     } else if (type == "image") {
       MAKAR_TRY(Json part, anthropic_image(block, where));
       parts.push_back(std::move(part));
-      images = true;
+      has_images = true;
     } else if (type == "tool_use") {
       if (!block.contains("name") || !block["name"].is_string())
         return error_at(where + ".name", "expected a string");
@@ -151,10 +151,10 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
     }
   }
   for (Json& result : results) out.push_back(std::move(result));
-  if (!text.empty() || images || !calls.empty() || results.empty()) {
-    Json one = {{"role", role}, {"content", images ? std::move(parts) : Json(text)}};
-    if (!calls.empty()) one["tool_calls"] = std::move(calls);
-    out.push_back(std::move(one));
+  if (!text.empty() || has_images || !calls.empty() || results.empty()) {
+    Json openai_message = {{"role", role}, {"content", has_images ? std::move(parts) : Json(text)}};
+    if (!calls.empty()) openai_message["tool_calls"] = std::move(calls);
+    out.push_back(std::move(openai_message));
   }
   return Done{};
 }
@@ -174,7 +174,7 @@ Result<Json> as_openai(const Json& body) {
     const Json& m = body["messages"][i];
     if (!m.is_object() || !m.contains("role") || !m.contains("content") ||
         (m["role"] != Json("user") && m["role"] != Json("assistant") && m["role"] != Json("system")))
-      return error_at(where, "expected {{\"role\": \"user\" or \"assistant\", \"content\"}}");
+      return error_at(where, "expected {{\"role\": \"user\", \"assistant\" or \"system\", \"content\"}}");
     MAKAR_CHECK_OK(read_blocks(m, where, messages));
   }
   out["continue_final_message"] = messages.back()["role"] == "assistant";
@@ -221,8 +221,8 @@ Result<GenerationRequest> read_message(const Json& body, const RequestContext& c
 }
 
 Result<GenerationRequest> read_message_tokens(const Json& body, const RequestContext& context) {
-  MAKAR_TRY(const Json form, as_openai(body));
-  MAKAR_TRY(GenerationRequest request, read_chat_completion(form, context));
+  MAKAR_TRY(const Json openai_body, as_openai(body));
+  MAKAR_TRY(GenerationRequest request, read_chat_completion(openai_body, context));
   request.formatter = std::make_unique<MessageFormatter>(context);
   return request;
 }

@@ -29,11 +29,11 @@ const char* anthropic_type(int status) {
 
 ApiError ApiError::of(const Error& error) {
   ApiError out;
-  constexpr std::string_view kServer = "the server's ";
-  const std::string place = options_as_fields(error.place, kServer),
-                    message = options_as_fields(error.message, kServer);
+  constexpr std::string_view kServerPrefix = "the server's ";
+  const std::string place = options_as_fields(error.place, kServerPrefix),
+                    message = options_as_fields(error.message, kServerPrefix);
   out.message = place.empty() ? message : place + ": " + message;
-  if (!place.empty() && !place.starts_with(kServer)) out.param = place.substr(0, place.find(": "));
+  if (!place.empty() && !place.starts_with(kServerPrefix)) out.param = place.substr(0, place.find(": "));
   switch (error.kind) {
     case Error::Kind::kInvalid:
       out.code = "invalid_value";
@@ -50,8 +50,8 @@ ApiError ApiError::of(const Error& error) {
         out.code = error.place == "time" ? "timeout" : "busy", out.param.reset();
         out.retry_after = 5;
       } else {
-        const bool prompt = place == "messages" || place.starts_with("prompt");
-        out.code = prompt ? "context_length_exceeded" : "limit_exceeded";
+        const bool in_prompt = place == "messages" || place.starts_with("prompt");
+        out.code = in_prompt ? "context_length_exceeded" : "limit_exceeded";
       }
       break;
     case Error::Kind::kIo:

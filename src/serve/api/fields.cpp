@@ -6,8 +6,8 @@
 
 namespace makar {
 
-constexpr size_t kLargestBody = size_t{8} << 20;
-constexpr int kDeepestBody = 64;
+constexpr size_t kMaxJsonBodyBytes = size_t{8} << 20;
+constexpr int kMaxJsonBodyDepth = 64;
 // Per body and options object: key lookup is linear in the number of keys.
 constexpr size_t kMaxFields = 1024;
 
@@ -29,16 +29,16 @@ std::string kind_of(const Json& value) {
 }
 
 Result<Json> read_body(const std::string& body) {
-  MAKAR_TRY(Json json, parse_json(body, "body", {kLargestBody, kDeepestBody}));
+  MAKAR_TRY(Json json, parse_json(body, "body", {kMaxJsonBodyBytes, kMaxJsonBodyDepth}));
   if (!json.is_object()) return error_at("body", "expected a JSON object, found {}", kind_of(json));
   if (json.size() > kMaxFields)
     return error_of(Error::Kind::kLimit, "body", "has {} keys; the limit is {}", json.size(), kMaxFields);
   // Filter in one pass: removing or inserting keys one by one would be quadratic.
   auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(json.get_ref<Json::object_t&>());
-  std::vector<Json::object_t::value_type> kept;
+  std::vector<Json::object_t::value_type> non_null;
   for (auto& field : fields)
-    if (!field.second.is_null()) kept.emplace_back(field.first, std::move(field.second));
-  fields.swap(kept);
+    if (!field.second.is_null()) non_null.emplace_back(field.first, std::move(field.second));
+  fields.swap(non_null);
   return json;
 }
 

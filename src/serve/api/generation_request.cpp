@@ -10,7 +10,7 @@ namespace makar {
 namespace {
 
 constexpr int64_t kMaxAnswers = 128, kMaxBeams = 64, kMaxAlternatives = 20;
-constexpr size_t kMaxStops = 16, kLongestStop = 1024;
+constexpr size_t kMaxStopStrings = 16, kMaxStopBytes = 1024;
 
 // Keys parsed elsewhere, or with a different meaning than in the option table.
 bool read_separately(const std::string& key) {
@@ -24,21 +24,21 @@ Status read_generation_options(const Json& body, GenerationRequest& request) {
   TextGenerationOptions& o = request.options;
   for (const auto& [key, value] : body.items()) {
     if (value.is_null() || read_separately(key)) continue;
-    MAKAR_TRY(const bool known, read_decoding_option(o, key, value));
-    if (known && key == "seed") request.seed_given = true;
+    MAKAR_TRY(const bool is_option, read_decoding_option(o, key, value));
+    if (is_option && key == "seed") request.has_seed = true;
   }
   constexpr int64_t kMaxTokens = 1 << 20;
   for (const char* key : {"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"}) {
     if (!body.contains(key)) continue;
     MAKAR_TRY(o.max_new_tokens, integer_field(body, key, request.echo ? 0 : 1, kMaxTokens, 0));
-    request.max_given = true;
+    request.has_max_tokens = true;
   }
   if (o.max_new_tokens == 0) o.max_new_tokens = 1, request.only_score = true;
   MAKAR_TRY(o.answers, integer_field(body, "n", 1, kMaxAnswers, 1));
   MAKAR_TRY(const int64_t best_of, integer_field(body, "best_of", 1, kMaxAnswers, o.answers));
-  MAKAR_TRY(const bool beams, flag_field(body, "use_beam_search"));
+  MAKAR_TRY(const bool beam_search, flag_field(body, "use_beam_search"));
   if (best_of < o.answers) return error_at("best_of", "is {}, less than n ({})", best_of, o.answers);
-  if (beams) {
+  if (beam_search) {
     if (best_of > kMaxBeams)
       return error_at("best_of", "is the number of beams and must be at most {}, got {}", kMaxBeams, best_of);
     o.beams = std::max<int64_t>(best_of, 2), o.sampler.temperature = 0;
@@ -48,10 +48,10 @@ Status read_generation_options(const Json& body, GenerationRequest& request) {
     o.best_of = best_of;
     if (request.stream) return error_at("best_of", "cannot be streamed: answers are chosen at the end");
   }
-  MAKAR_TRY(o.stop, texts_field(body, "stop", kMaxStops));
+  MAKAR_TRY(o.stop, texts_field(body, "stop", kMaxStopStrings));
   for (const std::string& stop : o.stop)
-    if (stop.empty() || stop.size() > kLongestStop)
-      return error_at("stop", "each text must have 1 to {} bytes, got {}", kLongestStop, stop.size());
+    if (stop.empty() || stop.size() > kMaxStopBytes)
+      return error_at("stop", "each text must have 1 to {} bytes, got {}", kMaxStopBytes, stop.size());
   if (o.logprobs > kMaxAlternatives)
     return error_at("logprobs", "expected at most {} alternatives, got {}", kMaxAlternatives, o.logprobs);
   return check_generation(o);

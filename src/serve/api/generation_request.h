@@ -42,6 +42,7 @@ struct Usage {
 class AnswerFormatter {
  public:
   virtual ~AnswerFormatter() = default;
+  // The body of a response that is not streamed.
   virtual std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) = 0;
   // For streams, called in this order; each returns bytes for the client.
   virtual std::string begin(const Usage& usage) { return {}; }
@@ -75,7 +76,7 @@ struct GenerationRequest {
   std::vector<RequestImage> images;  // of the conversation; parts {"type": "image", "index"} refer to them
   std::vector<PromptInput> prompts;  // texts or ids; one or more answers per prompt
   TextGenerationOptions options;
-  bool max_given = false, seed_given = false;
+  bool has_max_tokens = false, has_seed = false;
   std::string schema, grammar, regex;  // at most one is set: constrains the answer
   ToolChoice tool_choice;
   bool stream = false, echo = false, only_score = false;

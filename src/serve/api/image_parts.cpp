@@ -38,9 +38,9 @@ bool is_image_part(const Json& part) {
 Result<Json> read_image_part(const Json& part, const std::string& place, std::vector<RequestImage>& images) {
   if (images.size() >= kMaxImages)
     return error_of(Error::Kind::kLimit, place, "at most {} images are allowed in a request", kMaxImages);
-  const Json given = part.value("image_url", Json());
-  const std::string where = place + (given.is_object() ? ".image_url.url" : ".image_url");
-  const Json url = given.is_object() ? given.value("url", Json()) : given;
+  const Json image_url = part.value("image_url", Json());
+  const std::string where = place + (image_url.is_object() ? ".image_url.url" : ".image_url");
+  const Json url = image_url.is_object() ? image_url.value("url", Json()) : image_url;
   if (!url.is_string()) return error_at(where, "expected a data URL, found {}", kind_of(url));
   MAKAR_TRY(std::string bytes, read_data_url(url.get_ref<const std::string&>(), where));
   images.push_back({std::move(bytes), where});

@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxTools = 128, kLongestFunctionName = 256;
+constexpr size_t kMaxTools = 128, kMaxFunctionNameBytes = 256;
 
 // Templates expect call arguments as objects; clients send them as JSON text.
 Result<Json> read_calls(const Json& calls, const std::string& place) {
@@ -44,7 +44,7 @@ Result<std::string> read_content(const Json& content, const std::string& place) 
     if (!part.is_object()) return error_at(where, "expected an object, found {}", kind_of(part));
     MAKAR_TRY(const std::string type, text_field(part, "type"));
     if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal")
-      return error_of(Error::Kind::kUnsupported, where + ".type", "this model supports only text, got {}",
+      return error_of(Error::Kind::kUnsupported, where + ".type", "only text is supported here, got {}",
                       quote(type));
     const char* key = type == "refusal" ? "refusal" : "text";
     if (!part.contains(key) || !part[key].is_string())
@@ -78,27 +78,28 @@ static Result<Json> read_parts(const Json& content, const std::string& place,
 
 Result<Json> read_messages(const Json& body, std::vector<RequestImage>* images) {
   if (!body.contains("messages"))
-    return error_at("messages", "is missing: a list of {{\"role\", \"content\"}}");
-  const Json& given = body["messages"];
-  if (!given.is_array() || given.empty())
+    return error_at("messages", "is missing; expected a list of {{\"role\", \"content\"}}");
+  const Json& messages = body["messages"];
+  if (!messages.is_array() || messages.empty())
     return error_at("messages", "expected a list of at least one message, found {}",
-                    given.is_array() ? "an empty list" : kind_of(given));
-  if (given.size() > kMaxMessages)
-    return error_at("messages", "has {} messages; the limit is {}", given.size(), kMaxMessages);
+                    messages.is_array() ? "an empty list" : kind_of(messages));
+  if (messages.size() > kMaxSessionMessages)
+    return error_at("messages", "has {} messages; the limit is {}", messages.size(), kMaxSessionMessages);
   Json out = Json::array();
-  for (size_t i = 0; i < given.size(); ++i) {
+  for (size_t i = 0; i < messages.size(); ++i) {
     const std::string where = fmt::format("messages[{}]", i);
-    if (!given[i].is_object()) return error_at(where, "expected an object, found {}", kind_of(given[i]));
-    if (!given[i].contains("role") || !given[i]["role"].is_string())
+    if (!messages[i].is_object())
+      return error_at(where, "expected an object, found {}", kind_of(messages[i]));
+    if (!messages[i].contains("role") || !messages[i]["role"].is_string())
       return error_at(where + ".role", "expected a string");
-    std::string role = given[i]["role"];
+    std::string role = messages[i]["role"];
     if (role == "developer") role = "system";
     if (role != "system" && role != "user" && role != "assistant" && role != "tool" && role != "function")
       return error_at(where + ".role", "expected system, developer, user, assistant or tool, got {}",
                       quote(role));
-    const bool calls = given[i].contains("tool_calls") && !given[i]["tool_calls"].is_null();
-    if (!given[i].contains("content") && !calls) return error_at(where + ".content", "is missing");
-    const Json content = given[i].value("content", Json());
+    const bool has_calls = messages[i].contains("tool_calls") && !messages[i]["tool_calls"].is_null();
+    if (!messages[i].contains("content") && !has_calls) return error_at(where + ".content", "is missing");
+    const Json content = messages[i].value("content", Json());
     Json message = {{"role", role}};
     if (images && content.is_array() && std::any_of(content.begin(), content.end(), is_image_part)) {
       if (role != "user") return error_at(where + ".content", "only user messages may have images");
@@ -106,11 +107,11 @@ Result<Json> read_messages(const Json& body, std::vector<RequestImage>* images) 
     } else {
       MAKAR_TRY(message["content"], read_content(content, where + ".content"));
     }
-    if (calls) {
-      MAKAR_TRY(message["tool_calls"], read_calls(given[i]["tool_calls"], where + ".tool_calls"));
+    if (has_calls) {
+      MAKAR_TRY(message["tool_calls"], read_calls(messages[i]["tool_calls"], where + ".tool_calls"));
     }
     for (const char* key : {"name", "tool_call_id", "reasoning_content"})
-      if (given[i].contains(key) && given[i][key].is_string()) message[key] = given[i][key];
+      if (messages[i].contains(key) && messages[i][key].is_string()) message[key] = messages[i][key];
     out.push_back(std::move(message));
   }
   return out;
@@ -120,38 +121,42 @@ Result<Json> read_tools(const Json& body, ToolChoice& choice) {
   MAKAR_TRY(choice.parallel, flag_field(body, "parallel_tool_calls", true));
   Json tools;
   if (body.contains("tools")) {
-    const Json& given = body["tools"];
-    if (!given.is_array()) return error_at("tools", "expected a list, found {}", kind_of(given));
-    if (given.size() > kMaxTools)
-      return error_at("tools", "has {} tools; the limit is {}", given.size(), kMaxTools);
-    for (size_t i = 0; i < given.size(); ++i) {
+    const Json& tool_list = body["tools"];
+    if (!tool_list.is_array()) return error_at("tools", "expected a list, found {}", kind_of(tool_list));
+    if (tool_list.size() > kMaxTools)
+      return error_at("tools", "has {} tools; the limit is {}", tool_list.size(), kMaxTools);
+    for (size_t i = 0; i < tool_list.size(); ++i) {
       const std::string where = fmt::format("tools[{}]", i);
-      if (!given[i].is_object() || !given[i].contains("function") || !given[i]["function"].is_object())
+      if (!tool_list[i].is_object() || !tool_list[i].contains("function") ||
+          !tool_list[i]["function"].is_object())
         return error_at(where, "expected {{\"type\": \"function\", \"function\": {{\"name\", ...}}}}");
-      const Json& function = given[i]["function"];
+      const Json& function = tool_list[i]["function"];
       if (!function.contains("name") || !function["name"].is_string() ||
           function["name"].get<std::string>().empty() ||
-          function["name"].get<std::string>().size() > kLongestFunctionName)
-        return error_at(where + ".function.name", "expected a name of 1 to {} bytes", kLongestFunctionName);
+          function["name"].get<std::string>().size() > kMaxFunctionNameBytes)
+        return error_at(where + ".function.name", "expected a name of 1 to {} bytes", kMaxFunctionNameBytes);
       if (function.contains("parameters") && !function["parameters"].is_object())
         return error_at(where + ".function.parameters", "expected a JSON schema");
     }
-    if (!given.empty()) tools = given;
+    if (!tool_list.empty()) tools = tool_list;
   }
   using Kind = ToolChoice::Kind;
   if (body.contains("tool_choice")) {
-    const Json& given = body["tool_choice"];
-    if (given.is_object()) {
-      const Json* function = given.contains("function") ? &given["function"] : &given;
+    const Json& choice_value = body["tool_choice"];
+    if (choice_value.is_object()) {
+      const Json* function = choice_value.contains("function") ? &choice_value["function"] : &choice_value;
       if (!function->is_object() || !function->contains("name") || !(*function)["name"].is_string())
         return error_at("tool_choice.function.name", "expected the name of a tool");
       choice.kind = Kind::kNamed, choice.name = (*function)["name"];
-    } else if (given == Json("none") || given == Json("auto") || given == Json("required")) {
-      choice.kind = given == Json("none")   ? Kind::kNone
-                    : given == Json("auto") ? Kind::kAuto
-                                            : Kind::kRequired;
+    } else if (choice_value == Json("none") || choice_value == Json("auto") ||
+               choice_value == Json("required")) {
+      choice.kind = choice_value == Json("none")   ? Kind::kNone
+                    : choice_value == Json("auto") ? Kind::kAuto
+                                                   : Kind::kRequired;
     } else {
-      return error_at("tool_choice", "expected none, auto, required or the name of a function");
+      return error_at(
+          "tool_choice",
+          "expected none, auto, required or {{\"type\": \"function\", \"function\": {{\"name\"}}}}");
     }
   }
   if (tools.is_null() && (choice.kind == Kind::kRequired || choice.kind == Kind::kNamed))

@@ -5,7 +5,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxParts = 32, kLongestHead = 8192, kLongestBoundary = 70, kLongestPartName = 1024;
+constexpr size_t kMaxFormParts = 32, kMaxPartHeadBytes = 8192, kMaxBoundaryBytes = 70,
+                 kMaxPartNameBytes = 1024;
 
 std::string lower_case(std::string_view text) {
   std::string out(text);
@@ -44,7 +45,7 @@ std::optional<std::string> parameter(std::string_view header, std::string_view n
   return std::nullopt;
 }
 
-// The headers of a part.
+// Parses the headers of a part: its name and file name.
 Result<FormPart> read_head(std::string_view head) {
   for (size_t from = 0; from < head.size();) {
     const size_t end = std::min(head.find("\r\n", from), head.size());
@@ -57,8 +58,8 @@ Result<FormPart> read_head(std::string_view head) {
     if (lower_case(value.substr(0, value.find(';'))) != "form-data")
       return error_at("body", "each part of a form must have the disposition form-data");
     auto name = parameter(value, "name");
-    if (!name || name->empty() || name->size() > kLongestPartName)
-      return error_at("body", "each part of a form must have a name of 1 to {} bytes", kLongestPartName);
+    if (!name || name->empty() || name->size() > kMaxPartNameBytes)
+      return error_at("body", "each part of a form must have a name of 1 to {} bytes", kMaxPartNameBytes);
     return FormPart{std::move(*name), parameter(value, "filename"), {}};
   }
   return error_at("body", "a part of the form has no content-disposition");
@@ -71,9 +72,9 @@ Result<std::string> form_boundary(const std::string& content_type) {
       lower_case(without_blanks(std::string_view(content_type).substr(0, content_type.find(';'))));
   if (kind != "multipart/form-data") return error_at("body", "expected a form (multipart/form-data)");
   auto boundary = parameter(content_type, "boundary");
-  if (!boundary || boundary->empty() || boundary->size() > kLongestBoundary)
+  if (!boundary || boundary->empty() || boundary->size() > kMaxBoundaryBytes)
     return error_at("body", "the content-type of a form must have a boundary of 1 to {} bytes",
-                    kLongestBoundary);
+                    kMaxBoundaryBytes);
   return std::move(*boundary);
 }
 
@@ -91,16 +92,17 @@ Result<std::vector<FormPart>> read_form(std::string_view body, const std::string
     if (line == body.npos || !without_blanks(body.substr(at, line - at)).empty())
       return error_at("body", "the form ends in the middle of a boundary");
     // Every valid part has at least one header, for its name.
-    const size_t head_end = body.substr(0, line + 2 + kLongestHead).find("\r\n\r\n", line + 2);
+    const size_t head_end = body.substr(0, line + 2 + kMaxPartHeadBytes).find("\r\n\r\n", line + 2);
     if (head_end == body.npos)
-      return error_at("body", "the headers of a part do not end within {} bytes", kLongestHead);
+      return error_at("body", "the headers of a part do not end within {} bytes", kMaxPartHeadBytes);
     MAKAR_TRY(FormPart part, read_head(body.substr(line + 2, head_end - line - 2)));
     const size_t from = head_end + 4, end = body.find(delimiter, head_end + 2);
     if (end == body.npos) return error_at("body", "the form ends in the middle of part {}", parts.size() + 1);
     // For an empty part, the boundary may start at the CRLF that ends the headers.
     part.data = end < from ? std::string_view() : body.substr(from, end - from);
     parts.push_back(std::move(part));
-    if (parts.size() > kMaxParts) return error_at("body", "the form has more than {} parts", kMaxParts);
+    if (parts.size() > kMaxFormParts)
+      return error_at("body", "the form has more than {} parts", kMaxFormParts);
     at = end + delimiter.size();
   }
 }

@@ -39,6 +39,7 @@ class OllamaFormatter : public AnswerFormatter {
     }
     return out["message"] = std::move(message), out;
   }
+  // The object that ends the answer: the reason, durations in nanoseconds, token counts.
   std::string last(Json out, const AnswerEnd& end, const Usage& usage) const {
     using namespace std::chrono;
     const int64_t ns = duration_cast<nanoseconds>(steady_clock::now() - began_).count();
@@ -84,42 +85,42 @@ Result<Json> shared_keys(const Json& body) {
 }  // namespace
 
 Result<GenerationRequest> read_ollama_chat(const Json& body, const RequestContext& context) {
-  MAKAR_TRY(Json form, shared_keys(body));
+  MAKAR_TRY(Json openai_body, shared_keys(body));
   for (const char* key : {"messages", "tools"})
-    if (body.contains(key)) form[key] = body[key];
+    if (body.contains(key)) openai_body[key] = body[key];
   // A message with tool calls may have no content.
-  if (form.contains("messages") && form["messages"].is_array())
-    for (size_t i = 0; i < form["messages"].size(); ++i) {
-      Json& message = form["messages"][i];
+  if (openai_body.contains("messages") && openai_body["messages"].is_array())
+    for (size_t i = 0; i < openai_body["messages"].size(); ++i) {
+      Json& message = openai_body["messages"][i];
       if (message.is_object() && !message.contains("content")) message["content"] = "";
       MAKAR_CHECK_OK(add_ollama_images(message, fmt::format("messages[{}].", i)));
     }
-  if (body.contains("think")) form["chat_template_kwargs"] = {{"enable_thinking", body["think"]}};
-  MAKAR_TRY(GenerationRequest request, read_chat_completion(form, context));
+  if (body.contains("think")) openai_body["chat_template_kwargs"] = {{"enable_thinking", body["think"]}};
+  MAKAR_TRY(GenerationRequest request, read_chat_completion(openai_body, context));
   request.formatter = std::make_unique<OllamaFormatter>(context, true);
   return request;
 }
 
 Result<GenerationRequest> read_ollama_generate(const Json& body, const RequestContext& context) {
-  MAKAR_TRY(Json form, shared_keys(body));
+  MAKAR_TRY(Json openai_body, shared_keys(body));
   MAKAR_TRY(const std::string prompt, text_field(body, "prompt"));
   MAKAR_TRY(const std::string system, text_field(body, "system"));
   MAKAR_TRY(const bool raw, flag_field(body, "raw"));
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
   const auto read = [&]() -> Result<GenerationRequest> {
-    if (!suffix.empty()) form["suffix"] = suffix;
+    if (!suffix.empty()) openai_body["suffix"] = suffix;
     if (raw || !suffix.empty()) {  // chat templates support no suffix
-      form["prompt"] = prompt;
-      if (!form.contains("max_tokens")) form["max_tokens"] = context.defaults.max_new_tokens;
-      return read_completion(form, context);
+      openai_body["prompt"] = prompt;
+      if (!openai_body.contains("max_tokens")) openai_body["max_tokens"] = context.defaults.max_new_tokens;
+      return read_completion(openai_body, context);
     }
-    form["messages"] = Json::array();
-    if (!system.empty()) form["messages"].push_back({{"role", "system"}, {"content", system}});
+    openai_body["messages"] = Json::array();
+    if (!system.empty()) openai_body["messages"].push_back({{"role", "system"}, {"content", system}});
     Json message = {{"role", "user"}, {"content", prompt}};
     if (body.contains("images")) message["images"] = body["images"];
     MAKAR_CHECK_OK(add_ollama_images(message, ""));
-    form["messages"].push_back(std::move(message));
-    return read_chat_completion(form, context);
+    openai_body["messages"].push_back(std::move(message));
+    return read_chat_completion(openai_body, context);
   };
   MAKAR_TRY(GenerationRequest request, read());
   request.formatter = std::make_unique<OllamaFormatter>(context, false);

@@ -94,10 +94,10 @@ class ChatFormatter : public OpenAiFormatter {
     return {{"content", logprobs_json(piece.tokens, tokens_)}, {"refusal", nullptr}};
   }
 
-  std::vector<bool> begun_;
+  std::vector<bool> begun_;  // per answer: its role was sent
   Json sources_;
   std::function<Json(const std::string&)> grounding_;
-  std::vector<std::string> texts_;  // with grounding: what was streamed
+  std::vector<std::string> texts_;  // with grounding: text streamed so far, per answer
 };
 
 }  // namespace

@@ -40,14 +40,14 @@ class CompletionFormatter : public OpenAiFormatter {
     if (!logprobs_) return nullptr;
     Json tokens = Json::array(), values = Json::array(), tops = Json::array();
     for (const GeneratedToken& token : piece.tokens) {
-      const bool known = token.logprobs.rank >= 0;
+      const bool has_logprob = token.logprobs.rank >= 0;
       const std::string& text = token_at(tokens_, token.id);
       Json top = Json::object();
       for (const TokenLogprob& t : token.logprobs.top)
-        top[token_at(tokens_, t.id)] = std::max(t.logprob, -9999.0F);
+        top[token_at(tokens_, t.id)] = std::max(t.logprob, kMinLogprob);
       tokens.push_back(text);
-      values.push_back(known ? Json(std::max(token.logprobs.chosen, -9999.0F)) : Json());
-      tops.push_back(known ? std::move(top) : Json());
+      values.push_back(has_logprob ? Json(std::max(token.logprobs.chosen, kMinLogprob)) : Json());
+      tops.push_back(has_logprob ? std::move(top) : Json());
     }
     return {{"tokens", std::move(tokens)},
             {"token_logprobs", std::move(values)},
@@ -70,26 +70,26 @@ Result<std::vector<int64_t>> read_ids(const Json& list, const std::string& place
 Result<std::vector<PromptInput>> read_prompts(const Json& body) {
   std::vector<PromptInput> out;
   if (!body.contains("prompt")) return error_at("prompt", "is missing");
-  const Json& given = body["prompt"];
-  if (given.is_string()) return out.emplace_back(given.get<std::string>()), out;
-  if (!given.is_array() || given.empty())
+  const Json& prompt = body["prompt"];
+  if (prompt.is_string()) return out.emplace_back(prompt.get<std::string>()), out;
+  if (!prompt.is_array() || prompt.empty())
     return error_at("prompt", "expected a string, or a list of strings or of token ids, found {}",
-                    given.is_array() ? "an empty list" : kind_of(given));
-  if (given[0].is_number()) {
-    MAKAR_TRY(auto ids, read_ids(given, "prompt"));
+                    prompt.is_array() ? "an empty list" : kind_of(prompt));
+  if (prompt[0].is_number()) {
+    MAKAR_TRY(auto ids, read_ids(prompt, "prompt"));
     return out.emplace_back(std::move(ids)), out;
   }
-  if (given.size() > kMaxPrompts)
-    return error_at("prompt", "has {} entries; the limit is {}", given.size(), kMaxPrompts);
-  for (size_t i = 0; i < given.size(); ++i) {
+  if (prompt.size() > kMaxPrompts)
+    return error_at("prompt", "has {} entries; the limit is {}", prompt.size(), kMaxPrompts);
+  for (size_t i = 0; i < prompt.size(); ++i) {
     const std::string place = fmt::format("prompt[{}]", i);
-    if (given[i].is_string()) {
-      out.emplace_back(given[i].get<std::string>());
-    } else if (given[i].is_array() && !given[i].empty()) {
-      MAKAR_TRY(auto ids, read_ids(given[i], place));
+    if (prompt[i].is_string()) {
+      out.emplace_back(prompt[i].get<std::string>());
+    } else if (prompt[i].is_array() && !prompt[i].empty()) {
+      MAKAR_TRY(auto ids, read_ids(prompt[i], place));
       out.emplace_back(std::move(ids));
     } else {
-      return error_at(place, "expected a string or a list of token ids, found {}", kind_of(given[i]));
+      return error_at(place, "expected a string or a list of token ids, found {}", kind_of(prompt[i]));
     }
   }
   return out;
@@ -100,7 +100,7 @@ Result<std::vector<PromptInput>> read_prompts(const Json& body) {
 Result<GenerationRequest> read_completion(const Json& body, const RequestContext& context) {
   GenerationRequest request;
   request.options = context.defaults;
-  request.options.max_new_tokens = 16, request.max_given = true;  // OpenAI's default for this route
+  request.options.max_new_tokens = 16, request.has_max_tokens = true;  // OpenAI's default for this route
   MAKAR_TRY(const bool include_usage, read_stream(body, request));
   MAKAR_TRY(request.echo, flag_field(body, "echo"));
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
@@ -112,8 +112,8 @@ Result<GenerationRequest> read_completion(const Json& body, const RequestContext
   MAKAR_CHECK_OK(read_generation_options(body, request));
   if (static_cast<int64_t>(request.prompts.size()) * request.options.answers >
       static_cast<int64_t>(kMaxPrompts))
-    return error_at("n", "{} prompts of {} answers each are more than {} in all", request.prompts.size(),
-                    request.options.answers, kMaxPrompts);
+    return error_at("n", "{} prompts with {} answers each exceed the limit of {} answers",
+                    request.prompts.size(), request.options.answers, kMaxPrompts);
   request.formatter =
       std::make_unique<CompletionFormatter>(context, include_usage, request.options.logprobs >= 0);
   return request;

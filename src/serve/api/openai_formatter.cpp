@@ -11,7 +11,7 @@ Json token_json(int64_t id, float logprob, const std::vector<std::string>& token
   const std::string& text = token_at(tokens, id);
   Json bytes = Json::array();
   for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
-  return {{"token", text}, {"logprob", std::max(logprob, -9999.0F)}, {"bytes", std::move(bytes)}};
+  return {{"token", text}, {"logprob", std::max(logprob, kMinLogprob)}, {"bytes", std::move(bytes)}};
 }
 
 }  // namespace

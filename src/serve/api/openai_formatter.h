@@ -1,9 +1,11 @@
-// What chat completions and completions share: the header fields of every answer, chunks, the end of a
-// stream.
+// Common to chat completions and completions: the header fields of every answer, chunks, the end of a stream.
 #pragma once
 #include "serve/api/generation_request.h"
 
 namespace makar {
+
+// Replaces lower log-probabilities, in particular -infinity, which JSON cannot represent.
+constexpr float kMinLogprob = -9999.0F;
 
 class OpenAiFormatter : public AnswerFormatter {
  public:

@@ -12,7 +12,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kMaxTexts = 2048;
-constexpr double kFlagged = 0.5;
+constexpr double kFlagThreshold = 0.5;
 
 bool is_harmless(const std::string& label, size_t index, bool multi_label) {
   // Unnamed classes: by convention the first is the benign one.
@@ -25,23 +25,23 @@ Result<RerankRequest> read_rerank(const Json& body) {
   RerankRequest request;
   MAKAR_TRY(request.query, text_field(body, "query"));
   if (request.query.empty())
-    return error_at("query", "is missing: the text that documents are compared with");
+    return error_at("query", "is missing; expected the text that documents are compared with");
   if (!body.contains("documents") || !body["documents"].is_array() || body["documents"].empty())
     return error_at("documents", "expected a list of at least one text");
-  const Json& given = body["documents"];
-  if (given.size() > kMaxTexts)
-    return error_at("documents", "has {} entries; the limit is {}", given.size(), kMaxTexts);
-  for (size_t i = 0; i < given.size(); ++i) {
-    const bool object = given[i].is_object() && given[i].contains("text");
-    const Json& text = object ? given[i]["text"] : given[i];
+  const Json& documents = body["documents"];
+  if (documents.size() > kMaxTexts)
+    return error_at("documents", "has {} entries; the limit is {}", documents.size(), kMaxTexts);
+  for (size_t i = 0; i < documents.size(); ++i) {
+    const bool object = documents[i].is_object() && documents[i].contains("text");
+    const Json& text = object ? documents[i]["text"] : documents[i];
     if (!text.is_string())
       return error_at(fmt::format("documents[{}]", i), "expected a string or {{\"text\"}}, found {}",
-                      kind_of(given[i]));
+                      kind_of(documents[i]));
     request.documents.push_back(text.get<std::string>());
   }
-  const auto all = static_cast<int64_t>(request.documents.size());
-  MAKAR_TRY(request.top_n, integer_field(body, "top_n", 1, 1 << 20, all));
-  request.top_n = std::min(request.top_n, all);
+  const auto document_count = static_cast<int64_t>(request.documents.size());
+  MAKAR_TRY(request.top_n, integer_field(body, "top_n", 1, 1 << 20, document_count));
+  request.top_n = std::min(request.top_n, document_count);
   MAKAR_TRY(request.return_documents, flag_field(body, "return_documents"));
   return request;
 }
@@ -72,10 +72,10 @@ Result<double> relevance(const std::vector<float>& logits) {
 }
 
 Result<std::vector<std::string>> read_moderation(const Json& body) {
-  if (!body.contains("input")) return error_at("input", "is missing: a string or a list of them");
-  const Json& given = body["input"];
-  if (given.is_array() && !given.empty() && given[0].is_object()) {  // parts of one text
-    MAKAR_TRY(std::string text, read_content(given, "input"));
+  if (!body.contains("input")) return error_at("input", "is missing; expected a string or a list of strings");
+  const Json& input = body["input"];
+  if (input.is_array() && !input.empty() && input[0].is_object()) {  // parts of one text
+    MAKAR_TRY(std::string text, read_content(input, "input"));
     return std::vector<std::string>{std::move(text)};
   }
   MAKAR_TRY(auto texts, texts_field(body, "input", kMaxTexts));
@@ -92,9 +92,9 @@ Json moderation_json(const std::vector<std::vector<double>>& probabilities,
     Json categories = Json::object(), scores = Json::object(), types = Json::object();
     bool flagged = false;
     for (size_t i = 0; i < row.size(); ++i) {
-      const bool holds = multi_label || row.size() == 1 ? row[i] >= kFlagged : i == best;
-      categories[labels[i]] = holds, scores[labels[i]] = row[i], types[labels[i]] = Json::array({"text"});
-      flagged = flagged || (holds && !is_harmless(labels[i], i, multi_label));
+      const bool applies = multi_label || row.size() == 1 ? row[i] >= kFlagThreshold : i == best;
+      categories[labels[i]] = applies, scores[labels[i]] = row[i], types[labels[i]] = Json::array({"text"});
+      flagged = flagged || (applies && !is_harmless(labels[i], i, multi_label));
     }
     results.push_back({{"flagged", flagged},
                        {"categories", std::move(categories)},

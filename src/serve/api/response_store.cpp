@@ -13,65 +13,67 @@ std::string key_of(const std::string& owner, const std::string& id) { return own
 
 }  // namespace
 
-void ResponseStore::drop(std::list<Kept>::iterator kept) {
-  bytes_ -= kept->bytes;
-  by_key_.erase(kept->key);
-  kept_.erase(kept);
+void ResponseStore::drop(std::list<StoredResponse>::iterator entry) {
+  bytes_ -= entry->bytes;
+  by_key_.erase(entry->key);
+  responses_.erase(entry);
 }
 
-void ResponseStore::keep(const std::string& owner, const Json& response, Json input) {
-  // Estimate: parsed JSON takes a few times its text.
-  const size_t bytes = 4 * (dump(response).size() + dump(input).size());
-  Kept kept{owner, key_of(owner, response["id"].get<std::string>()), std::make_shared<const Json>(response),
-            std::make_shared<const Json>(std::move(input)), bytes};
+void ResponseStore::add(const std::string& owner, const Json& response, Json input) {
+  constexpr size_t kMemoryPerTextByte = 4;  // an estimate for parsed JSON
+  const size_t bytes = kMemoryPerTextByte * (dump(response).size() + dump(input).size());
+  StoredResponse entry{owner, key_of(owner, response["id"].get<std::string>()),
+                       std::make_shared<const Json>(response), std::make_shared<const Json>(std::move(input)),
+                       bytes};
   const std::lock_guard lock(mutex_);
-  if (kept.bytes > max_bytes_ / (owner.empty() ? 1 : 4) || max_ == 0) return;
-  make_room(owner, kept.bytes);
-  bytes_ += kept.bytes;
-  kept_.push_front(std::move(kept));
-  by_key_[kept_.front().key] = kept_.begin();
+  if (entry.bytes > max_bytes_ / owner_divisor(owner) || max_count_ == 0) return;
+  make_room(owner, entry.bytes);
+  bytes_ += entry.bytes;
+  responses_.push_front(std::move(entry));
+  by_key_[responses_.front().key] = responses_.begin();
 }
 
 void ResponseStore::make_room(const std::string& owner, size_t bytes) {
-  size_t count = 0, own = 0;
-  for (const Kept& kept : kept_)
-    if (kept.owner == owner) ++count, own += kept.bytes;
-  const size_t share = owner.empty() ? 1 : 4, max = std::max<size_t>(max_ / share, 1);
-  for (auto it = kept_.end(); it != kept_.begin() && (count >= max || own + bytes > max_bytes_ / share);) {
+  size_t count = 0, own_bytes = 0;
+  for (const StoredResponse& entry : responses_)
+    if (entry.owner == owner) ++count, own_bytes += entry.bytes;
+  const size_t divisor = owner_divisor(owner), max = std::max<size_t>(max_count_ / divisor, 1);
+  for (auto it = responses_.end();
+       it != responses_.begin() && (count >= max || own_bytes + bytes > max_bytes_ / divisor);) {
     const auto last = std::prev(it);
     if (last->owner == owner)
-      --count, own -= last->bytes, drop(last);
+      --count, own_bytes -= last->bytes, drop(last);
     else
       it = last;
   }
-  while (!kept_.empty() && (kept_.size() >= max_ || bytes_ + bytes > max_bytes_))
-    drop(std::prev(kept_.end()));
+  while (!responses_.empty() && (responses_.size() >= max_count_ || bytes_ + bytes > max_bytes_))
+    drop(std::prev(responses_.end()));
 }
 
-Result<ResponseStore::Kept*> ResponseStore::find(const std::string& owner, const std::string& id) {
+Result<ResponseStore::StoredResponse*> ResponseStore::find(const std::string& owner, const std::string& id) {
   const auto it = by_key_.find(key_of(owner, id));
   if (it == by_key_.end())
     return error_of(Error::Kind::kNotFound, "response_id", "response {} not found", quote(id));
-  kept_.splice(kept_.begin(), kept_, it->second);
-  return &kept_.front();
+  responses_.splice(responses_.begin(), responses_, it->second);
+  return &responses_.front();
 }
 
 Result<ResponseStore::Shared> ResponseStore::response(const std::string& owner, const std::string& id) {
   const std::lock_guard lock(mutex_);
-  MAKAR_TRY(const Kept* kept, find(owner, id));
-  return kept->response;
+  MAKAR_TRY(const StoredResponse* entry, find(owner, id));
+  return entry->response;
 }
 
 Result<ResponseStore::Shared> ResponseStore::input(const std::string& owner, const std::string& id) {
   const std::lock_guard lock(mutex_);
-  MAKAR_TRY(const Kept* kept, find(owner, id));
-  return kept->input;
+  MAKAR_TRY(const StoredResponse* entry, find(owner, id));
+  return entry->input;
 }
 
 Status ResponseStore::remove(const std::string& owner, const std::string& id) {
   const std::lock_guard lock(mutex_);
-  MAKAR_TRY([[maybe_unused]] const Kept* kept, find(owner, id));
-  drop(kept_.begin());
+  MAKAR_TRY([[maybe_unused]] const StoredResponse* entry, find(owner, id));
+  drop(responses_.begin());
   return Done{};
 }
 
@@ -85,12 +87,13 @@ Result<Json> ResponseStore::conversation(const std::string& owner, const std::st
       if (!found.ok())
         return error_of(Error::Kind::kNotFound, "previous_response_id", "previous response {} not found{}",
                         quote(next), next == id ? std::string() : "; " + quote(id) + " continues it");
-      const Kept& kept = **found;
-      items.push_back(kept.response), items.push_back(kept.input);
-      count += kept.input->size() + (*kept.response)["output"].size();
-      if (count > kMaxMessages)
-        return error_at("previous_response_id", "the conversation has more than {} items", kMaxMessages);
-      const Json& previous = (*kept.response)["previous_response_id"];
+      const StoredResponse& entry = **found;
+      items.push_back(entry.response), items.push_back(entry.input);
+      count += entry.input->size() + (*entry.response)["output"].size();
+      if (count > kMaxSessionMessages)
+        return error_at("previous_response_id", "the conversation has more than {} items",
+                        kMaxSessionMessages);
+      const Json& previous = (*entry.response)["previous_response_id"];
       next = previous.is_string() ? previous.get<std::string>() : "";
     }
   }
@@ -104,7 +107,7 @@ Result<Json> ResponseStore::conversation(const std::string& owner, const std::st
 
 size_t ResponseStore::size() const {
   const std::lock_guard lock(mutex_);
-  return kept_.size();
+  return responses_.size();
 }
 
 }  // namespace makar

@@ -66,72 +66,72 @@ Status read_item(const Json& item, const std::string& place, Json& messages) {
 
 // A string is a single user message.
 Result<Json> read_input(const Json& body) {
-  if (!body.contains("input")) return error_at("input", "is missing: a text or a list of items");
-  const Json& given = body["input"];
-  if (given.is_string()) return Json::array({{{"role", "user"}, {"content", given}}});
-  if (!given.is_array() || given.empty())
+  if (!body.contains("input")) return error_at("input", "is missing; expected a text or a list of items");
+  const Json& input = body["input"];
+  if (input.is_string()) return Json::array({{{"role", "user"}, {"content", input}}});
+  if (!input.is_array() || input.empty())
     return error_at("input", "expected a string or a list of items, found {}",
-                    given.is_array() ? "an empty list" : kind_of(given));
-  if (given.size() > kMaxMessages)
-    return error_at("input", "has {} items; the limit is {}", given.size(), kMaxMessages);
-  return given;
+                    input.is_array() ? "an empty list" : kind_of(input));
+  if (input.size() > kMaxSessionMessages)
+    return error_at("input", "has {} items; the limit is {}", input.size(), kMaxSessionMessages);
+  return input;
 }
 
 // {"type": "function", "name", "parameters"} -> {"type": "function", "function": {...}}
-Result<Json> read_function_tools(const Json& given) {
-  if (!given.is_array()) return error_at("tools", "expected a list, found {}", kind_of(given));
+Result<Json> read_function_tools(const Json& tools) {
+  if (!tools.is_array()) return error_at("tools", "expected a list, found {}", kind_of(tools));
   Json out = Json::array();
-  for (size_t i = 0; i < given.size(); ++i) {
+  for (size_t i = 0; i < tools.size(); ++i) {
     const std::string place = fmt::format("tools[{}]", i);
-    if (!given[i].is_object()) return error_at(place, "expected an object, found {}", kind_of(given[i]));
-    MAKAR_TRY(const std::string type, required_text(given[i], "type", place));
+    if (!tools[i].is_object()) return error_at(place, "expected an object, found {}", kind_of(tools[i]));
+    MAKAR_TRY(const std::string type, required_text(tools[i], "type", place));
     if (type != "function")
       return unsupported(place + ".type", "only function tools are supported, got " + quote(type));
     Json function = Json::object();
     for (const char* key : {"name", "description", "parameters"})
-      if (given[i].contains(key) && !given[i][key].is_null()) function[key] = given[i][key];
+      if (tools[i].contains(key) && !tools[i][key].is_null()) function[key] = tools[i][key];
     out.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
   return out;
 }
 
-Status read_tools_of(const Json& body, Json& form) {
+Status convert_tools(const Json& body, Json& chat_body) {
   if (body.contains("tools")) {
-    MAKAR_TRY(form["tools"], read_function_tools(body["tools"]));
+    MAKAR_TRY(chat_body["tools"], read_function_tools(body["tools"]));
   }
   if (!body.contains("tool_choice")) return Done{};
   const Json& choice = body["tool_choice"];
-  if (!choice.is_object()) return form["tool_choice"] = choice, Done{};
+  if (!choice.is_object()) return chat_body["tool_choice"] = choice, Done{};
   MAKAR_TRY(const std::string type, text_field(choice, "type"));
   if (type != "function") return unsupported("tool_choice.type", "expected function, got " + quote(type));
   MAKAR_TRY(const std::string name, required_text(choice, "name", "tool_choice"));
-  form["tool_choice"] = {{"type", "function"}, {"function", {{"name", name}}}};
+  chat_body["tool_choice"] = {{"type", "function"}, {"function", {{"name", name}}}};
   return Done{};
 }
 
 // Converts text.format to response_format, which has one more nesting level.
-Status read_text_format(const Json& body, Json& form) {
+Status read_text_format(const Json& body, Json& chat_body) {
   MAKAR_TRY(const Json text, object_field(body, "text"));
   if (!text.is_object() || !text.contains("format")) return Done{};
   const Json& format = text["format"];
   if (!format.is_object()) return error_at("text.format", "expected an object, found {}", kind_of(format));
   if (format.value("type", Json()) == Json("json_schema") && !format.contains("schema"))
     return error_at("text.format.schema", "is missing");
-  form["response_format"] = format;
+  chat_body["response_format"] = format;
   return Done{};
 }
 
-Status read_include(const Json& body, Json& form) {
+Status read_include(const Json& body, Json& chat_body) {
   MAKAR_TRY(const auto include, texts_field(body, "include", 16));
   bool logprobs = false;
-  for (const std::string& what : include) {
-    if (what == "message.output_text.logprobs") logprobs = true;
+  for (const std::string& field : include) {
+    if (field == "message.output_text.logprobs") logprobs = true;
     // Accept and ignore fields of tools that are not supported.
-    else if (what != "reasoning.encrypted_content" && what.find("_call") == std::string::npos)
-      return error_at("include", "unknown value {}", quote(what));
+    else if (field != "reasoning.encrypted_content" && field.find("_call") == std::string::npos)
+      return error_at("include", "unknown value {}", quote(field));
   }
   MAKAR_TRY(const int64_t top, integer_field(body, "top_logprobs", 0, 20, 0));
-  if (logprobs || top > 0) form["logprobs"] = true, form["top_logprobs"] = top;
+  if (logprobs || top > 0) chat_body["logprobs"] = true, chat_body["top_logprobs"] = top;
   return Done{};
 }
 
@@ -150,29 +150,30 @@ Status check_unsupported(const Json& body) {
 
 // Request fields that the response repeats.
 Json echoed_fields(const Json& body, const GenerationRequest& request) {
-  const auto given = [&](const char* key, const Json& fallback) {
+  const auto field_or = [&](const char* key, const Json& fallback) {
     return body.contains(key) ? body[key] : fallback;
   };
-  return {{"instructions", given("instructions", nullptr)},
-          {"max_output_tokens", given("max_output_tokens", nullptr)},
-          {"metadata", given("metadata", Json::object())},
+  return {{"instructions", field_or("instructions", nullptr)},
+          {"max_output_tokens", field_or("max_output_tokens", nullptr)},
+          {"metadata", field_or("metadata", Json::object())},
           {"parallel_tool_calls", request.tool_choice.parallel},
-          {"previous_response_id", given("previous_response_id", nullptr)},
+          {"previous_response_id", field_or("previous_response_id", nullptr)},
           {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
           {"temperature", request.options.sampler.temperature},
-          {"text", given("text", {{"format", {{"type", "text"}}}})},
-          {"tool_choice", given("tool_choice", "auto")},
-          {"tools", given("tools", Json::array())},
+          {"text", field_or("text", {{"format", {{"type", "text"}}}})},
+          {"tool_choice", field_or("tool_choice", "auto")},
+          {"tools", field_or("tools", Json::array())},
           {"top_p", request.options.sampler.top_p},
-          {"truncation", given("truncation", "disabled")},
-          {"user", given("user", nullptr)}};
+          {"truncation", field_or("truncation", "disabled")},
+          {"user", field_or("user", nullptr)}};
 }
 
 }  // namespace
 
 Result<GenerationRequest> read_response(const Json& body, const RequestContext& context) {
-  // Keys with a different meaning in chat completions, or none here. The others (sampling) are passed on.
-  static const std::set<std::string> handled = {
+  // Keys that are converted below or have another meaning in chat completions. All others (sampling options)
+  // are passed on unchanged.
+  static const std::set<std::string> converted_keys = {
       "input",   "instructions", "messages",        "tools",          "tool_choice",
       "text",    "include",      "response_format", "stream_options", "previous_response_id",
       "n",       "best_of",      "logprobs",        "top_logprobs",   "continue_final_message",
@@ -183,33 +184,34 @@ Result<GenerationRequest> read_response(const Json& body, const RequestContext& 
   MAKAR_TRY(const std::string previous, text_field(body, "previous_response_id"));
   MAKAR_TRY([[maybe_unused]] const Json metadata, object_field(body, "metadata"));
   MAKAR_TRY(Json input, read_input(body));
-  Json form = Json::object(), messages = Json::array();
+  Json chat_body = Json::object(), messages = Json::array();
   for (const auto& [key, value] : body.items())
-    if (!handled.contains(key)) form[key] = value;
+    if (!converted_keys.contains(key)) chat_body[key] = value;
   if (!instructions.empty()) messages.push_back({{"role", "system"}, {"content", instructions}});
   if (!previous.empty()) {
     if (!context.responses)
       return unsupported("previous_response_id", "this server does not store responses");
-    MAKAR_TRY(const Json before, context.responses->conversation(context.owner, previous));
-    for (const Json& item : before) MAKAR_CHECK_OK(read_item(item, "previous_response_id", messages));
+    MAKAR_TRY(const Json earlier_items, context.responses->conversation(context.owner, previous));
+    for (const Json& item : earlier_items) MAKAR_CHECK_OK(read_item(item, "previous_response_id", messages));
   }
   for (size_t i = 0; i < input.size(); ++i)
     MAKAR_CHECK_OK(read_item(input[i], fmt::format("input[{}]", i), messages));
   if (messages.empty()) return error_at("input", "contains no message");
-  form["messages"] = std::move(messages);
-  MAKAR_CHECK_OK(read_tools_of(body, form));
-  MAKAR_CHECK_OK(read_text_format(body, form));
-  MAKAR_CHECK_OK(read_include(body, form));
-  auto request = read_chat_completion(form, context);
+  chat_body["messages"] = std::move(messages);
+  MAKAR_CHECK_OK(convert_tools(body, chat_body));
+  MAKAR_CHECK_OK(read_text_format(body, chat_body));
+  MAKAR_CHECK_OK(read_include(body, chat_body));
+  auto request = read_chat_completion(chat_body, context);
   if (!request.ok()) {
     const Error& e = request.error();
-    const bool format = e.place.starts_with("response_format");
-    return Error{e.kind, format ? "text.format" + e.place.substr(15) : e.place, e.message};
+    constexpr std::string_view kChatField = "response_format";
+    const bool in_format = e.place.starts_with(kChatField);
+    return Error{e.kind, in_format ? "text.format" + e.place.substr(kChatField.size()) : e.place, e.message};
   }
   request->drop_oldest = body.value("truncation", Json()) == Json("auto");
-  request->formatter =
-      std::make_unique<ResponsesFormatter>(context, echoed_fields(body, *request), form.contains("logprobs"),
-                                           std::move(input), store ? context.responses : nullptr);
+  request->formatter = std::make_unique<ResponsesFormatter>(context, echoed_fields(body, *request),
+                                                            chat_body.contains("logprobs"), std::move(input),
+                                                            store ? context.responses : nullptr);
   return request;
 }
 

@@ -103,7 +103,7 @@ void ResponsesFormatter::complete(const AnswerEnd& end, const Usage& usage) {
                         {"output_tokens", usage.completion},
                         {"output_tokens_details", {{"reasoning_tokens", 0}}},
                         {"total_tokens", usage.prompt + usage.completion}};
-  if (store_) store_->keep(owner_, response_, std::move(input_));
+  if (store_) store_->add(owner_, response_, std::move(input_));
 }
 
 // Uses the streaming path and discards the events.
@@ -144,8 +144,8 @@ std::string ResponsesFormatter::end(size_t, const AnswerEnd& end) {
 
 std::string ResponsesFormatter::done(const Usage& usage) {
   complete(end_, usage);
-  const bool all = response_["status"] == "completed";
-  return event(all ? "response.completed" : "response.incomplete", {{"response", response_}});
+  const bool completed = response_["status"] == "completed";
+  return event(completed ? "response.completed" : "response.incomplete", {{"response", response_}});
 }
 
 std::string ResponsesFormatter::failed(const ApiError& error) {

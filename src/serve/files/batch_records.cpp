@@ -14,7 +14,7 @@ namespace makar {
 namespace {
 
 // Limits per owner.
-constexpr size_t kMaxUnfinished = 100, kMaxKept = 1000;
+constexpr size_t kMaxUnfinishedBatches = 100, kMaxStoredBatches = 1000;
 
 // Checks the fields that other code relies on.
 bool is_batch(const Json& batch) {
@@ -38,11 +38,12 @@ Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
   BatchRecord record{batch, owner, FileStore::new_id(), FileStore::new_id()};
   {
     const std::lock_guard lock(mutex_);
-    const auto open = std::count_if(records_.begin(), records_.end(), [&](const auto& one) {
+    const auto unfinished = std::count_if(records_.begin(), records_.end(), [&](const auto& one) {
       return one.second.owner == owner && !is_over(one.second.batch);
     });
-    if (static_cast<size_t>(open) >= kMaxUnfinished)
-      return error_of(Error::Kind::kLimit, "memory", "{} batches are unfinished; try again later", open);
+    if (static_cast<size_t>(unfinished) >= kMaxUnfinishedBatches)
+      return error_of(Error::Kind::kLimit, "memory", "{} batches are unfinished; try again later",
+                      unfinished);
     MAKAR_CHECK_OK(save(record));
     records_[batch["id"].get<std::string>()] = std::move(record);
     drop_old(owner);
@@ -74,13 +75,11 @@ std::vector<Json> BatchRecords::list(const std::string& owner) const {
     for (const auto& [id, record] : records_)
       if (record.owner == owner) out.push_back(record.batch);
   }
-  std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
-    return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();
-  });
+  sort_newest_first(out);
   return out;
 }
 
-bool BatchRecords::reads(const std::string& file_id) const {
+bool BatchRecords::uses_file(const std::string& file_id) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(records_.begin(), records_.end(), [&](const auto& one) {
     return !is_over(one.second.batch) && one.second.batch["input_file_id"] == Json(file_id);
@@ -131,9 +130,9 @@ void BatchRecords::load() {
 
 // Removes the owner's oldest finished batches.
 void BatchRecords::drop_old(const std::string& owner) {
-  size_t own = 0;
-  for (const auto& [id, record] : records_) own += record.owner == owner;
-  for (; own > kMaxKept; --own) {
+  size_t own_count = 0;
+  for (const auto& [id, record] : records_) own_count += record.owner == owner;
+  for (; own_count > kMaxStoredBatches; --own_count) {
     auto oldest = records_.end();
     for (auto it = records_.begin(); it != records_.end(); ++it)
       if (it->second.owner == owner && is_over(it->second.batch) &&
@@ -159,7 +158,7 @@ std::optional<BatchRecord> BatchRecords::next() {
   return *best;
 }
 
-bool BatchRecords::others_wait(const std::string& owner) const {
+bool BatchRecords::others_unfinished(const std::string& owner) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(records_.begin(), records_.end(), [&](const auto& one) {
     return one.second.owner != owner && !is_over(one.second.batch);

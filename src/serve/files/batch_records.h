@@ -25,11 +25,11 @@ class BatchRecords {
   Result<Json> cancel(const std::string& owner, const std::string& id);
   std::vector<Json> list(const std::string& owner) const;  // newest first
   // Whether an unfinished batch reads this file.
-  bool reads(const std::string& file_id) const;
+  bool uses_file(const std::string& file_id) const;
   // The next batch to run: round robin over owners, oldest unfinished batch first.
   std::optional<BatchRecord> next();
   // Whether another owner has an unfinished batch.
-  bool others_wait(const std::string& owner) const;
+  bool others_unfinished(const std::string& owner) const;
   // change() updates a record in memory and on disk.
   Status change(const std::string& id, const Json& fields);
   void change_in_memory(const std::string& id, const Json& fields);

@@ -12,8 +12,8 @@
 namespace makar {
 namespace {
 
-constexpr std::chrono::seconds kPause{1};  // before a refused line is sent again
-constexpr std::chrono::seconds kTurn{5};   // time slice of an owner while others wait
+constexpr std::chrono::seconds kRetryPause{1};  // before a refused line is sent again
+constexpr std::chrono::seconds kOwnerTurn{5};   // time slice of an owner while others wait
 
 int64_t now() { return std::time(nullptr); }
 
@@ -23,11 +23,12 @@ struct BatchRunner::Work {
   std::string id;
   BatchRecord record;
   BatchInput input;
-  std::deque<size_t> todo;
+  std::deque<size_t> todo;  // lines to send
   std::map<size_t, std::weak_ptr<LineReply>> in_flight;
   std::optional<LineFile> output, errors;
   int64_t completed = 0, failed = 0, expires = 0;
-  std::chrono::steady_clock::time_point not_before, turn_ends = std::chrono::steady_clock::now() + kTurn;
+  // After a refused line, sending pauses until `not_before`.
+  std::chrono::steady_clock::time_point not_before, turn_ends = std::chrono::steady_clock::now() + kOwnerTurn;
 };
 
 BatchRunner::BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t max_in_flight)
@@ -76,7 +77,7 @@ void BatchRunner::work(const BatchRecord& record) {
       if (batch["status"] == "cancelling") return cancel_lines(work), finish(work, "cancelled");
       if (now() >= work.expires) return cancel_lines(work), finish(work, "expired");
       const bool turn_over =
-          std::chrono::steady_clock::now() >= work.turn_ends && records_.others_wait(work.record.owner);
+          std::chrono::steady_clock::now() >= work.turn_ends && records_.others_unfinished(work.record.owner);
       if (turn_over && work.in_flight.empty() && !work.todo.empty())
         return Done{};  // resumes in the owner's next turn
       if (!turn_over) send_lines(work);
@@ -84,16 +85,16 @@ void BatchRunner::work(const BatchRecord& record) {
       if (work.todo.empty() && work.in_flight.empty()) return finish(work, "completed");
     }
   };
-  Status done = Done{};
+  Status status = Done{};
   try {
-    done = run_lines();
+    status = run_lines();
   } catch (const std::exception& e) {
-    done = error_of(Error::Kind::kIo, "batch", "internal error: {}", e.what());
+    status = error_of(Error::Kind::kIo, "batch", "internal error: {}", e.what());
   }
-  if (done.ok() || stopping_) return;
+  if (status.ok() || stopping_) return;
   cancel_lines(work);
   const Json error = {{"code", "server_error"},
-                      {"message", ApiError::of(done.error()).message},
+                      {"message", ApiError::of(status.error()).message},
                       {"param", nullptr},
                       {"line", nullptr}};
   const Json fields = {{"status", "failed"},
@@ -101,7 +102,7 @@ void BatchRunner::work(const BatchRecord& record) {
                        {"errors", {{"object", "list"}, {"data", Json::array({error})}}}};
   if (const Status saved = records_.change(work.id, fields); !saved.ok())
     records_.change_in_memory(
-        work.id, fields);  // in memory only: the disk cannot be written; the batch is not retried
+        work.id, fields);  // in memory only, as the disk cannot be written: the batch is not retried
 }
 
 // Reads the lines, and the answers that an earlier process has written.
@@ -119,8 +120,8 @@ Status BatchRunner::begin(Work& work) {
   const auto open = [&](const std::string& id, std::set<std::string>& ids,
                         std::optional<LineFile>& file) -> Status {
     if (files_.find(work.record.owner, id).ok()) {  // the process ended after completing it
-      MAKAR_TRY(const std::string whole, files_.path(work.record.owner, id));
-      return recover_answers(whole, ids);
+      MAKAR_TRY(const std::string finished_path, files_.path(work.record.owner, id));
+      return recover_answers(finished_path, ids);
     }
     MAKAR_CHECK_OK(recover_answers(files_.part_path(id), ids));
     MAKAR_TRY(file, LineFile::open(files_.part_path(id)));
@@ -158,33 +159,33 @@ void BatchRunner::send_lines(Work& work) {
 
 // Waits for answers and writes them to the files.
 Status BatchRunner::take_answers(Work& work) {
-  std::deque<LineAnswer> taken;
+  std::deque<LineAnswer> answers;
   {
     std::unique_lock lock(results_->mutex);
-    results_->arrived.wait_for(lock, kPause,
+    results_->arrived.wait_for(lock, kRetryPause,
                                [&] { return stopping_ || results_->woken || !results_->answers.empty(); });
     results_->woken = false;
-    taken.swap(results_->answers);
+    answers.swap(results_->answers);
   }
   bool to_output = false, to_errors = false;
-  for (const LineAnswer& answer : taken) {
+  for (const LineAnswer& answer : answers) {
     if (answer.round != round_ || work.in_flight.erase(answer.line) == 0) continue;
-    const bool later = answer.status == 429 || answer.status == 503 || (answer.status == 0 && stopping_);
-    if (later) {
+    const bool retry = answer.status == 429 || answer.status == 503 || (answer.status == 0 && stopping_);
+    if (retry) {
       work.todo.push_back(answer.line);
-      work.not_before = std::chrono::steady_clock::now() + kPause;
+      work.not_before = std::chrono::steady_clock::now() + kRetryPause;
       continue;
     }
-    const bool fine = answer.status >= 200 && answer.status < 300;
+    const bool success = answer.status >= 200 && answer.status < 300;
     const ApiError dropped{500, "the request was dropped", "server_error"};
     const std::string text =
         batch_answer(work.input.lines[answer.line].custom_id, answer.status == 0 ? 500 : answer.status,
                      answer.status == 0 ? error_body(Dialect::kOpenAi, dropped) : answer.body);
-    MAKAR_CHECK_OK((fine ? work.output : work.errors)->append(text));
-    ++(fine ? work.completed : work.failed);
-    (fine ? to_output : to_errors) = true;
+    MAKAR_CHECK_OK((success ? work.output : work.errors)->append(text));
+    ++(success ? work.completed : work.failed);
+    (success ? to_output : to_errors) = true;
   }
-  if (taken.empty()) return Done{};
+  if (answers.empty()) return Done{};
   // Sync before counting: a counted answer survives a crash of the machine.
   if (to_output) MAKAR_CHECK_OK(work.output->sync());
   if (to_errors) MAKAR_CHECK_OK(work.errors->sync());
@@ -193,22 +194,22 @@ Status BatchRunner::take_answers(Work& work) {
 }
 
 void BatchRunner::cancel_lines(Work& work) {
-  for (const auto& [line, held] : work.in_flight) {
-    if (const auto reply = held.lock()) reply->disconnect();
+  for (const auto& [line, weak_reply] : work.in_flight) {
+    if (const auto reply = weak_reply.lock()) reply->disconnect();
     work.todo.push_back(line);
   }
   work.in_flight.clear();
 }
 
-// Turns the answers into files. If the batch expired, unanswered lines get an error.
+// Moves the answers into the file store. If the batch expired, unanswered lines get an error.
 Status BatchRunner::finish(Work& work, const char* status) {
   const bool expired = status == std::string_view("expired");
   if (expired) {
-    const ApiError late{408, "the batch expired before this request started", "timeout_error", std::nullopt,
-                        "batch_expired"};
+    const ApiError expired_error{408, "the batch expired before this request started", "timeout_error",
+                                 std::nullopt, "batch_expired"};
     for (const size_t line : work.todo) {
-      MAKAR_CHECK_OK(work.errors->append(
-          batch_answer(work.input.lines[line].custom_id, late.status, error_body(Dialect::kOpenAi, late))));
+      MAKAR_CHECK_OK(work.errors->append(batch_answer(work.input.lines[line].custom_id, expired_error.status,
+                                                      error_body(Dialect::kOpenAi, expired_error))));
       ++work.failed;
     }
   }

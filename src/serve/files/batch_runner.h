@@ -42,7 +42,7 @@ class BatchRunner {
   Send send_;
   const size_t max_in_flight_;
   const std::shared_ptr<LineResults> results_;
-  uint64_t round_ = 0;
+  uint64_t round_ = 0;  // counts calls of work()
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -17,14 +17,14 @@ namespace makar {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kLongestFilename = 255;
+constexpr size_t kMaxFilenameBytes = 255;
 
 // The client's file name without folders. It is only displayed, never used as a path.
-Result<std::string> plain_name(const std::string& given) {
-  const size_t slash = given.find_last_of("/\\");
-  std::string name = slash == given.npos ? given : given.substr(slash + 1);
-  if (name.empty() || name.size() > kLongestFilename)
-    return error_at("file", "the file name must have 1 to {} bytes, got {}", kLongestFilename, name.size());
+Result<std::string> plain_name(const std::string& path) {
+  const size_t slash = path.find_last_of("/\\");
+  std::string name = slash == path.npos ? path : path.substr(slash + 1);
+  if (name.empty() || name.size() > kMaxFilenameBytes)
+    return error_at("file", "the file name must have 1 to {} bytes, got {}", kMaxFilenameBytes, name.size());
   if (std::any_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < 32) || c == 127; }))
     return error_at("file", "the file name contains control characters");
   return name;
@@ -106,13 +106,13 @@ Status FileStore::prepare() {
   return load();
 }
 
-// Adds a file; `put` writes the data.
-Status FileStore::enter(Json metadata, const std::function<Status()>& put) {
+// Adds a file; `write_data` writes its bytes.
+Status FileStore::insert(Json metadata, const std::function<Status()>& write_data) {
   const std::string id = metadata["id"];
   MAKAR_CHECK_OK(write_file(metadata_path(id), dump(metadata)));
-  if (const Status done = put(); !done.ok()) {
+  if (const Status written = write_data(); !written.ok()) {
     ::unlink(metadata_path(id).c_str());
-    return done.error();
+    return written.error();
   }
   bytes_ += metadata["bytes"].get<size_t>();
   files_[id] = std::move(metadata);
@@ -129,19 +129,19 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
   const std::string id = new_id();
   {
     const std::lock_guard guard(mutex_);
-    size_t files = 0, held = 0;
+    size_t own_files = 0, own_bytes = 0;
     for (const auto& [other, metadata] : files_)
-      if (metadata["owner"] == Json(owner)) ++files, held += metadata["bytes"].get<size_t>();
-    const size_t share = limits_.share(owner);
-    if (files >= limits_.files / share || held + bytes.size() > limits_.all / share)
+      if (metadata["owner"] == Json(owner)) ++own_files, own_bytes += metadata["bytes"].get<size_t>();
+    const size_t divisor = limits_.owner_divisor(owner);
+    if (own_files >= limits_.files / divisor || own_bytes + bytes.size() > limits_.all / divisor)
       return error_of(Error::Kind::kLimit, "file",
                       "{} files of {} bytes are stored; the limits are {} files and {} bytes: delete some",
-                      files, held, limits_.files / share, limits_.all / share);
+                      own_files, own_bytes, limits_.files / divisor, limits_.all / divisor);
     if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
       return error_of(Error::Kind::kLimit, "file",
                       "the server stores {} files of {} bytes and accepts no more", files_.size(), bytes_);
-    MAKAR_CHECK_OK(enter(metadata_of(owner, id, name, purpose, bytes.size()),
-                         [&] { return write_file(data_path(id), bytes); }));
+    MAKAR_CHECK_OK(insert(metadata_of(owner, id, name, purpose, bytes.size()),
+                          [&] { return write_file(data_path(id), bytes); }));
   }
   return find(owner, id);
 }
@@ -165,7 +165,7 @@ Status FileStore::adopt(const std::string& owner, const std::string& id, const s
   std::error_code failed;
   const auto bytes = fs::file_size(part_path(id), failed);
   if (failed) return error_of(Error::Kind::kIo, part_path(id), "{}", failed.message());
-  return enter(metadata_of(owner, id, filename, purpose, bytes), [&]() -> Status {
+  return insert(metadata_of(owner, id, filename, purpose, bytes), [&]() -> Status {
     if (::rename(part_path(id).c_str(), data_path(id).c_str()) != 0) return io_error(part_path(id), "move");
     return Done{};
   });
@@ -203,10 +203,14 @@ std::vector<Json> FileStore::list(const std::string& owner) const {
     for (const auto& [id, metadata] : files_)
       if (metadata["owner"] == Json(owner)) out.push_back(without_owner(metadata));
   }
-  std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
+  sort_newest_first(out);
+  return out;
+}
+
+void sort_newest_first(std::vector<Json>& objects) {
+  std::stable_sort(objects.begin(), objects.end(), [](const Json& a, const Json& b) {
     return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();
   });
-  return out;
 }
 
 }  // namespace makar

@@ -18,8 +18,8 @@ struct FileLimits {
   size_t bytes = size_t{100} << 20;  // per file
   size_t files = 10000;
   size_t all = size_t{16} << 30;  // total bytes
-  // The divisor of both limits per owner: a quarter each, or everything without keys.
-  size_t share(const std::string& owner) const { return owner.empty() ? 1 : 4; }
+  // `files` and `all` are divided by this for one owner: a quarter with keys, everything without.
+  size_t owner_divisor(const std::string& owner) const { return owner.empty() ? 1 : 4; }
 };
 
 class FileStore {
@@ -53,7 +53,7 @@ class FileStore {
   FileStore(std::string folder, FileLimits limits) : folder_(std::move(folder)), limits_(limits) {}
   Status load();
   Status lock();
-  Status enter(Json metadata, const std::function<Status()>& put);
+  Status insert(Json metadata, const std::function<Status()>& write_data);
   std::string data_path(const std::string& id) const { return folder_ + "/" + id + ".data"; }
   std::string metadata_path(const std::string& id) const { return folder_ + "/" + id + ".json"; }
 
@@ -64,5 +64,8 @@ class FileStore {
   std::map<std::string, Json> files_;  // metadata by id, including the owner
   size_t bytes_ = 0;
 };
+
+// Sorts API objects by "created_at", newest first.
+void sort_newest_first(std::vector<Json>& objects);
 
 }  // namespace makar

@@ -10,12 +10,12 @@ namespace makar {
 
 class BodyPool {
  public:
-  static constexpr size_t kFree = size_t{64} << 10;  // per connection, not counted
+  static constexpr size_t kUncountedBytes = size_t{64} << 10;  // per connection, not counted
   explicit BodyPool(size_t limit) : limit_(limit) {}
-  size_t max_body() const { return limit_ / 2 + kFree; }  // the largest possible body
-  size_t held() const { return held_; }
+  size_t max_body() const { return limit_ / 2 + kUncountedBytes; }  // the largest possible body
+  size_t counted_bytes() const { return counted_bytes_; }
 
-  // The bytes held by one connection.
+  // The bytes of one connection.
   class Share {
    public:
     explicit Share(BodyPool& pool) : pool_(pool) {}
@@ -26,14 +26,14 @@ class BodyPool {
     enum class Full { kNo, kCaller, kPool };  // the limit that is exceeded
     // Grows or shrinks to `bytes`; no change if a limit is exceeded.
     Full resize(const std::string& caller, size_t bytes) {
-      const size_t counted = bytes > kFree ? bytes - kFree : 0;
+      const size_t counted = bytes > kUncountedBytes ? bytes - kUncountedBytes : 0;
       if (caller != caller_) release(), caller_ = caller;
       if (counted > counted_) {
-        const size_t more = counted - counted_;
+        const size_t growth = counted - counted_;
         const auto of_caller = pool_.callers_.find(caller_);
         const size_t own = of_caller == pool_.callers_.end() ? 0 : of_caller->second;
-        if (own + more > pool_.limit_ / 2) return Full::kCaller;
-        if (pool_.held_ + more > pool_.limit_) return Full::kPool;
+        if (own + growth > pool_.limit_ / 2) return Full::kCaller;
+        if (pool_.counted_bytes_ + growth > pool_.limit_) return Full::kPool;
       }
       set(counted);
       return Full::kNo;
@@ -48,7 +48,7 @@ class BodyPool {
       size_t& own = pool_.callers_[caller_];
       own = own - counted_ + counted;
       if (own == 0) pool_.callers_.erase(caller_);
-      pool_.held_ = pool_.held_ - counted_ + counted;
+      pool_.counted_bytes_ = pool_.counted_bytes_ - counted_ + counted;
       counted_ = counted;
     }
     BodyPool& pool_;
@@ -58,7 +58,7 @@ class BodyPool {
 
  private:
   const size_t limit_;
-  size_t held_ = 0;
+  size_t counted_bytes_ = 0;
   std::map<std::string, size_t> callers_;
 };
 

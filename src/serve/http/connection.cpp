@@ -12,7 +12,7 @@ namespace makar {
 namespace http = boost::beast::http;
 
 namespace {
-constexpr size_t kChunk = size_t{16} << 10;
+constexpr size_t kReadBytes = size_t{16} << 10;
 }
 
 struct HttpConnection::Parser : http::request_parser<http::string_body> {};
@@ -44,9 +44,9 @@ void HttpConnection::start() {
 }
 
 void HttpConnection::drain() {
-  keep_ = false;
-  const bool begun = phase_ == Phase::kHead ? !input_.empty() : phase_ != Phase::kOpening;
-  if (!begun) close();
+  keep_alive_ = false;
+  const bool in_request = phase_ == Phase::kHead ? !input_.empty() : phase_ != Phase::kOpening;
+  if (!in_request) close();
 }
 
 HttpConnection::Clock::time_point HttpConnection::waiting_since() const {
@@ -69,7 +69,7 @@ void HttpConnection::close() {
   phase_ = Phase::kClosed;
   transport_->close();
   body_share_.release();
-  more_ = nullptr, answer_held_ = nullptr;
+  body_source_ = nullptr, response_resources_ = nullptr;
   if (const auto exchange = exchange_.lock()) exchange->disconnected();
   shared_->closed(*this);
 }
@@ -79,7 +79,7 @@ void HttpConnection::close() {
 void HttpConnection::read() {
   if (reading_ || phase_ == Phase::kClosed || input_.size() >= shared_->options.max_headers * 2) return;
   reading_ = true;
-  chunk_.resize(kChunk);
+  chunk_.resize(kReadBytes);
   transport_->read_some(boost::asio::buffer(chunk_), [self = shared_from_this()](Code code, size_t bytes) {
     self->guarded([&] { self->on_read(code, bytes); });
   });
@@ -118,14 +118,14 @@ void HttpConnection::parse() {
 void HttpConnection::parse_head() {
   if (input_.empty()) return;
   Code code;
-  const size_t taken = parser_->put(boost::asio::buffer(input_), code);
-  input_.erase(0, taken);
+  const size_t consumed = parser_->put(boost::asio::buffer(input_), code);
+  input_.erase(0, consumed);
   // The parser enforces the limit only on incomplete headers; count complete ones here.
-  head_bytes_ += taken;
-  const bool more = code == http::error::need_more;
-  if (head_bytes_ + (more ? input_.size() : 0) > shared_->options.max_headers)
+  head_bytes_ += consumed;
+  const bool incomplete = code == http::error::need_more;
+  if (head_bytes_ + (incomplete ? input_.size() : 0) > shared_->options.max_headers)
     return fail(http::error::header_limit);
-  if (more) return;
+  if (incomplete) return;
   if (code) return fail(code);
   if (parser_->is_header_done()) head_complete();
 }
@@ -136,13 +136,13 @@ void HttpConnection::parse_body() {
   const size_t min = parser_->chunked() ? 5 : 1;
   while (!parser_->is_done() && input_.size() >= min) {
     Code code;
-    const size_t taken = parser_->put(boost::asio::buffer(input_), code);
-    input_.erase(0, taken);
+    const size_t consumed = parser_->put(boost::asio::buffer(input_), code);
+    input_.erase(0, consumed);
     if (code && code != http::error::need_more) return fail(code);
     if (!reserve_body(parser_->get().body().size()))
       return refuse(
           shared_->handler.error_reply(503, "the memory for request bodies is full; try again later"));
-    if (taken == 0) {  // incomplete chunk header or trailer
+    if (consumed == 0) {  // incomplete chunk header or trailer
       if (input_.size() >= shared_->options.max_headers) fail(http::error::bad_chunk_extension);
       return;
     }
@@ -162,7 +162,7 @@ void HttpConnection::fail(Code code) {
 }
 
 void HttpConnection::refuse(HttpResponse response) {
-  phase_ = Phase::kAnswer, keep_ = false;
+  phase_ = Phase::kAnswer, keep_alive_ = false;
   parser_.reset();
   body_share_.release();
   send(std::move(response));
@@ -194,7 +194,7 @@ void HttpConnection::head_complete() {
     request_.headers.emplace_back(std::move(name), std::string(field.value()));
   }
   http_1_0_ = message.version() < 11;
-  keep_ = message.keep_alive() && !shared_->draining;
+  keep_alive_ = message.keep_alive() && !shared_->draining;
   head_only_ = message.method() == http::verb::head;
   const auto hosts = message.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && !http_1_0_))
@@ -202,12 +202,13 @@ void HttpConnection::head_complete() {
         400, fmt::format("expected one Host header, found {}: HTTP/1.1 requires exactly one", hosts)));
   if (auto refused = shared_->handler.refuse(request_)) {
     // Close the connection: an unread body would be parsed as the next request.
-    if (!parser_->is_done() && parser_->content_length_remaining().value_or(1) > 0) keep_ = false;
+    if (!parser_->is_done() && parser_->content_length_remaining().value_or(1) > 0) keep_alive_ = false;
     phase_ = Phase::kAnswer;
     return send(std::move(*refused));
   }
-  const size_t of_route = shared_->handler.max_body(request_);
-  body_limit_ = std::min(of_route > 0 ? of_route : shared_->options.max_body, shared_->bodies.max_body());
+  const size_t route_limit = shared_->handler.max_body(request_);
+  body_limit_ =
+      std::min(route_limit > 0 ? route_limit : shared_->options.max_body, shared_->bodies.max_body());
   parser_->body_limit(body_limit_);
   if (parser_->content_length().value_or(0) > body_limit_) return fail(http::error::body_limit);
   caller_ = shared_->handler.caller(request_);

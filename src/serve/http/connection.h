@@ -71,17 +71,18 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void push(std::string piece, bool last);
   void queue(std::string bytes);
   void write_next();
-  void push_more();
+  void request_piece();
   void take_piece(std::optional<std::string> piece);
   void on_written(Code code);
   void finished();
   void linger();
-  std::string head_text(const HttpResponse& response, bool whole) const;
+  std::string head_text(const HttpResponse& response, bool known_size) const;
 
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<HttpShared> shared_;
   Phase phase_ = Phase::kOpening;
-  Clock::time_point deadline_ = Clock::time_point::max(), since_ = Clock::now();
+  Clock::time_point since_ = Clock::now();                 // start of the phase
+  Clock::time_point deadline_ = Clock::time_point::max();  // of the phase
   bool rejected_ = false, reading_ = false, writing_ = false;
 
   std::string chunk_;  // read buffer of the transport
@@ -93,15 +94,15 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   size_t head_bytes_ = 0, discarded_ = 0;
 
   std::weak_ptr<HttpExchange> exchange_;
-  bool keep_ = false, http_1_0_ = false, head_only_ = false;  // of the request: keep-alive, version, HEAD
-  bool answering_ = false, chunked_ = false;                  // of the response: begun, encoding
-  bool last_ = false;                                         // the end of the response is queued
+  bool keep_alive_ = false, http_1_0_ = false, head_only_ = false;  // of the request
+  bool answering_ = false, chunked_ = false;                        // of the response
+  bool last_ = false;                                               // the end of the response is queued
   std::deque<std::string> unsent_;
   size_t unsent_bytes_ = 0, in_flight_ = 0;  // bytes queued; pieces being written
-  std::shared_ptr<BodySource> more_;         // source of the body being sent
-  std::optional<size_t> more_bytes_;
-  bool more_requested_ = false;
-  std::shared_ptr<const void> answer_held_;
+  std::shared_ptr<BodySource> body_source_;  // source of the body being sent
+  std::optional<size_t> source_bytes_;       // left to read from it; unset: unknown
+  bool piece_requested_ = false;
+  std::shared_ptr<const void> response_resources_;
   size_t body_limit_ = 0;
 };
 

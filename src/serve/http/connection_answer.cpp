@@ -11,13 +11,13 @@ namespace {
 constexpr size_t kMergeBytes = size_t{64} << 10;  // short pieces are merged up to this size
 }
 
-std::string HttpConnection::head_text(const HttpResponse& response, bool whole) const {
+std::string HttpConnection::head_text(const HttpResponse& response, bool known_size) const {
   const auto reason = http::obsolete_reason(static_cast<http::status>(response.status));
   std::string out = fmt::format("HTTP/1.1 {} {}\r\ncontent-type: {}\r\nconnection: {}\r\n", response.status,
                                 std::string_view(reason.data(), reason.size()), response.type,
-                                keep_ ? "keep-alive" : "close");
+                                keep_alive_ ? "keep-alive" : "close");
   for (const auto& [name, value] : response.headers) out += fmt::format("{}: {}\r\n", name, value);
-  if (whole)
+  if (known_size)
     out += fmt::format("content-length: {}\r\n", response.body.size() + response.more_bytes.value_or(0));
   else if (chunked_)
     out += "transfer-encoding: chunked\r\n";
@@ -26,17 +26,17 @@ std::string HttpConnection::head_text(const HttpResponse& response, bool whole) 
 
 void HttpConnection::send(HttpResponse response) {
   if (!response.more) response.more_bytes.reset();
-  const bool whole = !response.more || response.more_bytes;
-  if (!whole && !head_only_) return begin(std::move(response));
+  const bool known_size = !response.more || response.more_bytes;
+  if (!known_size && !head_only_) return begin(std::move(response));
   if (answering_) return;
   answering_ = true, chunked_ = false;
-  answer_held_ = std::move(response.held);
-  std::string head = head_text(response, whole);
+  response_resources_ = std::move(response.resources);
+  std::string head = head_text(response, known_size);
   if (head_only_) return push(std::move(head), true);
   if (response.body.size() <= kMergeBytes) head += std::exchange(response.body, {});
-  if (response.more) more_ = std::make_shared<BodySource>(std::move(response.more));
-  more_bytes_ = response.more_bytes;
-  const bool last = !more_;
+  if (response.more) body_source_ = std::make_shared<BodySource>(std::move(response.more));
+  source_bytes_ = response.more_bytes;
+  const bool last = !body_source_;
   if (!response.body.empty()) queue(std::move(head)), head = std::move(response.body);
   push(std::move(head), last);
 }
@@ -44,11 +44,11 @@ void HttpConnection::send(HttpResponse response) {
 void HttpConnection::begin(HttpResponse head) {
   if (answering_) return;
   answering_ = true, chunked_ = !http_1_0_;
-  keep_ = keep_ && chunked_;  // without chunks, closing the connection ends the body
-  answer_held_ = std::move(head.held);
+  keep_alive_ = keep_alive_ && chunked_;  // without chunks, closing the connection ends the body
+  response_resources_ = std::move(head.resources);
   queue(head_text(head, false));
-  if (head.more) more_ = std::make_shared<BodySource>(std::move(head.more));
-  more_bytes_.reset();
+  if (head.more) body_source_ = std::make_shared<BodySource>(std::move(head.more));
+  source_bytes_.reset();
   push(std::move(head.body), false);
 }
 
@@ -67,8 +67,8 @@ void HttpConnection::queue(std::string bytes) {
   if (phase_ == Phase::kClosed) return;
   if (unsent_bytes_ > shared_->options.max_unsent) return close();  // the client does not read
   unsent_bytes_ += bytes.size();
-  const bool joins = unsent_.size() > in_flight_ && unsent_.back().size() + bytes.size() <= kMergeBytes;
-  if (joins)
+  const bool merge = unsent_.size() > in_flight_ && unsent_.back().size() + bytes.size() <= kMergeBytes;
+  if (merge)
     unsent_.back() += bytes;
   else if (!bytes.empty())
     unsent_.push_back(std::move(bytes));
@@ -77,7 +77,7 @@ void HttpConnection::queue(std::string bytes) {
 
 void HttpConnection::write_next() {
   if (unsent_.empty()) {
-    if (more_) return push_more();
+    if (body_source_) return request_piece();
     if (last_) finished();
     return;
   }
@@ -92,30 +92,30 @@ void HttpConnection::write_next() {
 }
 
 // The source may call back on another thread; the piece is posted to this one.
-void HttpConnection::push_more() {
-  if (more_requested_) return;
-  more_requested_ = true;
-  const std::shared_ptr<BodySource> source = more_;  // keeps it alive: the call may run close()
+void HttpConnection::request_piece() {
+  if (piece_requested_) return;
+  piece_requested_ = true;
+  const std::shared_ptr<BodySource> source = body_source_;  // keeps it alive: the call may run close()
   (*source)([weak = weak_from_this(), executor = transport_->executor()](std::optional<std::string> piece) {
     boost::asio::post(executor, [weak, piece = std::move(piece)]() mutable {
       const auto self = weak.lock();
-      if (self && self->more_requested_) self->guarded([&] { self->take_piece(std::move(piece)); });
+      if (self && self->piece_requested_) self->guarded([&] { self->take_piece(std::move(piece)); });
     });
   });
 }
 
 void HttpConnection::take_piece(std::optional<std::string> piece) {
-  more_requested_ = false;
-  if (phase_ != Phase::kAnswer || !more_) return;
+  piece_requested_ = false;
+  if (phase_ != Phase::kAnswer || !body_source_) return;
   bool last = piece && piece->empty();
-  if (more_bytes_) {
+  if (source_bytes_) {
     if (!piece || last) return close();  // shorter than its content-length
-    if (piece->size() > *more_bytes_) piece->resize(*more_bytes_);
-    *more_bytes_ -= piece->size();
-    last = *more_bytes_ == 0;
+    if (piece->size() > *source_bytes_) piece->resize(*source_bytes_);
+    *source_bytes_ -= piece->size();
+    last = *source_bytes_ == 0;
   }
   if (!piece) return close();
-  if (last) more_ = nullptr;
+  if (last) body_source_ = nullptr;
   push(std::move(*piece), last);
 }
 
@@ -132,11 +132,11 @@ void HttpConnection::on_written(Code code) {
 }
 
 void HttpConnection::finished() {
-  answering_ = last_ = chunked_ = more_requested_ = false;
-  more_ = nullptr, answer_held_ = nullptr;
+  answering_ = last_ = chunked_ = piece_requested_ = false;
+  body_source_ = nullptr, response_resources_ = nullptr;
   exchange_.reset();
   body_share_.release();
-  if (!keep_ || shared_->draining) return linger();
+  if (!keep_alive_ || shared_->draining) return linger();
   next_request();
 }
 

@@ -27,8 +27,8 @@ struct HttpRequest {
 };
 
 // Produces the next piece of a long body. Called on the server thread when the previous piece is sent; passes
-// the piece to `give` then or later, from any thread. An empty piece ends the body; nullopt means that the
-// body cannot be completed and closes the connection.
+// the piece to `give` immediately or later, from any thread. An empty piece ends the body; nullopt means that
+// the body cannot be completed and closes the connection.
 using GivePiece = std::function<void(std::optional<std::string> piece)>;
 using BodySource = std::function<void(GivePiece give)>;
 
@@ -37,9 +37,9 @@ struct HttpResponse {
   std::string body;
   std::string type = "application/json";
   HttpHeaders headers = {};
-  BodySource more = {};                        // the rest of the body, after `body`
-  std::optional<size_t> more_bytes = {};       // its size; unknown: chunked encoding
-  std::shared_ptr<const void> held = nullptr;  // released after the response or a disconnect
+  BodySource more = {};                             // the rest of the body, after `body`
+  std::optional<size_t> more_bytes = {};            // its size; unknown: chunked encoding
+  std::shared_ptr<const void> resources = nullptr;  // released after the response or a disconnect
 };
 
 // A response handle for any thread: call send() once, or begin(), any number of write(), and end().
@@ -74,7 +74,7 @@ struct HttpOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;  // 0: any free port
   size_t max_body = size_t{8} << 20, max_headers = size_t{32} << 10;
-  size_t max_bodies = size_t{256} << 20;  // in memory, of all clients; at most half per caller
+  size_t max_bodies = size_t{256} << 20;  // bytes in memory, all clients together; at most half per caller
   size_t max_unsent = size_t{4} << 20;    // bytes queued per connection
   size_t max_connections = 512;
   // Timeouts: handshake and headers, body, write progress, and requests in flight at shutdown.

@@ -32,9 +32,9 @@ class BeastServer : public HttpServer {
       : shared_(std::make_shared<HttpShared>(handler, options)),
         acceptor_(io_),
         signals_(io_),
-        timer_(io_),
-        ticks_(io_),
-        retry_(io_) {
+        drain_timer_(io_),
+        tick_timer_(io_),
+        retry_timer_(io_) {
     shared_->closed = [this](HttpConnection& c) {
       // Erase later: the map may hold the last reference to the closing connection.
       net::post(io_, [this, key = &c] {
@@ -55,14 +55,14 @@ class BeastServer : public HttpServer {
     Code code;
     const auto address = net::ip::make_address(o.host == "localhost" ? "127.0.0.1" : o.host, code);
     if (code) return error_at("`host`", "expected an address such as 127.0.0.1 or 0.0.0.0, got '{}'", o.host);
-    const net::ip::tcp::endpoint end(address, o.port);
-    acceptor_.open(end.protocol(), code);
+    const net::ip::tcp::endpoint endpoint(address, o.port);
+    acceptor_.open(endpoint.protocol(), code);
     if (!code) acceptor_.set_option(net::socket_base::reuse_address(true), code);
-    if (!code) acceptor_.bind(end, code);
+    if (!code) acceptor_.bind(endpoint, code);
     if (!code) acceptor_.listen(net::socket_base::max_listen_connections, code);
     if (code)
       return error_of(Error::Kind::kIo, fmt::format("{}:{}", o.host, o.port),
-                      "cannot listen there ({}); another `port` may be free", code.message());
+                      "cannot listen on this address ({}); another `port` may be free", code.message());
     signals_.add(SIGINT, code), signals_.add(SIGTERM, code);
     return Done{};
   }
@@ -104,8 +104,8 @@ class BeastServer : public HttpServer {
     if (draining_) draining_();
     Code ignored;
     acceptor_.close(ignored);
-    timer_.expires_after(shared_->options.drain_time);
-    timer_.async_wait([this](Code code) {
+    drain_timer_.expires_after(shared_->options.drain_time);
+    drain_timer_.async_wait([this](Code code) {
       if (!code) close_all();
     });
     std::vector<std::shared_ptr<HttpConnection>> all;
@@ -123,15 +123,15 @@ class BeastServer : public HttpServer {
 
   void end() {
     signals_.cancel();
-    timer_.cancel();
-    ticks_.cancel();
-    retry_.cancel();
+    drain_timer_.cancel();
+    tick_timer_.cancel();
+    retry_timer_.cancel();
   }
 
   // Closes connections past their deadline; one timer serves all.
   void tick() {
-    ticks_.expires_after(std::chrono::milliseconds(500));
-    ticks_.async_wait([this](Code cancelled) {
+    tick_timer_.expires_after(std::chrono::milliseconds(500));
+    tick_timer_.async_wait([this](Code cancelled) {
       if (cancelled) return;
       tick();
       const auto now = Clock::now();
@@ -156,9 +156,9 @@ class BeastServer : public HttpServer {
   }
 
   bool evict_upload(const std::string& caller, Clock::time_point since) {
-    constexpr auto kSlow = std::chrono::seconds(1);  // younger uploads are not evicted
+    constexpr auto kMinUploadAge = std::chrono::seconds(1);  // younger uploads are not evicted
     std::shared_ptr<HttpConnection> slowest;
-    since = std::min(since, Clock::now() - kSlow);
+    since = std::min(since, Clock::now() - kMinUploadAge);
     for (const auto& [key, c] : connections_)
       if (c->uploading_since() < since && (caller.empty() || c->caller() == caller) &&
           (!slowest || c->uploading_since() < slowest->uploading_since()))
@@ -180,8 +180,8 @@ class BeastServer : public HttpServer {
       }
       if (!code) return accept();
       // Out of descriptors, or the client has already disconnected: retry later.
-      retry_.expires_after(std::chrono::milliseconds(50));
-      retry_.async_wait([this](Code cancelled) {
+      retry_timer_.expires_after(std::chrono::milliseconds(50));
+      retry_timer_.async_wait([this](Code cancelled) {
         if (!cancelled) accept();
       });
     });
@@ -202,7 +202,7 @@ class BeastServer : public HttpServer {
   net::io_context io_{1};
   net::ip::tcp::acceptor acceptor_;
   net::signal_set signals_;
-  net::steady_timer timer_, ticks_, retry_;
+  net::steady_timer drain_timer_, tick_timer_, retry_timer_;
   std::unique_ptr<Tls> tls_;
   std::unordered_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
   std::function<void()> draining_;

@@ -15,7 +15,7 @@ namespace ssl = boost::asio::ssl;
 
 // Only authenticated ciphers with forward secrecy; TLS 1.3 has no others.
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
-constexpr std::string_view kPlainAnswer =
+constexpr std::string_view kPlainHttpResponse =
     "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 40\r\n\r\n"
     "this port requires TLS: use https://...\n";
 
@@ -38,7 +38,7 @@ class TlsTransport : public Transport {
               ERR_GET_REASON(static_cast<unsigned long>(code.value())) == SSL_R_HTTP_REQUEST) {
             Code ignored;
             stream->next_layer().non_blocking(true, ignored);
-            stream->next_layer().write_some(net::buffer(kPlainAnswer), ignored);
+            stream->next_layer().write_some(net::buffer(kPlainHttpResponse), ignored);
           }
           on_done(code);
         });
@@ -93,8 +93,8 @@ class OpenSslTls : public Tls {
     SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_alpn_select_cb(native, choose_protocol, nullptr);
-    const bool known = SSL_CTX_set_cipher_list(native, kCiphers) == 1;
-    check(known, "OpenSSL supports these ciphers");
+    const bool supported = SSL_CTX_set_cipher_list(native, kCiphers) == 1;
+    check(supported, "OpenSSL supports these ciphers");
     // Never prompt for a passphrase on the terminal.
     SSL_CTX_set_default_passwd_cb(native, [](char*, int, int, void*) { return 0; });
     Transport::Code code;

@@ -15,7 +15,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxTraces = 500, kTraceBytes = size_t{16} << 20, kLongestAnswer = 65536;
+constexpr size_t kMaxTraces = 500, kMaxTraceBytes = size_t{16} << 20, kMaxAnswerBytes = 65536;
+constexpr int kMaxTraceDepth = 64;
 constexpr std::string_view kTraceExtension = ".jsonl";
 
 std::string trace_path(const std::string& folder, const std::string& name) {
@@ -26,7 +27,7 @@ Result<std::vector<Json>> trace_lines(const std::string& folder, const std::stri
   const std::string path = trace_path(folder, name);
   if (!is_plain_name(name) || !is_file(path))
     return error_of(Error::Kind::kNotFound, "agents", "trace {} not found", quote(name));
-  MAKAR_TRY(const std::string text, read_file(path, kTraceBytes));
+  MAKAR_TRY(const std::string text, read_file(path, kMaxTraceBytes));
   return read_trace(text, name, max);
 }
 
@@ -39,7 +40,7 @@ Result<std::vector<Json>> read_trace(std::string_view text, const std::string& n
     const size_t end = text.find('\n', at);
     if (end == std::string_view::npos) break;  // the last line is still being written
     MAKAR_TRY(Json line, parse_json(text.substr(at, end - at), fmt::format("{}.jsonl:{}", name, ++number),
-                                    {kTraceBytes, 64}));
+                                    {kMaxTraceBytes, kMaxTraceDepth}));
     if (line.is_object()) out.push_back(std::move(line));
     at = end + 1;
   }
@@ -62,8 +63,8 @@ Result<Json> answer_to(const Json& waiting, int64_t number, const Json& answer) 
   const bool question = waiting.contains("question");
   const char* key = question ? "text" : "allow";
   const Json value = answer.is_object() ? answer.value(key, Json()) : Json();
-  if (question && (!value.is_string() || value.get_ref<const std::string&>().size() > kLongestAnswer))
-    return error_at(key, "expected a text of at most {} bytes", kLongestAnswer);
+  if (question && (!value.is_string() || value.get_ref<const std::string&>().size() > kMaxAnswerBytes))
+    return error_at(key, "expected a text of at most {} bytes", kMaxAnswerBytes);
   if (!question && !value.is_boolean()) return error_at(key, "expected true or false");
   return Json{{key, value}};
 }
@@ -71,9 +72,9 @@ Result<Json> answer_to(const Json& waiting, int64_t number, const Json& answer) 
 Result<Json> list_agents(const std::string& folder) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code code;
-  size_t seen = 0;
-  for (std::filesystem::directory_iterator it(folder, code), end; !code && it != end && ++seen < 100000;
-       it.increment(code)) {
+  size_t entries = 0;
+  for (std::filesystem::directory_iterator it(folder, code), end;
+       !code && it != end && ++entries < kMaxFolderEntries; it.increment(code)) {
     std::string name = it->path().filename().string();
     struct stat status = {};
     if (!name.ends_with(kTraceExtension) || !is_plain_name(name) ||
@@ -101,15 +102,15 @@ Result<Json> read_agent(const std::string& folder, const std::string& name) {
 
 Status answer_agent(const std::string& folder, const std::string& name, int64_t number, const Json& answer) {
   MAKAR_TRY(const auto lines, trace_lines(folder, name, SIZE_MAX));
-  MAKAR_TRY(const Json said, answer_to(waiting_request(lines), number, answer));
+  MAKAR_TRY(const Json reply, answer_to(waiting_request(lines), number, answer));
   // The file gets its final name when it is complete, and only once: the agent reads it as soon as it exists.
   const std::string path = fmt::format("{}/{}.answer-{}.json", folder, name, number);
-  const std::string text = dump(said) + "\n";
+  const std::string text = dump(reply) + "\n";
   const std::string part = path + ".part";
   MAKAR_CHECK_OK(write_file(part, text));
-  const bool first = ::link(part.c_str(), path.c_str()) == 0;
+  const bool created = ::link(part.c_str(), path.c_str()) == 0;
   ::unlink(part.c_str());
-  if (!first)
+  if (!created)
     return error_of(Error::Kind::kUnsupported, "number", "request {} has already been answered", number);
   return Done{};
 }

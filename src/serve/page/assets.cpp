@@ -21,15 +21,16 @@ namespace makar {
 namespace {
 
 struct PageFile {
-  std::string_view path, type, packed;
+  std::string_view path, type, compressed;
   std::string etag;
 };
 
-std::string unpack(std::string_view packed) {
+std::string decompress(std::string_view compressed) {
+  constexpr int kGzipWindowBits = 15 + 16;  // the largest window, with a gzip header
   z_stream z{};
-  check(inflateInit2(&z, 15 + 16) == Z_OK, "zlib starts");
-  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-  z.avail_in = static_cast<uInt>(packed.size());
+  check(inflateInit2(&z, kGzipWindowBits) == Z_OK, "zlib starts");
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data()));
+  z.avail_in = static_cast<uInt>(compressed.size());
   std::string out, block(size_t{1} << 16, '\0');
   int code = Z_OK;
   while (code == Z_OK) {
@@ -44,8 +45,8 @@ std::string unpack(std::string_view packed) {
 }
 
 PageFile file_of(std::string_view path, std::string_view type, const char* begin, const char* end) {
-  const std::string_view packed(begin, static_cast<size_t>(end - begin));
-  return {path, type, packed, "\"" + sha256_of(std::string(packed)).substr(0, 32) + "\""};
+  const std::string_view compressed(begin, static_cast<size_t>(end - begin));
+  return {path, type, compressed, "\"" + sha256_of(std::string(compressed)).substr(0, 32) + "\""};
 }
 
 const PageFile& find_file(std::string_view path) {
@@ -79,9 +80,9 @@ HttpResponse page_file(const HttpRequest& request) {
     out.status = 304;
   } else if (request.header("accept-encoding").find("gzip") != std::string::npos) {
     out.headers.emplace_back("content-encoding", "gzip");
-    out.body = file.packed;
+    out.body = file.compressed;
   } else {
-    out.body = unpack(file.packed);
+    out.body = decompress(file.compressed);
   }
   return out;
 }

@@ -10,10 +10,11 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kRowsOfLogits = 32;  // per product: all logits of a text may be larger than the model
-constexpr int64_t kNamed = 400;        // next tokens listed with text
-constexpr int kBins = 64;
-constexpr float kAttentionScale = 65535;
+constexpr int64_t kMaxLogitRows = 32;     // per product: all logits of a text may be larger than the model
+constexpr int64_t kMaxNamedTokens = 400;  // next tokens listed with text
+constexpr int kLogitBins = 64;
+constexpr float kAttentionScale = 65535;  // weights are sent as 16-bit fractions
+constexpr size_t kMaxMasks = 8;
 
 Json token_json(const ServedModel& model, int64_t id) {
   return {{"id", id},
@@ -30,7 +31,7 @@ Json tokens_json(const ServedModel& model, const std::vector<int64_t>& ids) {
 // The largest logits individually and the rest as a histogram [value, count]: enough to compute the
 // distribution at any temperature.
 Result<Json> distribution(std::span<const float> logits, int64_t top, const ServedModel& model) {
-  MAKAR_TRY(const double spread, entropy(logits));  // an error if not finite
+  MAKAR_TRY(const double entropy_nats, entropy(logits));  // an error if not finite
   std::vector<int64_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   top = std::min(top, static_cast<int64_t>(order.size()));
@@ -42,22 +43,23 @@ Result<Json> distribution(std::span<const float> logits, int64_t top, const Serv
     const int64_t id = order[static_cast<size_t>(i)];
     ids.push_back(id);
     values.push_back(at(id));
-    if (i < kNamed) texts.push_back(token_at(model.tokens, id));
+    if (i < kMaxNamedTokens) texts.push_back(token_at(model.tokens, id));
   }
   if (top < static_cast<int64_t>(order.size())) {
     const auto [low, high] = std::minmax_element(order.begin() + top, order.end(),
                                                  [&](int64_t a, int64_t b) { return at(a) < at(b); });
-    const double from = at(*low), width = std::max((static_cast<double>(at(*high)) - from) / kBins, 1e-6);
-    std::vector<double> sums(kBins, 0);
-    std::vector<int64_t> counts(kBins, 0);
+    const double from = at(*low),
+                 width = std::max((static_cast<double>(at(*high)) - from) / kLogitBins, 1e-6);
+    std::vector<double> sums(kLogitBins, 0);
+    std::vector<int64_t> counts(kLogitBins, 0);
     for (auto it = order.begin() + top; it != order.end(); ++it) {
-      const auto bin = static_cast<size_t>(std::clamp((at(*it) - from) / width, 0.0, kBins - 1.0));
+      const auto bin = static_cast<size_t>(std::clamp((at(*it) - from) / width, 0.0, kLogitBins - 1.0));
       sums[bin] += at(*it), ++counts[bin];
     }
-    for (size_t i = 0; i < kBins; ++i)
+    for (size_t i = 0; i < kLogitBins; ++i)
       if (counts[i] > 0) rest.push_back({sums[i] / static_cast<double>(counts[i]), counts[i]});
   }
-  return Json{{"vocab", logits.size()},      {"entropy", spread},         {"ids", std::move(ids)},
+  return Json{{"vocab", logits.size()},      {"entropy", entropy_nats},   {"ids", std::move(ids)},
               {"logits", std::move(values)}, {"texts", std::move(texts)}, {"rest", std::move(rest)}};
 }
 
@@ -84,17 +86,17 @@ std::span<const float> row_of(const Tensor& logits, int64_t row) {
 Result<Json> probabilities(const LookContext& l) {
   Json out = Json::array({nullptr});
   const int64_t rows = l.hidden.dim(0);
-  for (int64_t from = 0; from + 1 < rows; from += kRowsOfLogits) {
+  for (int64_t from = 0; from + 1 < rows; from += kMaxLogitRows) {
     if (l.work && !l.work->check()) return l.work->error("look");
-    const int64_t to = std::min(from + kRowsOfLogits, rows - 1);
+    const int64_t to = std::min(from + kMaxLogitRows, rows - 1);
     const Tensor logits = l.logits(from, to);
     for (int64_t i = from; i < to; ++i) {
-      MAKAR_TRY(const Logprobs known,
+      MAKAR_TRY(const Logprobs scores,
                 logprobs(row_of(logits, i - from), l.ids[static_cast<size_t>(i + 1)], 3));
       Json top = Json::array();
-      for (const TokenLogprob& t : known.top)
+      for (const TokenLogprob& t : scores.top)
         top.push_back({{"id", t.id}, {"text", token_at(l.model.tokens, t.id)}, {"logprob", t.logprob}});
-      out.push_back({{"logprob", known.chosen}, {"rank", known.rank}, {"top", std::move(top)}});
+      out.push_back({{"logprob", scores.chosen}, {"rank", scores.rank}, {"top", std::move(top)}});
     }
   }
   return out;
@@ -103,20 +105,20 @@ Result<Json> probabilities(const LookContext& l) {
 // The distribution after the last token (causal), or at each mask (masked language model).
 Result<Json> next_tokens(const LookContext& l) {
   const ModelSpec& spec = l.model.language.spec();
-  std::vector<int64_t> places;
+  std::vector<int64_t> positions;
   if (spec.head.kind == HeadKind::kCausalLm) {
-    places.push_back(l.hidden.dim(0) - 1);
+    positions.push_back(l.hidden.dim(0) - 1);
   } else {
-    const auto mask = l.model.language.tokenizer().id("[MASK]");
-    const auto other = mask ? mask : l.model.language.tokenizer().id("<mask>");
-    for (size_t i = 0; i < l.ids.size() && places.size() < 8; ++i)
-      if (other && l.ids[i] == *other) places.push_back(static_cast<int64_t>(i));
+    const auto bert_mask = l.model.language.tokenizer().id("[MASK]");
+    const auto mask = bert_mask ? bert_mask : l.model.language.tokenizer().id("<mask>");
+    for (size_t i = 0; i < l.ids.size() && positions.size() < kMaxMasks; ++i)
+      if (mask && l.ids[i] == *mask) positions.push_back(static_cast<int64_t>(i));
   }
   Json out = Json::array();
-  for (const int64_t place : places) {
-    const Tensor logits = l.logits(place, place + 1);
+  for (const int64_t position : positions) {
+    const Tensor logits = l.logits(position, position + 1);
     MAKAR_TRY(Json one, distribution(row_of(logits, 0), l.request.top, l.model));
-    one["at"] = place;
+    one["at"] = position;
     out.push_back(std::move(one));
   }
   return out;
@@ -190,9 +192,9 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
                          int32_t adapter, WorkBudget* work) {
   const Model& model = served.language.model();
   const ModelSpec& spec = model.spec();
-  const bool both = spec.encoder && spec.decoder, lm = spec.head.kind == HeadKind::kCausalLm;
+  const bool is_encoder_decoder = spec.encoder && spec.decoder, lm = spec.head.kind == HeadKind::kCausalLm;
   Json out = {{"model", model_json(served)}, {"tokens", tokens_json(served, request.source)}};
-  if (both) out["target"] = tokens_json(served, request.target);
+  if (is_encoder_decoder) out["target"] = tokens_json(served, request.target);
   Context ctx{device};
   const StackSpec& stack = request.of == "encoder" && spec.encoder ? *spec.encoder : spec.main();
   if (request.positions)
@@ -201,10 +203,10 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
 
   Inputs inputs;
   inputs.source.add(request.source);
-  if (both) inputs.target.add(request.target);
+  if (is_encoder_decoder) inputs.target.add(request.target);
   Record record, encoder_record;
-  Record& recorded = both && request.of == "encoder" ? encoder_record : record;
-  recorded.attention = request.attention, recorded.attention_layers = request.layers;
+  Record& requested_record = is_encoder_decoder && request.of == "encoder" ? encoder_record : record;
+  requested_record.attention = request.attention, requested_record.attention_layers = request.layers;
   ForwardContext f{ctx, nullptr, &record};
   // One adapter index per row, for as many rows as the largest product has.
   const std::vector<int32_t> adapters(
@@ -214,26 +216,26 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
   };
   Tensor hidden;
   set_rows(inputs.source.rows());
-  if (both) {
-    ForwardContext first{ctx, nullptr, &encoder_record};
-    const Tensor encoded = model.encode(first, inputs.source);
+  if (is_encoder_decoder) {
+    ForwardContext encoder_context{ctx, nullptr, &encoder_record};
+    const Tensor encoded = model.encode(encoder_context, inputs.source);
     set_rows(inputs.target.rows());
     hidden = model.decode(f, inputs.target, encoded, &inputs.source);
   } else {
     hidden = model.hidden(f, inputs);
   }
-  const std::vector<int64_t>& ids = both ? request.target : request.source;
-  const LookContext looked{request, served, ctx, ids, hidden, set_rows, work};
+  const std::vector<int64_t>& ids = is_encoder_decoder ? request.target : request.source;
+  const LookContext look{request, served, ctx, ids, hidden, set_rows, work};
   const bool masked = spec.head.kind == HeadKind::kMaskedLm || spec.head.kind == HeadKind::kPretraining;
   if (request.next && (lm || masked)) {
-    MAKAR_TRY(out["next"], next_tokens(looked));
+    MAKAR_TRY(out["next"], next_tokens(look));
   }
   if (request.probabilities && lm) {
-    MAKAR_TRY(out["probabilities"], probabilities(looked));
+    MAKAR_TRY(out["probabilities"], probabilities(look));
   }
   if (request.attention)
-    out["attention"] =
-        attention_json(request, request.of == "cross" ? recorded.cross_attentions : recorded.attentions);
+    out["attention"] = attention_json(
+        request, request.of == "cross" ? requested_record.cross_attentions : requested_record.attentions);
   if (const FeedForwardSpec* routed = spec.main().routed(); request.routing && routed)
     out["routing"] = routing_json(record, *routed);
   return out;
@@ -242,9 +244,9 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
 bool LookRunner::post(WorkItem work, LookRequest request, const ServedModel& model, int32_t adapter,
                       const EngineLoop* loop, Done done) {
   if (++waiting_ > kMaxWaiting) return --waiting_, false;
-  const std::shared_ptr<void> place(nullptr, [this](void*) { --waiting_; });  // held until done or dropped
+  const std::shared_ptr<void> slot(nullptr, [this](void*) { --waiting_; });  // released when done or dropped
   work.is_long = true;
-  work.run = [this, place, cancelled = work.cancelled, request = std::move(request), &model, adapter, loop,
+  work.run = [this, slot, cancelled = work.cancelled, request = std::move(request), &model, adapter, loop,
               done = std::move(done)] {
     std::optional<Turns::Turn> turn;
     if (loop && !loop->device().memory().is_host()) {
@@ -254,14 +256,14 @@ bool LookRunner::post(WorkItem work, LookRequest request, const ServedModel& mod
       device_ = std::make_unique<CpuDevice>(std::max(cores / 2, 1));
     }
     WorkBudget budget(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), cancelled);
-    auto found = [&]() -> Result<Json> {
+    auto result = [&]() -> Result<Json> {
       try {
         return look_inside(request, model, turn ? loop->device() : *device_, adapter, &budget);
       } catch (const std::exception& e) {
         return error_of(Error::Kind::kIo, "look", "internal error: {}", e.what());
       }
     }();
-    done(std::move(found));
+    done(std::move(result));
   };
   return worker_.post(std::move(work));
 }

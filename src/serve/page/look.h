@@ -1,4 +1,4 @@
-// Looking inside: intermediate results of a model for a text, as numbers that a page can draw.
+// Inspection of a model: its intermediate results for a text, as numbers that the page draws.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -23,7 +23,7 @@ struct LookRequest {
 };
 
 // Limits per request.
-constexpr int64_t kLookTokens = 512, kLookValues = int64_t{4} << 20, kLookTop = 4096;
+constexpr int64_t kMaxLookTokens = 512, kMaxLookValues = int64_t{4} << 20, kMaxLookTop = 4096;
 
 Result<LookRequest> read_look(const Json& body);
 // Tokenizes the texts and checks the limits for this model.

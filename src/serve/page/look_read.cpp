@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLongestText = size_t{64} << 10;
+constexpr size_t kMaxLookTextBytes = size_t{64} << 10, kMaxLookLayers = 1024;
 
 Status read_what(const Json& body, LookRequest& request) {
   MAKAR_TRY(const auto what, texts_field(body, "what", 16));
@@ -30,16 +30,17 @@ Status read_what(const Json& body, LookRequest& request) {
 
 Result<std::string> bounded_text(const Json& body, const char* key) {
   MAKAR_TRY(std::string text, text_field(body, key));
-  if (text.size() > kLongestText)
-    return error_of(Error::Kind::kLimit, key, "has {} bytes; the limit is {}", text.size(), kLongestText);
+  if (text.size() > kMaxLookTextBytes)
+    return error_of(Error::Kind::kLimit, key, "has {} bytes; the limit is {}", text.size(),
+                    kMaxLookTextBytes);
   return text;
 }
 
 Status check_ids(const std::vector<int64_t>& ids, const ServedModel& model, const char* place) {
   const int64_t count = static_cast<int64_t>(ids.size()), limit = model.language.spec().max_positions;
-  if (count > kLookTokens || (limit > 0 && count > limit))
+  if (count > kMaxLookTokens || (limit > 0 && count > limit))
     return error_of(Error::Kind::kLimit, place, "has {} tokens; the limit of an inspection is {}", count,
-                    limit > 0 ? std::min(limit, kLookTokens) : kLookTokens);
+                    limit > 0 ? std::min(limit, kMaxLookTokens) : kMaxLookTokens);
   return Done{};
 }
 
@@ -47,11 +48,11 @@ Status check_ids(const std::vector<int64_t>& ids, const ServedModel& model, cons
 Status check_attention(LookRequest& request, const ModelSpec& spec) {
   if (request.of.empty())
     request.of = spec.encoder && spec.decoder ? "cross" : spec.decoder ? "decoder" : "encoder";
-  const bool fits = request.of == "encoder"   ? spec.encoder.has_value()
-                    : request.of == "decoder" ? spec.decoder.has_value()
-                    : request.of == "cross"   ? spec.encoder && spec.decoder
-                                              : false;
-  if (!fits) return error_at("attention_of", "the model has no {} attention", quote(request.of));
+  const bool has_attention = request.of == "encoder"   ? spec.encoder.has_value()
+                             : request.of == "decoder" ? spec.decoder.has_value()
+                             : request.of == "cross"   ? spec.encoder && spec.decoder
+                                                       : false;
+  if (!has_attention) return error_at("attention_of", "the model has no {} attention", quote(request.of));
   const StackSpec& stack = request.of == "encoder" ? *spec.encoder : *spec.decoder;
   for (const int64_t layer : request.layers)
     if (layer < 0 || layer >= stack.layers())
@@ -63,12 +64,12 @@ Status check_attention(LookRequest& request, const ModelSpec& spec) {
   const int64_t keys = request.of == "decoder" && spec.encoder ? size(request.target) : size(request.source);
   // Cross-attention also computes the decoder's self-attention map.
   const int64_t values = size(request.layers) * stack.first().attention.heads * rows * std::max(rows, keys);
-  if (values > kLookValues)
+  if (values > kMaxLookValues)
     return error_of(
         Error::Kind::kLimit, "layers",
         "attention of {} layers, {} heads and {} x {} tokens has more than {} values; request fewer "
         "layers or a shorter text",
-        request.layers.size(), stack.first().attention.heads, rows, keys, kLookValues);
+        request.layers.size(), stack.first().attention.heads, rows, keys, kMaxLookValues);
   return Done{};
 }
 
@@ -80,10 +81,10 @@ Result<LookRequest> read_look(const Json& body) {
   MAKAR_TRY(request.completion, bounded_text(body, "completion"));
   MAKAR_TRY(request.special, flag_field(body, "parse_special"));
   MAKAR_TRY(request.of, text_field(body, "attention_of"));
-  MAKAR_TRY(request.top, integer_field(body, "top", 1, kLookTop, 1024));
+  MAKAR_TRY(request.top, integer_field(body, "top", 1, kMaxLookTop, 1024));
   MAKAR_CHECK_OK(read_what(body, request));
   if (body.contains("messages")) {
-    if (body.contains("prompt")) return error_at("prompt", "either prompt or messages, not both");
+    if (body.contains("prompt")) return error_at("prompt", "set either prompt or messages, not both");
     ChatInput chat;
     MAKAR_TRY(chat.messages, read_messages(body));
     MAKAR_TRY(chat.add_generation_prompt, flag_field(body, "add_generation_prompt", true));
@@ -91,8 +92,8 @@ Result<LookRequest> read_look(const Json& body) {
   }
   if (body.contains("layers")) {
     const Json& layers = body["layers"];
-    if (!layers.is_array() || layers.empty() || layers.size() > 1024)
-      return error_at("layers", "expected a list of layer numbers");
+    if (!layers.is_array() || layers.empty() || layers.size() > kMaxLookLayers)
+      return error_at("layers", "expected a list of 1 to {} layer numbers", kMaxLookLayers);
     for (const Json& layer : layers) {
       if (!layer.is_number_integer()) return error_at("layers", "expected whole numbers");
       request.layers.push_back(layer.get<int64_t>());
@@ -111,7 +112,8 @@ Status prepare_look(LookRequest& request, const ServedModel& model) {
     return error_of(Error::Kind::kUnsupported, "model", "reads images, not texts");
   if (request.chat) {
     if (!language.chat_template())
-      return error_of(Error::Kind::kUnsupported, place, "the model has no chat template; give a prompt");
+      return error_of(Error::Kind::kUnsupported, place,
+                      "the model has no chat template; send a prompt instead");
     auto ids = language.encode_chat(*request.chat);
     if (!ids.ok()) return Error{Error::Kind::kInvalid, place, ids.error().message};
     request.source = std::move(*ids);
@@ -121,15 +123,15 @@ Status prepare_look(LookRequest& request, const ServedModel& model) {
     request.source = std::move(*ids);
     if (request.source.empty() && spec.bos >= 0) request.source.push_back(spec.bos);
   }
-  const bool both = spec.encoder && spec.decoder;
-  if (both)
+  const bool is_encoder_decoder = spec.encoder && spec.decoder;
+  if (is_encoder_decoder)
     request.target.push_back(spec.decoder_start >= 0 ? spec.decoder_start : std::max<int64_t>(spec.bos, 0));
   if (!request.completion.empty()) {
     EncodeOptions o;
     o.offsets = false;
     o.special_text = request.special ? SpecialText::kParse : SpecialText::kPlain;
     MAKAR_TRY(const Encoding encoding, language.tokenizer().encode(request.completion, o));
-    auto& ids = both ? request.target : request.source;
+    auto& ids = is_encoder_decoder ? request.target : request.source;
     ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
   }
   if (request.source.empty()) return error_at(place, "has no tokens");

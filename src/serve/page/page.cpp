@@ -11,9 +11,10 @@
 namespace makar {
 namespace {
 
+constexpr size_t kMaxRejected = 128;
 constexpr int64_t kMaxId = int64_t{1} << 53;  // the largest integer that JSON numbers represent exactly
 
-Error unknown(const HttpRequest& request) {
+Error unknown_route(const HttpRequest& request) {
   return error_of(Error::Kind::kNotFound, "path", "no route for {} {}", request.method, quote(request.path));
 }
 
@@ -82,20 +83,20 @@ Result<NewMessage> read_message(const Json& body) {
   return out;
 }
 
-const Json kFine = {{"ok", true}};
+const Json kOk = {{"ok", true}};
 
 Result<Json> prefer(Store& store, const std::string& owner, const Json& body) {
   MAKAR_TRY(const int64_t chosen, integer_field(body, "chosen", 1, kMaxId, 0));
   if (!body.contains("rejected") || !body["rejected"].is_array() || body["rejected"].empty() ||
-      body["rejected"].size() > 128)
-    return error_at("rejected", "expected a list of 1 to 128 message ids");
+      body["rejected"].size() > kMaxRejected)
+    return error_at("rejected", "expected a list of 1 to {} message ids", kMaxRejected);
   std::vector<int64_t> rejected;
   for (const Json& id : body["rejected"]) {
     if (!id.is_number_integer()) return error_at("rejected", "expected message ids");
     rejected.push_back(id.get<int64_t>());
   }
   MAKAR_CHECK_OK(store.prefer(owner, chosen, rejected));
-  return kFine;
+  return kOk;
 }
 
 // Sets the rating, or content and meta.
@@ -110,7 +111,7 @@ Status change_message(Store& store, const std::string& owner, int64_t id, const 
   if (change.content || change.meta) MAKAR_CHECK_OK(store.edit(owner, id, change));
   if (!body.contains("rating")) {
     if (change.content || change.meta) return Done{};
-    return error_at("rating", "is missing: set rating, content or meta");
+    return error_at("rating", "is missing; set rating, content or meta");
   }
   MAKAR_TRY(const int64_t rating, integer_field(body, "rating", -1, 1, 0));
   return store.rate(owner, id, rating);
@@ -120,6 +121,10 @@ HttpResponse text_response(std::string text, const char* type) {
   HttpResponse out;
   out.body = std::move(text), out.type = type;
   return out;
+}
+
+HttpResponse json_response(const Json& value) {
+  return text_response(dump(value) + "\n", "application/json");
 }
 
 }  // namespace
@@ -152,29 +157,29 @@ Result<Json> Page::conversations(const HttpRequest& request, const std::string& 
       MAKAR_TRY(Json list, store->list(owner));
       return Json{{"conversations", std::move(list)}};
     }
-    MAKAR_TRY(const Json given, body());
-    MAKAR_TRY(const ConversationChange with, read_change(given));
-    return store->create(owner, with);
+    MAKAR_TRY(const Json fields, body());
+    MAKAR_TRY(const ConversationChange change, read_change(fields));
+    return store->create(owner, change);
   }
   MAKAR_TRY(const int64_t id, number_of(path[1], "conversation"));
   if (path.size() == 3 && path[2] == "messages" && post) {
-    MAKAR_TRY(const Json given, body());
-    MAKAR_TRY(const NewMessage message, read_message(given));
+    MAKAR_TRY(const Json fields, body());
+    MAKAR_TRY(const NewMessage message, read_message(fields));
     return store->add(owner, id, message);
   }
-  if (path.size() != 2) return unknown(request);
+  if (path.size() != 2) return unknown_route(request);
   if (request.method == "DELETE") {
     MAKAR_CHECK_OK(store->remove(owner, id));
-    return kFine;
+    return kOk;
   }
   if (!post) return store->conversation(owner, id);
-  MAKAR_TRY(const Json given, body());
-  MAKAR_TRY(const ConversationChange change, read_change(given));
+  MAKAR_TRY(const Json fields, body());
+  MAKAR_TRY(const ConversationChange change, read_change(fields));
   MAKAR_CHECK_OK(store->change(owner, id, change));
-  return kFine;
+  return kOk;
 }
 
-// A conversation is held as rows, JSON and text; an escaped byte takes six in JSON.
+// A conversation is in memory as rows, JSON and text; an escaped byte takes six in JSON.
 Result<int64_t> Page::memory_of(const HttpRequest& request, const std::string& owner) {
   const std::vector<std::string> path = segments_of(request.path);
   const bool get = request.method == "GET" || request.method == "HEAD";
@@ -187,58 +192,55 @@ Result<int64_t> Page::memory_of(const HttpRequest& request, const std::string& o
 
 Result<HttpResponse> Page::rate(const HttpRequest& request, const std::vector<std::string>& path) {
   const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
-  const auto json = [](const Json& value) { return text_response(dump(value) + "\n", "application/json"); };
   if (path.size() == 1 && get) {
     MAKAR_TRY(Json studies, ratings_.list());
-    return json({{"folder", options_.ratings}, {"studies", std::move(studies)}});
+    return json_response({{"folder", options_.ratings}, {"studies", std::move(studies)}});
   }
   if (path.size() == 2 && post) {
     MAKAR_TRY(Json body, read_body(request.body));
     MAKAR_CHECK_OK(ratings_.add(path[1], std::move(body)));
-    return json(kFine);
+    return json_response(kOk);
   }
   if (path.size() == 3 && path[2] == "next" && post) {
     MAKAR_TRY(const Json body, read_body(request.body));
     MAKAR_TRY(const std::string rater, text_field(body, "rater"));
     MAKAR_TRY(const int64_t after, integer_field(body, "after", -1, kMaxId, -1));
     MAKAR_TRY(const Json item, ratings_.next(path[1], rater, after));
-    return json(item);
+    return json_response(item);
   }
   if (path.size() == 3 && path[2] == "report" && get) {
     MAKAR_TRY(const Json report, ratings_.report(path[1]));
-    return json(report);
+    return json_response(report);
   }
   if (path.size() == 3 && path[2] == "preferences.jsonl" && get) {
     MAKAR_TRY(std::string lines, ratings_.preferences(path[1]));
     return text_response(std::move(lines), "application/jsonl");
   }
-  return unknown(request);
+  return unknown_route(request);
 }
 
 Result<HttpResponse> Page::agents(const HttpRequest& request, const std::vector<std::string>& path) {
   const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
-  const auto json = [](const Json& value) { return text_response(dump(value) + "\n", "application/json"); };
   if (path.size() == 1 && get) {
     MAKAR_TRY(Json traces, list_agents(options_.agents));
-    return json({{"folder", options_.agents}, {"agents", std::move(traces)}});
+    return json_response({{"folder", options_.agents}, {"agents", std::move(traces)}});
   }
   if (path.size() == 2 && get) {
     MAKAR_TRY(const Json trace, read_agent(options_.agents, path[1]));
-    return json(trace);
+    return json_response(trace);
   }
   if (path.size() == 3 && path[2] == "answers" && post) {
     MAKAR_TRY(const Json body, read_body(request.body));
     MAKAR_TRY(const int64_t number, integer_field(body, "number", 1, kMaxId, 0));
     MAKAR_CHECK_OK(answer_agent(options_.agents, path[1], number, body));
-    return json(kFine);
+    return json_response(kOk);
   }
-  return unknown(request);
+  return unknown_route(request);
 }
 
 Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string& owner) {
   const std::vector<std::string> path = segments_of(request.path);
   const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
-  const auto json = [](const Json& value) { return text_response(dump(value) + "\n", "application/json"); };
   if (path[0] == "conversations" && path.size() == 3 && path[2] == "markdown" && get) {
     MAKAR_TRY(Store* const store, this->store());
     MAKAR_TRY(const int64_t id, number_of(path[1], "conversation"));
@@ -247,7 +249,7 @@ Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string&
   }
   if (path[0] == "conversations") {
     MAKAR_TRY(const Json out, conversations(request, owner, path));
-    return json(out);
+    return json_response(out);
   }
   if (path[0] == "preferences.jsonl" && path.size() == 1 && get) {
     MAKAR_TRY(Store* const store, this->store());
@@ -263,47 +265,47 @@ Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string&
     MAKAR_TRY(Store* const store, this->store());
     MAKAR_TRY(const Json body, read_body(request.body));
     MAKAR_TRY(const Json out, prefer(*store, owner, body));
-    return json(out);
+    return json_response(out);
   }
   if (path[0] == "messages" && path.size() == 2 && !get) {
     MAKAR_TRY(Store* const store, this->store());
     MAKAR_TRY(const int64_t id, number_of(path[1], "message"));
     if (!post) {
-      MAKAR_TRY(const Json left, store->remove_message(owner, id));
-      return json(left);
+      MAKAR_TRY(const Json new_leaf, store->remove_message(owner, id));
+      return json_response(new_leaf);
     }
     MAKAR_TRY(const Json body, read_body(request.body));
     MAKAR_CHECK_OK(change_message(*store, owner, id, body));
-    return json(kFine);
+    return json_response(kOk);
   }
   if (path[0] == "search" && path.size() == 1 && post) {
     MAKAR_TRY(Store* const store, this->store());
     MAKAR_TRY(const Json body, read_body(request.body));
     MAKAR_TRY(const std::string text, text_field(body, "text"));
     MAKAR_TRY(const Json found, store->search(owner, text));
-    return json(found);
+    return json_response(found);
   }
   if (path[0] == "ratings") return rate(request, path);
   if (path[0] == "agents") return agents(request, path);
   if (path[0] == "results" && path.size() == 1 && get) {
     MAKAR_TRY(Json results, list_results(options_.results));
-    return json({{"folder", options_.results}, {"results", std::move(results)}});
+    return json_response({{"folder", options_.results}, {"results", std::move(results)}});
   }
   if (path[0] == "results" && path.size() == 2 && get) {
     MAKAR_TRY(const Json results, read_results(options_.results, path[1]));
-    return json(results);
+    return json_response(results);
   }
   if (path[0] == "runs" && path.size() == 1 && get) {
     MAKAR_TRY(Json runs, list_runs(options_.runs));
-    return json({{"folder", options_.runs}, {"runs", std::move(runs)}});
+    return json_response({{"folder", options_.runs}, {"runs", std::move(runs)}});
   }
   if (path[0] == "runs" && path.size() == 2 && get) {
     MAKAR_TRY(const int64_t offset, query_number(request.query, "offset"));
     MAKAR_TRY(const int64_t file, query_number(request.query, "file"));
     MAKAR_TRY(const Json run, read_run(options_.runs, path[1], offset, file));
-    return json(run);
+    return json_response(run);
   }
-  return unknown(request);
+  return unknown_route(request);
 }
 
 }  // namespace makar

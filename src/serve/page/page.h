@@ -1,5 +1,5 @@
-// The routes of the page below /makar/: conversations, preferences, ratings, runs, results, agents. Those
-// that need the engine (inspections and its state) are in routes/page.cpp.
+// The routes of the page below /makar/: conversations, preferences, ratings, runs, results, agents. Routes
+// that need the engine (inspections and the engine state) are in routes/page.cpp.
 #pragma once
 #include <memory>
 #include <mutex>

@@ -16,7 +16,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxStudies = 200, kPageStudyBytes = size_t{16} << 20;
+constexpr size_t kMaxStudies = 200, kMaxStudyBytes = size_t{16} << 20;
 constexpr int64_t kMaxRatingBytes = int64_t{128} << 20;
 
 // Appends a line durably. A line that a crash cut off is removed first.
@@ -27,17 +27,17 @@ Status append_line(const std::string& path, const std::string& line) {
     int file;
     ~Close() { ::close(file); }
   } close{file};
-  struct stat about = {};
-  if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return io_error(path, "write");
-  if (about.st_size > kMaxRatingBytes)
+  struct stat status = {};
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return io_error(path, "write");
+  if (status.st_size > kMaxRatingBytes)
     return error_of(Error::Kind::kLimit, "ratings", "the file of ratings has reached the limit of {} bytes",
                     kMaxRatingBytes);
-  int64_t end = about.st_size;
+  int64_t end = status.st_size;
   for (char last = 0; end > 0; --end) {
     if (::pread(file, &last, 1, end - 1) != 1) return io_error(path, "read");
     if (last == '\n') break;
   }
-  if (end != about.st_size && ::ftruncate(file, end) != 0) return io_error(path, "write");
+  if (end != status.st_size && ::ftruncate(file, end) != 0) return io_error(path, "write");
   const ssize_t written = ::pwrite(file, line.data(), line.size(), end);
   if (written != static_cast<ssize_t>(line.size()) || ::fsync(file) != 0) {
     (void)!::ftruncate(file, end);
@@ -46,22 +46,22 @@ Status append_line(const std::string& path, const std::string& line) {
   return Done{};
 }
 
-struct ReadStudy {
+struct StudyWithRatings {
   Study study;
   std::vector<Rating> ratings;
 };
-Result<ReadStudy> read_both(const std::string& path) {
-  ReadStudy out;
-  MAKAR_TRY(out.study, read_study(path, kPageStudyBytes));
+Result<StudyWithRatings> read_study_with_ratings(const std::string& path) {
+  StudyWithRatings out;
+  MAKAR_TRY(out.study, read_study(path, kMaxStudyBytes));
   MAKAR_TRY(out.ratings, read_ratings_of(path, out.study));
   return out;
 }
 
-// Reorders values from the order in which the rater saw the answers to that of the study.
-Json in_order(const Json& shown, const std::vector<size_t>& order) {
-  if (!shown.is_array() || shown.size() != order.size()) return shown;
-  Json out = shown;
-  for (size_t position = 0; position < order.size(); ++position) out[order[position]] = shown[position];
+// Reorders values from the order in which the rater saw the answers to the order of the study.
+Json in_study_order(const Json& values, const std::vector<size_t>& order) {
+  if (!values.is_array() || values.size() != order.size()) return values;
+  Json out = values;
+  for (size_t position = 0; position < order.size(); ++position) out[order[position]] = values[position];
   return out;
 }
 
@@ -77,9 +77,9 @@ Result<std::string> RatingStudies::path_of(const std::string& study) const {
 Result<Json> RatingStudies::list() {
   std::set<std::string> names;
   std::error_code code;
-  size_t seen = 0;
-  for (std::filesystem::directory_iterator it(folder_, code), end; !code && it != end && ++seen < 100000;
-       it.increment(code)) {
+  size_t entries = 0;
+  for (std::filesystem::directory_iterator it(folder_, code), end;
+       !code && it != end && ++entries < kMaxFolderEntries; it.increment(code)) {
     const std::string name = it->path().stem().string();
     if (it->path().extension() == ".jsonl" && is_plain_name(name) && !name.ends_with(".ratings") &&
         names.size() < kMaxStudies)
@@ -88,12 +88,12 @@ Result<Json> RatingStudies::list() {
   const std::lock_guard lock(mutex_);
   Json out = Json::array();
   for (const std::string& name : names) {
-    const auto both = read_both(folder_ + "/" + name + ".jsonl");
+    const auto stored = read_study_with_ratings(folder_ + "/" + name + ".jsonl");
     out.push_back({{"name", name}});
-    if (both.ok())
-      out.back().update({{"items", both->study.items.size()}, {"ratings", both->ratings.size()}});
+    if (stored.ok())
+      out.back().update({{"items", stored->study.items.size()}, {"ratings", stored->ratings.size()}});
     else
-      out.back()["error"] = both.error().text();
+      out.back()["error"] = stored.error().text();
   }
   return out;
 }
@@ -101,16 +101,16 @@ Result<Json> RatingStudies::list() {
 Result<Json> RatingStudies::next(const std::string& study, const std::string& rater, int64_t after) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const std::string path, path_of(study));
-  MAKAR_TRY(const ReadStudy both, read_both(path));
+  MAKAR_TRY(const StudyWithRatings stored, read_study_with_ratings(path));
   std::set<size_t> rated;
-  for (const Rating& one : both.ratings)
+  for (const Rating& one : stored.ratings)
     if (one.rater == rater) rated.insert(one.item);
-  const size_t total = both.study.items.size();
+  const size_t total = stored.study.items.size();
   Json out = {{"study", study}, {"done", rated.size()}, {"total", total}};
   for (size_t step = 1; step <= total; ++step) {
     const size_t index = (static_cast<size_t>(std::max<int64_t>(after, -1) + 1) + step - 1) % total;
     if (rated.count(index)) continue;
-    const StudyItem& item = both.study.items[index];
+    const StudyItem& item = stored.study.items[index];
     Json answers = Json::array();
     for (const size_t answer : blind_order(rater, index, item.answers.size()))
       answers.push_back(item.answers[answer]);
@@ -127,27 +127,28 @@ Result<Json> RatingStudies::next(const std::string& study, const std::string& ra
 Status RatingStudies::add(const std::string& study, Json rating) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const std::string path, path_of(study));
-  MAKAR_TRY(const Study known, read_study(path, kPageStudyBytes));
-  MAKAR_TRY(const Rating shown, parse_rating(rating, known, "rating"));
-  const auto order = blind_order(shown.rater, shown.item, known.items[shown.item].answers.size());
+  MAKAR_TRY(const Study definition, read_study(path, kMaxStudyBytes));
+  MAKAR_TRY(const Rating as_shown, parse_rating(rating, definition, "rating"));
+  const auto order =
+      blind_order(as_shown.rater, as_shown.item, definition.items[as_shown.item].answers.size());
   for (const char* key : {"ranks", "scales"})
-    if (rating.contains(key)) rating[key] = in_order(rating[key], order);
-  MAKAR_TRY(const Rating real, parse_rating(rating, known, "rating"));
-  return append_line(ratings_path(path), rating_json(real).dump() + "\n");
+    if (rating.contains(key)) rating[key] = in_study_order(rating[key], order);
+  MAKAR_TRY(const Rating rating_to_store, parse_rating(rating, definition, "rating"));
+  return append_line(ratings_path(path), rating_json(rating_to_store).dump() + "\n");
 }
 
 Result<Json> RatingStudies::report(const std::string& study) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const std::string path, path_of(study));
-  MAKAR_TRY(const ReadStudy both, read_both(path));
-  return study_report(both.study, both.ratings);
+  MAKAR_TRY(const StudyWithRatings stored, read_study_with_ratings(path));
+  return study_report(stored.study, stored.ratings);
 }
 
 Result<std::string> RatingStudies::preferences(const std::string& study) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const std::string path, path_of(study));
-  MAKAR_TRY(const ReadStudy both, read_both(path));
-  return preference_lines(both.study, both.ratings);
+  MAKAR_TRY(const StudyWithRatings stored, read_study_with_ratings(path));
+  return preference_lines(stored.study, stored.ratings);
 }
 
 }  // namespace makar

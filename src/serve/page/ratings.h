@@ -12,12 +12,12 @@ class RatingStudies {
  public:
   explicit RatingStudies(std::string folder) : folder_(std::move(folder)) {}
 
-  // Studies: FOLDER/NAME.jsonl. name, items, ratings; or name and error of a study that cannot be read.
+  // The studies FOLDER/NAME.jsonl: name, items, ratings; or name and error if a study cannot be read.
   Result<Json> list();
   // The next item after `after`, wrapping around, that the rater has not rated: item, kind, prompt, answers,
   // scales; "done" and "total". Without "item" if all are rated.
   Result<Json> next(const std::string& study, const std::string& rater, int64_t after);
-  // A rating with ranks and scales in the order in which the rater saw the answers.
+  // Stores a rating; its ranks and scales are in the order in which the rater saw the answers.
   Status add(const std::string& study, Json rating);
   Result<Json> report(const std::string& study);
   Result<std::string> preferences(const std::string& study);

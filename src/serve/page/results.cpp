@@ -13,14 +13,14 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxResults = 500, kResultsBytes = size_t{16} << 20, kMaxRows = 5000;
+constexpr size_t kMaxResults = 500, kMaxResultsBytes = size_t{16} << 20, kMaxResultRows = 5000;
 
 Json number_or_null(const Json& object, const std::string& key) {
   return object.contains(key) && object[key].is_number() ? object[key] : Json();
 }
 
 // The entry of a task in a section of the file.
-Json about(const Json& file, const char* section, const std::string& task) {
+Json task_entry(const Json& file, const char* section, const std::string& task) {
   const auto found = file.find(section);
   if (found == file.end() || !found->is_object() || !found->contains(task)) return {};
   return (*found)[task];
@@ -31,9 +31,9 @@ Json about(const Json& file, const char* section, const std::string& task) {
 Result<Json> list_results(const std::string& folder) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code code;
-  size_t seen = 0;
-  for (std::filesystem::directory_iterator it(folder, code), end; !code && it != end && ++seen < 100000;
-       it.increment(code)) {
+  size_t entries = 0;
+  for (std::filesystem::directory_iterator it(folder, code), end;
+       !code && it != end && ++entries < kMaxFolderEntries; it.increment(code)) {
     const std::string name = it->path().filename().string();
     struct stat status = {};
     if (is_plain_name(name) && ::stat((folder + "/" + name + "/results.json").c_str(), &status) == 0 &&
@@ -51,8 +51,8 @@ Result<Json> read_results(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name + "/results.json";
   if (!is_plain_name(name) || !is_file(path))
     return error_of(Error::Kind::kNotFound, "results", "results {} not found", quote(name));
-  MAKAR_TRY(const std::string text, read_file(path, kResultsBytes));
-  MAKAR_TRY(const Json file, parse_json(text, name + "/results.json", {kResultsBytes, 64}));
+  MAKAR_TRY(const std::string text, read_file(path, kMaxResultsBytes));
+  MAKAR_TRY(const Json file, parse_json(text, name + "/results.json", {kMaxResultsBytes, 64}));
   if (!file.is_object() || !file.contains("results") || !file["results"].is_object())
     return error_at(name + "/results.json", "is not a results file: expected an object with 'results'");
   Json rows = Json::array();
@@ -60,11 +60,13 @@ Result<Json> read_results(const std::string& folder, const std::string& name) {
     if (!scores.is_object()) continue;
     for (const auto& [key, value] : scores.items()) {
       const size_t comma = key.find(',');
-      if (comma == std::string::npos || key.find("_stderr,") != std::string::npos || rows.size() == kMaxRows)
+      if (comma == std::string::npos || key.find("_stderr,") != std::string::npos ||
+          rows.size() == kMaxResultRows)
         continue;
       const std::string metric = key.substr(0, comma), filter = key.substr(comma + 1);
-      const Json higher = about(file, "higher_is_better", task), samples = about(file, "n-samples", task);
-      const Json shots = about(file, "n-shot", task);
+      const Json higher = task_entry(file, "higher_is_better", task),
+                 samples = task_entry(file, "n-samples", task);
+      const Json shots = task_entry(file, "n-shot", task);
       rows.push_back(
           {{"task", task},
            {"metric", metric},

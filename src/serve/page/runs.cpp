@@ -13,15 +13,16 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxRuns = 500, kPiece = size_t{1} << 20, kLongestSample = size_t{16} << 10;
+constexpr size_t kMaxFigures = 32;  // of one validation
+constexpr size_t kMaxRuns = 500, kMaxLogPieceBytes = size_t{1} << 20, kMaxSampleBytes = size_t{16} << 10;
 
-std::string log_of(const std::string& folder, const std::string& name) {
+std::string log_path(const std::string& folder, const std::string& name) {
   return folder + "/" + name + "/log.jsonl";
 }
 
 struct Log {
   int descriptor = -1;
-  struct stat about = {};
+  struct stat status = {};
   ~Log() {
     if (descriptor >= 0) ::close(descriptor);
   }
@@ -32,8 +33,9 @@ Json number_at(const Json& line, const char* key) {
   return it != line.end() && it->is_number() ? *it : Json(nullptr);
 }
 
-void take_line(const std::string& text, Json& out) {
-  const auto line = parse_json(text, "log.jsonl", {kPiece, 8});
+// Adds the figures of one line of the log to the response.
+void add_line(const std::string& text, Json& out) {
+  const auto line = parse_json(text, "log.jsonl", {kMaxLogPieceBytes, 8});
   if (!line.ok() || !line->is_object() || !number_at(*line, "step").is_number_integer()) return;
   const Json& step = (*line)["step"];
   if (line->contains("loss"))
@@ -43,13 +45,13 @@ void take_line(const std::string& text, Json& out) {
   if (line->contains("validation") && (*line)["validation"].is_object()) {
     Json figures = Json::object();
     for (const auto& [name, value] : (*line)["validation"].items())
-      if (value.is_number() && figures.size() < 32) figures[name] = value;
+      if (value.is_number() && figures.size() < kMaxFigures) figures[name] = value;
     out["validations"].push_back({{"step", step}, {"figures", std::move(figures)}});
   }
   if (line->contains("sample") && (*line)["sample"].is_string())
     out["samples"].push_back(
         {{"step", step},
-         {"text", (*line)["sample"].get_ref<const std::string&>().substr(0, kLongestSample)}});
+         {"text", (*line)["sample"].get_ref<const std::string&>().substr(0, kMaxSampleBytes)}});
 }
 
 }  // namespace
@@ -66,13 +68,15 @@ Result<Json> list_runs(const std::string& folder) {
   };
   std::vector<RunEntry> runs;
   std::error_code code;
-  size_t seen = 0;
+  size_t entries = 0;
   for (auto it = std::filesystem::directory_iterator(folder, code);
-       !code && it != std::filesystem::directory_iterator() && ++seen < 100000; it.increment(code)) {
+       !code && it != std::filesystem::directory_iterator() && ++entries < kMaxFolderEntries;
+       it.increment(code)) {
     const std::string name = it->path().filename().string();
-    struct stat about = {};
-    if (is_plain_name(name) && ::stat(log_of(folder, name).c_str(), &about) == 0 && S_ISREG(about.st_mode))
-      runs.push_back({name, about.st_size, about.st_mtime});
+    struct stat status = {};
+    if (is_plain_name(name) && ::stat(log_path(folder, name).c_str(), &status) == 0 &&
+        S_ISREG(status.st_mode))
+      runs.push_back({name, status.st_size, status.st_mtime});
   }
   std::sort(runs.begin(), runs.end(), [](const RunEntry& a, const RunEntry& b) {
     return a.changed != b.changed ? a.changed > b.changed : a.name < b.name;
@@ -85,19 +89,20 @@ Result<Json> list_runs(const std::string& folder) {
 
 Result<Json> read_run(const std::string& folder, const std::string& name, int64_t offset, int64_t file) {
   if (!is_plain_name(name)) return error_of(Error::Kind::kNotFound, "run", "run {} not found", quote(name));
-  const std::string path = log_of(folder, name);
+  const std::string path = log_path(folder, name);
   Log log;
   // O_NONBLOCK: opening a pipe must not block.
   log.descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (log.descriptor < 0 || ::fstat(log.descriptor, &log.about) != 0 || !S_ISREG(log.about.st_mode))
+  if (log.descriptor < 0 || ::fstat(log.descriptor, &log.status) != 0 || !S_ISREG(log.status.st_mode))
     return error_of(Error::Kind::kNotFound, "run", "run {} not found", quote(name));
-  const int64_t inode = static_cast<int64_t>(log.about.st_ino & 0xFFFFFFFFFFFF), size = log.about.st_size;
+  // 48 bits: JSON numbers represent 53 exactly.
+  const int64_t inode = static_cast<int64_t>(log.status.st_ino & 0xFFFFFFFFFFFF), size = log.status.st_size;
   const bool restarted = (file != 0 && file != inode) || offset > size || offset < 0;
   if (restarted) offset = 0;
-  std::string text(kPiece, '\0');
-  const ssize_t got = ::pread(log.descriptor, text.data(), text.size(), offset);
-  if (got < 0) return io_error(name + "/log.jsonl", "read");
-  text.resize(static_cast<size_t>(got));
+  std::string text(kMaxLogPieceBytes, '\0');
+  const ssize_t read_bytes = ::pread(log.descriptor, text.data(), text.size(), offset);
+  if (read_bytes < 0) return io_error(name + "/log.jsonl", "read");
+  text.resize(static_cast<size_t>(read_bytes));
   Json out = {{"name", name},
               {"file", inode},
               {"restarted", restarted},
@@ -106,11 +111,12 @@ Result<Json> read_run(const std::string& folder, const std::string& name, int64_
               {"samples", Json::array()}};
   size_t at = 0;
   for (size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
-    take_line(text.substr(at, end - at), out);
-  if (at == 0 && text.size() == kPiece) at = kPiece;  // skip a line longer than kPiece
+    add_line(text.substr(at, end - at), out);
+  if (at == 0 && text.size() == kMaxLogPieceBytes)
+    at = kMaxLogPieceBytes;  // skip a line longer than kMaxLogPieceBytes
   out["offset"] = offset + static_cast<int64_t>(at);
-  out["more"] = text.size() == kPiece;
-  out["changed"] = static_cast<int64_t>(log.about.st_mtime);
+  out["more"] = text.size() == kMaxLogPieceBytes;
+  out["changed"] = static_cast<int64_t>(log.status.st_mtime);
   return out;
 }
 

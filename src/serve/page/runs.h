@@ -6,6 +6,9 @@
 
 namespace makar {
 
+// Entries of a folder that are read; further ones are ignored.
+constexpr size_t kMaxFolderEntries = 100000;
+
 // Whether the name is a single path component that is not hidden.
 bool is_plain_name(const std::string& name);
 

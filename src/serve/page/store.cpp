@@ -14,7 +14,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kVersion = 2;
+constexpr int64_t kSchemaVersion = 2;
 constexpr const char* kTables = R"(
 CREATE TABLE conversations(
   id INTEGER PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL, system TEXT NOT NULL, settings TEXT NOT NULL,
@@ -33,7 +33,7 @@ CREATE INDEX preferences_rejected ON preferences(rejected);
 PRAGMA user_version=1;
 )";
 // Version 2: stores the message bytes per conversation, and finds ratings without reading texts.
-constexpr const char* kVersion2 = R"(
+constexpr const char* kToSchema2 = R"(
 ALTER TABLE conversations ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
 UPDATE conversations SET bytes = (SELECT coalesce(sum(length(CAST(content AS BLOB)) + length(CAST(meta AS BLOB))), 0)
   FROM messages WHERE conversation = conversations.id);
@@ -44,7 +44,7 @@ PRAGMA user_version=2;
 
 int64_t now() { return static_cast<int64_t>(std::time(nullptr)); }
 
-Error missing(const char* what, int64_t id) {
+Error not_found(const char* what, int64_t id) {
   return error_of(Error::Kind::kNotFound, what, "{} {} not found", what, id);
 }
 
@@ -54,10 +54,10 @@ Json object_of(const std::string& text) {
 }
 
 Status check_change(const ConversationChange& c) {
-  if (c.title) MAKAR_CHECK_OK(Store::check_size("title", c.title->size(), Store::kTitleBytes));
-  if (c.system) MAKAR_CHECK_OK(Store::check_size("system", c.system->size(), Store::kSystemBytes));
+  if (c.title) MAKAR_CHECK_OK(Store::check_size("title", c.title->size(), Store::kMaxTitleBytes));
+  if (c.system) MAKAR_CHECK_OK(Store::check_size("system", c.system->size(), Store::kMaxSystemBytes));
   if (c.settings)
-    MAKAR_CHECK_OK(Store::check_size("settings", dump(*c.settings).size(), Store::kSettingsBytes));
+    MAKAR_CHECK_OK(Store::check_size("settings", dump(*c.settings).size(), Store::kMaxSettingsBytes));
   return Done{};
 }
 
@@ -88,15 +88,17 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
 }
 
 Status Store::prepare() {
-  Database::Transaction all(database_);
-  MAKAR_CHECK_OK(all.begin());
+  Database::Transaction transaction(database_);
+  MAKAR_CHECK_OK(transaction.begin());
   MAKAR_TRY(const auto version, database_.rows("PRAGMA user_version"));
-  const int64_t found = sql_number(version.at(0).at(0));
-  if (found == 0) MAKAR_CHECK_OK(database_.script(kTables));
-  if (found <= 1) MAKAR_CHECK_OK(database_.script(kVersion2));
-  if (found > kVersion)
-    return error_of(Error::Kind::kUnsupported, "store", "was written by a newer makar (version {})", found);
-  return all.commit();
+  const int64_t stored_version = sql_number(version.at(0).at(0));
+  if (stored_version == 0) MAKAR_CHECK_OK(database_.script(kTables));
+  if (stored_version <= 1) MAKAR_CHECK_OK(database_.script(kToSchema2));
+  if (stored_version > kSchemaVersion)
+    return error_of(Error::Kind::kUnsupported, "store",
+                    "was written by a newer makar (schema version {}); update makar or use another file",
+                    stored_version);
+  return transaction.commit();
 }
 
 Result<Json> Store::list(const std::string& owner) {
@@ -105,7 +107,7 @@ Result<Json> Store::list(const std::string& owner) {
                                             "(SELECT count(*) FROM messages m WHERE m.conversation = c.id) "
                                             "FROM conversations c WHERE c.owner = ? "
                                             "ORDER BY c.updated DESC, c.id DESC LIMIT ?",
-                                            {owner, kListed}));
+                                            {owner, kMaxListedConversations}));
   Json out = Json::array();
   for (const SqlRow& r : rows)
     out.push_back({{"id", sql_number(r[0])},
@@ -116,18 +118,18 @@ Result<Json> Store::list(const std::string& owner) {
   return out;
 }
 
-Result<Json> Store::create(const std::string& owner, const ConversationChange& with) {
-  MAKAR_CHECK_OK(check_change(with));
+Result<Json> Store::create(const std::string& owner, const ConversationChange& fields) {
+  MAKAR_CHECK_OK(check_change(fields));
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const auto count, database_.rows("SELECT count(*) FROM conversations WHERE owner = ?", {owner}));
-  if (sql_number(count.at(0).at(0)) >= kConversations)
+  if (sql_number(count.at(0).at(0)) >= kMaxConversations)
     return error_of(Error::Kind::kLimit, "conversations", "there are {} already; delete some",
-                    kConversations);
+                    kMaxConversations);
   MAKAR_CHECK_OK(
       database_.run("INSERT INTO conversations(owner, title, system, settings, leaf, created, updated) "
                     "VALUES(?,?,?,?,0,?,?)",
-                    {owner, with.title.value_or(""), with.system.value_or(""),
-                     dump(with.settings.value_or(Json::object())), now(), now()}));
+                    {owner, fields.title.value_or(""), fields.system.value_or(""),
+                     dump(fields.settings.value_or(Json::object())), now(), now()}));
   return read_conversation(owner, database_.last_id());
 }
 
@@ -148,7 +150,7 @@ Result<Json> Store::read_conversation(const std::string& owner, int64_t id) cons
             database_.rows("SELECT title, system, settings, leaf, created, updated FROM conversations "
                            "WHERE id = ? AND owner = ?",
                            {id, owner}));
-  if (found.empty()) return missing("conversation", id);
+  if (found.empty()) return not_found("conversation", id);
   const SqlRow& c = found[0];
   MAKAR_TRY(const auto rows,
             database_.rows("SELECT id, parent, role, content, meta, rating, created FROM messages "
@@ -176,22 +178,22 @@ Result<Json> Store::read_conversation(const std::string& owner, int64_t id) cons
 Status Store::check_message(int64_t id, int64_t conversation) const {
   MAKAR_TRY(const auto found,
             database_.rows("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", {id, conversation}));
-  if (found.empty()) return missing("message", id);
+  if (found.empty()) return not_found("message", id);
   return Done{};
 }
 
 Status Store::check_conversation(const std::string& owner, int64_t id) const {
   MAKAR_TRY(const auto found,
             database_.rows("SELECT 1 FROM conversations WHERE id = ? AND owner = ?", {id, owner}));
-  if (found.empty()) return missing("conversation", id);
+  if (found.empty()) return not_found("conversation", id);
   return Done{};
 }
 
 Status Store::change(const std::string& owner, int64_t id, const ConversationChange& c) {
   MAKAR_CHECK_OK(check_change(c));
   const std::lock_guard lock(mutex_);
-  Database::Transaction all(database_);
-  MAKAR_CHECK_OK(all.begin());
+  Database::Transaction transaction(database_);
+  MAKAR_CHECK_OK(transaction.begin());
   MAKAR_CHECK_OK(check_conversation(owner, id));
   const auto set = [&](const char* sql, SqlValue value) {
     return database_.run(sql, {std::move(value), id});
@@ -204,25 +206,25 @@ Status Store::change(const std::string& owner, int64_t id, const ConversationCha
     if (*c.leaf != 0) MAKAR_CHECK_OK(check_message(*c.leaf, id));
     MAKAR_CHECK_OK(set("UPDATE conversations SET leaf = ? WHERE id = ?", *c.leaf));
   }
-  return all.commit();
+  return transaction.commit();
 }
 
 Status Store::remove(const std::string& owner, int64_t id) {
   const std::lock_guard lock(mutex_);
   MAKAR_CHECK_OK(database_.run("DELETE FROM conversations WHERE id = ? AND owner = ?", {id, owner}));
-  if (database_.changed() == 0) return missing("conversation", id);
+  if (database_.changed() == 0) return not_found("conversation", id);
   return Done{};
 }
 
 Result<Json> Store::add(const std::string& owner, int64_t conversation, const NewMessage& m) {
   const std::string meta = dump(m.meta);
-  MAKAR_CHECK_OK(check_size("content", m.content.size(), kContentBytes));
-  MAKAR_CHECK_OK(check_size("meta", meta.size(), kMetaBytes));
+  MAKAR_CHECK_OK(check_size("content", m.content.size(), kMaxContentBytes));
+  MAKAR_CHECK_OK(check_size("meta", meta.size(), kMaxMetaBytes));
   if (m.role != "user" && m.role != "assistant")
     return error_at("role", "expected user or assistant, found {}", quote(m.role));
   const std::lock_guard lock(mutex_);
-  Database::Transaction all(database_);
-  MAKAR_CHECK_OK(all.begin());
+  Database::Transaction transaction(database_);
+  MAKAR_CHECK_OK(transaction.begin());
   MAKAR_CHECK_OK(check_conversation(owner, conversation));
   if (m.parent != 0) MAKAR_CHECK_OK(check_message(m.parent, conversation));
   MAKAR_TRY(const auto sums, database_.rows("SELECT (SELECT count(*) FROM messages WHERE conversation = ?1), "
@@ -230,14 +232,14 @@ Result<Json> Store::add(const std::string& owner, int64_t conversation, const Ne
                                             "(SELECT sum(bytes) FROM conversations WHERE owner = ?2)",
                                             {conversation, owner}));
   const int64_t count = sql_number(sums.at(0).at(0)), bytes = sql_number(sums.at(0).at(1)),
-                of_owner = sql_number(sums.at(0).at(2));
-  const auto more = static_cast<int64_t>(m.content.size() + meta.size());
-  if (count >= kMessages)
+                owner_bytes = sql_number(sums.at(0).at(2));
+  const auto added_bytes = static_cast<int64_t>(m.content.size() + meta.size());
+  if (count >= kMaxMessagesPerConversation)
     return error_of(Error::Kind::kLimit, "conversation", "has {} messages; begin a new one", count);
-  MAKAR_CHECK_OK(check_size("conversation", static_cast<size_t>(bytes + more), kConversationBytes));
-  if (of_owner + more > kOwnerBytes)
+  MAKAR_CHECK_OK(check_size("conversation", static_cast<size_t>(bytes + added_bytes), kMaxConversationBytes));
+  if (owner_bytes + added_bytes > kMaxOwnerBytes)
     return error_of(Error::Kind::kLimit, "conversations", "have {} bytes; the limit is {}: delete some",
-                    of_owner, kOwnerBytes);
+                    owner_bytes, kMaxOwnerBytes);
   MAKAR_CHECK_OK(
       database_.run("INSERT INTO messages(conversation, parent, role, content, meta, rating, created) "
                     "VALUES(?,?,?,?,?,0,?)",
@@ -245,8 +247,8 @@ Result<Json> Store::add(const std::string& owner, int64_t conversation, const Ne
   const int64_t id = database_.last_id();
   MAKAR_CHECK_OK(
       database_.run("UPDATE conversations SET leaf = ?, updated = ?, bytes = bytes + ? WHERE id = ?",
-                    {id, now(), more, conversation}));
-  MAKAR_CHECK_OK(all.commit());
+                    {id, now(), added_bytes, conversation}));
+  MAKAR_CHECK_OK(transaction.commit());
   return Json{{"id", id}, {"parent", m.parent}, {"created", now()}};
 }
 
@@ -256,7 +258,7 @@ Status Store::rate(const std::string& owner, int64_t message, int64_t rating) {
       database_.run("UPDATE messages SET rating = ? WHERE id = ? AND role = 'assistant' AND conversation IN "
                     "(SELECT id FROM conversations WHERE owner = ?)",
                     {rating, message, owner}));
-  if (database_.changed() == 0) return missing("message", message);
+  if (database_.changed() == 0) return not_found("message", message);
   return Done{};
 }
 

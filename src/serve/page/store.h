@@ -33,13 +33,13 @@ struct ConversationChange {
 class Store {
  public:
   // Limits.
-  static constexpr size_t kTitleBytes = 400, kSystemBytes = size_t{64} << 10,
-                          kSettingsBytes = size_t{16} << 10, kContentBytes = size_t{1} << 20,
-                          kMetaBytes = size_t{1} << 20, kConversationBytes = size_t{32} << 20,
-                          kSearchBytes = 1000;
-  static constexpr int64_t kMessages = 5000, kListed = 1000;
+  static constexpr size_t kMaxTitleBytes = 400, kMaxSystemBytes = size_t{64} << 10,
+                          kMaxSettingsBytes = size_t{16} << 10, kMaxContentBytes = size_t{1} << 20,
+                          kMaxMetaBytes = size_t{1} << 20, kMaxConversationBytes = size_t{32} << 20,
+                          kMaxSearchBytes = 1000;
+  static constexpr int64_t kMaxMessagesPerConversation = 5000, kMaxListedConversations = 1000;
   // Per owner; the file is limited to 4 GiB.
-  static constexpr int64_t kConversations = 20000, kOwnerBytes = int64_t{1} << 30;
+  static constexpr int64_t kMaxConversations = 20000, kMaxOwnerBytes = int64_t{1} << 30;
 
   // An error if a field has more than `max` bytes.
   static Status check_size(const char* field, size_t bytes, size_t max);
@@ -48,7 +48,7 @@ class Store {
 
   // Newest first: id, title, created, updated, messages.
   Result<Json> list(const std::string& owner);
-  Result<Json> create(const std::string& owner, const ConversationChange& with);
+  Result<Json> create(const std::string& owner, const ConversationChange& fields);
   // With "messages": id, parent, role, content, meta, rating, created.
   Result<Json> conversation(const std::string& owner, int64_t id);
   // Bytes of its messages; 0 if it does not exist.
@@ -96,12 +96,12 @@ class PreferenceExport {
   Result<std::string> next();  // about 256 KiB or one line; empty at the end
 
  private:
-  PreferenceExport(Store& store, std::string owner, std::vector<Store::Preference> all)
-      : store_(store), owner_(std::move(owner)), all_(std::move(all)) {}
+  PreferenceExport(Store& store, std::string owner, std::vector<Store::Preference> preferences)
+      : store_(store), owner_(std::move(owner)), preferences_(std::move(preferences)) {}
   Store& store_;
   const std::string owner_;
-  const std::vector<Store::Preference> all_;
-  size_t at_ = 0;
+  const std::vector<Store::Preference> preferences_;
+  size_t next_ = 0;  // index of the next preference
 };
 
 // The branch that ends at the conversation's leaf, as Markdown.

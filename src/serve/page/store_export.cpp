@@ -10,8 +10,8 @@ namespace makar {
 
 Status Store::prefer(const std::string& owner, int64_t chosen, const std::vector<int64_t>& rejected) {
   const std::lock_guard lock(mutex_);
-  Database::Transaction all(database_);
-  MAKAR_CHECK_OK(all.begin());
+  Database::Transaction transaction(database_);
+  MAKAR_CHECK_OK(transaction.begin());
   for (const int64_t other : rejected) {
     MAKAR_TRY(
         const auto pair,
@@ -29,7 +29,7 @@ Status Store::prefer(const std::string& owner, int64_t chosen, const std::vector
         database_.run("INSERT OR REPLACE INTO preferences(chosen, rejected, created) VALUES(?,?,?)",
                       {chosen, other, static_cast<int64_t>(std::time(nullptr))}));
   }
-  return all.commit();
+  return transaction.commit();
 }
 
 Result<std::vector<Store::Preference>> Store::preferences(const std::string& owner) {
@@ -77,15 +77,15 @@ Result<std::string> Store::preference_line(const std::string& owner, const Prefe
 }
 
 Result<std::shared_ptr<PreferenceExport>> PreferenceExport::of(Store& store, const std::string& owner) {
-  MAKAR_TRY(auto all, store.preferences(owner));
-  return std::shared_ptr<PreferenceExport>(new PreferenceExport(store, owner, std::move(all)));
+  MAKAR_TRY(auto preferences, store.preferences(owner));
+  return std::shared_ptr<PreferenceExport>(new PreferenceExport(store, owner, std::move(preferences)));
 }
 
 Result<std::string> PreferenceExport::next() {
-  constexpr size_t kExportPiece = size_t{256} << 10;
+  constexpr size_t kExportPieceBytes = size_t{256} << 10;
   std::string out;
-  while (at_ < all_.size() && out.size() < kExportPiece) {
-    MAKAR_TRY(const std::string line, store_.preference_line(owner_, all_[at_++]));
+  while (next_ < preferences_.size() && out.size() < kExportPieceBytes) {
+    MAKAR_TRY(const std::string line, store_.preference_line(owner_, preferences_[next_++]));
     out += line;
   }
   return out;

@@ -17,11 +17,11 @@ void create_batch(ServeContext& server, Call& call) {
 }
 
 void batches(ServeContext& server, Call& call) {
-  const auto [id, what] = below(call.request.path, "/v1/batches/");
+  const auto [id, subresource] = below(call.request.path, "/v1/batches/");
   const bool cancel = call.request.method == "POST";
-  const auto found = [&, id = id, what = what]() -> Result<Json> {
+  const auto found = [&, id = id, subresource = subresource]() -> Result<Json> {
     MAKAR_CHECK_OK(files_enabled(server.options));
-    if (what != (cancel ? "cancel" : "")) return no_subresource("a batch");
+    if (subresource != (cancel ? "cancel" : "")) return no_subresource("a batch");
     if (cancel) return server.batches->cancel(call.owner, id);
     if (!id.empty()) return server.batches->find(call.owner, id);
     return list_page(server.batches->list(call.owner), call.request.query, 20);

@@ -55,8 +55,9 @@ Status add_passages(Call& call, GenerationRequest& request, bool& found) {
         Error::Kind::kUnsupported, "messages",
         "the model of this collection has no chat template; start the server with --chat-template");
   const int64_t context = call.model.served().context_limit();
-  const int64_t wanted = request.max_given ? request.options.max_new_tokens
-                                           : std::min(request.options.max_new_tokens, context / 4);
+  const int64_t answer_tokens = request.has_max_tokens
+                                    ? request.options.max_new_tokens
+                                    : std::min(request.options.max_new_tokens, context / 4);
   ChatInput input = *request.chat;
   input.work = &call.work;
   const auto fitted = fit_sources(
@@ -64,13 +65,13 @@ Status add_passages(Call& call, GenerationRequest& request, bool& found) {
         input.messages = ask_messages(messages, at, some);
         return language.encode_chat(input);
       },
-      context, wanted, sources);
+      context, answer_tokens, sources);
   if (!fitted.ok()) return Error{fitted.error().kind, "messages", fitted.error().message};
   messages = ask_messages(messages, at, sources);
   Json list = sources_json(sources);
   request.formatter->add_sources(
-      std::move(list), [collection = call.collection, kept = std::move(sources)](const std::string& text) {
-        return collection->grounding(text, kept);
+      std::move(list), [collection = call.collection, hits = std::move(sources)](const std::string& text) {
+        return collection->grounding(text, hits);
       });
   return Done{};
 }
@@ -84,15 +85,16 @@ void answer_from_collection(ServeContext& server, Call& call) {
     return send_error(call, error_of(Error::Kind::kUnsupported, "tools",
                                      "tools cannot be used with a collection; remove them"));
   call.body = {};
-  const auto moved = std::make_shared<Call>(std::move(call));
+  const auto shared_call = std::make_shared<Call>(std::move(call));
   // Embedding a query takes longer than the short lane allows.
-  post_step(server, moved, kShortBytes + 1,
-            [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& posted) {
+  post_step(server, shared_call, kMaxShortBytes + 1,
+            [&server,
+             shared_request = std::make_shared<GenerationRequest>(std::move(*request))](Call& posted_call) {
               bool found = false;
-              if (const Status added = add_passages(posted, *kept, found); !added.ok())
-                return send_error(posted, added.error());
-              if (!found) return send_nothing_found(posted, *kept);
-              begin_generation(server, posted, *kept);
+              if (const Status added = add_passages(posted_call, *shared_request, found); !added.ok())
+                return send_error(posted_call, added.error());
+              if (!found) return send_nothing_found(posted_call, *shared_request);
+              begin_generation(server, posted_call, *shared_request);
             });
 }
 

@@ -1,4 +1,4 @@
-// Embeddings of a request's `input`, for the APIs that have them.
+// Embeddings of a request's `input`, for the APIs of OpenAI and Ollama.
 #pragma once
 #include <functional>
 

@@ -16,10 +16,10 @@ constexpr size_t kMaxTexts = 2048;
 // `input`: texts or lists of token ids.
 Result<std::vector<std::vector<int64_t>>> read_inputs(const Json& body, const ServedModel& model,
                                                       const EmbedOptions& options, WorkBudget& work) {
-  if (!body.contains("input")) return error_at("input", "is missing: a string or a list of them");
-  const Json& given = body["input"];
-  const bool ids = given.is_array() && !given.empty() && given[0].is_number();
-  const Json list = given.is_array() && !ids ? given : Json::array({given});
+  if (!body.contains("input")) return error_at("input", "is missing; expected a string or a list of strings");
+  const Json& input = body["input"];
+  const bool ids = input.is_array() && !input.empty() && input[0].is_number();
+  const Json list = input.is_array() && !ids ? input : Json::array({input});
   if (list.empty() || list.size() > kMaxTexts)
     return error_at("input", "expected 1 to {} texts, got {}", kMaxTexts, list.size());
   std::vector<std::vector<int64_t>> out;
@@ -42,8 +42,8 @@ Result<std::vector<std::vector<int64_t>>> read_inputs(const Json& body, const Se
     }
     const int64_t max = model.language.spec().max_positions;
     if (max > 0 && static_cast<int64_t>(tokens.size()) > max)
-      return error_of(Error::Kind::kLimit, place, "{} tokens are more than the model's {} positions",
-                      tokens.size(), max);
+      return error_of(Error::Kind::kLimit, place, "has {} tokens; the model has {} positions", tokens.size(),
+                      max);
     out.push_back(std::move(tokens));
   }
   return out;
@@ -69,15 +69,16 @@ void embed(ServeContext& server, Call& call,
       kNumberBytes * static_cast<int64_t>(texts->size()) * call.model.language().spec().main().width,
       "its vectors");
   if (!fits.ok()) return send_error(call, fits.error());
-  const auto moved = std::make_shared<Call>(std::move(call));
-  moved->reply->count(tokens, 0);
-  auto task = std::make_shared<EmbedTask>(
-      std::move(*texts), moved->model.active->embed,
-      [moved, tokens, to_json = std::move(to_json)](const Result<std::vector<std::vector<float>>>& vectors) {
-        if (!vectors.ok()) return send_error(*moved, vectors.error());
-        send_json(*moved, to_json(*vectors, tokens));
-      });
-  submit_task(server, std::move(task), *moved);
+  const auto shared_call = std::make_shared<Call>(std::move(call));
+  shared_call->reply->count(tokens, 0);
+  auto task = std::make_shared<EmbedTask>(std::move(*texts), shared_call->model.active->embed,
+                                          [shared_call, tokens, to_json = std::move(to_json)](
+                                              const Result<std::vector<std::vector<float>>>& vectors) {
+                                            if (!vectors.ok())
+                                              return send_error(*shared_call, vectors.error());
+                                            send_json(*shared_call, to_json(*vectors, tokens));
+                                          });
+  submit_task(server, std::move(task), *shared_call);
 }
 
 void embeddings(ServeContext& server, Call& call) {

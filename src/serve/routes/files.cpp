@@ -11,17 +11,17 @@
 namespace makar::routes {
 namespace {
 
-constexpr size_t kContentPiece = size_t{256} << 10;
+constexpr size_t kContentPieceBytes = size_t{256} << 10;
 
 // A response that streams the file from disk.
 Result<HttpResponse> content_of(const std::string& path, size_t bytes) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return io_error(path, "open");
-  const std::shared_ptr<void> held(nullptr, [fd](void*) { ::close(fd); });
+  const std::shared_ptr<void> closer(nullptr, [fd](void*) { ::close(fd); });
   HttpResponse response;
   response.type = "application/octet-stream", response.more_bytes = bytes;
-  response.more = [held, fd](const GivePiece& give) {
-    std::string piece(kContentPiece, '\0');
+  response.more = [closer, fd](const GivePiece& give) {
+    std::string piece(kContentPieceBytes, '\0');
     const ssize_t n = ::read(fd, piece.data(), piece.size());
     if (n < 0) return give(std::nullopt);
     piece.resize(static_cast<size_t>(n));
@@ -46,7 +46,8 @@ Result<std::pair<FormPart, std::string>> read_upload(const HttpRequest& request)
     if (part.name == "file") file = part;
     if (part.name == "purpose") purpose = std::string(part.data.substr(0, 100));
   }
-  if (!file || !file->filename) return error_at("file", "is missing: a part of the form with a filename");
+  if (!file || !file->filename)
+    return error_at("file", "is missing; expected a part of the form with a file name");
   if (!is_purpose(purpose))
     return error_at("purpose", "expected batch, fine-tune, assistants, user_data, evals or vision, got {}",
                     quote(purpose));
@@ -67,30 +68,30 @@ void upload_file(ServeContext& server, Call& call) {
 }
 
 void files(ServeContext& server, Call& call) {
-  const auto [id, what] = below(call.request.path, "/v1/files/");
-  const auto found = [&, id = id, what = what]() -> Result<HttpResponse> {
+  const auto [id, subresource] = below(call.request.path, "/v1/files/");
+  const auto found = [&, id = id, subresource = subresource]() -> Result<HttpResponse> {
     MAKAR_CHECK_OK(files_enabled(server.options));
     FileStore& store = *server.options.files;
     Json out;
-    if (id.empty() && what.empty()) {
+    if (id.empty() && subresource.empty()) {
       const std::string purpose = query_value(call.request.query, "purpose");
       std::vector<Json> all = store.list(call.owner);
       if (!purpose.empty())
         std::erase_if(all, [&](const Json& metadata) { return metadata["purpose"] != Json(purpose); });
       MAKAR_TRY(out, list_page(std::move(all), call.request.query, kMaxListed));
     } else if (call.request.method == "DELETE") {
-      if (!what.empty()) return no_subresource("a file");
-      if (server.batches->reads(id))
+      if (!subresource.empty()) return no_subresource("a file");
+      if (server.batches->uses_file(id))
         return error_at("file_id", "a batch reads the file; cancel the batch first");
       MAKAR_CHECK_OK(store.remove(call.owner, id));
       out = {{"id", id}, {"object", "file"}, {"deleted", true}};
     } else {
       MAKAR_TRY(out, store.find(call.owner, id));
-      if (what == "content") {
+      if (subresource == "content") {
         MAKAR_TRY(const std::string path, store.path(call.owner, id));
         return content_of(path, out["bytes"].get<size_t>());
       }
-      if (!what.empty()) return no_subresource("a file");
+      if (!subresource.empty()) return no_subresource("a file");
     }
     return HttpResponse{200, dump(out) + "\n"};
   }();

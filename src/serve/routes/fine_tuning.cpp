@@ -25,18 +25,18 @@ void create_tuning_job(ServeContext& server, Call& call) {
 }
 
 void tuning_jobs(ServeContext& server, Call& call) {
-  const auto [id, what] = below(call.request.path, "/v1/fine_tuning/jobs/");
-  const auto found = [&, id = id, what = what]() -> Result<Json> {
+  const auto [id, subresource] = below(call.request.path, "/v1/fine_tuning/jobs/");
+  const auto found = [&, id = id, subresource = subresource]() -> Result<Json> {
     MAKAR_CHECK_OK(tuning_enabled(server));
     if (call.request.method == "POST") {
-      if (what != "cancel") return no_subresource("a fine-tuning job");
+      if (subresource != "cancel") return no_subresource("a fine-tuning job");
       return server.tuning->cancel(call.owner, id);
     }
     if (id.empty()) return list_page(server.tuning->list(call.owner), call.request.query, 20);
-    if (what.empty()) return server.tuning->find(call.owner, id);
-    if (what != "events" && what != "checkpoints") return no_subresource("a fine-tuning job");
-    MAKAR_TRY(std::vector<Json> all, what == "events" ? server.tuning->events(call.owner, id)
-                                                      : server.tuning->checkpoints(call.owner, id));
+    if (subresource.empty()) return server.tuning->find(call.owner, id);
+    if (subresource != "events" && subresource != "checkpoints") return no_subresource("a fine-tuning job");
+    MAKAR_TRY(std::vector<Json> all, subresource == "events" ? server.tuning->events(call.owner, id)
+                                                             : server.tuning->checkpoints(call.owner, id));
     return list_page(std::move(all), call.request.query, 20);
   }();
   found.ok() ? send_json(call, *found) : send_error(call, found.error());

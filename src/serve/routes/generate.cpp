@@ -12,32 +12,35 @@ namespace {
 
 // Memory of a request during generation: ids (in the request and in the engine), conversation, texts.
 int64_t prompt_memory(const GenerationRequest& request, const std::vector<std::vector<int64_t>>& prompts) {
-  constexpr int64_t kToken = 32, kByte = 2;
+  constexpr int64_t kBytesPerToken = 32, kBytesPerTextByte = 2;
   int64_t bytes =
       request.chat ? json_memory(dump(request.chat->messages)) + json_memory(dump(request.chat->tools)) : 0;
-  for (const auto& ids : prompts) bytes += kToken * static_cast<int64_t>(ids.size());
+  for (const auto& ids : prompts) bytes += kBytesPerToken * static_cast<int64_t>(ids.size());
   for (const PromptInput& prompt : request.prompts)
     if (const auto* text = std::get_if<std::string>(&prompt))
-      bytes += kByte * static_cast<int64_t>(text->size());
+      bytes += kBytesPerTextByte * static_cast<int64_t>(text->size());
   return bytes;
 }
 
 // An upper bound of the memory of answers until sent: tokens with log-probabilities, echoed prompts, and the
 // JSON of both.
 int64_t answer_memory(const GenerationRequest& request, const std::vector<std::vector<int64_t>>& prompts) {
-  constexpr int64_t kToken = 128, kLogprob = 512, kAlternative = 256, kEchoedByte = 6;
+  constexpr int64_t kBytesPerToken = 128, kBytesPerLogprob = 512, kBytesPerAlternative = 256,
+                    kBytesPerEchoedByte = 6, kTextBytesPerToken = 16;
   const TextGenerationOptions& o = request.options;
-  const int64_t per_token = kToken + (o.logprobs < 0 ? 0 : kLogprob + kAlternative * o.logprobs);
+  const int64_t per_token =
+      kBytesPerToken + (o.logprobs < 0 ? 0 : kBytesPerLogprob + kBytesPerAlternative * o.logprobs);
   const int64_t answers = std::max({o.answers, o.best_of, o.beams, int64_t{1}});
   int64_t bytes = 0;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto tokens = static_cast<int64_t>(prompts[i].size());
-    int64_t one = o.max_new_tokens * per_token;
+    int64_t per_answer = o.max_new_tokens * per_token;
     if (request.echo) {
       const auto* text = i < request.prompts.size() ? std::get_if<std::string>(&request.prompts[i]) : nullptr;
-      one += tokens * per_token + kEchoedByte * (text ? static_cast<int64_t>(text->size()) : 16 * tokens);
+      per_answer += tokens * per_token + kBytesPerEchoedByte * (text ? static_cast<int64_t>(text->size())
+                                                                     : kTextBytesPerToken * tokens);
     }
-    bytes += answers * one;
+    bytes += answers * per_answer;
   }
   return bytes;
 }
@@ -46,7 +49,7 @@ int64_t answer_memory(const GenerationRequest& request, const std::vector<std::v
 
 void begin_generation(ServeContext& server, Call& call, GenerationRequest& request) {
   const std::string caller = server.access.caller(call.request);
-  request.seed_given = request.seed_given || server.options.seed_given;
+  request.has_seed = request.has_seed || server.options.has_seed;
   request.options.adapter = call.model.adapter, request.options.priority = call.background ? -1 : 0;
   request.filter = server.options.filter;
   request.options.salt = caller;  // no prefix sharing between callers: prevents timing probes
@@ -87,12 +90,11 @@ void generate_answer(ServeContext& server, Call& call, RequestReader read) {
   if (!request.ok()) return send_error(call, request.error());
   call.body = {};
   const size_t bytes = preparation_bytes(*request);
-  if (call.is_long || bytes <= kShortBytes) return begin_generation(server, call, *request);
-  const auto moved = std::make_shared<Call>(std::move(call));
-  post_step(server, moved, bytes,
-            [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& posted) {
-              begin_generation(server, posted, *kept);
-            });
+  if (call.is_long || bytes <= kMaxShortBytes) return begin_generation(server, call, *request);
+  const auto shared_call = std::make_shared<Call>(std::move(call));
+  post_step(server, shared_call, bytes,
+            [&server, shared_request = std::make_shared<GenerationRequest>(std::move(*request))](
+                Call& posted_call) { begin_generation(server, posted_call, *shared_request); });
 }
 
 }  // namespace makar

@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct FilesOfModel {
+struct ModelFiles {
   int64_t bytes = 0, seconds = 0;  // seconds: newest modification time, since 1970
   std::string digest;
 };
 
 // A digest of file names, sizes and times: changes with the model, without reading the files.
-FilesOfModel files_of(const std::string& path) {
-  FilesOfModel out;
+ModelFiles files_of(const std::string& path) {
+  ModelFiles out;
   std::vector<std::string> manifest;
   const auto add = [&](const fs::path& file) {
     struct stat info {};
@@ -63,8 +63,8 @@ Json details_of(const std::string& path, const LanguageModel* language) {
   return out;
 }
 
-Json listed(const ModelState& state) {
-  const FilesOfModel files = files_of(state.entry->path);
+Json tag_json(const ModelState& state) {
+  const ModelFiles files = files_of(state.entry->path);
   return {
       {"name", state.entry->name},
       {"model", state.entry->name},
@@ -84,22 +84,22 @@ void ollama_generate(ServeContext& server, Call& call) {
 
 // /api/embed, and its older form /api/embeddings: one "prompt", one "embedding".
 void ollama_embed(ServeContext& server, Call& call) {
-  const bool older = call.request.path == "/api/embeddings";
-  if (older) {
+  const bool legacy = call.request.path == "/api/embeddings";
+  if (legacy) {
     const auto prompt = text_field(call.body, "prompt");
     if (!prompt.ok()) return send_error(call, prompt.error());
     call.body["input"] = *prompt;
   }
   embed(server, call,
-        [older, name = call.model.name](const std::vector<std::vector<float>>& vectors, int64_t tokens) {
-          if (older) return Json{{"embedding", vectors.at(0)}};
+        [legacy, name = call.model.name](const std::vector<std::vector<float>>& vectors, int64_t tokens) {
+          if (legacy) return Json{{"embedding", vectors.at(0)}};
           return Json{{"model", name}, {"embeddings", vectors}, {"prompt_eval_count", tokens}};
         });
 }
 
 void ollama_tags(ServeContext& server, Call& call) {
   Json list = Json::array();
-  for (const ModelState& state : server.registry.list()) list.push_back(listed(state));
+  for (const ModelState& state : server.registry.list()) list.push_back(tag_json(state));
   send_json(call, {{"models", std::move(list)}});
 }
 
@@ -107,7 +107,7 @@ void ollama_loaded(ServeContext& server, Call& call) {
   Json list = Json::array();
   for (const ModelState& state : server.registry.list()) {
     if (!state.active) continue;
-    list.push_back(listed(state));
+    list.push_back(tag_json(state));
     list.back()["size_vram"] = 0, list.back()["expires_at"] = "9999-12-31T23:59:59Z";
   }
   send_json(call, {{"models", std::move(list)}});
@@ -117,11 +117,11 @@ void ollama_show(ServeContext& server, Call& call) {
   const ServedModel& model = call.model.served();
   const ModelSpec& spec = model.language.spec();
   const auto& chat = model.language.chat_template();
-  Json abilities = Json::array();
-  if (spec.head.kind == HeadKind::kCausalLm) abilities.push_back("completion");
-  if (chat && chat->source().find("tools") != std::string::npos) abilities.push_back("tools");
-  if (spec.reads_images()) abilities.push_back("vision");
-  if (!(spec.encoder && spec.decoder)) abilities.push_back("embedding");
+  Json capabilities = Json::array();
+  if (spec.head.kind == HeadKind::kCausalLm) capabilities.push_back("completion");
+  if (chat && chat->source().find("tools") != std::string::npos) capabilities.push_back("tools");
+  if (spec.reads_images()) capabilities.push_back("vision");
+  if (!(spec.encoder && spec.decoder)) capabilities.push_back("embedding");
   const std::string family = spec.family + ".";
   send_json(call, {{"modelfile", "FROM " + model.name + "\n"},
                    {"parameters", ""},
@@ -133,7 +133,7 @@ void ollama_show(ServeContext& server, Call& call) {
                      {"general.parameter_count", model.language.model().parameters().count()},
                      {family + "context_length", model.context_limit()},
                      {family + "vocab_size", spec.vocab}}},
-                   {"capabilities", std::move(abilities)}});
+                   {"capabilities", std::move(capabilities)}});
 }
 
 void ollama_version(ServeContext& server, Call& call) { send_json(call, {{"version", kMakarVersion}}); }

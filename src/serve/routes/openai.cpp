@@ -7,12 +7,12 @@ namespace makar::routes {
 
 void list_models(ServeContext& server, Call& call) {
   const std::string prefix = "/v1/models/";
-  const bool one = call.request.path.starts_with(prefix);
-  const std::string requested = one ? call.request.path.substr(prefix.size()) : "";
+  const bool single = call.request.path.starts_with(prefix);
+  const std::string requested_name = single ? call.request.path.substr(prefix.size()) : "";
   Json list = Json::array();
   for (const ModelState& state : server.registry.list()) {
     const auto add = [&](const std::string& name, const Json& parent) {
-      if (one && name != requested && name + ":latest" != requested) return;
+      if (single && name != requested_name && name + ":latest" != requested_name) return;
       Json model = {{"id", name},
                     {"object", "model"},
                     {"created", server.created},
@@ -28,14 +28,14 @@ void list_models(ServeContext& server, Call& call) {
     for (const std::string& adapter : state.entry->adapters) add(adapter, state.entry->name);
     if (state.entry->name != server.registry.first()) continue;
     for (const auto& collection : server.options.collections) {
-      const size_t before = list.size();
+      const size_t size_before = list.size();
       add(collection->name(), state.entry->name);
-      if (list.size() > before) list.back()["collection"] = true;
+      if (list.size() > size_before) list.back()["collection"] = true;
     }
   }
-  if (!one) return send_json(call, {{"object", "list"}, {"data", std::move(list)}});
+  if (!single) return send_json(call, {{"object", "list"}, {"data", std::move(list)}});
   if (!list.empty()) return send_json(call, list[0]);
-  send_error(call, error_of(Error::Kind::kNotFound, "model", "{} is not served here", quote(requested)));
+  send_error(call, error_of(Error::Kind::kNotFound, "model", "{} is not served here", quote(requested_name)));
 }
 
 void chat_completion(ServeContext& server, Call& call) {

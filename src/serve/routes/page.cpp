@@ -11,16 +11,15 @@ void page_asset(ServeContext& server, Call& call) { call.reply->send(page_file(c
 
 void page_data(ServeContext& server, Call& call) {
   const std::string& path = call.request.path;
-  const bool shared = path.starts_with("/makar/runs") || path.starts_with("/makar/results") ||
-                      path.starts_with("/makar/agents") ||
-                      (path.starts_with("/makar/ratings/") &&
-                       (path.ends_with("/report") || path.ends_with("/preferences.jsonl")));
-  if (shared && !server.access.sees_all(call.request)) {
+  const bool server_wide = path.starts_with("/makar/runs") || path.starts_with("/makar/results") ||
+                           path.starts_with("/makar/agents") ||
+                           (path.starts_with("/makar/ratings/") &&
+                            (path.ends_with("/report") || path.ends_with("/preferences.jsonl")));
+  if (server_wide && !server.access.may_see_all(call.request)) {
     const ApiError error{
         403,
-        "training runs, results, agents and reports of ratings belong to the whole server; with "
-        "several keys, only those marked admin "
-        "in the key file see them",
+        "training runs, results, agents and reports of ratings belong to the whole server; only keys "
+        "marked admin in the key file may see them",
         "permission_error", std::nullopt, "admin_only"};
     return call.reply->send(error_response(Dialect::kOpenAi, error));
   }
@@ -47,21 +46,21 @@ void page_data(ServeContext& server, Call& call) {
 
 void look(ServeContext& server, Call& call) {
   const auto request = [&]() -> Result<LookRequest> {
-    MAKAR_TRY(LookRequest read, read_look(call.body));
-    MAKAR_CHECK_OK(prepare_look(read, call.model.served()));
-    return read;
+    MAKAR_TRY(LookRequest out, read_look(call.body));
+    MAKAR_CHECK_OK(prepare_look(out, call.model.served()));
+    return out;
   }();
   if (!request.ok()) return send_error(call, request.error());
-  const auto moved = std::make_shared<Call>(std::move(call));
-  moved->reply->count(static_cast<int64_t>(request->source.size() + request->target.size()), 0);
+  const auto shared_call = std::make_shared<Call>(std::move(call));
+  shared_call->reply->count(static_cast<int64_t>(request->source.size() + request->target.size()), 0);
   WorkItem item;
-  item.caller = server.access.caller(moved->request), item.cancelled = moved->disconnected;
-  const auto send = [moved](Result<Json> found) {
-    if (!found.ok()) return send_error(*moved, found.error());
-    send_json(*moved, *found);
+  item.caller = server.access.caller(shared_call->request), item.cancelled = shared_call->disconnected;
+  const auto send = [shared_call](Result<Json> result) {
+    if (!result.ok()) return send_error(*shared_call, result.error());
+    send_json(*shared_call, *result);
   };
-  if (!server.looks.post(std::move(item), *request, moved->model.served(), moved->model.adapter,
-                         &moved->model.loop(), send))
+  if (!server.looks.post(std::move(item), *request, shared_call->model.served(), shared_call->model.adapter,
+                         &shared_call->model.loop(), send))
     send(error_of(Error::Kind::kLimit, "time", "too many inspection requests are waiting; try again later"));
 }
 
@@ -70,11 +69,11 @@ void engine_state(ServeContext& server, Call& call) {
   const auto [prompt, generated] = server.metrics.tokens_so_far();
   const ResidentMemory memory = resident_memory();
   Json sequences = Json::array();
-  if (server.access.sees_all(call.request))  // other callers' sequences are private
+  if (server.access.may_see_all(call.request))  // other callers' sequences are private
     for (const EngineSequence& s : engine.sequences) sequences.push_back({s.tokens, s.cached, s.pages});
-  Json cost;  // a caller that does not see all sees its own
+  Json cost;  // of all callers, or of this caller if it may not see all
   if (server.options.prices) {
-    const bool all = server.access.sees_all(call.request);
+    const bool all = server.access.may_see_all(call.request);
     const Cost sum =
         server.metrics.charged(all ? std::nullopt : std::optional(server.access.caller(call.request)));
     cost = {{"money", sum.money}, {"currency", server.options.prices->currency}, {"joules", sum.joules}};

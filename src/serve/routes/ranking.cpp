@@ -16,11 +16,12 @@ double cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
+// The error at another place; errors about the model keep the place "model".
 Error at_place(const Error& error, const std::string& place) {
   return {error.kind, error.kind == Error::Kind::kUnsupported ? "model" : place, error.message};
 }
 
-int64_t count(const std::vector<TypedTokens>& texts) {
+int64_t count_tokens(const std::vector<TypedTokens>& texts) {
   int64_t tokens = 0;
   for (const TypedTokens& text : texts) tokens += static_cast<int64_t>(text.ids.size());
   return tokens;
@@ -58,11 +59,12 @@ void rerank(ServeContext& server, Call& call) {
     }
     return Done{};
   };
-  if (const Status fine = read(); !fine.ok()) return send_error(call, fine.error());
-  const int64_t tokens = count(texts);
-  const auto moved = std::make_shared<Call>(std::move(call));
-  moved->reply->count(tokens, 0);
-  const auto on_done = [moved, request, tokens, pairs](const Result<std::vector<std::vector<float>>>& rows) {
+  if (const Status valid = read(); !valid.ok()) return send_error(call, valid.error());
+  const int64_t tokens = count_tokens(texts);
+  const auto shared_call = std::make_shared<Call>(std::move(call));
+  shared_call->reply->count(tokens, 0);
+  const auto on_done = [shared_call, request, tokens,
+                        pairs](const Result<std::vector<std::vector<float>>>& rows) {
     const auto scores = [&]() -> Result<std::vector<double>> {
       if (!rows.ok()) return rows.error();
       std::vector<double> out;
@@ -73,45 +75,45 @@ void rerank(ServeContext& server, Call& call) {
       }
       return out;
     }();
-    if (!scores.ok()) return send_error(*moved, scores.error());
-    send_json(*moved, rerank_json(request, *scores, moved->model.name, random_id(), tokens));
+    if (!scores.ok()) return send_error(*shared_call, scores.error());
+    send_json(*shared_call, rerank_json(request, *scores, shared_call->model.name, random_id(), tokens));
   };
-  if (pairs) return submit_task(server, std::make_shared<LabelTask>(std::move(texts), on_done), *moved);
+  if (pairs) return submit_task(server, std::make_shared<LabelTask>(std::move(texts), on_done), *shared_call);
   std::vector<std::vector<int64_t>> ids;
   for (TypedTokens& text : texts) ids.push_back(std::move(text.ids));
-  EmbedOptions unit = moved->model.active->embed;
-  unit.normalize = true;
-  submit_task(server, std::make_shared<EmbedTask>(std::move(ids), unit, on_done), *moved);
+  EmbedOptions unit_options = shared_call->model.active->embed;
+  unit_options.normalize = true;
+  submit_task(server, std::make_shared<EmbedTask>(std::move(ids), unit_options, on_done), *shared_call);
 }
 
 void moderations(ServeContext& server, Call& call) {
   std::vector<TypedTokens> texts;
   const auto read = [&]() -> Status {
-    MAKAR_TRY(const std::vector<std::string> given, read_moderation(call.body));
-    for (size_t i = 0; i < given.size(); ++i) {
-      auto text = classifier_tokens(call.model.language(), given[i], &call.work);
+    MAKAR_TRY(const std::vector<std::string> inputs, read_moderation(call.body));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      auto text = classifier_tokens(call.model.language(), inputs[i], &call.work);
       if (!text.ok()) return at_place(text.error(), fmt::format("input[{}]", i));
       texts.push_back(std::move(*text));
     }
     return Done{};
   };
-  if (const Status fine = read(); !fine.ok()) return send_error(call, fine.error());
-  const auto moved = std::make_shared<Call>(std::move(call));
-  moved->reply->count(count(texts), 0);
+  if (const Status valid = read(); !valid.ok()) return send_error(call, valid.error());
+  const auto shared_call = std::make_shared<Call>(std::move(call));
+  shared_call->reply->count(count_tokens(texts), 0);
   submit_task(server,
               std::make_shared<LabelTask>(std::move(texts),
-                                          [moved](const Result<std::vector<std::vector<float>>>& rows) {
-                                            if (!rows.ok()) return send_error(*moved, rows.error());
-                                            const ModelSpec& spec = moved->model.language().spec();
+                                          [shared_call](const Result<std::vector<std::vector<float>>>& rows) {
+                                            if (!rows.ok()) return send_error(*shared_call, rows.error());
+                                            const ModelSpec& spec = shared_call->model.language().spec();
                                             const bool multi = is_multi_label(spec);
                                             std::vector<std::vector<double>> probabilities;
                                             for (const auto& row : *rows)
                                               probabilities.push_back(class_probabilities(row, multi));
-                                            send_json(*moved,
+                                            send_json(*shared_call,
                                                       moderation_json(probabilities, label_names(spec), multi,
-                                                                      moved->model.name, random_id()));
+                                                                      shared_call->model.name, random_id()));
                                           }),
-              *moved);
+              *shared_call);
 }
 
 }  // namespace makar::routes

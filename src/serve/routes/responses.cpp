@@ -15,9 +15,9 @@ constexpr std::string_view kRoot = "/v1/responses/";
 void create_response(ServeContext& server, Call& call) { generate_answer(server, call, read_response); }
 
 void stored_response(ServeContext& server, Call& call) {
-  const auto [id, what] = below(call.request.path, kRoot);
-  const bool items = what == "input_items";
-  if (!what.empty() && !items)
+  const auto [id, subresource] = below(call.request.path, kRoot);
+  const bool items = subresource == "input_items";
+  if (!subresource.empty() && !items)
     return send_error(
         call, error_of(Error::Kind::kNotFound, "path", "the only resource below a response is input_items"));
   const auto found =
@@ -32,8 +32,8 @@ void stored_response(ServeContext& server, Call& call) {
 
 void delete_response(ServeContext& server, Call& call) {
   const std::string id = below(call.request.path, kRoot).first;
-  const Status gone = server.responses->remove(call.owner, id);
-  if (!gone.ok()) return send_error(call, gone.error());
+  const Status removed = server.responses->remove(call.owner, id);
+  if (!removed.ok()) return send_error(call, removed.error());
   send_json(call, {{"id", id}, {"object", "response"}, {"deleted", true}});
 }
 

@@ -19,18 +19,20 @@ void score(ServeContext& server, Call& call) {
       return error_of(Error::Kind::kUnsupported, "model",
                       "only decoder-only language models can score texts");
     MAKAR_TRY(ScoredText planned, plan_score(model.language, model.context, prompt, completion, &call.work));
-    constexpr int64_t kToken = 512, kAlternative = 384;  // bytes each, as JSON and text
+    constexpr int64_t kBytesPerToken = 512, kBytesPerAlternative = 384;  // as JSON and text
     const auto tokens = static_cast<int64_t>(planned.tokens.size());
-    MAKAR_CHECK_OK(call.reply->take_memory(tokens * (kToken + kAlternative * top), "its scores"));
+    MAKAR_CHECK_OK(
+        call.reply->take_memory(tokens * (kBytesPerToken + kBytesPerAlternative * top), "its scores"));
     return planned;
   }();
   if (!text.ok()) return send_error(call, text.error());
-  const auto moved = std::make_shared<Call>(std::move(call));
-  moved->reply->count(static_cast<int64_t>(text->tokens.size()), 0);
+  const auto shared_call = std::make_shared<Call>(std::move(call));
+  shared_call->reply->count(static_cast<int64_t>(text->tokens.size()), 0);
   const ScoredText& scored = *text;
   auto task = std::make_shared<ScoreTask>(
-      scored.tokens, scored.from, top, [moved, scored, &model](const Result<std::vector<Logprobs>>& scores) {
-        if (!scores.ok()) return send_error(*moved, scores.error());
+      scored.tokens, scored.from, top,
+      [shared_call, scored, &model](const Result<std::vector<Logprobs>>& scores) {
+        if (!scores.ok()) return send_error(*shared_call, scores.error());
         Json tokens = Json::array();
         Loglikelihood sum;
         for (size_t i = 0; i < scores->size(); ++i) {
@@ -45,13 +47,13 @@ void score(ServeContext& server, Call& call) {
                             {"logprob", l.chosen},
                             {"top", std::move(best)}});
         }
-        send_json(*moved, {{"logprob", sum.logprob},
-                           {"tokens", sum.tokens},
-                           {"perplexity", sum.perplexity()},
-                           {"is_greedy", sum.is_greedy},
-                           {"token_logprobs", std::move(tokens)}});
+        send_json(*shared_call, {{"logprob", sum.logprob},
+                                 {"tokens", sum.tokens},
+                                 {"perplexity", sum.perplexity()},
+                                 {"is_greedy", sum.is_greedy},
+                                 {"token_logprobs", std::move(tokens)}});
       });
-  submit_task(server, std::move(task), *moved);
+  submit_task(server, std::move(task), *shared_call);
 }
 
 }  // namespace makar::routes

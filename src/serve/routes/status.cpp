@@ -27,7 +27,7 @@ void metrics(ServeContext& server, Call& call) {
   HttpResponse response;
   response.type = "text/plain; version=0.0.4";
   response.body = server.metrics.text(server.registry.state(), server.gate.in_flight(),
-                                      server.access.sees_all(call.request)
+                                      server.access.may_see_all(call.request)
                                           ? std::nullopt
                                           : std::optional(server.access.caller(call.request)));
   call.reply->send(std::move(response));

@@ -1,4 +1,4 @@
-// What the routes of stored files, batches and responses share: paths and lists.
+// Shared by the routes of stored files, batches and responses: paths and lists.
 #pragma once
 #include "serve/serve_context.h"
 
@@ -10,7 +10,7 @@ Status files_enabled(const ServeOptions& options);
 std::pair<std::string, std::string> below(const std::string& path, std::string_view root);
 // The value of a key in "a=1&b=2"; no unescaping, the values here need none.
 std::string query_value(const std::string& query, const std::string& key);
-constexpr int64_t kMaxListed = 10000;
+constexpr int64_t kMaxListed = 10000;  // entries per page of a list
 // Pagination: `limit` entries (default: `fallback`) after the one with id `after`.
 Result<Json> list_page(std::vector<Json> all, const std::string& query, int64_t fallback);
 Error no_subresource(const char* what);

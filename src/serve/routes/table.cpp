@@ -66,8 +66,8 @@ const Route* find_route(const HttpRequest& request, bool& path_known) {
   const std::string method = request.method == "HEAD" ? "GET" : request.method;
   for (const Route& route : route_table()) {
     const std::string_view path = route.path;
-    const bool below = path.size() > 1 && path.ends_with('/');
-    const bool match = below ? request.path.starts_with(path) : request.path == path;
+    const bool is_prefix = path.size() > 1 && path.ends_with('/');
+    const bool match = is_prefix ? request.path.starts_with(path) : request.path == path;
     if (!match) continue;
     path_known = true;
     if (method == route.method) return &route;

@@ -5,12 +5,13 @@
 
 #include "base/quote.h"
 #include "serve/api/fields.h"
-#include "serve/files/file_store.h"
+#include "serve/logged_reply.h"
 
 namespace makar {
 namespace {
 
-constexpr double kEpochs = 3, kBatch = 8;
+constexpr size_t kMaxSuffixBytes = 64;
+constexpr double kDefaultEpochs = 3, kDefaultBatchSize = 8;
 
 // A number within bounds, or the fallback for "auto" or nothing.
 Result<double> setting(const Json& settings, const char* key, double low, double high, double fallback) {
@@ -18,11 +19,11 @@ Result<double> setting(const Json& settings, const char* key, double low, double
   return number_field(settings, key, low, high, fallback);
 }
 
-Result<Json> read_settings(const Json& given) {
-  MAKAR_TRY(const double epochs, setting(given, "n_epochs", 1, 1000, kEpochs));
-  MAKAR_TRY(const double batch, setting(given, "batch_size", 1, 1024, kBatch));
-  MAKAR_TRY(const double rate, setting(given, "learning_rate_multiplier", 1e-6, 1e6, 1));
-  MAKAR_TRY(const double beta, setting(given, "beta", 1e-6, 1000, 0.1));
+Result<Json> read_settings(const Json& fields) {
+  MAKAR_TRY(const double epochs, setting(fields, "n_epochs", 1, 1000, kDefaultEpochs));
+  MAKAR_TRY(const double batch, setting(fields, "batch_size", 1, 1024, kDefaultBatchSize));
+  MAKAR_TRY(const double rate, setting(fields, "learning_rate_multiplier", 1e-6, 1e6, 1));
+  MAKAR_TRY(const double beta, setting(fields, "beta", 1e-6, 1000, 0.1));
   return Json{{"n_epochs", static_cast<int64_t>(epochs)},
               {"batch_size", static_cast<int64_t>(batch)},
               {"learning_rate_multiplier", rate},
@@ -32,8 +33,9 @@ Result<Json> read_settings(const Json& given) {
 Status check_suffix(const std::string& suffix) {
   const bool plain = suffix.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == suffix.npos;
-  if (suffix.size() <= 64 && plain) return Done{};
-  return error_at("suffix", "expected up to 64 letters, digits, '_', '-' and '.', got {}", quote(suffix));
+  if (suffix.size() <= kMaxSuffixBytes && plain) return Done{};
+  return error_at("suffix", "expected up to {} letters, digits, '_', '-' and '.', got {}", kMaxSuffixBytes,
+                  quote(suffix));
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ Result<Json> new_tuning_job(const Json& body) {
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
   MAKAR_TRY(const int64_t seed, integer_field(body, "seed", 0, int64_t{1} << 31, 42));
   if (training.empty())
-    return error_at("training_file", "is missing: the id of a file with purpose fine-tune");
+    return error_at("training_file", "is missing; expected the id of a file with purpose fine-tune");
   MAKAR_CHECK_OK(check_suffix(suffix));
   MAKAR_TRY(const Json method, object_field(body, "method"));
   std::string type = "supervised";
@@ -54,16 +56,16 @@ Result<Json> new_tuning_job(const Json& body) {
   }
   if (type != "supervised" && type != "dpo")
     return error_at("method.type", "expected supervised or dpo, got {}", quote(type));
-  MAKAR_TRY(Json given, object_field(body, "hyperparameters"));
+  MAKAR_TRY(Json hyperparameters, object_field(body, "hyperparameters"));
   if (!method.is_null()) {
-    MAKAR_TRY(const Json own, object_field(method, type));
-    if (!own.is_null()) {
-      MAKAR_TRY(const Json inner, object_field(own, "hyperparameters"));
-      if (!inner.is_null()) given = inner;
+    MAKAR_TRY(const Json method_options, object_field(method, type));
+    if (!method_options.is_null()) {
+      MAKAR_TRY(const Json method_hyperparameters, object_field(method_options, "hyperparameters"));
+      if (!method_hyperparameters.is_null()) hyperparameters = method_hyperparameters;
     }
   }
-  MAKAR_TRY(const Json settings, read_settings(given.is_null() ? Json::object() : given));
-  const std::string id = "ftjob-" + FileStore::new_id().substr(5);
+  MAKAR_TRY(const Json settings, read_settings(hyperparameters.is_null() ? Json::object() : hyperparameters));
+  const std::string id = "ftjob-" + random_id();
   return Json{{"object", "fine_tuning.job"},
               {"id", id},
               {"model", model},
@@ -93,14 +95,12 @@ bool tuning_is_over(const Json& job) {
 Json tuning_event(const std::string& level, const std::string& message, const Json& data) {
   static std::atomic<uint64_t> number{0};
   return {{"object", "fine_tuning.job.event"},
-          {"id", "ftevent-" + FileStore::new_id().substr(5) + "-" + std::to_string(++number)},
+          {"id", "ftevent-" + random_id() + "-" + std::to_string(++number)},
           {"created_at", std::time(nullptr)},
           {"level", level},
           {"message", message},
           {"type", data.is_null() ? "message" : "metrics"},
           {"data", data}};
 }
-
-const Json& tuning_settings(const Json& job) { return job["hyperparameters"]; }
 
 }  // namespace makar

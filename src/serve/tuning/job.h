@@ -13,7 +13,5 @@ Result<Json> new_tuning_job(const Json& body);
 bool tuning_is_over(const Json& job);
 // {"object": "fine_tuning.job.event", ...}; `data` may be null.
 Json tuning_event(const std::string& level, const std::string& message, const Json& data = Json());
-// The hyperparameters of the job's method.
-const Json& tuning_settings(const Json& job);
 
 }  // namespace makar

@@ -19,7 +19,9 @@ namespace makar {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kMaxOpenJobs = 16, kMaxEvents = 1000, kMaxLogBytes = size_t{64} << 20;
+constexpr size_t kMaxUnfinishedJobs = 16, kMaxEvents = 1000, kMaxLogBytes = size_t{64} << 20,
+                 kMaxErrorBytes = 500;
+constexpr std::string_view kJobPrefix = "ftjob-", kCheckpointPrefix = "checkpoint-";
 constexpr auto kJobPoll = std::chrono::milliseconds(300);
 constexpr auto kStopTimeout = std::chrono::seconds(20);  // for a checkpoint after SIGTERM
 
@@ -55,20 +57,23 @@ std::string last_line(const std::string& path) {
   if (end == text->npos) return "";
   const size_t begin = text->find_last_of("\r\n", end);
   return text->substr(begin == text->npos ? 0 : begin + 1,
-                      std::min<size_t>(500, end - (begin == text->npos ? 0 : begin)));
+                      std::min<size_t>(kMaxErrorBytes, end - (begin == text->npos ? 0 : begin)));
 }
 
-bool finished(const std::string& folder) {
+// Whether the run in the folder of a job has finished.
+bool run_finished(const std::string& folder) {
   const auto run = read_json(folder + "/run/run.json");
   return run.ok() && run->is_object() && run->value("finished", Json(false)) == Json(true);
 }
 
 }  // namespace
 
-TuningJobs::TuningJobs(FileStore& files, TuningOptions options) : files_(files), o_(std::move(options)) {
+TuningJobs::TuningJobs(FileStore& files, TuningOptions options)
+    : files_(files), options_(std::move(options)) {
   load();
   for (const auto& [id, entry] : jobs_)
-    if (entry.job["status"] == "succeeded" && o_.publish) o_.publish(entry.job, folder(id) + "/run");
+    if (entry.job["status"] == "succeeded" && options_.publish)
+      options_.publish(entry.job, folder(id) + "/run");
   thread_ = std::thread([this] { run(); });
 }
 
@@ -85,7 +90,7 @@ void TuningJobs::load() {
   std::error_code failed;
   for (fs::directory_iterator it(files_.folder(), failed), end; !failed && it != end; it.increment(failed)) {
     const std::string id = it->path().stem().string();
-    if (!id.starts_with("ftjob-") || it->path().extension() != ".json") continue;
+    if (!id.starts_with(kJobPrefix) || it->path().extension() != ".json") continue;
     const auto json = read_json(it->path().string(), {1 << 20, 16});
     if (!json.ok() || !json->is_object() || !json->contains("job") || !is_job((*json)["job"])) continue;
     const Json owner = json->value("owner", Json());
@@ -121,11 +126,12 @@ Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
   if (const auto command = prepare(job, owner); !command.ok()) return refuse(command.error());
   {
     const std::lock_guard lock(mutex_);
-    const auto open = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& one) {
+    const auto unfinished = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& one) {
       return one.second.owner == owner && !tuning_is_over(one.second.job);
     });
-    if (static_cast<size_t>(open) >= kMaxOpenJobs)
-      return refuse(error_of(Error::Kind::kLimit, "memory", "{} jobs are unfinished; try again later", open));
+    if (static_cast<size_t>(unfinished) >= kMaxUnfinishedJobs)
+      return refuse(
+          error_of(Error::Kind::kLimit, "memory", "{} jobs are unfinished; try again later", unfinished));
     const Entry entry{job, owner, false};
     if (const Status saved = save(entry); !saved.ok()) return refuse(saved.error());
     jobs_[id] = entry;
@@ -167,9 +173,7 @@ std::vector<Json> TuningJobs::list(const std::string& owner) const {
     for (const auto& [id, entry] : jobs_)
       if (entry.owner == owner) out.push_back(entry.job);
   }
-  std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
-    return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();
-  });
+  sort_newest_first(out);
   return out;
 }
 
@@ -187,13 +191,15 @@ Result<std::vector<Json>> TuningJobs::checkpoints(const std::string& owner, cons
   for (fs::directory_iterator it(folder(id) + "/run", failed), end; !failed && it != end;
        it.increment(failed)) {
     const std::string name = it->path().filename().string();
-    if (!name.starts_with("checkpoint-") || name.find_first_not_of("0123456789", 11) != name.npos) continue;
+    if (!name.starts_with(kCheckpointPrefix)) continue;
+    const std::string step = name.substr(kCheckpointPrefix.size());
+    if (step.find_first_not_of("0123456789") != step.npos) continue;
     out.push_back({{"object", "fine_tuning.job.checkpoint"},
-                   {"id", "ftckpt-" + id.substr(6) + "-" + name.substr(11)},
+                   {"id", "ftckpt-" + id.substr(kJobPrefix.size()) + "-" + step},
                    {"created_at", job["created_at"]},
                    {"fine_tuned_model_checkpoint", nullptr},
                    {"fine_tuning_job_id", id},
-                   {"step_number", std::strtoll(name.c_str() + 11, nullptr, 10)},
+                   {"step_number", std::strtoll(step.c_str(), nullptr, 10)},
                    {"metrics", Json::object()}});
   }
   std::sort(out.begin(), out.end(),
@@ -205,7 +211,7 @@ void TuningJobs::change(const std::string& id, const Json& fields) {
   const std::lock_guard lock(mutex_);
   Entry& entry = jobs_.at(id);
   for (const auto& [key, value] : fields.items()) entry.job[key] = value;
-  (void)save(entry);  // a full disk: the job continues, and the next server repeats it
+  (void)save(entry);  // if the disk is full, the job continues, and the next server runs it again
 }
 
 void TuningJobs::add_event(const std::string& id, const Json& event) const {
@@ -222,14 +228,14 @@ void TuningJobs::run() {
     std::string next;
     {
       std::unique_lock lock(mutex_);
-      const auto waiting = [&] {
+      const auto find_next = [&] {
         const Entry* oldest = nullptr;
         for (const auto& [id, entry] : jobs_)
           if (!tuning_is_over(entry.job) && (!oldest || entry.job["created_at"] < oldest->job["created_at"]))
             oldest = &entry, next = id;
         return oldest != nullptr;
       };
-      wake_.wait(lock, [&] { return stopping_ || waiting(); });
+      wake_.wait(lock, [&] { return stopping_ || find_next(); });
       if (stopping_) return;
     }
     work(next);
@@ -238,11 +244,11 @@ void TuningJobs::run() {
 
 // Links the files to names with the extension of their format, and builds the command.
 Result<std::vector<std::string>> TuningJobs::prepare(const Json& job, const std::string& owner) const {
-  const std::string at = folder(job["id"].get<std::string>());
-  TuningFiles names{at + "/training.jsonl", "", at + "/run"};
-  if (!job["validation_file"].is_null()) names.validation = at + "/validation.jsonl";
+  const std::string job_folder = folder(job["id"].get<std::string>());
+  TuningFiles links{job_folder + "/training.jsonl", "", job_folder + "/run"};
+  if (!job["validation_file"].is_null()) links.validation = job_folder + "/validation.jsonl";
   for (const auto& [key, path] :
-       {std::pair("training_file", names.training), {"validation_file", names.validation}}) {
+       {std::pair("training_file", links.training), {"validation_file", links.validation}}) {
     if (path.empty() || is_file(path)) continue;
     MAKAR_TRY(const std::string data, files_.path(owner, job[key].get<std::string>()));
     std::error_code failed;
@@ -250,7 +256,7 @@ Result<std::vector<std::string>> TuningJobs::prepare(const Json& job, const std:
     if (failed) fs::copy_file(data, path, failed);
     if (failed) return error_of(Error::Kind::kIo, path, "cannot be created: {}", failed.message());
   }
-  return o_.command(job, names);
+  return options_.command(job, links);
 }
 
 void TuningJobs::work(const std::string& id) {
@@ -271,70 +277,70 @@ void TuningJobs::work(const std::string& id) {
   };
   if (cancelled(id)) return end("cancelled", "");
   const auto command = prepare(job, owner);
-  const auto started = command.ok() ? start_limited(*command, folder(id) + "/output.txt", o_.memory)
+  const auto process = command.ok() ? start_limited(*command, folder(id) + "/output.txt", options_.memory)
                                     : Result<int>(command.error());
-  if (!started.ok()) return end("failed", started.error().text());
+  if (!process.ok()) return end("failed", process.error().text());
   change(id, {{"status", "running"}});
   add_event(id, tuning_event("info", "Fine-tuning started"));
-  const bool by_itself = watch(id, *started);
-  if (finished(folder(id))) {
+  const bool ended_by_itself = watch(id, *process);
+  if (run_finished(folder(id))) {
     const std::string name = fmt::format("ft:{}:{}:{}", job["model"].get<std::string>(),
-                                         job["suffix"].get<std::string>(), id.substr(6, 8));
+                                         job["suffix"].get<std::string>(), id.substr(kJobPrefix.size(), 8));
     change(id, {{"fine_tuned_model", name}});
     job["fine_tuned_model"] = name;
-    if (o_.publish) o_.publish(job, folder(id) + "/run");
+    if (options_.publish) options_.publish(job, folder(id) + "/run");
     add_event(id, tuning_event("info", "New fine-tuned model created: " + name));
     return end("succeeded", "");
   }
   if (cancelled(id)) return end("cancelled", "");
-  if (!by_itself) return;
+  if (!ended_by_itself) return;
   const std::string message = last_line(folder(id) + "/output.txt");
   end("failed", !message.empty() ? message
                                  : "the process ended without a message; it may have been killed, or have "
                                    "reached the memory limit of jobs");
 }
 
-// Reads what was added to the run's log: steps become events. A resumed run truncates its log to its
+// Reads the new lines of the run's log: steps become events. A resumed run truncates its log to its
 // checkpoint; the log is then read from the start, and steps are reported only once.
-void TuningJobs::report_log(const std::string& id, LogPosition& at, bool report) {
+void TuningJobs::report_log(const std::string& id, LogPosition& position, bool report) {
   const std::string path = folder(id) + "/run/log.jsonl";
   std::error_code failed;
   const uint64_t size = fs::file_size(path, failed);
-  if (failed || size == at.bytes) return;
-  if (size < at.bytes) at.bytes = 0, at.tokens = 0;
+  if (failed || size == position.bytes) return;
+  if (size < position.bytes) position.bytes = 0, position.tokens = 0;
   std::ifstream in(path, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(at.bytes));
-  for (std::string text; std::getline(in, text) && !in.eof(); at.bytes += text.size() + 1) {
+  in.seekg(static_cast<std::streamoff>(position.bytes));
+  for (std::string text; std::getline(in, text) && !in.eof(); position.bytes += text.size() + 1) {
     const auto line = parse_json(text, "line");
     if (!line.ok() || !line->is_object()) continue;
     const Json step = line->value("step", Json()), loss = line->value("loss", Json()),
                tokens = line->value("tokens", Json());
-    if (tokens.is_number_integer()) at.tokens += tokens.get<int64_t>();
-    if (!step.is_number_integer() || !line->contains("lr") || step.get<int64_t>() <= at.step) continue;
-    at.step = step.get<int64_t>();
+    if (tokens.is_number_integer()) position.tokens += tokens.get<int64_t>();
+    if (!step.is_number_integer() || !line->contains("lr") || step.get<int64_t>() <= position.step) continue;
+    position.step = step.get<int64_t>();
     if (report)
-      add_event(id, tuning_event("info", fmt::format("Step {}: training loss={}", at.step, loss.dump()),
-                                 {{"step", at.step}, {"train_loss", loss}}));
+      add_event(id, tuning_event("info", fmt::format("Step {}: training loss={}", position.step, loss.dump()),
+                                 {{"step", position.step}, {"train_loss", loss}}));
   }
-  change(id, {{"trained_tokens", at.tokens}});
+  change(id, {{"trained_tokens", position.tokens}});
 }
 
 bool TuningJobs::watch(const std::string& id, int process) {
-  LogPosition at;
-  report_log(id, at, false);                                       // what an earlier server has reported
+  LogPosition position;
+  report_log(id, position, false);                                 // what an earlier server has reported
   std::optional<std::chrono::steady_clock::time_point> stop_sent;  // time of SIGTERM
-  bool by_itself = true;
+  bool ended_by_itself = true;
   for (;;) {
     int status = 0;
     const pid_t ended = waitpid(process, &status, WNOHANG);
-    report_log(id, at, true);
-    if (ended == process || (ended < 0 && errno != EINTR)) return by_itself;
+    report_log(id, position, true);
+    if (ended == process || (ended < 0 && errno != EINTR)) return ended_by_itself;
     {
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, kJobPoll, [&] { return (stopping_ || jobs_.at(id).cancelling) && !stop_sent; });
       if (!stopping_ && !jobs_.at(id).cancelling) continue;
     }
-    by_itself = false;
+    ended_by_itself = false;
     const auto now = std::chrono::steady_clock::now();
     if (!stop_sent) kill(-process, SIGTERM), stop_sent = now;
     if (now - *stop_sent > kStopTimeout) kill(-process, SIGKILL);

@@ -60,14 +60,14 @@ class TuningJobs {
     uint64_t bytes = 0;  // of the log, read so far
     int64_t step = 0, tokens = 0;
   };
-  void report_log(const std::string& id, LogPosition& at, bool report);
+  void report_log(const std::string& id, LogPosition& position, bool report);
   void change(const std::string& id, const Json& fields);
   void add_event(const std::string& id, const Json& event) const;
   bool cancelled(const std::string& id) const;
   std::string folder(const std::string& id) const { return files_.folder() + "/" + id; }
 
   FileStore& files_;
-  const TuningOptions o_;
+  const TuningOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::map<std::string, Entry> jobs_;

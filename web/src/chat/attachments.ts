@@ -3,11 +3,11 @@ import { words } from "../strings";
 import type { AttachedFile, FilePart, Message, Meta } from "../types";
 import type { PdfReply, PdfRequest } from "../pdf/worker";
 
-const largestText = 256 * 1024;
-const largestPdf = 20 << 20;
-const largestImage = 20 << 20;
-const maxUnscaledImage = 200 * 1024; // a larger file is scaled down: models read a few hundred pixels
-const longestSide = 768;
+const maxTextBytes = 256 * 1024;
+const maxPdfBytes = 20 << 20;
+const maxImageBytes = 20 << 20;
+const maxUnscaledImageBytes = 200 * 1024; // larger images are scaled down: models read a few hundred pixels
+const maxImageSide = 768; // pixels, of a scaled image
 
 // The files' text in fences, then the message's own text.
 export function compose(files: AttachedFile[], text: string): { content: string; meta: Meta } {
@@ -37,7 +37,7 @@ function readPdf(file: File): Promise<string> {
   return new Promise((resolve, reject) => {
     const worker = new Worker("/pdf.js", { type: "module" });
     const { port1: port, port2: reply } = new MessageChannel();
-    const end = (what: () => void) => (worker.terminate(), port.close(), what());
+    const end = (settle: () => void) => (worker.terminate(), port.close(), settle());
     port.onmessage = ({ data }: MessageEvent<PdfReply>) =>
       end(() => ("text" in data ? resolve(data.text) : reject(new Error(`${file.name}: ${data.error}`))));
     worker.onerror = (e) => end(() => reject(new Error(`${file.name}: ${e.message || words.failed}`)));
@@ -56,12 +56,12 @@ function dataUrl(blob: Blob): Promise<string> {
 
 async function readImage(file: File): Promise<AttachedFile> {
   const { name } = file;
-  if (file.size > largestImage) throw new Error(words.chat.attachImageTooLarge(name));
+  if (file.size > maxImageBytes) throw new Error(words.chat.attachImageTooLarge(name));
   const image = await createImageBitmap(file, { imageOrientation: "from-image" }).catch(() => {
     throw new Error(words.chat.attachNotImage(name));
   });
-  if (file.size <= maxUnscaledImage) return { name, text: "", image: await dataUrl(file) };
-  const scale = Math.min(1, longestSide / Math.max(image.width, image.height));
+  if (file.size <= maxUnscaledImageBytes) return { name, text: "", image: await dataUrl(file) };
+  const scale = Math.min(1, maxImageSide / Math.max(image.width, image.height));
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.round(image.width * scale));
   canvas.height = Math.max(1, Math.round(image.height * scale));
@@ -76,10 +76,10 @@ export async function readFile(file: File): Promise<AttachedFile> {
   const { name } = file;
   if (/^image\/(jpeg|png|webp)$/.test(file.type)) return readImage(file);
   const pdf = file.type === "application/pdf" || /\.pdf$/i.test(name);
-  if (file.size > (pdf ? largestPdf : largestText)) throw new Error(words.chat.attachTooLarge(name));
+  if (file.size > (pdf ? maxPdfBytes : maxTextBytes)) throw new Error(words.chat.attachTooLarge(name));
   const text = (pdf ? await readPdf(file) : await file.text()).replace(/\r\n?/g, "\n").trimEnd();
   if (pdf && !text.trim()) throw new Error(words.chat.attachNoText(name));
-  if (text.length > largestText) throw new Error(words.chat.attachTooLarge(name));
+  if (text.length > maxTextBytes) throw new Error(words.chat.attachTooLarge(name));
   if (text.includes("\0") || (!pdf && text.includes("\uFFFD"))) throw new Error(words.chat.attachNotText(name));
   return { name, text };
 }

@@ -16,7 +16,7 @@ interface Props {
   busy: boolean;
 }
 export function Composer({ model, conversation, branch, busy }: Props) {
-  const [draft, setShown] = useState<Draft>(() => draftOf(conversation));
+  const [draft, setLocalDraft] = useState<Draft>(() => draftOf(conversation));
   const [sending, setSending] = useState(false);
   const [reading, setReading] = useState("");
   const [errors, setErrors] = useState<string[]>([]);
@@ -25,7 +25,7 @@ export function Composer({ model, conversation, branch, busy }: Props) {
   const change = (part: Partial<Draft>) => {
     const next = { ...draftOf(conversation), ...part };
     setDraft(conversation, next);
-    setShown(next);
+    setLocalDraft(next);
   };
   useEffect(() => {
     const el = box.current;
@@ -38,20 +38,20 @@ export function Composer({ model, conversation, branch, busy }: Props) {
     if (matchMedia("(pointer: fine)").matches) box.current?.focus();
   }, []);
   const attach = async (files: Iterable<File>) => {
-    const wrong: string[] = [];
+    const messages: string[] = [];
     for (const file of files) {
       setReading(file.name);
       await readFile(file).then(
         (read) => change({ files: [...draftOf(conversation).files, read] }),
-        (error: Error) => wrong.push(error.message),
+        (error: Error) => messages.push(error.message),
       );
     }
     setReading("");
-    setErrors(wrong);
+    setErrors(messages);
   };
   const { text, files } = draft;
   const ready = model && !busy && !sending && !reading && (text.trim() || files.length > 0);
-  const go = async () => {
+  const submit = async () => {
     if (!ready) return;
     setSending(true);
     const parent = branch[branch.length - 1]?.id ?? 0;
@@ -65,7 +65,7 @@ export function Composer({ model, conversation, branch, busy }: Props) {
   return (
     <form
       class="composer"
-      onSubmit={(e) => (e.preventDefault(), void go())}
+      onSubmit={(e) => (e.preventDefault(), void submit())}
       onDragOver={(e) => e.preventDefault()}
       onDrop={(e) => (e.preventDefault(), void attach([...(e.dataTransfer?.files ?? [])]))}
     >
@@ -111,13 +111,13 @@ export function Composer({ model, conversation, branch, busy }: Props) {
           onKeyDown={(e) => {
             if (e.key !== "Enter" || e.shiftKey || e.isComposing) return;
             e.preventDefault();
-            void go();
+            void submit();
           }}
         />
         {busy ? (
           <IconButton icon="stop" label={words.chat.stop} class="round" onClick={() => stop(conversation)} />
         ) : (
-          <IconButton icon="send" label={words.chat.send} class="round" disabled={!ready} onClick={() => void go()} />
+          <IconButton icon="send" label={words.chat.send} class="round" disabled={!ready} onClick={() => void submit()} />
         )}
       </div>
       <ContextMeter model={model} branch={branch} draft={text} />

@@ -4,7 +4,7 @@ import { post } from "../api";
 import { number, words } from "../strings";
 import type { Message, Model } from "../types";
 
-const almostFull = 0.9;
+const almostFull = 0.9; // share of the context
 
 // Tokens of a text, counted by the server a moment after the last change.
 function useTokens(model: Model | undefined, text: string): number {
@@ -27,11 +27,11 @@ interface Props {
   draft: string;
 }
 export function ContextMeter({ model, branch, draft }: Props) {
-  const typed = useTokens(model, draft);
-  const known = [...branch].reverse().find((m) => m.meta.context)?.meta.context ?? 0;
+  const draftTokens = useTokens(model, draft);
+  const answerTokens = [...branch].reverse().find((m) => m.meta.context)?.meta.context ?? 0;
   const limit = model?.max_model_len;
-  if (!limit || known + typed === 0) return null;
-  const used = known + typed;
+  if (!limit || answerTokens + draftTokens === 0) return null;
+  const used = answerTokens + draftTokens;
   const share = Math.min(1, used / limit);
   const text = words.chat.context(number(used), number(limit));
   return (

@@ -1,5 +1,5 @@
 // Unsent text and attachments, per conversation (0: the new one). The text survives a reload.
-import { keepInTab, keptInTab } from "../state";
+import { saveInTab, loadFromTab } from "../state";
 import type { AttachedFile } from "../types";
 
 export interface Draft {
@@ -7,7 +7,7 @@ export interface Draft {
   files: AttachedFile[];
 }
 
-const texts = keptInTab<Record<string, string>>("drafts", {});
+const texts = loadFromTab<Record<string, string>>("drafts", {});
 const files = new Map<number, AttachedFile[]>();
 
 export function draftOf(conversation: number): Draft {
@@ -17,6 +17,6 @@ export function draftOf(conversation: number): Draft {
 export function setDraft(conversation: number, draft: Draft): void {
   if (draft.text) texts[conversation] = draft.text;
   else delete texts[conversation];
-  keepInTab("drafts", texts);
+  saveInTab("drafts", texts);
   files.set(conversation, draft.files);
 }

@@ -9,8 +9,8 @@ interface Props {
   onSave: (text: string) => Promise<boolean>;
   onClose: () => void;
 }
-export function Editor({ text: given, label, action, onSave, onClose }: Props) {
-  const [text, setText] = useState(given);
+export function Editor({ text: initialText, label, action, onSave, onClose }: Props) {
+  const [text, setText] = useState(initialText);
   const [saving, setSaving] = useState(false);
   const box = useRef<HTMLTextAreaElement>(null);
   useEffect(() => box.current?.focus(), []);

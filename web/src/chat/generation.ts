@@ -1,9 +1,9 @@
-// Answers in flight, one generation per conversation. They continue whatever page or conversation is shown.
+// Answers in flight, one generation per conversation. They continue when another page or conversation is opened.
 import { ApiError, call } from "../api";
 import { Watched } from "../state";
 import type { Conversation, Finish, Message, Meta, Model } from "../types";
 import { conversationStore } from "./store";
-import { guarded, isWanted, load, refresh, sampling, session } from "./session";
+import { guarded, isCurrent, load, refresh, sampling, session } from "./session";
 import { type Answer, streamAnswers } from "./stream";
 import { branch } from "./tree";
 
@@ -48,9 +48,9 @@ addEventListener("pagehide", () => {
       if (!content || !session.value.persistent) continue;
       const meta: Meta = { model: g.model.id, finish: "stopped" };
       const path = g.continues ? `/makar/messages/${g.continues.id}` : `/makar/conversations/${g.conversation}/messages`;
-      const kept = cutToBytes((g.continues?.content ?? "") + content, maxBytesAtClose);
-      if (g.continues && kept.length < g.continues.content.length) continue; // the stored text is longer
-      const body = g.continues ? { content: kept, meta } : { parent: g.parent, role: "assistant", content: kept, meta };
+      const text = cutToBytes((g.continues?.content ?? "") + content, maxBytesAtClose);
+      if (g.continues && text.length < g.continues.content.length) continue; // the stored text is longer
+      const body = g.continues ? { content: text, meta } : { parent: g.parent, role: "assistant", content: text, meta };
       void call(path, { method: "POST", keepalive: true, body: JSON.stringify(body) });
     }
 });
@@ -61,7 +61,7 @@ function ending(error: unknown, signal: AbortSignal): { finish: Finish; error?: 
   return { finish: error instanceof ApiError && error.code === "dropped" ? "dropped" : "error", error: text };
 }
 
-let started = 0;
+let answerCount = 0; // for the keys of elements
 // Answers the message `parent`, or continues the answer `continues`.
 export async function generate(to: Conversation, model: Model, parent: number, continues: Message | null = null): Promise<void> {
   if (generations.value.has(to.id)) return;
@@ -70,7 +70,7 @@ export async function generate(to: Conversation, model: Model, parent: number, c
     parent,
     continues,
     count: continues ? 1 : sampling(to).n,
-    key: continues?.key ?? (continues ? String(continues.id) : `answer-${++started}`),
+    key: continues?.key ?? (continues ? String(continues.id) : `answer-${++answerCount}`),
     model,
     answers: new Watched<Answer[]>([]),
     abort: new AbortController(),
@@ -133,7 +133,7 @@ function metaOf(a: Answer, g: Generation, end: { finish: Finish; error?: string 
   };
 }
 
-// Stores what was generated. An answer that the server cannot store stays on the screen, with the error.
+// Stores the generated answers. An answer that the server cannot store stays on the screen, with the error.
 async function storeAnswers(g: Generation, end: { finish: Finish; error?: string } | null): Promise<void> {
   const id = g.conversation;
   const added: Message[] = g.answers.value
@@ -164,7 +164,7 @@ async function storeAnswers(g: Generation, end: { finish: Finish; error?: string
     const ids = added.map((m) => m.id);
     const messages = [...open.messages.filter((m) => !ids.includes(m.id)), ...added];
     session.change({ open: { ...open, messages, leaf: ids[0]! }, choosing: ids.length > 1 && !end ? ids : null });
-  } else if (open?.id !== id && isWanted(id)) {
+  } else if (open?.id !== id && isCurrent(id)) {
     await load(id); // the conversation was being loaded while the answer was stored
   }
   void refresh();

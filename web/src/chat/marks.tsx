@@ -68,7 +68,7 @@ export function Marks({ tokens }: { tokens: TokenMark[] }) {
     const group = token?.closest<HTMLElement>("[data-group]");
     if (token && group) setAt(Number(group.dataset.group) * groupSize + Number(token.dataset.token));
   };
-  const shown = at === null ? null : tokens[at];
+  const selected = at === null ? null : tokens[at];
   return (
     <div class="marks">
       <p
@@ -83,16 +83,16 @@ export function Marks({ tokens }: { tokens: TokenMark[] }) {
         onMouseOver={choose}
       >
         {groups.map((group, i) => {
-          const inside = at !== null && Math.floor(at / groupSize) === i;
-          return <Group key={i} index={i} tokens={group} near={near.has(i) || inside} at={inside ? at! % groupSize : -1} />;
+          const hasSelected = at !== null && Math.floor(at / groupSize) === i;
+          return <Group key={i} index={i} tokens={group} near={near.has(i) || hasSelected} at={hasSelected ? at! % groupSize : -1} />;
         })}
       </p>
       <div class="marks-detail" aria-live="polite">
-        {shown && (
+        {selected && (
           <>
-            <b>{visible(shown[0])}</b> {words.chat.tokenMark(percent(Math.exp(shown[1])))}
+            <b>{visible(selected[0])}</b> {words.chat.tokenMark(percent(Math.exp(selected[1])))}
             <ol aria-label={words.chat.alternatives}>
-              {shown[2].map(([text, logprob]) => (
+              {selected[2].map(([text, logprob]) => (
                 <li key={text}>
                   <span>{visible(text)}</span> <span>{percent(Math.exp(logprob))}</span>
                 </li>

@@ -116,12 +116,12 @@ export const MessageView = memo(
     const { files, text } = split(message);
     if (editing) {
       const close = () => setEditing(false);
-      const again = (now: string) =>
+      const sendEdited = (now: string) =>
         new Promise<boolean>((resolve) => void (model && send(model, message.parent, now, files, () => resolve(true)).then(resolve)));
       return (
         <article class={`message ${message.role}`}>
           {user ? (
-            <Editor text={text} label={words.chat.edit} action={words.chat.saveEdit} onSave={again} onClose={close} />
+            <Editor text={text} label={words.chat.edit} action={words.chat.saveEdit} onSave={sendEdited} onClose={close} />
           ) : (
             <Editor text={message.content} label={words.chat.editAnswer} action={words.save} onSave={(now) => editAnswer(message, now)} onClose={close} />
           )}

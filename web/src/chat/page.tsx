@@ -79,11 +79,11 @@ export function ChatPage({ model }: { model?: Model }) {
   useShortcuts(() => (setListOpen(true), setSearching((n) => n + 1)));
   const { open, choosing, failure } = s;
   const busy = generation !== undefined;
-  const shown = open ? branch(open.messages, open.leaf) : [];
+  const currentBranch = open ? branch(open.messages, open.leaf) : [];
   const { box, away, toEnd } = useFollowing([open?.id, busy]);
   const choices = choosing && open ? open.messages.filter((m) => choosing.includes(m.id)) : null;
-  const last = shown[shown.length - 1];
-  const path = choices ? shown.slice(0, -1) : [...shown];
+  const last = currentBranch[currentBranch.length - 1];
+  const path = choices ? currentBranch.slice(0, -1) : [...currentBranch];
   const several = generation && generation.count > 1;
   // The answer that is being generated is the last message.
   if (generation && !several && !generation.continues)
@@ -122,7 +122,7 @@ export function ChatPage({ model }: { model?: Model }) {
               <Icon name="bottom" />
             </button>
           )}
-          <Composer key={open?.id ?? 0} model={model} conversation={open?.id ?? 0} branch={shown} busy={busy} />
+          <Composer key={open?.id ?? 0} model={model} conversation={open?.id ?? 0} branch={currentBranch} busy={busy} />
         </div>
       </section>
       {settingsOpen && <SettingsPanel onClose={() => setSettingsOpen(false)} />}

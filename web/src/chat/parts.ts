@@ -10,12 +10,12 @@ const tags = /<(think|thinking|tool_call)>/g;
 // An incomplete tag at the end of a streamed text is not shown yet.
 const incompleteTag = /<\/?(?:t(?:h(?:i(?:n(?:k(?:i(?:ng?)?)?)?)?)?|o(?:o(?:l(?:_(?:c(?:a(?:ll?)?)?)?)?)?)?)?)?$/;
 
-// {"name": ..., "arguments": ...} as models write it; anything else is shown as it is.
+// {"name": ..., "arguments": ...} as models write it; any other text is shown unchanged.
 export function toolCall(text: string): ToolCall {
   try {
     const call = JSON.parse(text) as { name?: unknown; arguments?: unknown; parameters?: unknown };
-    const given = call.arguments ?? call.parameters ?? {};
-    if (typeof call.name === "string") return { name: call.name, arguments: typeof given === "string" ? given : JSON.stringify(given, null, 1) };
+    const args = call.arguments ?? call.parameters ?? {};
+    if (typeof call.name === "string") return { name: call.name, arguments: typeof args === "string" ? args : JSON.stringify(args, null, 1) };
   } catch {
     // Not complete, or another notation.
   }

@@ -1,6 +1,6 @@
 // Named system prompts, stored in this browser.
 import { useState } from "preact/hooks";
-import { keep, kept } from "../state";
+import { saveSetting, loadSetting } from "../state";
 import { words } from "../strings";
 import { IconButton } from "../ui/controls";
 import { setSystem, systemPrompt } from "./session";
@@ -8,10 +8,10 @@ import { setSystem, systemPrompt } from "./session";
 type Presets = Record<string, string>;
 
 export function PresetPicker() {
-  const [presets, setPresets] = useState<Presets>(() => kept<Presets>("presets", {}));
+  const [presets, setPresets] = useState<Presets>(() => loadSetting<Presets>("presets", {}));
   const [name, setName] = useState("");
   const change = (next: Presets) => {
-    keep("presets", next);
+    saveSetting("presets", next);
     setPresets(next);
   };
   const system = systemPrompt();

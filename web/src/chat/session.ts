@@ -1,6 +1,6 @@
-// The conversations and the one that is open, with what can be done to them except generating (generation.ts).
-import { Watched, keep, kept } from "../state";
-import type { Conversation, Listed, Message, Sampling } from "../types";
+// The list of conversations and the open one, with all actions on them except generating answers (generation.ts).
+import { Watched, saveSetting, loadSetting } from "../state";
+import type { Conversation, ConversationSummary, Message, Sampling } from "../types";
 import { conversationStore } from "./store";
 import { children, lastBelow, without } from "./tree";
 
@@ -22,7 +22,7 @@ export interface Failure {
 }
 
 interface Session {
-  list: Listed[];
+  list: ConversationSummary[];
   persistent: boolean; // the server stores conversations
   open: Conversation | null;
   choosing: number[] | null; // messages to choose from
@@ -36,8 +36,8 @@ export const session = new Watched<Session>({
   persistent: true,
   open: null,
   choosing: null,
-  sampling: { ...defaults, ...kept<Partial<Sampling>>("sampling", {}) },
-  system: kept("system", ""),
+  sampling: { ...defaults, ...loadSetting<Partial<Sampling>>("sampling", {}) },
+  system: loadSetting("system", ""),
   failure: null,
 });
 
@@ -66,21 +66,21 @@ export async function refresh(): Promise<void> {
   }
 }
 
-let wanted: number | null = null; // the conversation to show
+let currentId: number | null = null; // the conversation to show
 let opening = 0; // counts attempts, so that only the last one is shown
 
 // Reads a conversation and shows it, unless another one was opened in the meantime.
 export async function load(id: number): Promise<void> {
   const attempt = ++opening;
   const open = await (await conversationStore()).open(id);
-  if (attempt === opening && wanted === id) session.change({ open, choosing: null });
+  if (attempt === opening && currentId === id) session.change({ open, choosing: null });
 }
 
-export const isWanted = (id: number): boolean => wanted === id;
+export const isCurrent = (id: number): boolean => currentId === id;
 
-// Answers in flight continue, whatever is opened.
+// Opens a conversation; null: a new one. Answers in flight in other conversations continue.
 export function openConversation(id: number | null): void {
-  wanted = id;
+  currentId = id;
   if ((session.value.open?.id ?? null) === id) return;
   if (id === null) session.change({ open: null, choosing: null });
   else void guarded(() => load(id), id);
@@ -88,7 +88,7 @@ export function openConversation(id: number | null): void {
 
 // Shows a conversation that is already loaded.
 export function show(open: Conversation): void {
-  wanted = open.id;
+  currentId = open.id;
   ++opening;
   session.change({ open, choosing: null });
 }
@@ -127,7 +127,7 @@ export function rate(message: Message, rating: number): Promise<boolean> {
 
 export function editAnswer(message: Message, content: string): Promise<boolean> {
   return guarded(async () => {
-    // The probabilities were those of the old text.
+    // The token probabilities belong to the old text.
     const meta = { ...message.meta, edited: true, tokens: undefined };
     await (await conversationStore()).edit(message.id, content, meta);
     replaceMessage(message.id, { content, meta });
@@ -177,7 +177,7 @@ export function setSystem(system: string): Promise<boolean> {
   return guarded(async () => {
     const { open } = session.value;
     if (!open) {
-      keep("system", system);
+      saveSetting("system", system);
       return session.change({ system });
     }
     put(open, { system });
@@ -190,7 +190,7 @@ export function setSampling(part: Partial<Sampling>): void {
   const { open } = session.value;
   if (!open) {
     const next = { ...session.value.sampling, ...part };
-    keep("sampling", next);
+    saveSetting("sampling", next);
     return session.change({ sampling: next });
   }
   const settings = { ...sampling(), ...part };

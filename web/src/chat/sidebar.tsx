@@ -2,14 +2,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useWatched } from "../state";
 import { words } from "../strings";
-import type { Listed } from "../types";
+import type { ConversationSummary } from "../types";
 import { Confirm, Dialog, IconButton } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { generations } from "./generation";
 import { conversationStore } from "./store";
 import { removeConversation, rename, session } from "./session";
 
-function Rename({ item, onClose }: { item: Listed; onClose: () => void }) {
+function Rename({ item, onClose }: { item: ConversationSummary; onClose: () => void }) {
   const [title, setTitle] = useState(item.title);
   return (
     <Dialog title={words.chat.rename} onClose={onClose}>
@@ -29,21 +29,21 @@ function Rename({ item, onClose }: { item: Listed; onClose: () => void }) {
 }
 
 // Conversations whose title or messages contain the text, with the excerpts that were found.
-function useSearch(list: Listed[], text: string): { shown: Listed[]; excerpts: Map<number, string> } {
+function useSearch(list: ConversationSummary[], text: string): { matching: ConversationSummary[]; excerpts: Map<number, string> } {
   const [excerpts, setExcerpts] = useState(new Map<number, string>());
-  const wanted = text.trim();
+  const query = text.trim();
   useEffect(() => {
     setExcerpts(new Map());
-    if (!wanted) return;
+    if (!query) return;
     let stale = false;
     const timer = setTimeout(async () => {
-      const found = await (await conversationStore()).search(wanted).catch(() => []);
+      const found = await (await conversationStore()).search(query).catch(() => []);
       if (!stale) setExcerpts(new Map(found.map((f) => [f.id, f.excerpt])));
     }, 200);
     return () => ((stale = true), clearTimeout(timer));
-  }, [wanted]);
-  const shown = wanted ? list.filter((c) => excerpts.has(c.id) || c.title.toLowerCase().includes(wanted.toLowerCase())) : list;
-  return { shown, excerpts };
+  }, [query]);
+  const matching = query ? list.filter((c) => excerpts.has(c.id) || c.title.toLowerCase().includes(query.toLowerCase())) : list;
+  return { matching, excerpts };
 }
 
 interface Props {
@@ -55,8 +55,8 @@ export function Sidebar({ open, searching, onClose }: Props) {
   const s = useWatched(session);
   const writing = useWatched(generations);
   const [search, setSearch] = useState("");
-  const [renaming, setRenaming] = useState<Listed | null>(null);
-  const [removing, setRemoving] = useState<Listed | null>(null);
+  const [renaming, setRenaming] = useState<ConversationSummary | null>(null);
+  const [removing, setRemoving] = useState<ConversationSummary | null>(null);
   const first = useRef<HTMLAnchorElement>(null);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -65,7 +65,7 @@ export function Sidebar({ open, searching, onClose }: Props) {
   useEffect(() => {
     if (searching) field.current?.focus();
   }, [searching]);
-  const { shown, excerpts } = useSearch(s.list, search);
+  const { matching, excerpts } = useSearch(s.list, search);
   return (
     <>
       {open && <div class="shade" onClick={onClose} />}
@@ -91,7 +91,7 @@ export function Sidebar({ open, searching, onClose }: Props) {
           onInput={(e) => setSearch(e.currentTarget.value)}
         />
         <ul>
-          {shown.map((c) => (
+          {matching.map((c) => (
             <li key={c.id} class={c.id === s.open?.id ? "on" : ""}>
               <a href={`#/chat/${c.id}`} dir="auto" aria-current={c.id === s.open?.id ? "true" : undefined}>
                 {c.title || words.chat.untitled}
@@ -103,7 +103,7 @@ export function Sidebar({ open, searching, onClose }: Props) {
             </li>
           ))}
         </ul>
-        {shown.length === 0 && <p class="hint">{search.trim() ? words.chat.notFound : words.chat.none}</p>}
+        {matching.length === 0 && <p class="hint">{search.trim() ? words.chat.notFound : words.chat.none}</p>}
         {!s.persistent && <p class="hint">{words.chat.notKept}</p>}
       </aside>
       {renaming && <Rename item={renaming} onClose={() => setRenaming(null)} />}

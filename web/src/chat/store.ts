@@ -1,11 +1,11 @@
 // The store of conversations: on the server, or in this tab if the server stores none.
 import { ApiError, get, post, remove } from "../api";
-import type { Conversation, Listed, Message, Meta, TokenMark } from "../types";
+import type { Conversation, ConversationSummary, Message, Meta, TokenMark } from "../types";
 import { without } from "./tree";
 
 export interface ConversationStore {
   readonly persistent: boolean;
-  list(): Promise<Listed[]>;
+  list(): Promise<ConversationSummary[]>;
   open(id: number): Promise<Conversation>;
   create(start: Pick<Conversation, "title" | "system" | "settings">): Promise<Conversation>;
   change(id: number, change: Partial<Pick<Conversation, "title" | "system" | "leaf" | "settings">>): Promise<void>;
@@ -21,16 +21,16 @@ export interface ConversationStore {
 }
 
 const root = "/makar/conversations";
-const largestMeta = 900_000; // characters; the server's limit is 1 MiB
+const maxMetaLength = 900_000; // characters; the server's limit is 1 MiB
 
 // The probabilities of a long answer are stored with fewer alternatives, or without, or not at all. A token takes about 20
 // characters, an alternative 25.
 function storable(meta: Meta): Meta {
   const count = meta.tokens?.length ?? 0;
   for (const max of [5, 2, 0]) {
-    if (count * (10 + 15 * max) > largestMeta) continue;
-    const less = { ...meta, tokens: meta.tokens?.map(([text, p, others]): TokenMark => [text, p, others.slice(0, max)]) };
-    if (JSON.stringify(less).length <= largestMeta) return less;
+    if (count * (10 + 15 * max) > maxMetaLength) continue;
+    const reduced = { ...meta, tokens: meta.tokens?.map(([text, p, others]): TokenMark => [text, p, others.slice(0, max)]) };
+    if (JSON.stringify(reduced).length <= maxMetaLength) return reduced;
   }
   return { ...meta, tokens: undefined };
 }
@@ -46,7 +46,7 @@ function withImages(conversation: Conversation): Conversation {
 
 const onServer: ConversationStore = {
   persistent: true,
-  list: async () => (await get<{ conversations: Listed[] }>(root)).conversations,
+  list: async () => (await get<{ conversations: ConversationSummary[] }>(root)).conversations,
   open: async (id) => withImages(await get<Conversation>(`${root}/${id}`)),
   create: (start) => post(root, start),
   change: async (id, change) => void (await post(`${root}/${id}`, change)),
@@ -69,7 +69,7 @@ class InTab implements ConversationStore {
     if (!found) throw new ApiError(`conversation ${id} not found`, 404, "not_found", "");
     return found;
   }
-  async list(): Promise<Listed[]> {
+  async list(): Promise<ConversationSummary[]> {
     return this.conversations.map((c) => ({ id: c.id, title: c.title, updated: 0, messages: c.messages.length }));
   }
   async open(id: number): Promise<Conversation> {
@@ -108,27 +108,27 @@ class InTab implements ConversationStore {
     this.messageOf(message)[1].rating = rating;
   }
   async search(text: string): Promise<{ id: number; excerpt: string }[]> {
-    const wanted = text.toLowerCase();
+    const query = text.toLowerCase();
     return this.conversations.flatMap((c) => {
-      const found = c.messages.find((m) => m.content.toLowerCase().includes(wanted));
+      const found = c.messages.find((m) => m.content.toLowerCase().includes(query));
       if (!found) return [];
-      const at = Math.max(0, found.content.toLowerCase().indexOf(wanted) - 30);
+      const at = Math.max(0, found.content.toLowerCase().indexOf(query) - 30);
       return [{ id: c.id, excerpt: found.content.slice(at, at + 120) }];
     });
   }
   async prefer(): Promise<void> {}
 }
 
-let found: Promise<ConversationStore> | null = null;
+let storePromise: Promise<ConversationStore> | null = null;
 export function conversationStore(): Promise<ConversationStore> {
-  found ??= onServer.list().then(
+  storePromise ??= onServer.list().then(
     () => onServer,
     (error: unknown) => {
       // The server stores none, or its file cannot be opened.
       if (error instanceof ApiError && ["unsupported", "internal_error"].includes(error.code)) return new InTab();
-      found = null;
+      storePromise = null;
       throw error;
     },
   );
-  return found;
+  return storePromise;
 }

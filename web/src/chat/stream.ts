@@ -7,7 +7,7 @@ export interface Answer {
   tokens: TokenMark[];
   toolCalls: ToolCall[];
   finish: string;
-  begun: number; // time of the request, in milliseconds
+  startMs: number; // time of the request
   seconds: number;
   context: number; // tokens of prompt and answer, once the server has counted them
   sources?: Source[];
@@ -53,7 +53,7 @@ function marks(logprobs: NonNullable<Choice["logprobs"]>): TokenMark[] {
   ]);
 }
 
-function take(answer: Answer, choice: Choice): void {
+function applyChoice(answer: Answer, choice: Choice): void {
   const { delta } = choice;
   answer.content += delta?.content ?? choice.text ?? "";
   for (const call of delta?.tool_calls ?? []) {
@@ -64,7 +64,7 @@ function take(answer: Answer, choice: Choice): void {
   if (choice.logprobs) for (const mark of marks(choice.logprobs)) answer.tokens.push(mark);
   if (choice.finish_reason) answer.finish = choice.finish_reason;
   if (choice.grounding) answer.grounding = choice.grounding;
-  answer.seconds = (performance.now() - answer.begun) / 1000;
+  answer.seconds = (performance.now() - answer.startMs) / 1000;
 }
 
 export interface AnswerRequest {
@@ -78,7 +78,7 @@ export interface AnswerRequest {
 }
 
 function emptyAnswer(): Answer {
-  return { content: "", tokens: [], toolCalls: [], finish: "", begun: performance.now(), seconds: 0, context: 0 };
+  return { content: "", tokens: [], toolCalls: [], finish: "", startMs: performance.now(), seconds: 0, context: 0 };
 }
 
 // The content of a message in the request: parts, if it has images.
@@ -108,7 +108,7 @@ export async function streamAnswers(r: AnswerRequest): Promise<void> {
   const follow = async (path: string, body: object) => {
     for await (const chunk of events<Chunk>(path, body, r.signal)) {
       if (chunk.sources) for (const answer of answers) answer.sources = chunk.sources;
-      for (const choice of chunk.choices) if (answers[choice.index]) take(answers[choice.index]!, choice);
+      for (const choice of chunk.choices) if (answers[choice.index]) applyChoice(answers[choice.index]!, choice);
       if (chunk.usage && count === 1) answers[0]!.context = chunk.usage.total_tokens;
       r.onProgress(answers);
     }

@@ -30,47 +30,47 @@ export function exportAs(kind: ExportKind): Promise<boolean> {
   });
 }
 
-type Given = Partial<Omit<Conversation, "messages">> & { messages: Partial<Message>[] };
+type ImportedConversation = Partial<Omit<Conversation, "messages">> & { messages: Partial<Message>[] };
 
-// What export writes, or a list of {role, content}: then each message follows the one before it.
-function read(text: string): Given {
+// Parses an exported conversation, or a list of {role, content} in which each message follows the one before it.
+function read(text: string): ImportedConversation {
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch {
     throw new Error(words.chat.importFailed);
   }
-  const given = (Array.isArray(json) ? { messages: json } : json) as Given | null;
+  const imported = (Array.isArray(json) ? { messages: json } : json) as ImportedConversation | null;
   const valid = (m: Partial<Message>) => typeof m?.content === "string" && ["user", "assistant", "system"].includes(m.role ?? "");
-  if (!Array.isArray(given?.messages) || !given.messages.length || !given.messages.every(valid)) throw new Error(words.chat.importFailed);
-  return given;
+  if (!Array.isArray(imported?.messages) || !imported.messages.length || !imported.messages.every(valid)) throw new Error(words.chat.importFailed);
+  return imported;
 }
 
 export function importFile(file: File): Promise<boolean> {
   return guarded(async () => {
-    const given = read(await file.text());
-    const system = given.messages.find((m) => (m.role as string) === "system")?.content ?? given.system ?? "";
-    const messages = given.messages.filter((m) => (m.role as string) !== "system");
-    const title = given.title || titleOf(messages[0]?.content ?? "") || words.chat.untitled;
+    const imported = read(await file.text());
+    const system = imported.messages.find((m) => (m.role as string) === "system")?.content ?? imported.system ?? "";
+    const messages = imported.messages.filter((m) => (m.role as string) !== "system");
+    const title = imported.title || titleOf(messages[0]?.content ?? "") || words.chat.untitled;
     const conversations = await conversationStore();
-    const settings = (typeof given.settings === "object" && given.settings ? given.settings : {}) as Partial<Sampling>;
-    const made = await conversations.create({ title: String(title).slice(0, 120), system: String(system), settings });
+    const settings = (typeof imported.settings === "object" && imported.settings ? imported.settings : {}) as Partial<Sampling>;
+    const created = await conversations.create({ title: String(title).slice(0, 120), system: String(system), settings });
     try {
       const ids = new Map<number, number>();
-      let before = 0;
+      let previous = 0;
       for (const m of messages) {
-        const parent = m.parent !== undefined && m.id !== undefined ? (ids.get(m.parent) ?? 0) : before;
-        before = await conversations.add(made.id, parent, m.role!, m.content!, m.meta ?? {});
-        if (m.id !== undefined) ids.set(m.id, before);
-        if (m.rating) await conversations.rate(before, m.rating);
+        const parent = m.parent !== undefined && m.id !== undefined ? (ids.get(m.parent) ?? 0) : previous;
+        previous = await conversations.add(created.id, parent, m.role!, m.content!, m.meta ?? {});
+        if (m.id !== undefined) ids.set(m.id, previous);
+        if (m.rating) await conversations.rate(previous, m.rating);
       }
-      const leaf = ids.get(given.leaf ?? -1);
-      if (leaf) await conversations.change(made.id, { leaf });
+      const leaf = ids.get(imported.leaf ?? -1);
+      if (leaf) await conversations.change(created.id, { leaf });
     } catch (error) {
-      await conversations.remove(made.id).catch(() => {});
+      await conversations.remove(created.id).catch(() => {});
       throw error;
     }
     await refresh();
-    location.hash = `#/chat/${made.id}`;
+    location.hash = `#/chat/${created.id}`;
   });
 }

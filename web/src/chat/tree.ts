@@ -25,8 +25,8 @@ export function lastBelow(messages: Message[], id: number): number {
 
 // The messages without `first` and everything below it, and the leaf of the branch to show then.
 export function without(messages: Message[], leaf: number, first: Message): { messages: Message[]; leaf: number } {
-  const gone = new Set([first.id]);
-  for (const m of messages) if (gone.has(m.parent)) gone.add(m.id); // parents come before their children
-  const left = messages.filter((m) => !gone.has(m.id));
-  return { messages: left, leaf: gone.has(leaf) ? lastBelow(left, first.parent) : leaf };
+  const removed = new Set([first.id]);
+  for (const m of messages) if (removed.has(m.parent)) removed.add(m.id); // parents come before their children
+  const remaining = messages.filter((m) => !removed.has(m.id));
+  return { messages: remaining, leaf: removed.has(leaf) ? lastBelow(remaining, first.parent) : leaf };
 }

@@ -32,11 +32,11 @@ export function EnginePage() {
   const [view, setView] = useState<EngineView | null>(null);
   const [points, setPoints] = useState<Point[]>([]);
   const [error, setError] = useState<unknown>(null);
-  const before = useRef<EngineView | null>(null);
+  const previous = useRef<EngineView | null>(null);
   useInterval(() => {
     get<EngineView>("/makar/engine").then((now) => {
-      const old = before.current;
-      before.current = now;
+      const old = previous.current;
+      previous.current = now;
       setView(now);
       setError(null);
       if (!old) return;

@@ -13,14 +13,14 @@ export function Pages({ view }: { view: EngineView }) {
   const [width, setWidth] = useState(0);
   const theme = useTheme();
   const e = view.engine;
-  const kept = Math.min(e.prefix_pages, e.pages);
-  const all = Math.max(e.max_pages, e.pages, 1);
+  const prefixPages = Math.min(e.prefix_pages, e.pages);
+  const totalPages = Math.max(e.max_pages, e.pages, 1);
   const columns = Math.max(1, Math.floor((width + gap) / (side + gap)));
-  const each = Math.max(1, Math.ceil(all / (columns * maxRows)));
-  const squares = (pages: number) => Math.ceil(pages / each);
-  const busy = squares(e.pages - kept);
-  const shared = squares(kept);
-  const total = Math.max(busy + shared, squares(all));
+  const pagesPerSquare = Math.max(1, Math.ceil(totalPages / (columns * maxRows)));
+  const squares = (pages: number) => Math.ceil(pages / pagesPerSquare);
+  const usedSquares = squares(e.pages - prefixPages);
+  const prefixSquares = squares(prefixPages);
+  const squareCount = Math.max(usedSquares + prefixSquares, squares(totalPages));
   useEffect(() => {
     const el = canvas.current?.parentElement;
     if (!el) return;
@@ -28,7 +28,7 @@ export function Pages({ view }: { view: EngineView }) {
     watcher.observe(el);
     return () => watcher.disconnect();
   }, []);
-  const height = Math.ceil(total / columns) * (side + gap);
+  const height = Math.ceil(squareCount / columns) * (side + gap);
   useEffect(() => {
     const el = canvas.current;
     const context = el?.getContext("2d");
@@ -39,22 +39,22 @@ export function Pages({ view }: { view: EngineView }) {
     el.style.height = `${height}px`;
     context.scale(ratio, ratio);
     const colours = [colour("--series-1"), colour("--series-2"), colour("--line")];
-    for (let i = 0; i < total; ++i) {
-      context.fillStyle = colours[i < busy ? 0 : i < busy + shared ? 1 : 2]!;
+    for (let i = 0; i < squareCount; ++i) {
+      context.fillStyle = colours[i < usedSquares ? 0 : i < usedSquares + prefixSquares ? 1 : 2]!;
       context.fillRect((i % columns) * (side + gap), Math.floor(i / columns) * (side + gap), side, side);
     }
-  }, [width, height, total, busy, shared, theme]);
+  }, [width, height, squareCount, usedSquares, prefixSquares, theme]);
   const t = words.engine;
   const legend: [string, string, number][] = [
-    ["used", t.used, e.pages - kept],
-    ["prefix", t.prefix, kept],
+    ["used", t.used, e.pages - prefixPages],
+    ["prefix", t.prefix, prefixPages],
   ];
   if (e.max_pages > 0) legend.push(["free", t.free, e.max_pages - e.pages]);
   return (
     <section class="card" aria-labelledby="pages-title">
       <h2 id="pages-title">{t.pages}</h2>
       <p class="hint">
-        {t.pagesLead(e.page_tokens)} {each > 1 && t.pagesEach(each)}
+        {t.pagesLead(e.page_tokens)} {pagesPerSquare > 1 && t.pagesEach(pagesPerSquare)}
       </p>
       <div class="page-map">
         <canvas ref={canvas} role="img" aria-label={legend.map(([, name, n]) => `${n} ${name}`).join(", ")} />

@@ -64,24 +64,24 @@ function StepView({ step, place }: { step: Step; place: number }) {
   );
 }
 
-function RequestForm({ name, asked, onDone }: { name: string; asked: Request; onDone: () => void }) {
+function RequestForm({ name, request, onDone }: { name: string; request: Request; onDone: () => void }) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const send = (answer: object) => {
     setBusy(true);
-    void post(`/makar/agents/${encodeURIComponent(name)}/answers`, { number: asked.number, ...answer })
+    void post(`/makar/agents/${encodeURIComponent(name)}/answers`, { number: request.number, ...answer })
       .then(onDone, setError)
       .finally(() => setBusy(false));
   };
   return (
     <section class="card waiting" role="alert">
-      <h3>{asked.tool ? words.evaluate.allowAsk : words.evaluate.agentAsks}</h3>
+      <h3>{request.tool ? words.evaluate.allowAsk : words.evaluate.agentAsks}</h3>
       <ErrorMessage error={error} />
-      {asked.tool ? (
+      {request.tool ? (
         <>
           <p>
-            <b>{asked.tool}</b> <code>{JSON.stringify(asked.input)}</code>
+            <b>{request.tool}</b> <code>{JSON.stringify(request.input)}</code>
           </p>
           <button type="button" class="primary" disabled={busy} onClick={() => send({ allow: true })}>
             {words.evaluate.allow}
@@ -97,7 +97,7 @@ function RequestForm({ name, asked, onDone }: { name: string; asked: Request; on
             send({ text });
           }}
         >
-          <p>{asked.question}</p>
+          <p>{request.question}</p>
           <label>
             {words.evaluate.yourAnswer} <input value={text} maxLength={10000} onInput={(e) => setText(e.currentTarget.value)} />
           </label>{" "}
@@ -138,7 +138,7 @@ function Trace({ name }: { name: string }) {
           <StepView key={i} step={step} place={i + 1} />
         ))}
       </ol>
-      {last?.ask && <RequestForm key={last.ask.number} name={name} asked={last.ask} onDone={load} />}
+      {last?.ask && <RequestForm key={last.ask.number} name={name} request={last.ask} onDone={load} />}
       {last && !last.end && !last.ask && <p class="hint">{words.evaluate.agentRuns}</p>}
       {last?.end && (
         <section class="card end">
@@ -151,7 +151,7 @@ function Trace({ name }: { name: string }) {
   );
 }
 
-export function Agents({ name: asked }: { name?: string }) {
+export function Agents({ name: selected }: { name?: string }) {
   const [list, setList] = useState<{ folder: string; agents: ListedAgent[] } | null>(null);
   const [error, setError] = useState<unknown>(null);
   useInterval(
@@ -162,7 +162,7 @@ export function Agents({ name: asked }: { name?: string }) {
       }, setError),
     pollMilliseconds * 4,
   );
-  const name = asked || list?.agents[0]?.name;
+  const name = selected || list?.agents[0]?.name;
   return (
     <>
       <ErrorMessage error={error} />

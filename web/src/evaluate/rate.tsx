@@ -1,7 +1,7 @@
 // Rating: the studies, the rater's name, and the open study.
 import { useEffect, useState } from "preact/hooks";
 import { call, download, get } from "../api";
-import { keep, kept } from "../state";
+import { saveSetting, loadSetting } from "../state";
 import { number, words } from "../strings";
 import type { StudyReport } from "../types";
 import { ErrorMessage } from "../ui/controls";
@@ -84,7 +84,7 @@ function Report({ study }: { study: string }) {
 export function Rate({ study }: { study?: string }) {
   const [list, setList] = useState<{ folder: string; studies: ListedStudy[] } | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const [rater, setRater] = useState(kept("rater", ""));
+  const [rater, setRater] = useState(loadSetting("rater", ""));
   useEffect(() => void get<{ folder: string; studies: ListedStudy[] }>("/makar/ratings").then(setList, setError), [study]);
   const open = list?.studies.find((s) => s.name === study && !s.error);
   return (
@@ -97,7 +97,7 @@ export function Rate({ study }: { study?: string }) {
           value={rater}
           onInput={(e) => {
             setRater(e.currentTarget.value);
-            keep("rater", e.currentTarget.value);
+            saveSetting("rater", e.currentTarget.value);
           }}
         />
       </label>

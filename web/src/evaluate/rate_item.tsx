@@ -5,7 +5,7 @@ import { words } from "../strings";
 import type { StudyStep } from "../types";
 import { ErrorMessage } from "../ui/controls";
 
-// The scales of an item with the names that the page shows; a name of the study's own stays as it is.
+// The scales of an item and their names on the page; scales that the page does not know keep their id as name.
 export function namedScales(ids: string[] | undefined): [string, string][] {
   const names = [...words.evaluate.scales, ...words.evaluate.qualities];
   if (!ids) return words.evaluate.scales;
@@ -39,7 +39,7 @@ function Radios({ label, name, options, value, onChange }: RadiosProps) {
   );
 }
 
-const counted = (n: number): [number, string][] => Array.from({ length: n }, (_, i) => [i + 1, String(i + 1)]);
+const numberedOptions = (n: number): [number, string][] => Array.from({ length: n }, (_, i) => [i + 1, String(i + 1)]);
 
 export function RateItem({ study, rater }: { study: string; rater: string }) {
   const path = `/makar/ratings/${encodeURIComponent(study)}`;
@@ -69,12 +69,12 @@ export function RateItem({ study, rater }: { study: string; rater: string }) {
   const { item, answers, kind, prompt } = step;
   if (item === undefined || !answers || !kind) return <p role="status">{words.evaluate.allRated(step.total)}</p>;
 
-  const shown = namedScales(step.scales);
-  const scaled = scales.every((s) => shown.every(([id]) => s[id] !== undefined));
-  const touched = scales.some((s) => Object.keys(s).length > 0);
-  const ranked = ranks.every((r) => r !== undefined);
+  const scaleNames = namedScales(step.scales);
+  const hasAllScales = scales.every((s) => scaleNames.every(([id]) => s[id] !== undefined));
+  const hasAnyScale = scales.some((s) => Object.keys(s).length > 0);
+  const hasAllRanks = ranks.every((r) => r !== undefined);
   // Next to a comparison, the scales are optional, but all or none must be filled in.
-  const complete = kind === "scale" ? scaled : ranked && (scaled || !touched);
+  const complete = kind === "scale" ? hasAllScales : hasAllRanks && (hasAllScales || !hasAnyScale);
   const submit = async () => {
     setBusy(true);
     try {
@@ -82,7 +82,7 @@ export function RateItem({ study, rater }: { study: string; rater: string }) {
         rater,
         item,
         ...(kind === "scale" ? {} : { ranks }),
-        ...(scaled ? { scales } : {}),
+        ...(hasAllScales ? { scales } : {}),
         ...(correction.trim() ? { correction } : {}),
         ...(critique.trim() ? { critique } : {}),
       });
@@ -100,7 +100,7 @@ export function RateItem({ study, rater }: { study: string; rater: string }) {
     [0, words.evaluate.tie],
     [2, words.evaluate.better("B")],
   ];
-  const pairValue = ranked ? (ranks[0] === ranks[1] ? 0 : ranks[0] === 1 ? 1 : 2) : undefined;
+  const pairValue = hasAllRanks ? (ranks[0] === ranks[1] ? 0 : ranks[0] === 1 ? 1 : 2) : undefined;
   return (
     <form
       class="rate"
@@ -129,17 +129,17 @@ export function RateItem({ study, rater }: { study: string; rater: string }) {
               <Radios
                 label={words.evaluate.rank}
                 name={`rank ${i}`}
-                options={counted(answers.length)}
+                options={numberedOptions(answers.length)}
                 value={ranks[i]}
                 onChange={(value) => setRanks(ranks.map((r, j) => (j === i ? value : r)))}
               />
             )}
-            {shown.map(([id, name]) => (
+            {scaleNames.map(([id, name]) => (
               <Radios
                 key={id}
                 label={name}
                 name={`${id} ${i}`}
-                options={counted(5)}
+                options={numberedOptions(5)}
                 value={scales[i]?.[id]}
                 onChange={(value) => setScales(scales.map((s, j) => (j === i ? { ...s, [id]: value } : s)))}
               />

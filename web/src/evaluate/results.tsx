@@ -1,4 +1,4 @@
-// The results of a folder as tables, optionally with those of another model for comparison.
+// The results of a folder as tables, optionally beside the results of another model.
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
 import { number, words } from "../strings";
@@ -31,12 +31,12 @@ function useResults(name: string | undefined): { found: EvaluationResults | null
   return { found, error };
 }
 
-export function Results({ name: asked }: { name?: string }) {
+export function Results({ name: selected }: { name?: string }) {
   const [list, setList] = useState<{ folder: string; results: { name: string }[] } | null>(null);
   const [listError, setListError] = useState<unknown>(null);
   const [beside, setBeside] = useState("");
   useEffect(() => void get<{ folder: string; results: { name: string }[] }>("/makar/results").then(setList, setListError), []);
-  const name = asked || list?.results[0]?.name;
+  const name = selected || list?.results[0]?.name;
   const { found, error } = useResults(name);
   const other = useResults(beside || undefined);
   const others = new Map(other.found?.rows.map((row) => [key(row), row]));

@@ -43,8 +43,8 @@ export function AttentionCard({ look, subject }: Props) {
   const { kinds } = look.model;
   const [of, setOf] = useState("");
   // An encoder-decoder has something to show in its decoder once a continuation is given.
-  const first = look.target && look.target.length < 2 ? "encoder" : kinds[kinds.length - 1]!;
-  const kind = kinds.includes(of) ? of : first;
+  const defaultKind = look.target && look.target.length < 2 ? "encoder" : kinds[kinds.length - 1]!;
+  const kind = kinds.includes(of) ? of : defaultKind;
   const count = kind === "encoder" ? (look.model.encoder_layers ?? look.model.layers) : look.model.layers;
   const [chosen, setLayer] = useState(0);
   const [chosenHead, setHead] = useState(0);
@@ -55,21 +55,21 @@ export function AttentionCard({ look, subject }: Props) {
   const head = Math.min(chosenHead, look.model.heads - 1);
   const rows = kind === "encoder" || !look.target ? look.tokens : look.target;
   const keys = kind === "decoder" && look.target ? look.target : look.tokens;
-  const whole = count * look.model.heads * rows.length * Math.max(rows.length, keys.length) <= maxValues;
+  const fitsOneResponse = count * look.model.heads * rows.length * Math.max(rows.length, keys.length) <= maxValues;
   useEffect(() => {
     const abort = new AbortController();
-    const body = { ...lookRequest(subject), what: ["attention"], attention_of: kind, ...(whole ? {} : { layers: [layer] }) };
+    const body = { ...lookRequest(subject), what: ["attention"], attention_of: kind, ...(fitsOneResponse ? {} : { layers: [layer] }) };
     post<Look>("/makar/look", body, abort.signal).then(
-      (seen) => {
-        setMaps(read(seen.attention!));
+      (response) => {
+        setMaps(read(response.attention!));
         setError(null);
       },
       (e) => abort.signal.aborted || setError(e),
     );
     return () => abort.abort();
-  }, [look, kind, whole, whole ? 0 : layer]);
-  const fits = maps && maps.rows === rows.length && maps.keys === keys.length && maps.layers.has(layer);
-  const cells = useMemo(() => (fits ? headCells(maps, layer, head) : null), [maps, fits, layer, head]);
+  }, [look, kind, fitsOneResponse, fitsOneResponse ? 0 : layer]);
+  const mapsMatch = maps && maps.rows === rows.length && maps.keys === keys.length && maps.layers.has(layer);
+  const cells = useMemo(() => (mapsMatch ? headCells(maps, layer, head) : null), [maps, mapsMatch, layer, head]);
   return (
     <section class="card" aria-labelledby="attention-title">
       <header>
@@ -97,7 +97,7 @@ export function AttentionCard({ look, subject }: Props) {
       </header>
       <p class="hint">{words.look.attentionLead}</p>
       <ErrorMessage error={error} />
-      {maps && fits && (
+      {maps && mapsMatch && (
         <div class={`attention ${maps.heads > 12 ? "wide" : ""}`}>
           <Overview maps={maps} count={count} layer={layer} head={head} onPick={(l, h) => (setLayer(l), setHead(h))} />
           <div class="head">

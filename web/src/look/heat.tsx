@@ -5,7 +5,7 @@ import type { LookToken } from "../types";
 import { percent, visible } from "../ui/controls";
 import { type Cells, MatrixImage } from "./matrix";
 
-const largestCell = 44; // pixels
+const maxCellPixels = 44;
 
 interface Props {
   cells: Cells;
@@ -33,14 +33,14 @@ export function HeatMap({ cells, rows, keys, label }: Props) {
   };
   // Tokens are written along the edges while there is room for them.
   const named = rows.length <= 40 && keys.length <= 40;
-  const place = at && {
+  const cellBox = at && {
     left: `${(100 * at[1]) / keys.length}%`,
     top: `${(100 * at[0]) / rows.length}%`,
     width: `${100 / keys.length}%`,
     height: `${100 / rows.length}%`,
   };
   // Few tokens make a small map, not large cells.
-  const width = Math.min(620, keys.length * largestCell);
+  const width = Math.min(620, keys.length * maxCellPixels);
   const cellText = at ? words.look.cell(visible(rows[at[0]]!.text), visible(keys[at[1]]!.text), percent(cells.at(at[0], at[1]))) : "";
   return (
     <div class={`heat ${named ? "named" : ""}`} style={{ "--rows": rows.length, "--keys": keys.length, "--width": `${width}px` }}>
@@ -67,7 +67,7 @@ export function HeatMap({ cells, rows, keys, label }: Props) {
         onFocus={() => at ?? setAt([rows.length - 1, 0])}
       >
         <MatrixImage cells={cells} />
-        {place && <i class="heat-at" style={place} />}
+        {cellBox && <i class="heat-at" style={cellBox} />}
       </div>
       {named && (
         <ol class="heat-keys" aria-hidden="true">

@@ -3,20 +3,20 @@ import { useState } from "preact/hooks";
 import { number, words } from "../strings";
 import type { Distribution } from "../types";
 import { percent, Slider, visible, walk } from "../ui/controls";
-import { drawn, type SamplerSettings, shaped } from "./numbers";
+import { sampleText, type SamplerSettings, applySettings } from "./numbers";
 
-const shownBars = 16;
+const maxBars = 16;
 
 function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: SamplerSettings; onWrite?: (token: string) => void }) {
-  const { bars, left, bits } = shaped(d, knobs);
-  const shown = bars.slice(0, shownBars);
-  const others = Math.max(0, 1 - shown.reduce((sum, b) => sum + b.now, 0));
-  const max = Math.max(...shown.map((b) => Math.max(b.now, b.before)));
+  const { bars, candidates, bits } = applySettings(d, knobs);
+  const listed = bars.slice(0, maxBars);
+  const others = Math.max(0, 1 - listed.reduce((sum, b) => sum + b.now, 0));
+  const max = Math.max(...listed.map((b) => Math.max(b.now, b.before)));
   const width = (p: number) => ({ width: `${Math.min(100, (100 * p) / max)}%` });
   return (
     <>
       <ol class="bars" onKeyDown={walk}>
-        {shown.map((b, i) => (
+        {listed.map((b, i) => (
           <li key={b.id}>
             <button
               type="button"
@@ -36,7 +36,7 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: SamplerSettings; 
           </li>
         ))}
       </ol>
-      {/* On a scale of its own, 0 to 100 %: together they are often far more probable than any single token. */}
+      {/* This bar has its own scale, 0 to 100 %: all other tokens together are often far more probable than any single one. */}
       <div class="others">
         <span>{words.look.others}</span>
         <span class="track">
@@ -45,10 +45,10 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: SamplerSettings; 
         <span class="number">{others < 1e-9 ? "–" : percent(others)}</span>
       </div>
       <p class="hint" aria-live="polite">
-        {words.look.left(number(left))} · {words.look.entropy(number(bits, { min: 2, max: 2 }))}
+        {words.look.left(number(candidates))} · {words.look.entropy(number(bits, { min: 2, max: 2 }))}
       </p>
       {onWrite && (
-        <button type="button" onClick={() => onWrite(drawn(bars))}>
+        <button type="button" onClick={() => onWrite(sampleText(bars))}>
           {words.look.draw}
         </button>
       )}

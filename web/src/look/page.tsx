@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { post } from "../api";
 import { refreshModels } from "../models";
-import { keep, kept } from "../state";
+import { saveSetting, loadSetting } from "../state";
 import { words } from "../strings";
 import type { Look, Model } from "../types";
 import { ErrorMessage } from "../ui/controls";
@@ -14,10 +14,10 @@ import { lookRequest, type Subject } from "./subject";
 import { TokensCard } from "./tokens";
 
 export function LookPage({ model }: { model?: Model }) {
-  const [text, setText] = useState<string>(kept("look-text", words.look.sample));
+  const [text, setText] = useState<string>(loadSetting("look-text", words.look.sample));
   const [chat, setChat] = useState(false);
   const [completion, setCompletion] = useState("");
-  const [seen, setSeen] = useState<{ look: Look; subject: Subject } | null>(null);
+  const [result, setResult] = useState<{ look: Look; subject: Subject } | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   const [tries, setTries] = useState(0);
@@ -25,7 +25,7 @@ export function LookPage({ model }: { model?: Model }) {
   useEffect(() => setCompletion(""), [model?.id, chat]);
   useEffect(() => {
     if (!model) return;
-    keep("look-text", text.slice(0, 4000));
+    saveSetting("look-text", text.slice(0, 4000));
     const subject = { model: model.id, text, chat, completion };
     const timer = setTimeout(async () => {
       inFlight.current?.abort();
@@ -34,24 +34,24 @@ export function LookPage({ model }: { model?: Model }) {
       try {
         const what = ["tokens", "next", "probabilities", "positions", "routing"];
         const look = await post<Look>("/makar/look", { ...lookRequest(subject), what, top: 2048 }, request.signal);
-        setSeen({ look, subject });
+        setResult({ look, subject });
         if (!model.loaded) void refreshModels(); // it is loaded now
         setError(null);
       } catch (e) {
         if (request.signal.aborted) return;
         // Results of an earlier text must not stay under a text that was refused.
-        setSeen(null);
+        setResult(null);
         setError(e);
       } finally {
         if (inFlight.current === request) setBusy(false);
       }
-    }, seen ? 250 : 0);
+    }, result ? 250 : 0);
     return () => clearTimeout(timer);
   }, [model?.id, text, chat, completion, tries]);
-  const look = seen?.look;
+  const look = result?.look;
   const decoder = look?.model.kinds.includes("decoder");
   // Where a token is appended: the text itself, or its continuation.
-  const after = chat || look?.target;
+  const hasContinuation = chat || look?.target;
   const rows = look?.target ?? look?.tokens;
   return (
     <div class="sheet look">
@@ -66,7 +66,7 @@ export function LookPage({ model }: { model?: Model }) {
           </label>
         </header>
         <textarea id="look-text" rows={3} dir="auto" value={text} spellcheck={false} onInput={(e) => setText(e.currentTarget.value)} />
-        {after && (
+        {hasContinuation && (
           <>
             <label for="look-completion">{words.look.completion}</label>
             <input id="look-completion" dir="auto" value={completion} spellcheck={false} onInput={(e) => setCompletion(e.currentTarget.value)} />
@@ -85,11 +85,11 @@ export function LookPage({ model }: { model?: Model }) {
               key={look.model.name}
               next={look.next}
               onWrite={
-                decoder ? (token) => (after ? setCompletion(completion + token) : setText(text + token)) : undefined
+                decoder ? (token) => (hasContinuation ? setCompletion(completion + token) : setText(text + token)) : undefined
               }
             />
           )}
-          {seen && rows && <AttentionCard look={look} subject={seen.subject} />}
+          {result && rows && <AttentionCard look={look} subject={result.subject} />}
           {look.routing && <RoutingCard routing={look.routing} tokens={look.tokens} />}
           {look.positions && look.positions.length > 0 && <PositionsCard positions={look.positions} />}
         </>

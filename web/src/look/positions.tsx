@@ -5,7 +5,8 @@ import { words } from "../strings";
 import type { Matrix, Positions } from "../types";
 import { type Cells, MatrixImage } from "./matrix";
 
-const shownPositions = 96;
+const maxPositions = 96;
+const maxDistance = 64; // of ALiBi
 
 // Values as a share of the largest magnitude.
 export function matrixCells(m: Matrix): Cells {
@@ -21,10 +22,10 @@ export function matrixCells(m: Matrix): Cells {
 function cellsOf(p: Positions): Cells {
   switch (p.kind) {
     case "rotary":
-      return { rows: shownPositions, columns: p.frequencies.length, at: (r, c) => Math.cos(r * p.frequencies[c]!) };
+      return { rows: maxPositions, columns: p.frequencies.length, at: (r, c) => Math.cos(r * p.frequencies[c]!) };
     case "alibi": {
-      const max = Math.max(...p.slopes) * 64;
-      return { rows: p.slopes.length, columns: 65, at: (r, c) => (-p.slopes[r]! * (64 - c)) / max };
+      const max = Math.max(...p.slopes) * maxDistance;
+      return { rows: p.slopes.length, columns: maxDistance + 1, at: (r, c) => (-p.slopes[r]! * (maxDistance - c)) / max };
     }
     default:
       return matrixCells(p.matrix);
@@ -36,7 +37,7 @@ function axes(p: Positions): [string, string] {
   return [words.look.position, p.kind === "rotary" ? words.look.dimensionPair : words.look.dimension];
 }
 
-function One({ p }: { p: Positions }) {
+function PositionFigure({ p }: { p: Positions }) {
   const cells = useMemo(() => cellsOf(p), [p]);
   const [down, right] = axes(p);
   const text = words.look.positionsOf[p.kind]!;
@@ -59,7 +60,7 @@ export function PositionsCard({ positions }: { positions: Positions[] }) {
         <h2 id="positions-title">{words.look.positions}</h2>
       </header>
       {positions.map((p, i) => (
-        <One key={i} p={p} />
+        <PositionFigure key={i} p={p} />
       ))}
     </section>
   );

@@ -15,14 +15,14 @@ function title(token: LookToken, p?: Probability): string {
 
 function Chips({ tokens, look, by }: { tokens: LookToken[]; look: Look; by: "token" | "probability" }) {
   const [at, setAt] = useState<number | null>(null);
-  const known = look.probabilities?.length === tokens.length ? look.probabilities : undefined;
-  const shown = at === null ? undefined : tokens[at];
-  const detail = at === null ? undefined : known?.[at];
+  const probabilities = look.probabilities?.length === tokens.length ? look.probabilities : undefined;
+  const selected = at === null ? undefined : tokens[at];
+  const detail = at === null ? undefined : probabilities?.[at];
   return (
     <>
       <ol class="chips" data-by={by} onKeyDown={walk}>
         {tokens.map((t, i) => {
-          const p = known?.[i];
+          const p = probabilities?.[i];
           return (
             <li key={i}>
               <button
@@ -43,9 +43,9 @@ function Chips({ tokens, look, by }: { tokens: LookToken[]; look: Look; by: "tok
         })}
       </ol>
       <p class="chip-detail" aria-live="polite">
-        {shown && (
+        {selected && (
           <>
-            <b>{visible(shown.text)}</b> {title(shown, detail)}
+            <b>{visible(selected.text)}</b> {title(selected, detail)}
             {detail && detail.rank > 0 && (
               <span> · {words.look.moreLikely(detail.top.map((t) => `${visible(t.text)} ${percent(Math.exp(t.logprob))}`).join(", "))}</span>
             )}

@@ -13,8 +13,8 @@ export interface Block {
 
 const slice = 3_000; // characters that are read at a time
 const groupSize = 24; // blocks that are drawn together
-const longestBlock = 6_000; // an open paragraph or list beyond this is cut at a line end
-const longestTable = 2_500; // cells take more work than text
+const maxBlockLength = 6_000; // an open paragraph or list beyond this is cut at a line end
+const maxTableLength = 2_500; // cells take more work than text
 
 export class BlockStream {
   groups: Block[][] = []; // finished; all but the last one are full
@@ -83,7 +83,7 @@ export class BlockStream {
   // An open block without end would be read again with every token.
   private cutLongBlock(): void {
     const last = this.tail[this.tail.length - 1];
-    const limit = last?.token.type === "table" ? longestTable : longestBlock;
+    const limit = last?.token.type === "table" ? maxTableLength : maxBlockLength;
     if (!last || last.token.type === "code" || last.raw.length < limit) return;
     this.finish(this.tail.slice(0, -1));
     const raw = restore(last.raw, last.formulas);

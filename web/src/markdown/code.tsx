@@ -17,7 +17,7 @@ interface Chunk {
 }
 
 // Chunks end at line ends, where there are any.
-function cut(text: string): string[] {
+function splitLines(text: string): string[] {
   const out: string[] = [];
   for (let at = 0; at < text.length; ) {
     const line = text.indexOf("\n", at + chunkSize);
@@ -36,8 +36,8 @@ export const CodeBlock = memo(({ text, language }: { text: string; language: str
   const cache = useRef<Chunk[]>([]);
   const [frames, setFrames] = useState(1);
   const syntax = syntaxOf(language, text);
-  const parts = cut(text);
-  const reach = frames * chunksPerFrame;
+  const parts = splitLines(text);
+  const highlightable = frames * chunksPerFrame;
   let inside = "";
   let pending = 0;
   const chunks = parts.map((part, i) => {
@@ -46,13 +46,13 @@ export const CodeBlock = memo(({ text, language }: { text: string; language: str
       inside = old.after;
       return old;
     }
-    if (i >= reach && ++pending) return { text: part, before: "", after: "", pieces: [["", part]] as Pieces };
-    const made = highlight(part, syntax, inside);
-    const chunk = { text: part, before: inside, after: made.inside, pieces: made.pieces };
-    inside = made.inside;
+    if (i >= highlightable && ++pending) return { text: part, before: "", after: "", pieces: [["", part]] as Pieces };
+    const result = highlight(part, syntax, inside);
+    const chunk = { text: part, before: inside, after: result.inside, pieces: result.pieces };
+    inside = result.inside;
     return chunk;
   });
-  cache.current = chunks.slice(0, reach);
+  cache.current = chunks.slice(0, highlightable);
   useEffect(() => {
     if (!pending) return;
     const frame = requestAnimationFrame(() => setFrames(frames + 1));

@@ -53,7 +53,7 @@ const syntaxes: Record<string, Syntax> = {
 };
 const byName = new Map(Object.entries(syntaxes).flatMap(([names, s]) => names.split(" ").map((name) => [name, s] as const)));
 
-// Without a given language it is detected from the code, or the code stays plain.
+// The syntax of code without a language, guessed from its first lines; unknown code stays plain.
 function guess(text: string): Syntax {
   const head = text.slice(0, 2000);
   if (/^\s*#\s*include\b/m.test(head)) return byName.get("c")!;
@@ -70,8 +70,8 @@ export function syntaxOf(language: string, text: string): Syntax {
 const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 const patterns = new Map<Syntax, RegExp>();
 function pattern(s: Syntax): RegExp {
-  let made = patterns.get(s);
-  if (!made) {
+  let regex = patterns.get(s);
+  if (!regex) {
     const opening = [...(s.blocks ?? []), ...(s.long ?? [])].map(([o]) => literal(o)).join("|");
     const strings = [...(s.quotes ?? "")].map((q) => `${q}(?:\\\\.|[^${q}\\\\\\n])*${q}`).join("|");
     const never = "(?!)";
@@ -83,10 +83,10 @@ function pattern(s: Syntax): RegExp {
       "(?<number>\\b\\d[\\w.]*)",
       "(?<name>[A-Za-z_]\\w*)",
     ];
-    patterns.set(s, (made = new RegExp(parts.join("|"), "gm")));
+    patterns.set(s, (regex = new RegExp(parts.join("|"), "gm")));
   }
-  made.lastIndex = 0;
-  return made;
+  regex.lastIndex = 0;
+  return regex;
 }
 
 // The pieces of some lines. `inside` is the closing mark of a comment or string that began before them.

@@ -12,9 +12,9 @@ export interface Formula {
 const open = "\uE000";
 const close = "\uE001";
 const placeholder = /\uE000(\d+)\uE001/g;
-const longest = 20_000; // characters of one formula
+const maxFormulaLength = 20_000; // characters
 
-// Removes from a text the characters that delimit placeholders.
+// Normalises line ends and replaces the characters that delimit placeholders.
 export function withoutMarks(text: string): string {
   return text.replace(/\r\n?/g, "\n").replace(/[\uE000\uE001]/g, "\uFFFD");
 }
@@ -51,7 +51,7 @@ function formulaAt(text: string, at: number, missing: Set<string>): [number, num
     if (missing.has(closing)) return null;
     const end = text.indexOf(closing, from);
     if (end < 0) missing.add(closing);
-    return end < 0 || end === from || end - from > longest ? null : [from, end, end + closing.length, display];
+    return end < 0 || end === from || end - from > maxFormulaLength ? null : [from, end, end + closing.length, display];
   };
   if (text.startsWith("$$", at)) return until("$$", at + 2, true);
   if (text.startsWith("\\[", at)) return until("\\]", at + 2, true);
@@ -103,15 +103,15 @@ export function restore(text: string, formulas: Formula[]): string {
   return text.replace(placeholder, (all, i: string) => formulas[Number(i)]?.raw ?? all);
 }
 
-const known = new Map<string, Node>();
+const renderedFormulas = new Map<string, Node>();
 const allowedStyle = /^(color|background-color|border(-\w+)*|padding(-\w+)*|math-style|math-depth|font-(weight|style|variant))$/;
 
 // MathML; styles are set through the object model, since the page's policy forbids style attributes.
 function mathNode({ tex, display, raw }: Formula): Node {
   const key = `${display}${tex}`;
-  const cached = known.get(key);
+  const cached = renderedFormulas.get(key);
   if (cached) return cached.cloneNode(true);
-  let made: Node;
+  let rendered: Node;
   try {
     const text = temml.renderToString(tex, { displayMode: display, throwOnError: true, maxExpand: 500, maxSize: [20, 20] });
     const fragment = DOMPurify.sanitize(text.replace(/ style="/g, ' data-style="'), {
@@ -126,14 +126,14 @@ function mathNode({ tex, display, raw }: Formula): Node {
       }
       node.removeAttribute("data-style");
     }
-    made = fragment.firstElementChild ?? document.createTextNode(raw);
+    rendered = fragment.firstElementChild ?? document.createTextNode(raw);
   } catch {
-    made = document.createElement("code");
-    made.textContent = raw;
+    rendered = document.createElement("code");
+    rendered.textContent = raw;
   }
-  if (known.size > 2000) known.clear();
-  known.set(key, made);
-  return made.cloneNode(true);
+  if (renderedFormulas.size > 2000) renderedFormulas.clear();
+  renderedFormulas.set(key, rendered);
+  return rendered.cloneNode(true);
 }
 
 // Replaces the placeholders in the rendered text: by formulas in text nodes, by their source elsewhere.

@@ -1,4 +1,4 @@
-// The worker behind /pdf.js: the bytes of a PDF in, its text out. It is a file of its own because most visits never need it.
+// The worker behind /pdf.js: it receives the bytes of a PDF and replies with its text. It is a separate file because most visits do not need it.
 // The library uses the worker's own message channel, so replies use a separate port.
 import { extractText, getDocumentProxy } from "unpdf";
 

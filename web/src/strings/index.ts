@@ -1,5 +1,5 @@
 // The language of the page: the browser's where there is a translation, or the one chosen with the switch.
-import { keep, kept, Watched } from "../state";
+import { saveSetting, loadSetting, Watched } from "../state";
 import { de } from "./de";
 import { en, type Words } from "./en";
 
@@ -8,7 +8,7 @@ export type Language = keyof typeof languages;
 export const languageNames = Object.entries(languages).map(([id, l]) => [id as Language, l.name] as const);
 
 function preferred(): Language {
-  const chosen = kept<string>("language", "");
+  const chosen = loadSetting<string>("language", "");
   for (const tag of [chosen, ...navigator.languages]) {
     const id = tag.toLowerCase().split("-")[0]!;
     if (id in languages) return id as Language;
@@ -22,7 +22,7 @@ export let words: Words = languages[language.value].words;
 document.documentElement.lang = language.value;
 
 export function setLanguage(id: Language): void {
-  keep("language", id);
+  saveSetting("language", id);
   words = languages[id].words;
   document.documentElement.lang = id;
   language.set(id);

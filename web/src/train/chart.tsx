@@ -39,8 +39,8 @@ export function Chart({ label, steps, series, log = false, height = 260 }: Props
   const shape = series.map((s) => s.label).join("|");
   const data = () => [steps, ...series.map((s) => s.values)] as uPlot.AlignedData;
   useEffect(() => {
-    const at = box.current;
-    if (!at) return;
+    const container = box.current;
+    if (!container) return;
     const ink = colour("--faint");
     const axis = (text?: string): uPlot.Axis => ({
       label: text,
@@ -50,9 +50,9 @@ export function Chart({ label, steps, series, log = false, height = 260 }: Props
       font: "12px system-ui, sans-serif",
       labelFont: "12px system-ui, sans-serif",
     });
-    const made = new uPlot(
+    const chart = new uPlot(
       {
-        width: at.clientWidth,
+        width: container.clientWidth,
         height,
         cursor: { y: false },
         scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
@@ -70,14 +70,14 @@ export function Chart({ label, steps, series, log = false, height = 260 }: Props
         ],
       },
       data(),
-      at,
+      container,
     );
-    plot.current = made;
-    const watcher = new ResizeObserver(() => made.setSize({ width: at.clientWidth, height }));
-    watcher.observe(at);
+    plot.current = chart;
+    const watcher = new ResizeObserver(() => chart.setSize({ width: container.clientWidth, height }));
+    watcher.observe(container);
     return () => {
       watcher.disconnect();
-      made.destroy();
+      chart.destroy();
       plot.current = null;
     };
   }, [theme, shape, log, height]);

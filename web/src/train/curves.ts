@@ -1,7 +1,7 @@
 // Curves of one or more runs over one axis of steps.
 import type { Series } from "./chart";
 import { words } from "../strings";
-import { type Run, smoothed, thinned } from "./run";
+import { type Run, smoothed, downsampled } from "./run";
 
 export interface Curves {
   steps: number[];
@@ -14,7 +14,7 @@ export interface Curves {
 }
 
 export function curvesOf(run: Run, smoothing: number): Curves {
-  const [steps, [loss, smooth, norm, rate, speed]] = thinned(run.step, [
+  const [steps, [loss, smooth, norm, rate, speed]] = downsampled(run.step, [
     run.loss,
     smoothed(run.loss, smoothing),
     run.norm,
@@ -35,7 +35,7 @@ const comparedColours = ["--series-3", "--series-4", "--series-5"] as const;
 export const maxCompared = comparedColours.length;
 
 // The loss of a run, and the smoothed loss of others for comparison.
-export function lossSeries(name: string, own: Curves, others: [string, Curves][], validated: boolean): { steps: number[]; series: Series[] } {
+export function lossSeries(name: string, own: Curves, others: [string, Curves][], hasValidation: boolean): { steps: number[]; series: Series[] } {
   const steps = others.length
     ? [...new Set([own, ...others.map(([, c]) => c)].flatMap((c) => c.steps))].sort((a, b) => a - b)
     : own.steps;
@@ -48,7 +48,7 @@ export function lossSeries(name: string, own: Curves, others: [string, Curves][]
     { label: words.train.training, colour: "--series-1", values: onSteps(own, own.loss), faint: true },
     { label: others.length ? name : words.train.smooth, colour: "--series-1", values: onSteps(own, own.smooth) },
   ];
-  if (validated) series.push({ label: words.train.validation, colour: "--series-2", values: onSteps(own, own.valid), points: true });
+  if (hasValidation) series.push({ label: words.train.validation, colour: "--series-2", values: onSteps(own, own.valid), points: true });
   others.forEach(([label, c], i) => series.push({ label, colour: comparedColours[i]!, values: onSteps(c, c.smooth) }));
   return { steps, series };
 }

@@ -7,9 +7,9 @@ const measuredSteps = 50;
 export function secondsLeft(run: Run): number | null {
   const step = run.step[run.step.length - 1];
   if (!run.total || step === undefined) return null;
-  const known = run.seconds.slice(-measuredSteps).filter((s): s is number => s !== null);
-  if (!known.length) return null;
-  return (Math.max(0, run.total - step) * known.reduce((a, b) => a + b, 0)) / known.length;
+  const stepSeconds = run.seconds.slice(-measuredSteps).filter((s): s is number => s !== null);
+  if (!stepSeconds.length) return null;
+  return (Math.max(0, run.total - step) * stepSeconds.reduce((a, b) => a + b, 0)) / stepSeconds.length;
 }
 
 export function durationText(seconds: number): string {

@@ -1,4 +1,4 @@
-// Train: the runs of a folder, and the one that is chosen.
+// Train: the runs of a folder, and the selected run.
 import { useState } from "preact/hooks";
 import { get } from "../api";
 import { place } from "../place";
@@ -18,7 +18,7 @@ interface ListedRun {
 const liveSeconds = 30;
 
 export function TrainPage() {
-  const [, asked] = useWatched(place);
+  const [, selected] = useWatched(place);
   const [folder, setFolder] = useState("");
   const [runs, setRuns] = useState<ListedRun[] | null>(null);
   const [chosen, setChosen] = useState<string[]>([]); // to compare with
@@ -30,7 +30,7 @@ export function TrainPage() {
       setError(null);
     }, setError);
   useInterval(list, pollMilliseconds * 2);
-  const name = asked || runs?.[0]?.name;
+  const name = selected || runs?.[0]?.name;
   const compared = chosen.filter((other) => other !== name && runs?.some((r) => r.name === other));
   const now = Date.now() / 1000;
   return (

@@ -32,9 +32,9 @@ export const emptyRun = (): Run => ({
   samples: [],
 });
 
-const keptSamples = 200;
+const maxSamples = 200;
 
-function take(run: Run, piece: RunPiece): void {
+function append(run: Run, piece: RunPiece): void {
   for (const [step, loss, norm, rate, seconds, tokens] of piece.steps) {
     run.step.push(step);
     run.loss.push(loss);
@@ -45,7 +45,7 @@ function take(run: Run, piece: RunPiece): void {
   }
   run.validations.push(...piece.validations);
   run.samples.push(...piece.samples);
-  run.samples.splice(0, run.samples.length - keptSamples);
+  run.samples.splice(0, run.samples.length - maxSamples);
   run.file = piece.file;
   run.offset = piece.offset;
   run.changed = piece.changed;
@@ -53,7 +53,7 @@ function take(run: Run, piece: RunPiece): void {
 }
 
 // The run with the lines that were added to its log; the same object if there are none.
-export async function grown(name: string, run: Run, signal: AbortSignal): Promise<Run> {
+export async function fetchNewLines(name: string, run: Run, signal: AbortSignal): Promise<Run> {
   let now = run;
   for (;;) {
     const at = `offset=${now.offset}&file=${now.file}`;
@@ -63,7 +63,7 @@ export async function grown(name: string, run: Run, signal: AbortSignal): Promis
     for (const key of ["step", "loss", "norm", "rate", "speed", "seconds"] as const) next[key] = [...next[key]] as number[];
     next.validations = [...next.validations];
     next.samples = [...next.samples];
-    take(next, piece);
+    append(next, piece);
     now = next;
     if (!piece.more) return now;
   }
@@ -83,14 +83,14 @@ export function smoothed(values: (number | null)[], by: number): (number | null)
 }
 
 // At most `max` points, each the mean of several steps: a screen cannot show more.
-export function thinned(steps: number[], columns: (number | null)[][], max = 2000): [number[], (number | null)[][]] {
+export function downsampled(steps: number[], columns: (number | null)[][], max = 2000): [number[], (number | null)[][]] {
   const stride = Math.ceil(steps.length / max);
   if (stride <= 1) return [steps, columns];
   const pick = (values: (number | null)[]) => {
     const out: (number | null)[] = [];
     for (let i = 0; i < values.length; i += stride) {
-      const some = values.slice(i, i + stride).filter((v): v is number => v !== null);
-      out.push(some.length ? some.reduce((a, b) => a + b, 0) / some.length : null);
+      const numbers = values.slice(i, i + stride).filter((v): v is number => v !== null);
+      out.push(numbers.length ? numbers.reduce((a, b) => a + b, 0) / numbers.length : null);
     }
     return out;
   };

@@ -44,13 +44,13 @@ function Figures({ run }: { run: Run }) {
 function Samples({ samples }: { samples: Run["samples"] }) {
   const [chosen, setChosen] = useState<number | null>(null);
   const at = Math.min(chosen ?? samples.length - 1, samples.length - 1);
-  const shown = samples[at];
-  if (!shown) return null;
+  const sample = samples[at];
+  if (!sample) return null;
   return (
     <section class="card" aria-live="off">
       <header>
         <h2>{words.train.samples}</h2>
-        <span class="hint">{words.train.sampleAt(number(shown.step))}</span>
+        <span class="hint">{words.train.sampleAt(number(sample.step))}</span>
       </header>
       {samples.length > 1 && (
         <input
@@ -63,7 +63,7 @@ function Samples({ samples }: { samples: Run["samples"] }) {
         />
       )}
       <p class="sample" dir="auto">
-        {shown.text.trim()}
+        {sample.text.trim()}
       </p>
     </section>
   );

@@ -1,25 +1,25 @@
 // Runs whose logs are polled while the page is open.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useInterval } from "../state";
-import { emptyRun, grown, type Run } from "./run";
+import { emptyRun, fetchNewLines, type Run } from "./run";
 
 export const pollMilliseconds = 2000;
 
 export function useRuns(names: string[]): { runs: ReadonlyMap<string, Run>; error: unknown } {
   const [runs, setRuns] = useState<ReadonlyMap<string, Run>>(new Map());
   const [error, setError] = useState<unknown>(null);
-  const held = useRef(new Map<string, Run>());
+  const runsByName = useRef(new Map<string, Run>());
   const busy = useRef(false);
   const abort = useMemo(() => new AbortController(), []);
   useEffect(() => () => abort.abort(), []);
-  const wanted = useRef(names);
-  wanted.current = names;
+  const currentNames = useRef(names);
+  currentNames.current = names;
   const poll = async () => {
     if (busy.current) return;
     busy.current = true;
     try {
-      for (const name of wanted.current) held.current.set(name, await grown(name, held.current.get(name) ?? emptyRun(), abort.signal));
-      setRuns(new Map(held.current));
+      for (const name of currentNames.current) runsByName.current.set(name, await fetchNewLines(name, runsByName.current.get(name) ?? emptyRun(), abort.signal));
+      setRuns(new Map(runsByName.current));
       setError(null);
     } catch (e) {
       if (!abort.signal.aborted) setError(e);

@@ -40,7 +40,7 @@ interface SliderProps {
   onInput: (value: number) => void;
 }
 export function Slider({ id, label, hint, value, min, max, step, onInput }: SliderProps) {
-  const take = (text: string) => {
+  const setFromText = (text: string) => {
     const number = Number(text);
     if (text !== "" && Number.isFinite(number)) onInput(Math.min(max, Math.max(min, number)));
   };
@@ -52,14 +52,14 @@ export function Slider({ id, label, hint, value, min, max, step, onInput }: Slid
         type="number"
         aria-label={label}
         {...{ min, max, step, value }}
-        onChange={(e) => take(e.currentTarget.value)}
+        onChange={(e) => setFromText(e.currentTarget.value)}
       />
       <input
         id={id}
         type="range"
         aria-describedby={hint ? `${id}-hint` : undefined}
         {...{ min, max, step, value }}
-        onInput={(e) => take(e.currentTarget.value)}
+        onInput={(e) => setFromText(e.currentTarget.value)}
       />
       {hint && (
         <p class="hint" id={`${id}-hint`}>

@@ -1,4 +1,4 @@
-// Line icons on a grid of 24.
+// Line icons, drawn on a grid of 24 x 24.
 const paths = {
   chat: "M4 5h16v11H9l-5 4z",
   look: "M2 12s4-7 10-7 10 7 10 7-4 7-10 7-10-7-10-7zM12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
@@ -24,8 +24,6 @@ const paths = {
   trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13",
   save: "M12 4v11M7 11l5 5 5-5M5 20h14",
   drop: "M12 4s6 6.5 6 10.5a6 6 0 0 1-12 0C6 10.5 12 4 12 4z",
-  more: "M12 5.5v.01M12 12v.01M12 18.5v.01",
-  next: "M6 5l9 7-9 7zM18 5v14",
   sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v3M12 19v3M2 12h3M19 12h3M5 5l2 2M17 17l2 2M19 5l-2 2M7 17l-2 2",
   moon: "M20 14A8.5 8.5 0 0 1 10 4a8.5 8.5 0 1 0 10 10z",
   both: "M12 3a9 9 0 1 0 0 18zM12 3a9 9 0 0 1 0 18",

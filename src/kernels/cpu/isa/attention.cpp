@@ -1,4 +1,4 @@
-// Fused attention for one key/value head of one sequence (FlashAttention's online softmax; Dao, 2022).
+// Fused attention for one query head of one sequence (FlashAttention's online softmax; Dao, 2022).
 //
 // Keys are processed in tiles of kKeyTile at fixed positions from the start of the sequence. Masked keys have
 // weight exactly zero, and adding zero changes no bit, so a row has the same bits in a full prefill, a chunk
@@ -17,9 +17,9 @@ namespace {
 
 // One step of the online softmax for one q row over the visible part of a tile; s becomes the weights. Not
 // inlined: together with the caller's variables, the constants of exp would not fit the registers.
-[[gnu::noinline]] void softmax_step(const Span& seen, float* s, int64_t width, float& m, float& l,
+[[gnu::noinline]] void softmax_step(const Span& visible, float* s, int64_t width, float& m, float& l,
                                     float& alpha) {
-  const float top = max_of(s + seen.begin, seen.end - seen.begin);
+  const float top = max_of(s + visible.begin, visible.end - visible.begin);
   const float m_new = top > m ? top : m;
   if (m_new == -INFINITY) {
     std::fill_n(s, width, 0.0f);
@@ -27,10 +27,10 @@ namespace {
     return;
   }
   alpha = exp_down(m - m_new);
-  std::fill_n(s, seen.begin, 0.0f);
-  for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = exp_down(s[j] - m_new);
-  std::fill(s + seen.end, s + width, 0.0f);
-  l = madd(l, alpha, sum_of(seen.end, [s](int64_t j) { return s[j]; }));
+  std::fill_n(s, visible.begin, 0.0f);
+  for (int64_t j = visible.begin; j < visible.end; ++j) s[j] = exp_down(s[j] - m_new);
+  std::fill(s + visible.end, s + width, 0.0f);
+  l = madd(l, alpha, sum_of(visible.end, [s](int64_t j) { return s[j]; }));
   m = m_new;
 }
 
@@ -49,8 +49,8 @@ int64_t attention_scratch(const AttentionHead& a) {
 void attention_forward(const AttentionHead& a, float* scratch) {
   const Table& t = table();
   const Layout layout(a, t);
-  alignas(64) float own[Layout::kInPlaceFloats];
-  if (reads_in_place(a)) scratch = own;
+  alignas(64) float in_place_scratch[Layout::kInPlaceFloats];
+  if (reads_in_place(a)) scratch = in_place_scratch;
   float* q_panels = scratch;
   float* k_panels = q_panels + layout.q_panels;
   float* v_panels = k_panels + layout.k_panels;
@@ -90,10 +90,10 @@ void attention_forward(const AttentionHead& a, float* scratch) {
     bool ready = false;
     for (int64_t i0 = 0; i0 < a.rows; i0 += layout.block) {
       const int64_t rows = std::min(layout.block, a.rows - i0);
-      const int64_t seen = keys_seen(a, i0, rows, j0, tile);
-      if (seen <= 0) continue;
+      const int64_t key_count = count_visible_keys(a, i0, rows, j0, tile);
+      if (key_count <= 0) continue;
       if (!ready && cached) {
-        const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row that sees the most keys
+        const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row with the most visible keys
         if (a.causal) depth = std::min(tile, last + 1 - j0);
         const std::byte* page = a.cache.pages[j0 / kKeyTile];
         keys = page + a.cache.k_offset, values = page + a.cache.v_offset;
@@ -109,32 +109,32 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         values = v_panels;
       }
       ready = true;
-      score(a.q, q_panels + i0 * a.dim, rows, seen, keys);
+      score(a.q, q_panels + i0 * a.dim, rows, key_count, keys);
       if (a.q_sinks && holds_sinks(a, j0))
-        score(a.q_sinks, sink_panels + i0 * a.dim, rows, std::min(a.sinks, seen), keys);
+        score(a.q_sinks, sink_panels + i0 * a.dim, rows, std::min(a.sinks, key_count), keys);
       for (int64_t i = 0; i < rows; ++i) {
         float* s = scores + i * kKeyTile;
-        const Span visible = visible_keys(a, i0 + i, j0, seen);
+        const Span visible = visible_keys(a, i0 + i, j0, key_count);
         adjust_scores(a, i0 + i, j0, visible, s);
         float alpha;
-        softmax_step(visible, s, seen, m[i0 + i], l[i0 + i], alpha);
-        if (a.dropout > 0.0f) drop(a, i0 + i, j0, seen, s);
+        softmax_step(visible, s, key_count, m[i0 + i], l[i0 + i], alpha);
+        if (a.dropout > 0.0f) apply_dropout(a, i0 + i, j0, key_count, s);
         if (alpha != 1.0f) scale_row(a.out + (i0 + i) * a.out_stride, a.dim, alpha);
       }
       if (few) {
-        const auto weighed = [&](const auto* v) {
+        const auto add_values = [&](const auto* v) {
           weighted_sum(a.rows,
-                       WeightedSum<std::decay_t<decltype(*v)>>{scores, kKeyTile, seen, v, v_stride, a.out,
-                                                               a.out_stride},
+                       WeightedSum<std::decay_t<decltype(*v)>>{scores, kKeyTile, key_count, v, v_stride,
+                                                               a.out, a.out_stride},
                        a.dim);
         };
-        v_type == DType::kF16 ? weighed(static_cast<const F16*>(values))
-                              : weighed(static_cast<const float*>(values));
+        v_type == DType::kF16 ? add_values(static_cast<const F16*>(values))
+                              : add_values(static_cast<const float*>(values));
         continue;
       }
-      t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);
-      // A product over the first `seen` keys of a panel needs the panel's full stride.
-      product_panels(t, rows, a.dim, seen, depth, p_panels, static_cast<const float*>(values),
+      t.pack_a(scores, kKeyTile, 1, rows, key_count, p_panels);
+      // A product over the first `key_count` keys of a panel needs the panel's full stride.
+      product_panels(t, rows, a.dim, key_count, depth, p_panels, static_cast<const float*>(values),
                      a.out + i0 * a.out_stride, a.out_stride);
     }
   }

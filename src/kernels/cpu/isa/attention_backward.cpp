@@ -41,14 +41,14 @@ Buffers lay_out(const Sizes& z, float* at) {
 }
 
 // Converts raw products (in p) and dO V^T (in dp) to weights and score gradients for one row.
-void row_gradient(const AttentionHead& a, const AttentionHeadBackward& g, int64_t i, int64_t j0, int64_t seen,
-                  float delta, float* p, float* dp) {
-  const Span v = visible_keys(a, i, j0, seen);
+void row_gradient(const AttentionHead& a, const AttentionHeadBackward& g, int64_t i, int64_t j0,
+                  int64_t key_count, float delta, float* p, float* dp) {
+  const Span v = visible_keys(a, i, j0, key_count);
   adjust_scores(a, i, j0, v, p);
   const float lse = a.lse[i * a.lse_stride];
   const float* bias = a.bias ? bias_at(a, i, j0) : nullptr;
   float* dbias = g.dbias ? g.dbias + (j0 - (a.past + i)) : nullptr;
-  std::fill_n(dp, v.begin, 0.0f), std::fill(dp + v.end, dp + seen, 0.0f);
+  std::fill_n(dp, v.begin, 0.0f), std::fill(dp + v.end, dp + key_count, 0.0f);
   for (int64_t j = v.begin; j < v.end; ++j) {
     const float w = exp_of(p[j] - lse);
     float keep = 1.0f;
@@ -62,13 +62,13 @@ void row_gradient(const AttentionHead& a, const AttentionHeadBackward& g, int64_
     dp[j] = ds * a.scale;
     p[j] = w * keep;
   }
-  std::fill_n(p, v.begin, 0.0f), std::fill(p + v.end, p + seen, 0.0f);
+  std::fill_n(p, v.begin, 0.0f), std::fill(p + v.end, p + key_count, 0.0f);
 }
 
 // The common case without dropout, cap or bias gradient, as a vectorisable loop.
-void row_gradient_plain(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen, float delta, float* p,
-                        float* dp) {
-  const Span v = visible_keys(a, i, j0, seen);
+void row_gradient_plain(const AttentionHead& a, int64_t i, int64_t j0, int64_t key_count, float delta,
+                        float* p, float* dp) {
+  const Span v = visible_keys(a, i, j0, key_count);
   adjust_scores(a, i, j0, v, p);
   const float lse = a.lse[i * a.lse_stride], scale = a.scale;
   for (int64_t j = v.begin; j < v.end; ++j) {
@@ -76,8 +76,8 @@ void row_gradient_plain(const AttentionHead& a, int64_t i, int64_t j0, int64_t s
     dp[j] = w * (dp[j] - delta) * scale;
     p[j] = w;
   }
-  std::fill_n(p, v.begin, 0.0f), std::fill(p + v.end, p + seen, 0.0f);
-  std::fill_n(dp, v.begin, 0.0f), std::fill(dp + v.end, dp + seen, 0.0f);
+  std::fill_n(p, v.begin, 0.0f), std::fill(p + v.end, p + key_count, 0.0f);
+  std::fill_n(dp, v.begin, 0.0f), std::fill(dp + v.end, dp + key_count, 0.0f);
 }
 
 }  // namespace
@@ -108,25 +108,25 @@ void attention_backward(const AttentionHead& a, const AttentionHeadBackward& g, 
     t.pack_b(a.k + j0 * a.kv_stride, 1, a.kv_stride, a.dim, tile, x.k_rows);
     for (int64_t b = 0; b < z.blocks; ++b) {
       const int64_t i0 = b * z.block, rows = std::min(z.block, a.rows - i0);
-      const int64_t seen = keys_seen(a, i0, rows, j0, tile);
-      if (seen <= 0) continue;
-      t.product(rows, seen, a.dim, x.q_a + i0 * a.dim, x.k_b, x.p, kKeyTile, false);
-      t.product(rows, seen, a.dim, x.do_a + i0 * a.dim, x.v_b, x.dp, kKeyTile, false);
+      const int64_t key_count = count_visible_keys(a, i0, rows, j0, tile);
+      if (key_count <= 0) continue;
+      t.product(rows, key_count, a.dim, x.q_a + i0 * a.dim, x.k_b, x.p, kKeyTile, false);
+      t.product(rows, key_count, a.dim, x.do_a + i0 * a.dim, x.v_b, x.dp, kKeyTile, false);
       for (int64_t i = 0; i < rows; ++i) {
         float *p = x.p + i * kKeyTile, *dp = x.dp + i * kKeyTile;
         if (plain)
-          row_gradient_plain(a, i0 + i, j0, seen, x.delta[i0 + i], p, dp);
+          row_gradient_plain(a, i0 + i, j0, key_count, x.delta[i0 + i], p, dp);
         else
-          row_gradient(a, g, i0 + i, j0, seen, x.delta[i0 + i], p, dp);
+          row_gradient(a, g, i0 + i, j0, key_count, x.delta[i0 + i], p, dp);
       }
-      t.pack_a(x.p, 1, kKeyTile, seen, rows, x.panels);
-      t.product(seen, a.dim, rows, x.panels, x.do_b + b * z.b_rows, g.dv + j0 * a.kv_stride, a.kv_stride,
+      t.pack_a(x.p, 1, kKeyTile, key_count, rows, x.panels);
+      t.product(key_count, a.dim, rows, x.panels, x.do_b + b * z.b_rows, g.dv + j0 * a.kv_stride, a.kv_stride,
                 true);
-      t.pack_a(x.dp, 1, kKeyTile, seen, rows, x.panels);
-      t.product(seen, a.dim, rows, x.panels, x.q_b + b * z.b_rows, g.dk + j0 * a.kv_stride, a.kv_stride,
+      t.pack_a(x.dp, 1, kKeyTile, key_count, rows, x.panels);
+      t.product(key_count, a.dim, rows, x.panels, x.q_b + b * z.b_rows, g.dk + j0 * a.kv_stride, a.kv_stride,
                 true);
-      t.pack_a(x.dp, kKeyTile, 1, rows, seen, x.panels);
-      product_panels(t, rows, a.dim, seen, tile, x.panels, x.k_rows, g.dq + i0 * a.q_stride, a.q_stride);
+      t.pack_a(x.dp, kKeyTile, 1, rows, key_count, x.panels);
+      product_panels(t, rows, a.dim, key_count, tile, x.panels, x.k_rows, g.dq + i0 * a.q_stride, a.q_stride);
     }
   }
 }

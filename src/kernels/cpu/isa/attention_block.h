@@ -47,7 +47,8 @@ inline bool holds_sinks(const AttentionHead& a, int64_t j0) { return a.sinks > 0
 
 // How many keys of the tile are visible to any row of [i0, i0 + rows), counted from the tile's start to the
 // last visible key; 0 if none is.
-inline int64_t keys_seen(const AttentionHead& a, int64_t i0, int64_t rows, int64_t j0, int64_t tile) {
+inline int64_t count_visible_keys(const AttentionHead& a, int64_t i0, int64_t rows, int64_t j0,
+                                  int64_t tile) {
   const int64_t first = a.past + i0 * a.row_step, last = a.past + (i0 + rows - 1) * a.row_step;
   if (a.causal && last < j0) return 0;
   if (a.window > 0 && j0 + tile <= first - a.window + 1 && !holds_sinks(a, j0)) return 0;
@@ -55,14 +56,15 @@ inline int64_t keys_seen(const AttentionHead& a, int64_t i0, int64_t rows, int64
   return a.window > 0 ? std::clamp<int64_t>(last + a.window - j0, 0, tile) : tile;
 }
 
-// The visible keys of row i in the tile that starts at j0, as offsets in [0, seen). adjust_scores() masks
-// keys between the sinks and the window.
-inline Span visible_keys(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen) {
-  Span s{0, seen};
-  const int64_t own = a.past + i * a.row_step;
-  if (a.causal) s.end = std::clamp<int64_t>(own + 1 - j0, 0, seen);
-  if (!a.causal && a.window > 0) s.end = std::clamp<int64_t>(own + a.window - j0, 0, seen);
-  if (a.window > 0 && !holds_sinks(a, j0)) s.begin = std::clamp<int64_t>(own - a.window + 1 - j0, 0, s.end);
+// The visible keys of row i in the tile that starts at j0, as offsets in [0, key_count). adjust_scores()
+// masks keys between the sinks and the window.
+inline Span visible_keys(const AttentionHead& a, int64_t i, int64_t j0, int64_t key_count) {
+  Span s{0, key_count};
+  const int64_t position = a.past + i * a.row_step;
+  if (a.causal) s.end = std::clamp<int64_t>(position + 1 - j0, 0, key_count);
+  if (!a.causal && a.window > 0) s.end = std::clamp<int64_t>(position + a.window - j0, 0, key_count);
+  if (a.window > 0 && !holds_sinks(a, j0))
+    s.begin = std::clamp<int64_t>(position - a.window + 1 - j0, 0, s.end);
   return s;
 }
 
@@ -70,24 +72,25 @@ inline const float* bias_at(const AttentionHead& a, int64_t i, int64_t j0) {
   return a.bias + i * a.bias_stride + (a.bias_by_key ? j0 : j0 - (a.past + i * a.row_step));
 }
 
-// Converts raw products to scores: scale, soft cap, positional bias.
-inline void adjust_scores(const AttentionHead& a, int64_t i, int64_t j0, const Span& seen, float* s) {
-  for (int64_t j = seen.begin; j < seen.end; ++j) s[j] *= a.scale;
+// Converts raw products to scores: scale, soft cap, positional bias. Sinks get the bias of the keys right
+// before the window.
+inline void adjust_scores(const AttentionHead& a, int64_t i, int64_t j0, const Span& visible, float* s) {
+  for (int64_t j = visible.begin; j < visible.end; ++j) s[j] *= a.scale;
   if (a.soft_cap > 0.0f) {
     const float inv = 1.0f / a.soft_cap;
-    for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = a.soft_cap * tanh_of(s[j] * inv);
+    for (int64_t j = visible.begin; j < visible.end; ++j) s[j] = a.soft_cap * tanh_of(s[j] * inv);
   }
-  const auto add_bias = [&](int64_t nearer, int64_t begin, int64_t end) {
+  const auto add_bias = [&](int64_t shift, int64_t begin, int64_t end) {
     if (!a.bias) return;
-    const float* bias = bias_at(a, i, j0) + nearer;
+    const float* bias = bias_at(a, i, j0) + shift;
     for (int64_t j = begin; j < end; ++j) s[j] += bias[j];
   };
-  if (!holds_sinks(a, j0)) return add_bias(0, seen.begin, seen.end);
-  const int64_t own = a.past + i * a.row_step, first = own - a.window + 1,
-                sinks = std::min(a.sinks, seen.end);
+  if (!holds_sinks(a, j0)) return add_bias(0, visible.begin, visible.end);
+  const int64_t position = a.past + i * a.row_step, first = position - a.window + 1,
+                sinks = std::min(a.sinks, visible.end);
   add_bias(std::max<int64_t>(0, first - a.sinks), 0, sinks);
-  add_bias(0, std::max(sinks, first), seen.end);
-  for (int64_t j = sinks; j < std::min(first, seen.end); ++j) s[j] = -INFINITY;
+  add_bias(0, std::max(sinks, first), visible.end);
+  for (int64_t j = sinks; j < std::min(first, visible.end); ++j) s[j] = -INFINITY;
 }
 
 // Dropout of weights: a pure function of (seed, step, head, row, key).
@@ -96,8 +99,8 @@ inline float keep_factor(const AttentionHead& a, int64_t i, int64_t j) {
   const uint64_t index = a.stream << 40 | static_cast<uint64_t>(i) << 20 | static_cast<uint64_t>(j);
   return rng.uniform(index) < a.dropout ? 0.0f : 1.0f / (1.0f - a.dropout);
 }
-inline void drop(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen, float* s) {
-  for (int64_t j = 0; j < seen; ++j)
+inline void apply_dropout(const AttentionHead& a, int64_t i, int64_t j0, int64_t key_count, float* s) {
+  for (int64_t j = 0; j < key_count; ++j)
     if (s[j] != 0.0f) s[j] *= keep_factor(a, i, j0 + j);
 }
 

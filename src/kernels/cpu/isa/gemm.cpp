@@ -12,7 +12,7 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-// Runs a kernel for `width` whole columns if c has only `cols`.
+// Runs a kernel that writes `width` columns where c has only `cols` of them.
 template <class Kernel>
 [[gnu::noinline]] void through_buffer(int rows, int cols, int width, float* c, int64_t ldc, bool accumulate,
                                       const Kernel& kernel) {
@@ -42,9 +42,9 @@ template <class T, int... R>
 constexpr std::array<TileFn, sizeof...(R)> tile_table(std::integer_sequence<int, R...>) {
   return {tile_rows<R + 1, T>...};
 }
-constexpr auto kEachTile = std::make_integer_sequence<int, kMr>();
+constexpr auto kTileRowCounts = std::make_integer_sequence<int, kMr>();
 constexpr std::array<std::array<TileFn, kMr>, 3> kTiles = {
-    tile_table<float>(kEachTile), tile_table<F16>(kEachTile), tile_table<BF16>(kEachTile)};
+    tile_table<float>(kTileRowCounts), tile_table<F16>(kTileRowCounts), tile_table<BF16>(kTileRowCounts)};
 
 void tile(DType type, int64_t k, const float* a, const void* b, float* c, int64_t ldc, int rows, int cols,
           bool accumulate) {
@@ -84,9 +84,9 @@ template <class T, int... M>
 constexpr std::array<RowsFn, sizeof...(M)> rows_table(std::integer_sequence<int, M...>) {
   return {rows_of<M + 1, T>...};
 }
-constexpr auto kEach = std::make_integer_sequence<int, kRowsMax>();
+constexpr auto kRowCounts = std::make_integer_sequence<int, kRowsMax>();
 constexpr std::array<std::array<RowsFn, kRowsMax>, 3> kRows = {
-    rows_table<float>(kEach), rows_table<F16>(kEach), rows_table<BF16>(kEach)};
+    rows_table<float>(kRowCounts), rows_table<F16>(kRowCounts), rows_table<BF16>(kRowCounts)};
 
 void rows(DType type, int m, int64_t n, int64_t k, const float* a, int64_t lda, const void* panels,
           int64_t panel, float* c, int64_t ldc, bool accumulate) {

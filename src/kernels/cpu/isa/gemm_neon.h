@@ -75,8 +75,7 @@ inline void rows_step(float32x4_t (&acc)[P][M][3], const float32x4_t (&a)[M], co
     load_row(b + q * panel + L * kNr, v);
     for (int i = 0; i < M; ++i)
       for (int j = 0; j < 3; ++j) acc[q][i][j] = vfmaq_laneq_f32(acc[q][i][j], v[j], a[i], L);
-    if (P * M >= 6)
-      asm volatile("" ::: "memory");  // or clang moves later loads up here and spills accumulators
+    if (P * M >= 6) asm volatile("" ::: "memory");  // otherwise clang moves later loads up here and spills
   }
 }
 

@@ -12,14 +12,15 @@ constexpr int kMr = 4, kNr = 8, kRowsMax = 4, kKc = 512;
 inline float widen(float x) { return x; }
 inline float widen(BF16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
 inline float widen(F16 x) {
-  const uint32_t sign = uint32_t{x.bits & 0x8000u} << 16, rest = x.bits & 0x7fffu;
+  const uint32_t sign = uint32_t{x.bits & 0x8000u} << 16, magnitude = x.bits & 0x7fffu;
   // Shift exponent and fraction into place; multiplying by 2^112 corrects the bias, for subnormals too.
-  const float small = std::bit_cast<float>(rest << 13) * 0x1p112f;
+  const float small = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
   const uint32_t bits =
-      rest >= 0x7c00u ? 0x7f800000u | ((rest & 0x3ffu) << 13) : std::bit_cast<uint32_t>(small);
+      magnitude >= 0x7c00u ? 0x7f800000u | ((magnitude & 0x3ffu) << 13) : std::bit_cast<uint32_t>(small);
   return std::bit_cast<float>(sign | bits);
 }
 
+// R rows of A, element (i, p) at a[i * row + p * step], by one panel.
 template <int R, class T>
 inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const T* b, float* c, int64_t ldc,
                      bool accumulate) {

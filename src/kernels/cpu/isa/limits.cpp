@@ -14,7 +14,7 @@ namespace {
 // A vector of floats; opaque() returns one whose value the compiler does not know.
 #if defined(MAKAR_ISA_neon)
 using Lanes = float32x4_t;
-inline Lanes fused(Lanes a, Lanes b, Lanes c) { return vfmaq_f32(c, a, b); }
+inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) { return vfmaq_f32(c, a, b); }
 inline Lanes opaque(float x) {
   Lanes v = vdupq_n_f32(x);
   asm volatile("" : "+w"(v));
@@ -22,7 +22,7 @@ inline Lanes opaque(float x) {
 }
 #elif defined(MAKAR_ISA_avx2) || defined(MAKAR_ISA_avx512)
 using Lanes = Vec;
-inline Lanes fused(Lanes a, Lanes b, Lanes c) { return fma(a, b, c); }
+inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) { return fma(a, b, c); }
 inline Lanes opaque(float x) {
   Lanes v = broadcast(&x);
   asm volatile("" : "+x"(v));
@@ -30,7 +30,7 @@ inline Lanes opaque(float x) {
 }
 #else
 using Lanes = float;
-inline Lanes fused(Lanes a, Lanes b, Lanes c) { return std::fma(a, b, c); }
+inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) { return std::fma(a, b, c); }
 inline Lanes opaque(float x) {
   volatile float v = x;
   return v;
@@ -46,11 +46,11 @@ double peak_f32(int64_t loops) {
   const Lanes a = opaque(0.5f), b = opaque(0.25f);
   for (int64_t i = 0; i < loops; ++i) {
 #pragma clang loop unroll(full)
-    for (int j = 0; j < kSums; ++j) sums[j] = fused(a, b, sums[j]);
+    for (int j = 0; j < kSums; ++j) sums[j] = multiply_add(a, b, sums[j]);
   }
-  Lanes all = sums[0];
-  for (int j = 1; j < kSums; ++j) all = fused(all, a, sums[j]);
-  volatile Lanes sink = all;
+  Lanes total = sums[0];
+  for (int j = 1; j < kSums; ++j) total = multiply_add(total, a, sums[j]);
+  volatile Lanes sink = total;
   static_cast<void>(sink);
   return 2.0 * kSums * (sizeof(Lanes) / sizeof(float)) * static_cast<double>(loops);
 }

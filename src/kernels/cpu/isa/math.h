@@ -124,7 +124,7 @@ MAKAR_INLINE float log_of(float x) {
   if (!(x > 0.0f)) return x == 0.0f ? -INFINITY : std::bit_cast<float>(0x7fc00000);
   return x == INFINITY ? x : static_cast<float>(log_wide(static_cast<double>(x)));
 }
-// log(1 + e^x): the larger one of x and 0, plus log(1 + y) for y = e^-|x|, which is y times a polynomial.
+// log(1 + e^x): the larger of x and 0, plus log(1 + y) for y = e^-|x|, which is y times a polynomial.
 MAKAR_INLINE float softplus_of(float x) {
   const float y = exp_down(x > 0.0f ? -x : x);
   float p = -0.0031760570127516985f;
@@ -176,7 +176,7 @@ MAKAR_INLINE CosSin cos_sin_of(float angle) {
   return {quarter == 1 || quarter == 2 ? -cos : cos, quarter >= 2 ? -sin : sin};
 }
 
-// Sums over a row in a fixed tree: lane i takes elements i, i+16, ...; then the lanes are reduced by halving.
+// Sums over a row in a fixed tree: lane i adds elements i, i+16, ...; then the lanes are reduced by halving.
 constexpr int kLanes = 16;
 MAKAR_INLINE float fold(float* lanes) {
   for (int width = kLanes / 2; width > 0; width /= 2)

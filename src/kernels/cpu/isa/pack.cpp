@@ -10,43 +10,45 @@ namespace {
 
 // Prefetch distance: elements along a row, and rows. Rows of a matrix are pages apart, which no hardware
 // prefetcher follows.
-constexpr int64_t kAhead = 64, kAheadRows = 8;
+constexpr int64_t kPrefetchElements = 64, kPrefetchRows = 8;
 
-// Rows [0, have) of 4, at most 16 k: uses whole cache lines of each row at once, whatever the stride.
-template <int W, int Keep, class T>
-inline void transpose_strip(const T* x, int64_t row_stride, int have, int64_t k, float* out) {
+// Transposes a strip of 4 rows by at most 16 k; rows from `valid_rows` on are zero. A strip uses whole cache
+// lines of each row, whatever the stride.
+template <int W, int Stored, class T>
+inline void transpose_strip(const T* x, int64_t row_stride, int valid_rows, int64_t k, float* out) {
   int64_t p = 0;
   for (; p + 4 <= k; p += 4) {
     Quad v[4];
-    for (int i = 0; i < 4; ++i) v[i] = i < have ? quad_load(x + i * row_stride + p) : quad_zero();
+    for (int i = 0; i < 4; ++i) v[i] = i < valid_rows ? quad_load(x + i * row_stride + p) : quad_zero();
     quad_transpose(v);
     for (int i = 0; i < 4; ++i) {
-      if constexpr (Keep == 4)
+      if constexpr (Stored == 4)
         quad_store(out + (p + i) * W, v[i]);
       else
         quad_store_low(out + (p + i) * W, v[i]);
     }
   }
   for (; p < k; ++p)
-    for (int i = 0; i < Keep; ++i) out[p * W + i] = i < have ? quad_one(x + i * row_stride + p) : 0.0f;
+    for (int i = 0; i < Stored; ++i)
+      out[p * W + i] = i < valid_rows ? quad_one(x + i * row_stride + p) : 0.0f;
 }
 
 // Rows are contiguous along k: packs one panel with 4 x 4 transposes.
 template <int W, class T>
-void pack_transposed(const T* x, int64_t row_stride, int have, int64_t k, float* out) {
+void pack_transposed(const T* x, int64_t row_stride, int valid_rows, int64_t k, float* out) {
   for (int64_t p = 0; p < k; p += 16) {
-    const int64_t now = std::min<int64_t>(16, k - p);
-    for (int i = 0; i < have; ++i) __builtin_prefetch(x + i * row_stride + p + kAhead);
+    const int64_t k_count = std::min<int64_t>(16, k - p);
+    for (int i = 0; i < valid_rows; ++i) __builtin_prefetch(x + i * row_stride + p + kPrefetchElements);
     for (int i = 0; i + 4 <= W; i += 4) {
       const T* from = x + i * row_stride + p;
-      if (have >= i + 4)
-        transpose_strip<W, 4>(from, row_stride, 4, now, out + p * W + i);
+      if (valid_rows >= i + 4)
+        transpose_strip<W, 4>(from, row_stride, 4, k_count, out + p * W + i);
       else
-        transpose_strip<W, 4>(from, row_stride, have - i, now, out + p * W + i);
+        transpose_strip<W, 4>(from, row_stride, valid_rows - i, k_count, out + p * W + i);
     }
     if constexpr (W % 4 != 0) {
       constexpr int i = W / 4 * 4;
-      transpose_strip<W, W % 4>(x + i * row_stride + p, row_stride, std::min(have - i, W - i), now,
+      transpose_strip<W, W % 4>(x + i * row_stride + p, row_stride, std::min(valid_rows - i, W - i), k_count,
                                 out + p * W + i);
     }
   }
@@ -61,18 +63,20 @@ inline void copy_row(const T* x, float* out) {
 // Rows are adjacent for each k: plain copies. Several panels are filled together to read long runs.
 template <int W, class T>
 void pack_copied(const T* x, int64_t k_stride, int64_t rows, int64_t k, float* out) {
-  constexpr int kTogether = 4;
+  constexpr int kPanelsTogether = 4;
   for (int64_t r = 0; r < rows;) {
-    const int64_t whole = std::min<int64_t>(kTogether, (rows - r) / W);
-    for (int64_t p = 0; p < k && whole > 0; ++p) {
+    const int64_t full_panels = std::min<int64_t>(kPanelsTogether, (rows - r) / W);
+    for (int64_t p = 0; p < k && full_panels > 0; ++p) {
       const T* row = x + p * k_stride + r;
-      for (int64_t i = 0; i < whole * W; i += 16) __builtin_prefetch(row + kAheadRows * k_stride + i);
-      for (int64_t q = 0; q < whole; ++q) copy_row<W>(row + q * W, out + (q * k + p) * W);
+      for (int64_t i = 0; i < full_panels * W; i += 16)
+        __builtin_prefetch(row + kPrefetchRows * k_stride + i);
+      for (int64_t q = 0; q < full_panels; ++q) copy_row<W>(row + q * W, out + (q * k + p) * W);
     }
-    out += whole * k * W, r += whole * W;
-    if (const int64_t left = rows - r; left > 0 && left < W) {
+    out += full_panels * k * W, r += full_panels * W;
+    if (const int64_t remaining = rows - r; remaining > 0 && remaining < W) {
       for (int64_t p = 0; p < k; ++p)
-        for (int i = 0; i < W; ++i) out[p * W + i] = i < left ? quad_one(x + p * k_stride + r + i) : 0.0f;
+        for (int i = 0; i < W; ++i)
+          out[p * W + i] = i < remaining ? quad_one(x + p * k_stride + r + i) : 0.0f;
       return;
     }
   }
@@ -121,7 +125,7 @@ inline void transpose_12x8(const uint16_t* x, int64_t row_stride, uint16_t* out)
   }
 }
 static_assert(kNr == 12);
-// Packs whole panels in steps of eight k; returns the number of k done.
+// Packs a full panel in steps of eight k; returns the number of k that it packed.
 int64_t transpose_rows(const uint16_t* x, int64_t row_stride, int64_t k, uint16_t* out) {
   int64_t p = 0;
   for (; p + 8 <= k; p += 8) transpose_12x8(x + p, row_stride, out + p * kNr);
@@ -135,13 +139,13 @@ void pack_b16(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t r
               uint16_t* out) {
   constexpr int64_t kStrip = 32;  // k per strip: one cache line per row
   for (int64_t r = 0; r < rows; r += kNr, out += k * kNr) {
-    const int have = static_cast<int>(std::min<int64_t>(kNr, rows - r));
-    const int64_t done =
-        have == kNr && k_stride == 1 ? transpose_rows(x + r * row_stride, row_stride, k, out) : 0;
-    for (int64_t p0 = done; p0 < k; p0 += kStrip)
+    const int valid_rows = static_cast<int>(std::min<int64_t>(kNr, rows - r));
+    const int64_t packed_k =
+        valid_rows == kNr && k_stride == 1 ? transpose_rows(x + r * row_stride, row_stride, k, out) : 0;
+    for (int64_t p0 = packed_k; p0 < k; p0 += kStrip)
       for (int i = 0; i < kNr; ++i)
         for (int64_t p = p0; p < std::min(k, p0 + kStrip); ++p)
-          out[p * kNr + i] = i < have ? x[(r + i) * row_stride + p * k_stride] : uint16_t{0};
+          out[p * kNr + i] = i < valid_rows ? x[(r + i) * row_stride + p * k_stride] : uint16_t{0};
   }
 }
 

@@ -22,11 +22,11 @@ inline void quad_store_low(float* x, Quad v) { vst1_f32(x, vget_low_f32(v)); }
 inline void quad_transpose(Quad (&v)[4]) {
   const float32x4_t t0 = vtrn1q_f32(v[0], v[1]), t1 = vtrn2q_f32(v[0], v[1]);
   const float32x4_t t2 = vtrn1q_f32(v[2], v[3]), t3 = vtrn2q_f32(v[2], v[3]);
-  const auto wide = [](float32x4_t x) { return vreinterpretq_f64_f32(x); };
-  v[0] = vreinterpretq_f32_f64(vtrn1q_f64(wide(t0), wide(t2)));
-  v[1] = vreinterpretq_f32_f64(vtrn1q_f64(wide(t1), wide(t3)));
-  v[2] = vreinterpretq_f32_f64(vtrn2q_f64(wide(t0), wide(t2)));
-  v[3] = vreinterpretq_f32_f64(vtrn2q_f64(wide(t1), wide(t3)));
+  const auto as_f64 = [](float32x4_t x) { return vreinterpretq_f64_f32(x); };
+  v[0] = vreinterpretq_f32_f64(vtrn1q_f64(as_f64(t0), as_f64(t2)));
+  v[1] = vreinterpretq_f32_f64(vtrn1q_f64(as_f64(t1), as_f64(t3)));
+  v[2] = vreinterpretq_f32_f64(vtrn2q_f64(as_f64(t0), as_f64(t2)));
+  v[3] = vreinterpretq_f32_f64(vtrn2q_f64(as_f64(t1), as_f64(t3)));
 }
 #elif defined(MAKAR_ISA_avx2) || defined(MAKAR_ISA_avx512)
 using Quad = __m128;
@@ -79,7 +79,7 @@ inline void quad_transpose(Quad (&v)[4]) {
 }
 #endif
 
-// One element through the same conversion.
+// Converts one element as quad_load() does.
 template <class T>
 inline float quad_one(const T* x) {
   T four[4] = {*x};

@@ -1,4 +1,4 @@
-// Products of quantized weights. Within a part (16, 32 or 64 k) the dot product is exact in integers; across
+// Products of quantized weights. Within a part (16, 32 or 64 k), the dot product is exact in integers; across
 // parts and blocks of 64 k, sums are f32 in a fixed order for every form, row count and instruction set. With
 // x_p the integer dot product of part p, s_p the weight scale, d the activation scale, S = 1.5 * 2^23 and
 // base = -S (s_0 + s_1 + ...):
@@ -23,19 +23,19 @@ namespace {
 // One block of R rows of activations; 8 rows are in two panels.
 template <int R>
 struct RowsBlock {
-  static constexpr int kEach = R > kQuantRows ? kQuantRows : R;
-  const std::byte* panel[R / kEach];
+  static constexpr int kPanelRows = R > kQuantRows ? kQuantRows : R;
+  const std::byte* panel[R / kPanelRows];
 
-  const std::byte* row(int i) const { return panel[i / kEach] + i % kEach * kQuantBlock; }
-  const std::byte* low_row(int i) const { return row(i) + kEach * kQuantBlock; }  // of 16-bit values
+  const std::byte* row(int i) const { return panel[i / kPanelRows] + i % kPanelRows * kQuantBlock; }
+  const std::byte* low_row(int i) const { return row(i) + kPanelRows * kQuantBlock; }  // of 16-bit values
   // The n-th number of row i after the values: the scale, then sums or initial sums (quant_form.h).
   template <class T>
   const T* number(const QuantForm& f, int n, int i) const {
-    return reinterpret_cast<const T*>(panel[i / kEach] + kEach * activation_values(f)) + n * kEach +
-           i % kEach;
+    return reinterpret_cast<const T*>(panel[i / kPanelRows] + kPanelRows * activation_values(f)) +
+           n * kPanelRows + i % kPanelRows;
   }
   void next(const QuantForm& f) {
-    for (const std::byte*& p : panel) p += activation_bytes(f, kEach);
+    for (const std::byte*& p : panel) p += activation_bytes(f, kPanelRows);
   }
 };
 
@@ -68,7 +68,7 @@ inline void dot_run(Ints (&x)[R], const Bytes (&steps)[kSteps], const RowAt& row
 
 // One block of 16-bit values.
 template <int R>
-inline void one_wide_block(const RowsBlock<R>& a, const std::byte* values, Floats scale, Floats (&acc)[R]) {
+inline void one_int16_block(const RowsBlock<R>& a, const std::byte* values, Floats scale, Floats (&acc)[R]) {
   constexpr QuantForm F = kQuantForms[kFormInt16];
   const std::byte* low = values + kQuantBlock * kQuantCols;
   Ints x[R], y[R];
@@ -88,7 +88,8 @@ inline void one_wide_block(const RowsBlock<R>& a, const std::byte* values, Float
   }
   MAKAR_UNROLLED
   for (int i = 0; i < R; ++i)
-    acc[i] = fma(mul(rounded(sum(times_256(x[i]), y[i])), scale), *a.template number<float>(F, 0, i), acc[i]);
+    acc[i] =
+        fma(mul(to_floats(sum(times_256(x[i]), y[i])), scale), *a.template number<float>(F, 0, i), acc[i]);
 }
 
 // Vector N (0..3) of a part of 32 k with 2 of 4 values: x += its products with the activations at its
@@ -110,7 +111,7 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
   constexpr Signs S = F.mins || kSparse ? Signs::kUnsigned : Signs::kSigned;
   Floats scale[P], min[P], t[R];
   scales.read(block, scale, min);
-  if constexpr (F.values == QuantValues::kInt16) return one_wide_block<R>(a, values, scale[0], acc);
+  if constexpr (F.values == QuantValues::kInt16) return one_int16_block<R>(a, values, scale[0], acc);
   const Floats base = seed_base(scale);
   MAKAR_UNROLLED
   for (int p = 0; p < P; ++p) {
@@ -129,7 +130,7 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
       dot_run<S, R>(x, w, [&](int i) { return a.row(i) + run * kQuantRun; });
     }
     MAKAR_UNROLLED
-    for (int i = 0; i < R; ++i) t[i] = fma(on_seed(x[i]), scale[p], p == 0 ? base : t[i]);
+    for (int i = 0; i < R; ++i) t[i] = fma(seed_plus(x[i]), scale[p], p == 0 ? base : t[i]);
   }
   MAKAR_UNROLLED
   for (int p = 0; p < (F.mins ? P : 0); ++p)
@@ -138,9 +139,9 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
   for (int i = 0; i < R; ++i) acc[i] = fma(t[i], *a.template number<float>(F, 0, i), acc[i]);
 }
 
-// Prefetch distance in bytes for panels that are read in place; 0: none. On ARM, other forms do not wait for
-// memory. On x86, one row of Q8_0 by one thread read 16.7 GB/s with 16 KB ahead to the L2 cache, 12.3 with 4
-// KB ahead to the L1 cache (Xeon with AMX); Q4_K showed no clear difference.
+// Prefetch distance in bytes for panels that are read in place; 0: none. On ARM, memory does not limit the
+// other forms. On x86, one row of Q8_0 by one thread read 16.7 GB/s with 16 KB ahead to the L2 cache, 12.3
+// with 4 KB ahead to the L1 cache (Xeon with AMX); Q4_K showed no clear difference.
 template <int Form, int R>
 constexpr int64_t prefetch_distance() {
 #if defined(MAKAR_ISA_neon) || defined(MAKAR_ISA_portable)

@@ -24,13 +24,13 @@ inline __m256i four_of(Row a) {
 }
 
 inline Ints all_ints(int32_t x) { return _mm256_set1_epi32(x); }
-inline Floats on_seed(Ints x) { return _mm256_castsi256_ps(x); }
+inline Floats seed_plus(Ints x) { return _mm256_castsi256_ps(x); }
 inline Ints times_256(Ints x) { return _mm256_slli_epi32(x, 8); }
 inline Ints sum(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
-inline Floats rounded(Ints x) { return _mm256_cvtepi32_ps(x); }
+inline Floats to_floats(Ints x) { return _mm256_cvtepi32_ps(x); }
 
 #if defined(MAKAR_ISA_avxvnni)
-// Unsigned by signed bytes: weights get a bias of 128, which the start of the sums cancels (quant_form.h).
+// Unsigned by signed bytes: weights get a bias of 128, which the initial sums cancel (quant_form.h).
 constexpr bool kQuantInitialSums = true;
 using Factor = Bytes;
 template <Signs S>
@@ -45,7 +45,7 @@ inline Ints dot(Ints x, Factor w, Row a) {
 // |w| times a with the sign of w, or the other way round: two products of at most 128 * 127 fit 16 bits.
 constexpr bool kQuantInitialSums = false;
 struct Factor {
-  Bytes size, w;
+  Bytes magnitude, w;
 };
 template <Signs S>
 inline Factor factor(Bytes w) {
@@ -58,7 +58,7 @@ inline Ints dot(Ints x, const Factor& w, Row a) {
   if constexpr (S == Signs::kLowRows)
     pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(four), _mm256_sign_epi8(w.w, four));
   else
-    pairs = _mm256_maddubs_epi16(w.size, S == Signs::kSigned ? _mm256_sign_epi8(four, w.w) : four);
+    pairs = _mm256_maddubs_epi16(w.magnitude, S == Signs::kSigned ? _mm256_sign_epi8(four, w.w) : four);
   return _mm256_add_epi32(x, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 #endif
@@ -125,8 +125,8 @@ inline Floats load_halves(const std::byte* p) {
 }
 // The bytes of all columns, plus `bias`.
 inline Floats column_bytes(const std::byte* p, int bias) {
-  const __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  return _mm256_cvtepi32_ps(_mm256_add_epi32(wide, _mm256_set1_epi32(bias)));
+  const __m256i ints = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  return _mm256_cvtepi32_ps(_mm256_add_epi32(ints, _mm256_set1_epi32(bias)));
 }
 
 }  // namespace makar::kernels::MAKAR_ISA

@@ -1,5 +1,5 @@
 // Sixteen columns in AVX-512 registers, one 32-bit lane per column, with VNNI: unsigned by signed bytes.
-// Weights get a bias of 128, which the start of the sums cancels (quant_form.h).
+// Weights get a bias of 128, which the initial sums cancel (quant_form.h).
 #pragma once
 #include <immintrin.h>
 
@@ -23,10 +23,10 @@ struct Row {
 inline Row load_row(const std::byte* p) { return {p}; }
 
 inline Ints all_ints(int32_t x) { return _mm512_set1_epi32(x); }
-inline Floats on_seed(Ints x) { return _mm512_castsi512_ps(x); }
+inline Floats seed_plus(Ints x) { return _mm512_castsi512_ps(x); }
 inline Ints times_256(Ints x) { return _mm512_slli_epi32(x, 8); }
 inline Ints sum(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
-inline Floats rounded(Ints x) { return _mm512_cvtepi32_ps(x); }
+inline Floats to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }
 
 template <Signs S>
 inline Factor factor(Bytes w) {
@@ -96,8 +96,8 @@ inline Floats load_halves(const std::byte* p) {
 }
 // The bytes of all columns, plus `bias`.
 inline Floats column_bytes(const std::byte* p, int bias) {
-  const __m512i wide = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  return _mm512_cvtepi32_ps(_mm512_add_epi32(wide, _mm512_set1_epi32(bias)));
+  const __m512i ints = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return _mm512_cvtepi32_ps(_mm512_add_epi32(ints, _mm512_set1_epi32(bias)));
 }
 
 }  // namespace makar::kernels::MAKAR_ISA

@@ -1,4 +1,4 @@
-// Products of eight rows and quantized weights, for instruction sets with such a tile.
+// Products of eight rows and quantized weights, for instruction sets with a tile of eight rows.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -28,14 +28,14 @@ inline void copy_columns(const float* from, int64_t count, float* to) {
   std::copy_n(from, count, to);
 }
 
-// Eight rows by panels.
+// Multiplies eight rows by all panels.
 template <int Form>
 void eight(const QuantProduct& q) {
   constexpr QuantForm F = kQuantForms[Form];
   const auto* b = static_cast<const std::byte*>(q.b);
   EightRows r;
   r.blocks = q.blocks, r.group = blocks_of(F), r.gap = scale_bytes(F);
-  r.a = static_cast<const std::byte*>(q.a), r.other = r.a + q.a_panel;
+  r.a = static_cast<const std::byte*>(q.a), r.a_second = r.a + q.a_panel;
   r.scale_step = q.scales ? wide_scales(F) * int64_t{sizeof(float)} : group_bytes(F);
   r.prefetch = {q.prefetch ? static_cast<const std::byte*>(q.prefetch) : b, q.prefetch_step};
   alignas(16) float y[8 * kQuantCols] = {};

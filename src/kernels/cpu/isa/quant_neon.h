@@ -25,13 +25,13 @@ inline Ints first_ints(const int32_t*) {
   asm volatile("ldr %q0, %1" : "=w"(v) : "m"(kSeed));
   return v;
 }
-inline Floats on_seed(Ints x) { return vreinterpretq_f32_s32(x); }
+inline Floats seed_plus(Ints x) { return vreinterpretq_f32_s32(x); }
 
-// For sums beyond 2^22.
+// For sums beyond 2^22, which start at 0 and are converted.
 inline Ints first_plain(const int32_t*) { return vdupq_n_s32(0); }
 inline Ints times_256(Ints x) { return vshlq_n_s32(x, 8); }
 inline Ints sum(Ints a, Ints b) { return vaddq_s32(a, b); }
-inline Floats rounded(Ints x) { return vcvtq_f32_s32(x); }
+inline Floats to_floats(Ints x) { return vcvtq_f32_s32(x); }
 
 inline Bytes load_bytes(const std::byte* p) { return vld1q_s8(reinterpret_cast<const int8_t*>(p)); }
 inline void store_bytes(std::byte* p, Bytes x) { vst1q_s8(reinterpret_cast<int8_t*>(p), x); }
@@ -62,6 +62,7 @@ inline Ints dot_at(Ints x, Bytes w, Bytes at, Row a) {
   return vdotq_s32(x, w, vqtbl1q_s8(a, vreinterpretq_u8_s8(at)));
 }
 
+// The nibbles of each byte; with _16, signed nibbles times 16.
 inline Bytes low_nibbles_16(Bytes w) { return vshlq_n_s8(w, 4); }
 inline Bytes high_nibbles_16(Bytes w) { return vandq_s8(w, vdupq_n_s8(static_cast<int8_t>(0xf0))); }
 inline Bytes low_nibbles(Bytes w) { return vandq_s8(w, vdupq_n_s8(15)); }
@@ -75,7 +76,7 @@ inline Bytes two_bits(Bytes w) {
 }
 inline Bytes look_up(Bytes codebook, Bytes index) { return vqtbl1q_s8(codebook, vreinterpretq_u8_s8(index)); }
 inline Bytes upper_six(Bytes w) { return vandq_s8(w, vdupq_n_s8(static_cast<int8_t>(0xfc))); }
-// The lower two bits of three bytes, from the top.
+// The lower two bits of a, b and c as one six-bit value, highest bits first, times 4.
 inline Bytes gather_six(Bytes a, Bytes b, Bytes c) {
   const uint8x16_t x = vreinterpretq_u8_s8(vshlq_n_s8(a, 6)), y = vreinterpretq_u8_s8(vshlq_n_s8(b, 6)),
                    z = vreinterpretq_u8_s8(vshlq_n_s8(c, 6));
@@ -98,20 +99,20 @@ inline Floats load_halves(const std::byte* p) {
 struct TwoFloats {
   Floats low, high;
 };
-inline TwoFloats on_two_23(const std::byte* p) {
+inline TwoFloats two_23_plus(const std::byte* p) {
   const uint8x16_t bytes = vcombine_u8(vld1_u8(reinterpret_cast<const uint8_t*>(p)), vdup_n_u8(0));
   const uint16x8_t words = vreinterpretq_u16_u8(vzip1q_u8(bytes, vdupq_n_u8(0))), top = vdupq_n_u16(0x4B00);
   return {vreinterpretq_f32_u16(vzip1q_u16(words, top)), vreinterpretq_f32_u16(vzip2q_u16(words, top))};
 }
 // d * byte, exact: the product has fewer than 24 bits.
 inline TwoFloats scaled_bytes(const std::byte* p, Floats d) {
-  const TwoFloats x = on_two_23(p);
+  const TwoFloats x = two_23_plus(p);
   const Floats base = vmulq_n_f32(d, -0x1p23f);
   return {vfmaq_f32(base, x.low, d), vfmaq_f32(base, x.high, d)};
 }
 // d * (byte - 128).
 inline TwoFloats scaled_biased_bytes(const std::byte* p, Floats d) {
-  const TwoFloats x = on_two_23(p);
+  const TwoFloats x = two_23_plus(p);
   const Floats bias = vdupq_n_f32(0x1p23f + 128.0f);
   return {vmulq_f32(vsubq_f32(x.low, bias), d), vmulq_f32(vsubq_f32(x.high, bias), d)};
 }

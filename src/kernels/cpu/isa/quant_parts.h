@@ -62,7 +62,7 @@ inline void read_run(const std::byte* block, int run, Bytes codebook, Bytes (&ou
   }
 }
 
-// The scales of a group; read() returns those of one block.
+// The scales of a group; read() decodes the scales of one block.
 template <int Form>
 struct Scales {
   static constexpr QuantForm F = kQuantForms[Form];
@@ -89,14 +89,15 @@ struct Scales {
         const TwoFloats two = F.mins ? scaled_bytes(bytes, d) : scaled_biased_bytes(bytes, d);
         scale[p] = two.low, scale[p + 1] = two.high;
         if constexpr (F.mins) {
-          const TwoFloats low = scaled_bytes(bytes + 4 * P * kQuantCols, min_d);
-          min[p] = low.low, min[p + 1] = low.high;
+          const TwoFloats mins = scaled_bytes(bytes + 4 * P * kQuantCols, min_d);
+          min[p] = mins.low, min[p + 1] = mins.high;
         }
       }
     }
   }
 };
 
+// The base in the formula of quant.cpp: -1.5 * 2^23 times the sum of the scales.
 template <int P>
 inline Floats seed_base(const Floats (&scale)[P]) {
   Floats sum = scale[0];

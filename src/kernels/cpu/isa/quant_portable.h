@@ -46,7 +46,7 @@ inline Floats to_floats(Ints x) {
 }
 
 // 1.5 * 2^23 + x.
-inline Floats on_seed(Ints x) {
+inline Floats seed_plus(Ints x) {
   return each_float([&](int i) { return static_cast<float>(x.v[i] + (3 << 22)); });
 }
 
@@ -59,7 +59,6 @@ inline Ints sum(Ints a, Ints b) {
   for (int i = 0; i < 4; ++i) a.v[i] += b.v[i];
   return a;
 }
-inline Floats rounded(Ints x) { return to_floats(x); }
 
 inline Bytes load_bytes(const std::byte* p) {
   Bytes x;

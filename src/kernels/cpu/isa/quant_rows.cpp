@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kInfinity = 0x7f800000u, kTiny = 0x0d800000u;  // 2^-100
 constexpr float kRound = 0x1.8p23f;  // adding it leaves the integer in the low bits, rounded to even
 constexpr int32_t kSeedBits = std::bit_cast<int32_t>(kRound);
-constexpr int kTogether = 8;  // blocks whose scales are computed before their values
+constexpr int kBlocksTogether = 8;  // blocks whose scales are computed before their values
 
 // The bits of the largest magnitude.
 inline uint32_t absmax(const float* x) {
@@ -39,19 +39,19 @@ inline uint32_t absmax(const float* x) {
 #endif
 }
 
-// 16 values of 16 bits: their high bytes and their low bytes.
-inline void sixteen_wide(const float* x, float inverse, int8_t* high, int8_t* low) {
+// Quantizes 16 values to 16 bits, stored as high bytes and low bytes.
+inline void quantize_16_to_int16(const float* x, float inverse, int8_t* high, int8_t* low) {
 #if defined(MAKAR_ISA_neon)
-  int8x8_t top[2];
+  int8x8_t high_bytes[2];
   uint8x16_t words[2];
   for (int i = 0; i < 2; ++i) {
     const Floats a = vfmaq_n_f32(vdupq_n_f32(kRound), vld1q_f32(x + i * 8), inverse),
                  b = vfmaq_n_f32(vdupq_n_f32(kRound), vld1q_f32(x + i * 8 + 4), inverse);
     const uint16x8_t v = vuzp1q_u16(vreinterpretq_u16_f32(a), vreinterpretq_u16_f32(b));
-    top[i] = vrshrn_n_s16(vreinterpretq_s16_u16(v), 8);
+    high_bytes[i] = vrshrn_n_s16(vreinterpretq_s16_u16(v), 8);
     words[i] = vreinterpretq_u8_u16(v);
   }
-  vst1q_s8(high, vcombine_s8(top[0], top[1]));
+  vst1q_s8(high, vcombine_s8(high_bytes[0], high_bytes[1]));
   vst1q_s8(low, vreinterpretq_s8_u8(vuzp1q_u8(words[0], words[1])));
 #else
   for (int i = 0; i < 16; ++i) {
@@ -61,8 +61,8 @@ inline void sixteen_wide(const float* x, float inverse, int8_t* high, int8_t* lo
 #endif
 }
 
-// Quantizes 16 values.
-inline void sixteen(const float* x, float inverse, int8_t* q) {
+// Quantizes 16 values to 8 bits.
+inline void quantize_16_to_int8(const float* x, float inverse, int8_t* q) {
 #if defined(MAKAR_ISA_neon)
   uint16x8_t half[2];
   for (int i = 0; i < 2; ++i) {
@@ -80,7 +80,7 @@ inline void sixteen(const float* x, float inverse, int8_t* q) {
 #endif
 }
 
-inline int32_t sum_of(const int8_t* q) {
+inline int32_t sum_of(const int8_t* q) {  // of 16 values
 #if defined(MAKAR_ISA_neon)
   return vaddvq_s32(vdotq_s32(vdupq_n_s32(0), vld1q_s8(q), vdupq_n_s8(1)));
 #elif defined(__x86_64__) && !defined(MAKAR_ISA_portable)
@@ -101,14 +101,14 @@ struct Block {
   float* d;  // the scale, then the sums; `rows` floats apart
 };
 
-void wide_block(const Block& b, float inverse, int rows) {
+void quantize_int16_block(const Block& b, float inverse, int rows) {
   int8_t *high = b.q, *low = high + rows * kQuantBlock;
   int32_t high_sum = 0, low_sum = 0;
   for (int k = 0; k < kQuantBlock; k += kQuantRun) {
     if (inverse == 0.0f)
       std::memset(high + k, 0, kQuantRun), std::memset(low + k, 0, kQuantRun);
     else
-      sixteen_wide(b.x + k, inverse, high + k, low + k);
+      quantize_16_to_int16(b.x + k, inverse, high + k, low + k);
     if (kQuantInitialSums) high_sum += sum_of(high + k), low_sum += sum_of(low + k);
   }
   if (!kQuantInitialSums) return;
@@ -116,21 +116,22 @@ void wide_block(const Block& b, float inverse, int rows) {
   b.d[2 * rows] = std::bit_cast<float>(-128 * (high_sum + low_sum));
 }
 
-void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, int count) {
-  const bool wide = f.values == QuantValues::kInt16;
-  const float levels = wide ? 127.0f * 256.0f : 127.0f;
-  float inverse[kTogether];
+void quantize_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, int count) {
+  const bool int16 = f.values == QuantValues::kInt16;
+  const float levels = int16 ? 127.0f * 256.0f : 127.0f;
+  float inverse[kBlocksTogether];
   for (int i = 0; i < count; ++i) {
     const uint32_t max = absmax(blocks[i].x);
-    const bool plain = max < kInfinity && max >= kTiny;
-    const float size = plain ? std::bit_cast<float>(max) : 1.0f;
-    inverse[i] = plain ? levels / size : 0.0f;
+    const bool normal = max < kInfinity && max >= kTiny;
+    const float magnitude = normal ? std::bit_cast<float>(max) : 1.0f;
+    inverse[i] = normal ? levels / magnitude : 0.0f;
     const float special = max >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
-    *blocks[i].d = plain ? size / levels / static_cast<float>(unit) : special;  // unit is a power of two
+    *blocks[i].d =
+        normal ? magnitude / levels / static_cast<float>(unit) : special;  // unit is a power of two
   }
   for (int i = 0; i < count; ++i) {
-    if (wide) {
-      wide_block(blocks[i], inverse[i], rows);
+    if (int16) {
+      quantize_int16_block(blocks[i], inverse[i], rows);
       continue;
     }
     int32_t sum[kQuantBlock / kQuantRun] = {};
@@ -139,14 +140,14 @@ void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, in
     else
       for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
         int8_t* q = blocks[i].q + run * kQuantRun;
-        sixteen(blocks[i].x + run * kQuantRun, inverse[i], q);
+        quantize_16_to_int8(blocks[i].x + run * kQuantRun, inverse[i], q);
         if (f.mins || kQuantInitialSums) sum[run] = sum_of(q);
       }
     for (int run = 0; run < kQuantBlock / kQuantRun && (f.mins || kQuantInitialSums);
          run += f.part / kQuantRun) {
-      const int32_t whole = f.part == kQuantRun ? sum[run] : sum[run] + sum[run + 1];
+      const int32_t part_sum = f.part == kQuantRun ? sum[run] : sum[run] + sum[run + 1];
       blocks[i].d[(1 + run * kQuantRun / f.part) * rows] =
-          f.mins ? static_cast<float>(whole * unit) : std::bit_cast<float>(kSeedBits - 128 * whole);
+          f.mins ? static_cast<float>(part_sum * unit) : std::bit_cast<float>(kSeedBits - 128 * part_sum);
     }
   }
 }
@@ -156,23 +157,23 @@ void quant_rows(int form, int unit, const float* x, int64_t row_stride, int rows
   const QuantForm& f = kQuantForms[form];
   const int64_t step = activation_bytes(f, rows, kQuantInitialSums);
   auto* to = static_cast<std::byte*>(out);
-  Block some[kTogether];
+  Block pending[kBlocksTogether];
   int count = 0;
-  float rest[kQuantTile][kQuantBlock];  // the last block, if k does not fill it
+  float padded[kQuantTile][kQuantBlock];  // the last block, if k does not fill it
   for (int64_t b = 0; b < blocks; ++b, to += step) {
-    const int64_t left = std::max<int64_t>(k - b * kQuantBlock, 0);
+    const int64_t remaining = std::max<int64_t>(k - b * kQuantBlock, 0);
     for (int i = 0; i < rows; ++i) {
-      const float* from = x + i * row_stride + (k - left);
-      if (left < kQuantBlock) {
-        std::fill_n(std::copy_n(from, left, rest[i]), kQuantBlock - left, 0.0f);
-        from = rest[i];
+      const float* from = x + i * row_stride + (k - remaining);
+      if (remaining < kQuantBlock) {
+        std::fill_n(std::copy_n(from, remaining, padded[i]), kQuantBlock - remaining, 0.0f);
+        from = padded[i];
       }
-      some[count++] = {from, reinterpret_cast<int8_t*>(to) + i * kQuantBlock,
-                       reinterpret_cast<float*>(to + rows * activation_values(f)) + i};
-      if (count == kTogether) some_blocks(f, unit, rows, some, std::exchange(count, 0));
+      pending[count++] = {from, reinterpret_cast<int8_t*>(to) + i * kQuantBlock,
+                          reinterpret_cast<float*>(to + rows * activation_values(f)) + i};
+      if (count == kBlocksTogether) quantize_blocks(f, unit, rows, pending, std::exchange(count, 0));
     }
   }
-  some_blocks(f, unit, rows, some, count);
+  quantize_blocks(f, unit, rows, pending, count);
 }
 
 }  // namespace

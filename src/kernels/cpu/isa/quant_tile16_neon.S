@@ -74,7 +74,8 @@
   load_row \after, \base, (\offset), 3
   ldr q\w, [x2, #(\next + 16 * \lane)]
 .endm
-// High weights by high activations; `first` follows the first step, the high rows at `offset` the last.
+// High weights by high activations. The loads that `first` names follow the first step; the loads of the high rows at `offset`
+// follow the last.
 .macro run_high x0, x1, x2, x3, next, first, first_offset, offset
   step_high \x0, \x1, \x2, \x3, 20, 0, (\next), \first, x1, (\first_offset)
   step_high \x0, \x1, \x2, \x3, 21, 1, (\next), none, x1, 0
@@ -128,7 +129,7 @@
   run_high \x0, \x1, \x2, \x3, (\w + 64), none, 0, (\a + 16)
   run_high \x0, \x1, \x2, \x3, (\w + 128), none, 0, (\a + 32)
 .endm
-// The rest of it; the block after has its high weights at \next of x2 and its rows at \at of \base.
+// The rest of the block. The high weights of the next block are at \next of x2, its rows at \at of \base.
 .macro block_end w, a, next, base, at, x0, x1, x2, x3
   run_high \x0, \x1, \x2, \x3, (\w + 192), none, 0, (\a + 48)
   prefetch

@@ -153,7 +153,7 @@ qT7 .req q23
   .endr
   \get \w, \base, \offset + 16 * \lane
 .endm
-// One run. `first` follows the first step of each row, `last` the last.
+// One run. The load `first` follows the first step of each row, the load `last` follows the last step.
 .macro run sums, first, last, get, base, offset
   step \sums, 24, 0, \first, \get, \base, \offset
   step \sums, 25, 1, nothing, \get, \base, \offset

@@ -11,7 +11,7 @@ namespace makar::kernels::MAKAR_ISA {
 // One weight panel and two panels of four rows each. The assembly accesses the fields by offset.
 struct EightRows {
   int64_t blocks;
-  const std::byte *a, *other;  // rows 0-3 and 4-7
+  const std::byte *a, *a_second;  // rows 0-3 and 4-7
   const std::byte* values;
   int64_t group, gap;  // contiguous blocks, and the bytes between such groups
   const std::byte* scales;
@@ -32,6 +32,7 @@ void makar_tile_signed4(const EightRows*);
 void makar_tile_unsigned4_mins(const EightRows*);
 }
 
+// True if there is an assembly function for a form.
 constexpr bool takes_eight(const QuantForm& f) {
   if (f.part == 16) return f.values == QuantValues::kInt8 && !f.mins;
   return f.part == 32 && (f.values == QuantValues::kInt8 || (f.values == QuantValues::kSigned4 && !f.mins) ||

@@ -1,11 +1,11 @@
-// What the x86 registers of quant_avx2.h and quant_avx512.h share.
+// Operations shared by quant_avx2.h and quant_avx512.h.
 #pragma once
 
 namespace makar::kernels::MAKAR_ISA {
 
 constexpr int32_t kSeed = 0x4B400000;  // the bits of 1.5 * 2^23
 
-// Where an integer sum starts; `start` is read if the weights have a bias.
+// The initial value of an integer sum; `start` is read if the weights have a bias.
 template <Signs S>
 inline Ints first_ints(const int32_t* start) {
   return all_ints(kQuantInitialSums && S == Signs::kSigned ? *start : kSeed);

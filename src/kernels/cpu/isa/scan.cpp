@@ -17,7 +17,7 @@ void conv_row(const float* const* rows, int64_t taps, const float* w, const floa
   }
 }
 
-// conv_row with the taps of a channel together, as weight files have them.
+// conv_row with the taps of a channel stored together, as in weight files.
 template <int64_t kTaps>
 void conv_channels(const float* const* rows, const float* w, const float* bias, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
@@ -61,7 +61,7 @@ void advance(const ScanHeads& s, const float* a, float dt, float input, const fl
 }
 
 // Advances the states of one channel and returns their product with c. kStates: the number of states if it is
-// known at compile time, else 0; if known, in one pass, with the bits of advance() and dot_of().
+// known at compile time, else 0. If it is known, one pass does both, with the bits of advance() and dot_of().
 template <int64_t kStates, bool kShared>
 float advance_and_read(const ScanHeads& s, const float* a, float dt, float input, const float* b,
                        const float* c, float* h) {
@@ -82,9 +82,9 @@ float advance_and_read(const ScanHeads& s, const float* a, float dt, float input
       if constexpr (!kShared) quads_exp_down(keep);
       for (int q = 0; q < kQuads; ++q) {
         const int64_t at = n + 4 * q;
-        const Quad now = quad_fma(quad_scale(quad_load(b + at), input), quad_load(h + at), keep[q]);
-        quad_store(h + at, now);
-        sums[q] = quad_fma(sums[q], now, quad_load(c + at));
+        const Quad state = quad_fma(quad_scale(quad_load(b + at), input), quad_load(h + at), keep[q]);
+        quad_store(h + at, state);
+        sums[q] = quad_fma(sums[q], state, quad_load(c + at));
       }
     }
     return quad_fold(sums);
@@ -100,7 +100,7 @@ void prefetch(const float* from, int64_t floats, bool write) {
 template <int64_t kStates, bool kShared>
 void scan_states(const ScanHeads& s) {
   const int64_t states = kStates ? kStates : s.states, columns = s.shared_a ? 1 : states;
-  constexpr int64_t kAhead = 512;  // floats
+  constexpr int64_t kPrefetchFloats = 512;  // prefetch distance
   for (int64_t head = 0; head < s.heads; ++head)
     for (int64_t t = 0; t < s.rows; ++t) {
       const float dt = s.dt[t * s.dt_stride + head], *b = s.b + t * s.b_stride, *c = s.c + t * s.b_stride;
@@ -108,8 +108,8 @@ void scan_states(const ScanHeads& s) {
       for (int64_t p = head * s.dim; p < (head + 1) * s.dim; ++p) {
         const float x = s.x[t * s.x_stride + p];
         if (s.rows == 1) {
-          prefetch(s.h + p * states + kAhead, states, true);
-          if (columns > 1) prefetch(a + kAhead, columns, false);
+          prefetch(s.h + p * states + kPrefetchFloats, states, true);
+          if (columns > 1) prefetch(a + kPrefetchFloats, columns, false);
         }
         const float sum = advance_and_read<kStates, kShared>(s, a, dt, dt * x, b, c, s.h + p * states);
         s.y[t * s.x_stride + p] = madd(s.d[head], x, sum);
@@ -117,7 +117,7 @@ void scan_states(const ScanHeads& s) {
     }
 }
 
-// The factors of several channels with 16 states each.
+// The factors e^(dt a) of several channels with 16 states each.
 template <int kChannels>
 void decays(const float* a, const float* dt, float* keep) {
   constexpr int kQuads = kLanes / 4;
@@ -127,9 +127,9 @@ void decays(const float* a, const float* dt, float* keep) {
   for (int q = 0; q < kChannels * kQuads; ++q) quad_store(keep + 4 * q, quads[q]);
 }
 
-// One token of heads of one channel with 16 states, each with a rate of its own (Mamba). The factors of
-// several channels are computed before their steps, which would wait for them. `s` is a copy: stores to the
-// states could change the original.
+// One token of heads of one channel with 16 states, each with its own rate (Mamba). The factors of several
+// channels are computed first, so that the steps do not wait for them. `s` is passed by value: the compiler
+// would assume that stores to the states change a reference.
 void scan_token(const ScanHeads s) {
   constexpr int64_t kChannels = 16, kPair = 2, kQuads = kLanes / 4;
   float keep[kChannels * kLanes];
@@ -147,9 +147,9 @@ void scan_token(const ScanHeads s) {
       const float x = s.x[i], input = s.dt[i] * x;
       Quad sums[kQuads];
       for (int64_t q = 0; q < kQuads; ++q) {
-        const Quad now = quad_fma(quad_scale(b[q], input), quad_load(h + 4 * q), quad_load(k + 4 * q));
-        quad_store(h + 4 * q, now);
-        sums[q] = quad_fma(quad_zero(), now, c[q]);
+        const Quad state = quad_fma(quad_scale(b[q], input), quad_load(h + 4 * q), quad_load(k + 4 * q));
+        quad_store(h + 4 * q, state);
+        sums[q] = quad_fma(quad_zero(), state, c[q]);
       }
       s.y[i] = madd(s.d[i], x, quad_fold(sums));
     }
@@ -176,19 +176,19 @@ void scan(const ScanHeads& s) {
 
 void scan_backward(const ScanHeads& s, const ScanHeadBackward& g, float* scratch) {
   const int64_t states = s.states;
-  float *all = scratch,
-        *dh = scratch + (s.rows + 1) * states;  // all: the state before row 0, after row 0, ...
+  float *history = scratch,
+        *dh = scratch + (s.rows + 1) * states;  // history: the state before row 0, after row 0, ...
   for (int64_t p = 0; p < s.dim; ++p) {
-    std::fill_n(all, states, 0.0f);
+    std::fill_n(history, states, 0.0f);
     std::fill_n(dh, states, 0.0f);
     for (int64_t t = 0; t < s.rows; ++t) {
       const float dt = s.dt[t * s.dt_stride];
-      advance(s, s.a, dt, dt * s.x[t * s.x_stride + p], s.b + t * s.b_stride, all + t * states,
-              all + (t + 1) * states);
+      advance(s, s.a, dt, dt * s.x[t * s.x_stride + p], s.b + t * s.b_stride, history + t * states,
+              history + (t + 1) * states);
     }
     for (int64_t t = s.rows; t-- > 0;) {
       const float dt = s.dt[t * s.dt_stride], x = s.x[t * s.x_stride + p], dy = g.dy[t * s.x_stride + p];
-      const float *b = s.b + t * s.b_stride, *c = s.c + t * s.b_stride, *before = all + t * states,
+      const float *b = s.b + t * s.b_stride, *c = s.c + t * s.b_stride, *before = history + t * states,
                   *h = before + states;
       float *db = g.db + t * s.b_stride, *dc = g.dc + t * s.b_stride;
       const float keep = s.shared_a ? decay(dt * s.a[0]) : 0.0f;
@@ -203,11 +203,11 @@ void scan_backward(const ScanHeads& s, const ScanHeadBackward& g, float* scratch
       float ddt = x * d_input;
       for (int64_t n = 0; n < states; ++n) {
         const float e = s.shared_a ? keep : decay(dt * s.a[n]), a = s.shared_a ? s.a[0] : s.a[n];
-        const float kept = dh[n] * e, d_exponent = kept * before[n];
+        const float decayed = dh[n] * e, d_exponent = decayed * before[n];
         ddt = madd(d_exponent, a, ddt);
         float& da = g.da[s.shared_a ? 0 : n];
         da = madd(d_exponent, dt, da);
-        dh[n] = kept;
+        dh[n] = decayed;
       }
       g.ddt[t * s.dt_stride] += ddt;
       *g.dd = madd(dy, x, *g.dd);

@@ -52,7 +52,7 @@ float cross_entropy(const float* x, float* dx, int64_t n, int64_t target, float 
   if (dx) {
     const float base = smoothing / static_cast<float>(n) * weight;
     const auto gradient = [=](float logit) { return madd(weight, exp_down(logit - lse), -base); };
-    if (dx == x)  // a loop of its own: the compiler vectorises it only if it knows one pointer
+    if (dx == x)  // a loop of its own: the compiler vectorises it only with a single pointer
       for (int64_t i = 0; i < n; ++i) dx[i] = gradient(dx[i]);
     else
       for (int64_t i = 0; i < n; ++i) dx[i] = gradient(x[i]);

@@ -7,23 +7,23 @@ namespace makar::kernels::MAKAR_ISA {
 
 const Table& table() {
   static const Table t = [] {
-    Table made;
-    made.isa = MAKAR_TEXT(MAKAR_ISA);
-    fill_gemm(made);
-    fill_elementwise(made);
-    fill_norm(made);
-    fill_softmax(made);
-    fill_rope(made);
-    fill_update(made);
-    fill_attention(made);
-    fill_pack(made);
-    fill_quant(made);
-    fill_quant_rows(made);
-    fill_quant_eight(made);
-    fill_quant_peak(made);
-    fill_limits(made);
-    fill_scan(made);
-    return made;
+    Table result;
+    result.isa = MAKAR_TEXT(MAKAR_ISA);
+    fill_gemm(result);
+    fill_elementwise(result);
+    fill_norm(result);
+    fill_softmax(result);
+    fill_rope(result);
+    fill_update(result);
+    fill_attention(result);
+    fill_pack(result);
+    fill_quant(result);
+    fill_quant_rows(result);
+    fill_quant_eight(result);
+    fill_quant_peak(result);
+    fill_limits(result);
+    fill_scan(result);
+    return result;
   }();
   return t;
 }

@@ -1,5 +1,5 @@
 // Products of few rows of attention weights and values[k][dim] in place: out[i] += sum over k in sequence of
-// weights[i][k] values[k]. Values are read in memory order, once per up to four rows; with one row, 64
+// weights[i][k] values[k]. Values are read in memory order, once for up to four rows; with one row, 64
 // columns at a time.
 #pragma once
 #include "kernels/cpu/isa/math.h"
@@ -37,9 +37,9 @@ inline void weighted_sum_columns(const WeightedSum<T>& w, int64_t at) {
 
 template <int M, class T>
 inline void weighted_sum_rows(const WeightedSum<T>& w, int64_t dim) {
-  constexpr int kMax = M == 1 ? 16 : M == 2 ? 8 : 4;  // as many as fit the registers
+  constexpr int kMaxQuads = M == 1 ? 16 : M == 2 ? 8 : 4;  // as many as fit the registers
   int64_t at = 0;
-  for (; at + 4 * kMax <= dim; at += 4 * kMax) weighted_sum_columns<M, kMax>(w, at);
+  for (; at + 4 * kMaxQuads <= dim; at += 4 * kMaxQuads) weighted_sum_columns<M, kMaxQuads>(w, at);
   for (; at + 4 <= dim; at += 4) weighted_sum_columns<M, 1>(w, at);
   for (; at < dim; ++at)
     for (int i = 0; i < M; ++i) {

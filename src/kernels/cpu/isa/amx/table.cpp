@@ -26,11 +26,11 @@ double peak_int8(int64_t loops) {
 
 const Table& table(const Table& base) {
   static const Table t = [&] {
-    Table made = base;
-    made.isa = "amx";
-    made.peak_int8 = peak_int8;
-    fill_tiles(made);
-    return made;
+    Table result = base;
+    result.isa = "amx";
+    result.peak_int8 = peak_int8;
+    fill_tiles(result);
+    return result;
   }();
   return t;
 }

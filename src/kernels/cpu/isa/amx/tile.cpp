@@ -1,6 +1,6 @@
 // Products of quantized weights with AMX: 16 rows by 16 columns. One instruction multiplies the bytes of a
 // part (16 or 32 k) and leaves its exact integer sums in a tile; the f32 work is the formula of quant.cpp,
-// bit for bit. The tiles of a block are computed while the sums of the block before are scaled.
+// bit for bit. The tiles of a block are computed while the sums of the previous block are scaled.
 #include <array>
 #include <cstring>
 #include <utility>
@@ -39,9 +39,9 @@ inline void multiply(const std::byte* a, const std::byte* w) {
     _tile_dpbssd(7, 3, 5);
   }
 }
-// Stores what multiply() started.
+// Stores the sums of multiply() with the same set.
 template <int Set>
-inline void keep(int32_t (*out)[kTileInts]) {
+inline void store_sums(int32_t (*out)[kTileInts]) {
   if constexpr (Set == 0) {
     _tile_stored(0, out[0], 64);
     _tile_stored(1, out[1], 64);
@@ -51,7 +51,7 @@ inline void keep(int32_t (*out)[kTileInts]) {
   }
 }
 
-// One panel of weights and the results of its columns.
+// The output columns of one panel of weights.
 struct PanelOutput {
   float* c;
   int64_t ldc;
@@ -65,7 +65,7 @@ struct PanelOutput {
 };
 
 // Up to 16 rows by one panel. Several blocks are in progress, so that none waits for another: one is
-// multiplied, the sums of the one before are stored, and sums that were stored earlier are scaled.
+// multiplied, the sums of the previous block are stored, and sums that were stored earlier are scaled.
 template <int Form, bool Full>
 struct TilePanel {
   static constexpr QuantForm F = kQuantForms[Form];
@@ -85,19 +85,19 @@ struct TilePanel {
     return group_of(block) + scale_bytes(F) + block % kBlocks * value_bytes(F);
   }
 
-  // Multiplies block `now` and stores the sums of the one before; with four parts, in two halves.
+  // Multiplies `block` and stores the sums of the previous block; with four parts, in two halves.
   template <int Odd>
-  [[gnu::always_inline]] void multiply_and_store(int64_t now, int64_t blocks) {
-    const std::byte *x = rows_of(now), *w = values_of(now);
+  [[gnu::always_inline]] void multiply_and_store(int64_t block, int64_t blocks) {
+    const std::byte *x = rows_of(block), *w = values_of(block);
     constexpr int kHalf = 2 * F.part;
     if constexpr (P == 2) {
-      if (now < blocks) multiply<Odd, F.part>(x, w);
-      if (now >= 1 && now <= blocks) keep<1 - Odd>(sums[1 - Odd].x);
+      if (block < blocks) multiply<Odd, F.part>(x, w);
+      if (block >= 1 && block <= blocks) store_sums<1 - Odd>(sums[1 - Odd].x);
     } else {
-      if (now < blocks) multiply<0, F.part>(x, w);
-      if (now >= 1 && now <= blocks) keep<1>(sums[1 - Odd].x + 2);
-      if (now < blocks) multiply<1, F.part>(x + kHalf, w + kHalf * kQuantCols);
-      if (now < blocks) keep<0>(sums[Odd].x);
+      if (block < blocks) multiply<0, F.part>(x, w);
+      if (block >= 1 && block <= blocks) store_sums<1>(sums[1 - Odd].x + 2);
+      if (block < blocks) multiply<1, F.part>(x + kHalf, w + kHalf * kQuantCols);
+      if (block < blocks) store_sums<0>(sums[Odd].x);
     }
   }
   [[gnu::always_inline]] void scale(int64_t block, const Sums<P>& from) {
@@ -111,7 +111,7 @@ struct TilePanel {
       MAKAR_UNROLLED
       for (int p = 0; p < P; ++p) {
         const Ints x = _mm512_load_si512(from.x[p] + i * kQuantCols);
-        t = fma(on_seed(sum(x, all_ints(kSeed))), factor[p], t);
+        t = fma(seed_plus(sum(x, all_ints(kSeed))), factor[p], t);
       }
       MAKAR_UNROLLED
       for (int p = 0; p < (F.mins ? P : 0); ++p) t = fma(min[p], d[(1 + p) * count() + i], t);
@@ -125,12 +125,12 @@ struct TilePanel {
     }
   }
   template <int Odd>
-  [[gnu::always_inline]] void step(int64_t now, int64_t blocks) {
-    for (int64_t at = 0; at < prefetch.step && now < blocks; at += 64)
+  [[gnu::always_inline]] void step(int64_t block, int64_t blocks) {
+    for (int64_t at = 0; at < prefetch.step && block < blocks; at += 64)
       __builtin_prefetch(prefetch.at + at, 0, 2);
     prefetch.at += prefetch.step;
-    multiply_and_store<Odd>(now, blocks);
-    if (now >= kLag && now < blocks + kLag) scale(now - kLag, sums[(Odd + kLag) % 2]);
+    multiply_and_store<Odd>(block, blocks);
+    if (block >= kLag && block < blocks + kLag) scale(block - kLag, sums[(Odd + kLag) % 2]);
   }
 };
 
@@ -144,9 +144,9 @@ inline void tile_panel(int64_t blocks, int rows, const std::byte* a, const std::
   const int count = panel.count();
   MAKAR_UNROLLED
   for (int i = 0; i < kQuantTile; ++i) panel.y[i] = i < count ? out.start(i) : zero_floats();
-  for (int64_t now = 0; now < blocks + TilePanel<Form, Full>::kLag; now += 2) {
-    panel.template step<0>(now, blocks);
-    panel.template step<1>(now + 1, blocks);
+  for (int64_t block = 0; block < blocks + TilePanel<Form, Full>::kLag; block += 2) {
+    panel.template step<0>(block, blocks);
+    panel.template step<1>(block + 1, blocks);
   }
   MAKAR_UNROLLED
   for (int i = 0; i < kQuantTile; ++i)
@@ -157,10 +157,10 @@ template <int Form>
 void tiles(const QuantProduct& q) {
   constexpr QuantForm F = kQuantForms[Form];
   int configured = 0;
-  for (int first = 0; first < q.rows; first += q.each) {
-    const int rows = std::min(q.each, q.rows - first);
+  for (int first = 0; first < q.rows; first += q.panel_rows) {
+    const int rows = std::min(q.panel_rows, q.rows - first);
     if (rows != configured) configure_tiles(rows, F.part), configured = rows;
-    const int64_t panel = first / q.each;
+    const int64_t panel = first / q.panel_rows;
     const auto* a =
         static_cast<const std::byte*>(q.a) + panel * q.a_panel + q.first_block * activation_bytes(F, rows);
     const auto* b = static_cast<const std::byte*>(q.b);

@@ -1,4 +1,5 @@
-// The table of an instruction set that only adds products of bytes: another set's table with them replaced.
+// The table of an instruction set that only adds products of bytes: a copy of another set's table in which
+// these products are replaced.
 #include "kernels/cpu/isa/sections.h"
 
 #define MAKAR_TEXT2(x) #x
@@ -8,12 +9,12 @@ namespace makar::kernels::MAKAR_ISA {
 
 const Table& table(const Table& base) {
   static const Table t = [&] {
-    Table made = base;
-    made.isa = MAKAR_TEXT(MAKAR_ISA);
-    fill_quant(made);
-    fill_quant_rows(made);
-    fill_quant_peak(made);
-    return made;
+    Table result = base;
+    result.isa = MAKAR_TEXT(MAKAR_ISA);
+    fill_quant(result);
+    fill_quant_rows(result);
+    fill_quant_peak(result);
+    return result;
   }();
   return t;
 }
