@@ -70,7 +70,7 @@ class PrivateRows {
   float* row(uint32_t at) {
     if (slots_[at] == kNone) copy(at);
     ++uses_[slots_[at]];
-    return copied(slots_[at]);
+    return row_copy(slots_[at]);
   }
   // Replaces each copy by its difference from the matrix, which must not have changed meanwhile.
   void finish();
@@ -82,11 +82,13 @@ class PrivateRows {
   void clear();
 
  private:
-  static constexpr uint32_t kNone = ~uint32_t{0}, kBlock = 64;
+  static constexpr uint32_t kNone = ~uint32_t{0}, kBlockRows = 64;
   void copy(uint32_t at);
-  float* copied(uint32_t slot) { return blocks_[slot / kBlock].get() + (slot % kBlock) * matrix_.stride(); }
+  float* row_copy(uint32_t slot) {
+    return blocks_[slot / kBlockRows].get() + (slot % kBlockRows) * matrix_.stride();
+  }
   const RowMatrix& matrix_;
-  std::vector<uint32_t> slots_, used_, uses_;
+  std::vector<uint32_t> slots_, used_rows_, uses_;
   std::vector<std::unique_ptr<float[]>> blocks_;
 };
 

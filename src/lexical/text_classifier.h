@@ -50,7 +50,7 @@ class TextClassifier {
   std::vector<std::vector<double>> weights_;
 };
 
-// Share of texts that are classified with their own label.
+// Share of texts that are classified with their label.
 double accuracy_of(const TextClassifier& classifier, const TextsWithLabels& data);
 
 // Minimises a function by L-BFGS (Nocedal, 1980) with backtracking; `value` returns it and fills the

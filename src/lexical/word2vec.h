@@ -1,6 +1,6 @@
 // word2vec (Mikolov et al., 2013): skip-gram and CBOW, with negative sampling, hierarchical softmax or the
-// full softmax; frequent words are subsampled; vectors of character n-grams may be part of a word's
-// (Bojanowski et al., 2017).
+// full softmax; frequent words are subsampled; a word's vector may include those of its character
+// n-grams (Bojanowski et al., 2017).
 //
 // The default mode gives the same bits for any number of threads: the chunks of text of a round are learned
 // from the same state, each in copies of the rows it uses, and their changes are added, scaled by share_of()
@@ -18,7 +18,7 @@
 namespace makar {
 
 struct VectorProgress {
-  uint64_t done = 0, total = 0;  // words of all epochs, or entries
+  uint64_t done = 0, total = 0;  // words (word2vec) or entries (GloVe), over all epochs
   double loss = 0;               // mean since the last call
   double learning_rate = 0;
 };

@@ -1,4 +1,5 @@
-// Draws for word vectors: a small generator for inner loops, and words in proportion to a weight.
+// Random draws for training word vectors: a small generator for inner loops, and words in proportion to a
+// weight.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -117,7 +117,7 @@ TEST(Hmm, ViterbiAndForwardBackwardAgreeWithEnumeration) {
       t[static_cast<size_t>(i)].push_back(std::log(move[i][j])),
           e[static_cast<size_t>(i)].push_back(std::log(emit[i][j]));
   }
-  const HmmTagger tagger = HmmTagger::of({"H", "C"}, words, s, t, e);
+  const HmmTagger tagger = HmmTagger::from_log_probs({"H", "C"}, words, s, t, e);
   const std::vector<std::string> seen = {"3", "1", "3", "2"};
   double best = 0, total = 0, first_hot = 0;
   std::string path;

@@ -174,7 +174,7 @@ TEST(Vectors, CooccurrencesDoNotDependOnMemory) {
   CooccurrenceOptions o;
   o.window = 5;
   const auto large = count_cooccurrences(text, o);
-  o.memory = 1;  // a run for every few hundred pairs
+  o.max_bytes = 1;  // a run for every few hundred pairs
   const auto small = count_cooccurrences(text, o);
   ASSERT_TRUE(large.ok() && small.ok());
   const auto a = large->as<const Cooccurrence>(), b = small->as<const Cooccurrence>();
