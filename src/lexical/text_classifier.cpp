@@ -235,8 +235,8 @@ Result<TextClassifier> TextClassifier::train(const TextsWithLabels& data, const 
   TextClassifier out;
   out.method_ = o.method;
   out.labels_ = sorted_labels(data.labels);
-  if (out.labels_.size() < 2 || out.labels_.size() > kMaxLabels)
-    return error_at("datasets", "a classifier needs 2 to {} different labels, found {}", kMaxLabels,
+  if (out.labels_.size() < 2 || out.labels_.size() > kMaxClassLabels)
+    return error_at("datasets", "a classifier needs 2 to {} different labels, found {}", kMaxClassLabels,
                     out.labels_.size());
   FeatureOptions features = o.features;
   if (o.method == "naive-bayes") features.tf_idf = false;

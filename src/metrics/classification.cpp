@@ -62,10 +62,10 @@ Result<Confusion> confuse(const std::vector<std::string>& predicted, const std::
   std::vector<std::string> all = predicted;
   all.insert(all.end(), truth.begin(), truth.end());
   c.labels = sorted_labels(std::move(all));
-  if (c.labels.size() > kMaxLabels)
+  if (c.labels.size() > kMaxClassLabels)
     return error_of(Error::Kind::kLimit, "labels",
                     "{} different labels, at most {} are supported; are these texts?", c.labels.size(),
-                    kMaxLabels);
+                    kMaxClassLabels);
   std::unordered_map<std::string, uint32_t> index;
   for (size_t i = 0; i < c.labels.size(); ++i) index[c.labels[i]] = static_cast<uint32_t>(i);
   c.counts.assign(c.labels.size(), std::vector<int64_t>(c.labels.size()));

@@ -11,8 +11,8 @@ struct Confusion {
   std::vector<std::vector<int64_t>> counts;
   std::vector<uint32_t> truth, predicted;  // indices of labels, for each item
 };
-// kLimit with more than kMaxLabels different labels.
-constexpr size_t kMaxLabels = 4096;
+// kLimit with more than kMaxClassLabels different labels.
+constexpr size_t kMaxClassLabels = 4096;
 Result<Confusion> confuse(const std::vector<std::string>& predicted, const std::vector<std::string>& truth);
 // Sorted as numbers if all are numbers, else as texts; without duplicates.
 std::vector<std::string> sorted_labels(std::vector<std::string> labels);

@@ -1,4 +1,4 @@
-// Toxicity by a small classifier: its form, its version, and balanced labels.
+// Toxicity by a small classifier: the format of its results, its version, and balanced labels.
 #include "lexical/toxicity.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-TextClassifier small(bool balanced = false) {
+TextClassifier small_classifier(bool balanced = false) {
   TextsWithLabels data;
   for (int i = 0; i < 20; ++i) {
     data.texts.emplace_back("you are awful and stupid"), data.labels.emplace_back("insult");
@@ -15,12 +15,12 @@ TextClassifier small(bool balanced = false) {
   ClassifierOptions options;
   options.features.ngrams = 1, options.balanced = balanced;
   auto out = TextClassifier::train(data, options);
-  check(out.ok(), "trained");
+  check(out.ok(), "the classifier is trained");
   return std::move(*out);
 }
 
 TEST(Toxicity, ScoresHaveThePerspectiveForm) {
-  const auto toxicity = ToxicityClassifier::from_json(small(true).json(), "t.json");
+  const auto toxicity = ToxicityClassifier::from_json(small_classifier(true).json(), "t.json");
   ASSERT_TRUE(toxicity.ok()) << toxicity.error().text();
   const std::string text = "dü stupid";
   const Json scores = toxicity->perspective(text);
@@ -34,21 +34,23 @@ TEST(Toxicity, ScoresHaveThePerspectiveForm) {
   EXPECT_GT(toxicity->toxicity("stupid"), 0.5);
   EXPECT_LT(toxicity->toxicity("clever"), 0.5);
   EXPECT_EQ(toxicity->toxicity("xyzzy"), 0);  // no word is known
-  EXPECT_EQ(toxicity->version(), ToxicityClassifier::from_json(small(true).json(), "u.json")->version());
-  EXPECT_NE(toxicity->version(), ToxicityClassifier::from_json(small(false).json(), "t.json")->version());
+  EXPECT_EQ(toxicity->version(),
+            ToxicityClassifier::from_json(small_classifier(true).json(), "u.json")->version());
+  EXPECT_NE(toxicity->version(),
+            ToxicityClassifier::from_json(small_classifier(false).json(), "t.json")->version());
 }
 
 TEST(Toxicity, BalancedLabelsWeighTheSame) {
   // "you" is in all texts, ten times as often with insults: without balancing it counts as an insult.
-  const auto plain = ToxicityClassifier::from_json(small(false).json(), "t.json");
-  const auto balanced = ToxicityClassifier::from_json(small(true).json(), "t.json");
+  const auto plain = ToxicityClassifier::from_json(small_classifier(false).json(), "t.json");
+  const auto balanced = ToxicityClassifier::from_json(small_classifier(true).json(), "t.json");
   EXPECT_GT(plain->toxicity("you"), 0.75);
   EXPECT_LT(balanced->toxicity("you"), 0.7);
   EXPECT_GT(balanced->toxicity("you"), 0.3);
 }
 
 TEST(Toxicity, UnusableBenignLabelsAreErrors) {
-  const Json json = small().json();
+  const Json json = small_classifier().json();
   EXPECT_TRUE(ToxicityClassifier::from_json(json, "t.json", {"insult"}).ok());
   const auto wrong = ToxicityClassifier::from_json(json, "t.json", {"kind"});
   ASSERT_FALSE(wrong.ok());

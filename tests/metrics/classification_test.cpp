@@ -82,7 +82,7 @@ TEST(Classes, LabelsAreSortedAndLimited) {
   EXPECT_EQ(sorted_labels({"10", "9", "10"}), (std::vector<std::string>{"9", "10"}));
   EXPECT_EQ(sorted_labels({"10", "9", "x"}), (std::vector<std::string>{"10", "9", "x"}));
   std::vector<std::string> many;
-  for (size_t i = 0; i <= kMaxLabels; ++i) many.push_back(std::to_string(i));
+  for (size_t i = 0; i <= kMaxClassLabels; ++i) many.push_back(std::to_string(i));
   EXPECT_FALSE(confuse(many, many).ok());
   EXPECT_EQ(auroc({1, 1, 1, 1}, {true, false, true, false}), 0.5);
   Probabilities one{{"0", "1"}, {{0.5, 0.5}}, {1}};
