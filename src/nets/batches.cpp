@@ -29,8 +29,8 @@ Status check(const NetTraining& o) {
   return Done{};
 }
 
-Result<double> train_step(ParameterSet& set, Optimizer& optimizer, Context ctx, double lr, double max_norm,
-                          const std::function<Tensor(Context&)>& loss) {
+Result<double> train_net_step(ParameterSet& set, Optimizer& optimizer, Context ctx, double lr,
+                              double max_norm, const std::function<Tensor(Context&)>& loss) {
   Tape tape(ctx.device);
   ctx.tape = &tape, ctx.training = true;
   set.clear_gradients();
@@ -69,8 +69,8 @@ Status train_net(ParameterSet& set, Device& device, const NetTraining& o, size_t
       for (size_t i = first; i < std::min(first + batch, examples); ++i) batch_examples.push_back(order(i));
       Context ctx{device, nullptr, true, seed, step};
       MAKAR_TRY(const double loss_value,
-                train_step(set, optimizer, ctx, schedule.at(static_cast<int64_t>(step)), o.max_grad_norm,
-                           [&](Context& c) { return loss(c, batch_examples); }));
+                train_net_step(set, optimizer, ctx, schedule.at(static_cast<int64_t>(step)), o.max_grad_norm,
+                               [&](Context& c) { return loss(c, batch_examples); }));
       result.loss += loss_value * static_cast<double>(batch_examples.size()) / static_cast<double>(examples);
     }
     MAKAR_TRY(const bool more, each(result));

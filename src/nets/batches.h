@@ -32,7 +32,7 @@ Status train_net(ParameterSet& set, Device& device, const NetTraining& options, 
                  const std::function<Result<bool>(const EpochResult&)>& each);
 
 // One training step: computes the loss and its gradients, and updates the parameters. Returns the loss.
-Result<double> train_step(ParameterSet& set, Optimizer& optimizer, Context ctx, double lr, double max_norm,
-                          const std::function<Tensor(Context&)>& loss);
+Result<double> train_net_step(ParameterSet& set, Optimizer& optimizer, Context ctx, double lr,
+                              double max_norm, const std::function<Tensor(Context&)>& loss);
 
 }  // namespace makar

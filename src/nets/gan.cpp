@@ -169,15 +169,15 @@ struct Gan::Training {
     const Tensor fake = gan.generate(plain, batch, sample_rng(2 * step));
     Tensor on_real, on_fake;
     MAKAR_TRY(const double loss,
-              train_step(gan.discriminator_set_, discriminator_optimizer,
-                         Context{device, nullptr, true, gan.seed_, 2 * step}, lr, o.training.max_grad_norm,
-                         [&](Context& ctx) {
-                           on_real = gan.discriminator_(ctx, noisy(ctx, data.rows(device, examples), 0));
-                           on_fake = gan.discriminator_(ctx, noisy(ctx, fake, 1));
-                           const auto smooth = static_cast<float>(1.0 - o.smoothing);
-                           return ops::add(ctx, ops::bce_loss(ctx, on_real, targets(smooth)),
-                                           ops::bce_loss(ctx, on_fake, targets(0.0f)));
-                         }));
+              train_net_step(gan.discriminator_set_, discriminator_optimizer,
+                             Context{device, nullptr, true, gan.seed_, 2 * step}, lr,
+                             o.training.max_grad_norm, [&](Context& ctx) {
+                               on_real = gan.discriminator_(ctx, noisy(ctx, data.rows(device, examples), 0));
+                               on_fake = gan.discriminator_(ctx, noisy(ctx, fake, 1));
+                               const auto smooth = static_cast<float>(1.0 - o.smoothing);
+                               return ops::add(ctx, ops::bce_loss(ctx, on_real, targets(smooth)),
+                                               ops::bce_loss(ctx, on_fake, targets(0.0f)));
+                             }));
     result.discriminator_loss += loss * share();
     result.real += mean_probability(on_real) * share();
     result.generated += mean_probability(on_fake) * share();
@@ -186,13 +186,13 @@ struct Gan::Training {
 
   Status update_generator(double lr, GanEpoch& result) {
     MAKAR_TRY(const double loss,
-              train_step(gan.generator_set_, generator_optimizer,
-                         Context{device, nullptr, true, gan.seed_, 2 * step + 1}, lr,
-                         o.training.max_grad_norm, [&](Context& ctx) {
-                           const Tensor images = gan.generate(ctx, batch, sample_rng(2 * step + 1));
-                           return ops::bce_loss(ctx, gan.discriminator_(ctx, noisy(ctx, images, 2)),
-                                                targets(1.0f));
-                         }));
+              train_net_step(gan.generator_set_, generator_optimizer,
+                             Context{device, nullptr, true, gan.seed_, 2 * step + 1}, lr,
+                             o.training.max_grad_norm, [&](Context& ctx) {
+                               const Tensor images = gan.generate(ctx, batch, sample_rng(2 * step + 1));
+                               return ops::bce_loss(ctx, gan.discriminator_(ctx, noisy(ctx, images, 2)),
+                                                    targets(1.0f));
+                             }));
     result.generator_loss += loss * share();
     return Done{};
   }

@@ -129,7 +129,7 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
   }
   const bool specials = options.special_text == SpecialText::kParse;
   std::vector<AddedVocabulary::TextOrToken> parts;
-  if (added.any(false, specials))
+  if (added.can_match(false, specials))
     added.split(view, false, specials, parts);
   else
     parts.push_back({{0, static_cast<uint32_t>(view.size())}, nullptr});
@@ -160,7 +160,7 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
 Result<bool> Tokenizer::Impl::run_fast_path(std::string_view text, uint32_t base,
                                             const EncodeOptions& options, Workspace& work,
                                             TokenSink& sink) const {
-  if (added.any(true, options.special_text == SpecialText::kParse)) return false;
+  if (added.can_match(true, options.special_text == SpecialText::kParse)) return false;
   if (fast_bpe != Scanner::Kind::kNone && (!normalizer || normalizer->known_unchanged(text))) {
     MAKAR_CHECK_OK(run_fast_bpe(*this, fast_bpe, text, base, options, work, sink));
     return true;
@@ -206,7 +206,7 @@ Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& opti
     return options.work->error("text");
   if (normalizer && !normalizer->known_unchanged(text.text())) MAKAR_CHECK_OK(normalizer->apply(text));
   const bool specials = options.special_text == SpecialText::kParse;
-  if (!added.any(true, specials)) {
+  if (!added.can_match(true, specials)) {
     Words words{std::move(text), {}};
     if (!words.text.text().empty())
       words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});

@@ -49,7 +49,7 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
     if (i + 1 < rendering.segments.size() && !rendering.segments[i + 1].content)
       continue;  // the run continues in the next segment
     const std::string_view run = std::string_view(text).substr(begin, at - begin);
-    StringFinder::Found found;
+    StringFinder::Match found;
     for (size_t from = 0; !finder_.empty() && finder_.next(run, from, found); from = found.end) {
       const AddedToken& token = control_[found.value];
       // lstrip and rstrip include whitespace around the token, but only that of the template.
@@ -86,7 +86,7 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
   std::vector<TextOrToken> parts, inner;
   const auto put_text = [&](uint32_t from, uint32_t to) {
     if (from >= to) return;
-    if (!impl.added.any(false, false)) return parts.push_back({{from, to}, nullptr});
+    if (!impl.added.can_match(false, false)) return parts.push_back({{from, to}, nullptr});
     inner.clear();
     impl.added.split(std::string_view(text).substr(from, to - from), false, false, inner);
     for (TextOrToken& part : inner) part.range.begin += from, part.range.end += from;
