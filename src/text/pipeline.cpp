@@ -278,8 +278,8 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
     if (options.work && !options.work->spend()) return options.work->error("text");
     const char* bytes = text.data() + range.begin;
     const size_t size = range.end - range.begin;
-    if (cached && size <= 31 && size > 0) {
-      if (size <= 15) {
+    if (cached && size <= WordCache::kMaxLongBytes && size > 0) {
+      if (size <= WordCache::kMaxShortBytes) {
         if (const auto* entry = cache->find_short(WordCache::short_key(bytes, size, limit))) {
           emit(*entry, range.begin);
           continue;
@@ -291,7 +291,7 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
       }
     }
     MAKAR_CHECK_OK(tokenize({bytes, size}, options, work));
-    if (cached && size <= 31) cache->put({bytes, size}, work.tokens);
+    if (cached && size <= WordCache::kMaxLongBytes) cache->put({bytes, size}, work.tokens);
     for (const ModelToken& token : work.tokens)
       sink.put(token.id, sink.offsets
                              ? words.text.original(range.begin + token.begin, range.begin + token.end)

@@ -50,7 +50,7 @@ struct Tokenizer::Impl {
   const Bpe* raw_bpe = nullptr;  // the model, when words are raw bytes
   bool byte_level = false;
   std::string mark;  // text may be split before this string (TokenModel::splits_before); "" when not
-  Banned banned;     // special ids except the unknown token
+  BannedIds banned;  // special ids except the unknown token
   Scanner::Kind fast_bpe = Scanner::Kind::kNone;  // the fast path of fast_bpe.h
   std::shared_ptr<const FastWords> fast_words;    // the fast path of fast_words.h; null for none
   std::shared_ptr<const FastSentencePiece> fast_sentencepiece;  // the fast path of fast_sentencepiece.h

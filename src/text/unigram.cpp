@@ -26,14 +26,14 @@ struct Node {
 
 }  // namespace
 
-Status Unigram::tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+Status Unigram::tokenize(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out,
                          WorkBudget* work) const {
   float single = 0;
   double twice = 0;
   return sentencepiece_ ? viterbi(word, banned, single, out) : viterbi(word, banned, twice, out);
 }
 
-Status Unigram::tokenize_after(std::string_view word, const Banned* banned, float& score,
+Status Unigram::tokenize_after(std::string_view word, const BannedIds* banned, float& score,
                                std::vector<ModelToken>& out) const {
   return viterbi(word, banned, score, out);
 }
@@ -42,7 +42,7 @@ float Unigram::score_after(uint32_t id, float score) const {
   return score + static_cast<float>(id == unknown_ ? unknown_score_ : scores_[id]);
 }
 
-bool Unigram::segmentation_is_stable(std::string_view word, const Banned* banned) const {
+bool Unigram::segmentation_is_stable(std::string_view word, const BannedIds* banned) const {
   if (word.size() > kMarginBytes) return false;
   double score = 0, margin = std::numeric_limits<double>::infinity();
   std::vector<ModelToken> out;
@@ -58,7 +58,7 @@ bool Unigram::segmentation_is_stable(std::string_view word, const Banned* banned
 bool Unigram::score_allows_caching(float score) const { return std::fabs(score) < kMarginScore; }
 
 template <class Score>
-Status Unigram::viterbi(std::string_view word, const Banned* banned, Score& score,
+Status Unigram::viterbi(std::string_view word, const BannedIds* banned, Score& score,
                         std::vector<ModelToken>& out, Score* margin) const {
   const auto size = static_cast<uint32_t>(word.size());
   std::vector<Node<Score>> best(size + 1);
@@ -104,7 +104,7 @@ Status Unigram::viterbi(std::string_view word, const Banned* banned, Score& scor
   return Done{};
 }
 
-void Unigram::emit(std::string_view word, ModelToken piece, const Banned* banned,
+void Unigram::emit(std::string_view word, ModelToken piece, const BannedIds* banned,
                    std::vector<ModelToken>& out) const {
   auto [id, begin, end] = piece;
   if (id == unknown_) {

@@ -29,7 +29,7 @@ class WordPiece : public TokenModel {
     continuing_.build(std::move(continuing));
   }
 
-  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+  Status tokenize(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out,
                   WorkBudget* work) const override {
     const size_t first = out.size();
     if (word.size() > limit_ && count_code_points(word) > limit_) return unknown(word, out);
