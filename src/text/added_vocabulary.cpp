@@ -79,14 +79,14 @@ Status AddedVocabulary::build(std::vector<AddedToken> tokens, const Normalizer* 
       if (token.id >= special_.size()) special_.resize(token.id + 1);
       special_[token.id] = true;
     }
-    token.normal = token.content;
+    token.matched_text = token.content;
     if (token.normalized && normalizer) {
       AlignedText text(token.content, 0);
       MAKAR_CHECK_OK(normalizer->apply(text));
-      token.normal = text.text();
+      token.matched_text = text.text();
     }
-    finders_[token.normalized][true].add(token.normal, i);
-    if (!token.special) finders_[token.normalized][false].add(token.normal, i);
+    finders_[token.normalized][true].add(token.matched_text, i);
+    if (!token.special) finders_[token.normalized][false].add(token.matched_text, i);
   }
   return Done{};
 }

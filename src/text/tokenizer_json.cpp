@@ -149,7 +149,7 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
     if (!token) return impl->model->vocabulary().token(token_id).value_or("");
     // The matched text includes the blanks that the token stripped from its neighbours.
     const bool found = (token->lstrip || token->rstrip) && stripped(original) == stripped(token->content);
-    return found ? original : std::string_view(token->normal);
+    return found ? original : std::string_view(token->matched_text);
   };
   MAKAR_TRY(made->post_processor,
             in_section(PostProcessor::from_json(section(json, "post_processor"), token_of), place,
@@ -172,14 +172,14 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
 
   json["model"].erase("vocab");
   json["model"].erase("merges");
-  made->rest = std::move(json);
+  made->pipeline_json = std::move(json);
   return Tokenizer(std::move(made));
 }
 
-const Json& Tokenizer::pipeline() const { return impl_->rest; }
+const Json& Tokenizer::pipeline() const { return impl_->pipeline_json; }
 
 Json Tokenizer::to_json() const {
-  Json json = impl_->rest;
+  Json json = impl_->pipeline_json;
   impl_->model->write(json["model"]);
   return json;
 }

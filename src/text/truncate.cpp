@@ -23,7 +23,7 @@ Status truncate_one(Encoding& encoding, size_t length, const Truncation& t, bool
   const size_t size = encoding.size();
   if (length >= size) return Done{};
   if (!overflow) {
-    encoding = kept_tokens(encoding, length, t);
+    encoding = truncated(encoding, length, t);
     return Done{};
   }
   if (length == 0) {
@@ -51,12 +51,12 @@ Status truncate_one(Encoding& encoding, size_t length, const Truncation& t, bool
 
 }  // namespace
 
-Encoding kept_tokens(const Encoding& encoding, size_t length, const Truncation& t) {
+Encoding truncated(const Encoding& encoding, size_t length, const Truncation& t) {
   const size_t size = encoding.size(), kept = std::min(length, size);
   return t.left ? window(encoding, size - kept, size) : window(encoding, 0, kept);
 }
 
-Result<std::vector<size_t>> kept_lengths(const std::vector<size_t>& sizes, const Truncation& t) {
+Result<std::vector<size_t>> truncated_lengths(const std::vector<size_t>& sizes, const Truncation& t) {
   size_t total = 0;
   for (const size_t size : sizes) total += size;
   if (total <= t.max_length) return sizes;
@@ -88,7 +88,7 @@ Result<std::vector<size_t>> kept_lengths(const std::vector<size_t>& sizes, const
 Status truncate(std::vector<Encoding>& parts, const Truncation& t, bool overflow) {
   std::vector<size_t> sizes;
   for (const Encoding& part : parts) sizes.push_back(part.size());
-  MAKAR_TRY(const std::vector<size_t> kept, kept_lengths(sizes, t));
+  MAKAR_TRY(const std::vector<size_t> kept, truncated_lengths(sizes, t));
   for (size_t i = 0; i < parts.size(); ++i) MAKAR_CHECK_OK(truncate_one(parts[i], kept[i], t, overflow));
   return Done{};
 }
