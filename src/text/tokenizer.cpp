@@ -90,9 +90,9 @@ Result<Encoding> Tokenizer::encode_pair(std::string_view first, const Encoding& 
   const PostProcessor* processor = impl_->post_processor.get();
   const auto t = truncation_of(2, processor, options);
   if (t && !options.overflow) {
-    MAKAR_TRY(const auto kept, truncated_lengths({first_encoding.size(), parts[1].size()}, *t));
-    parts[0] = truncated(first_encoding, kept[0], *t);
-    parts[1] = truncated(parts[1], kept[1], *t);
+    MAKAR_TRY(const auto lengths, truncated_lengths({first_encoding.size(), parts[1].size()}, *t));
+    parts[0] = truncated(first_encoding, lengths[0], *t);
+    parts[1] = truncated(parts[1], lengths[1], *t);
   } else {
     parts[0] = first_encoding;
   }
