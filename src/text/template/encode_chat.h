@@ -25,7 +25,7 @@ class ChatEncoder {
 
  private:
   Tokenizer tokenizer_;
-  std::vector<AddedToken> control_;
+  std::vector<AddedToken> control_tokens_;
   StringFinder finder_;
 };
 

@@ -172,9 +172,9 @@ Arguments Interpreter::arguments(const Expression& e) {
     for (Value& v : iterate(evaluate(*e.star), heap)) out.positional.push_back(std::move(v));
   for (const auto& [name, value] : e.keywords) out.named.emplace_back(name, evaluate(*value));
   if (e.double_star) {
-    const Value more = evaluate(*e.double_star);
-    if (!more.is_dict()) fail("** needs a mapping");
-    for (const auto& [k, v] : more.dict().items)
+    const Value mapping = evaluate(*e.double_star);
+    if (!mapping.is_dict()) fail("** needs a mapping");
+    for (const auto& [k, v] : mapping.dict().items)
       if (k.is_string()) out.named.emplace_back(k.text(), v);
   }
   return out;

@@ -148,13 +148,13 @@ Interpreter::Flow Interpreter::execute_generation(const Statement& s) {
 Interpreter::Flow Interpreter::execute_for(const Statement& s) {
   std::vector<Value> items = iterate(evaluate(*s.expression), heap);
   if (s.condition) {
-    std::vector<Value> kept;
+    std::vector<Value> selected;
     for (Value& item : items) {
       const Enter enter(*this);
       assign(s.targets, item);
-      if (truthy(evaluate(*s.condition))) kept.push_back(std::move(item));
+      if (truthy(evaluate(*s.condition))) selected.push_back(std::move(item));
     }
-    items = std::move(kept);
+    items = std::move(selected);
   }
   if (items.empty()) {
     const Enter enter(*this);
@@ -238,8 +238,8 @@ Value Interpreter::call_macro(const CallableObject& macro, const Arguments& argu
       rest_named.emplace_back(name, value);
   const Enter enter(*this, macro.scope);
   for (size_t i = 0; i < count; ++i) {
-    if (const Value* given = arguments.get(i, s.targets[i]))
-      scope_->set(s.targets[i], *given);
+    if (const Value* argument = arguments.get(i, s.targets[i]))
+      scope_->set(s.targets[i], *argument);
     else if (i >= first_default)
       scope_->set(s.targets[i], evaluate(*s.values[i - first_default]));
     else

@@ -1,4 +1,4 @@
-// Filters that make text or numbers.
+// Filters that return text or numbers.
 #include <charconv>
 #include <cmath>
 
@@ -121,7 +121,7 @@ Value indent_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const bool first = truthy(a.get(1, "first", Value::boolean(false))),
              blank = truthy(a.get(2, "blank", Value::boolean(false)));
   if (width.is_whole() && width.integer() > 1024) fail_limit("indent: the width exceeds 1024");
-  const Traced by =
+  const Traced indentation =
       width.is_string()
           ? width.traced()
           : Traced(std::string(static_cast<size_t>(std::max<int64_t>(integer_of(width, "width"), 0)), ' '));
@@ -130,10 +130,10 @@ Value indent_filter(Interpreter& in, const Value& v, const Arguments& a) {
   Traced out;
   const std::vector<Value> lines = split_lines(text, false, in);
   for (size_t i = 0; i < lines.size(); ++i) {
-    in.budget.touch(by.size());
-    in.budget.check_allocation(out.size() + lines[i].traced().size() + by.size() + 1);
+    in.budget.touch(indentation.size());
+    in.budget.check_allocation(out.size() + lines[i].traced().size() + indentation.size() + 1);
     if (i) out.append("\n", kFromTemplate);
-    if (i == 0 ? first : blank || !lines[i].traced().empty()) out.append(by);
+    if (i == 0 ? first : blank || !lines[i].traced().empty()) out.append(indentation);
     out.append(lines[i].traced());
   }
   return in.heap.string(std::move(out));
@@ -154,15 +154,15 @@ Value wordcount_filter(Interpreter& in, const Value& v, const Arguments&) {
 Value truncate_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const int64_t max = integer_of(a.get(0, "length", Value::integer(255)), "length"),
                 leeway = integer_of(a.get(3, "leeway", Value::integer(5)), "leeway");
-  const bool kill = truthy(a.get(1, "killwords", Value::boolean(false)));
+  const bool kill_words = truthy(a.get(1, "killwords", Value::boolean(false)));
   const Value end = a.get(2, "end", in.heap.string("..."));
   const Value text = in.heap.string(soft_text(v, in));
   if (length(text) <= max + leeway) return text;
   const Value stop = Value::integer(max - length(end));
-  Value cut = slice(text, nullptr, &stop, nullptr, in);
-  if (const auto space = cut.text().rfind(' '); !kill && space != std::string::npos)
-    cut = in.heap.string(cut.traced().slice(0, space));
-  return arithmetic("+", cut, end, in);
+  Value shortened = slice(text, nullptr, &stop, nullptr, in);
+  if (const auto space = shortened.text().rfind(' '); !kill_words && space != std::string::npos)
+    shortened = in.heap.string(shortened.traced().slice(0, space));
+  return arithmetic("+", shortened, end, in);
 }
 
 }  // namespace
