@@ -56,7 +56,7 @@ Value last_filter(Interpreter& in, const Value& v, const Arguments&) {
 }
 
 Value list_filter(Interpreter& in, const Value& v, const Arguments&) {
-  return in.heap.list(iterate(v, in.heap)).marked(v.origin());
+  return in.heap.list(iterate(v, in.heap)).with_origin(v.origin());
 }
 
 Value items_filter(Interpreter& in, const Value& v, const Arguments& a) {

@@ -57,7 +57,7 @@ Value select_filter(Interpreter& in, const Value& v, const Arguments& a) {
 }  // namespace
 
 Value path(Interpreter& in, Value v, const Value& name) {
-  if (name.is_whole()) return in.item(v, name);
+  if (name.is_integer()) return in.item(v, name);
   const std::string& s = name_of(name, "an attribute");
   for (size_t at = 0; at <= s.size();) {
     const size_t dot = std::min(s.find('.', at), s.size());

@@ -81,9 +81,9 @@ Value repeat(const Value& v, int64_t times, Interpreter& in) {
 
 Value arithmetic(const std::string& op, const Value& a, const Value& b, Interpreter& in) {
   if (a.is_number() && b.is_number()) {
-    const Value r = a.is_whole() && b.is_whole() ? integer_arithmetic(op, a.integer(), b.integer())
-                                                 : real_arithmetic(op, a.real(), b.real());
-    return r.marked(a.origin() | b.origin());
+    const Value r = a.is_integer() && b.is_integer() ? integer_arithmetic(op, a.integer(), b.integer())
+                                                     : real_arithmetic(op, a.real(), b.real());
+    return r.with_origin(a.origin() | b.origin());
   }
   if (op == "+" && a.is_string() && b.is_string()) {
     const size_t size = a.traced().size() + b.traced().size();
@@ -98,10 +98,10 @@ Value arithmetic(const std::string& op, const Value& a, const Value& b, Interpre
     in.budget.touch((a.items().size() + b.items().size()) * sizeof(Value));
     std::vector<Value> items = a.items();
     items.insert(items.end(), b.items().begin(), b.items().end());
-    return in.heap.list(std::move(items), a.kind()).marked(a.origin() & b.origin());
+    return in.heap.list(std::move(items), a.kind()).with_origin(a.origin() & b.origin());
   }
-  if (op == "*" && (a.is_string() || a.is_sequence()) && b.is_whole()) return repeat(a, b.integer(), in);
-  if (op == "*" && (b.is_string() || b.is_sequence()) && a.is_whole()) return repeat(b, a.integer(), in);
+  if (op == "*" && (a.is_string() || a.is_sequence()) && b.is_integer()) return repeat(a, b.integer(), in);
+  if (op == "*" && (b.is_string() || b.is_sequence()) && a.is_integer()) return repeat(b, a.integer(), in);
   if (op == "%" && a.is_string()) {
     Arguments arguments;
     if (b.is(Kind::kTuple))
@@ -114,9 +114,9 @@ Value arithmetic(const std::string& op, const Value& a, const Value& b, Interpre
 }
 
 Value negative(const Value& a) {
-  if (a.is(Kind::kFloat)) return Value::real(-a.real()).marked(a.origin());
-  if (!a.is_whole()) fail(fmt::format("- needs a number, found {}", type_name(a)));
-  return integer_arithmetic("-", 0, a.integer()).marked(a.origin());
+  if (a.is(Kind::kFloat)) return Value::real(-a.real()).with_origin(a.origin());
+  if (!a.is_integer()) fail(fmt::format("- needs a number, found {}", type_name(a)));
+  return integer_arithmetic("-", 0, a.integer()).with_origin(a.origin());
 }
 
 bool contains(const Value& container, const Value& item, Interpreter& in) {
@@ -144,7 +144,7 @@ Value slice(const Value& v, const Value* start, const Value* stop, const Value* 
   if (!v.is_string() && !v.is_sequence())
     fail(fmt::format("a value of type {} cannot be sliced", type_name(v)));
   for (const Value* bound : {start, stop, step})
-    if (bound && !bound->is_whole()) fail("the bounds of a slice must be whole numbers");
+    if (bound && !bound->is_integer()) fail("the bounds of a slice must be whole numbers");
   const int64_t stride = step ? step->integer() : 1, n = length(v);
   if (stride == 0) fail("the step of a slice cannot be zero");
   const auto clamp = [&](const Value* bound, int64_t absent) {
@@ -165,7 +165,7 @@ Value slice(const Value& v, const Value* start, const Value* stop, const Value* 
     if (stride > 0 && to > from) in.budget.check_allocation(static_cast<size_t>(to - from) * sizeof(Value));
     each([&](int64_t i) { items.push_back(v.items()[i]); });
     in.budget.touch(items.size() * sizeof(Value));
-    return in.heap.list(std::move(items), v.kind()).marked(v.origin());
+    return in.heap.list(std::move(items), v.kind()).with_origin(v.origin());
   }
   const Traced& t = v.traced();
   in.budget.touch(t.size());
