@@ -11,7 +11,6 @@ namespace {
 
 constexpr int32_t kMagic = 793712314, kVersion = 12;
 constexpr int32_t kSupervised = 3;  // Header::model; 1: cbow, 2: skipgram
-// Header::loss is 1: hierarchical softmax, 2: negative sampling, 3: softmax.
 // The limit of floats that are added to compute the vectors of all words.
 constexpr uint64_t kMaxSummedFloats = 1'000'000'000'000;
 
@@ -32,7 +31,7 @@ Result<T> read_number(ByteWindow& in, std::string_view what) {
 
 struct Header {
   int32_t width, window, epochs, min_count, negatives, word_ngrams, loss, model, buckets, min_ngram,
-      max_ngram, rate_updates;
+      max_ngram, rate_updates;  // loss is 1: hierarchical softmax, 2: negative sampling, 3: softmax
   double subsample;
 };
 

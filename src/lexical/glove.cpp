@@ -10,8 +10,9 @@ namespace makar {
 namespace {
 
 constexpr float kMeanStep = 1e6f;  // so large that share_of() averages the chunks' changes
-// Entries per chunk; chunks per round, which are learned in parallel.
-constexpr uint64_t kChunkEntries = 4096, kMaxRoundChunks = 8;
+// Entries per chunk; the most chunks per round, which are learned in parallel. A round has one chunk for each
+// million entries, so that a small text is learned in order.
+constexpr uint64_t kChunkEntries = 4096, kMaxRoundChunks = 8, kEntriesPerRoundChunk = 1'000'000;
 
 // A row is the vector, the bias in a lane of its own, and from `half` the sums of squared gradients of both.
 struct Layout {
@@ -106,7 +107,8 @@ class GloveTrainer {
   }
 
   void train_in_rounds() {
-    const uint64_t round_chunks = std::clamp<uint64_t>(counts_.size() / 1'000'000, 1, kMaxRoundChunks);
+    const uint64_t round_chunks =
+        std::clamp<uint64_t>(counts_.size() / kEntriesPerRoundChunk, 1, kMaxRoundChunks);
     std::vector<std::unique_ptr<GloveLearner<PrivateRows>>> learners;
     std::vector<RowUses> word_uses(words_.size()), context_uses(words_.size());
     for (uint64_t i = 0; i < round_chunks; ++i)

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLongestEnding = 5;
+constexpr size_t kMaxEndingBytes = 5;
 constexpr double kMaxRareCount = 10;  // endings are counted over words that occur at most this often
 constexpr size_t kMaxTags = 4096;
 
@@ -22,7 +22,7 @@ std::vector<std::string> endings(const std::string& word) {
   const bool digit = word.find_first_of("0123456789") != word.npos;
   const std::string kind = digit ? "#" : capital ? "A" : "a";
   std::vector<std::string> out;
-  for (size_t n = std::min(word.size(), kLongestEnding); n > 0; --n)
+  for (size_t n = std::min(word.size(), kMaxEndingBytes); n > 0; --n)
     if (!is_utf8_continuation(word[word.size() - n]))
       out.push_back(kind + "-" + word.substr(word.size() - n));
   out.push_back(kind);
