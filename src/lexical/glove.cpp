@@ -14,7 +14,8 @@ constexpr float kMeanStep = 1e6f;  // so large that share_of() averages the chun
 // million entries, so that a small text is learned in order.
 constexpr uint64_t kChunkEntries = 4096, kMaxRoundChunks = 8, kEntriesPerRoundChunk = 1'000'000;
 
-// A row is the vector, the bias in a lane of its own, and from `half` the sums of squared gradients of both.
+// A row has the vector, the bias in a separate lane, and from `half` on the sums of squared gradients of
+// both.
 struct Layout {
   size_t width, bias, half;
   explicit Layout(size_t w) : width(padded(w)), bias(width), half(width + kLanes) {}

@@ -211,9 +211,9 @@ std::vector<std::vector<double>> HmmTagger::posteriors(const std::vector<std::st
     }
   for (size_t i = 0; i < n; ++i) {
     for (size_t t = 0; t < tags; ++t) terms[t] = forward[i][t] + backward[i][t];
-    const double all = log_sum_exp(terms);
-    if (log_prob) *log_prob = all;
-    for (size_t t = 0; t < tags; ++t) out[i][t] = std::exp(terms[t] - all);
+    const double sentence_log_prob = log_sum_exp(terms);
+    if (log_prob) *log_prob = sentence_log_prob;
+    for (size_t t = 0; t < tags; ++t) out[i][t] = std::exp(terms[t] - sentence_log_prob);
   }
   return out;
 }

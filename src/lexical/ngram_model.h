@@ -52,7 +52,7 @@ class NgramModel {
   WordScore step(State& state, uint32_t word) const;
 
   // The n-grams of one length, sorted by prefix: n-grams with prefix p are list[first[p]] to
-  // list[first[p + 1] - 1]. by_prefix() returns one per length; that of length 1 is empty.
+  // list[first[p + 1] - 1]. by_prefix() returns one index per length; the index of length 1 is empty.
   struct ByPrefix {
     std::vector<uint32_t> first, list;
   };

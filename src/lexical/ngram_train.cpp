@@ -120,30 +120,30 @@ class Builder {
       return static_cast<double>(c) * (c < ratio.size() ? ratio[c] : 1.0);
     };
     auto total = totals(counts, k);
-    std::vector<double> seen(total.size(), 0), seen_below(total.size(), 0);
+    std::vector<double> seen_sum(total.size(), 0), seen_lower_sum(total.size(), 0);
     const auto counted = [&](uint32_t i) { return !is_begin(k, i) && counts[i] > 0 && is_kept(k, i); };
     for (uint32_t i = 0; i < counts.size(); ++i)
       if (counted(i)) {
-        seen[context(k, i)] += discounted(i);
-        if (k > 0) seen_below[context(k, i)] += katz ? lower_prob(k - 1, suffix[i]) : 1 / vocabulary_;
+        seen_sum[context(k, i)] += discounted(i);
+        if (k > 0) seen_lower_sum[context(k, i)] += katz ? lower_prob(k - 1, suffix[i]) : 1 / vocabulary_;
       }
     // A context without discounts would leave nothing for unseen words: one unseen event is added to it.
     for (size_t h = 0; h < total.size(); ++h)
-      if (total[h] - seen[h] < 1e-9 * (total[h] + 1)) total[h] = seen[h] + 1;
+      if (total[h] - seen_sum[h] < 1e-9 * (total[h] + 1)) total[h] = seen_sum[h] + 1;
     for (uint32_t i = 0; i < counts.size(); ++i)
       if (counted(i)) probs_[k][i] = discounted(i) / total[context(k, i)];
     if (k == 0) {
-      double unseen = 0, left = 1 - seen[0] / total[0];
+      double unseen = 0, left = 1 - seen_sum[0] / total[0];
       for (uint32_t i = 0; i < counts.size(); ++i) unseen += !is_begin(0, i) && counts[i] == 0;
       for (uint32_t i = 0; i < counts.size(); ++i)
         if (!is_begin(0, i) && counts[i] == 0) probs_[0][i] = left / unseen;
       return;
     }
     for (size_t h = 0; h < total.size(); ++h) {
-      if (seen[h] == 0) continue;
+      if (seen_sum[h] == 0) continue;
       // If all words were seen after the context, the weight is never used.
-      const double below = 1 - seen_below[h];
-      backoffs_[k - 1][h] = below > 1e-9 ? (1 - seen[h] / total[h]) / below : 0;
+      const double below = 1 - seen_lower_sum[h];
+      backoffs_[k - 1][h] = below > 1e-9 ? (1 - seen_sum[h] / total[h]) / below : 0;
     }
   }
 

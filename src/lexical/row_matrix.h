@@ -98,8 +98,8 @@ class PrivateRows {
 // `step`. The factor is that share for the x uses of all m chunks in sequence, divided by the sum of the
 // shares of the m chunks: (1 + s x / m) / (1 + s x).
 inline float share_of(const RowUses& u, float step) {
-  const float all = step * static_cast<float>(u.uses);
-  return (1 + all / static_cast<float>(u.chunks)) / (1 + all);
+  const float total_step = step * static_cast<float>(u.uses);
+  return (1 + total_step / static_cast<float>(u.chunks)) / (1 + total_step);
 }
 
 // Adds the changes of the first `count` chunks to a matrix, in order; `rows` returns the private rows of a

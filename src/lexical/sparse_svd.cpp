@@ -107,10 +107,11 @@ void symmetric_eigen(std::vector<std::vector<double>> a, std::vector<double>& va
   std::vector<std::vector<double>> v(n, std::vector<double>(n, 0.0));  // rows are the vectors
   for (size_t i = 0; i < n; ++i) v[i][i] = 1;
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
-    double off = 0, all = 0;
+    double off_diagonal = 0, total = 0;
     for (size_t i = 0; i < n; ++i)
-      for (size_t j = 0; j < n; ++j) all += a[i][j] * a[i][j], off += i == j ? 0 : a[i][j] * a[i][j];
-    if (off <= 1e-24 * all) break;
+      for (size_t j = 0; j < n; ++j)
+        total += a[i][j] * a[i][j], off_diagonal += i == j ? 0 : a[i][j] * a[i][j];
+    if (off_diagonal <= 1e-24 * total) break;
     for (size_t p = 0; p + 1 < n; ++p)
       for (size_t q = p + 1; q < n; ++q) {
         if (a[p][q] * a[p][q] <= 1e-32 * std::fabs(a[p][p] * a[q][q])) continue;

@@ -17,9 +17,9 @@ SigmoidTable::SigmoidTable() {
   }
 }
 
-std::vector<uint32_t> word_rows(const std::string& word, uint32_t own, size_t words,
+std::vector<uint32_t> word_rows(const std::string& word, uint32_t word_id, size_t words,
                                 const Word2VecOptions& o) {
-  std::vector<uint32_t> out = {own};
+  std::vector<uint32_t> out = {word_id};
   add_ngram_rows(word, words, o, out);
   return out;
 }

@@ -27,8 +27,8 @@ using ShowProgress = std::function<void(const VectorProgress&)>;
 Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions& options, ThreadPool& pool,
                                    const ShowProgress& show);
 
-// Rows of a word: its own, and those of its character n-grams with '<' and '>' around it, by fastText's hash.
-std::vector<uint32_t> word_rows(const std::string& word, uint32_t own, size_t words,
+// Rows of a word: its own row, and the rows of the character n-grams of "<word>", by fastText's hash.
+std::vector<uint32_t> word_rows(const std::string& word, uint32_t word_id, size_t words,
                                 const Word2VecOptions& options);
 
 // Huffman codes for hierarchical softmax: the inner nodes from the root, and whether the path turns right at

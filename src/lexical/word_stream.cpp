@@ -94,11 +94,11 @@ Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOpti
     new_ids[old] = out.words.add(seen.word(old));
     out.counts.push_back(counts[old]);
   }
-  const auto all = out.ids.as<uint32_t>();
-  for (const uint32_t id : all) {
+  const auto all_ids = out.ids.as<uint32_t>();
+  for (const uint32_t id : all_ids) {
     const bool end = id == WordStream::kLineEnd;
     if (!end && new_ids[id] == WordStream::kLineEnd) continue;
-    all[out.size++] = end ? id : new_ids[id];
+    all_ids[out.size++] = end ? id : new_ids[id];
     out.tokens += !end;
   }
   if (out.tokens == 0)

@@ -65,19 +65,19 @@ double VectorIndex::cosine(uint32_t a, uint32_t b) const {
 std::vector<Neighbor> VectorIndex::nearest(const std::vector<float>& vector, size_t count,
                                            const std::vector<uint32_t>& excluded, size_t search_limit) const {
   const double length = std::sqrt(static_cast<double>(dot(vector.data(), vector.data(), units_.stride())));
-  std::vector<Neighbor> all;
+  std::vector<Neighbor> neighbors;
   const size_t end = search_limit > 0 ? std::min(search_limit, units_.rows()) : units_.rows();
-  all.reserve(end);
+  neighbors.reserve(end);
   for (uint32_t i = 0; i < end; ++i)
     if (std::find(excluded.begin(), excluded.end(), i) == excluded.end())
-      all.push_back({i, length > 0 ? dot(vector.data(), units_.row(i), units_.stride()) / length : 0});
-  count = std::min(count, all.size());
-  std::partial_sort(all.begin(), all.begin() + static_cast<int64_t>(count), all.end(),
+      neighbors.push_back({i, length > 0 ? dot(vector.data(), units_.row(i), units_.stride()) / length : 0});
+  count = std::min(count, neighbors.size());
+  std::partial_sort(neighbors.begin(), neighbors.begin() + static_cast<int64_t>(count), neighbors.end(),
                     [](const Neighbor& a, const Neighbor& b) {
                       return a.similarity != b.similarity ? a.similarity > b.similarity : a.word < b.word;
                     });
-  all.resize(count);
-  return all;
+  neighbors.resize(count);
+  return neighbors;
 }
 
 std::vector<Neighbor> VectorIndex::analogy(uint32_t a, uint32_t b, uint32_t c, size_t count,

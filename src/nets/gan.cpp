@@ -52,7 +52,7 @@ auto shared_net(auto net) {
   return [net](Context& ctx, const Tensor& x) { return (*net)(ctx, x); };
 }
 
-// The two networks, convolutional or MLP; only those of GanOptions::kind are used.
+// The two networks, convolutional or MLP; only the pair of GanOptions::kind is used.
 struct GanSpecs {
   ConvSpec conv_generator, conv_discriminator;
   MlpSpec generator, discriminator;

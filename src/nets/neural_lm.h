@@ -34,7 +34,7 @@ class NeuralLm {
 
  private:
   void declare();
-  // Hidden states [rows, hidden] of contexts, `context_` word ids per row. The padding word stands before the
+  // Hidden states [rows, hidden] of contexts, `context_` word ids per row. The padding word precedes the
   // first word; as a target it is the end of a sentence.
   Tensor hidden_rows(Context& ctx, const std::vector<int64_t>& contexts);
   int64_t context_ = 4, width_ = 64, hidden_ = 128;

@@ -32,10 +32,10 @@ Status encode_words(const Tokenizer::Impl& impl, std::string_view text, uint32_t
       from = word + entry.ends[i];
     }
   };
-  const auto reserve = [&](size_t more) {
-    if (count + more <= ids.size()) [[likely]]
+  const auto reserve = [&](size_t added) {
+    if (count + added <= ids.size()) [[likely]]
       return;
-    ids.resize(ids.size() + std::max(kGrowth + more, ids.size() / 2));
+    ids.resize(ids.size() + std::max(kGrowth + added, ids.size() / 2));
     out = ids.data();
   };
   // Scans a few words ahead, so that their cache slots are prefetched while earlier words are written.

@@ -98,8 +98,8 @@ std::string with_newer_code_points(std::string_view members) {
 }
 
 const std::string& newer_code_points() {
-  static const std::string all = class_members(~CategoryMask{0});
-  return all;
+  static const std::string members = class_members(~CategoryMask{0});
+  return members;
 }
 
 }  // namespace makar

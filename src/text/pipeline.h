@@ -56,7 +56,7 @@ struct Tokenizer::Impl {
   std::shared_ptr<const FastWords> fast_words;    // the fast path of fast_words.h; null for none
   std::shared_ptr<const FastSentencePiece> fast_sentencepiece;  // the fast path of fast_sentencepiece.h
 
-  // Appends the tokens of a text, without those of the post-processor.
+  // Appends the tokens of a text, without the tokens that the post-processor adds.
   Status run(std::string_view text, const EncodeOptions& options, TokenSink sink) const;
   // The same for valid text that is already split into control tokens and text. An added token found in the
   // text after normalisation stays text if `is_text` returns true for its bytes.

@@ -130,8 +130,8 @@ class Tokenizer {
 // Converts byte offsets to code-point offsets of the same text.
 std::vector<Span> code_point_offsets(std::string_view text, const std::vector<Span>& offsets);
 
-// Decodes a stream of ids; text is returned as soon as its characters are complete. `context` holds the ids
-// before the stream: decoders that treat the start of a text differently (SentencePiece drops its first
+// Decodes a stream of ids; text is returned as soon as its characters are complete. `context`: the ids
+// before the stream. Decoders that treat the start of a text differently (SentencePiece drops its first
 // space) then continue that text. The text of `context` is not returned.
 class StreamDecoder {
  public:

@@ -24,13 +24,13 @@ TEST(Toxicity, ScoresHaveThePerspectiveForm) {
   ASSERT_TRUE(toxicity.ok()) << toxicity.error().text();
   const std::string text = "dü stupid";
   const Json scores = toxicity->perspective(text);
-  const Json& all = scores["attributeScores"]["TOXICITY"];
-  EXPECT_EQ(all["summaryScore"]["type"], "PROBABILITY");
-  EXPECT_DOUBLE_EQ(all["summaryScore"]["value"].get<double>(), toxicity->toxicity(text));
+  const Json& toxicity_scores = scores["attributeScores"]["TOXICITY"];
+  EXPECT_EQ(toxicity_scores["summaryScore"]["type"], "PROBABILITY");
+  EXPECT_DOUBLE_EQ(toxicity_scores["summaryScore"]["value"].get<double>(), toxicity->toxicity(text));
   EXPECT_DOUBLE_EQ(scores["attributeScores"]["INSULT"]["summaryScore"]["value"].get<double>(),
                    toxicity->toxicity(text));
   EXPECT_FALSE(scores["attributeScores"].contains("NEITHER"));
-  EXPECT_EQ(all["spanScores"][0]["end"], 9);  // characters, not bytes
+  EXPECT_EQ(toxicity_scores["spanScores"][0]["end"], 9);  // characters, not bytes
   EXPECT_GT(toxicity->toxicity("stupid"), 0.5);
   EXPECT_LT(toxicity->toxicity("clever"), 0.5);
   EXPECT_EQ(toxicity->toxicity("xyzzy"), 0);  // no word is known
@@ -52,12 +52,12 @@ TEST(Toxicity, BalancedLabelsWeighTheSame) {
 TEST(Toxicity, UnusableBenignLabelsAreErrors) {
   const Json json = small_classifier().json();
   EXPECT_TRUE(ToxicityClassifier::from_json(json, "t.json", {"insult"}).ok());
-  const auto wrong = ToxicityClassifier::from_json(json, "t.json", {"kind"});
-  ASSERT_FALSE(wrong.ok());
-  EXPECT_NE(wrong.error().text().find("has no label"), std::string::npos);
-  const auto all = ToxicityClassifier::from_json(json, "t.json", {"insult", "neither"});
-  ASSERT_FALSE(all.ok());
-  EXPECT_NE(all.error().text().find("--benign"), std::string::npos);
+  const auto unknown_label = ToxicityClassifier::from_json(json, "t.json", {"kind"});
+  ASSERT_FALSE(unknown_label.ok());
+  EXPECT_NE(unknown_label.error().text().find("has no label"), std::string::npos);
+  const auto all_benign = ToxicityClassifier::from_json(json, "t.json", {"insult", "neither"});
+  ASSERT_FALSE(all_benign.ok());
+  EXPECT_NE(all_benign.error().text().find("--benign"), std::string::npos);
 }
 
 }  // namespace

@@ -164,9 +164,9 @@ TEST(Vectors, AliasTableDrawsInProportion) {
   const std::vector<double> weights = {1, 0.5, 4, 0, 2.5};
   const AliasTable table(weights);
   FastRandom random(1, 0, 0);
-  std::vector<int> seen(5);
-  for (int i = 0; i < 80000; ++i) ++seen[table.draw(random)];
-  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(seen[i], weights[i] / 8 * 80000, 400);
+  std::vector<int> draws(5);
+  for (int i = 0; i < 80000; ++i) ++draws[table.draw(random)];
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(draws[i], weights[i] / 8 * 80000, 400);
 }
 
 TEST(Vectors, CooccurrencesDoNotDependOnMemory) {

@@ -163,9 +163,9 @@ TEST(Tabular, RegressionFitsRoundTripsAndIgnoresTheThreadCount) {
     EXPECT_NEAR(rates[48][0], 50, 20);
     auto negative = rows;
     negative[7].target = "-1";
-    const auto wrong = TabularNet::train(negative, {}, o, device, [](const TabularEpoch&) {});
-    ASSERT_FALSE(wrong.ok());
-    EXPECT_NE(wrong.error().text().find("not negative"), std::string::npos);
+    const auto negative_targets = TabularNet::train(negative, {}, o, device, [](const TabularEpoch&) {});
+    ASSERT_FALSE(negative_targets.ok());
+    EXPECT_NE(negative_targets.error().text().find("not negative"), std::string::npos);
     o.loss = "log-cosh";
   }
   ScratchFolder folder;
@@ -281,17 +281,17 @@ TEST(Nets, SavedNetworksRoundTrip) {
     ASSERT_FALSE(broken.ok()) << json;
     EXPECT_NE(broken.error().text().find(message), std::string::npos) << broken.error().text();
   };
-  const auto changed = [&](const char* path, const Json& value) {
+  const auto with_value = [&](const char* path, const Json& value) {
     Json out = good;
     out[Json::json_pointer(path)] = value;
     return out;
   };
-  fails(changed("/height", 8), "pixels");
-  fails(changed("/height", -1), "'height'");
-  fails(changed("/generator/channels", {1'000'000'000}), "channels");
-  fails(changed("/generator/channels", {6}), "shape");
-  fails(changed("/generator", 3), "widths");
-  fails(changed("/kind", "autoencoder"), "adversarial");
+  fails(with_value("/height", 8), "pixels");
+  fails(with_value("/height", -1), "'height'");
+  fails(with_value("/generator/channels", {1'000'000'000}), "channels");
+  fails(with_value("/generator/channels", {6}), "shape");
+  fails(with_value("/generator", 3), "widths");
+  fails(with_value("/kind", "autoencoder"), "adversarial");
   AutoencoderOptions a;
   a.kind = "variational", a.hidden = "16", a.code = 4, a.training.epochs = 1;
   auto net = std::move(*Autoencoder::train(bars(100), bars(20), a, device, [](const CodeEpoch&) {}));
@@ -304,9 +304,9 @@ TEST(Nets, SavedNetworksRoundTrip) {
   const Tensor before = net.encode(ctx, images.rows(device, examples)),
                after = again->encode(ctx, images.rows(device, examples));
   EXPECT_TRUE(std::equal(before.span().begin(), before.span().end(), after.span().begin()));
-  Json other = *read_json(folder.path() + "/net.json");
-  other["decoder"]["widths"][0] = 5;
-  folder.write("net.json", other.dump());
+  Json mismatched = *read_json(folder.path() + "/net.json");
+  mismatched["decoder"]["widths"][0] = 5;
+  folder.write("net.json", mismatched.dump());
   EXPECT_FALSE(Autoencoder::load(folder.path()).ok());
 }
 

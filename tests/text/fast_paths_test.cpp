@@ -123,7 +123,7 @@ TEST(FastPaths, GiveTheResultsOfThePipeline) {
 }
 
 // SentencePiece adds scores in single precision over the whole text: ids without offsets use cached words
-// where that cannot matter, and must equal those of the whole text at any length.
+// where that cannot matter, and must equal the ids of the whole text at any length.
 TEST(FastPaths, GiveTheIdsOfTheWholeTextForSentencePiece) {
   const std::string real = assets() + "/tokenizers/sentencepiece/",
                     golden_models = shared_golden() + "/tokenizers/sentencepiece/";

@@ -143,7 +143,7 @@ TEST(Regex, ReadsRubySyntax) {
       {"\\w+", "e\u0301\u00B2_\u0940 !", "e\u0301\u00B2_\u0940"},  // marks are word characters
       {"[\\w]", "\u00B2a", "a"},
       {"a\\b", "a\u0301 a", "a"},
-      {"\\p{Han}", "\u4E2D\u3001", "\u4E2D"},  // the script itself, not characters it shares
+      {"\\p{Han}", "\u4E2D\u3001", "\u4E2D"},  // only characters of the script, none that scripts share
       {"\\p{Letter}\\p{^Nd}", "a1b-", "b-"},
       {"[[:punct:]]", "a$.", "$."},
       {"\\p{Punct}", "a$.", "."},

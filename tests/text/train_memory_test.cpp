@@ -38,7 +38,8 @@ struct Outcome {
   double peak_mib = 0;
 };
 
-// In a child process, so that the peak is that of this training. It starts with the memory of the parent.
+// In a child process, so that the measured peak belongs to this training. The child starts with the memory of
+// the parent.
 Outcome train_in_child(const std::string& path, TrainSettings::Model model, size_t max_memory) {
   const std::string out = path + ".out";
   const pid_t child = fork();

@@ -118,12 +118,12 @@ TEST(TrainTokenizer, SameForAnyThreadCount) {
                                         {"bert", TrainSettings::Model::kWordPiece},
                                         {"metaspace", TrainSettings::Model::kUnigram},
                                         {"whitespace", TrainSettings::Model::kWord}}) {
-    const auto one = train(path, settings(pipeline, model, 600), 1),
-               three = train(path, settings(pipeline, model, 600), 3);
-    ASSERT_TRUE(one.ok()) << one.error().text();
-    ASSERT_TRUE(three.ok());
-    EXPECT_EQ(one->tokenizer.dump(), three->tokenizer.dump()) << pipeline;
-    const auto tokenizer = Tokenizer::from_json(one->tokenizer, "trained");
+    const auto one_thread = train(path, settings(pipeline, model, 600), 1),
+               three_threads = train(path, settings(pipeline, model, 600), 3);
+    ASSERT_TRUE(one_thread.ok()) << one_thread.error().text();
+    ASSERT_TRUE(three_threads.ok());
+    EXPECT_EQ(one_thread->tokenizer.dump(), three_threads->tokenizer.dump()) << pipeline;
+    const auto tokenizer = Tokenizer::from_json(one_thread->tokenizer, "trained");
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
   }
 }

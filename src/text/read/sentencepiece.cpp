@@ -35,7 +35,7 @@ Json normalizer(const SentencePieceModel& model, bool first_only) {
     parts.push_back(std::move(prepend));
   }
   if (model.escape_whitespaces) parts.push_back(replace_stage({{"String", " "}}, kBlankMark));
-  // Marks at the end that were in the text itself are removed too.
+  // Trailing marks that the text already contained are removed too.
   if (model.escape_whitespaces && model.remove_extra_whitespaces)
     parts.push_back(replace_stage({{"Regex", std::string(kBlankMark) + "+\\z"}}, ""));
   return sequence_stage("normalizers", std::move(parts));

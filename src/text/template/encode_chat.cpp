@@ -53,7 +53,7 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
     StringFinder::Match found;
     for (size_t from = 0; !finder_.empty() && finder_.next(run, from, found); from = found.end) {
       const AddedToken& token = control_tokens_[found.value];
-      // lstrip and rstrip include whitespace around the token, but only that of the template.
+      // lstrip and rstrip include whitespace around the token, but only if it comes from the template.
       const size_t left =
           token.lstrip ? from + jinja::strip_range(run.substr(from, found.begin - from), false, true).end
                        : found.begin;

@@ -8,7 +8,7 @@
 namespace makar::jinja {
 namespace {
 
-// A string in lower case for comparison, unless `case_sensitive`; other values as they are.
+// A string in lower case for comparison, unless `case_sensitive`; other values unchanged.
 Value fold_case(const Value& v, bool case_sensitive, Interpreter& in) {
   return v.is_string() && !case_sensitive ? in.heap.string(change_case(v.traced(), Case::kLower, in.budget))
                                           : v;

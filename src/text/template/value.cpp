@@ -36,8 +36,8 @@ namespace {
 
 int depth_of(const Value& v) { return v.object() ? v.object()->depth : 0; }
 
-void set_depth(Object& object, int inner) {
-  object.depth = inner + 1;
+void set_depth(Object& object, int child_depth) {
+  object.depth = child_depth + 1;
   if (object.depth > kMaxContainerDepth)
     fail_limit(fmt::format("values nest deeper than {} levels", kMaxContainerDepth));
 }
@@ -61,9 +61,9 @@ Value Heap::string(Traced text) {
 
 Value Heap::list(std::vector<Value> items, Kind kind) {
   auto object = std::make_shared<ListObject>();
-  int inner = 0;
-  for (const Value& v : items) inner = std::max(inner, depth_of(v));
-  set_depth(*object, inner);
+  int child_depth = 0;
+  for (const Value& v : items) child_depth = std::max(child_depth, depth_of(v));
+  set_depth(*object, child_depth);
   object->charge(budget, sizeof(ListObject) + items.capacity() * sizeof(Value));
   object->items = std::move(items);
   return {kind, std::move(object)};
@@ -71,9 +71,9 @@ Value Heap::list(std::vector<Value> items, Kind kind) {
 
 Value Heap::dict(std::vector<std::pair<Value, Value>> items, Origin origin) {
   auto object = std::make_shared<DictObject>();
-  int inner = 0;
-  for (const auto& [k, v] : items) inner = std::max({inner, depth_of(k), depth_of(v)});
-  set_depth(*object, inner);
+  int child_depth = 0;
+  for (const auto& [k, v] : items) child_depth = std::max({child_depth, depth_of(k), depth_of(v)});
+  set_depth(*object, child_depth);
   object->charge(budget, sizeof(DictObject) + items.capacity() * 2 * sizeof(Value));
   object->items = std::move(items);
   object->origin = origin;

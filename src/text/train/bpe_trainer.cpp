@@ -102,7 +102,7 @@ class BpeTrainer {
     };
     std::unordered_map<char32_t, Forms> forms;
     for (const char32_t c : alphabet) forms[c];
-    // Continuing and ending forms get ids in alphabet order, whatever the order of the words.
+    // Continuing and ending forms get ids in alphabet order, regardless of the order of the words.
     const auto form = [&](char32_t c, bool continues, bool ends) {
       return tokens_.add((continues ? training_.continuing_prefix : "") + utf8(c) +
                          (ends ? training_.end_suffix : ""));

@@ -190,7 +190,7 @@ class UnigramTrainer {
     if (!none_removed) lattice_.renumber(new_ids);
   }
 
-  // The best segmentation of a piece without itself; empty when there is none. `better`: whether it is more
+  // The best segmentation of a piece into other pieces; empty if there is none. `better`: whether it is more
   // probable than the piece.
   std::vector<uint32_t> alternative(uint32_t id, double unknown, bool* better) const {
     const CandidatePiece piece = pieces_[id];
@@ -231,19 +231,21 @@ class UnigramTrainer {
     pool_.for_ranges(static_cast<int64_t>(n), 4096, [&](int64_t begin, int64_t end) {
       for (auto id = static_cast<uint32_t>(std::max<int64_t>(begin, 1)); id < end; ++id) {
         bool better = false;
-        std::vector<uint32_t> other = alternative(id, unknown, &better);
-        const bool always_keep = other.empty() || !better;
-        if (better) other.clear();
+        std::vector<uint32_t> alternative_pieces = alternative(id, unknown, &better);
+        const bool always_keep = alternative_pieces.empty() || !better;
+        if (better) alternative_pieces.clear();
         const double f = frequency[id];
         if (f == 0 && !always_keep) continue;
-        if (other.empty()) {
+        if (alternative_pieces.empty()) {
           decisions[id] = Decision::kKeep;
           continue;
         }
         if (f == 0) continue;
-        const double log_alternative_sum = std::log(sum + f * static_cast<double>(other.size() - 1));
+        const double log_alternative_sum =
+            std::log(sum + f * static_cast<double>(alternative_pieces.size() - 1));
         double log_alternative = 0;
-        for (const uint32_t o : other) log_alternative += std::log(frequency[o] + f) - log_alternative_sum;
+        for (const uint32_t o : alternative_pieces)
+          log_alternative += std::log(frequency[o] + f) - log_alternative_sum;
         decisions[id] = Decision::kByLoss;
         loss[id] = f / total * (std::log(f) - log_sum - log_alternative);
       }
