@@ -140,7 +140,7 @@ Result<HmmTagger> HmmTagger::train(const TaggedSentences& data, double k) {
   normalize(out.start_);
   for (auto& row : out.transitions_) normalize(row);
   const double words = static_cast<double>(out.words_.size() + 1);
-  const double small = 1e-3 * k;  // makes tags improbable that a known word never had in training
+  const double small = 1e-3 * k;  // so that a known word seldom gets a tag it never had in training
   for (size_t t = 0; t < tags; ++t) {
     const double total = tag_count[t] + small * words;
     auto& row = out.emissions_.emplace_back(out.words_.size(), std::log(small / total));

@@ -57,8 +57,8 @@ std::vector<HuffmanPath> huffman_paths(const std::vector<uint64_t>& counts) {
 namespace {
 
 constexpr uint64_t kChunkWords = 1000;  // words that are learned in order
-// The chunks of a round are learned in parallel: one per this many words of the text, so that a small text is
-// learned in order.
+// The chunks of a round are learned in parallel: one per kWordsPerParallelChunk words of the text, so that a
+// small text is learned in order.
 constexpr uint64_t kWordsPerParallelChunk = 100'000, kMaxParallelChunks = 8;
 constexpr float kStepPerRate = 0.1f;  // how far one use moves a row, in units of the learning rate (share_of)
 

@@ -36,8 +36,8 @@ double mean_probability(const Tensor& logits) {
   return sum / static_cast<double>(host.count());
 }
 
-// Weights with a deviation of 0.02 (Radford et al., 2016): the first images are grey. Larger ones give noise
-// that the discriminator recognises at once and that takes the generator thousands of steps to unlearn.
+// Weights with a deviation of 0.02 (Radford et al., 2016): the first images are grey. Larger weights give
+// noise that the discriminator recognises at once and that takes the generator thousands of steps to unlearn.
 void initialize_small(ParameterSet& set, uint64_t seed) {
   initialize(set, UnitKind::kRelu, seed);
   uint64_t stream = 0;
