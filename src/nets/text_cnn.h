@@ -16,8 +16,8 @@ struct TextCnnOptions {
   double dropout = 0.5;
   int64_t min_count = 1, max_words = 100'000;
   int64_t max_text_words = 400;  // a text is cut to this many words
-  const WordVectors* vectors =
-      nullptr;  // initial vectors; for other words from character n-grams, if there are any
+  // Initial vectors; words outside their vocabulary start from character n-grams if there are any.
+  const WordVectors* vectors = nullptr;
   NetTraining training = {.epochs = 5, .batch = 50, .learning_rate = 1e-3};
 };
 
