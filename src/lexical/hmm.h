@@ -27,7 +27,7 @@ class HmmTagger {
                                   std::vector<std::vector<double>> emissions);
 
   std::vector<std::string> tag(const std::vector<std::string>& words, double* log_prob = nullptr) const;
-  // [word][tag], and the logarithm of the sentence's probability.
+  // The probability of each tag, [word][tag], and the logarithm of the sentence's probability.
   std::vector<std::vector<double>> posteriors(const std::vector<std::string>& words,
                                               double* log_prob = nullptr) const;
   const std::vector<std::string>& tags() const { return tags_; }

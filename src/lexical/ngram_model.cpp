@@ -40,7 +40,7 @@ NgramModel::WordScore NgramModel::step(State& state, uint32_t word) const {
   State next;
   next.ngrams.fill(NgramTable::kNone);
   double backoff = 0;
-  for (int length = state.longest; length >= 0; --length) {  // of the context
+  for (int length = state.longest; length >= 0; --length) {  // length of the context
     const uint32_t context = length > 0 ? state.ngrams[static_cast<size_t>(length - 1)] : 0;
     if (length > 0 && context == NgramTable::kNone) continue;
     const auto& level = levels_[static_cast<size_t>(length)];

@@ -69,7 +69,7 @@ class NgramModel {
 // Sums over sentences, each followed by </s>.
 struct NgramScore {
   uint64_t sentences = 0, words = 0, unknown = 0;  // words without </s>; unknown ones are included
-  double log_prob = 0, log_prob_unknown = 0;       // base 10; the second: of unknown words alone
+  double log_prob = 0, log_prob_unknown = 0;       // base 10; log_prob_unknown: only unknown words
   std::vector<uint64_t> matched;                   // words by the length of the n-gram found
 
   void add(const NgramScore& other);

@@ -63,8 +63,8 @@ class Builder {
   }
   uint32_t context(size_t k, uint32_t at) const { return k == 0 ? 0 : ngrams_.tables[k].prefix(at); }
 
-  // The n-gram without its first word, for all n-grams of one length. It always exists: it is in the same
-  // text.
+  // The n-gram without its first word, for all n-grams of one length. It always exists, because it
+  // occurs in the same text.
   std::vector<uint32_t> suffixes(size_t k, const std::vector<uint32_t>& shorter) const {
     const NgramTable& table = ngrams_.tables[k];
     std::vector<uint32_t> out(table.size());

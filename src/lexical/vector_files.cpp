@@ -152,7 +152,7 @@ Result<WordVectors> read_vectors(ByteStream& stream) {
     std::string_view rest = line, fields = line;
     size_t field_count = 0;
     while (!take_field(fields).empty()) ++field_count;
-    // A line with the right number of fields is text even if they are not numbers, which is then an error.
+    // A line with the right number of fields is text even if a field is not a number: read_text reports it.
     if (!take_field(rest).empty() && (parse_numbers(rest, values) == static_cast<int64_t>(width) ||
                                       (width > 1 && field_count == width + 1 && is_valid_utf8(line)))) {
       const std::string begin(line);

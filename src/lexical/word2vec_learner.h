@@ -30,7 +30,7 @@ struct Word2VecShared {
   std::vector<float> keep;  // probability that subsampling keeps a word
   AliasTable negatives;
   std::vector<HuffmanPath> paths;
-  std::vector<std::vector<uint32_t>> rows;  // of each word, with character n-grams; empty: only its own
+  std::vector<std::vector<uint32_t>> rows;  // of each word with its n-grams; empty: words have no n-grams
   SigmoidTable table;
 };
 

@@ -41,8 +41,7 @@ class Autoencoder {
   // Share of code values above 0.1 in absolute value (sparsity), over the first 1000 examples.
   double activity(const Numbers& data, Device& device);
 
-  // The size of the images, 0 if the inputs are no images; the words of a bag of words, empty if they are
-  // none.
+  // The size of the images, or 0 for other inputs; the words of a bag of words, or an empty list.
   int64_t height() const { return height_; }
   int64_t columns() const { return columns_; }
   const std::vector<std::string>& words() const { return words_; }

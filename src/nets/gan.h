@@ -43,7 +43,7 @@ class Gan {
   using Preview = std::function<std::vector<float>(size_t count)>;
   static Result<Gan> train(const Numbers& data, const GanOptions& options, Device& device,
                            const std::function<void(const GanEpoch&, const Preview&)>& each);
-  // Images of random codes, [count * width], from 0 to 1, by the averaged generator.
+  // Images of random codes, [count * width], from 0 to 1, generated with the averaged weights.
   std::vector<float> sample(size_t count, uint64_t seed, Device& device);
   const std::vector<GanEpoch>& epochs() const { return epochs_; }
   int64_t height() const { return height_; }

@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-// Every word of every sentence and its end, with the words before it.
+// Every word and every end of a sentence as a target, with the words before it as context.
 struct Windows {
   std::vector<int64_t> contexts, targets;
   void add(const std::vector<int64_t>& ids, int64_t context) {

@@ -53,7 +53,7 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all_rows,
     return error_at("`val_set_size`", "must be at least 0 and below 1, got {}", o.validation);
   std::vector<TableRow> rows = all_rows, held_out = validation_rows;
   if (validation_rows.empty() && o.validation > 0) {
-    constexpr uint64_t kSplitEpoch = 1u << 20;  // above the limit of epochs: a permutation of its own
+    constexpr uint64_t kSplitEpoch = 1u << 20;  // no epoch has this number: the split has its own permutation
     const Permutation order(all_rows.size(), static_cast<uint64_t>(o.training.seed), kSplitEpoch);
     const auto held_out_count = static_cast<size_t>(o.validation * static_cast<double>(all_rows.size()));
     rows.clear();

@@ -34,8 +34,8 @@ Encoding special_tokens(const std::vector<uint32_t>& ids, uint8_t type, bool off
   return e;
 }
 
-// Removes the blanks at both ends of each token from its offsets: counted in the text of the token, removed
-// character by character.
+// Removes the blanks at both ends of each token from its offsets. The blanks are counted in the text of the
+// token and removed from the original character by character.
 void trim(Encoding& encoding, const PostProcessor::Texts& texts, bool prefix_space,
           const PostProcessor::TokenOf& token_of) {
   // U+0120: the blank of the byte alphabet.

@@ -140,7 +140,7 @@ class Interpreter {
   std::shared_ptr<Scope> scope_;
   Output* output_ = nullptr;
   Origin generation_origin_ = 0;             // kFromAssistant inside a generation block
-  int depth_ = 0, loops_ = 0, lenient_ = 0;  // nested scopes, for statements, Lenient objects
+  int depth_ = 0, loops_ = 0, lenient_ = 0;  // nested scopes, nested loops, Lenient objects
   // Namespaces and macro scopes may contain reference cycles; they are cleared at the end.
   std::vector<std::shared_ptr<DictObject>> namespaces_;
   std::vector<std::shared_ptr<Scope>> macro_scopes_;

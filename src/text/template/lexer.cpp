@@ -321,7 +321,7 @@ class Lexer {
   const Limits& limits_;
   std::deque<Token> tokens_;
   size_t at_ = 0;
-  size_t counted_bytes_ = 0;  // whose lines and columns line_ and column_ count
+  size_t counted_bytes_ = 0;  // bytes up to here are counted in line_ and column_
   int line_ = 1, column_ = 1;
   bool line_starting_ = true;
 };

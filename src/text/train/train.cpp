@@ -53,7 +53,7 @@ TrainPipeline with_character_split(TrainPipeline p) {
   return p;
 }
 
-// The most frequent words (for character models, words of one letter); of equal counts in byte order.
+// The most frequent words (for character models, words of one letter); equal counts in byte order.
 Json word_level_model(const std::vector<WordCount>& words, const TrainSettings& s, const std::string& unk) {
   std::vector<WordCount> items = words;
   std::sort(items.begin(), items.end(), [](const WordCount& a, const WordCount& b) {
