@@ -46,7 +46,7 @@ class ArpaReader {
       line_number_ = line.number;
       if (line.too_long)
         return error_of(Error::Kind::kLimit, fmt::format("{}:{}", lines_.place(), line_number_),
-                        "the line is too long");
+                        "the line exceeds {} bytes", lines_.limit());
       line_ = trimmed(line.text);
       if (!line_.empty()) return true;
     }

@@ -81,7 +81,7 @@ Result<TaggedSentences> read_tagged(const std::vector<DataPath>& paths) {
     const bool lists =
         record.value.contains("tokens") && record.value["tokens"].is_array() && tags && tags->is_array();
     if (!lists || tags->size() != record.value["tokens"].size() || tags->empty()) {
-      reader.bad().add(record.place(), "expected tokens and as many tags");
+      reader.bad().add(record.place(), "expected a list of tokens and a list of tags of the same length");
       continue;
     }
     auto& words = out.words.emplace_back();

@@ -16,7 +16,8 @@ Result<NgramModel> NgramModel::make(NumberedWords words, std::vector<NgramLevel>
   };
   const auto begin = find({kBeginSentence}), end = find({kEndSentence}),
              unknown = find({kUnknownWord, "<UNK>"});
-  if (!begin || !end) return error_at(place, "the vocabulary needs {} and {}", kBeginSentence, kEndSentence);
+  if (!begin || !end)
+    return error_at(place, "the vocabulary must have {} and {}", kBeginSentence, kEndSentence);
   if (!unknown) {
     // A closed vocabulary (SRILM without -unk): unknown words get -99, SRILM's logarithm of 0.
     words.add(kUnknownWord);

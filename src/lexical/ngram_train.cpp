@@ -250,7 +250,7 @@ class Builder {
 Status check(const NgramOptions& o, int order) {
   const std::vector<std::string> known = {"kneser-ney", "katz", "good-turing", "add-k"};
   if (std::find(known.begin(), known.end(), o.smoothing) == known.end())
-    return error_at("`smoothing`", "must be {}, got '{}'{}", fmt::join(known, ", "), o.smoothing,
+    return error_at("`smoothing`", "must be one of {}, got '{}'{}", fmt::join(known, ", "), o.smoothing,
                     did_you_mean(o.smoothing, known));
   if (!(o.k > 0 && o.k <= 1e6)) return error_at("`k`", "must be above 0 and at most 1e6, got {}", o.k);
   if (o.max_discounted < 1 || o.max_discounted > 100)

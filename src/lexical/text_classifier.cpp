@@ -187,8 +187,8 @@ double minimize(std::vector<double>& x, int64_t iterations,
 Status check(const ClassifierOptions& o) {
   const std::vector<std::string> known = {"naive-bayes", "logistic", "svm"};
   if (std::find(known.begin(), known.end(), o.method) == known.end())
-    return error_at("`method`", "must be {}, or hmm for tags of words, got '{}'{}", fmt::join(known, ", "),
-                    o.method, did_you_mean(o.method, known));
+    return error_at("`method`", "must be one of {}, or hmm for tags of words, got '{}'{}",
+                    fmt::join(known, ", "), o.method, did_you_mean(o.method, known));
   if (!(o.strength > 0 && o.strength <= 1e6))
     return error_at("`strength`", "must be above 0 and at most 1e6, got {}", o.strength);
   if (!(o.smoothing > 0 && o.smoothing <= 1e6))

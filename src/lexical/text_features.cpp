@@ -89,7 +89,7 @@ Result<TextFeatures> TextFeatures::from_json(const Json& json, const std::string
   TextFeatures out;
   out.options_.ngrams = json["ngrams"].get<int64_t>();
   if (out.options_.ngrams < 1 || out.options_.ngrams > 10)
-    return error_at(place + ": features.ngrams", "must be 1 to 10");
+    return error_at(place + ": features.ngrams", "must be 1 to 10, found {}", out.options_.ngrams);
   out.options_.tf_idf = json["tf_idf"].get<bool>(), out.options_.sublinear = json["sublinear"].get<bool>();
   for (const Json& name : json["names"]) {
     if (!name.is_string()) return error_at(place + ": features.names", "expected strings");

@@ -103,7 +103,7 @@ Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOpti
   }
   if (out.tokens == 0)
     return error_at("words",
-                    "no word occurs {} times or more in the text; give a smaller `min_count` or more text",
+                    "no word occurs {} times or more in the text; use a smaller `min_count` or more text",
                     min_count);
   return out;
 }

@@ -195,7 +195,8 @@ Result<Autoencoder> Autoencoder::load(const std::string& folder) {
   if (json["kind"] != "autoencoder") return error_at(place, "this network is not an autoencoder");
   Autoencoder net;
   const Json code = json.value("code", Json()), words = json.value("words", Json::array());
-  if (!code.is_string() || !words.is_array()) return error_at(place, "expected a code and words");
+  if (!code.is_string() || !words.is_array())
+    return error_at(place, "expected a string 'code' and a list 'words'");
   MAKAR_TRY(net.kind_, parse_code_kind(code.get<std::string>(), place));
   MAKAR_TRY(net.height_, integer_in(json, "height", 0, 65536, place));
   MAKAR_TRY(net.columns_, integer_in(json, "width", 0, 65536, place));

@@ -43,7 +43,7 @@ Result<ConvSpec> conv_from_json(const Json& json, const std::string& place) {
   if (!channels.is_array() || channels.size() > kMaxLayers)
     return error_at(place, "expected the channels of up to {} layers", kMaxLayers);
   for (const Json& c : channels) {
-    if (!c.is_number_integer()) return error_at(place, "channels must be numbers");
+    if (!c.is_number_integer()) return error_at(place, "channels must be integers");
     s.channels.push_back(c.get<int64_t>());
   }
   MAKAR_CHECK_OK(check(s, place));

@@ -165,7 +165,7 @@ Result<int64_t> integer_in(const Json& json, const char* key, int64_t min, int64
                            const std::string& place) {
   const Json value = json.is_object() ? json.value(key, Json()) : Json();
   if (!value.is_number_integer() || value.get<int64_t>() < min || value.get<int64_t>() > max)
-    return error_at(place, "'{}' must be a number from {} to {}, found {}", key, min, max,
+    return error_at(place, "'{}' must be an integer from {} to {}, found {}", key, min, max,
                     quote(dump(value)));
   return value.get<int64_t>();
 }

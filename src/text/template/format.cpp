@@ -81,7 +81,7 @@ Value format_percent(const Traced& format, const Arguments& arguments, Interpret
       const Value* found = arguments.get(SIZE_MAX, key);
       if (!found && arguments.positional.size() == 1 && arguments.positional[0].is_dict())
         found = arguments.positional[0].dict().find(key);
-      if (!found) fail("the format names '" + key.substr(0, 80) + "', which is not given");
+      if (!found) fail("the format names '" + key.substr(0, 80) + "', which is not an argument");
       v = *found;
     } else {
       if (next_argument >= arguments.positional.size())
@@ -129,7 +129,7 @@ Value format_braces(const Traced& format, const Arguments& arguments, Interprete
                       : index       ? std::min<size_t>(std::strtoull(field.c_str(), nullptr, 10), 1u << 20)
                                     : SIZE_MAX;
     const Value* v = arguments.get(at, field);
-    if (!v) fail("the format names '" + field + "', which is not given");
+    if (!v) fail("the format names '" + field + "', which is not an argument");
     const Traced part = print(*v, in.heap);
     in.budget.check_allocation(out.size() + part.size());
     out.append(part);

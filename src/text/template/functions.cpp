@@ -82,7 +82,9 @@ const Value& Arguments::need(size_t index, std::string_view name) const {
 }
 
 std::string format_time(const std::string& format, std::time_t now) {
-  if (format.size() > 256) fail_limit("the format of strftime_now is too long");
+  constexpr size_t kMaxFormatBytes = 256;
+  if (format.size() > kMaxFormatBytes)
+    fail_limit(fmt::format("the format of strftime_now exceeds {} bytes", kMaxFormatBytes));
   std::tm parts{};
   localtime_r(&now, &parts);
   char buffer[4096];

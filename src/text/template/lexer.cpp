@@ -53,7 +53,7 @@ class Lexer {
   }
   Token& push(Token::Type type, std::string text) {
     if (tokens_.size() > static_cast<size_t>(limits_.nodes) * 4)
-      fail_limit("the template has too many tokens");
+      fail_limit(fmt::format("the template has more than {} tokens", limits_.nodes * 4));
     Token& token = tokens_.emplace_back();
     token.type = type, token.text = std::move(text), token.line = line_, token.column = column_;
     return token;

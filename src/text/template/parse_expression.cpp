@@ -5,7 +5,9 @@ namespace makar::jinja {
 
 Expression* Parser::make(Type type, const Token& at, std::vector<Expression*> children) {
   if (program_.expressions.size() >= static_cast<size_t>(limits_.nodes))
-    throw Failure(Error::Kind::kLimit, "the template has too many expressions", at.line, at.column);
+    throw Failure(Error::Kind::kLimit,
+                  fmt::format("the template has more than {} expressions", limits_.nodes), at.line,
+                  at.column);
   Expression& node = program_.expressions.emplace_back();
   node.type = type, node.line = at.line, node.column = at.column;
   node.children = std::move(children);
