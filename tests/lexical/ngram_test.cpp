@@ -98,7 +98,7 @@ TEST(Ngram, ProbabilitiesSumToOneEverywhere) {
   }
   for (const char* smoothing : {"kneser-ney", "katz", "good-turing", "add-k"})
     for (const bool prune : {false, true}) {
-      NgramOptions o = with(smoothing);
+      NgramOptions o = with_smoothing(smoothing);
       if (prune && o.smoothing == "add-k") continue;
       if (prune) o.prune = {0, 0, 1};
       const NgramModel m = train_model(text, 3, o);
