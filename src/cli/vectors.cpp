@@ -112,7 +112,7 @@ Result<WordVectors> train(const TrainVectors& c, const std::vector<DataPath>& pa
   }
   CooccurrenceOptions counting;
   counting.window = c.w.window, counting.by_distance = c.method == "glove";
-  counting.memory = static_cast<size_t>(c.memory) << 20;
+  counting.max_bytes = static_cast<size_t>(c.memory) << 20;
   counting.progress = [&](uint64_t done, uint64_t total) { progress.show("counting pairs", done, total); };
   MAKAR_TRY(const MappedRecords pairs, count_cooccurrences(text, counting));
   const auto counts = pairs.as<const Cooccurrence>();

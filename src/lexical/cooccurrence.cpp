@@ -24,7 +24,7 @@ class PairTable {
   }
   void add(uint64_t key, uint64_t count) {
     const size_t mask = entries_.size() - 1;
-    size_t at = fold_multiply(key ^ 0x9E3779B97F4A7C15u, 0xE7037ED1A0B428DBu) & mask;
+    size_t at = hash_u64(key) & mask;
     while (entries_[at].key != key && entries_[at].key != kEmpty) at = (at + 1) & mask;
     if (entries_[at].key == kEmpty) entries_[at].key = key, ++used_;
     entries_[at].count += count;
@@ -86,7 +86,7 @@ Result<MappedRecords> merge(const std::vector<MappedRecords>& runs) {
 
 Result<MappedRecords> count_cooccurrences(const WordStream& text, const CooccurrenceOptions& o) {
   if (o.window < 1 || o.window > 20) return error_at("`window`", "must be 1 to 20, got {}", o.window);
-  PairTable table(o.memory);
+  PairTable table(o.max_bytes);
   std::vector<MappedRecords> runs;
   const auto ids = text.ids.as<const uint32_t>().first(text.size);
   for (size_t at = 0; at < ids.size(); ++at) {

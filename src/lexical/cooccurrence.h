@@ -14,9 +14,9 @@ struct Cooccurrence {
 };
 
 struct CooccurrenceOptions {
-  int64_t window = 10;              // on each side, at most 20
-  bool by_distance = true;          // 1/d instead of 1
-  size_t memory = size_t{1} << 30;  // bytes of the table
+  int64_t window = 10;                 // on each side, at most 20
+  bool by_distance = true;             // a pair at distance d counts 1/d instead of 1
+  size_t max_bytes = size_t{1} << 30;  // of the table in memory
   std::function<void(uint64_t done, uint64_t total)> progress = [](uint64_t, uint64_t) {};
 };
 

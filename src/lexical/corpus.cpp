@@ -10,9 +10,11 @@ namespace {
 
 bool is_blank_byte(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || c == '\0'; }
 
+constexpr int kMaxDepth = 8;  // strings nested deeper are ignored
+
 void collect_strings(const Json& value, std::string& out, int depth) {
   if (value.is_string()) out += value.get_ref<const std::string&>() + "\n";
-  if (depth < 8 && value.is_structured())
+  if (depth < kMaxDepth && value.is_structured())
     for (const auto& item : value.items()) collect_strings(item.value(), out, depth + 1);
 }
 
@@ -56,7 +58,7 @@ const std::vector<std::string_view>& WordSplitter::split(std::string_view text) 
       if (c.code < 0x80)
         lowered_ += static_cast<char>(c.code >= 'A' && c.code <= 'Z' ? c.code + 32 : c.code);
       else
-        for (const char32_t small : lowercase(c.code)) append_utf8(lowered_, small);
+        for (const char32_t lower : lowercase(c.code)) append_utf8(lowered_, lower);
       at += c.size;
     }
     text = lowered_;

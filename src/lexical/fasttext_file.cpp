@@ -10,17 +10,18 @@ namespace makar {
 namespace {
 
 constexpr int32_t kMagic = 793712314, kVersion = 12;
-constexpr int32_t kSupervised = 3;                // Header::model; 1: cbow, 2: skipgram
-constexpr uint64_t kMaxWork = 1'000'000'000'000;  // floats that are added to compute the words' vectors
+constexpr int32_t kSupervised = 3;  // Header::model; 1: cbow, 2: skipgram
+// The limit of floats that are added to compute the vectors of all words.
+constexpr uint64_t kMaxSummedFloats = 1'000'000'000'000;
 
 Result<std::string_view> bytes_of(ByteWindow& in, size_t size, std::string_view what) {
   MAKAR_TRY(const std::string_view bytes, in.look(size));
-  if (bytes.size() < size) return error_at(in.place(), "the file ends inside of {}; it is truncated", what);
+  if (bytes.size() < size) return error_at(in.place(), "the file ends inside {}; it is truncated", what);
   return bytes.substr(0, size);
 }
 
 template <class T>
-Result<T> number(ByteWindow& in, std::string_view what) {
+Result<T> read_number(ByteWindow& in, std::string_view what) {
   MAKAR_TRY(const std::string_view bytes, bytes_of(in, sizeof(T), what));
   T out;
   std::memcpy(&out, bytes.data(), sizeof(T));
@@ -30,27 +31,28 @@ Result<T> number(ByteWindow& in, std::string_view what) {
 
 struct Header {
   int32_t width, window, epochs, min_count, negatives, word_ngrams, loss, model, buckets, min_ngram,
-      max_ngram, rate_updates;
+      max_ngram, rate_updates;  // loss is 1: hierarchical softmax, 2: negative sampling, 3: softmax
   double subsample;
 };
 
 Result<Header> read_header(ByteWindow& in) {
-  MAKAR_TRY(const auto magic, number<int32_t>(in, "the header"));
+  MAKAR_TRY(const auto magic, read_number<int32_t>(in, "the header"));
   check(magic == kMagic, "the caller has recognised the file with is_fasttext");
-  MAKAR_TRY(const auto version, number<int32_t>(in, "the header"));
+  MAKAR_TRY(const auto version, read_number<int32_t>(in, "the header"));
   if (version != kVersion && version != kVersion - 1)
     return error_of(Error::Kind::kUnsupported, in.place(),
                     "fastText versions 11 and 12 are supported, found {}", version);
   Header h;
   for (int32_t* field : {&h.width, &h.window, &h.epochs, &h.min_count, &h.negatives, &h.word_ngrams, &h.loss,
                          &h.model, &h.buckets, &h.min_ngram, &h.max_ngram, &h.rate_updates}) {
-    MAKAR_TRY(*field, number<int32_t>(in, "the header"));
+    MAKAR_TRY(*field, read_number<int32_t>(in, "the header"));
   }
-  MAKAR_TRY(h.subsample, number<double>(in, "the header"));
+  MAKAR_TRY(h.subsample, read_number<double>(in, "the header"));
   if (version < kVersion && h.model == kSupervised) h.max_ngram = 0;
-  const bool sizes = h.width >= 1 && h.width <= static_cast<int32_t>(kMaxWidth) && h.buckets >= 0 &&
-                     h.buckets <= 100'000'000 && h.min_ngram >= 0 && h.max_ngram >= 0 && h.max_ngram <= 20;
-  if (!sizes)
+  const bool valid_sizes = h.width >= 1 && h.width <= static_cast<int32_t>(kMaxWidth) && h.buckets >= 0 &&
+                           h.buckets <= 100'000'000 && h.min_ngram >= 0 && h.max_ngram >= 0 &&
+                           h.max_ngram <= 20;
+  if (!valid_sizes)
     return error_of(Error::Kind::kLimit, in.place(),
                     "the limits are {} dimensions, 100,000,000 buckets and n-grams of 20 characters, found "
                     "{}, {} and {} to {}",
@@ -65,29 +67,29 @@ struct Vocabulary {
 };
 
 Result<Vocabulary> read_vocabulary(ByteWindow& in) {
-  MAKAR_TRY(const auto size, number<int32_t>(in, "the vocabulary"));
-  MAKAR_TRY(const auto words, number<int32_t>(in, "the vocabulary"));
-  MAKAR_TRY(const auto labels, number<int32_t>(in, "the vocabulary"));
-  MAKAR_TRY(const auto tokens, number<int64_t>(in, "the vocabulary"));
-  MAKAR_TRY(const auto pruned, number<int64_t>(in, "the vocabulary"));
+  MAKAR_TRY(const auto size, read_number<int32_t>(in, "the vocabulary"));
+  MAKAR_TRY(const auto words, read_number<int32_t>(in, "the vocabulary"));
+  MAKAR_TRY(const auto labels, read_number<int32_t>(in, "the vocabulary"));
+  MAKAR_TRY(const auto tokens, read_number<int64_t>(in, "the vocabulary"));
+  MAKAR_TRY(const auto pruned, read_number<int64_t>(in, "the vocabulary"));
   if (words < 0 || labels < 0 || int64_t{words} + labels != size || size > static_cast<int32_t>(kMaxVectors))
     return error_at(in.place(),
                     "the vocabulary of {} entries has {} words and {} labels; the file is damaged", size,
                     words, labels);
   if (pruned >= 0)
     return error_of(Error::Kind::kUnsupported, in.place(),
-                    "is a quantized model (.ftz), which is not supported; use the .bin file");
+                    "this is a quantized model (.ftz), which is not supported; use the .bin file");
   Vocabulary out;
   out.tokens = static_cast<uint64_t>(tokens);
   for (int32_t i = 0; i < size; ++i) {
-    MAKAR_TRY(const std::string_view bytes, in.look(kLongestWord + 1));
+    MAKAR_TRY(const std::string_view bytes, in.look(kMaxWordBytes + 1));
     const size_t end = bytes.find('\0');
-    if (end == bytes.npos || end > kLongestWord)
+    if (end == bytes.npos || end > kMaxWordBytes)
       return error_at(in.place(), "expected word {} of {}, with a zero byte at its end", i + 1, size);
     const std::string word(bytes.substr(0, end));
     in.take(end + 1);
-    MAKAR_TRY(const auto count, number<int64_t>(in, "the vocabulary"));
-    MAKAR_TRY(const auto type, number<int8_t>(in, "the vocabulary"));
+    MAKAR_TRY(const auto count, read_number<int64_t>(in, "the vocabulary"));
+    MAKAR_TRY(const auto type, read_number<int8_t>(in, "the vocabulary"));
     if (count < 0 || type != (i < words ? 0 : 1))
       return error_at(in.place(), "the entry {} of the vocabulary has the count {} and the type {}",
                       quote(word), count, int{type});
@@ -101,12 +103,12 @@ Result<Vocabulary> read_vocabulary(ByteWindow& in) {
 
 // Memory grows with the bytes that are read, so a damaged header cannot allocate much.
 Result<RowMatrix> read_matrix(ByteWindow& in, int64_t rows, int32_t width, std::string_view what) {
-  MAKAR_TRY(const auto quantized, number<int8_t>(in, what));
+  MAKAR_TRY(const auto quantized, read_number<int8_t>(in, what));
   if (quantized != 0)
     return error_of(Error::Kind::kUnsupported, in.place(),
-                    "is a quantized model (.ftz), which is not supported; use the .bin file");
-  MAKAR_TRY(const auto found, number<int64_t>(in, what));
-  MAKAR_TRY(const auto columns, number<int64_t>(in, what));
+                    "this is a quantized model (.ftz), which is not supported; use the .bin file");
+  MAKAR_TRY(const auto found, read_number<int64_t>(in, what));
+  MAKAR_TRY(const auto columns, read_number<int64_t>(in, what));
   if (found != rows || columns != width)
     return error_at(in.place(), "{} should have {} rows of {}, found {} of {}; the file is damaged", what,
                     rows, width, found, columns);
@@ -130,7 +132,7 @@ void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-// Without `rows`, writes `count` rows of zeros.
+// If `rows` is empty, writes `count` rows of zeros.
 Status write_matrix(const RowMatrix& rows, size_t count, size_t width,
                     const std::function<Status(std::string_view)>& write) {
   std::string out(1, '\0');
@@ -181,7 +183,7 @@ Result<WordVectors> read_fasttext(ByteWindow& in) {
   for (uint32_t i = 0; i < out.words.size(); ++i) {
     rows.assign(1, i);
     add_ngram_rows(out.words.word(i), out.words.size(), o, rows);
-    if ((work += rows.size() * out.width) > kMaxWork)
+    if ((work += rows.size() * out.width) > kMaxSummedFloats)
       return error_of(Error::Kind::kLimit, in.place(), "the words have too many character n-grams");
     add_mean(s.rows, rows, out.rows.row(i));
     if (!std::all_of(out.rows.row(i), out.rows.row(i) + out.width, [](float v) { return std::isfinite(v); }))
@@ -198,6 +200,7 @@ Status write_fasttext(const WordVectors& v, const std::function<Status(std::stri
   const auto count_of = [&](size_t i) { return s ? static_cast<int64_t>(s->counts[i]) : int64_t{1}; };
   const size_t buckets = s ? s->rows.rows() - v.words.size() : 0;
   std::string out;
+  // The fields of Header after magic and version; word_ngrams is 1 and rate_updates is fastText's default.
   for (const int64_t field : {int64_t{kMagic}, int64_t{kVersion}, static_cast<int64_t>(v.width), o.window,
                               o.epochs, s ? s->min_count : 1, o.negatives, int64_t{1},
                               int64_t{o.loss == "hs"        ? 1

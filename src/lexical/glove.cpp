@@ -9,10 +9,13 @@
 namespace makar {
 namespace {
 
-constexpr float kMeanStep = 1e6f;                    // so large that share_of() averages the chunks' changes
-constexpr uint64_t kEntries = 4096, kMaxAtOnce = 8;  // entries per chunk, chunks per round
+constexpr float kMeanStep = 1e6f;  // so large that share_of() averages the chunks' changes
+// Entries per chunk; the most chunks per round, which are learned in parallel. A round has one chunk for each
+// million entries, so that a small text is learned in order.
+constexpr uint64_t kChunkEntries = 4096, kMaxRoundChunks = 8, kEntriesPerRoundChunk = 1'000'000;
 
-// A row is the vector, the bias in a lane of its own, and from `half` the sums of squared gradients of both.
+// A row has the vector, the bias in a separate lane, and from `half` on the sums of squared gradients of
+// both.
 struct Layout {
   size_t width, bias, half;
   explicit Layout(size_t w) : width(padded(w)), bias(width), half(width + kLanes) {}
@@ -75,7 +78,7 @@ class GloveTrainer {
         std::fill(row + layout_.half, row + 2 * layout_.half, 1.0f);
       }
     }
-    chunks_ = (counts.size() + kEntries - 1) / kEntries;
+    chunks_ = (counts.size() + kChunkEntries - 1) / kChunkEntries;
     total_ = chunks_ * static_cast<uint64_t>(o.epochs);
   }
 
@@ -93,44 +96,46 @@ class GloveTrainer {
  private:
   template <class Learner>
   void learn(Learner& learner, uint64_t index) const {
-    const uint64_t epoch = index / chunks_, from = index % chunks_ * kEntries;
+    const uint64_t epoch = index / chunks_, from = index % chunks_ * kChunkEntries;
     const Permutation order(counts_.size(), static_cast<uint64_t>(o_.seed), epoch);
-    for (uint64_t i = from; i < std::min<uint64_t>(from + kEntries, counts_.size()); ++i)
+    for (uint64_t i = from; i < std::min<uint64_t>(from + kChunkEntries, counts_.size()); ++i)
       learner.learn(counts_[order(i)]);
   }
   void report(uint64_t done, double& loss, uint64_t entries) {
-    show_({done * kEntries, total_ * kEntries, loss / static_cast<double>(entries), o_.learning_rate});
+    show_({done * kChunkEntries, total_ * kChunkEntries, loss / static_cast<double>(entries),
+           o_.learning_rate});
     loss = 0;
   }
 
   void train_in_rounds() {
-    const uint64_t together = std::clamp<uint64_t>(counts_.size() / 1'000'000, 1, kMaxAtOnce);
+    const uint64_t round_chunks =
+        std::clamp<uint64_t>(counts_.size() / kEntriesPerRoundChunk, 1, kMaxRoundChunks);
     std::vector<std::unique_ptr<GloveLearner<PrivateRows>>> learners;
     std::vector<RowUses> word_uses(words_.size()), context_uses(words_.size());
-    for (uint64_t i = 0; i < together; ++i)
+    for (uint64_t i = 0; i < round_chunks; ++i)
       learners.push_back(std::make_unique<GloveLearner<PrivateRows>>(layout_, o_, word_, context_));
-    for (uint64_t from = 0; from < total_; from += together) {
-      const uint64_t count = std::min(together, total_ - from);
+    for (uint64_t from = 0; from < total_; from += round_chunks) {
+      const uint64_t count = std::min(round_chunks, total_ - from);
       pool_.run(static_cast<int64_t>(count), [&](int64_t i) {
         auto& l = *learners[static_cast<size_t>(i)];
         learn(l, from + static_cast<uint64_t>(i));
         l.word.finish(), l.context.finish();
       });
-      pool_.run(kMaxAtOnce, [&](int64_t part) {
+      pool_.run(kMaxRoundChunks, [&](int64_t part) {
         const auto p = static_cast<uint32_t>(part);
         add_changes(
             learners, count, [](auto& l) -> PrivateRows& { return l.word; }, word_, word_uses, kMeanStep, p,
-            kMaxAtOnce);
+            kMaxRoundChunks);
         add_changes(
             learners, count, [](auto& l) -> PrivateRows& { return l.context; }, context_, context_uses,
-            kMeanStep, p, kMaxAtOnce);
+            kMeanStep, p, kMaxRoundChunks);
       });
       double loss = 0;
       for (uint64_t i = 0; i < count; ++i) {
         learners[i]->word.clear(), learners[i]->context.clear();
         loss += std::exchange(learners[i]->loss, 0);
       }
-      report(from + count, loss, count * kEntries);
+      report(from + count, loss, count * kChunkEntries);
     }
   }
 
@@ -146,7 +151,7 @@ class GloveTrainer {
           continue;
         }
         const std::lock_guard lock(mutex);
-        report(i + 1, learner.loss, kEntries);
+        report(i + 1, learner.loss, kChunkEntries);
       }
     });
   }

@@ -10,17 +10,19 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLongestEnding = 5;
-constexpr double kRare = 10;  // endings are counted in words that occur at most this often
+constexpr size_t kMaxEndingBytes = 5;
+constexpr double kMaxRareCount = 10;  // endings are counted over words that occur at most this often
+constexpr size_t kMaxTags = 4096;
 
-// Endings of up to five bytes at character borders, the longest first, each after the kind of the word: with
-// a digit (#), with a capital first letter (A) or neither (a). The last two are the kind alone and "".
+// Endings of up to five bytes at character borders, the longest first, each prefixed with the kind of the
+// word: with a digit (#), with a capital first letter (A) or neither (a). The last two are the kind alone and
+// "".
 std::vector<std::string> endings(const std::string& word) {
   const bool capital = !word.empty() && word[0] >= 'A' && word[0] <= 'Z';
   const bool digit = word.find_first_of("0123456789") != word.npos;
   const std::string kind = digit ? "#" : capital ? "A" : "a";
   std::vector<std::string> out;
-  for (size_t n = std::min(word.size(), kLongestEnding); n > 0; --n)
+  for (size_t n = std::min(word.size(), kMaxEndingBytes); n > 0; --n)
     if (!is_utf8_continuation(word[word.size() - n]))
       out.push_back(kind + "-" + word.substr(word.size() - n));
   out.push_back(kind);
@@ -28,37 +30,38 @@ std::vector<std::string> endings(const std::string& word) {
   return out;
 }
 
-using TagWords = std::vector<std::map<uint32_t, double>>;  // by tag: the counts of its words
+using TagWords = std::vector<std::map<uint32_t, double>>;  // for each tag, the counts of its words
 
 // For each ending of rare words, log(p(tag | ending) / p(tag)): the log-likelihood of the ending up to a term
-// that is the same for all tags. Adds the endings to `known`.
+// that is the same for all tags. Numbers the endings in `ending_ids`.
 std::vector<std::vector<double>> ending_scores(const NumberedWords& words,
-                                               const std::vector<double>& word_count, const TagWords& seen,
+                                               const std::vector<double>& word_count,
+                                               const TagWords& tag_words,
                                                const std::vector<double>& tag_count, double k,
-                                               NumberedWords& known) {
-  const size_t tags = seen.size();
+                                               NumberedWords& ending_ids) {
+  const size_t tags = tag_words.size();
   std::vector<std::vector<double>> out;
   for (size_t t = 0; t < tags; ++t)
-    for (const auto& [word, count] : seen[t])
-      if (word_count[word] <= kRare)
+    for (const auto& [word, count] : tag_words[t])
+      if (word_count[word] <= kMaxRareCount)
         for (const std::string& ending : endings(words.word(word))) {
-          const uint32_t e = known.add(ending);
+          const uint32_t e = ending_ids.add(ending);
           if (e == out.size()) out.emplace_back(tags, 0.0);
           out[e][t] += count;
         }
-  double all = 0;
-  for (const double c : tag_count) all += c;
+  double total = 0;
+  for (const double c : tag_count) total += c;
   for (auto& row : out) {
     double sum = 0;
     for (const double c : row) sum += c;
     for (size_t t = 0; t < tags; ++t)
-      row[t] =
-          std::log((row[t] + k) / (sum + k * static_cast<double>(tags))) - std::log((tag_count[t] + k) / all);
+      row[t] = std::log((row[t] + k) / (sum + k * static_cast<double>(tags))) -
+               std::log((tag_count[t] + k) / total);
   }
   return out;
 }
 
-double log_sum(const std::vector<double>& values) {
+double log_sum_exp(const std::vector<double>& values) {
   const double max = *std::max_element(values.begin(), values.end());
   if (max < -1e300) return max;
   double sum = 0;
@@ -78,7 +81,7 @@ Result<TaggedSentences> read_tagged(const std::vector<DataPath>& paths) {
     const bool lists =
         record.value.contains("tokens") && record.value["tokens"].is_array() && tags && tags->is_array();
     if (!lists || tags->size() != record.value["tokens"].size() || tags->empty()) {
-      reader.bad().add(record.place(), "expected tokens and as many tags");
+      reader.bad().add(record.place(), "expected a list of tokens and a list of tags of the same length");
       continue;
     }
     auto& words = out.words.emplace_back();
@@ -93,9 +96,9 @@ Result<TaggedSentences> read_tagged(const std::vector<DataPath>& paths) {
   return out;
 }
 
-HmmTagger HmmTagger::of(std::vector<std::string> tags, NumberedWords words, std::vector<double> start,
-                        std::vector<std::vector<double>> transitions,
-                        std::vector<std::vector<double>> emissions) {
+HmmTagger HmmTagger::from_log_probs(std::vector<std::string> tags, NumberedWords words,
+                                    std::vector<double> start, std::vector<std::vector<double>> transitions,
+                                    std::vector<std::vector<double>> emissions) {
   HmmTagger out;
   out.tags_ = std::move(tags), out.words_ = std::move(words), out.start_ = std::move(start);
   out.transitions_ = std::move(transitions), out.emissions_ = std::move(emissions);
@@ -110,11 +113,11 @@ Result<HmmTagger> HmmTagger::train(const TaggedSentences& data, double k) {
   HmmTagger out;
   for (auto& [tag, n] : number) n = out.tags_.size(), out.tags_.push_back(tag);
   const size_t tags = out.tags_.size();
-  if (tags == 0 || tags > 4096)
-    return error_at("datasets", "expected 1 to 4096 different tags, found {}", tags);
+  if (tags == 0 || tags > kMaxTags)
+    return error_at("datasets", "expected 1 to {} different tags, found {}", kMaxTags, tags);
   out.start_.assign(tags, k);
   out.transitions_.assign(tags, std::vector<double>(tags + 1, k));
-  TagWords seen(tags);
+  TagWords tag_words(tags);
   std::vector<double> word_count, tag_count(tags, 0);
   for (size_t s = 0; s < data.words.size(); ++s) {
     size_t before = 0;
@@ -122,13 +125,13 @@ Result<HmmTagger> HmmTagger::train(const TaggedSentences& data, double k) {
       const size_t tag = number.at(data.tags[s][i]);
       const uint32_t word = out.words_.add(data.words[s][i]);
       if (word == word_count.size()) word_count.push_back(0);
-      ++word_count[word], ++seen[tag][word], ++tag_count[tag];
+      ++word_count[word], ++tag_words[tag][word], ++tag_count[tag];
       ++(i == 0 ? out.start_[tag] : out.transitions_[before][tag]);
       before = tag;
     }
     if (!data.words[s].empty()) ++out.transitions_[before][tags];
   }
-  out.by_ending_ = ending_scores(out.words_, word_count, seen, tag_count, k, out.endings_);
+  out.by_ending_ = ending_scores(out.words_, word_count, tag_words, tag_count, k, out.endings_);
   const auto normalize = [](std::vector<double>& row) {
     double sum = 0;
     for (const double v : row) sum += v;
@@ -137,11 +140,11 @@ Result<HmmTagger> HmmTagger::train(const TaggedSentences& data, double k) {
   normalize(out.start_);
   for (auto& row : out.transitions_) normalize(row);
   const double words = static_cast<double>(out.words_.size() + 1);
-  const double small = 1e-3 * k;  // makes tags improbable that a known word never had in training
+  const double small = 1e-3 * k;  // so that a known word seldom gets a tag it never had in training
   for (size_t t = 0; t < tags; ++t) {
     const double total = tag_count[t] + small * words;
     auto& row = out.emissions_.emplace_back(out.words_.size(), std::log(small / total));
-    for (const auto& [word, count] : seen[t]) row[word] = std::log((count + small) / total);
+    for (const auto& [word, count] : tag_words[t]) row[word] = std::log((count + small) / total);
   }
   return out;
 }
@@ -198,19 +201,19 @@ std::vector<std::vector<double>> HmmTagger::posteriors(const std::vector<std::st
   for (size_t i = 0; i < n; ++i)
     for (size_t t = 0; t < tags; ++t) {
       for (size_t u = 0; i > 0 && u < tags; ++u) terms[u] = forward[i - 1][u] + transitions_[u][t];
-      forward[i][t] = (i == 0 ? start_[t] : log_sum(terms)) + e[i][t];
+      forward[i][t] = (i == 0 ? start_[t] : log_sum_exp(terms)) + e[i][t];
     }
   for (size_t i = n; i-- > 0;)
     for (size_t t = 0; t < tags; ++t) {
       for (size_t u = 0; i + 1 < n && u < tags; ++u)
         terms[u] = transitions_[t][u] + e[i + 1][u] + backward[i + 1][u];
-      backward[i][t] = i + 1 == n ? transitions_[t][tags] : log_sum(terms);
+      backward[i][t] = i + 1 == n ? transitions_[t][tags] : log_sum_exp(terms);
     }
   for (size_t i = 0; i < n; ++i) {
     for (size_t t = 0; t < tags; ++t) terms[t] = forward[i][t] + backward[i][t];
-    const double all = log_sum(terms);
-    if (log_prob) *log_prob = all;
-    for (size_t t = 0; t < tags; ++t) out[i][t] = std::exp(terms[t] - all);
+    const double sentence_log_prob = log_sum_exp(terms);
+    if (log_prob) *log_prob = sentence_log_prob;
+    for (size_t t = 0; t < tags; ++t) out[i][t] = std::exp(terms[t] - sentence_log_prob);
   }
   return out;
 }
@@ -251,7 +254,8 @@ Result<HmmTagger> HmmTagger::from_json(const Json& json, const std::string& plac
   MAKAR_CHECK_OK(strings("words", [&](const std::string& s) { out.words_.add(s); }));
   MAKAR_CHECK_OK(strings("endings", [&](const std::string& s) { out.endings_.add(s); }));
   const size_t tags = out.tags_.size();
-  if (tags == 0 || tags > 4096) return error_at(place + ": tags", "expected 1 to 4096, found {}", tags);
+  if (tags == 0 || tags > kMaxTags)
+    return error_at(place + ": tags", "expected 1 to {}, found {}", kMaxTags, tags);
   MAKAR_TRY(const Json* start, list("start"));
   MAKAR_CHECK_OK(numbers(*start, tags, "start", out.start_));
   const auto rows = [&](const char* key, size_t count, size_t size,

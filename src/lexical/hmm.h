@@ -22,12 +22,12 @@ class HmmTagger {
   static Result<HmmTagger> train(const TaggedSentences& data, double smoothing = 0.1);
   // A tagger with the given natural logarithms of probabilities. transitions[t][u]: from tag t to u, and in
   // the last column to the end of the sentence; emissions[t][w].
-  static HmmTagger of(std::vector<std::string> tags, NumberedWords words, std::vector<double> start,
-                      std::vector<std::vector<double>> transitions,
-                      std::vector<std::vector<double>> emissions);
+  static HmmTagger from_log_probs(std::vector<std::string> tags, NumberedWords words,
+                                  std::vector<double> start, std::vector<std::vector<double>> transitions,
+                                  std::vector<std::vector<double>> emissions);
 
   std::vector<std::string> tag(const std::vector<std::string>& words, double* log_prob = nullptr) const;
-  // [word][tag], and the logarithm of the sentence's probability.
+  // The probability of each tag, [word][tag], and the logarithm of the sentence's probability.
   std::vector<std::vector<double>> posteriors(const std::vector<std::string>& words,
                                               double* log_prob = nullptr) const;
   const std::vector<std::string>& tags() const { return tags_; }

@@ -17,7 +17,8 @@ struct NgramSampling {
 class NgramGenerator {
  public:
   explicit NgramGenerator(const NgramModel& model) : model_(model), index_(model.by_prefix()) {}
-  // The words after `prompt`, until </s> or the limit. The draws are a function of the seed and `number`.
+  // The words after `prompt`, until </s> or the limit. The draws depend only on the seed and `number`, the
+  // index of the sentence.
   std::vector<std::string> generate(const std::vector<std::string_view>& prompt,
                                     const NgramSampling& sampling, uint64_t number);
 

@@ -16,7 +16,8 @@ Result<NgramModel> NgramModel::make(NumberedWords words, std::vector<NgramLevel>
   };
   const auto begin = find({kBeginSentence}), end = find({kEndSentence}),
              unknown = find({kUnknownWord, "<UNK>"});
-  if (!begin || !end) return error_at(place, "the vocabulary needs {} and {}", kBeginSentence, kEndSentence);
+  if (!begin || !end)
+    return error_at(place, "the vocabulary must have {} and {}", kBeginSentence, kEndSentence);
   if (!unknown) {
     // A closed vocabulary (SRILM without -unk): unknown words get -99, SRILM's logarithm of 0.
     words.add(kUnknownWord);
@@ -35,12 +36,12 @@ NgramModel::State NgramModel::start() const {
   return state;
 }
 
-NgramModel::Scored NgramModel::step(State& state, uint32_t word) const {
-  Scored out{0, 0, word == unknown_};
+NgramModel::WordScore NgramModel::step(State& state, uint32_t word) const {
+  WordScore out{0, 0, word == unknown_};
   State next;
   next.ngrams.fill(NgramTable::kNone);
   double backoff = 0;
-  for (int length = state.longest; length >= 0; --length) {  // of the context
+  for (int length = state.longest; length >= 0; --length) {  // length of the context
     const uint32_t context = length > 0 ? state.ngrams[static_cast<size_t>(length - 1)] : 0;
     if (length > 0 && context == NgramTable::kNone) continue;
     const auto& level = levels_[static_cast<size_t>(length)];
@@ -114,7 +115,7 @@ NgramScore score_sentence(const NgramModel& model, std::span<const std::string_v
   out.sentences = 1, out.words = words.size();
   out.matched.resize(static_cast<size_t>(model.order()));
   NgramModel::State state = model.start();
-  const auto take = [&](uint32_t word) {
+  const auto add_word = [&](uint32_t word) {
     const auto scored = model.step(state, word);
     out.log_prob += scored.log_prob;
     if (scored.unknown_word) ++out.unknown, out.log_prob_unknown += scored.log_prob;
@@ -122,9 +123,9 @@ NgramScore score_sentence(const NgramModel& model, std::span<const std::string_v
   };
   for (const std::string_view word : words) {
     const uint32_t id = model.id(word);
-    take(id == model.begin() || id == model.end() ? model.unknown() : id);  // the text contains a marker
+    add_word(id == model.begin() || id == model.end() ? model.unknown() : id);  // the text contains a marker
   }
-  take(model.end());
+  add_word(model.end());
   return out;
 }
 

@@ -1,6 +1,6 @@
 // An n-gram language model with back-off, as an ARPA file stores it: for every n-gram the logarithm (base 10)
-// of its probability and of the weight of the shorter context. p(w | h) is that of the n-gram h w if it is
-// listed, otherwise backoff(h) p(w | h without its first word).
+// of its probability and of the weight of the shorter context. p(w | h) is the probability of the n-gram
+// h w if it is listed, otherwise backoff(h) p(w | h without its first word).
 #pragma once
 #include <array>
 #include <span>
@@ -29,7 +29,7 @@ class NgramModel {
     std::array<uint32_t, kMaxOrder> ngrams;  // [i]: the last i + 1 words, or NgramTable::kNone
     int longest = 0;                         // contexts of more words are not in the model
   };
-  struct Scored {
+  struct WordScore {
     double log_prob;    // base 10
     int matched;        // length of the n-gram that was found
     bool unknown_word;  // the word is not in the vocabulary
@@ -49,15 +49,15 @@ class NgramModel {
   uint32_t id(std::string_view word) const { return words_.find(word).value_or(unknown_); }
 
   State start() const;  // after <s>
-  Scored step(State& state, uint32_t word) const;
+  WordScore step(State& state, uint32_t word) const;
 
-  // The n-grams of one length, sorted by prefix: those of prefix p are list[first[p]] to
-  // list[first[p + 1] - 1]. by_prefix() returns one per length; that of length 1 is empty.
+  // The n-grams of one length, sorted by prefix: n-grams with prefix p are list[first[p]] to
+  // list[first[p + 1] - 1]. by_prefix() returns one index per length; the index of length 1 is empty.
   struct ByPrefix {
     std::vector<uint32_t> first, list;
   };
   std::vector<ByPrefix> by_prefix() const;
-  // The probability of every word after a state; that of <s> is 0. `index`: the result of by_prefix().
+  // The probability of every word after a state; <s> has probability 0. `index`: the result of by_prefix().
   void distribution(const State& state, const std::vector<ByPrefix>& index, std::vector<double>& out) const;
 
  private:
@@ -69,7 +69,7 @@ class NgramModel {
 // Sums over sentences, each followed by </s>.
 struct NgramScore {
   uint64_t sentences = 0, words = 0, unknown = 0;  // words without </s>; unknown ones are included
-  double log_prob = 0, log_prob_unknown = 0;       // base 10; the second: of unknown words alone
+  double log_prob = 0, log_prob_unknown = 0;       // base 10; log_prob_unknown: only unknown words
   std::vector<uint64_t> matched;                   // words by the length of the n-gram found
 
   void add(const NgramScore& other);

@@ -22,7 +22,6 @@ class NgramTable {
   size_t bytes() const { return keys_.capacity() * 8 + slots_.capacity() * 4; }
 
  private:
-  static uint64_t hash(uint64_t key) { return fold_multiply(key ^ 0x9E3779B97F4A7C15u, 0xE7037ED1A0B428DBu); }
   void grow();
   std::vector<uint64_t> keys_;
   std::vector<uint32_t> slots_;  // a power of two, linear probing

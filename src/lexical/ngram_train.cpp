@@ -9,35 +9,40 @@ namespace makar {
 namespace {
 
 constexpr uint32_t kBegin = SentenceNgrams::kBegin;
-constexpr float kZero = -99;  // SRILM's logarithm of 0, which <s> gets
+constexpr float kLogOfZero = -99;  // SRILM's logarithm of 0, which <s> gets
 
-float log10f_of(double p) { return p > 0 ? static_cast<float>(std::log10(p)) : kZero; }
+float log10f_of(double p) { return p > 0 ? static_cast<float>(std::log10(p)) : kLogOfZero; }
 
-// The model that is being made, from the shortest n-grams to the longest.
+// Builds the model, from the shortest n-grams to the longest.
 class Builder {
  public:
   Builder(SentenceNgrams counts, const NgramOptions& options)
-      : c_(std::move(counts)), o_(options), n_(c_.tables.size()), probs_(n_), backoffs_(n_) {
-    for (size_t k = 0; k < n_; ++k) {
-      probs_[k].assign(c_.tables[k].size(), 0);
-      backoffs_[k].assign(c_.tables[k].size(), 1);
+      : ngrams_(std::move(counts)),
+        options_(options),
+        order_(ngrams_.tables.size()),
+        probs_(order_),
+        backoffs_(order_) {
+    for (size_t k = 0; k < order_; ++k) {
+      probs_[k].assign(ngrams_.tables[k].size(), 0);
+      backoffs_[k].assign(ngrams_.tables[k].size(), 1);
     }
-    vocabulary_ = static_cast<double>(c_.words.size() - 1);
+    vocabulary_ = static_cast<double>(ngrams_.words.size() - 1);
   }
 
   Result<NgramModel> build() {
-    if (o_.smoothing == "kneser-ney")
+    if (options_.smoothing == "kneser-ney")
       kneser_ney();
-    else if (o_.smoothing == "add-k")
+    else if (options_.smoothing == "add-k")
       add_k();
     else
-      good_turing_or_katz(o_.smoothing == "katz");
+      good_turing_or_katz(options_.smoothing == "katz");
     return finish();
   }
 
  private:
-  bool kept(size_t k, uint32_t at) const {
-    return k == 0 || k >= o_.prune.size() || o_.prune[k] < static_cast<int64_t>(c_.counts[k][at]);
+  bool is_kept(size_t k, uint32_t at) const {
+    return k == 0 || k >= options_.prune.size() ||
+           options_.prune[k] < static_cast<int64_t>(ngrams_.counts[k][at]);
   }
   // Whether the n-gram is <s> alone, which is never predicted.
   static bool is_begin(size_t k, uint32_t word) { return k == 0 && word == kBegin; }
@@ -51,23 +56,23 @@ class Builder {
   }
   // Sums of counts over the last word, by context; one context at length 1.
   std::vector<double> totals(const std::vector<uint64_t>& counts, size_t k) const {
-    std::vector<double> out(k == 0 ? 1 : c_.tables[k - 1].size(), 0);
+    std::vector<double> out(k == 0 ? 1 : ngrams_.tables[k - 1].size(), 0);
     for (uint32_t i = 0; i < counts.size(); ++i)
       if (!is_begin(k, i)) out[context(k, i)] += static_cast<double>(counts[i]);
     return out;
   }
-  uint32_t context(size_t k, uint32_t at) const { return k == 0 ? 0 : c_.tables[k].prefix(at); }
+  uint32_t context(size_t k, uint32_t at) const { return k == 0 ? 0 : ngrams_.tables[k].prefix(at); }
 
-  // The n-gram without its first word, for all n-grams of one length. It always exists: it is in the same
-  // text.
+  // The n-gram without its first word, for all n-grams of one length. It always exists, because it
+  // occurs in the same text.
   std::vector<uint32_t> suffixes(size_t k, const std::vector<uint32_t>& shorter) const {
-    const NgramTable& table = c_.tables[k];
+    const NgramTable& table = ngrams_.tables[k];
     std::vector<uint32_t> out(table.size());
     for (uint32_t i = 0; i < table.size(); ++i) {
       if (k == 1)
         out[i] = table.word(i);
       else
-        out[i] = c_.tables[k - 1].find(shorter[table.prefix(i)], table.word(i));
+        out[i] = ngrams_.tables[k - 1].find(shorter[table.prefix(i)], table.word(i));
       check(out[i] != NgramTable::kNone, "the end of an n-gram is an n-gram");
     }
     return out;
@@ -78,92 +83,94 @@ class Builder {
   }
 
   void add_k() {
-    const size_t k = n_ - 1;
+    const size_t k = order_ - 1;
     uniform_below(k);
-    const auto total = totals(c_.counts[k], k);
+    const auto total = totals(ngrams_.counts[k], k);
     for (uint32_t i = 0; i < probs_[k].size(); ++i)
-      probs_[k][i] =
-          (static_cast<double>(c_.counts[k][i]) + o_.k) / (total[context(k, i)] + o_.k * vocabulary_);
+      probs_[k][i] = (static_cast<double>(ngrams_.counts[k][i]) + options_.k) /
+                     (total[context(k, i)] + options_.k * vocabulary_);
     if (k > 0)
       for (uint32_t h = 0; h < total.size(); ++h)
-        backoffs_[k - 1][h] = o_.k * vocabulary_ / (total[h] + o_.k * vocabulary_);
+        backoffs_[k - 1][h] = options_.k * vocabulary_ / (total[h] + options_.k * vocabulary_);
   }
 
   void good_turing_or_katz(bool katz) {
     std::vector<uint32_t> suffix;
-    const size_t first = katz ? 0 : n_ - 1;
+    const size_t first = katz ? 0 : order_ - 1;
     if (!katz) uniform_below(first);
-    for (size_t k = 0; k < n_; ++k) {
+    for (size_t k = 0; k < order_; ++k) {
       if (k > 0 && katz) suffix = suffixes(k, suffix);
       if (k >= first) discount_level(k, katz, suffix);
     }
   }
 
   void discount_level(size_t k, bool katz, const std::vector<uint32_t>& suffix) {
-    const auto& counts = c_.counts[k];
-    const auto histogram = count_of_counts(counts, k, static_cast<size_t>(o_.max_discounted) + 1);
-    std::vector<double> ratio(static_cast<size_t>(o_.max_discounted) + 1, 1);
+    const auto& counts = ngrams_.counts[k];
+    const auto histogram = count_of_counts(counts, k, static_cast<size_t>(options_.max_discounted) + 1);
+    std::vector<double> ratio(static_cast<size_t>(options_.max_discounted) + 1, 1);
     if (katz) {
-      ratio = katz_discounts(histogram, o_.max_discounted);
+      ratio = katz_discounts(histogram, options_.max_discounted);
     } else {
-      const auto starred = good_turing(histogram, o_.max_discounted);
-      for (size_t c = 1; c < ratio.size(); ++c) ratio[c] = std::min(1.0, starred[c] / static_cast<double>(c));
+      const auto adjusted = good_turing(histogram, options_.max_discounted);
+      for (size_t c = 1; c < ratio.size(); ++c)
+        ratio[c] = std::min(1.0, adjusted[c] / static_cast<double>(c));
     }
     const auto discounted = [&](uint32_t i) {
       const uint64_t c = counts[i];
       return static_cast<double>(c) * (c < ratio.size() ? ratio[c] : 1.0);
     };
     auto total = totals(counts, k);
-    std::vector<double> seen(total.size(), 0), seen_below(total.size(), 0);
-    const auto counted = [&](uint32_t i) { return !is_begin(k, i) && counts[i] > 0 && kept(k, i); };
+    std::vector<double> seen_sum(total.size(), 0), seen_lower_sum(total.size(), 0);
+    const auto counted = [&](uint32_t i) { return !is_begin(k, i) && counts[i] > 0 && is_kept(k, i); };
     for (uint32_t i = 0; i < counts.size(); ++i)
       if (counted(i)) {
-        seen[context(k, i)] += discounted(i);
-        if (k > 0) seen_below[context(k, i)] += katz ? lower(k - 1, suffix[i]) : 1 / vocabulary_;
+        seen_sum[context(k, i)] += discounted(i);
+        if (k > 0) seen_lower_sum[context(k, i)] += katz ? lower_prob(k - 1, suffix[i]) : 1 / vocabulary_;
       }
     // A context without discounts would leave nothing for unseen words: one unseen event is added to it.
     for (size_t h = 0; h < total.size(); ++h)
-      if (total[h] - seen[h] < 1e-9 * (total[h] + 1)) total[h] = seen[h] + 1;
+      if (total[h] - seen_sum[h] < 1e-9 * (total[h] + 1)) total[h] = seen_sum[h] + 1;
     for (uint32_t i = 0; i < counts.size(); ++i)
       if (counted(i)) probs_[k][i] = discounted(i) / total[context(k, i)];
     if (k == 0) {
-      double unseen = 0, left = 1 - seen[0] / total[0];
+      double unseen = 0, left = 1 - seen_sum[0] / total[0];
       for (uint32_t i = 0; i < counts.size(); ++i) unseen += !is_begin(0, i) && counts[i] == 0;
       for (uint32_t i = 0; i < counts.size(); ++i)
         if (!is_begin(0, i) && counts[i] == 0) probs_[0][i] = left / unseen;
       return;
     }
     for (size_t h = 0; h < total.size(); ++h) {
-      if (seen[h] == 0) continue;
+      if (seen_sum[h] == 0) continue;
       // If all words were seen after the context, the weight is never used.
-      const double below = 1 - seen_below[h];
-      backoffs_[k - 1][h] = below > 1e-9 ? (1 - seen[h] / total[h]) / below : 0;
+      const double below = 1 - seen_lower_sum[h];
+      backoffs_[k - 1][h] = below > 1e-9 ? (1 - seen_sum[h] / total[h]) / below : 0;
     }
   }
 
   // Counts of shorter n-grams become the number of different words before them, except for n-grams that begin
   // with <s>, which nothing precedes.
-  std::vector<uint64_t> adjusted(size_t k, const std::vector<uint32_t>& longer_suffix,
-                                 const std::vector<bool>& after_begin) const {
-    if (k + 1 == n_) return c_.counts[k];
-    std::vector<uint64_t> out(c_.tables[k].size(), 0);
+  std::vector<uint64_t> adjusted_counts(size_t k, const std::vector<uint32_t>& longer_suffix,
+                                        const std::vector<bool>& after_begin) const {
+    if (k + 1 == order_) return ngrams_.counts[k];
+    std::vector<uint64_t> out(ngrams_.tables[k].size(), 0);
     for (const uint32_t s : longer_suffix) ++out[s];
     for (uint32_t i = 0; i < out.size(); ++i)
-      if (after_begin[i]) out[i] = k == 0 ? 0 : c_.counts[k][i];
+      if (after_begin[i]) out[i] = k == 0 ? 0 : ngrams_.counts[k][i];
     return out;
   }
 
   void kneser_ney() {
-    std::vector<std::vector<uint32_t>> suffix(n_);
-    std::vector<std::vector<bool>> after_begin(n_);
-    for (size_t k = 0; k < n_; ++k) {
+    std::vector<std::vector<uint32_t>> suffix(order_);
+    std::vector<std::vector<bool>> after_begin(order_);
+    for (size_t k = 0; k < order_; ++k) {
       if (k > 0) suffix[k] = suffixes(k, suffix[k - 1]);
-      after_begin[k].resize(c_.tables[k].size());
+      after_begin[k].resize(ngrams_.tables[k].size());
       for (uint32_t i = 0; i < after_begin[k].size(); ++i)
-        after_begin[k][i] = k == 0 ? i == kBegin : after_begin[k - 1][c_.tables[k].prefix(i)];
+        after_begin[k][i] = k == 0 ? i == kBegin : after_begin[k - 1][ngrams_.tables[k].prefix(i)];
     }
-    for (size_t k = 0; k < n_; ++k) {
-      const auto counts = adjusted(k, k + 1 < n_ ? suffix[k + 1] : std::vector<uint32_t>{}, after_begin[k]);
+    for (size_t k = 0; k < order_; ++k) {
+      const auto counts =
+          adjusted_counts(k, k + 1 < order_ ? suffix[k + 1] : std::vector<uint32_t>{}, after_begin[k]);
       interpolate(k, counts, suffix[k]);
     }
   }
@@ -172,21 +179,22 @@ class Builder {
     auto discount = kneser_ney_discounts(count_of_counts(counts, k, 4));
     if (!discount) {
       discount = {0, 0.5, 1, 1.5};
-      o_.warn(fmt::format(
+      options_.warn(fmt::format(
           "{}-grams: too few different counts to estimate the discounts; using 0.5, 1 and 1.5", k + 1));
     }
-    const auto taken = [&](uint64_t c) { return (*discount)[std::min<uint64_t>(c, 3)]; };
+    const auto discount_of = [&](uint64_t c) { return (*discount)[std::min<uint64_t>(c, 3)]; };
     const auto total = totals(counts, k);
     std::vector<double> left(total.size(), 0);
     for (uint32_t i = 0; i < counts.size(); ++i)
       if (!is_begin(k, i))
-        left[context(k, i)] += kept(k, i) ? taken(counts[i]) : static_cast<double>(counts[i]);
+        left[context(k, i)] += is_kept(k, i) ? discount_of(counts[i]) : static_cast<double>(counts[i]);
     for (uint32_t i = 0; i < counts.size(); ++i) {
-      if (is_begin(k, i) || !kept(k, i)) continue;
+      if (is_begin(k, i) || !is_kept(k, i)) continue;
       const uint32_t h = context(k, i);
-      const double below = k == 0 ? 1 / vocabulary_ : lower(k - 1, suffix[i]);
-      const double own = counts[i] > 0 ? (static_cast<double>(counts[i]) - taken(counts[i])) / total[h] : 0;
-      probs_[k][i] = own + (total[h] > 0 ? left[h] / total[h] : 1) * below;
+      const double below = k == 0 ? 1 / vocabulary_ : lower_prob(k - 1, suffix[i]);
+      const double discounted =
+          counts[i] > 0 ? (static_cast<double>(counts[i]) - discount_of(counts[i])) / total[h] : 0;
+      probs_[k][i] = discounted + (total[h] > 0 ? left[h] / total[h] : 1) * below;
     }
     if (k > 0)
       for (size_t h = 0; h < total.size(); ++h)
@@ -194,44 +202,45 @@ class Builder {
   }
 
   // The probability of a shorter n-gram, which may have been dropped.
-  double lower(size_t k, uint32_t at) const {
-    if (kept(k, at)) return probs_[k][at];
-    check(k > 0, "words are kept");
-    return backoffs_[k - 1][c_.tables[k].prefix(at)] * lower(k - 1, suffix_of(k, at));
+  double lower_prob(size_t k, uint32_t at) const {
+    if (is_kept(k, at)) return probs_[k][at];
+    check(k > 0, "single words are never pruned");
+    return backoffs_[k - 1][ngrams_.tables[k].prefix(at)] * lower_prob(k - 1, suffix_of(k, at));
   }
   // Slow: only for dropped n-grams.
   uint32_t suffix_of(size_t k, uint32_t at) const {
     std::vector<uint32_t> words;
-    for (size_t i = k; i > 0; at = c_.tables[i].prefix(at), --i) words.push_back(c_.tables[i].word(at));
+    for (size_t i = k; i > 0; at = ngrams_.tables[i].prefix(at), --i)
+      words.push_back(ngrams_.tables[i].word(at));
     uint32_t out = words.back();
-    for (size_t i = 1; i < words.size(); ++i) out = c_.tables[i].find(out, words[words.size() - 1 - i]);
+    for (size_t i = 1; i < words.size(); ++i) out = ngrams_.tables[i].find(out, words[words.size() - 1 - i]);
     return out;
   }
 
   // Moves the kept n-grams into the model, with new numbers.
   Result<NgramModel> finish() {
-    std::vector<NgramLevel> levels(n_);
-    std::vector<uint32_t> moved;
-    for (size_t k = 0; k < n_; ++k) {
-      std::vector<uint32_t> next(c_.tables[k].size(), NgramTable::kNone);
+    std::vector<NgramLevel> levels(order_);
+    std::vector<uint32_t> new_ids;
+    for (size_t k = 0; k < order_; ++k) {
+      std::vector<uint32_t> next(ngrams_.tables[k].size(), NgramTable::kNone);
       NgramLevel& level = levels[k];
       for (uint32_t i = 0; i < next.size(); ++i) {
-        if (!kept(k, i)) continue;
-        const uint32_t prefix = k == 0 ? 0 : moved[c_.tables[k].prefix(i)];
+        if (!is_kept(k, i)) continue;
+        const uint32_t prefix = k == 0 ? 0 : new_ids[ngrams_.tables[k].prefix(i)];
         if (prefix == NgramTable::kNone) continue;
-        next[i] = level.table.add(prefix, k == 0 ? i : c_.tables[k].word(i));
-        level.log_prob.push_back(is_begin(k, i) ? kZero : log10f_of(probs_[k][i]));
-        level.log_backoff.push_back(k + 1 < n_ ? log10f_of(backoffs_[k][i]) : 0);
+        next[i] = level.table.add(prefix, k == 0 ? i : ngrams_.tables[k].word(i));
+        level.log_prob.push_back(is_begin(k, i) ? kLogOfZero : log10f_of(probs_[k][i]));
+        level.log_backoff.push_back(k + 1 < order_ ? log10f_of(backoffs_[k][i]) : 0);
       }
-      moved = std::move(next);
+      new_ids = std::move(next);
     }
     while (levels.size() > 1 && levels.back().table.size() == 0) levels.pop_back();
-    return NgramModel::make(std::move(c_.words), std::move(levels), "n-grams");
+    return NgramModel::make(std::move(ngrams_.words), std::move(levels), "n-grams");
   }
 
-  SentenceNgrams c_;
-  const NgramOptions& o_;
-  size_t n_;
+  SentenceNgrams ngrams_;
+  const NgramOptions& options_;
+  size_t order_;
   double vocabulary_ = 0;
   std::vector<std::vector<double>> probs_, backoffs_;
 };
@@ -241,7 +250,7 @@ class Builder {
 Status check(const NgramOptions& o, int order) {
   const std::vector<std::string> known = {"kneser-ney", "katz", "good-turing", "add-k"};
   if (std::find(known.begin(), known.end(), o.smoothing) == known.end())
-    return error_at("`smoothing`", "must be {}, got '{}'{}", fmt::join(known, ", "), o.smoothing,
+    return error_at("`smoothing`", "must be one of {}, got '{}'{}", fmt::join(known, ", "), o.smoothing,
                     did_you_mean(o.smoothing, known));
   if (!(o.k > 0 && o.k <= 1e6)) return error_at("`k`", "must be above 0 and at most 1e6, got {}", o.k);
   if (o.max_discounted < 1 || o.max_discounted > 100)

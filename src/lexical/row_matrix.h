@@ -70,7 +70,7 @@ class PrivateRows {
   float* row(uint32_t at) {
     if (slots_[at] == kNone) copy(at);
     ++uses_[slots_[at]];
-    return copied(slots_[at]);
+    return row_copy(slots_[at]);
   }
   // Replaces each copy by its difference from the matrix, which must not have changed meanwhile.
   void finish();
@@ -82,11 +82,13 @@ class PrivateRows {
   void clear();
 
  private:
-  static constexpr uint32_t kNone = ~uint32_t{0}, kBlock = 64;
+  static constexpr uint32_t kNone = ~uint32_t{0}, kBlockRows = 64;
   void copy(uint32_t at);
-  float* copied(uint32_t slot) { return blocks_[slot / kBlock].get() + (slot % kBlock) * matrix_.stride(); }
+  float* row_copy(uint32_t slot) {
+    return blocks_[slot / kBlockRows].get() + (slot % kBlockRows) * matrix_.stride();
+  }
   const RowMatrix& matrix_;
-  std::vector<uint32_t> slots_, used_, uses_;
+  std::vector<uint32_t> slots_, used_rows_, uses_;
   std::vector<std::unique_ptr<float[]>> blocks_;
 };
 
@@ -96,8 +98,8 @@ class PrivateRows {
 // `step`. The factor is that share for the x uses of all m chunks in sequence, divided by the sum of the
 // shares of the m chunks: (1 + s x / m) / (1 + s x).
 inline float share_of(const RowUses& u, float step) {
-  const float all = step * static_cast<float>(u.uses);
-  return (1 + all / static_cast<float>(u.chunks)) / (1 + all);
+  const float total_step = step * static_cast<float>(u.uses);
+  return (1 + total_step / static_cast<float>(u.chunks)) / (1 + total_step);
 }
 
 // Adds the changes of the first `count` chunks to a matrix, in order; `rows` returns the private rows of a

@@ -49,7 +49,7 @@ Status SentenceNgrams::add(std::span<const std::string_view> sentence) {
   if (bytes() > max_bytes_)
     return error_of(
         Error::Kind::kLimit, "n-gram counts",
-        "need more than {} MB; give a larger `memory`, a smaller `order`, or `min_word_count` to keep "
+        "need more than {} MB; use a larger `memory`, a smaller `order`, or `min_word_count` to keep "
         "fewer words",
         max_bytes_ >> 20);
   return Done{};

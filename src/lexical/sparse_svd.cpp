@@ -50,14 +50,14 @@ Block multiply(const SparseMatrix& a, const Block& x, ThreadPool& pool) {
   return out;
 }
 
-// x^T x, summed in fixed pieces of rows, so that the bits do not depend on the number of threads.
+// x^T x, summed in fixed chunks of rows, so that the bits do not depend on the number of threads.
 std::vector<std::vector<double>> gram(const Block& x, ThreadPool& pool) {
-  constexpr size_t kPiece = 2048;
-  const size_t pieces = (x.rows + kPiece - 1) / kPiece, w = x.width;
-  std::vector<std::vector<double>> sums(pieces, std::vector<double>(w * w, 0.0));
-  pool.run(static_cast<int64_t>(pieces), [&](int64_t p) {
+  constexpr size_t kChunkRows = 2048;
+  const size_t chunks = (x.rows + kChunkRows - 1) / kChunkRows, w = x.width;
+  std::vector<std::vector<double>> sums(chunks, std::vector<double>(w * w, 0.0));
+  pool.run(static_cast<int64_t>(chunks), [&](int64_t p) {
     auto& sum = sums[static_cast<size_t>(p)];
-    const size_t from = static_cast<size_t>(p) * kPiece, end = std::min(x.rows, from + kPiece);
+    const size_t from = static_cast<size_t>(p) * kChunkRows, end = std::min(x.rows, from + kChunkRows);
     for (size_t r = from; r < end; ++r)
       for (size_t i = 0; i < w; ++i)
         for (size_t j = 0; j < w; ++j) sum[i * w + j] += x.row(r)[i] * x.row(r)[j];
@@ -69,7 +69,7 @@ std::vector<std::vector<double>> gram(const Block& x, ThreadPool& pool) {
   return out;
 }
 
-// x times a small matrix whose columns are `vectors` scaled.
+// x times the small matrix whose column k is vectors[k] * scale[k].
 Block rotate(const Block& x, const std::vector<std::vector<double>>& vectors,
              const std::vector<double>& scale, ThreadPool& pool) {
   Block out(x.rows, vectors.size());
@@ -84,16 +84,16 @@ Block rotate(const Block& x, const std::vector<std::vector<double>>& vectors,
   return out;
 }
 
-// An orthonormal basis of the columns, the strongest directions first; `lengths`: their singular values.
-Block orthonormal(const Block& x, ThreadPool& pool, std::vector<double>& lengths) {
+// An orthonormal basis of the columns, in descending order of their `singular_values`.
+Block orthonormal(const Block& x, ThreadPool& pool, std::vector<double>& singular_values) {
   std::vector<double> values;
   std::vector<std::vector<double>> vectors;
   symmetric_eigen(gram(x, pool), values, vectors);
-  lengths.clear();
+  singular_values.clear();
   std::vector<double> scale;
   for (const double v : values) {
-    lengths.push_back(std::sqrt(std::max(0.0, v)));
-    scale.push_back(lengths.back() > 1e-9 * lengths.front() ? 1 / lengths.back() : 0);
+    singular_values.push_back(std::sqrt(std::max(0.0, v)));
+    scale.push_back(singular_values.back() > 1e-9 * singular_values.front() ? 1 / singular_values.back() : 0);
   }
   return rotate(x, vectors, scale, pool);
 }
@@ -102,14 +102,16 @@ Block orthonormal(const Block& x, ThreadPool& pool, std::vector<double>& lengths
 
 void symmetric_eigen(std::vector<std::vector<double>> a, std::vector<double>& values,
                      std::vector<std::vector<double>>& vectors) {
+  constexpr int kMaxSweeps = 60;
   const size_t n = a.size();
   std::vector<std::vector<double>> v(n, std::vector<double>(n, 0.0));  // rows are the vectors
   for (size_t i = 0; i < n; ++i) v[i][i] = 1;
-  for (int sweep = 0; sweep < 60; ++sweep) {
-    double off = 0, all = 0;
+  for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
+    double off_diagonal = 0, total = 0;
     for (size_t i = 0; i < n; ++i)
-      for (size_t j = 0; j < n; ++j) all += a[i][j] * a[i][j], off += i == j ? 0 : a[i][j] * a[i][j];
-    if (off <= 1e-24 * all) break;
+      for (size_t j = 0; j < n; ++j)
+        total += a[i][j] * a[i][j], off_diagonal += i == j ? 0 : a[i][j] * a[i][j];
+    if (off_diagonal <= 1e-24 * total) break;
     for (size_t p = 0; p + 1 < n; ++p)
       for (size_t q = p + 1; q < n; ++q) {
         if (a[p][q] * a[p][q] <= 1e-32 * std::fabs(a[p][p] * a[q][q])) continue;
@@ -139,20 +141,21 @@ void symmetric_eigen(std::vector<std::vector<double>> a, std::vector<double>& va
 
 Svd truncated_svd(const SparseMatrix& a, size_t rank, uint64_t seed, ThreadPool& pool, int iterations) {
   rank = std::min({rank, a.rows, a.columns});
-  const size_t width = std::min({rank + 10, a.rows, a.columns});
+  constexpr size_t kOversampling = 10;  // extra columns, which make the iteration converge faster
+  const size_t width = std::min({rank + kOversampling, a.rows, a.columns});
   const SparseMatrix t = a.transposed();
   const Rng rng(seed, Purpose::kInit);
   Block x(a.columns, width);
   for (size_t i = 0; i < x.data.size(); ++i) x.data[i] = static_cast<double>(rng.normal(i));
-  std::vector<double> lengths;
-  Block left = orthonormal(multiply(a, x, pool), pool, lengths);
+  std::vector<double> singular_values;
+  Block left = orthonormal(multiply(a, x, pool), pool, singular_values);
   for (int i = 0; i < iterations; ++i) {
-    x = orthonormal(multiply(t, left, pool), pool, lengths);
-    left = orthonormal(multiply(a, x, pool), pool, lengths);
+    x = orthonormal(multiply(t, left, pool), pool, singular_values);
+    left = orthonormal(multiply(a, x, pool), pool, singular_values);
   }
   Svd out;
   for (size_t k = 0; k < rank; ++k) {
-    out.values.push_back(lengths[k]);
+    out.values.push_back(singular_values[k]);
     auto& u = out.u.emplace_back(a.rows);
     size_t largest = 0;
     for (size_t r = 0; r < a.rows; ++r) {

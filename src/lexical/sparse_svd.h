@@ -10,7 +10,7 @@ namespace makar {
 
 struct SparseMatrix {
   size_t rows = 0, columns = 0;
-  std::vector<uint64_t> first = {0};  // of each row, and the end
+  std::vector<uint64_t> first = {0};  // entry of each row, and the end of the entries
   std::vector<uint32_t> column;
   std::vector<float> value;
 

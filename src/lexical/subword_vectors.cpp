@@ -7,17 +7,17 @@ namespace makar {
 void add_ngram_rows(const std::string& word, size_t words, const Word2VecOptions& o,
                     std::vector<uint32_t>& rows) {
   if (word == "</s>" || o.buckets < 1) return;
-  const std::string marked = "<" + word + ">";
-  for (size_t from = 0; from < marked.size(); ++from) {
-    if (is_utf8_continuation(marked[from])) continue;
+  const std::string bracketed = "<" + word + ">";
+  for (size_t from = 0; from < bracketed.size(); ++from) {
+    if (is_utf8_continuation(bracketed[from])) continue;
     uint32_t hash = 2166136261u;
     size_t end = from;
-    for (int64_t length = 1; length <= o.max_ngram && end < marked.size(); ++length) {
+    for (int64_t length = 1; length <= o.max_ngram && end < bracketed.size(); ++length) {
       do {  // FNV-1a with signed bytes, as fastText
-        hash = (hash ^ static_cast<uint32_t>(static_cast<int8_t>(marked[end]))) * 16777619u;
+        hash = (hash ^ static_cast<uint32_t>(static_cast<int8_t>(bracketed[end]))) * 16777619u;
         ++end;
-      } while (end < marked.size() && is_utf8_continuation(marked[end]));
-      if (length < o.min_ngram || (length == 1 && (from == 0 || end == marked.size()))) continue;
+      } while (end < bracketed.size() && is_utf8_continuation(bracketed[end]));
+      if (length < o.min_ngram || (length == 1 && (from == 0 || end == bracketed.size()))) continue;
       rows.push_back(static_cast<uint32_t>(words + hash % static_cast<uint64_t>(o.buckets)));
     }
   }

@@ -19,7 +19,7 @@ struct SubwordVectors {
 };
 
 // Appends the row numbers of the character n-grams of "<word>", by fastText's hash. Rows of n-grams follow
-// those of the `words` words of the vocabulary. "</s>" has none.
+// the rows of the `words` words of the vocabulary. "</s>" has no n-grams.
 void add_ngram_rows(const std::string& word, size_t words, const Word2VecOptions& options,
                     std::vector<uint32_t>& rows);
 

@@ -104,13 +104,13 @@ Weights support_vectors(const std::vector<SparseVector>& x, const std::vector<si
     for (int64_t round = 0; round < o.iterations; ++round) {
       const Permutation order(x.size(), static_cast<uint64_t>(o.seed),
                               static_cast<uint64_t>(round) * labels + c);
-      double largest = 0;
+      double largest_violation = 0;
       for (size_t n = 0; n < x.size(); ++n) {
         const size_t i = order(n);
         const double sign = y[i] == c ? 1 : -1;
         const double g = sign * score(w, x[i]) - 1 + diagonal * alpha[i];
         const double projected = alpha[i] == 0 ? std::min(g, 0.0) : g;
-        largest = std::max(largest, std::fabs(projected));
+        largest_violation = std::max(largest_violation, std::fabs(projected));
         if (projected == 0) continue;
         const double before = alpha[i];
         alpha[i] = std::max(0.0, before - g / square[i]);
@@ -118,7 +118,7 @@ Weights support_vectors(const std::vector<SparseVector>& x, const std::vector<si
         for (const auto& [f, v] : x[i]) w[f] += change * static_cast<double>(v);
         w[features] += change;
       }
-      if (largest < 1e-3) break;
+      if (largest_violation < 1e-3) break;
     }
     out.push_back(std::move(w));
   }
@@ -129,6 +129,8 @@ Weights support_vectors(const std::vector<SparseVector>& x, const std::vector<si
 
 double minimize(std::vector<double>& x, int64_t iterations,
                 const std::function<double(const std::vector<double>&, std::vector<double>&)>& value) {
+  constexpr int kMaxHalvings = 40;  // of the step in a line search
+  constexpr size_t kHistory = 10;   // pairs that approximate the Hessian
   const size_t n = x.size();
   const auto product = [&](const std::vector<double>& a, const std::vector<double>& b) {
     return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -139,7 +141,7 @@ double minimize(std::vector<double>& x, int64_t iterations,
   };
   std::deque<Pair> pairs;
   std::vector<double> gradient(n), next(n), next_gradient(n), direction(n);
-  double now = value(x, gradient);
+  double current_loss = value(x, gradient);
   const double start = std::sqrt(product(gradient, gradient));
   for (int64_t i = 0; i < iterations; ++i) {
     if (std::sqrt(product(gradient, gradient)) <= 1e-6 * std::max(1.0, start)) break;
@@ -159,14 +161,14 @@ double minimize(std::vector<double>& x, int64_t iterations,
     }
     const double slope = product(gradient, direction);
     if (slope >= 0) break;
-    double rate = pairs.empty() ? 1 / std::max(1.0, start) : 1, then = now;
+    double rate = pairs.empty() ? 1 / std::max(1.0, start) : 1, next_loss = current_loss;
     int tries = 0;
-    for (; tries < 40; ++tries, rate /= 2) {
+    for (; tries < kMaxHalvings; ++tries, rate /= 2) {
       for (size_t j = 0; j < n; ++j) next[j] = x[j] + rate * direction[j];
-      then = value(next, next_gradient);
-      if (then <= now + 1e-4 * rate * slope) break;
+      next_loss = value(next, next_gradient);
+      if (next_loss <= current_loss + 1e-4 * rate * slope) break;
     }
-    if (tries == 40) break;
+    if (tries == kMaxHalvings) break;
     Pair pair{std::vector<double>(n), std::vector<double>(n), 0};
     for (size_t j = 0; j < n; ++j)
       pair.step[j] = next[j] - x[j], pair.change[j] = next_gradient[j] - gradient[j];
@@ -174,10 +176,10 @@ double minimize(std::vector<double>& x, int64_t iterations,
     if (curvature > 1e-12) {
       pair.rho = 1 / curvature;
       pairs.push_back(std::move(pair));
-      if (pairs.size() > 10) pairs.pop_front();
+      if (pairs.size() > kHistory) pairs.pop_front();
     }
     std::swap(x, next), std::swap(gradient, next_gradient);
-    now = then;
+    current_loss = next_loss;
   }
   return std::sqrt(product(gradient, gradient));
 }
@@ -185,8 +187,8 @@ double minimize(std::vector<double>& x, int64_t iterations,
 Status check(const ClassifierOptions& o) {
   const std::vector<std::string> known = {"naive-bayes", "logistic", "svm"};
   if (std::find(known.begin(), known.end(), o.method) == known.end())
-    return error_at("`method`", "must be {}, or hmm for tags of words, got '{}'{}", fmt::join(known, ", "),
-                    o.method, did_you_mean(o.method, known));
+    return error_at("`method`", "must be one of {}, or hmm for tags of words, got '{}'{}",
+                    fmt::join(known, ", "), o.method, did_you_mean(o.method, known));
   if (!(o.strength > 0 && o.strength <= 1e6))
     return error_at("`strength`", "must be above 0 and at most 1e6, got {}", o.strength);
   if (!(o.smoothing > 0 && o.smoothing <= 1e6))
@@ -239,13 +241,13 @@ Result<TextClassifier> TextClassifier::train(const TextsWithLabels& data, const 
   FeatureOptions features = o.features;
   if (o.method == "naive-bayes") features.tf_idf = false;
   out.features_ = TextFeatures::learn(data.texts, features);
-  std::map<std::string, size_t> number;
-  for (size_t i = 0; i < out.labels_.size(); ++i) number[out.labels_[i]] = i;
+  std::map<std::string, size_t> label_ids;
+  for (size_t i = 0; i < out.labels_.size(); ++i) label_ids[out.labels_[i]] = i;
   std::vector<SparseVector> x;
   std::vector<size_t> y;
   for (size_t i = 0; i < data.texts.size(); ++i) {
     x.push_back(out.features_.vector(data.texts[i]));
-    y.push_back(number.at(data.labels[i]));
+    y.push_back(label_ids.at(data.labels[i]));
   }
   const size_t labels = out.labels_.size(), size = out.features_.size();
   if (o.method == "naive-bayes")

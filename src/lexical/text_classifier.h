@@ -50,11 +50,11 @@ class TextClassifier {
   std::vector<std::vector<double>> weights_;
 };
 
-// Share of texts that are classified with their own label.
+// Share of texts that are classified with their label.
 double accuracy_of(const TextClassifier& classifier, const TextsWithLabels& data);
 
-// Minimises a function by L-BFGS (Nocedal, 1980) with backtracking; `value` returns it and fills the
-// gradient. Returns the norm of the last gradient.
+// Minimises a function by L-BFGS (Nocedal, 1980) with backtracking; `value` returns the value of
+// the function and fills the gradient. Returns the norm of the last gradient.
 double minimize(
     std::vector<double>& x, int64_t iterations,
     const std::function<double(const std::vector<double>& x, std::vector<double>& gradient)>& value);

@@ -28,23 +28,24 @@ void each_feature(std::string_view text, int64_t max, const Use& use) {
 }  // namespace
 
 TextFeatures TextFeatures::learn(const std::vector<std::string>& texts, const FeatureOptions& options) {
-  NumberedWords all;
-  std::vector<int64_t> with;
-  std::vector<size_t> last;
+  NumberedWords names;
+  std::vector<int64_t> text_counts;
+  std::vector<size_t> last_text;
   for (size_t t = 0; t < texts.size(); ++t)
     each_feature(texts[t], options.ngrams, [&](const std::string& name) {
-      if (all.size() >= kMaxFeatures && !all.find(name)) return;
-      const uint32_t id = all.add(name);
-      if (id == with.size()) with.push_back(0), last.push_back(texts.size());
-      if (last[id] != t) last[id] = t, ++with[id];
+      if (names.size() >= kMaxFeatures && !names.find(name)) return;
+      const uint32_t id = names.add(name);
+      if (id == text_counts.size()) text_counts.push_back(0), last_text.push_back(texts.size());
+      if (last_text[id] != t) last_text[id] = t, ++text_counts[id];
     });
   TextFeatures out;
   out.options_ = options;
-  for (uint32_t i = 0; i < all.size(); ++i)
-    if (with[i] >= options.min_count) {
-      out.names_.add(all.word(i));
+  for (uint32_t i = 0; i < names.size(); ++i)
+    if (text_counts[i] >= options.min_count) {
+      out.names_.add(names.word(i));
       out.idf_.push_back(static_cast<float>(
-          std::log((1.0 + static_cast<double>(texts.size())) / (1.0 + static_cast<double>(with[i]))) + 1));
+          std::log((1.0 + static_cast<double>(texts.size())) / (1.0 + static_cast<double>(text_counts[i]))) +
+          1));
     }
   return out;
 }
@@ -79,16 +80,16 @@ Json TextFeatures::json() const {
 }
 
 Result<TextFeatures> TextFeatures::from_json(const Json& json, const std::string& place) {
-  const auto is = [&](const char* key, bool (Json::*kind)() const) {
+  const auto has = [&](const char* key, bool (Json::*kind)() const) {
     return json.contains(key) && (json[key].*kind)();
   };
-  if (!json.is_object() || !is("ngrams", &Json::is_number_integer) || !is("tf_idf", &Json::is_boolean) ||
-      !is("sublinear", &Json::is_boolean) || !is("names", &Json::is_array) || !is("idf", &Json::is_array))
+  if (!json.is_object() || !has("ngrams", &Json::is_number_integer) || !has("tf_idf", &Json::is_boolean) ||
+      !has("sublinear", &Json::is_boolean) || !has("names", &Json::is_array) || !has("idf", &Json::is_array))
     return error_at(place + ": features", "expected ngrams, tf_idf, sublinear, names and idf");
   TextFeatures out;
   out.options_.ngrams = json["ngrams"].get<int64_t>();
   if (out.options_.ngrams < 1 || out.options_.ngrams > 10)
-    return error_at(place + ": features.ngrams", "must be 1 to 10");
+    return error_at(place + ": features.ngrams", "must be 1 to 10, found {}", out.options_.ngrams);
   out.options_.tf_idf = json["tf_idf"].get<bool>(), out.options_.sublinear = json["sublinear"].get<bool>();
   for (const Json& name : json["names"]) {
     if (!name.is_string()) return error_at(place + ": features.names", "expected strings");

@@ -14,13 +14,13 @@ using SparseVector = std::vector<std::pair<uint32_t, float>>;  // by ascending f
 
 struct FeatureOptions {
   int64_t ngrams = 2;     // of up to this many words
-  int64_t min_count = 1;  // texts that have the feature
-  bool tf_idf = true;     // else counts
+  int64_t min_count = 1;  // features that occur in fewer texts are dropped
+  bool tf_idf = true;     // false: counts
   bool sublinear = true;  // 1 + log(count)
 };
 
-// tf-idf with smoothed idf, ln((1 + texts) / (1 + texts with it)) + 1, scaled to length 1, as scikit-learn's
-// TfidfVectorizer. Words are lower case; punctuation is split off.
+// tf-idf with smoothed idf, ln((1 + texts) / (1 + texts with the feature)) + 1, scaled to length 1, as
+// scikit-learn's TfidfVectorizer. Words are lower case; punctuation is split off.
 class TextFeatures {
  public:
   static TextFeatures learn(const std::vector<std::string>& texts, const FeatureOptions& options);

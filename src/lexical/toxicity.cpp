@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLargestFile = size_t{4} << 30;
+constexpr size_t kMaxFileBytes = size_t{4} << 30;
 
 std::string attribute_name(const std::string& label) {
   std::string out;
@@ -44,15 +44,16 @@ Result<ToxicityClassifier> ToxicityClassifier::from_json(const Json& json, const
                     "an svm has no probabilities; train with --method logistic or naive-bayes");
   ToxicityClassifier out(std::move(classifier));
   const auto& labels = out.classifier_.labels();
-  for (const std::string& one : benign)
-    if (std::find(labels.begin(), labels.end(), one) == labels.end())
-      return error_at(place, "has no label {}; it has {}", quote(one), fmt::join(labels, ", "));
+  for (const std::string& label : benign)
+    if (std::find(labels.begin(), labels.end(), label) == labels.end())
+      return error_at(place, "the classifier has no label {}; its labels are {}", quote(label),
+                      fmt::join(labels, ", "));
   for (const std::string& label : labels)
     out.benign_.push_back(benign.empty() ? is_benign_label(label)
                                          : std::find(benign.begin(), benign.end(), label) != benign.end());
   const auto count = std::count(out.benign_.begin(), out.benign_.end(), true);
   if (count == 0 || static_cast<size_t>(count) == labels.size())
-    return error_at(place, "{} of the labels {} are harmless by name; list the harmless ones with --benign",
+    return error_at(place, "{} of the labels {} are benign; list the labels of harmless texts with --benign",
                     count == 0 ? "none" : "all", fmt::join(labels, ", "));
   out.version_ =
       fmt::format("toxicity-{}-{}", out.classifier_.method(), sha256_of(json.dump()).substr(0, 12));
@@ -61,7 +62,7 @@ Result<ToxicityClassifier> ToxicityClassifier::from_json(const Json& json, const
 
 Result<ToxicityClassifier> ToxicityClassifier::open(const std::string& path,
                                                     const std::vector<std::string>& benign) {
-  MAKAR_TRY(const Json json, read_json(path, {kLargestFile, 16}));
+  MAKAR_TRY(const Json json, read_json(path, {kMaxFileBytes, 16}));
   return from_json(json, path, benign);
 }
 

@@ -1,5 +1,5 @@
-// Toxicity of texts by a classifier trained with `makar classify train --method`: offline, versioned, with
-// results in the format of the Perspective API.
+// Toxicity of texts by a classifier of `makar classify train --method logistic` or naive-bayes: offline,
+// versioned, with results in the format of the Perspective API.
 #pragma once
 #include "lexical/text_classifier.h"
 

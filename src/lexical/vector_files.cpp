@@ -13,6 +13,8 @@
 namespace makar {
 namespace {
 
+constexpr size_t kMaxNumberBytes = 64;  // of a number in a text file
+
 std::string_view take_field(std::string_view& rest) {
   const size_t from = rest.find_first_not_of(" \t");
   if (from == rest.npos) return rest = {}, rest;
@@ -45,7 +47,8 @@ int64_t parse_numbers(std::string_view rest, std::vector<float>& out) {
   return static_cast<int64_t>(out.size());
 }
 
-// Collects vectors. Memory grows with the bytes that are read, so a damaged header cannot allocate much.
+// Collects vectors. Memory grows with the bytes that are read, so a damaged header cannot allocate
+// much.
 class Collector {
  public:
   explicit Collector(size_t width) : width_(width) {}
@@ -72,9 +75,9 @@ Result<WordVectors> read_binary(ByteWindow& in, uint64_t count, size_t width) {
   Collector out(width);
   std::vector<float> values(width);
   for (uint64_t i = 0; i < count; ++i) {
-    MAKAR_TRY(std::string_view bytes, in.look(kLongestWord + 2));
+    MAKAR_TRY(std::string_view bytes, in.look(kMaxWordBytes + 2));
     const size_t from = bytes.starts_with('\n') ? 1 : 0, space = bytes.find(' ', from);
-    if (space == bytes.npos || space - from > kLongestWord)
+    if (space == bytes.npos || space - from > kMaxWordBytes)
       return error_at(
           in.place(),
           "expected vector {} of {}: a word and a blank; the file is truncated or of another format", i + 1,
@@ -83,7 +86,7 @@ Result<WordVectors> read_binary(ByteWindow& in, uint64_t count, size_t width) {
     in.take(space + 1);
     MAKAR_TRY(bytes, in.look(width * sizeof(float)));
     if (bytes.size() < width * sizeof(float))
-      return error_at(in.place(), "the file ends inside of vector {} of {}; it is truncated", i + 1, count);
+      return error_at(in.place(), "the file ends inside vector {} of {}; it is truncated", i + 1, count);
     std::memcpy(values.data(), bytes.data(), width * sizeof(float));
     for (const float v : values)
       if (!std::isfinite(v))
@@ -95,27 +98,27 @@ Result<WordVectors> read_binary(ByteWindow& in, uint64_t count, size_t width) {
 }
 
 Result<WordVectors> read_text(ByteWindow& in, std::string line, size_t width, std::optional<uint64_t> count) {
-  const size_t limit = kLongestWord + width * 64;
+  const size_t limit = kMaxWordBytes + width * kMaxNumberBytes;
   Collector out(width);
   std::vector<float> values;
-  uint64_t read = 0;
-  for (uint64_t number = count ? 2 : 1;; ++number) {
+  uint64_t vectors_read = 0;
+  for (uint64_t line_number = count ? 2 : 1;; ++line_number) {
     std::string_view rest = line;
     const std::string_view word = take_field(rest);
     if (word.empty() || parse_numbers(rest, values) != static_cast<int64_t>(width)) {
       if (!line.empty())
-        return error_at(in.place(), "line {}: expected a word and {} numbers, found {}", number, width,
+        return error_at(in.place(), "line {}: expected a word and {} numbers, found {}", line_number, width,
                         quote(line));
     } else {
-      out.add(word, values.data()), ++read;
+      out.add(word, values.data()), ++vectors_read;
     }
     MAKAR_TRY(auto next, in.line(limit));
     if (!next) break;
     line = std::move(*next);
   }
-  if (count && read != *count)
+  if (count && vectors_read != *count)
     return error_at(in.place(), "the header says {} words, there are {}; the file is truncated or damaged",
-                    *count, read);
+                    *count, vectors_read);
   return out.finish();
 }
 
@@ -134,7 +137,7 @@ Result<WordVectors> read_vectors(ByteStream& stream) {
   ByteWindow in(stream);
   MAKAR_TRY(const bool fasttext, is_fasttext(in));
   if (fasttext) return read_fasttext(in);
-  MAKAR_TRY(auto first, in.line(kLongestWord + kMaxWidth * 64));
+  MAKAR_TRY(auto first, in.line(kMaxWordBytes + kMaxWidth * kMaxNumberBytes));
   if (!first) return error_at(stream.place(), "the file is empty; expected word vectors");
   uint64_t count = 0, width = 0;
   std::vector<float> values;
@@ -144,12 +147,12 @@ Result<WordVectors> read_vectors(ByteStream& stream) {
                       "the limits are {} words of 1 to {} numbers, found {}", kMaxVectors, kMaxWidth,
                       quote(*first));
     // Text if the next line is a word and numbers.
-    MAKAR_TRY(const std::string_view next, in.look(kLongestWord + width * 64));
+    MAKAR_TRY(const std::string_view next, in.look(kMaxWordBytes + width * kMaxNumberBytes));
     const std::string_view line = next.substr(0, next.find('\n'));
     std::string_view rest = line, fields = line;
     size_t field_count = 0;
     while (!take_field(fields).empty()) ++field_count;
-    // A line with the right number of fields is text even if they are not numbers, which is then an error.
+    // A line with the right number of fields is text even if a field is not a number: read_text reports it.
     if (!take_field(rest).empty() && (parse_numbers(rest, values) == static_cast<int64_t>(width) ||
                                       (width > 1 && field_count == width + 1 && is_valid_utf8(line)))) {
       const std::string begin(line);

@@ -18,7 +18,7 @@ Result<VectorFormat> vector_format_named(const std::string& name);  // "text", "
 Result<WordVectors> read_vectors(ByteStream& stream);
 Result<WordVectors> load_vectors(const std::string& path);
 
-// Text is written so that it reads back the same.
+// The text formats have enough digits to read back the same bits.
 Status write_vectors(const WordVectors& vectors, VectorFormat format,
                      const std::function<Status(std::string_view)>& write);
 Status save_vectors(const WordVectors& vectors, VectorFormat format, const std::string& path);

@@ -39,10 +39,10 @@ std::vector<Point> principal_components(const Vectors& vectors) {
 
 namespace {
 
-// Conditional probabilities of the neighbours of i, whose entropy is that of `perplexity` neighbours.
+// Conditional probabilities of the neighbours of i, with entropy log(perplexity).
 void neighbour_row(const std::vector<double>& squares, size_t i, double perplexity, double* row) {
   double beta = 1, low = 0, high = 1e300;
-  const double want = std::log(perplexity);
+  const double target_entropy = std::log(perplexity);
   for (int step = 0; step < 100; ++step) {
     double sum = 0, weighted = 0, min = 1e300;
     for (size_t j = 0; j < squares.size(); ++j)
@@ -53,8 +53,8 @@ void neighbour_row(const std::vector<double>& squares, size_t i, double perplexi
     }
     const double entropy = std::log(sum) + beta * weighted / sum;
     for (size_t j = 0; j < squares.size(); ++j) row[j] /= sum;
-    if (std::fabs(entropy - want) < 1e-6) return;
-    (entropy > want ? low : high) = beta;
+    if (std::fabs(entropy - target_entropy) < 1e-6) return;
+    (entropy > target_entropy ? low : high) = beta;
     beta = high > 1e299 ? beta * 2 : (low + high) / 2;
   }
 }
@@ -83,9 +83,10 @@ std::vector<Point> tsne(const Vectors& vectors, const TsneOptions& o, ThreadPool
   for (const Point& point : y) spread = std::max(spread, std::fabs(point[0]));
   for (Point& point : y)
     for (double& x : point) x *= spread > 0 ? 1e-4 / spread : 1;
-  std::vector<Point> speed(n, Point{0, 0}), gain(n, Point{1, 1}), gradient(n);
+  std::vector<Point> velocity(n, Point{0, 0}), gain(n, Point{1, 1}), gradient(n);
   const double rate = o.learning_rate > 0 ? o.learning_rate : std::max(static_cast<double>(n) / 12, 50.0);
   std::vector<double> row_sum(n);
+  // Early exaggeration, momentum and gains as in scikit-learn.
   for (int64_t step = 0; step < o.iterations; ++step) {
     const double exaggeration = step < std::min<int64_t>(250, o.iterations / 2) ? 12 : 1;
     pool.run(static_cast<int64_t>(n), [&](int64_t at) {
@@ -110,10 +111,10 @@ std::vector<Point> tsne(const Vectors& vectors, const TsneOptions& o, ThreadPool
     Point mean = {0, 0};
     for (size_t i = 0; i < n; ++i)
       for (size_t k = 0; k < 2; ++k) {
-        gain[i][k] =
-            std::max(0.01, (gradient[i][k] > 0) != (speed[i][k] > 0) ? gain[i][k] + 0.2 : gain[i][k] * 0.8);
-        speed[i][k] = momentum * speed[i][k] - rate * gain[i][k] * gradient[i][k];
-        y[i][k] += speed[i][k], mean[k] += y[i][k] / static_cast<double>(n);
+        gain[i][k] = std::max(
+            0.01, (gradient[i][k] > 0) != (velocity[i][k] > 0) ? gain[i][k] + 0.2 : gain[i][k] * 0.8);
+        velocity[i][k] = momentum * velocity[i][k] - rate * gain[i][k] * gradient[i][k];
+        y[i][k] += velocity[i][k], mean[k] += y[i][k] / static_cast<double>(n);
       }
     for (Point& point : y)
       for (size_t k = 0; k < 2; ++k) point[k] -= mean[k];
@@ -141,7 +142,7 @@ std::string map_svg(const std::string& title, const std::vector<Point>& points,
   struct Box {
     double left, top, right, bottom;
   };
-  std::vector<Box> taken;
+  std::vector<Box> placed;
   for (size_t i = 0; i < points.size(); ++i) {
     const auto at = [&](size_t k, double size) {
       const double span = high[k] - low[k];
@@ -151,16 +152,17 @@ std::string map_svg(const std::string& title, const std::vector<Point>& points,
     const std::string label = escaped(labels[i]);
     out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2\" fill=\"#36c\"><title>{}</title></circle>",
                        x, y, label);
-    const double wide = 6.0 * static_cast<double>(std::min<size_t>(labels[i].size(), 60)), tall = 11;
-    for (const auto& [dx, dy] :
-         {Point{4, 4}, Point{-4 - wide, 4}, Point{-wide / 2, -5}, Point{-wide / 2, 14}}) {
-      const Box box{x + dx, y + dy - tall + 2, x + dx + wide, y + dy + 1};
-      const bool free = std::none_of(taken.begin(), taken.end(), [&](const Box& b) {
+    const double label_width = 6.0 * static_cast<double>(std::min<size_t>(labels[i].size(), 60)),
+                 label_height = 11;
+    for (const auto& [dx, dy] : {Point{4, 4}, Point{-4 - label_width, 4}, Point{-label_width / 2, -5},
+                                 Point{-label_width / 2, 14}}) {
+      const Box box{x + dx, y + dy - label_height + 2, x + dx + label_width, y + dy + 1};
+      const bool free = std::none_of(placed.begin(), placed.end(), [&](const Box& b) {
         return b.left < box.right && box.left < b.right && b.top < box.bottom && box.top < b.bottom;
       });
       if (!free) continue;
       out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x + dx, y + dy, label);
-      taken.push_back(box);
+      placed.push_back(box);
       break;
     }
     out += '\n';

@@ -17,9 +17,9 @@ SigmoidTable::SigmoidTable() {
   }
 }
 
-std::vector<uint32_t> word_rows(const std::string& word, uint32_t own, size_t words,
+std::vector<uint32_t> word_rows(const std::string& word, uint32_t word_id, size_t words,
                                 const Word2VecOptions& o) {
-  std::vector<uint32_t> out = {own};
+  std::vector<uint32_t> out = {word_id};
   add_ngram_rows(word, words, o, out);
   return out;
 }
@@ -33,14 +33,14 @@ std::vector<HuffmanPath> huffman_paths(const std::vector<uint64_t>& counts) {
   for (uint32_t i = 0; i < n; ++i) queue.push({counts[i], i});
   std::vector<uint32_t> parent(2 * n - 1);
   std::vector<bool> right(2 * n - 1);
-  for (auto made = static_cast<uint32_t>(n); made < 2 * n - 1; ++made) {
+  for (auto node = static_cast<uint32_t>(n); node < 2 * n - 1; ++node) {
     const Node a = queue.top();
     queue.pop();
     const Node b = queue.top();
     queue.pop();
-    parent[a.second] = parent[b.second] = made;
+    parent[a.second] = parent[b.second] = node;
     right[b.second] = true;
-    queue.push({a.first + b.first, made});
+    queue.push({a.first + b.first, node});
   }
   const auto root = static_cast<uint32_t>(2 * n - 2);
   for (uint32_t i = 0; i < n; ++i) {
@@ -56,10 +56,10 @@ std::vector<HuffmanPath> huffman_paths(const std::vector<uint64_t>& counts) {
 
 namespace {
 
-constexpr uint64_t kChunk = 1000;  // words that are learned in order
-// The chunks of a round are learned in parallel: one per this many words of the text, so that a small text is
-// learned in order.
-constexpr uint64_t kWordsPerChunk = 100'000, kMaxChunks = 8;
+constexpr uint64_t kChunkWords = 1000;  // words that are learned in order
+// The chunks of a round are learned in parallel: one per kWordsPerParallelChunk words of the text, so that a
+// small text is learned in order.
+constexpr uint64_t kWordsPerParallelChunk = 100'000, kMaxParallelChunks = 8;
 constexpr float kStepPerRate = 0.1f;  // how far one use moves a row, in units of the learning rate (share_of)
 
 Word2VecShared prepare(const WordStream& text, const Word2VecOptions& o) {
@@ -102,7 +102,7 @@ class Trainer {
         for (size_t j = 0; j < width; ++j)
           in_.row(i)[j] = (2 * rng.uniform(i * width + j) - 1) / static_cast<float>(width);
     });
-    chunks_ = (text.size + kChunk - 1) / kChunk;
+    chunks_ = (text.size + kChunkWords - 1) / kChunkWords;
     total_ = chunks_ * static_cast<uint64_t>(o.epochs);
   }
 
@@ -127,35 +127,36 @@ class Trainer {
   template <class Learner>
   void learn(Learner& learner, uint64_t index, float rate) {
     const uint64_t epoch = index / chunks_, chunk = index % chunks_;
-    learner.learn(text_.tokens_of_chunk(chunk, kChunk), rate,
+    learner.learn(text_.tokens_of_chunk(chunk, kChunkWords), rate,
                   FastRandom(static_cast<uint64_t>(o_.seed), epoch, chunk));
   }
   void report(uint64_t done) {
-    show_({done * kChunk, total_ * kChunk, loss_ / std::max(1.0, examples_), rate_at(done)});
+    show_({done * kChunkWords, total_ * kChunkWords, loss_ / std::max(1.0, examples_), rate_at(done)});
     loss_ = examples_ = 0;
   }
   template <class Learner>
-  void take(Learner& learner) {
+  void add_loss(Learner& learner) {
     loss_ += learner.take_loss(), examples_ += static_cast<double>(learner.take_examples());
   }
 
   void train_in_rounds() {
-    const uint64_t together = std::clamp<uint64_t>(text_.tokens / kWordsPerChunk, 1, kMaxChunks);
-    if (together == 1) {
+    const uint64_t parallel_chunks =
+        std::clamp<uint64_t>(text_.tokens / kWordsPerParallelChunk, 1, kMaxParallelChunks);
+    if (parallel_chunks == 1) {
       Word2VecLearner<SharedRows> learner(shared_, in_, out_);
       for (uint64_t i = 0; i < total_; ++i) {
         learn(learner, i, rate_at(i));
-        take(learner);
+        add_loss(learner);
         report(i + 1);
       }
       return;
     }
     std::vector<std::unique_ptr<Word2VecLearner<PrivateRows>>> learners;
     std::vector<RowUses> in_uses(in_.rows()), out_uses(out_.rows());
-    for (uint64_t i = 0; i < together; ++i)
+    for (uint64_t i = 0; i < parallel_chunks; ++i)
       learners.push_back(std::make_unique<Word2VecLearner<PrivateRows>>(shared_, in_, out_));
-    for (uint64_t from = 0; from < total_; from += together) {
-      const uint64_t count = std::min(together, total_ - from);
+    for (uint64_t from = 0; from < total_; from += parallel_chunks) {
+      const uint64_t count = std::min(parallel_chunks, total_ - from);
       pool_.run(static_cast<int64_t>(count), [&](int64_t i) {
         auto& learner = *learners[static_cast<size_t>(i)];
         learn(learner, from + static_cast<uint64_t>(i), rate_at(from));
@@ -163,16 +164,17 @@ class Trainer {
       });
       // Each part of the rows gets the changes of all chunks in their order.
       const float step = kStepPerRate * rate_at(from);
-      pool_.run(kMaxChunks, [&](int64_t part) {
+      pool_.run(kMaxParallelChunks, [&](int64_t part) {
         const auto p = static_cast<uint32_t>(part);
         add_changes(
-            learners, count, [](auto& l) -> PrivateRows& { return l.in; }, in_, in_uses, step, p, kMaxChunks);
+            learners, count, [](auto& l) -> PrivateRows& { return l.in; }, in_, in_uses, step, p,
+            kMaxParallelChunks);
         add_changes(
             learners, count, [](auto& l) -> PrivateRows& { return l.out; }, out_, out_uses, step, p,
-            kMaxChunks);
+            kMaxParallelChunks);
       });
       for (uint64_t i = 0; i < count; ++i)
-        learners[i]->in.clear(), learners[i]->out.clear(), take(*learners[i]);
+        learners[i]->in.clear(), learners[i]->out.clear(), add_loss(*learners[i]);
       report(from + count);
     }
   }
@@ -186,7 +188,7 @@ class Trainer {
         learn(learner, i, rate_at(i));
         if (i % 16 != 0) continue;
         const std::lock_guard lock(mutex);
-        take(learner);
+        add_loss(learner);
         report(i + 1);
       }
     });

@@ -1,6 +1,6 @@
 // word2vec (Mikolov et al., 2013): skip-gram and CBOW, with negative sampling, hierarchical softmax or the
-// full softmax; frequent words are subsampled; vectors of character n-grams may be part of a word's
-// (Bojanowski et al., 2017).
+// full softmax; frequent words are subsampled; a word's vector may include those of its character
+// n-grams (Bojanowski et al., 2017).
 //
 // The default mode gives the same bits for any number of threads: the chunks of text of a round are learned
 // from the same state, each in copies of the rows it uses, and their changes are added, scaled by share_of()
@@ -18,7 +18,7 @@
 namespace makar {
 
 struct VectorProgress {
-  uint64_t done = 0, total = 0;  // words of all epochs, or entries
+  uint64_t done = 0, total = 0;  // words (word2vec) or entries (GloVe), over all epochs
   double loss = 0;               // mean since the last call
   double learning_rate = 0;
 };
@@ -27,8 +27,8 @@ using ShowProgress = std::function<void(const VectorProgress&)>;
 Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions& options, ThreadPool& pool,
                                    const ShowProgress& show);
 
-// Rows of a word: its own, and those of its character n-grams with '<' and '>' around it, by fastText's hash.
-std::vector<uint32_t> word_rows(const std::string& word, uint32_t own, size_t words,
+// Rows of a word: its own row, and the rows of the character n-grams of "<word>", by fastText's hash.
+std::vector<uint32_t> word_rows(const std::string& word, uint32_t word_id, size_t words,
                                 const Word2VecOptions& options);
 
 // Huffman codes for hierarchical softmax: the inner nodes from the root, and whether the path turns right at

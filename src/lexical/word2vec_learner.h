@@ -30,7 +30,7 @@ struct Word2VecShared {
   std::vector<float> keep;  // probability that subsampling keeps a word
   AliasTable negatives;
   std::vector<HuffmanPath> paths;
-  std::vector<std::vector<uint32_t>> rows;  // of each word, with character n-grams; empty: only its own
+  std::vector<std::vector<uint32_t>> rows;  // of each word with its n-grams; empty: words have no n-grams
   SigmoidTable table;
 };
 
@@ -61,26 +61,26 @@ class Word2VecLearner {
   }
   void add_word(uint32_t word) {
     if (s_.rows.empty())
-      used_.push_back(word);
+      input_rows_.push_back(word);
     else
-      used_.insert(used_.end(), s_.rows[word].begin(), s_.rows[word].end());
+      input_rows_.insert(input_rows_.end(), s_.rows[word].begin(), s_.rows[word].end());
   }
-  // The mean of the used rows.
+  // The mean of the input rows.
   const float* hidden() {
-    if (used_.size() == 1) return in.row(used_[0]);
+    if (input_rows_.size() == 1) return in.row(input_rows_[0]);
     std::fill(hidden_.begin(), hidden_.end(), 0.0f);
-    for (const uint32_t row : used_) add_scaled(hidden_.data(), 1, in.row(row), s_.stride);
-    const float scale = 1 / static_cast<float>(used_.size());
+    for (const uint32_t row : input_rows_) add_scaled(hidden_.data(), 1, in.row(row), s_.stride);
+    const float scale = 1 / static_cast<float>(input_rows_.size());
     for (float& h : hidden_) h *= scale;
     return hidden_.data();
   }
   void apply_gradient() {
-    for (const uint32_t row : used_) add_scaled(in.row(row), 1, gradient_.data(), s_.stride);
+    for (const uint32_t row : input_rows_) add_scaled(in.row(row), 1, gradient_.data(), s_.stride);
   }
 
   void skipgram() {
     for (size_t at = 0; at < line_.size(); ++at) {
-      used_.clear();
+      input_rows_.clear();
       add_word(line_[at]);
       const auto [from, end] = window(at);
       for (size_t c = from; c < end; ++c)
@@ -89,11 +89,11 @@ class Word2VecLearner {
   }
   void cbow() {
     for (size_t at = 0; at < line_.size(); ++at) {
-      used_.clear();
+      input_rows_.clear();
       const auto [from, end] = window(at);
       for (size_t c = from; c < end; ++c)
         if (c != at) add_word(line_[c]);
-      if (!used_.empty()) example(line_[at]);
+      if (!input_rows_.empty()) example(line_[at]);
     }
   }
 
@@ -110,6 +110,7 @@ class Word2VecLearner {
     apply_gradient();
   }
 
+  // One binary logistic regression step on an output row.
   void binary(const float* h, uint32_t row, bool label) {
     float* o = out.row(row);
     const float score = dot(h, o, s_.stride);
@@ -159,7 +160,7 @@ class Word2VecLearner {
 
  private:
   std::vector<float> hidden_, gradient_, scores_;
-  std::vector<uint32_t> line_, used_;
+  std::vector<uint32_t> line_, input_rows_;
   FastRandom* random_ = nullptr;
   float rate_ = 0;
   double loss_ = 0;

@@ -1,4 +1,5 @@
-// Draws for word vectors: a small generator for inner loops, and words in proportion to a weight.
+// Random draws for training word vectors: a small generator for inner loops, and words in proportion to a
+// weight.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,8 +8,7 @@
 
 namespace makar {
 
-// splitmix64; the start is a draw of the counter-based generator, so a stream belongs to (seed, epoch,
-// chunk).
+// splitmix64, seeded by a draw of the counter-based generator: every (seed, epoch, chunk) has its own stream.
 class FastRandom {
  public:
   FastRandom(uint64_t seed, uint64_t epoch, uint64_t chunk) {

@@ -23,10 +23,10 @@ MappedRecords::MappedRecords(MappedRecords&& other) noexcept
       size_(other.size_),
       buffer_(std::move(other.buffer_)),
       data_(std::exchange(other.data_, nullptr)),
-      mapped_(other.mapped_) {}
+      mapped_bytes_(other.mapped_bytes_) {}
 
 MappedRecords::~MappedRecords() {
-  if (data_) munmap(data_, mapped_);
+  if (data_) munmap(data_, mapped_bytes_);
   if (fd_ >= 0) close(fd_);
 }
 
@@ -53,12 +53,13 @@ Status MappedRecords::map() {
   if (size_ == 0) return Done{};
   void* data = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (data == MAP_FAILED) return io_error("a temporary file", "map");
-  data_ = static_cast<std::byte*>(data), mapped_ = size_;
+  data_ = static_cast<std::byte*>(data), mapped_bytes_ = size_;
   return Done{};
 }
 
-Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOptions& options, int64_t min,
-                              int64_t max, const std::function<void(uint64_t, size_t)>& progress) {
+Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOptions& options,
+                              int64_t min_count, int64_t max_words,
+                              const std::function<void(uint64_t, size_t)>& progress) {
   constexpr size_t kMaxWords = 100'000'000;
   MAKAR_TRY(MappedRecords ids, MappedRecords::create());
   NumberedWords seen;
@@ -87,21 +88,23 @@ Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOpti
   WordStream out{{}, {}, std::move(ids)};
   std::vector<uint32_t> new_ids(counts.size(), WordStream::kLineEnd);
   for (const uint32_t old : order) {
-    if (counts[old] < static_cast<uint64_t>(min) || (max > 0 && out.words.size() == static_cast<size_t>(max)))
+    if (counts[old] < static_cast<uint64_t>(min_count) ||
+        (max_words > 0 && out.words.size() == static_cast<size_t>(max_words)))
       break;
     new_ids[old] = out.words.add(seen.word(old));
     out.counts.push_back(counts[old]);
   }
-  const auto all = out.ids.as<uint32_t>();
-  for (const uint32_t id : all) {
+  const auto all_ids = out.ids.as<uint32_t>();
+  for (const uint32_t id : all_ids) {
     const bool end = id == WordStream::kLineEnd;
     if (!end && new_ids[id] == WordStream::kLineEnd) continue;
-    all[out.size++] = end ? id : new_ids[id];
+    all_ids[out.size++] = end ? id : new_ids[id];
     out.tokens += !end;
   }
   if (out.tokens == 0)
-    return error_at(
-        "words", "no word occurs {} times or more in the text; give a smaller `min_count` or more text", min);
+    return error_at("words",
+                    "no word occurs {} times or more in the text; use a smaller `min_count` or more text",
+                    min_count);
   return out;
 }
 

@@ -22,10 +22,10 @@ class MappedRecords {
 
   Status write(const void* bytes, size_t size);
   Status map();  // for reading and writing; no write() after it
-  std::span<std::byte> bytes() const { return {data_, mapped_}; }
+  std::span<std::byte> bytes() const { return {data_, mapped_bytes_}; }
   template <class T>
   std::span<T> as() const {
-    return {reinterpret_cast<T*>(data_), mapped_ / sizeof(T)};
+    return {reinterpret_cast<T*>(data_), mapped_bytes_ / sizeof(T)};
   }
   uint64_t size() const { return size_; }
 
@@ -36,7 +36,7 @@ class MappedRecords {
   uint64_t size_ = 0;
   std::string buffer_;
   std::byte* data_ = nullptr;
-  size_t mapped_ = 0;
+  size_t mapped_bytes_ = 0;
 };
 
 struct WordStream {
@@ -54,10 +54,10 @@ struct WordStream {
   }
 };
 
-// Drops words that occur fewer than `min` times and, if `max` is not 0, all but the `max` most frequent
-// ones.
-Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOptions& options, int64_t min,
-                              int64_t max,
+// Drops words that occur fewer than `min_count` times and, if `max_words` is not 0, all but the `max_words`
+// most frequent ones.
+Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOptions& options,
+                              int64_t min_count, int64_t max_words,
                               const std::function<void(uint64_t tokens, size_t words)>& progress);
 
 }  // namespace makar

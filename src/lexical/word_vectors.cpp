@@ -63,35 +63,35 @@ double VectorIndex::cosine(uint32_t a, uint32_t b) const {
 }
 
 std::vector<Neighbor> VectorIndex::nearest(const std::vector<float>& vector, size_t count,
-                                           const std::vector<uint32_t>& except, size_t among) const {
+                                           const std::vector<uint32_t>& excluded, size_t search_limit) const {
   const double length = std::sqrt(static_cast<double>(dot(vector.data(), vector.data(), units_.stride())));
-  std::vector<Neighbor> all;
-  const size_t end = among > 0 ? std::min(among, units_.rows()) : units_.rows();
-  all.reserve(end);
+  std::vector<Neighbor> neighbors;
+  const size_t end = search_limit > 0 ? std::min(search_limit, units_.rows()) : units_.rows();
+  neighbors.reserve(end);
   for (uint32_t i = 0; i < end; ++i)
-    if (std::find(except.begin(), except.end(), i) == except.end())
-      all.push_back({i, length > 0 ? dot(vector.data(), units_.row(i), units_.stride()) / length : 0});
-  count = std::min(count, all.size());
-  std::partial_sort(all.begin(), all.begin() + static_cast<int64_t>(count), all.end(),
+    if (std::find(excluded.begin(), excluded.end(), i) == excluded.end())
+      neighbors.push_back({i, length > 0 ? dot(vector.data(), units_.row(i), units_.stride()) / length : 0});
+  count = std::min(count, neighbors.size());
+  std::partial_sort(neighbors.begin(), neighbors.begin() + static_cast<int64_t>(count), neighbors.end(),
                     [](const Neighbor& a, const Neighbor& b) {
                       return a.similarity != b.similarity ? a.similarity > b.similarity : a.word < b.word;
                     });
-  all.resize(count);
-  return all;
+  neighbors.resize(count);
+  return neighbors;
 }
 
 std::vector<Neighbor> VectorIndex::analogy(uint32_t a, uint32_t b, uint32_t c, size_t count,
-                                           size_t among) const {
-  return analogy(unit(a), unit(b), unit(c), count, {a, b, c}, among);
+                                           size_t search_limit) const {
+  return analogy(unit(a), unit(b), unit(c), count, {a, b, c}, search_limit);
 }
 
 std::vector<Neighbor> VectorIndex::analogy(const std::vector<float>& a, const std::vector<float>& b,
                                            const std::vector<float>& c, size_t count,
-                                           const std::vector<uint32_t>& except, size_t among) const {
+                                           const std::vector<uint32_t>& excluded, size_t search_limit) const {
   std::vector<float> sum = b;
   add_scaled(sum.data(), -1, a.data(), units_.stride());
   add_scaled(sum.data(), 1, c.data(), units_.stride());
-  return nearest(sum, count, except, among);
+  return nearest(sum, count, excluded, search_limit);
 }
 
 namespace {
@@ -148,7 +148,7 @@ Result<SimilarityScore> score_similarity(const VectorIndex& index, const std::st
 }
 
 Result<std::vector<AnalogyScore>> score_analogies(const VectorIndex& index, const std::string& path,
-                                                  size_t among) {
+                                                  size_t search_limit) {
   MAKAR_TRY(LineReader lines, open_lines(path));
   std::vector<AnalogyScore> out;
   for (Line line;;) {
@@ -170,14 +170,14 @@ Result<std::vector<AnalogyScore>> score_analogies(const VectorIndex& index, cons
     bool known = true;
     for (size_t i = 0; i < 4; ++i) {
       const auto word = find_word(index.vectors().words, fields[i]);
-      known &= word && (among == 0 || *word < among);
+      known &= word && (search_limit == 0 || *word < search_limit);
       id[i] = word.value_or(0);
     }
     if (!known) {
       ++out.back().unknown;
       continue;
     }
-    const auto answer = index.analogy(id[0], id[1], id[2], 1, among);
+    const auto answer = index.analogy(id[0], id[1], id[2], 1, search_limit);
     ++out.back().questions, out.back().correct += !answer.empty() && answer[0].word == id[3];
   }
   AnalogyScore total;

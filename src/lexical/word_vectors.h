@@ -15,11 +15,11 @@ struct WordVectors {
   NumberedWords words;
   size_t width = 0;
   RowMatrix rows;                                            // [words, padded width]
-  std::shared_ptr<const SubwordVectors> subwords = nullptr;  // for words out of the vocabulary
+  std::shared_ptr<const SubwordVectors> subwords = nullptr;  // for words outside the vocabulary
 };
 
-// The vector of a word [width]; of an unknown word, the mean of its character n-grams, or nullopt if there
-// are none.
+// The vector of a word [width]. For a word outside the vocabulary, the mean of its character n-grams, or
+// nullopt if it has none.
 std::optional<std::vector<float>> vector_of(const WordVectors& vectors, const std::string& word);
 
 struct Neighbor {
@@ -31,19 +31,20 @@ struct Neighbor {
 class VectorIndex {
  public:
   explicit VectorIndex(const WordVectors& vectors);
-  // The `count` words most similar to a vector, without `except`; ties in the order of the vocabulary.
-  // Searches the first `among` words of the vocabulary, or all if it is 0.
+  // The `count` words most similar to a vector, without `excluded`; ties in the order of the vocabulary.
+  // Searches the first `search_limit` words of the vocabulary, or all if it is 0.
   std::vector<Neighbor> nearest(const std::vector<float>& vector, size_t count,
-                                const std::vector<uint32_t>& except, size_t among = 0) const;
+                                const std::vector<uint32_t>& excluded, size_t search_limit = 0) const;
   std::vector<float> unit(uint32_t word) const;
   // The unit vector of a word outside the vocabulary, from its character n-grams; nullopt if there are none.
   std::optional<std::vector<float>> unit_by_ngrams(const std::string& word) const;
   double cosine(uint32_t a, uint32_t b) const;
   // b - a + c of unit vectors (Mikolov et al., 2013): a is to b as c is to ?
-  std::vector<Neighbor> analogy(uint32_t a, uint32_t b, uint32_t c, size_t count, size_t among = 0) const;
+  std::vector<Neighbor> analogy(uint32_t a, uint32_t b, uint32_t c, size_t count,
+                                size_t search_limit = 0) const;
   std::vector<Neighbor> analogy(const std::vector<float>& a, const std::vector<float>& b,
                                 const std::vector<float>& c, size_t count,
-                                const std::vector<uint32_t>& except, size_t among = 0) const;
+                                const std::vector<uint32_t>& excluded, size_t search_limit = 0) const;
   const WordVectors& vectors() const { return vectors_; }
 
  private:
@@ -51,15 +52,16 @@ class VectorIndex {
   RowMatrix units_;
 };
 
-// Pairs of words with human ratings: "word word rating" per line, separated by blanks, tabs or commas.
+// The score of a file with human ratings of pairs of words: "word word rating" per line, separated by blanks,
+// tabs or commas.
 struct SimilarityScore {
   double spearman = 0;
   size_t pairs = 0, unknown = 0;  // pairs with an unknown word are left out
-  size_t by_ngrams = 0;           // pairs with a word whose vector is that of its character n-grams
+  size_t by_ngrams = 0;           // pairs with a word whose vector comes from its character n-grams
 };
 Result<SimilarityScore> score_similarity(const VectorIndex& index, const std::string& path);
 
-// questions-words.txt: ": section" lines and lines of four words.
+// The score of one section of questions-words.txt, which has ": section" lines and lines of four words.
 struct AnalogyScore {
   std::string section;
   size_t questions = 0, correct = 0, unknown = 0;
@@ -67,8 +69,9 @@ struct AnalogyScore {
     return questions == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(questions);
   }
 };
-// Answers among the first `among` words, as word2vec's compute-accuracy. The last entry is the total.
+// Answers are searched in the first `search_limit` words, as word2vec's compute-accuracy. The last entry is
+// the total.
 Result<std::vector<AnalogyScore>> score_analogies(const VectorIndex& index, const std::string& path,
-                                                  size_t among);
+                                                  size_t search_limit);
 
 }  // namespace makar

@@ -72,19 +72,20 @@ Tensor Autoencoder::penalty(Context& ctx, const Code& code, const AutoencoderOpt
   if (kind_ == CodeKind::kSparseL1)  // the code is not negative
     return ops::scale(ctx, ops::sum(ctx, code.mean),
                       static_cast<float>(o.penalty < 0 ? 0.1 : o.penalty) / rows);
-  // Sum over units of KL(activity || mean of the unit). Its derivative by a mean m is (1 - a) / (1 - m) - a /
-  // m; the loss here is linear in the means with that slope, and its value is the divergence.
+  // Sum over units of KL(activity || mean of the unit). Its derivative with respect to a mean m is
+  // (1 - a) / (1 - m) - a / m; the loss here is linear in the means with that slope, and its value is the
+  // divergence.
   const Tensor ones = constants(ctx, {1, code.mean.dim(0)}, [&](uint64_t) { return 1.0f / rows; });
   const Tensor means = ops::matmul(ctx, ones, code.mean);  // [1, code]
   const Tensor host = means.host();
   const double a = o.activity;
   std::vector<float> slope;
   double value = 0, linear = 0;
-  for (const float raw : host.span()) {
-    const double m = std::clamp(static_cast<double>(raw), 1e-6, 1 - 1e-6);
+  for (const float mean : host.span()) {
+    const double m = std::clamp(static_cast<double>(mean), 1e-6, 1 - 1e-6);
     slope.push_back(static_cast<float>((1 - a) / (1 - m) - a / m));
     value += a * std::log(a / m) + (1 - a) * std::log((1 - a) / (1 - m));
-    linear += static_cast<double>(slope.back()) * raw;
+    linear += static_cast<double>(slope.back()) * mean;
   }
   const Tensor slopes = Tensor::from(means.shape(), std::span<const float>(slope)).to(ctx.device.memory());
   const Tensor sum =
@@ -108,9 +109,10 @@ Tensor Autoencoder::loss(Context& ctx, const Tensor& x, const AutoencoderOptions
     const Tensor deviation = ops::activate(ctx, ops::scale(ctx, code.log_variance, 0.5f), Activation::kExp);
     z = ops::add(ctx, z, ops::multiply(ctx, deviation, normal));
   }
-  const Tensor rebuilt = reconstruction_loss(ctx, decoder_(ctx, z), x);
-  const bool plain = kind_ == CodeKind::kUndercomplete || kind_ == CodeKind::kDenoising;
-  return plain || !ctx.training ? rebuilt : ops::add(ctx, rebuilt, penalty(ctx, code, o));
+  const Tensor reconstruction = reconstruction_loss(ctx, decoder_(ctx, z), x);
+  const bool without_penalty = kind_ == CodeKind::kUndercomplete || kind_ == CodeKind::kDenoising;
+  return without_penalty || !ctx.training ? reconstruction
+                                          : ops::add(ctx, reconstruction, penalty(ctx, code, o));
 }
 
 Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_out,
@@ -118,7 +120,7 @@ Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_
                                        const std::function<void(const CodeEpoch&)>& each) {
   MAKAR_CHECK_OK(check(o.training));
   if (held_out.width != data.width)
-    return error_at("`test`", "has {} numbers per example where the training data has {}", held_out.width,
+    return error_at("`test`", "has {} numbers per example, but the training data has {}", held_out.width,
                     data.width);
   if (!(o.activity > 0 && o.activity < 1))
     return error_at("`activity`", "must be above 0 and below 1, got {}", o.activity);
@@ -127,30 +129,30 @@ Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_
   Autoencoder net;
   MAKAR_TRY(net.kind_, parse_code_kind(o.kind, "`kind`"));
   net.code_ = o.code, net.height_ = data.height, net.columns_ = data.columns, net.words_ = data.words;
-  MlpSpec down, up;
-  MAKAR_TRY(down.unit, parse_unit(o.activation, "`activation`"));
-  up.unit = down.unit;
+  MlpSpec encoder, decoder;
+  MAKAR_TRY(encoder.unit, parse_unit(o.activation, "`activation`"));
+  decoder.unit = encoder.unit;
   MAKAR_TRY(const std::vector<int64_t> hidden, parse_widths(o.hidden, "`hidden`"));
   const auto width = static_cast<int64_t>(data.width);
-  down.widths = {width}, up.widths = {o.code};
-  down.widths.insert(down.widths.end(), hidden.begin(), hidden.end());
-  up.widths.insert(up.widths.end(), hidden.rbegin(), hidden.rend());
-  down.widths.push_back(net.kind_ == CodeKind::kVariational ? 2 * o.code : o.code);
-  up.widths.push_back(width);
-  MAKAR_CHECK_OK(check(down, "`hidden`"));
-  MAKAR_CHECK_OK(check(up, "`code`"));
-  net.encoder_ = Mlp(net.set_, "encoder", down), net.decoder_ = Mlp(net.set_, "decoder", up);
-  initialize(net.set_, down.unit, static_cast<uint64_t>(o.training.seed));
+  encoder.widths = {width}, decoder.widths = {o.code};
+  encoder.widths.insert(encoder.widths.end(), hidden.begin(), hidden.end());
+  decoder.widths.insert(decoder.widths.end(), hidden.rbegin(), hidden.rend());
+  encoder.widths.push_back(net.kind_ == CodeKind::kVariational ? 2 * o.code : o.code);
+  decoder.widths.push_back(width);
+  MAKAR_CHECK_OK(check(encoder, "`hidden`"));
+  MAKAR_CHECK_OK(check(decoder, "`code`"));
+  net.encoder_ = Mlp(net.set_, "encoder", encoder), net.decoder_ = Mlp(net.set_, "decoder", decoder);
+  initialize(net.set_, encoder.unit, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
   const auto measure = [&](const EpochResult& r) -> Result<bool> {
     CodeEpoch e{r.epoch, r.loss, 0};
-    constexpr size_t kBlock = 512;
-    for (size_t first = 0; first < held_out.count; first += kBlock) {
-      std::vector<size_t> which(std::min(kBlock, held_out.count - first));
-      std::iota(which.begin(), which.end(), first);
+    constexpr size_t kBatchRows = 512;
+    for (size_t first = 0; first < held_out.count; first += kBatchRows) {
+      std::vector<size_t> examples(std::min(kBatchRows, held_out.count - first));
+      std::iota(examples.begin(), examples.end(), first);
       Context ctx{device};
-      e.reconstruction += net.loss(ctx, held_out.rows(device, which), o).host().f32()[0] *
-                          static_cast<double>(which.size()) / static_cast<double>(held_out.count);
+      e.reconstruction += net.loss(ctx, held_out.rows(device, examples), o).host().f32()[0] *
+                          static_cast<double>(examples.size()) / static_cast<double>(held_out.count);
     }
     net.epochs_.push_back(e);
     each(e);
@@ -158,16 +160,18 @@ Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_
   };
   MAKAR_CHECK_OK(train_net(
       net.set_, device, o.training, data.count,
-      [&](Context& ctx, std::span<const size_t> which) { return net.loss(ctx, data.rows(device, which), o); },
+      [&](Context& ctx, std::span<const size_t> examples) {
+        return net.loss(ctx, data.rows(device, examples), o);
+      },
       measure));
   return net;
 }
 
 double Autoencoder::activity(const Numbers& data, Device& device) {
-  std::vector<size_t> which(std::min<size_t>(data.count, 1000));
-  std::iota(which.begin(), which.end(), 0);
+  std::vector<size_t> examples(std::min<size_t>(data.count, 1000));
+  std::iota(examples.begin(), examples.end(), 0);
   Context ctx{device};
-  const Tensor code = encode(ctx, data.rows(device, which)).host();
+  const Tensor code = encode(ctx, data.rows(device, examples)).host();
   int64_t active = 0;
   for (const float v : code.span()) active += std::fabs(v) > 0.1f;
   return static_cast<double>(active) / static_cast<double>(code.count());
@@ -188,26 +192,27 @@ Status Autoencoder::save(const std::string& folder) const {
 Result<Autoencoder> Autoencoder::load(const std::string& folder) {
   MAKAR_TRY(const Json json, read_net(folder));
   const std::string place = folder + "/net.json";
-  if (json["kind"] != "autoencoder") return error_at(place, "is not an autoencoder");
+  if (json["kind"] != "autoencoder") return error_at(place, "this network is not an autoencoder");
   Autoencoder net;
   const Json code = json.value("code", Json()), words = json.value("words", Json::array());
-  if (!code.is_string() || !words.is_array()) return error_at(place, "expected a code and words");
+  if (!code.is_string() || !words.is_array())
+    return error_at(place, "expected a string 'code' and a list 'words'");
   MAKAR_TRY(net.kind_, parse_code_kind(code.get<std::string>(), place));
   MAKAR_TRY(net.height_, integer_in(json, "height", 0, 65536, place));
   MAKAR_TRY(net.columns_, integer_in(json, "width", 0, 65536, place));
   for (const Json& word : words) {
-    if (!word.is_string()) return error_at(place, "words must be texts");
+    if (!word.is_string()) return error_at(place, "words must be strings");
     net.words_.push_back(word.get<std::string>());
   }
-  MAKAR_TRY(const MlpSpec down, mlp_from_json(json.value("encoder", Json()), place));
-  MAKAR_TRY(const MlpSpec up, mlp_from_json(json.value("decoder", Json()), place));
-  net.code_ = up.widths.front();
+  MAKAR_TRY(const MlpSpec encoder, mlp_from_json(json.value("encoder", Json()), place));
+  MAKAR_TRY(const MlpSpec decoder, mlp_from_json(json.value("decoder", Json()), place));
+  net.code_ = decoder.widths.front();
   const int64_t parts = net.kind_ == CodeKind::kVariational ? 2 : 1;
   const auto inputs = net.height_ > 0 ? net.height_ * net.columns_ : static_cast<int64_t>(net.words_.size());
-  if (down.widths.back() != parts * net.code_ || up.widths.back() != down.widths.front() ||
-      down.widths.front() != inputs)
+  if (encoder.widths.back() != parts * net.code_ || decoder.widths.back() != encoder.widths.front() ||
+      encoder.widths.front() != inputs)
     return error_at(place, "the widths of encoder, decoder and inputs do not fit together");
-  net.encoder_ = Mlp(net.set_, "encoder", down), net.decoder_ = Mlp(net.set_, "decoder", up);
+  net.encoder_ = Mlp(net.set_, "encoder", encoder), net.decoder_ = Mlp(net.set_, "decoder", decoder);
   MAKAR_CHECK_OK(load_weights(folder, net.set_));
   return net;
 }

@@ -32,16 +32,16 @@ class Autoencoder {
   static Result<Autoencoder> train(const Numbers& data, const Numbers& held_out,
                                    const AutoencoderOptions& options, Device& device,
                                    const std::function<void(const CodeEpoch&)>& each);
-  // Codes [rows, code]: for a variational one the means.
+  // Codes [rows, code]; the means for a variational autoencoder.
   Tensor encode(Context& ctx, const Tensor& x);
   Tensor decode(Context& ctx, const Tensor& code);  // from 0 to 1
   int64_t code_width() const { return code_; }
   CodeKind kind() const { return kind_; }
   const std::vector<CodeEpoch>& epochs() const { return epochs_; }
-  // Share of code values above 0.1 in absolute value (sparsity), over these examples.
+  // Share of code values above 0.1 in absolute value (sparsity), over the first 1000 examples.
   double activity(const Numbers& data, Device& device);
 
-  // The size of the images, or 0; the words of a bag of words, or none.
+  // The size of the images, or 0 for other inputs; the words of a bag of words, or an empty list.
   int64_t height() const { return height_; }
   int64_t columns() const { return columns_; }
   const std::vector<std::string>& words() const { return words_; }
@@ -51,7 +51,7 @@ class Autoencoder {
 
  private:
   struct Code {
-    Tensor mean, log_variance;  // log_variance only for a variational one
+    Tensor mean, log_variance;  // log_variance only for a variational autoencoder
   };
   Code code_of(Context& ctx, const Tensor& x);
   Tensor loss(Context& ctx, const Tensor& x, const AutoencoderOptions& o);

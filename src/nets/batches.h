@@ -31,8 +31,8 @@ Status train_net(ParameterSet& set, Device& device, const NetTraining& options, 
                  const std::function<Tensor(Context&, std::span<const size_t>)>& loss,
                  const std::function<Result<bool>(const EpochResult&)>& each);
 
-// One step on a loss: gradients and the update. Returns the loss.
-Result<double> step_on(ParameterSet& set, Optimizer& optimizer, Context ctx, double lr, double max_norm,
-                       const std::function<Tensor(Context&)>& loss);
+// One training step: computes the loss and its gradients, and updates the parameters. Returns the loss.
+Result<double> train_net_step(ParameterSet& set, Optimizer& optimizer, Context ctx, double lr,
+                              double max_norm, const std::function<Tensor(Context&)>& loss);
 
 }  // namespace makar

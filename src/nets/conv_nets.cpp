@@ -7,21 +7,23 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kKernel = 4, kStride = 2, kPadding = 1;  // halves or doubles a size
+constexpr int64_t kKernel = 4, kStride = 2, kPadding = 1;  // a layer halves or doubles height and width
+constexpr size_t kMaxLayers = 6;
 
 }  // namespace
 
 Status check(const ConvSpec& s, const std::string& place) {
-  const auto layers = static_cast<int64_t>(s.channels.size());
-  if (layers < 1 || layers > 6) return error_at(place, "expected 1 to 6 numbers of channels, got {}", layers);
+  const size_t layers = s.channels.size();
+  if (layers < 1 || layers > kMaxLayers)
+    return error_at(place, "expected 1 to {} layers, got {}", kMaxLayers, layers);
   for (const int64_t c : s.channels)
     if (c < 1 || c > 4096) return error_at(place, "a layer has 1 to 4096 channels, got {}", c);
-  const int64_t parts = int64_t{1} << layers;
-  if (s.height < parts || s.width < parts || s.height % parts != 0 || s.width % parts != 0)
+  const int64_t divisor = int64_t{1} << layers;
+  if (s.height < divisor || s.width < divisor || s.height % divisor != 0 || s.width % divisor != 0)
     return error_at(place,
                     "{} layers need heights and widths that are multiples of {}, but the images have {} x "
                     "{}; use fewer layers or `kind` mlp",
-                    layers, parts, s.height, s.width);
+                    layers, divisor, s.height, s.width);
   if (!(s.dropout >= 0 && s.dropout < 1))
     return error_at("`dropout`", "must be at least 0 and below 1, got {}", s.dropout);
   return Done{};
@@ -32,15 +34,16 @@ Json to_json(const ConvSpec& s) {
 }
 
 Result<ConvSpec> conv_from_json(const Json& json, const std::string& place) {
-  constexpr int64_t kLargest = 1024;
+  constexpr int64_t kMaxSide = 1024;
   ConvSpec s;
-  MAKAR_TRY(s.height, integer_in(json, "height", 1, kLargest, place));
-  MAKAR_TRY(s.width, integer_in(json, "width", 1, kLargest, place));
+  MAKAR_TRY(s.height, integer_in(json, "height", 1, kMaxSide, place));
+  MAKAR_TRY(s.width, integer_in(json, "width", 1, kMaxSide, place));
   MAKAR_TRY(s.code, integer_in(json, "code", 1, 4096, place));
   const Json channels = json.value("channels", Json());
-  if (!channels.is_array() || channels.size() > 6) return error_at(place, "expected up to 6 channels");
+  if (!channels.is_array() || channels.size() > kMaxLayers)
+    return error_at(place, "expected the channels of up to {} layers", kMaxLayers);
   for (const Json& c : channels) {
-    if (!c.is_number_integer()) return error_at(place, "channels must be numbers");
+    if (!c.is_number_integer()) return error_at(place, "channels must be integers");
     s.channels.push_back(c.get<int64_t>());
   }
   MAKAR_CHECK_OK(check(s, place));

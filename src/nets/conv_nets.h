@@ -1,5 +1,6 @@
 // Convolutional networks for images (Radford et al., 2016): each layer of the discriminator halves the size
-// of an image, each layer of the generator doubles it. Activations are rows of channels, one per pixel.
+// of an image, each layer of the generator doubles it. Activations are matrices with a row of channels per
+// pixel.
 #pragma once
 #include "nets/mlp.h"
 
@@ -7,7 +8,7 @@ namespace makar {
 
 struct ConvSpec {
   int64_t height = 0, width = 0;  // of the images
-  std::vector<int64_t> channels;  // of the layers, each at half (generator: twice) the size of the one before
+  std::vector<int64_t> channels;  // per layer; each layer halves (generator: doubles) height and width
   int64_t code = 0;               // generator: width of the code
   float dropout = 0;              // discriminator
 };

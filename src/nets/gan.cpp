@@ -23,7 +23,7 @@ Tensor normals(Device& device, const Shape& shape, const Rng& rng, float deviati
   return t.to(device.memory());
 }
 
-Tensor filled(Device& device, const Shape& shape, float value) {
+Tensor constant_tensor(Device& device, const Shape& shape, float value) {
   Tensor t = Tensor::empty(shape);
   std::fill_n(t.f32(), t.count(), value);
   return t.to(device.memory());
@@ -36,8 +36,8 @@ double mean_probability(const Tensor& logits) {
   return sum / static_cast<double>(host.count());
 }
 
-// Weights with a deviation of 0.02 (Radford et al., 2016): the first images are grey. Larger ones give noise
-// that the discriminator recognises at once, and that the generator needs thousands of steps to unlearn.
+// Weights with a deviation of 0.02 (Radford et al., 2016): the first images are grey. Larger weights give
+// noise that the discriminator recognises at once and that takes the generator thousands of steps to unlearn.
 void initialize_small(ParameterSet& set, uint64_t seed) {
   initialize(set, UnitKind::kRelu, seed);
   uint64_t stream = 0;
@@ -52,7 +52,7 @@ auto shared_net(auto net) {
   return [net](Context& ctx, const Tensor& x) { return (*net)(ctx, x); };
 }
 
-// The two networks, convolutional or MLP; only those of GanOptions::kind are used.
+// The two networks, convolutional or MLP; only the pair of GanOptions::kind is used.
 struct GanSpecs {
   ConvSpec conv_generator, conv_discriminator;
   MlpSpec generator, discriminator;
@@ -60,8 +60,8 @@ struct GanSpecs {
 
 Result<GanSpecs> specs_of(const GanOptions& o, int64_t height, int64_t columns) {
   const bool conv = o.kind == "conv";
-  const auto widths = [&](const std::string& given, const char* usual, const char* place) {
-    return parse_widths(given.empty() ? usual : given, place);
+  const auto widths = [&](const std::string& text, const char* default_text, const char* place) {
+    return parse_widths(text.empty() ? default_text : text, place);
   };
   MAKAR_TRY(const auto up, widths(o.generator, conv ? "64,32" : "256,512", "`generator`"));
   MAKAR_TRY(const auto down, widths(o.discriminator, conv ? "32,64" : "512,256", "`discriminator`"));
@@ -147,8 +147,8 @@ struct Gan::Training {
   std::vector<Tensor> averages;  // of the generator's weights
   uint64_t step = 0;
 
-  // Adds noise to an input of the discriminator; `draw` numbers the three inputs of a step. The noise fades
-  // to 0 at the last step.
+  // Adds noise to an input of the discriminator; `draw` numbers the three inputs of a step. The noise decays
+  // linearly to 0 at the last step.
   Tensor noisy(Context& ctx, const Tensor& x, uint64_t draw) const {
     const double total = static_cast<double>(steps) * static_cast<double>(o.training.epochs);
     const auto deviation = static_cast<float>(o.noise * (1.0 - static_cast<double>(step) / total));
@@ -159,23 +159,25 @@ struct Gan::Training {
 
   Rng sample_rng(uint64_t draw) const { return Rng(gan.seed_, Purpose::kSample, draw); }
   double share() const { return 1.0 / static_cast<double>(steps); }  // of a step in the means of an epoch
-  Tensor targets(float value) const { return filled(device, {static_cast<int64_t>(batch), 1}, value); }
+  Tensor targets(float value) const {
+    return constant_tensor(device, {static_cast<int64_t>(batch), 1}, value);
+  }
 
   Status update_discriminator(std::span<const size_t> examples, double lr, GanEpoch& result) {
     Context plain{device};
     plain.training = true;  // batch norm uses the statistics of the batch, as in the generator's update
     const Tensor fake = gan.generate(plain, batch, sample_rng(2 * step));
     Tensor on_real, on_fake;
-    MAKAR_TRY(const double loss, step_on(gan.discriminator_set_, discriminator_optimizer,
-                                         Context{device, nullptr, true, gan.seed_, 2 * step}, lr,
-                                         o.training.max_grad_norm, [&](Context& ctx) {
-                                           on_real = gan.discriminator_(
-                                               ctx, noisy(ctx, data.rows(device, examples), 0));
-                                           on_fake = gan.discriminator_(ctx, noisy(ctx, fake, 1));
-                                           const auto smooth = static_cast<float>(1.0 - o.smoothing);
-                                           return ops::add(ctx, ops::bce_loss(ctx, on_real, targets(smooth)),
-                                                           ops::bce_loss(ctx, on_fake, targets(0.0f)));
-                                         }));
+    MAKAR_TRY(const double loss,
+              train_net_step(gan.discriminator_set_, discriminator_optimizer,
+                             Context{device, nullptr, true, gan.seed_, 2 * step}, lr,
+                             o.training.max_grad_norm, [&](Context& ctx) {
+                               on_real = gan.discriminator_(ctx, noisy(ctx, data.rows(device, examples), 0));
+                               on_fake = gan.discriminator_(ctx, noisy(ctx, fake, 1));
+                               const auto smooth = static_cast<float>(1.0 - o.smoothing);
+                               return ops::add(ctx, ops::bce_loss(ctx, on_real, targets(smooth)),
+                                               ops::bce_loss(ctx, on_fake, targets(0.0f)));
+                             }));
     result.discriminator_loss += loss * share();
     result.real += mean_probability(on_real) * share();
     result.generated += mean_probability(on_fake) * share();
@@ -184,20 +186,21 @@ struct Gan::Training {
 
   Status update_generator(double lr, GanEpoch& result) {
     MAKAR_TRY(const double loss,
-              step_on(gan.generator_set_, generator_optimizer,
-                      Context{device, nullptr, true, gan.seed_, 2 * step + 1}, lr, o.training.max_grad_norm,
-                      [&](Context& ctx) {
-                        const Tensor images = gan.generate(ctx, batch, sample_rng(2 * step + 1));
-                        return ops::bce_loss(ctx, gan.discriminator_(ctx, noisy(ctx, images, 2)),
-                                             targets(1.0f));
-                      }));
+              train_net_step(gan.generator_set_, generator_optimizer,
+                             Context{device, nullptr, true, gan.seed_, 2 * step + 1}, lr,
+                             o.training.max_grad_norm, [&](Context& ctx) {
+                               const Tensor images = gan.generate(ctx, batch, sample_rng(2 * step + 1));
+                               return ops::bce_loss(ctx, gan.discriminator_(ctx, noisy(ctx, images, 2)),
+                                                    targets(1.0f));
+                             }));
     result.generator_loss += loss * share();
     return Done{};
   }
 
-  // The decay is smaller in the first steps, so that the average leaves the random initial weights soon.
+  // The decay is smaller in the first steps, so that the random initial weights soon vanish from the average.
   void update_averages() {
-    const double past = static_cast<double>(step), decay = std::min(o.average, (1 + past) / (10 + past));
+    const double steps_done = static_cast<double>(step),
+                 decay = std::min(o.average, (1 + steps_done) / (10 + steps_done));
     for (size_t i = 0; i < averages.size(); ++i) {
       const Parameter& p = *gan.generator_set_.all()[i];
       device.blend({f32_on(device, p.value), f32_on(device, averages[i]), p.value.count(),
@@ -224,11 +227,12 @@ struct Gan::Training {
   void use_averages() {
     for (size_t i = 0; i < averages.size(); ++i)
       if (Parameter& p = *gan.generator_set_.all()[i]; !p.buffer) p.value = averages[i];
-    // The running statistics of batch norm are those of the last weights: measure them again with the
-    // averaged ones.
+    // The running statistics of batch norm belong to the last weights: compute them again with the averaged
+    // weights.
     Context ctx{device};
     ctx.training = true;
-    for (uint64_t i = 0; i < 50; ++i) (void)gan.generate(ctx, batch, sample_rng(2 * step + i));
+    constexpr uint64_t kBatches = 50;  // enough for the momentum of the running statistics
+    for (uint64_t i = 0; i < kBatches; ++i) (void)gan.generate(ctx, batch, sample_rng(2 * step + i));
   }
 };
 
@@ -263,16 +267,16 @@ Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
 }
 
 std::vector<float> Gan::preview(size_t count, const std::vector<Tensor>& weights, Device& device) {
-  std::vector<Tensor> last;
+  std::vector<Tensor> old_values;
   for (size_t i = 0; i < weights.size(); ++i) {
     Parameter& p = *generator_set_.all()[i];
-    last.push_back(p.value);
+    old_values.push_back(p.value);
     p.value = p.buffer ? p.value.clone() : weights[i];  // batch norm writes its statistics
   }
   Context ctx{device};
   ctx.training = true;  // batch norm uses the statistics of these images
   const Tensor images = generate(ctx, count, Rng(seed_, Purpose::kSynthetic, 0)).host();
-  for (size_t i = 0; i < last.size(); ++i) generator_set_.all()[i]->value = last[i];
+  for (size_t i = 0; i < old_values.size(); ++i) generator_set_.all()[i]->value = old_values[i];
   return {images.f32(), images.f32() + images.count()};
 }
 
@@ -291,7 +295,7 @@ Status Gan::save(const std::string& folder) const {
 Result<Gan> Gan::load(const std::string& folder) {
   MAKAR_TRY(const Json json, read_net(folder));
   const std::string place = folder + "/net.json";
-  if (json["kind"] != "gan") return error_at(place, "is not a generative adversarial network");
+  if (json["kind"] != "gan") return error_at(place, "this network is not a generative adversarial network");
   Gan gan;
   MAKAR_TRY(gan.height_, integer_in(json, "height", 1, 1024, place));
   MAKAR_TRY(gan.columns_, integer_in(json, "width", 1, 1024, place));
@@ -307,7 +311,7 @@ Result<Gan> Gan::load(const std::string& folder) {
     gan.generator_ = shared_net(std::make_shared<Mlp>(gan.generator_set_, "generator", spec));
   }
   if (pixels != gan.height_ * gan.columns_)
-    return error_at(place, "the generator makes {} pixels, the images have {}", pixels,
+    return error_at(place, "the generator has outputs for {} pixels, but the images have {}", pixels,
                     gan.height_ * gan.columns_);
   MAKAR_CHECK_OK(load_weights(folder, gan.generator_set_));
   return gan;

@@ -1,8 +1,8 @@
 // A generative adversarial network (Goodfellow et al., 2014), convolutional (Radford et al., 2016) or of two
 // multi-layer perceptrons, with the usual stabilisers: the non-saturating loss, one-sided label smoothing,
 // dropout and leaky units in the discriminator, batch norm in the generator, a small beta1, a separate
-// learning rate for the discriminator, fading noise on its inputs, and a moving average of the generator's
-// weights.
+// learning rate for the discriminator, noise on its inputs that decays to 0, and a moving average of the
+// generator's weights.
 #pragma once
 #include <functional>
 
@@ -17,8 +17,8 @@ struct GanOptions {
   std::string kind = "conv";             // or mlp
   std::string generator, discriminator;  // widths or channels of the layers; empty: the kind's default
   int64_t code = 64;
-  double discriminator_rate = 0;  // learning rate; 0: that of the generator
-  double smoothing = 0.1;         // real images have the target 1 - smoothing
+  double discriminator_rate = 0;  // learning rate; 0: the same as the generator's
+  double smoothing = 0.1;         // the target for real images is 1 - smoothing
   double noise = 0.1;             // deviation of the noise on the discriminator's inputs; 0 at the end
   double dropout = 0.3;           // of the discriminator
   double average = 0.995;         // decay of the moving average of the generator's weights; 0: none
@@ -32,17 +32,18 @@ Status check(const GanOptions& options, const Numbers& data);
 struct GanEpoch {
   int64_t epoch = 0;
   double discriminator_loss = 0, generator_loss = 0;
-  double real = 0, generated = 0;  // mean probability of "real" that the discriminator assigns to each
+  double real = 0, generated = 0;  // mean probability of "real" for real and generated images
 };
 
 class Gan {
  public:
   Gan() = default;
-  // Images of random codes by the average of the generator so far; sample() uses the final average.
+  // Images of random codes, generated with the moving average of the weights so far; sample() uses the final
+  // average.
   using Preview = std::function<std::vector<float>(size_t count)>;
   static Result<Gan> train(const Numbers& data, const GanOptions& options, Device& device,
                            const std::function<void(const GanEpoch&, const Preview&)>& each);
-  // Images of random codes, [count * width], from 0 to 1, by the averaged generator.
+  // Images of random codes, [count * width], from 0 to 1, generated with the averaged weights.
   std::vector<float> sample(size_t count, uint64_t seed, Device& device);
   const std::vector<GanEpoch>& epochs() const { return epochs_; }
   int64_t height() const { return height_; }
@@ -55,7 +56,7 @@ class Gan {
   void build(const Numbers& data, const GanOptions& options);
   struct Training;
   Tensor generate(Context& ctx, size_t rows, const Rng& rng);
-  // Images by the generator with these weights; leaves the network unchanged.
+  // Images generated with these weights; leaves the network unchanged.
   std::vector<float> preview(size_t count, const std::vector<Tensor>& weights, Device& device);
   int64_t code_ = 0, height_ = 0, columns_ = 0;
   uint64_t seed_ = 0;

@@ -31,9 +31,9 @@ Tensor one_hot(Context& ctx, const std::vector<int64_t>& targets, int64_t classe
 // Sum over other classes of max(0, 1 + x_other - x_target) (Weston and Watkins, 1999); optionally squared.
 Tensor hinge(Context& ctx, const Tensor& x, const std::vector<int64_t>& targets, bool squared) {
   const int64_t rows = x.dim(0), classes = x.dim(1);
-  const Tensor own = ops::reshape(ctx, ops::pick(ctx, x, targets), {rows, 1});
+  const Tensor target_score = ops::reshape(ctx, ops::pick(ctx, x, targets), {rows, 1});
   const Tensor ones = matrix(ctx, 1, std::vector<float>(static_cast<size_t>(classes), 1.0f));
-  Tensor margin = ops::shift(ctx, ops::subtract(ctx, x, ops::matmul(ctx, own, ones)), 1.0f);
+  Tensor margin = ops::shift(ctx, ops::subtract(ctx, x, ops::matmul(ctx, target_score, ones)), 1.0f);
   margin = ops::subtract(ctx, margin, one_hot(ctx, targets, classes));  // the target's own margin is 0
   margin = ops::activate(ctx, margin, Activation::kRelu);
   if (squared) margin = ops::activate(ctx, margin, Activation::kSquare);
@@ -46,7 +46,7 @@ const std::vector<LossKind>& loss_kinds() {
   static const std::vector<LossKind> kKinds = {
       {"cross-entropy", true, "softmax cross-entropy"},
       {"hinge", true, "margins of 1 to the other classes"},
-      {"squared-hinge", true, "the same, squared"},
+      {"squared-hinge", true, "squared margins of 1 to the other classes"},
       {"brier", true, "squared error of the probabilities"},
       {"binary-cross-entropy", true, "one sigmoid per class"},
       {"mse", false, "squared error"},
@@ -83,17 +83,18 @@ Tensor class_loss(Context& ctx, const std::string& loss, const Tensor& x,
 
 Tensor number_loss(Context& ctx, const std::string& loss, const Tensor& x,
                    const std::vector<float>& targets) {
-  const Tensor want = matrix(ctx, x.dim(0), targets);
-  if (loss == "mse") return ops::mse_loss(ctx, x, want);
+  const Tensor target = matrix(ctx, x.dim(0), targets);
+  if (loss == "mse") return ops::mse_loss(ctx, x, target);
   if (loss == "poisson")
     return ops::mean(
-        ctx, ops::subtract(ctx, ops::activate(ctx, x, Activation::kExp), ops::multiply(ctx, x, want)));
-  const Tensor error = absolute(ctx, ops::subtract(ctx, x, want));
+        ctx, ops::subtract(ctx, ops::activate(ctx, x, Activation::kExp), ops::multiply(ctx, x, target)));
+  const Tensor error = absolute(ctx, ops::subtract(ctx, x, target));
   if (loss == "mae") return ops::mean(ctx, error);
-  if (loss == "huber") {  // c^2 / 2 + (error - c) with c = min(error, 1)
-    const Tensor near = ops::clamp(ctx, error, 0.0f, 1.0f);
-    return ops::mean(ctx, ops::add(ctx, ops::scale(ctx, ops::activate(ctx, near, Activation::kSquare), 0.5f),
-                                   ops::subtract(ctx, error, near)));
+  if (loss == "huber") {  // c^2 / 2 + (error - c) with c = min(error, 1) (clipped)
+    const Tensor clipped = ops::clamp(ctx, error, 0.0f, 1.0f);
+    return ops::mean(ctx,
+                     ops::add(ctx, ops::scale(ctx, ops::activate(ctx, clipped, Activation::kSquare), 0.5f),
+                              ops::subtract(ctx, error, clipped)));
   }
   // log(cosh(e)) = e + log(1 + exp(-2 e)) - log 2
   const Tensor tail = ops::activate(ctx, ops::scale(ctx, error, -2.0f), Activation::kSoftplus);

@@ -9,7 +9,7 @@ namespace makar {
 
 struct LossKind {
   const char* name;
-  bool classes;  // of classes, or of numbers
+  bool classes;  // true: a loss of classes; false: of numbers
   const char* help;
 };
 const std::vector<LossKind>& loss_kinds();

@@ -20,7 +20,8 @@ const std::vector<std::string>& unit_names() {
   return kNames;
 }
 
-constexpr int64_t kWidest = 1 << 16;
+constexpr int64_t kMaxLayerWidth = 1 << 16;
+constexpr size_t kMaxHiddenLayers = 64;
 
 }  // namespace
 
@@ -56,17 +57,20 @@ Result<std::vector<int64_t>> parse_widths(const std::string& text, const std::st
   for (std::string part; std::getline(parts, part, ',');) {
     char* end = nullptr;
     const int64_t width = std::strtoll(part.c_str(), &end, 10);
-    if (part.empty() || *end != '\0' || width < 1 || width > kWidest || out.size() >= 64)
-      return error_at(place, "expected up to 64 widths from 1 to {}, such as 64,32, got '{}'", kWidest, text);
+    if (part.empty() || *end != '\0' || width < 1 || width > kMaxLayerWidth || out.size() >= kMaxHiddenLayers)
+      return error_at(place, "expected up to {} widths from 1 to {}, such as 64,32, got '{}'",
+                      kMaxHiddenLayers, kMaxLayerWidth, text);
     out.push_back(width);
   }
   return out;
 }
 
 Status check(const MlpSpec& s, const std::string& place) {
-  if (s.widths.size() < 2 || s.widths.size() > 66) return error_at(place, "a network has 1 to 65 layers");
+  if (s.widths.size() < 2 || s.widths.size() > kMaxHiddenLayers + 2)
+    return error_at(place, "a network has 1 to {} layers", kMaxHiddenLayers + 1);
   for (const int64_t w : s.widths)
-    if (w < 1 || w > kWidest) return error_at(place, "a width must be 1 to {}, got {}", kWidest, w);
+    if (w < 1 || w > kMaxLayerWidth)
+      return error_at(place, "a width must be 1 to {}, got {}", kMaxLayerWidth, w);
   if (!(s.dropout >= 0 && s.dropout < 1))
     return error_at("`dropout`", "must be at least 0 and below 1, got {}", s.dropout);
   return Done{};
@@ -81,17 +85,18 @@ Json to_json(const MlpSpec& s) {
 
 Result<MlpSpec> mlp_from_json(const Json& json, const std::string& place) {
   MlpSpec s;
-  const auto wrong = [&] { return error_at(place, "expected widths, activation, batch_norm and dropout"); };
+  const auto invalid = [&] { return error_at(place, "expected widths, activation, batch_norm and dropout"); };
   if (!json.is_object() || !json.contains("widths") || !json["widths"].is_array() ||
-      json["widths"].size() > 66 || !json.contains("activation") || !json["activation"].is_string())
-    return wrong();
+      json["widths"].size() > kMaxHiddenLayers + 2 || !json.contains("activation") ||
+      !json["activation"].is_string())
+    return invalid();
   for (const Json& w : json["widths"]) {
-    if (!w.is_number_integer()) return wrong();
+    if (!w.is_number_integer()) return invalid();
     s.widths.push_back(w.get<int64_t>());
   }
   MAKAR_TRY(s.unit, parse_unit(json["activation"].get<std::string>(), place));
   const Json norm = json.value("batch_norm", Json(false)), dropout = json.value("dropout", Json(0.0));
-  if (!norm.is_boolean() || !dropout.is_number()) return wrong();
+  if (!norm.is_boolean() || !dropout.is_number()) return invalid();
   s.batch_norm = norm.get<bool>(), s.dropout = dropout.get<float>();
   MAKAR_CHECK_OK(check(s, place));
   return s;
@@ -160,7 +165,7 @@ Result<int64_t> integer_in(const Json& json, const char* key, int64_t min, int64
                            const std::string& place) {
   const Json value = json.is_object() ? json.value(key, Json()) : Json();
   if (!value.is_number_integer() || value.get<int64_t>() < min || value.get<int64_t>() > max)
-    return error_at(place, "'{}' must be a number from {} to {}, found {}", key, min, max,
+    return error_at(place, "'{}' must be an integer from {} to {}, found {}", key, min, max,
                     quote(dump(value)));
   return value.get<int64_t>();
 }

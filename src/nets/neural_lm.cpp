@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-// Every word of every sentence and its end, with the words before it.
+// Every word and every end of a sentence as a target, with the words before it as context.
 struct Windows {
   std::vector<int64_t> contexts, targets;
   void add(const std::vector<int64_t>& ids, int64_t context) {
@@ -52,18 +52,18 @@ Result<NeuralLm> NeuralLm::train(const std::vector<std::string>& sentences, cons
   net.declare();
   initialize(net.set_, UnitKind::kTanh, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
-  Windows all;
-  for (const std::string& s : sentences) all.add(net.vocabulary_.ids(s), o.context);
-  if (all.targets.empty()) return error_at("data", "has no sentences");
+  Windows windows;
+  for (const std::string& s : sentences) windows.add(net.vocabulary_.ids(s), o.context);
+  if (windows.targets.empty()) return error_at("data", "has no sentences");
   const auto context = static_cast<size_t>(o.context);
   MAKAR_CHECK_OK(train_net(
-      net.set_, device, o.training, all.targets.size(),
-      [&](Context& ctx, std::span<const size_t> which) {
+      net.set_, device, o.training, windows.targets.size(),
+      [&](Context& ctx, std::span<const size_t> examples) {
         std::vector<int64_t> contexts, targets;
-        for (const size_t w : which) {
-          contexts.insert(contexts.end(), all.contexts.begin() + static_cast<std::ptrdiff_t>(w * context),
-                          all.contexts.begin() + static_cast<std::ptrdiff_t>((w + 1) * context));
-          targets.push_back(all.targets[w]);
+        for (const size_t w : examples) {
+          contexts.insert(contexts.end(), windows.contexts.begin() + static_cast<std::ptrdiff_t>(w * context),
+                          windows.contexts.begin() + static_cast<std::ptrdiff_t>((w + 1) * context));
+          targets.push_back(windows.targets[w]);
         }
         return ops::linear_cross_entropy(ctx, net.hidden_rows(ctx, contexts), net.output_.weight()->value,
                                          net.output_.bias()->value, targets);
@@ -76,38 +76,38 @@ Result<NeuralLm> NeuralLm::train(const std::vector<std::string>& sentences, cons
 }
 
 LmScore NeuralLm::score(const std::vector<std::string>& sentences, Device& device) {
-  constexpr size_t kWindows = 512;
+  constexpr size_t kBatchWindows = 512;
   LmScore out;
   double total = 0;
-  Windows all;
+  Windows windows;
   const auto flush = [&] {
-    if (all.targets.empty()) return;
+    if (windows.targets.empty()) return;
     Context ctx{device};
     ops::CrossEntropyOptions o;
     o.reduction = ops::Reduction::kSum;
-    total += ops::linear_cross_entropy(ctx, hidden_rows(ctx, all.contexts), output_.weight()->value,
-                                       output_.bias()->value, all.targets, o)
+    total += ops::linear_cross_entropy(ctx, hidden_rows(ctx, windows.contexts), output_.weight()->value,
+                                       output_.bias()->value, windows.targets, o)
                  .host()
                  .f32()[0];
-    out.words += static_cast<int64_t>(all.targets.size());
-    all = {};
+    out.words += static_cast<int64_t>(windows.targets.size());
+    windows = {};
   };
   for (const std::string& s : sentences) {
     const auto ids = vocabulary_.ids(s);
     out.unknown += std::count(ids.begin(), ids.end(), WordVocabulary::kUnknown);
-    all.add(ids, context_);
-    if (all.targets.size() >= kWindows) flush();
+    windows.add(ids, context_);
+    if (windows.targets.size() >= kBatchWindows) flush();
   }
   flush();
   out.perplexity = out.words > 0 ? std::exp(total / static_cast<double>(out.words)) : 0;
   return out;
 }
 
-std::string NeuralLm::generate(uint64_t seed, uint64_t number, int64_t max, Device& device) {
+std::string NeuralLm::generate(uint64_t seed, uint64_t number, int64_t max_words, Device& device) {
   const Rng rng(seed, Purpose::kSample, number);
   std::vector<int64_t> context(static_cast<size_t>(context_), WordVocabulary::kPad);
   std::string out;
-  for (int64_t i = 0; i < max; ++i) {
+  for (int64_t i = 0; i < max_words; ++i) {
     Context ctx{device};
     const Tensor p = ops::softmax(ctx, output_(ctx, hidden_rows(ctx, context))).host();
     double left = rng.uniform_double(static_cast<uint64_t>(i)) * (1.0 - p.f32()[WordVocabulary::kUnknown]);
@@ -138,7 +138,8 @@ Status NeuralLm::save(const std::string& folder) const {
 Result<NeuralLm> NeuralLm::load(const std::string& folder) {
   MAKAR_TRY(const Json json, read_net(folder));
   const std::string place = folder + "/net.json";
-  if (json["kind"] != "neural-lm") return error_at(place, "is not a feed-forward language model");
+  if (json["kind"] != "neural-lm")
+    return error_at(place, "this network is not a feed-forward language model");
   NeuralLm net;
   MAKAR_TRY(net.context_, integer_in(json, "context", 1, 64, place));
   MAKAR_TRY(net.width_, integer_in(json, "width", 1, 4096, place));

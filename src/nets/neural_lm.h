@@ -25,8 +25,8 @@ class NeuralLm {
   static Result<NeuralLm> train(const std::vector<std::string>& sentences, const NeuralLmOptions& options,
                                 Device& device, const std::function<void(const EpochResult&)>& each);
   LmScore score(const std::vector<std::string>& sentences, Device& device);
-  // Words until the end of the sentence; the draws are a function of (seed, number).
-  std::string generate(uint64_t seed, uint64_t number, int64_t max, Device& device);
+  // Words until the end of the sentence; the draws depend only on (seed, number).
+  std::string generate(uint64_t seed, uint64_t number, int64_t max_words, Device& device);
   int64_t parameters() const { return set_.count(); }
   int64_t words() const { return vocabulary_.size(); }
   Status save(const std::string& folder) const;
@@ -34,7 +34,8 @@ class NeuralLm {
 
  private:
   void declare();
-  // The padding word precedes the first word; as a target it is the end of a sentence.
+  // Hidden states [rows, hidden] of contexts, `context_` word ids per row. The padding word precedes the
+  // first word; as a target it is the end of a sentence.
   Tensor hidden_rows(Context& ctx, const std::vector<int64_t>& contexts);
   int64_t context_ = 4, width_ = 64, hidden_ = 128;
   WordVocabulary vocabulary_;

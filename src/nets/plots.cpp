@@ -22,7 +22,7 @@ void put_chunk(std::string& out, const std::string& type, const std::string& dat
                    crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()))));
 }
 
-std::string deflated(const std::string& data) {
+std::string zlib_compressed(const std::string& data) {
   uLongf size = compressBound(static_cast<uLong>(data.size()));
   std::string out(size, '\0');
   const int code = compress2(reinterpret_cast<Bytef*>(out.data()), &size,
@@ -36,15 +36,15 @@ constexpr const char* kColours[] = {"#4477aa", "#ee6677", "#228833", "#ccbb44",
                                     "#66ccee", "#aa3377", "#bbbbbb"};
 const char* colour(int64_t label) { return kColours[static_cast<size_t>(label) % std::size(kColours)]; }
 
-constexpr double kSize = 420, kEdge = 48;
+constexpr double kSize = 420, kEdge = 48;  // pixels of the plot area and of the space around it
 
 struct Frame {
   double low_x = INFINITY, high_x = -INFINITY, low_y = INFINITY, high_y = -INFINITY;
-  void take(double x, double y) {
+  void include(double x, double y) {
     low_x = std::min(low_x, x), high_x = std::max(high_x, x), low_y = std::min(low_y, y),
     high_y = std::max(high_y, y);
   }
-  void widen() {
+  void add_margins() {
     for (auto [low, high] : {std::pair(&low_x, &high_x), std::pair(&low_y, &high_y)}) {
       const double margin = *high > *low ? 0.08 * (*high - *low) : 1;
       *low -= margin, *high += margin;
@@ -54,7 +54,7 @@ struct Frame {
   double y(double v) const { return kEdge + kSize * (high_y - v) / (high_y - low_y); }
 };
 
-std::string opening(const std::string& title) {
+std::string svg_header(const std::string& title) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{0}\" font-family=\"sans-serif\" "
       "font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"{1}\" "
@@ -109,25 +109,26 @@ std::string png_bytes(const std::vector<uint8_t>& pixels, int64_t width, int64_t
     rows.append(reinterpret_cast<const char*>(pixels.data()) + y * width, static_cast<size_t>(width));
   }
   std::string out = "\x89PNG\r\n\x1a\n";
-  put_chunk(out, "IHDR", header), put_chunk(out, "IDAT", deflated(rows)), put_chunk(out, "IEND", "");
+  put_chunk(out, "IHDR", header), put_chunk(out, "IDAT", zlib_compressed(rows)), put_chunk(out, "IEND", "");
   return out;
 }
 
 std::string image_grid(const std::vector<float>& values, int64_t count, int64_t height, int64_t width,
                        int64_t columns) {
   constexpr int64_t kGap = 2;
+  constexpr uint8_t kGapGrey = 64;
   const int64_t rows = (count + columns - 1) / columns;
-  const int64_t wide = columns * (width + kGap) + kGap, high = rows * (height + kGap) + kGap;
-  std::vector<uint8_t> pixels(static_cast<size_t>(wide * high), 64);
+  const int64_t grid_width = columns * (width + kGap) + kGap, grid_height = rows * (height + kGap) + kGap;
+  std::vector<uint8_t> pixels(static_cast<size_t>(grid_width * grid_height), kGapGrey);
   for (int64_t i = 0; i < count; ++i)
     for (int64_t y = 0; y < height; ++y)
       for (int64_t x = 0; x < width; ++x) {
         const float v = std::clamp(values[static_cast<size_t>((i * height + y) * width + x)], 0.0f, 1.0f);
-        const int64_t at =
-            ((i / columns) * (height + kGap) + kGap + y) * wide + (i % columns) * (width + kGap) + kGap + x;
+        const int64_t at = ((i / columns) * (height + kGap) + kGap + y) * grid_width +
+                           (i % columns) * (width + kGap) + kGap + x;
         pixels[static_cast<size_t>(at)] = static_cast<uint8_t>(std::lround(v * 255.0f));
       }
-  return png_bytes(pixels, wide, high);
+  return png_bytes(pixels, grid_width, grid_height);
 }
 
 std::string boundary_plot(
@@ -135,14 +136,14 @@ std::string boundary_plot(
     const std::function<std::vector<int64_t>(const std::vector<PlotPoint>&)>& classify) {
   constexpr int kCells = 70;
   Frame f;
-  for (const PlotPoint& p : points) f.take(p.x, p.y);
-  f.widen();
+  for (const PlotPoint& p : points) f.include(p.x, p.y);
+  f.add_margins();
   std::vector<PlotPoint> grid;
   const double dx = (f.high_x - f.low_x) / kCells, dy = (f.high_y - f.low_y) / kCells;
   for (int i = 0; i < kCells; ++i)
     for (int j = 0; j < kCells; ++j) grid.push_back({f.low_x + (i + 0.5) * dx, f.low_y + (j + 0.5) * dy});
   const std::vector<int64_t> answers = classify(grid);
-  std::string out = opening(title) + "<g shape-rendering=\"crispEdges\" opacity=\".35\">\n";
+  std::string out = svg_header(title) + "<g shape-rendering=\"crispEdges\" opacity=\".35\">\n";
   const double cell = kSize / kCells;
   for (size_t i = 0; i < grid.size(); ++i)
     out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n",
@@ -151,7 +152,7 @@ std::string boundary_plot(
   out += "</g>\n" + axes(f);
   for (size_t i = 0; i < std::min(points.size(), kMaxDots); ++i)
     out += dot(f, points[i], colour(points[i].label));
-  for (size_t c = 0; c < std::min<size_t>(classes.size(), 7); ++c)
+  for (size_t c = 0; c < std::min(classes.size(), std::size(kColours)); ++c)
     out += fmt::format("<text x=\"{}\" y=\"{}\" fill=\"{}\">{}</text>\n", kEdge + 4, kEdge + 18 + 16 * c,
                        colour(static_cast<int64_t>(c)), xml_escaped(classes[c]));
   return out + "</svg>\n";
@@ -161,13 +162,13 @@ std::string fit_plot(const std::string& title, const std::vector<PlotPoint>& poi
                      const std::function<std::vector<double>(const std::vector<double>&)>& fit) {
   constexpr int kSteps = 200;
   Frame f;
-  for (const PlotPoint& p : points) f.take(p.x, p.y);
-  f.widen();
+  for (const PlotPoint& p : points) f.include(p.x, p.y);
+  f.add_margins();
   std::vector<double> xs;
   for (int i = 0; i <= kSteps; ++i) xs.push_back(f.low_x + (f.high_x - f.low_x) * i / kSteps);
   const std::vector<double> ys = fit(xs);
-  for (const double y : ys) f.take(f.low_x, y);
-  std::string out = opening(title) + axes(f), line;
+  for (const double y : ys) f.include(f.low_x, y);
+  std::string out = svg_header(title) + axes(f), line;
   for (size_t i = 0; i < std::min(points.size(), kMaxDots); ++i) out += dot(f, points[i], kColours[0]);
   for (size_t i = 0; i < xs.size(); ++i) line += fmt::format("{:.1f},{:.1f} ", f.x(xs[i]), f.y(ys[i]));
   return out +

@@ -11,7 +11,7 @@ namespace makar {
 // A grey image: bytes [height, width].
 std::string png_bytes(const std::vector<uint8_t>& pixels, int64_t width, int64_t height);
 
-// Images of height x width, row by row in `columns` columns with a margin of 2; values from 0 to 1.
+// Images of height x width, row by row in `columns` columns with margins of 2 pixels; values from 0 to 1.
 std::string image_grid(const std::vector<float>& values, int64_t count, int64_t height, int64_t width,
                        int64_t columns);
 

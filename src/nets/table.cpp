@@ -10,9 +10,9 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxValues = 64;  // of a column that is not a number
+constexpr size_t kMaxOneHotValues = 64;  // distinct values of a column that is not numeric
 constexpr size_t kMaxRows = size_t{1} << 24;
-constexpr size_t kMaxClasses = 4096;
+constexpr size_t kMaxClasses = 4096, kMaxColumns = 4096;
 
 bool is_missing(const std::string& text) {
   return text.empty() || text == "NA" || text == "nan" || text == "NaN" || text == "?" || text == "null";
@@ -36,8 +36,9 @@ std::string why_empty(const std::string& path, const BadRecords& bad) {
   if (!size.ok()) return size.error().text();
   first.resize(std::min(*size, first.find('\n')));
   if (first.empty()) return "it is empty";
-  const bool other = bad.reported.empty() || bad.reported[0].find("its fields are") != std::string::npos;
-  return other ? "its first line is " + quote(first) : bad.reported[0];
+  const bool wrong_header =
+      bad.reported.empty() || bad.reported[0].find("its fields are") != std::string::npos;
+  return wrong_header ? "its first line is " + quote(first) : bad.reported[0];
 }
 
 }  // namespace
@@ -52,16 +53,17 @@ std::optional<double> number_in(const std::string& text) {
 
 namespace {
 
-// Reads a table whose header is recognised by the column `known`, which is the target or another column. If
-// the target is `needed`, rows without a value of it are bad.
-Result<std::vector<TableRow>> read_rows(const std::string& path, const std::string& known,
-                                        const std::string& target, bool needed, BadRecords& bad) {
-  MAKAR_TRY(auto reader, RecordReader::open({DataPath(path, {{"target", known}})}));
+// Reads a table whose header is recognised by `header_column`, which is the target or another column. If
+// `target_required`, rows without a target are bad.
+Result<std::vector<TableRow>> read_rows(const std::string& path, const std::string& header_column,
+                                        const std::string& target, bool target_required, BadRecords& bad) {
+  MAKAR_TRY(auto reader, RecordReader::open({DataPath(path, {{"target", header_column}})}));
   std::vector<TableRow> out;
   for (DataRecord record;;) {
     const auto found = reader.next(record);
-    if (!found.ok() && out.empty() && found.error().message.find("no known field") != std::string::npos)
-      return error_at(found.error().place, "has no column {}; {}", quote(known),
+    if (!found.ok() && out.empty() &&
+        found.error().message.find("no known field") != std::string::npos)
+      return error_at(found.error().place, "has no column {}; {}", quote(header_column),
                       why_empty(path, reader.bad()));
     if (!found.ok()) return found.error();
     if (!*found) break;
@@ -73,18 +75,18 @@ Result<std::vector<TableRow>> read_rows(const std::string& path, const std::stri
       const std::string text = value.is_string() ? value.get<std::string>()
                                : value.is_null() ? ""
                                                  : value.dump();
-      const std::string& column = name == "target" ? known : name;
+      const std::string& column = name == "target" ? header_column : name;
       (column == target ? row.target : row.fields[column]) = text;
     }
-    if (needed && is_missing(row.target)) {
-      reader.bad().add_once(record.place(), "has no " + quote(target));
+    if (target_required && is_missing(row.target)) {
+      reader.bad().add_once(record.place(), "has no value in the column " + quote(target));
       continue;
     }
     out.push_back(std::move(row));
   }
   bad = reader.bad();
   if (out.empty())
-    return error_at(path, "has no row with a column {}; {}", quote(known), why_empty(path, bad));
+    return error_at(path, "has no row with a column {}; {}", quote(header_column), why_empty(path, bad));
   return out;
 }
 
@@ -123,13 +125,13 @@ Result<TableEncoder> TableEncoder::fit(const std::vector<TableRow>& rows, bool c
       const auto number = number_in(it->second);
       numeric = numeric && number;
       if (number) numbers.push_back(*number);
-      if (values.size() <= kMaxValues) values.insert(it->second);
+      if (values.size() <= kMaxOneHotValues) values.insert(it->second);
     }
     if (numeric && !numbers.empty())
       std::tie(column.mean, column.deviation) = moments(numbers);
-    else if (values.size() > kMaxValues)
+    else if (values.size() > kMaxOneHotValues)
       return error_at(name, "the column has more than {} values that are not all numbers; remove it",
-                      kMaxValues);
+                      kMaxOneHotValues);
     else
       column.values.assign(values.begin(), values.end());
     if (numeric || !values.empty()) out.columns_.push_back(std::move(column));
@@ -232,7 +234,7 @@ Json TableEncoder::json() const {
 }
 
 Result<TableEncoder> TableEncoder::from_json(const Json& json, const std::string& place) {
-  const auto wrong = [&](const std::string& what) {
+  const auto invalid = [&](const std::string& what) {
     return error_at(place, "the table's {} is not valid; train the network again", what);
   };
   const auto number = [](const Json& j, const char* key, double& out) {
@@ -240,7 +242,7 @@ Result<TableEncoder> TableEncoder::from_json(const Json& json, const std::string
     out = j[key].get<double>();
     return std::isfinite(out);
   };
-  const auto texts = [](const Json& j, std::vector<std::string>& out) {
+  const auto strings = [](const Json& j, std::vector<std::string>& out) {
     if (!j.is_array() || j.size() > kMaxClasses) return false;
     for (const Json& t : j) {
       if (!t.is_string()) return false;
@@ -250,27 +252,27 @@ Result<TableEncoder> TableEncoder::from_json(const Json& json, const std::string
   };
   TableEncoder out;
   if (!json.is_object() || !json.contains("columns") || !json["columns"].is_array() ||
-      json["columns"].size() > 4096)
-    return wrong("columns");
+      json["columns"].size() > kMaxColumns)
+    return invalid("columns");
   for (const Json& c : json["columns"]) {
     Column column;
-    if (!c.is_object() || !c.contains("name") || !c["name"].is_string()) return wrong("column");
+    if (!c.is_object() || !c.contains("name") || !c["name"].is_string()) return invalid("column");
     column.name = c["name"].get<std::string>();
-    const bool listed = c.contains("values");
-    if (listed ? !texts(c["values"], column.values) || column.values.empty()
-               : !number(c, "mean", column.mean) || !number(c, "deviation", column.deviation) ||
-                     column.deviation <= 0)
-      return wrong("column " + quote(column.name));
+    const bool one_hot = c.contains("values");
+    if (one_hot ? !strings(c["values"], column.values) || column.values.empty()
+                : !number(c, "mean", column.mean) || !number(c, "deviation", column.deviation) ||
+                      column.deviation <= 0)
+      return invalid("column " + quote(column.name));
     out.columns_.push_back(std::move(column));
   }
-  if (out.columns_.empty()) return wrong("columns");
-  if (!json.contains("classes") || !texts(json["classes"], out.classes_) ||
+  if (out.columns_.empty()) return invalid("columns");
+  if (!json.contains("classes") || !strings(json["classes"], out.classes_) ||
       !std::is_sorted(out.classes_.begin(), out.classes_.end()) || out.classes_.size() == 1)
-    return wrong("classes");
+    return invalid("classes");
   if (!number(json, "mean", out.mean_) || !number(json, "deviation", out.deviation_) || out.deviation_ <= 0)
-    return wrong("target");
+    return invalid("target");
   if (const auto counts = json.find("counts"); counts != json.end()) {
-    if (!counts->is_boolean()) return wrong("counts");
+    if (!counts->is_boolean()) return invalid("counts");
     out.counts_ = counts->get<bool>();
   }
   return out;

@@ -29,17 +29,18 @@ class TableEncoder {
   size_t width() const;
   bool is_classes() const { return !classes_.empty(); }
   const std::vector<std::string>& classes() const { return classes_; }
-  // The numbers of a row; values of other columns that fit() did not see are encoded as zeros.
+  // The numbers of a row; a value that fit() did not see in a one-hot column is encoded as zeros.
   Result<std::vector<float>> encode(const TableRow& row, const std::string& place) const;
   // The target of a row: a class number, or a standardised number.
   Result<float> target(const TableRow& row, const std::string& place) const;
-  // The number in the target's unit of a network's output, or of a standardised target.
+  // A network's output as a number in the unit of the target.
   double number(float output) const {
     return counts_ ? deviation_ * std::exp(output) : target_number(output);
   }
+  // A standardised target as a number in its own unit.
   double target_number(float standardised) const { return mean_ + deviation_ * standardised; }
-  // Targets are counts: they are divided by their mean, and outputs are logarithms. An error if one is
-  // negative.
+  // Targets are counts: they are divided by their mean, and outputs are logarithms. Fails if a
+  // target is negative.
   Status use_counts(const std::vector<TableRow>& rows);
   // The names of the columns if all of them are numeric, else an empty list.
   std::vector<std::string> numeric_columns() const;
@@ -52,7 +53,7 @@ class TableEncoder {
   struct Column {
     std::string name;
     double mean = 0, deviation = 1;
-    std::vector<std::string> values;  // not empty: one number per value
+    std::vector<std::string> values;  // of a one-hot column, one number per value; empty: numeric
   };
   std::vector<Column> columns_;
   std::vector<std::string> classes_;

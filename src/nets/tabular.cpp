@@ -12,12 +12,12 @@ namespace makar {
 namespace {
 
 // Encoded rows and their targets.
-struct Encoded {
+struct EncodedRows {
   size_t count = 0, width = 0;
   std::vector<float> values, targets;
-  static Result<Encoded> of(const std::vector<TableRow>& rows, const TableEncoder& encoder,
-                            const char* what) {
-    Encoded out;
+  static Result<EncodedRows> encode(const std::vector<TableRow>& rows, const TableEncoder& encoder,
+                                    const char* what) {
+    EncodedRows out;
     out.count = rows.size(), out.width = encoder.width();
     for (size_t i = 0; i < rows.size(); ++i) {
       const std::string place = fmt::format("{} row {}", what, i + 1);
@@ -28,35 +28,37 @@ struct Encoded {
     }
     return out;
   }
-  Tensor rows(Device& device, std::span<const size_t> which) const {
-    return select_rows(device, values, width, which);
+  Tensor rows(Device& device, std::span<const size_t> examples) const {
+    return select_rows(device, values, width, examples);
   }
 };
 
-Tensor loss_of(Context& ctx, const std::string& loss, bool classes, const Tensor& out, const Encoded& data,
-               std::span<const size_t> which) {
+Tensor loss_of(Context& ctx, const std::string& loss, bool classes, const Tensor& out,
+               const EncodedRows& data, std::span<const size_t> examples) {
   std::vector<float> targets;
-  for (const size_t w : which) targets.push_back(data.targets[w]);
+  for (const size_t i : examples) targets.push_back(data.targets[i]);
   if (classes) return class_loss(ctx, loss, out, {targets.begin(), targets.end()});
   return number_loss(ctx, loss, out, targets);
 }
 
-constexpr size_t kBlock = 1024;  // rows of a validation batch
+constexpr size_t kBatchRows = 1024;  // rows per batch of validation and prediction
 
 }  // namespace
 
-Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all, const std::vector<TableRow>& given,
-                                     const TabularOptions& o, Device& device,
-                                     const std::function<void(const TabularEpoch&)>& each) {
+Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all_rows,
+                                     const std::vector<TableRow>& validation_rows, const TabularOptions& o,
+                                     Device& device, const std::function<void(const TabularEpoch&)>& each) {
   MAKAR_CHECK_OK(check(o.training));
   if (!(o.validation >= 0 && o.validation < 1))
     return error_at("`val_set_size`", "must be at least 0 and below 1, got {}", o.validation);
-  std::vector<TableRow> rows = all, held_out = given;
-  if (given.empty() && o.validation > 0) {
-    const Permutation order(all.size(), static_cast<uint64_t>(o.training.seed), 1u << 20);
-    const auto held = static_cast<size_t>(o.validation * static_cast<double>(all.size()));
+  std::vector<TableRow> rows = all_rows, held_out = validation_rows;
+  if (validation_rows.empty() && o.validation > 0) {
+    constexpr uint64_t kSplitEpoch = 1u << 20;  // no epoch has this number: the split has its own permutation
+    const Permutation order(all_rows.size(), static_cast<uint64_t>(o.training.seed), kSplitEpoch);
+    const auto held_out_count = static_cast<size_t>(o.validation * static_cast<double>(all_rows.size()));
     rows.clear();
-    for (size_t i = 0; i < all.size(); ++i) (i < held ? held_out : rows).push_back(all[order(i)]);
+    for (size_t i = 0; i < all_rows.size(); ++i)
+      (i < held_out_count ? held_out : rows).push_back(all_rows[order(i)]);
   }
   TabularNet net;
   net.target_ = o.target, net.training_rows_ = rows.size();
@@ -64,8 +66,8 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all, const std
   const bool classes = net.encoder_.is_classes();
   MAKAR_TRY(const std::string loss, loss_named(o.loss, classes, "`loss`"));
   if (loss == "poisson") MAKAR_CHECK_OK(net.encoder_.use_counts(rows));
-  MAKAR_TRY(const Encoded data, Encoded::of(rows, net.encoder_, "training"));
-  MAKAR_TRY(const Encoded check_data, Encoded::of(held_out, net.encoder_, "validation"));
+  MAKAR_TRY(const EncodedRows data, EncodedRows::encode(rows, net.encoder_, "training"));
+  MAKAR_TRY(const EncodedRows validation_data, EncodedRows::encode(held_out, net.encoder_, "validation"));
   MlpSpec spec;
   MAKAR_TRY(spec.widths, parse_widths(o.hidden, "`hidden`"));
   spec.widths.insert(spec.widths.begin(), static_cast<int64_t>(data.width));
@@ -77,50 +79,51 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all, const std
   initialize(net.set_, spec.unit, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
 
-  const auto measure = [&](const Encoded& d, TabularEpoch& e) {
+  const auto measure = [&](const EncodedRows& d, TabularEpoch& e) {
     double total = 0, score = 0;
-    for (size_t first = 0; first < d.count; first += kBlock) {
-      std::vector<size_t> which;
-      for (size_t i = first; i < std::min(first + kBlock, d.count); ++i) which.push_back(i);
+    for (size_t first = 0; first < d.count; first += kBatchRows) {
+      std::vector<size_t> examples;
+      for (size_t i = first; i < std::min(first + kBatchRows, d.count); ++i) examples.push_back(i);
       Context ctx{device};
-      const Tensor out = net.net_(ctx, d.rows(device, which));
-      total += loss_of(ctx, loss, classes, out, d, which).host().f32()[0] * static_cast<double>(which.size());
+      const Tensor out = net.net_(ctx, d.rows(device, examples));
+      total += loss_of(ctx, loss, classes, out, d, examples).host().f32()[0] *
+               static_cast<double>(examples.size());
       const Tensor host = out.host();
       const int64_t width = host.dim(1);
-      for (size_t i = 0; i < which.size(); ++i) {
+      for (size_t i = 0; i < examples.size(); ++i) {
         const float* row = host.f32() + static_cast<int64_t>(i) * width;
-        const float want = d.targets[which[i]];
+        const float expected = d.targets[examples[i]];
         if (classes)
-          score += std::max_element(row, row + width) - row == static_cast<int64_t>(want);
+          score += std::max_element(row, row + width) - row == static_cast<int64_t>(expected);
         else
-          score += std::pow(net.encoder_.number(row[0]) - net.encoder_.target_number(want), 2);
+          score += std::pow(net.encoder_.number(row[0]) - net.encoder_.target_number(expected), 2);
       }
     }
     e.validation_loss = total / static_cast<double>(d.count);
     e.score =
         classes ? score / static_cast<double>(d.count) : std::sqrt(score / static_cast<double>(d.count));
   };
-  std::vector<Tensor> kept;
-  const Encoded& watched = check_data.count > 0 ? check_data : data;
-  const auto after = [&](const EpochResult& r) -> Result<bool> {
+  std::vector<Tensor> best_weights;
+  const EncodedRows& measured_data = validation_data.count > 0 ? validation_data : data;
+  const auto after_epoch = [&](const EpochResult& r) -> Result<bool> {
     TabularEpoch e{r.epoch, r.loss, 0, 0};
-    measure(watched, e);
+    measure(measured_data, e);
     net.epochs_.push_back(e);
     each(e);
     if (net.epochs_.size() == 1 || e.validation_loss < net.best_.validation_loss) {
       net.best_ = e;
-      kept.clear();
-      for (const auto& p : net.set_.all()) kept.push_back(p->value.clone());
+      best_weights.clear();
+      for (const auto& p : net.set_.all()) best_weights.push_back(p->value.clone());
     }
     return o.patience == 0 || e.epoch - net.best_.epoch < o.patience;
   };
   MAKAR_CHECK_OK(train_net(
       net.set_, device, o.training, data.count,
-      [&](Context& ctx, std::span<const size_t> which) {
-        return loss_of(ctx, loss, classes, net.net_(ctx, data.rows(device, which)), data, which);
+      [&](Context& ctx, std::span<const size_t> examples) {
+        return loss_of(ctx, loss, classes, net.net_(ctx, data.rows(device, examples)), data, examples);
       },
-      after));
-  for (size_t i = 0; i < kept.size(); ++i) net.set_.all()[i]->value = kept[i];
+      after_epoch));
+  for (size_t i = 0; i < best_weights.size(); ++i) net.set_.all()[i]->value = best_weights[i];
   return net;
 }
 
@@ -131,21 +134,21 @@ std::vector<std::vector<double>> TabularNet::predict_encoded(std::vector<float> 
   Tensor out = net_(ctx, Tensor::from({count, width}, std::span<const float>(encoded)).to(device.memory()));
   if (encoder_.is_classes()) out = ops::softmax(ctx, out);
   out = out.host();
-  std::vector<std::vector<double>> all;
+  std::vector<std::vector<double>> predictions;
   for (int64_t i = 0; i < count; ++i) {
     const float* row = out.f32() + i * out.dim(1);
-    all.emplace_back(row, row + out.dim(1));
-    if (!encoder_.is_classes()) all.back()[0] = encoder_.number(row[0]);
+    predictions.emplace_back(row, row + out.dim(1));
+    if (!encoder_.is_classes()) predictions.back()[0] = encoder_.number(row[0]);
   }
-  return all;
+  return predictions;
 }
 
 Result<std::vector<std::vector<double>>> TabularNet::predict(const std::vector<TableRow>& rows,
                                                              Device& device) {
   std::vector<std::vector<double>> out;
-  for (size_t first = 0; first < rows.size(); first += kBlock) {
+  for (size_t first = 0; first < rows.size(); first += kBatchRows) {
     std::vector<float> encoded;
-    for (size_t i = first; i < std::min(first + kBlock, rows.size()); ++i) {
+    for (size_t i = first; i < std::min(first + kBatchRows, rows.size()); ++i) {
       MAKAR_TRY(const auto values, encoder_.encode(rows[i], fmt::format("row {}", i + 1)));
       encoded.insert(encoded.end(), values.begin(), values.end());
     }
@@ -166,7 +169,7 @@ Result<TabularNet> TabularNet::load(const std::string& folder) {
   const std::string place = folder + "/net.json";
   if (json["kind"] != "tabular" || !json.contains("target") || !json["target"].is_string() ||
       !json.contains("table") || !json.contains("net"))
-    return error_at(place, "is not a tabular network");
+    return error_at(place, "this is not a tabular network");
   TabularNet net;
   net.target_ = json["target"].get<std::string>();
   MAKAR_TRY(net.encoder_, TableEncoder::from_json(json["table"], place));

@@ -9,8 +9,9 @@ namespace makar {
 struct TabularOptions {
   std::string target, hidden = "64,64", activation = "relu", loss = "auto";
   bool classes = false, batch_norm = false;
-  double dropout = 0, validation = 0.2;  // share of the rows, if there is no other validation data
-  int64_t patience = 0;  // epochs without a better validation loss before the end; 0: all epochs
+  double dropout = 0;
+  double validation = 0.2;  // share of the rows that is held out if there is no other validation data
+  int64_t patience = 0;  // stops after this many epochs without a better validation loss; 0: runs all epochs
   NetTraining training;
 };
 

@@ -31,7 +31,7 @@ Tensor segment_max(Context& ctx, Tensor x, std::vector<int64_t> lengths) {
 }
 
 // The mean of the rows of each text. [texts, width]
-Tensor mean_of(Context& ctx, const Tensor& rows, const std::vector<std::vector<int64_t>>& texts) {
+Tensor text_means(Context& ctx, const Tensor& rows, const std::vector<std::vector<int64_t>>& texts) {
   std::vector<int64_t> starts = {0};
   std::vector<float> shares;
   for (const auto& t : texts) {
@@ -54,20 +54,20 @@ void TextCnn::declare() {
 
 std::vector<int64_t> TextCnn::ids_of(const std::string& text) const {
   std::vector<int64_t> ids = words_.ids(text);
-  if (static_cast<int64_t>(ids.size()) > longest_) ids.resize(static_cast<size_t>(longest_));
+  if (static_cast<int64_t>(ids.size()) > max_text_words_) ids.resize(static_cast<size_t>(max_text_words_));
   // At least one window of each size.
-  const auto min =
+  const auto min_length =
       windows_.empty() ? 1 : static_cast<size_t>(*std::max_element(windows_.begin(), windows_.end()));
-  while (ids.size() < min) ids.push_back(WordVocabulary::kPad);
+  while (ids.size() < min_length) ids.push_back(WordVocabulary::kPad);
   return ids;
 }
 
 Tensor TextCnn::forward(Context& ctx, const std::vector<std::vector<int64_t>>& texts) {
-  std::vector<int64_t> all;
-  for (const auto& t : texts) all.insert(all.end(), t.begin(), t.end());
-  const Tensor rows = ops::embedding(ctx, table_->value, all, WordVocabulary::kPad);
+  std::vector<int64_t> ids;
+  for (const auto& t : texts) ids.insert(ids.end(), t.begin(), t.end());
+  const Tensor rows = ops::embedding(ctx, table_->value, ids, WordVocabulary::kPad);
   std::vector<Tensor> features;
-  if (windows_.empty()) features.push_back(mean_of(ctx, rows, texts));
+  if (windows_.empty()) features.push_back(text_means(ctx, rows, texts));
   for (size_t w = 0; w < windows_.size(); ++w) {
     const int64_t size = windows_[w];
     std::vector<Tensor> parts;
@@ -84,8 +84,8 @@ Tensor TextCnn::forward(Context& ctx, const std::vector<std::vector<int64_t>>& t
       parts.push_back(ops::gather_rows(ctx, rows, index));
     }
     const Tensor joined = parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, -1);
-    const Tensor on = ops::activate(ctx, convolutions_[w](ctx, joined), ops::Activation::kRelu);
-    features.push_back(segment_max(ctx, on, lengths));
+    const Tensor activations = ops::activate(ctx, convolutions_[w](ctx, joined), ops::Activation::kRelu);
+    features.push_back(segment_max(ctx, activations, lengths));
   }
   const Tensor joined = features.size() == 1 ? features[0] : ops::concat(ctx, features, -1);
   return classifier_(ctx, ops::dropout(ctx, joined, dropout_));
@@ -105,7 +105,7 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
   net.labels_.assign(labels.begin(), labels.end());
   net.words_ = WordVocabulary::count(data.texts, o.min_count, static_cast<size_t>(o.max_words));
   net.width_ = o.vectors ? static_cast<int64_t>(o.vectors->width) : o.width;
-  net.filters_ = o.filters, net.windows_ = o.windows, net.longest_ = o.longest;
+  net.filters_ = o.filters, net.windows_ = o.windows, net.max_text_words_ = o.max_text_words;
   net.dropout_ = static_cast<float>(o.dropout);
   net.declare();
   initialize(net.set_, UnitKind::kRelu, static_cast<uint64_t>(o.training.seed));
@@ -128,11 +128,11 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
   }
   MAKAR_CHECK_OK(train_net(
       net.set_, device, o.training, texts.size(),
-      [&](Context& ctx, std::span<const size_t> which) {
+      [&](Context& ctx, std::span<const size_t> examples) {
         std::vector<std::vector<int64_t>> batch;
-        std::vector<int64_t> wanted;
-        for (const size_t w : which) batch.push_back(texts[w]), wanted.push_back(targets[w]);
-        return ops::cross_entropy(ctx, net.forward(ctx, batch), wanted);
+        std::vector<int64_t> batch_targets;
+        for (const size_t i : examples) batch.push_back(texts[i]), batch_targets.push_back(targets[i]);
+        return ops::cross_entropy(ctx, net.forward(ctx, batch), batch_targets);
       },
       [&](const EpochResult& r) -> Result<bool> {
         each(r);
@@ -142,11 +142,12 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
 }
 
 std::vector<std::vector<double>> TextCnn::classify(const std::vector<std::string>& texts, Device& device) {
-  constexpr size_t kTexts = 64;
+  constexpr size_t kBatchTexts = 64;
   std::vector<std::vector<double>> out;
-  for (size_t first = 0; first < texts.size(); first += kTexts) {
+  for (size_t first = 0; first < texts.size(); first += kBatchTexts) {
     std::vector<std::vector<int64_t>> batch;
-    for (size_t i = first; i < std::min(first + kTexts, texts.size()); ++i) batch.push_back(ids_of(texts[i]));
+    for (size_t i = first; i < std::min(first + kBatchTexts, texts.size()); ++i)
+      batch.push_back(ids_of(texts[i]));
     Context ctx{device};
     const Tensor p = ops::softmax(ctx, forward(ctx, batch)).host();
     for (size_t i = 0; i < batch.size(); ++i) {
@@ -159,13 +160,13 @@ std::vector<std::vector<double>> TextCnn::classify(const std::vector<std::string
 
 double TextCnn::accuracy(const TextsWithLabels& data, Device& device) {
   const auto answers = classify(data.texts, device);
-  size_t right = 0;
+  size_t correct = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
     const auto best =
         static_cast<size_t>(std::max_element(answers[i].begin(), answers[i].end()) - answers[i].begin());
-    right += labels_[best] == data.labels[i];
+    correct += labels_[best] == data.labels[i];
   }
-  return static_cast<double>(right) / static_cast<double>(std::max<size_t>(1, answers.size()));
+  return static_cast<double>(correct) / static_cast<double>(std::max<size_t>(1, answers.size()));
 }
 
 Status TextCnn::save(const std::string& folder) const {
@@ -174,7 +175,7 @@ Status TextCnn::save(const std::string& folder) const {
                    {"width", width_},
                    {"filters", filters_},
                    {"windows", windows_},
-                   {"longest", longest_},
+                   {"longest", max_text_words_},
                    {"labels", labels_},
                    {"words", words_.json()}},
                   set_);
@@ -184,9 +185,9 @@ Result<TextCnn> TextCnn::load(const std::string& folder) {
   MAKAR_TRY(const Json json, read_net(folder));
   const std::string place = folder + "/net.json";
   TextCnn net;
-  const auto number = [&](const Json& value, int64_t max) -> Result<int64_t> {
+  const auto positive_integer = [&](const Json& value, int64_t max) -> Result<int64_t> {
     if (!value.is_number_integer() || value.get<int64_t>() < 1 || value.get<int64_t>() > max)
-      return error_at(place, "expected a number from 1 to {}, found {}", max, value.dump());
+      return error_at(place, "expected an integer from 1 to {}, found {}", max, value.dump());
     return value.get<int64_t>();
   };
   const auto list = [&](const char* key, size_t min, size_t max) -> Result<Json> {
@@ -195,17 +196,17 @@ Result<TextCnn> TextCnn::load(const std::string& folder) {
       return error_at(place, "'{}' must be a list of {} to {} entries", key, min, max);
     return value;
   };
-  if (json["kind"] != "text-cnn") return error_at(place, "is not a classifier of texts");
-  MAKAR_TRY(net.width_, number(json.value("width", Json()), 4096));
-  MAKAR_TRY(net.filters_, number(json.value("filters", Json()), 4096));
-  MAKAR_TRY(net.longest_, number(json.value("longest", Json()), 1 << 20));
+  if (json["kind"] != "text-cnn") return error_at(place, "this network is not a classifier of texts");
+  MAKAR_TRY(net.width_, positive_integer(json.value("width", Json()), 4096));
+  MAKAR_TRY(net.filters_, positive_integer(json.value("filters", Json()), 4096));
+  MAKAR_TRY(net.max_text_words_, positive_integer(json.value("longest", Json()), 1 << 20));
   MAKAR_TRY(const Json windows, list("windows", 0, 16));
   for (const Json& w : windows) {
-    MAKAR_TRY(net.windows_.emplace_back(), number(w, 64));
+    MAKAR_TRY(net.windows_.emplace_back(), positive_integer(w, 64));
   }
   MAKAR_TRY(const Json labels, list("labels", 2, 65536));
   for (const Json& l : labels) {
-    if (!l.is_string()) return error_at(place, "labels must be texts");
+    if (!l.is_string()) return error_at(place, "labels must be strings");
     net.labels_.push_back(l.get<std::string>());
   }
   MAKAR_TRY(net.words_, WordVocabulary::from_json(json.value("words", Json()), place));

@@ -1,6 +1,6 @@
 // A convolutional network on words (Kim, 2014): filters over windows of words, the maximum of each over the
 // text, a linear classifier. Without windows, the classifier reads the mean of the words' vectors, as
-// fastText's does (Joulin et al., 2016).
+// fastText does (Joulin et al., 2016).
 #pragma once
 #include "lexical/text_classifier.h"
 #include "lexical/word_vectors.h"
@@ -15,8 +15,9 @@ struct TextCnnOptions {
   std::vector<int64_t> windows = {3, 4, 5};  // empty: the mean of the vectors
   double dropout = 0.5;
   int64_t min_count = 1, max_words = 100'000;
-  int64_t longest = 400;                 // a text is cut to this many words
-  const WordVectors* vectors = nullptr;  // initial vectors; those of unknown words come from their n-grams
+  int64_t max_text_words = 400;  // a text is cut to this many words
+  // Initial vectors; words outside their vocabulary start from character n-grams if there are any.
+  const WordVectors* vectors = nullptr;
   NetTraining training = {.epochs = 5, .batch = 50, .learning_rate = 1e-3};
 };
 
@@ -43,7 +44,7 @@ class TextCnn {
   WordVocabulary words_;
   std::vector<std::string> labels_;
   std::vector<int64_t> windows_;
-  int64_t width_ = 0, filters_ = 0, longest_ = 400;
+  int64_t width_ = 0, filters_ = 0, max_text_words_ = 400;
   float dropout_ = 0;
   ParameterSet set_;
   Parameter* table_ = nullptr;

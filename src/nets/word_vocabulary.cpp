@@ -5,7 +5,8 @@
 
 namespace makar {
 
-WordVocabulary WordVocabulary::count(const std::vector<std::string>& texts, int64_t min_count, size_t max) {
+WordVocabulary WordVocabulary::count(const std::vector<std::string>& texts, int64_t min_count,
+                                     size_t max_words) {
   std::map<std::string, int64_t> counts;
   WordSplitter splitter({"words", true});
   for (const std::string& text : texts)
@@ -15,7 +16,7 @@ WordVocabulary WordVocabulary::count(const std::vector<std::string>& texts, int6
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   WordVocabulary out;
   for (const auto& [word, n] : order) {
-    if (n < min_count || out.words_.size() >= max) break;
+    if (n < min_count || out.words_.size() >= max_words) break;
     out.indices_.emplace(word, out.size());
     out.words_.push_back(word);
   }
@@ -23,10 +24,10 @@ WordVocabulary WordVocabulary::count(const std::vector<std::string>& texts, int6
 }
 
 Result<WordVocabulary> WordVocabulary::from_json(const Json& json, const std::string& place) {
-  constexpr size_t kMax = size_t{1} << 22;
+  constexpr size_t kMaxWords = size_t{1} << 22;
   WordVocabulary out;
-  if (!json.is_array() || json.size() > kMax)
-    return error_at(place, "expected a list of at most {} words", kMax);
+  if (!json.is_array() || json.size() > kMaxWords)
+    return error_at(place, "expected a list of at most {} words", kMaxWords);
   for (const Json& word : json) {
     if (!word.is_string()) return error_at(place, "expected a list of words");
     if (!out.indices_.emplace(word.get<std::string>(), out.size()).second)

@@ -13,9 +13,9 @@ namespace makar {
 class WordVocabulary {
  public:
   static constexpr int64_t kPad = 0, kUnknown = 1, kFirst = 2;
-  // The most frequent words of texts, in lower case and without those that occur fewer than `min_count`
-  // times; ties in alphabetical order.
-  static WordVocabulary count(const std::vector<std::string>& texts, int64_t min_count, size_t max);
+  // The `max_words` most frequent words of texts, in lower case, without words that occur fewer than
+  // `min_count` times; ties in alphabetical order.
+  static WordVocabulary count(const std::vector<std::string>& texts, int64_t min_count, size_t max_words);
   static Result<WordVocabulary> from_json(const Json& json, const std::string& place);
   Json json() const { return words_; }
 

@@ -27,32 +27,32 @@ void StringFinder::add(std::string_view text, uint32_t value) {
       node = it->second;
       continue;
     }
-    const auto made = static_cast<uint32_t>(nodes_.size());
-    next.emplace_back(label, made);
+    const auto new_node = static_cast<uint32_t>(nodes_.size());
+    next.emplace_back(label, new_node);
     nodes_.emplace_back();
-    node = made;
+    node = new_node;
   }
   nodes_[node].value = value;
   const auto head = static_cast<unsigned char>(text[0]);
   for (const auto& [label, next] : nodes_[0].next)
     if (label == head) first_[head] = next;
-  only_ = nodes_[0].next.size() == 1 ? head : -1;
+  only_first_byte_ = nodes_[0].next.size() == 1 ? head : -1;
 }
 
-bool StringFinder::next(std::string_view text, size_t from, Found& found) const {
+bool StringFinder::next(std::string_view text, size_t from, Match& found) const {
   for (size_t at = from; at < text.size(); ++at) {
-    if (only_ >= 0) {
-      const void* hit = std::memchr(text.data() + at, only_, text.size() - at);
+    if (only_first_byte_ >= 0) {
+      const void* hit = std::memchr(text.data() + at, only_first_byte_, text.size() - at);
       if (!hit) return false;
       at = static_cast<size_t>(static_cast<const char*>(hit) - text.data());
     }
     uint32_t node = first_[static_cast<unsigned char>(text[at])];
     if (!node) continue;
-    bool any = false;
+    bool matched = false;
     for (size_t i = at + 1;; ++i) {
       if (nodes_[node].value != UINT32_MAX) {
         found = {at, i, nodes_[node].value};
-        any = true;
+        matched = true;
       }
       if (i >= text.size()) break;
       const auto label = static_cast<unsigned char>(text[i]);
@@ -62,7 +62,7 @@ bool StringFinder::next(std::string_view text, size_t from, Found& found) const 
       if (it == edges.end()) break;
       node = it->second;
     }
-    if (any) return true;
+    if (matched) return true;
   }
   return false;
 }
@@ -79,14 +79,14 @@ Status AddedVocabulary::build(std::vector<AddedToken> tokens, const Normalizer* 
       if (token.id >= special_.size()) special_.resize(token.id + 1);
       special_[token.id] = true;
     }
-    token.normal = token.content;
+    token.matched_text = token.content;
     if (token.normalized && normalizer) {
       AlignedText text(token.content, 0);
       MAKAR_CHECK_OK(normalizer->apply(text));
-      token.normal = text.text();
+      token.matched_text = text.text();
     }
-    finders_[token.normalized][true].add(token.normal, i);
-    if (!token.special) finders_[token.normalized][false].add(token.normal, i);
+    finders_[token.normalized][true].add(token.matched_text, i);
+    if (!token.special) finders_[token.normalized][false].add(token.matched_text, i);
   }
   return Done{};
 }
@@ -104,7 +104,7 @@ void AddedVocabulary::split(std::string_view text, bool normalized, bool special
                             std::vector<TextOrToken>& parts) const {
   const StringFinder& finder = finders_[normalized][specials];
   size_t done = 0;
-  StringFinder::Found found{};
+  StringFinder::Match found{};
   for (size_t from = 0; finder.next(text, from, found);) {
     from = found.end;
     const AddedToken& token = tokens_[found.value];

@@ -15,12 +15,12 @@ class StringFinder {
  public:
   void add(std::string_view text, uint32_t value);
   bool empty() const { return nodes_.size() <= 1; }
-  struct Found {
+  struct Match {
     size_t begin, end;
     uint32_t value;
   };
   // The first match at or after `from`; false when there is none.
-  bool next(std::string_view text, size_t from, Found& found) const;
+  bool next(std::string_view text, size_t from, Match& found) const;
 
  private:
   struct Node {
@@ -29,7 +29,7 @@ class StringFinder {
   };
   std::vector<Node> nodes_ = std::vector<Node>(1);
   std::array<uint32_t, 256> first_{};  // node for the first byte, 0 for none
-  int only_ = -1;                      // the first byte, when all strings share one
+  int only_first_byte_ = -1;           // the first byte if all strings share it, else -1
 };
 
 class AddedVocabulary {
@@ -49,8 +49,8 @@ class AddedVocabulary {
   // Splits the text at its added tokens. `normalized` selects the tokens that match after normalisation,
   // otherwise those that match before it. `specials` false keeps special tokens as text.
   void split(std::string_view text, bool normalized, bool specials, std::vector<TextOrToken>& parts) const;
-  // Whether split() can find anything.
-  bool any(bool normalized, bool specials) const { return !finders_[normalized][specials].empty(); }
+  // Whether split() can find a token.
+  bool can_match(bool normalized, bool specials) const { return !finders_[normalized][specials].empty(); }
 
  private:
   std::vector<AddedToken> tokens_;

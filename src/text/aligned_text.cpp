@@ -45,12 +45,12 @@ void AlignedText::replace_with(std::string text, std::vector<Span> spans) {
   changed_ = true;
 }
 
-void AlignedText::prepend(std::string_view what) {
-  if (text_.empty() || what.empty()) return;
-  std::vector<Span> with(what.size(), original(0, utf8_size(text_[0])));
+void AlignedText::prepend(std::string_view prefix) {
+  if (text_.empty() || prefix.empty()) return;
+  std::vector<Span> new_spans(prefix.size(), original(0, utf8_size(text_[0])));
   const std::vector<Span>& old = spans();
-  with.insert(with.end(), old.begin(), old.end());
-  replace_with(std::string(what) + text_, std::move(with));
+  new_spans.insert(new_spans.end(), old.begin(), old.end());
+  replace_with(std::string(prefix) + text_, std::move(new_spans));
 }
 
 Rewriter::Rewriter(AlignedText& text) : source_(text), spans_(text.spans()) {

@@ -30,7 +30,7 @@ class AlignedText {
   AlignedText slice(size_t begin, size_t end) const;
   void replace_with(std::string text, std::vector<Span> spans);
   // Inserts before the first character; the inserted bytes get its span. An empty text stays empty.
-  void prepend(std::string_view what);
+  void prepend(std::string_view prefix);
 
  private:
   std::string text_;

@@ -9,18 +9,19 @@
 namespace makar {
 namespace {
 
-// Up to this length, scanning for the best pair is faster than a heap (measured on English and code).
-constexpr size_t kShort = 32;
+// Up to this number of symbols, scanning for the best pair is faster than a heap (measured on English and
+// code).
+constexpr size_t kMaxShortSymbols = 32;
 
 }  // namespace
 
-Merge Bpe::merge_of(uint32_t left, uint32_t right, const Banned* banned) const {
+Merge Bpe::merge_of(uint32_t left, uint32_t right, const BannedIds* banned) const {
   const Merge merge = merges_.find(left, right);
   if (banned && merge.rank != UINT32_MAX && merge.id < banned->size() && (*banned)[merge.id]) return {};
   return merge;
 }
 
-void Bpe::symbols(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const {
+void Bpe::append_symbols(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out) const {
   uint32_t at = 0;  // offsets count only known symbols, as in the Hugging Face library
   const auto put = [&](uint32_t id, uint32_t size) {
     out.push_back({id, at, at + size});
@@ -64,8 +65,8 @@ void Bpe::symbols(std::string_view word, const Banned* banned, std::vector<Model
   if (unknown_size) put(unknown_, unknown_size);
 }
 
-void Bpe::merge_short(const Banned* banned, std::vector<ModelToken>& out, size_t first) const {
-  Merge pairs[kShort];
+void Bpe::merge_short(const BannedIds* banned, std::vector<ModelToken>& out, size_t first) const {
+  Merge pairs[kMaxShortSymbols];
   size_t count = out.size() - first;
   ModelToken* tokens = out.data() + first;
   for (size_t i = 0; i + 1 < count; ++i) pairs[i] = merge_of(tokens[i].id, tokens[i + 1].id, banned);
@@ -87,7 +88,7 @@ void Bpe::merge_short(const Banned* banned, std::vector<ModelToken>& out, size_t
   out.resize(first + count);
 }
 
-Status Bpe::merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t first,
+Status Bpe::merge_long(const BannedIds* banned, std::vector<ModelToken>& out, size_t first,
                        WorkBudget* work) const {
   const auto count = static_cast<uint32_t>(out.size() - first);
   ModelToken* tokens = out.data() + first;
@@ -130,14 +131,14 @@ Status Bpe::merge_long(const Banned* banned, std::vector<ModelToken>& out, size_
     push(at);
     if (previous[at] != kNone) push(previous[at]);
   }
-  size_t kept = first;
+  size_t size = first;
   for (uint32_t i = 0; i < count; ++i)
-    if (!dead[i]) out[kept++] = tokens[i];
-  out.resize(kept);
+    if (!dead[i]) out[size++] = tokens[i];
+  out.resize(size);
   return Done{};
 }
 
-Status Bpe::tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+Status Bpe::tokenize(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out,
                      WorkBudget* work) const {
   if (word.empty()) return Done{};
   if (ignore_merges_) {
@@ -148,10 +149,10 @@ Status Bpe::tokenize(std::string_view word, const Banned* banned, std::vector<Mo
     }
   }
   const size_t first = out.size();
-  symbols(word, banned, out);
+  append_symbols(word, banned, out);
   const size_t count = out.size() - first;
   if (count < 2) return Done{};
-  if (count > kShort) return merge_long(banned, out, first, work);
+  if (count > kMaxShortSymbols) return merge_long(banned, out, first, work);
   merge_short(banned, out, first);
   return Done{};
 }
@@ -160,7 +161,7 @@ Status Bpe::tokenize(std::string_view word, const Banned* banned, std::vector<Mo
 Status Bpe::tokenize_dropout(std::string_view word, uint64_t seed, std::vector<ModelToken>& out,
                              WorkBudget* work) const {
   const size_t first = out.size();
-  symbols(word, nullptr, out);
+  append_symbols(word, nullptr, out);
   const Rng rng(seed, Purpose::kDropout, hash_bytes(word));
   uint64_t draw = 0;
   std::vector<ModelToken> tokens(out.begin() + first, out.end());
@@ -188,7 +189,7 @@ std::vector<Bpe::Step> Bpe::explain(std::string_view word) const {
     steps[0].tokens.push_back({whole_word(word), 0, static_cast<uint32_t>(word.size())});
     return steps;
   }
-  symbols(word, nullptr, steps[0].tokens);
+  append_symbols(word, nullptr, steps[0].tokens);
   while (true) {
     Step step = steps.back();
     size_t best = 0;

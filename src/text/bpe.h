@@ -14,7 +14,7 @@ class Bpe : public TokenModel {
  public:
   static Result<std::unique_ptr<const TokenModel>> from_json(const Json& json, bool raw_bytes);
 
-  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+  Status tokenize(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out,
                   WorkBudget* work) const override;
   Status tokenize_dropout(std::string_view word, uint64_t seed, std::vector<ModelToken>& out,
                           WorkBudget* work) const override;
@@ -42,11 +42,12 @@ class Bpe : public TokenModel {
  private:
   Bpe() = default;
   // Appends the symbols of a word, before any merge.
-  void symbols(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const;
-  Merge merge_of(uint32_t left, uint32_t right, const Banned* banned) const;
-  // Merge the symbols from out[first] on; both give the same result.
-  void merge_short(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
-  Status merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t first, WorkBudget* work) const;
+  void append_symbols(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out) const;
+  Merge merge_of(uint32_t left, uint32_t right, const BannedIds* banned) const;
+  // Both merge the symbols from out[first] on, with the same result.
+  void merge_short(const BannedIds* banned, std::vector<ModelToken>& out, size_t first) const;
+  Status merge_long(const BannedIds* banned, std::vector<ModelToken>& out, size_t first,
+                    WorkBudget* work) const;
   Status read_merges(const Json& json);
   void add_merge(uint32_t left, uint32_t right, uint32_t merged);
   void find_joins();

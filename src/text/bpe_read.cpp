@@ -14,19 +14,19 @@ struct Pair {
 };
 
 // "a b" or ["a", "b"]
-Result<Pair> read_merge(const Json& one, size_t rank, const std::string& prefix) {
+Result<Pair> read_merge(const Json& merge, size_t rank, const std::string& prefix) {
   Pair pair;
   const auto place = [&] { return fmt::format("merges[{}]", rank); };
-  if (one.is_array() && one.size() == 2 && one[0].is_string() && one[1].is_string()) {
-    pair = {one[0].get_ref<const std::string&>(), one[1].get_ref<const std::string&>()};
-  } else if (one.is_string()) {
-    const std::string_view text = one.get_ref<const std::string&>();
+  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+    pair = {merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>()};
+  } else if (merge.is_string()) {
+    const std::string_view text = merge.get_ref<const std::string&>();
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
       return error_at(place(), "expected two tokens separated by one blank, found {}", quote(text));
     pair = {text.substr(0, space), text.substr(space + 1)};
   } else {
-    return error_at(place(), "expected \"a b\" or [\"a\", \"b\"], found {}", one.type_name());
+    return error_at(place(), "expected \"a b\" or [\"a\", \"b\"], found {}", merge.type_name());
   }
   if (pair.left.empty() || pair.right.empty()) return error_at(place(), "one of the two tokens is empty");
   if (pair.right.size() < prefix.size())
@@ -40,7 +40,7 @@ Status Bpe::read_merges(const Json& json) {
   MAKAR_TRY(const Json* list, list_field(json, "merges"));
   merges_.reserve(list->size());
   order_.reserve(list->size());
-  constexpr size_t kBatch = 64;  // looked up together: left, right and merged token
+  constexpr size_t kBatch = 64;  // merges whose left, right and merged tokens are looked up together
   std::string joined[kBatch];
   std::string_view texts[3 * kBatch];
   uint32_t ids[3 * kBatch];

@@ -17,7 +17,7 @@ class Precompiled : public Normalizer {
   Status apply(AlignedText& text) const override {
     const std::string& s = text.text();
     if (s.empty()) return Done{};
-    Out out;
+    Output out;
     out.characters.reserve(s.size());
     if (longest_) {
       for (size_t at = 0; at < s.size();) {
@@ -31,25 +31,25 @@ class Precompiled : public Normalizer {
     } else {
       for (size_t at = 0; at < s.size();) {
         const size_t size = grapheme_size(std::string_view(s).substr(at));
-        by_grapheme(std::string_view(s).substr(at, size), out);
+        map_grapheme(std::string_view(s).substr(at, size), out);
         at += size;
       }
     }
     // Removals before the first character have no output character to attach to: count them separately.
     Rewriter writer(text);
-    writer.skip(out.leading);
+    writer.skip(out.leading_removals);
     for (const auto& [code, change] : out.characters) writer.put(code, change);
     return writer.finish(), Done{};
   }
 
  private:
-  struct Out {
+  struct Output {
     std::vector<std::pair<char32_t, int>> characters;
-    size_t leading = 0;
+    size_t leading_removals = 0;
   };
 
-  void by_grapheme(std::string_view grapheme, Out& out) const {
-    if (grapheme.size() < 6) {
+  void map_grapheme(std::string_view grapheme, Output& out) const {
+    if (grapheme.size() < 6) {  // longer graphemes are mapped by character, as in the Hugging Face library
       if (const auto match = map_.shortest(grapheme)) return replace(out, grapheme, match->replacement);
     }
     for (size_t at = 0; at < grapheme.size();) {
@@ -63,7 +63,7 @@ class Precompiled : public Normalizer {
     }
   }
 
-  static void replace(Out& out, std::string_view source, std::string_view target) {
+  static void replace(Output& out, std::string_view source, std::string_view target) {
     const int before = static_cast<int>(count_code_points(source)),
               after = static_cast<int>(count_code_points(target));
     for (size_t at = 0; at < target.size();) out.characters.emplace_back(next_code(target, at), 0);
@@ -71,7 +71,7 @@ class Precompiled : public Normalizer {
       for (int i = 0; i < after - before; ++i) out.characters[out.characters.size() - 1 - i].second = 1;
     } else if (after < before) {
       if (out.characters.empty())
-        out.leading += before - after;
+        out.leading_removals += before - after;
       else
         out.characters.back().second += after - before;
     }
@@ -134,7 +134,7 @@ bool CharacterMap::any_starts_with(std::string_view text) const {
   return true;
 }
 
-std::optional<CharacterMap::Match> CharacterMap::find(std::string_view text, bool first) const {
+std::optional<CharacterMap::Match> CharacterMap::find(std::string_view text, bool stop_at_first) const {
   if (trie_.empty()) return std::nullopt;
   std::optional<Match> best;
   size_t node = root();
@@ -152,7 +152,7 @@ std::optional<CharacterMap::Match> CharacterMap::find(std::string_view text, boo
       // A source that ends inside a character can only come from an invalid map.
       if (i + 1 < text.size() && is_utf8_continuation(text[i + 1])) continue;
       best = Match{i + 1, target};
-      if (first) return best;
+      if (stop_at_first) return best;
     }
   }
   return best;

@@ -31,7 +31,7 @@ class CharacterMap {
   // Units of darts-clone: bit 8: a leaf follows; bits 10 and up: the offset (shifted by 8 when bit 9 is set);
   // bits 0-7 and 31: the label. A leaf unit has its value in bits 0-30.
   static size_t offset(uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); }
-  std::optional<Match> find(std::string_view text, bool first) const;
+  std::optional<Match> find(std::string_view text, bool stop_at_first) const;
   std::vector<uint32_t> trie_;
   std::string pool_;
 };

@@ -22,7 +22,7 @@ struct ComponentKind {
   ComponentResult<Base> (*make)(const Json&, Context...);
 };
 
-// A null section gives a null pointer; an unknown type is an error that names the nearest known one.
+// A null section gives a null pointer; an unknown type is an error that names the nearest known type.
 template <class Base, size_t kCount, class... Context>
 ComponentResult<Base> make_component(const Json& json, const char* stage,
                                      const ComponentKind<Base, Context...> (&kinds)[kCount],
@@ -32,8 +32,8 @@ ComponentResult<Base> make_component(const Json& json, const char* stage,
   std::vector<std::string> known;
   for (const auto& kind : kinds) {
     if (type == kind.name) {
-      auto made = kind.make(json, context...);
-      return made.ok() ? std::move(made) : ComponentResult<Base>(made.error().in(type));
+      auto component = kind.make(json, context...);
+      return component.ok() ? std::move(component) : ComponentResult<Base>(component.error().in(type));
     }
     known.emplace_back(kind.name);
   }
@@ -47,8 +47,8 @@ Result<std::vector<std::unique_ptr<const Base>>> make_components(const Json& jso
                                                                  const Context&... context) {
   MAKAR_TRY(const Json* list, list_field(json, key));
   std::vector<std::unique_ptr<const Base>> parts;
-  for (const Json& one : *list) {
-    MAKAR_TRY(auto part, Base::from_json(one, context...));
+  for (const Json& section : *list) {
+    MAKAR_TRY(auto part, Base::from_json(section, context...));
     if (part) parts.push_back(std::move(part));
   }
   return parts;

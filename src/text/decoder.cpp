@@ -12,12 +12,12 @@ namespace {
 using DecoderResult = ComponentResult<Decoder>;
 using Tokens = std::vector<std::string>;
 
-std::string replace_all(std::string text, std::string_view what, std::string_view with) {
-  if (what.empty()) return text;
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
+  if (from.empty()) return text;
   std::string out;
   size_t at = 0;
-  for (size_t found; (found = text.find(what, at)) != std::string::npos; at = found + what.size())
-    out.append(text, at, found - at).append(with);
+  for (size_t found; (found = text.find(from, at)) != std::string::npos; at = found + from.size())
+    out.append(text, at, found - at).append(to);
   return at == 0 ? text : out.append(text, at);
 }
 
@@ -27,7 +27,7 @@ std::string clean_up(std::string text) {
       {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},    {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
   };
-  for (const auto& [what, with] : kRules) text = replace_all(std::move(text), what, with);
+  for (const auto& [from, to] : kRules) text = replace_all(std::move(text), from, to);
   return text;
 }
 
@@ -111,9 +111,9 @@ class ByteFallback : public Decoder {
 class Fuse : public Decoder {
  public:
   void apply(Tokens& tokens, bool) const override {
-    std::string all;
-    for (const std::string& token : tokens) all += token;
-    tokens = {std::move(all)};
+    std::string text;
+    for (const std::string& token : tokens) text += token;
+    tokens = {std::move(text)};
   }
 };
 
@@ -144,9 +144,10 @@ class Replace : public Decoder {
     for (std::string& token : tokens) {
       matches.clear();
       if (!is_valid_utf8(token) || !pattern_.find_all(token, matches).ok() || matches.empty()) continue;
-      // Several stages that each double a token would exhaust memory; beyond this size a token is not
+      // Several stages that each double a token would exhaust memory: a token with larger replacements is not
       // changed.
-      if (matches.size() * content_.size() > (size_t{16} << 20)) continue;
+      constexpr size_t kMaxReplacementBytes = size_t{16} << 20;
+      if (matches.size() * content_.size() > kMaxReplacementBytes) continue;
       std::string out;
       size_t at = 0;
       for (const Span match : matches) {

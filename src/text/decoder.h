@@ -11,8 +11,8 @@ namespace makar {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Rewrites the list; its elements joined are the text. With `raw`, elements may contain bytes that are not
-  // UTF-8.
+  // Rewrites the list; its elements, concatenated, are the text. With `raw`, elements may contain bytes that
+  // are not UTF-8.
   virtual void apply(std::vector<std::string>& tokens, bool raw) const = 0;
   // Whether this is a single ByteLevel decoder: the bytes of a token do not depend on its neighbours.
   virtual bool is_byte_level() const { return false; }

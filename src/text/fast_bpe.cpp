@@ -14,10 +14,10 @@ Status encode_words(const Tokenizer::Impl& impl, std::string_view text, uint32_t
   const char* const end = begin + text.size();
   const Scanner scanner(end);
   WordCache& cache = impl.cache_for(options, work);
-  constexpr size_t kBlock = 4096;
+  constexpr size_t kGrowth = 4096;
   std::vector<uint32_t>& ids = sink.ids;
   size_t count = ids.size();
-  ids.resize(count + kBlock);
+  ids.resize(count + kGrowth);
   uint32_t* out = ids.data();
   const auto span = [&](const char* from, const char* to) {
     while (from > begin && is_utf8_continuation(*from)) --from;
@@ -32,20 +32,20 @@ Status encode_words(const Tokenizer::Impl& impl, std::string_view text, uint32_t
       from = word + entry.ends[i];
     }
   };
-  const auto reserve = [&](size_t more) {
-    if (count + more <= ids.size()) [[likely]]
+  const auto reserve = [&](size_t added) {
+    if (count + added <= ids.size()) [[likely]]
       return;
-    ids.resize(ids.size() + std::max(kBlock + more, ids.size() / 2));
+    ids.resize(ids.size() + std::max(kGrowth + added, ids.size() / 2));
     out = ids.data();
   };
   // Scans a few words ahead, so that their cache slots are prefetched while earlier words are written.
-  struct Ahead {
+  struct ScannedWord {
     WordCache::Key<2> key;
     const char* word;
     uint32_t size, slot;
   };
   constexpr int kAhead = 16;
-  Ahead ahead[kAhead];
+  ScannedWord ahead[kAhead];
   for (const char* p = begin; p < end;) {
     if (options.work && !options.work->spend(kAhead)) {
       ids.resize(count);
@@ -53,20 +53,20 @@ Status encode_words(const Tokenizer::Impl& impl, std::string_view text, uint32_t
     }
     int words = 0;
     for (; words < kAhead && p < end; ++words) {
-      Ahead& one = ahead[words];
-      one.word = p;
+      ScannedWord& next = ahead[words];
+      next.word = p;
       p = scanner.next<kKind>(p);
-      one.size = static_cast<uint32_t>(p - one.word);
-      if (one.size > 15) continue;
-      one.key = WordCache::short_key(one.word, one.size, end);
-      one.slot = WordCache::slot(one.key);
-      cache.prefetch(one.slot);
+      next.size = static_cast<uint32_t>(p - next.word);
+      if (next.size > WordCache::kMaxShortBytes) continue;
+      next.key = WordCache::short_key(next.word, next.size, end);
+      next.slot = WordCache::slot(next.key);
+      cache.prefetch(next.slot);
     }
-    reserve(kAhead * 6);
+    reserve(kAhead * WordCache::kMaxLongTokens);
     for (int w = 0; w < words; ++w) {
       const char* const word = ahead[w].word;
       const size_t size = ahead[w].size;
-      if (size <= 15) [[likely]] {
+      if (size <= WordCache::kMaxShortBytes) [[likely]] {
         if (const auto* entry = cache.find_short(ahead[w].key, ahead[w].slot)) [[likely]] {
           out[count] = entry->ids[0];
           out[count + 1] = entry->ids[1];
@@ -76,9 +76,9 @@ Status encode_words(const Tokenizer::Impl& impl, std::string_view text, uint32_t
           continue;
         }
       }
-      if (size <= 31) {
+      if (size <= WordCache::kMaxLongBytes) {
         if (const auto* entry = cache.find_long(WordCache::long_key(word, size))) {
-          for (int i = 0; i < 6; ++i) out[count + i] = entry->ids[i];
+          for (size_t i = 0; i < WordCache::kMaxLongTokens; ++i) out[count + i] = entry->ids[i];
           count += entry->count;
           if constexpr (kOffsets) spans_of(*entry, word);
           continue;
@@ -89,8 +89,8 @@ Status encode_words(const Tokenizer::Impl& impl, std::string_view text, uint32_t
         ids.resize(count);
         return status;
       }
-      if (size <= 31) cache.put({word, size}, work.tokens);
-      reserve(work.tokens.size() + kAhead * 6);
+      if (size <= WordCache::kMaxLongBytes) cache.put({word, size}, work.tokens);
+      reserve(work.tokens.size() + kAhead * WordCache::kMaxLongTokens);
       for (const ModelToken& token : work.tokens) {
         out[count++] = token.id;
         if constexpr (kOffsets) span(word + token.begin, word + token.end);

@@ -70,8 +70,8 @@ std::string FastSentencePiece::normalize(std::string_view text, bool first) cons
   if (prepend && (!first_only || first)) out += kBlankMark;
   const size_t start = out.size();
   bool blank = false;  // write a blank before the next character
-  const auto put = [&](std::string_view some) {
-    for (const char c : some) {
+  const auto put = [&](std::string_view bytes) {
+    for (const char c : bytes) {
       if (c == ' ') {
         if (!trims) out += kBlankMark;
         blank = trims && (blank || out.size() > start);
@@ -120,11 +120,11 @@ Status run_sentencepiece(const Tokenizer::Impl& impl, std::string_view text, uin
                          const EncodeOptions& options, Workspace& work, TokenSink& sink) {
   const FastSentencePiece& fast = *impl.fast_sentencepiece;
   const Unigram& model = *fast.model;
-  const Banned* banned =
+  const BannedIds* banned =
       options.special_text != SpecialText::kParse && !impl.banned.empty() ? &impl.banned : nullptr;
   WordCache& cache = impl.cache_for(options, work);
-  const std::string normal = fast.normalize(text, base == 0);
-  const char* const limit = normal.data() + normal.size();
+  const std::string normalized = fast.normalize(text, base == 0);
+  const char* const normalized_end = normalized.data() + normalized.size();
   float score = 0;
   const auto from_entry = [&](const auto& entry) {
     for (int i = 0; i < entry.count; ++i) {
@@ -133,15 +133,16 @@ Status run_sentencepiece(const Tokenizer::Impl& impl, std::string_view text, uin
     }
     return entry.count > 0;  // an empty entry means that the segmentation depends on the score
   };
-  for (size_t at = 0; at < normal.size();) {
-    const size_t end = word_end(normal, at);
+  for (size_t at = 0; at < normalized.size();) {
+    const size_t end = word_end(normalized, at);
     if (options.work && !options.work->spend(1 + static_cast<int64_t>((end - at) / 16)))
       return options.work->error("text");
-    const std::string_view word = std::string_view(normal).substr(at, end - at);
+    const std::string_view word = std::string_view(normalized).substr(at, end - at);
     at = end;
-    bool skip_cache = word.size() > 31 || !model.score_allows_caching(score);
-    if (!skip_cache && word.size() <= 15)
-      if (const auto* entry = cache.find_short(WordCache::short_key(word.data(), word.size(), limit))) {
+    bool skip_cache = word.size() > WordCache::kMaxLongBytes || !model.score_allows_caching(score);
+    if (!skip_cache && word.size() <= WordCache::kMaxShortBytes)
+      if (const auto* entry =
+              cache.find_short(WordCache::short_key(word.data(), word.size(), normalized_end))) {
         if (from_entry(*entry)) continue;
         skip_cache = true;
       }

@@ -13,7 +13,7 @@ namespace makar {
 struct FastSentencePiece {
   const Unigram* model;
   CharacterMap map;
-  std::array<bool, 256> plain{};  // ASCII that the map does not change, whatever ASCII follows
+  std::array<bool, 256> plain{};  // ASCII that the map leaves unchanged before any other ASCII
   bool trims = false;             // removes blanks at the ends and collapses runs of blanks
   bool prepend = false, first_only = false;
 

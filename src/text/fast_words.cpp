@@ -8,6 +8,8 @@
 namespace makar {
 namespace {
 
+constexpr size_t kMarkBytes = kBlankMark.size();
+
 bool is_type(const Json& json, const char* name) {
   const Json* type = find_field(json, "type");
   return type && *type == name;
@@ -70,14 +72,14 @@ Status each_token(const Tokenizer::Impl& impl, std::string_view word, const char
     }
   };
   if (options.work && !options.work->spend()) return options.work->error("text");
-  if (word.size() <= 15)
+  if (word.size() <= WordCache::kMaxShortBytes)
     if (const auto* entry = cache.find_short(WordCache::short_key(word.data(), word.size(), limit)))
       return from_entry(*entry), Done{};
-  if (word.size() <= 31)
+  if (word.size() <= WordCache::kMaxLongBytes)
     if (const auto* entry = cache.find_long(WordCache::long_key(word.data(), word.size())))
       return from_entry(*entry), Done{};
   MAKAR_CHECK_OK(impl.tokenize(word, options, work));
-  if (word.size() <= 31) cache.put(word, work.tokens);
+  if (word.size() <= WordCache::kMaxLongBytes) cache.put(word, work.tokens);
   for (const ModelToken& token : work.tokens) emit(token.id, token.begin, token.end);
   return Done{};
 }
@@ -117,22 +119,22 @@ Status run_marked(const Tokenizer::Impl& impl, std::string_view text, uint32_t b
     for (size_t i = 0; i < blanks + extra; ++i) buffer += kBlankMark;
     buffer.append(rest, static_cast<size_t>(p - rest));
     // Maps a buffer position to the original, where a mark is one blank of one byte.
-    const size_t marks = (blanks + extra) * 3;
+    const size_t marks = (blanks + extra) * kMarkBytes;
     const auto first_size = static_cast<uint32_t>(utf8_size(*word));
     const auto inside = [](const char* c) { return is_utf8_continuation(*c); };
     const auto start_of = [&](uint32_t at) -> uint32_t {
       if (at < marks)
         return static_cast<uint32_t>(word - begin) +
-               (at / 3 >= extra ? static_cast<uint32_t>(at / 3 - extra) : 0);
+               (at / kMarkBytes >= extra ? static_cast<uint32_t>(at / kMarkBytes - extra) : 0);
       const char* c = rest + (at - marks);
       while (c > rest && inside(c)) --c;
       return static_cast<uint32_t>(c - begin);
     };
     const auto end_of =
         [&](uint32_t at) -> uint32_t {  // end of the character that contains the byte before `at`
-      if (at <= extra * 3) return static_cast<uint32_t>(word - begin) + first_size;
+      if (at <= extra * kMarkBytes) return static_cast<uint32_t>(word - begin) + first_size;
       if (at <= marks)
-        return static_cast<uint32_t>(word - begin) + static_cast<uint32_t>((at - 1) / 3 - extra) + 1;
+        return static_cast<uint32_t>(word - begin) + static_cast<uint32_t>((at - 1) / kMarkBytes - extra) + 1;
       const char* c = rest + (at - marks);
       while (c < end && inside(c)) ++c;
       return static_cast<uint32_t>(c - begin);
@@ -149,14 +151,14 @@ Status run_marked(const Tokenizer::Impl& impl, std::string_view text, uint32_t b
 
 namespace {
 
-enum : uint8_t { kWordByte, kBlank, kPunctuationByte, kOtherByte };
+enum : uint8_t { kWordByte, kBlankByte, kPunctuationByte, kOtherByte };
 
 constexpr std::array<uint8_t, 256> kBertBytes = [] {
   std::array<uint8_t, 256> table{};
   for (int b = 0; b < 256; ++b) {
     const bool punctuation =
         (b >= 33 && b <= 47) || (b >= 58 && b <= 64) || (b >= 91 && b <= 96) || (b >= 123 && b <= 126);
-    table[b] = b == ' ' || b == '\t' || b == '\n' || b == '\r' ? kBlank
+    table[b] = b == ' ' || b == '\t' || b == '\n' || b == '\r' ? kBlankByte
                : b < 32 || b >= 127                            ? kOtherByte
                : punctuation                                   ? kPunctuationByte
                                                                : kWordByte;
@@ -168,22 +170,22 @@ constexpr std::array<uint8_t, 256> kBertBytes = [] {
 
 Status run_bert(const Tokenizer::Impl& impl, std::string_view text, uint32_t base,
                 const EncodeOptions& options, Workspace& work, TokenSink& sink,
-                const std::function<Status(std::string_view, uint32_t)>& other) {
+                const std::function<Status(std::string_view, uint32_t)>& encode_other) {
   WordCache& cache = impl.cache_for(options, work);
   const bool lower = impl.fast_words->lowercase;
   const auto kind = [](char c) { return kBertBytes[static_cast<unsigned char>(c)]; };
   std::string buffer;
   for (size_t at = 0; at < text.size();) {
-    if (kind(text[at]) == kBlank) {
+    if (kind(text[at]) == kBlankByte) {
       ++at;
       continue;
     }
     size_t stop = at;
     bool plain = true;
-    for (; stop < text.size() && kind(text[stop]) != kBlank; ++stop)
+    for (; stop < text.size() && kind(text[stop]) != kBlankByte; ++stop)
       plain = plain && kind(text[stop]) != kOtherByte;
     if (!plain) {
-      MAKAR_CHECK_OK(other(text.substr(at, stop - at), base + static_cast<uint32_t>(at)));
+      MAKAR_CHECK_OK(encode_other(text.substr(at, stop - at), base + static_cast<uint32_t>(at)));
       at = stop;
       continue;
     }

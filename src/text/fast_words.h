@@ -15,14 +15,14 @@ struct FastWords {
   bool lowercase = false;                    // BERT
 };
 
-// The fast path for the sections; `mark` as in Tokenizer::Impl.
+// The fast path for these sections of a tokenizer.json; `mark`: Tokenizer::Impl::mark.
 FastWords fast_words_for(const Json& normalizer, const Json& pre_tokenizer, const std::string& mark);
 
-// Appends the tokens of valid `text`. kBert passes parts that are not ASCII to `other`.
+// Appends the tokens of valid `text`. run_bert passes parts that are not ASCII to `encode_other`.
 Status run_marked(const Tokenizer::Impl& impl, std::string_view text, uint32_t base,
                   const EncodeOptions& options, Workspace& work, TokenSink& sink);
 Status run_bert(const Tokenizer::Impl& impl, std::string_view text, uint32_t base,
                 const EncodeOptions& options, Workspace& work, TokenSink& sink,
-                const std::function<Status(std::string_view, uint32_t)>& other);
+                const std::function<Status(std::string_view, uint32_t)>& encode_other);
 
 }  // namespace makar

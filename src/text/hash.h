@@ -1,5 +1,5 @@
-// A fast hash of short byte strings (multiply and fold). Not collision-resistant: bound the probing when keys
-// are untrusted.
+// Fast hashes of short byte strings and numbers (multiply and fold). Not collision-resistant: bound the
+// probing when keys are untrusted.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -25,6 +25,10 @@ inline uint64_t hash_bytes(std::string_view bytes) {
   uint64_t word = 0;
   std::memcpy(&word, p, left);
   return fold_multiply(h ^ word ^ kA, kB);
+}
+
+inline uint64_t hash_u64(uint64_t key) {
+  return fold_multiply(key ^ 0x9E3779B97F4A7C15u, 0xE7037ED1A0B428DBu);
 }
 
 inline uint64_t hash_pair(uint32_t a, uint32_t b) {

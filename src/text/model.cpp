@@ -23,20 +23,20 @@ std::string guess_type(const Json& json) {
 Result<std::unique_ptr<const TokenModel>> TokenModel::from_json(const Json& json, bool raw_bytes) {
   if (!json.is_object()) return error_at("", "expected an object, found {}", json.type_name());
   MAKAR_TRY(const std::string type, string_field(json, "type", guess_type(json)));
-  Result<std::unique_ptr<const TokenModel>> made = Error{};
+  Result<std::unique_ptr<const TokenModel>> model = Error{};
   if (type == "BPE")
-    made = Bpe::from_json(json, raw_bytes);
+    model = Bpe::from_json(json, raw_bytes);
   else if (type == "WordPiece")
-    made = make_wordpiece(json);
+    model = make_wordpiece(json);
   else if (type == "Unigram")
-    made = Unigram::from_json(json);
+    model = Unigram::from_json(json);
   else if (type == "WordLevel")
-    made = make_word_level(json);
+    model = make_word_level(json);
   else
     return error_of(Error::Kind::kUnsupported, "", "unknown model type {}{}", quote(type),
                     did_you_mean(type.substr(0, 80), {"BPE", "WordPiece", "Unigram", "WordLevel"}));
-  if (!made.ok()) return made.error().in(type);
-  return made;
+  if (!model.ok()) return model.error().in(type);
+  return model;
 }
 
 }  // namespace makar

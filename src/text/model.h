@@ -17,14 +17,15 @@ struct ModelToken {
   bool operator==(const ModelToken&) const = default;
 };
 
-// Ids that a word must not produce: control tokens, when the text is plain. Null allows all ids.
-using Banned = std::vector<bool>;
+// By id, whether a word must not produce it: true for control tokens when the text is plain. A null pointer
+// allows all ids.
+using BannedIds = std::vector<bool>;
 
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  // `work`: the limit while a long word is split; null: no limit.
-  virtual Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+  // `work`: limits the work on a long word; null: no limit.
+  virtual Status tokenize(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out,
                           WorkBudget* work = nullptr) const = 0;
 
   virtual const Vocabulary& vocabulary() const = 0;
@@ -40,7 +41,7 @@ class TokenModel {
   // Whether text can be split before every `mark` that follows another character without changing the tokens.
   virtual bool splits_before(std::string_view mark) const { return false; }
   // Which adjacent characters a merge can join: [left][right] of ASCII characters, and kMarkColumn for
-  // U+2581. Text may be split between all others. Null when unknown.
+  // U+2581. Text may be split between all other characters. Null when unknown.
   static constexpr int kMarkColumn = 128, kColumns = 129;
   using Joins = std::array<std::array<uint8_t, kColumns>, kColumns>;
   virtual const Joins* joins() const { return nullptr; }

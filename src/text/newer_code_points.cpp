@@ -65,14 +65,14 @@ std::vector<char32_t> find_newer_code_points() {
   return out;
 }
 
-const std::vector<char32_t>& newer_list() {
+const std::vector<char32_t>& newer_code_point_list() {
   static const std::vector<char32_t> list = find_newer_code_points();
   return list;
 }
 
 std::string class_members(CategoryMask categories) {
   std::string out;
-  const std::vector<char32_t>& list = newer_list();
+  const std::vector<char32_t>& list = newer_code_point_list();
   for (size_t i = 0; i < list.size(); ++i) {
     if (!in(list[i], categories)) continue;
     const char32_t first = list[i];
@@ -98,8 +98,8 @@ std::string with_newer_code_points(std::string_view members) {
 }
 
 const std::string& newer_code_points() {
-  static const std::string all = class_members(~CategoryMask{0});
-  return all;
+  static const std::string members = class_members(~CategoryMask{0});
+  return members;
 }
 
 }  // namespace makar

@@ -1,5 +1,5 @@
-// Code points that utf8proc's Unicode tables have and those of the installed PCRE2 do not. Patterns that name
-// a general category get them as additional class members, so that \p{S} means the same as category().
+// Code points in the Unicode tables of utf8proc that the tables of the installed PCRE2 lack. Patterns that
+// name a general category get them as additional class members, so that \p{S} means the same as category().
 #pragma once
 #include <string>
 #include <string_view>

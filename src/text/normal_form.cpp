@@ -16,9 +16,9 @@ struct Item {
 // 0 when the pair does not compose.
 char32_t compose(char32_t a, char32_t b) {
   utf8proc_int32_t pair[2] = {static_cast<utf8proc_int32_t>(a), static_cast<utf8proc_int32_t>(b)};
-  const auto left =
+  const auto composed_size =
       utf8proc_normalize_utf32(pair, 2, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
-  return left == 1 ? static_cast<char32_t>(pair[0]) : 0;
+  return composed_size == 1 ? static_cast<char32_t>(pair[0]) : 0;
 }
 
 std::vector<Item> decompose(std::string_view text, bool compatible) {
@@ -79,11 +79,11 @@ void recompose(std::vector<Item>& items) {
 
 }  // namespace
 
-std::vector<FormedChar> normal_form(std::string_view text, NormalForm form) {
+std::vector<NormalizedChar> normal_form(std::string_view text, NormalForm form) {
   const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
   std::vector<Item> items = decompose(text, compatible);
   if (form == NormalForm::kNfc || form == NormalForm::kNfkc) recompose(items);
-  std::vector<FormedChar> out;
+  std::vector<NormalizedChar> out;
   out.reserve(items.size());
   for (const Item& item : items) out.push_back({item.code, item.change});
   return out;
@@ -107,9 +107,9 @@ struct QuickCheck {
       if (count == 1 && parts[0] == static_cast<utf8proc_int32_t>(c)) continue;
       utf8proc_int32_t again[32];
       std::copy(parts, parts + count, again);
-      const auto left = utf8proc_normalize_utf32(
+      const auto composed_size = utf8proc_normalize_utf32(
           again, count, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
-      if (left != 1 || again[0] != static_cast<utf8proc_int32_t>(c)) bits[c] |= 1;
+      if (composed_size != 1 || again[0] != static_cast<utf8proc_int32_t>(c)) bits[c] |= 1;
       for (utf8proc_ssize_t i = 1; i < count; ++i)
         if (static_cast<size_t>(parts[i]) < bits.size()) bits[parts[i]] |= 1;
     }

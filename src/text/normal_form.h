@@ -8,12 +8,12 @@
 
 namespace makar {
 
-struct FormedChar {
+struct NormalizedChar {
   char32_t code;
   int change;  // 1: inserted; 0: replaces one character; -n: replaces 1 + n
 };
 
-std::vector<FormedChar> normal_form(std::string_view text, NormalForm form);
+std::vector<NormalizedChar> normal_form(std::string_view text, NormalForm form);
 // True when the text is certainly in that form already; false means that it may not be.
 bool known_in_form(std::string_view text, NormalForm form);
 

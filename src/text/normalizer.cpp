@@ -14,11 +14,11 @@ namespace {
 
 using NormalizerResult = ComponentResult<Normalizer>;
 
-void form(AlignedText& text, NormalForm form) {
+void apply_form(AlignedText& text, NormalForm form) {
   if (known_in_form(text.text(), form)) return;
-  const auto formed = normal_form(text.text(), form);
+  const auto normalized = normal_form(text.text(), form);
   Rewriter out(text);
-  for (const FormedChar& c : formed) out.put(c.code, c.change);
+  for (const NormalizedChar& c : normalized) out.put(c.code, c.change);
   out.finish();
 }
 
@@ -38,7 +38,7 @@ void filter(AlignedText& text, Keep keep) {
   out.finish();
 }
 
-void lower(AlignedText& text) {
+void lower_case(AlignedText& text) {
   const std::u32string codes = code_points(text.text());
   Rewriter out(text);
   for (const char32_t c : codes) {
@@ -55,7 +55,7 @@ void lower(AlignedText& text) {
 class Form : public Normalizer {
  public:
   explicit Form(NormalForm form) : form_(form) {}
-  Status apply(AlignedText& text) const override { return form(text, form_), Done{}; }
+  Status apply(AlignedText& text) const override { return apply_form(text, form_), Done{}; }
   bool known_unchanged(std::string_view text) const override { return known_in_form(text, form_); }
 
  private:
@@ -64,7 +64,7 @@ class Form : public Normalizer {
 
 class Lowercase : public Normalizer {
  public:
-  Status apply(AlignedText& text) const override { return lower(text), Done{}; }
+  Status apply(AlignedText& text) const override { return lower_case(text), Done{}; }
 };
 
 class StripAccents : public Normalizer {
@@ -101,16 +101,16 @@ class Strip : public Normalizer {
   Status apply(AlignedText& text) const override {
     const std::string& s = text.text();
     size_t begin = 0, end = 0;
-    bool any = false;
+    bool found = false;
     for (size_t at = 0; at < s.size();) {
       const size_t from = at;
       if (is_space(next_code(s, at))) continue;
-      if (!any) begin = from, any = true;
+      if (!found) begin = from, found = true;
       end = at;
     }
-    if (!any) begin = end = 0;
-    AlignedText kept = text.slice(left_ ? begin : 0, right_ ? end : any || !left_ ? s.size() : 0);
-    text = std::move(kept);
+    if (!found) begin = end = 0;
+    AlignedText stripped = text.slice(left_ ? begin : 0, right_ ? end : found || !left_ ? s.size() : 0);
+    text = std::move(stripped);
     return Done{};
   }
 
@@ -178,13 +178,13 @@ class Bert : public Normalizer {
     if (clean_) clean(text);
     if (chinese_) isolate_chinese(text);
     if (strip_) {
-      form(text, NormalForm::kNfd);
+      apply_form(text, NormalForm::kNfd);
       if (!is_ascii(text.text()))
         filter(text, [](char32_t c) {
           return c < 0x300 || category(c) != Category::kMn || is_newer_than_unicode8(c);
         });
     }
-    if (lowercase_) lower(text);
+    if (lowercase_) lower_case(text);
     return Done{};
   }
 

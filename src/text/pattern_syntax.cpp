@@ -18,14 +18,14 @@ constexpr const char* kNotSpace =
     "\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}";
 constexpr const char* kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 // Outside of classes \w also includes these numerals.
-constexpr const char* kWordAlone = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\xb2\\xb3\\xb9\\xbc-\\xbe";
+constexpr const char* kWordOutsideClass = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\xb2\\xb3\\xb9\\xbc-\\xbe";
 constexpr const char* kHex = "0-9a-fA-F";
 
-struct Named {
+struct NamedSet {
   const char *name, *members;
 };
 // Property and POSIX names, compared without case, blanks, '-' and '_'.
-constexpr Named kNames[] = {
+constexpr NamedSet kNames[] = {
     {"alpha", "\\p{Alphabetic}"},
     {"alnum", "\\p{Alphabetic}\\p{Nd}"},
     {"upper", "\\p{Uppercase}"},
@@ -88,19 +88,19 @@ bool is_binary_property(std::string_view name) {
 }
 
 // A set of characters: members of a PCRE2 class, and one-character expressions that cannot be class members.
-struct Choice {
+struct CharSet {
   std::string members;
   std::vector<std::string> others;
 
-  void add(std::string_view some) { members += some; }
+  void add(std::string_view text) { members += text; }
   // Adds a set: a '-' next to it is not a range.
-  void add_set(const Choice& more) {
+  void add_set(const CharSet& other) {
     if (members.ends_with('-') && !members.ends_with("\\-")) members.insert(members.size() - 1, "\\");
-    if (more.members.starts_with('-')) add("\\");
-    add(more.members);
-    if (more.members.size() > 1 && more.members.ends_with('-') && !more.members.ends_with("\\-"))
+    if (other.members.starts_with('-')) add("\\");
+    add(other.members);
+    if (other.members.size() > 1 && other.members.ends_with('-') && !other.members.ends_with("\\-"))
       members.insert(members.size() - 1, "\\");
-    others.insert(others.end(), more.others.begin(), more.others.end());
+    others.insert(others.end(), other.others.begin(), other.others.end());
   }
   std::string expression() const {
     const bool property = members.starts_with("\\p{") && members.find('}') == members.size() - 1;
@@ -113,8 +113,8 @@ struct Choice {
   }
 };
 
-std::string none_of(const Choice& choice) {
-  return choice.others.empty() ? "[^" + choice.members + "]" : "(?:(?!" + choice.expression() + ")(?s:.))";
+std::string complement(const CharSet& set) {
+  return set.others.empty() ? "[^" + set.members + "]" : "(?:(?!" + set.expression() + ")(?s:.))";
 }
 
 class Translator {
@@ -125,14 +125,14 @@ class Translator {
     while (at_ < in_.size()) {
       const char c = in_[at_];
       if (c == '\\' && at_ + 1 < in_.size()) {
-        MAKAR_TRY(const Choice choice, escape(kWordAlone));
-        out_ += raw_ ? choice.members : choice.expression();
+        MAKAR_TRY(const CharSet set, escape(kWordOutsideClass));
+        out_ += raw_ ? set.members : set.expression();
       } else if (c == '[') {
-        MAKAR_TRY(const Choice choice, char_class(0));
-        out_ += choice.expression();
+        MAKAR_TRY(const CharSet set, char_class(0));
+        out_ += set.expression();
       } else if (in_.substr(at_).starts_with("(?")) {
-        options();
-      } else if (c == '}' && in_.substr(at_ + 1).starts_with("+") && widen()) {
+        translate_options();
+      } else if (c == '}' && in_.substr(at_ + 1).starts_with("+") && drop_upper_bound()) {
         at_ += 2;
       } else {
         out_ += c;
@@ -144,7 +144,7 @@ class Translator {
 
  private:
   // (?m) lets '.' match line breaks in Ruby.
-  void options() {
+  void translate_options() {
     size_t end = at_ + 2;
     while (end < in_.size() && (in_[end] == '-' || (in_[end] >= 'a' && in_[end] <= 'z'))) ++end;
     const bool found = end < in_.size() && (in_[end] == ':' || in_[end] == ')');
@@ -155,7 +155,7 @@ class Translator {
   }
 
   // x{n,m}+ repeats x{n,m} in Ruby, but PCRE2 reads a possessive quantifier: write x{n,}.
-  bool widen() {
+  bool drop_upper_bound() {
     const size_t open = out_.rfind('{');
     if (open == std::string::npos || out_.find_first_not_of("0123456789,", open + 1) != std::string::npos)
       return false;  // the end of a property
@@ -164,24 +164,24 @@ class Translator {
     return true;
   }
 
-  // The escape at at_. raw_: it is not a character class, and its text is copied to the pattern.
-  Result<Choice> escape(const char* word) {
+  // The escape at position at_. raw_: it is not a character class, and its text is copied to the pattern.
+  Result<CharSet> escape(const char* word) {
     raw_ = false;
     const char kind = in_[at_ + 1];
     at_ += 2;
     switch (kind) {
       case 's':
-        return Choice{kSpace, {}};
+        return CharSet{kSpace, {}};
       case 'S':
-        return Choice{kNotSpace, {}};
+        return CharSet{kNotSpace, {}};
       case 'w':
-        return Choice{with_newer_code_points(word), {}};
+        return CharSet{with_newer_code_points(word), {}};
       case 'W':
-        return Choice{"", {none_of({with_newer_code_points(word), {}})}};
+        return CharSet{"", {complement({with_newer_code_points(word), {}})}};
       case 'h':
-        return Choice{kHex, {}};
+        return CharSet{kHex, {}};
       case 'H':
-        return Choice{"", {none_of({kHex, {}})}};
+        return CharSet{"", {complement({kHex, {}})}};
       case 'p':
       case 'P':
         if (at_ < in_.size() && in_[at_] == '{') return property(kind == 'P');
@@ -191,13 +191,13 @@ class Translator {
             in_.substr(at_, 4).find_first_not_of("0123456789abcdefABCDEF") == in_.npos) {
           raw_ = true;
           at_ += 4;
-          return Choice{"\\x{" + std::string(in_.substr(at_ - 4, 4)) + "}", {}};
+          return CharSet{"\\x{" + std::string(in_.substr(at_ - 4, 4)) + "}", {}};
         }
         break;
       case 'b':
       case 'B':
         raw_ = true;
-        return Choice{boundary(kind == 'B'), {}};
+        return CharSet{boundary(kind == 'B'), {}};
       default:
         break;
     }
@@ -209,7 +209,7 @@ class Translator {
       text += in_.substr(at_, close + 1 - at_);
       at_ = close + 1;
     }
-    return Choice{std::move(text), {}};
+    return CharSet{std::move(text), {}};
   }
 
   static std::string boundary(bool negated) {
@@ -218,94 +218,94 @@ class Translator {
                    : "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))";
   }
 
-  // {Name} or {^Name} at at_.
-  Result<Choice> property(bool negated) {
+  // {Name} or {^Name} at position at_.
+  Result<CharSet> property(bool negated) {
     const size_t end = in_.find('}', at_);
     if (end == in_.npos) return error_at("pattern", "the property at byte {} is not closed by }}", at_);
     std::string_view name = in_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     if (name.starts_with('^')) name.remove_prefix(1), negated = !negated;
-    return named(name, negated);
+    return named_set(name, negated);
   }
 
   // [:punct:] includes symbols, \p{Punct} does not.
-  static Choice punctuation(bool negated) {
-    const Choice choice{with_newer_code_points("\\p{P}\\p{S}"), {}};
-    return negated ? Choice{"", {none_of(choice)}} : choice;
+  static CharSet punctuation(bool negated) {
+    const CharSet set{with_newer_code_points("\\p{P}\\p{S}"), {}};
+    return negated ? CharSet{"", {complement(set)}} : set;
   }
 
-  static Choice named(std::string_view name, bool negated) {
+  static CharSet named_set(std::string_view name, bool negated) {
     std::string plain;
     for (const char c : name)
       if (c != ' ' && c != '-' && c != '_') plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-    for (const Named& known : kNames) {
+    for (const NamedSet& known : kNames) {
       if (plain != known.name) continue;
-      const Choice choice{with_newer_code_points(known.members), {}};
-      return negated ? Choice{"", {none_of(choice)}} : choice;
+      const CharSet set{with_newer_code_points(known.members), {}};
+      return negated ? CharSet{"", {complement(set)}} : set;
     }
     if (plain == "graph" || plain == "print") {
-      std::string without = "\\p{Cc}\\p{Cn}\\p{Cs}";
-      without += plain == "graph" ? kSpace : "\\p{Zl}\\p{Zp}";
+      std::string excluded = "\\p{Cc}\\p{Cn}\\p{Cs}";
+      excluded += plain == "graph" ? kSpace : "\\p{Zl}\\p{Zp}";
       const std::string& newer = newer_code_points();  // PCRE2 counts them as unassigned
       if (negated)
-        return newer.empty() ? Choice{without, {}} : Choice{"", {"(?![" + newer + "])[" + without + "]"}};
-      return Choice{newer, {"[^" + without + "]"}};
+        return newer.empty() ? CharSet{excluded, {}} : CharSet{"", {"(?![" + newer + "])[" + excluded + "]"}};
+      return CharSet{newer, {"[^" + excluded + "]"}};
     }
     // Only the script's own characters; PCRE2 would add those shared with other scripts.
     const bool script = plain.size() > 2 && !is_binary_property(plain) && plain != "l&" &&
                         plain.find_first_of(":=") == plain.npos;
     const std::string property = fmt::format("\\p{{{}{}}}", script ? "sc:" : "", name);
-    Choice choice{with_newer_code_points(property), {}};
-    if (!negated) return choice;
-    if (choice.members != property) return {"", {none_of(choice)}};
-    choice.members[1] = 'P';
-    return choice;
+    CharSet set{with_newer_code_points(property), {}};
+    if (!negated) return set;
+    if (set.members != property) return {"", {complement(set)}};
+    set.members[1] = 'P';
+    return set;
   }
 
-  // The class that opens at at_.
-  Result<Choice> char_class(int depth) {
+  // The class that opens at position at_.
+  Result<CharSet> char_class(int depth) {
     const size_t open = at_++;
     if (depth > kMaxDepth)
       return error_of(Error::Kind::kLimit, "pattern", "classes are nested deeper than {} (byte {})",
                       kMaxDepth, open);
     const bool negated = next_is("^");
-    std::vector<Choice> all(1);  // intersected: a && b
-    if (next_is("]")) all.back().add("\\]");
-    while (at_ < in_.size() && in_[at_] != ']') MAKAR_CHECK_OK(item(all, depth));
+    std::vector<CharSet> parts(1);  // intersected: a && b
+    if (next_is("]")) parts.back().add("\\]");
+    while (at_ < in_.size() && in_[at_] != ']') MAKAR_CHECK_OK(item(parts, depth));
     if (at_ >= in_.size()) return error_at("pattern", "the class at byte {} is not closed by ]", open);
     ++at_;
-    for (const Choice& one : all)
-      if (one.members.empty() && one.others.empty())
+    for (const CharSet& part : parts)
+      if (part.members.empty() && part.others.empty())
         return error_of(Error::Kind::kUnsupported, "pattern", "the class at byte {} has an empty part", open);
-    Choice choice = std::move(all.back());
-    if (all.size() > 1) {
-      std::string both = "(?:";
-      for (size_t i = 0; i + 1 < all.size(); ++i) both += "(?=" + all[i].expression() + ")";
-      choice = {"", {both + choice.expression() + ")"}};
+    CharSet set = std::move(parts.back());
+    if (parts.size() > 1) {
+      std::string intersection = "(?:";
+      for (size_t i = 0; i + 1 < parts.size(); ++i) intersection += "(?=" + parts[i].expression() + ")";
+      set = {"", {intersection + set.expression() + ")"}};
     }
-    return negated ? Choice{"", {none_of(choice)}} : choice;
+    return negated ? CharSet{"", {complement(set)}} : set;
   }
 
-  // Parses one item of a class into the last element of `all`.
-  Status item(std::vector<Choice>& all, int depth) {
-    Choice& current = all.back();
+  // Parses one item of a class into the last element of `parts`.
+  Status item(std::vector<CharSet>& parts, int depth) {
+    CharSet& current = parts.back();
     if (in_[at_] == '\\' && at_ + 1 < in_.size()) {
       if (in_[at_ + 1] == 'b' || in_[at_ + 1] == 'B')  // in a class: a backspace, and the letter B
         return current.add(in_[at_ + 1] == 'b' ? "\\x08" : "B"), at_ += 2, Done{};
-      MAKAR_TRY(const Choice choice, escape(kWord));
-      raw_ ? current.add(choice.members) : current.add_set(choice);
+      MAKAR_TRY(const CharSet set, escape(kWord));
+      raw_ ? current.add(set.members) : current.add_set(set);
     } else if (in_.substr(at_).starts_with("[:") && in_.find(":]", at_) != in_.npos) {
       const size_t end = in_.find(":]", at_);
       std::string_view name = in_.substr(at_ + 2, end - at_ - 2);
       const bool negated = name.starts_with('^');
       if (negated) name.remove_prefix(1);
       at_ = end + 2;
-      current.add_set(name == "punct" ? punctuation(negated) : named(name, negated));
+      current.add_set(name == "punct" ? punctuation(negated) : named_set(name, negated));
     } else if (in_[at_] == '[') {
-      MAKAR_TRY(const Choice inner, char_class(depth + 1));
+      MAKAR_TRY(const CharSet inner, char_class(depth + 1));
       current.add_set(inner);
     } else if (next_is("&&")) {
-      all.emplace_back();
+      parts.emplace_back();
     } else {
       // A '^' that comes first in the output must not negate the class.
       if (in_[at_] == '^') current.add("\\");

@@ -10,8 +10,9 @@
 namespace makar {
 namespace {
 
-constexpr size_t kIdleWorkspaces = 64;
-constexpr size_t kRepairLimit = size_t{128} << 20;  // repairing needs about twenty times the size in memory
+constexpr size_t kMaxIdleWorkspaces = 64;
+// The largest text to repair, which needs about twenty times its size in memory.
+constexpr size_t kMaxRepairBytes = size_t{128} << 20;
 
 // Makes a text valid UTF-8. Byte-level: invalid bytes become escapes; else they become U+FFFD.
 AlignedText repair(std::string_view text, bool byte_level) {
@@ -96,7 +97,7 @@ std::unique_ptr<Workspace> Tokenizer::Impl::take_workspace() const {
 
 void Tokenizer::Impl::return_workspace(std::unique_ptr<Workspace> workspace) const {
   const std::lock_guard lock(mutex_);
-  if (idle_.size() < kIdleWorkspaces) idle_.push_back(std::move(workspace));
+  if (idle_.size() < kMaxIdleWorkspaces) idle_.push_back(std::move(workspace));
 }
 
 Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options, TokenSink sink) const {
@@ -106,11 +107,11 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
                     "has {} bytes; at most {} can be encoded at once: split it into lines", text.size(),
                     kTextLimit - 1);
   const bool valid = is_valid_utf8(text);
-  if (!valid && text.size() > kRepairLimit)
+  if (!valid && text.size() > kMaxRepairBytes)
     return error_of(
         Error::Kind::kLimit, "text",
         "has {} bytes and is not UTF-8; at most {} of such text can be encoded at once: split it into lines",
-        text.size(), kRepairLimit);
+        text.size(), kMaxRepairBytes);
   auto work = take_workspace();
   AlignedText repaired;
   if (!valid) repaired = repair(text, byte_level);
@@ -129,7 +130,7 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
   }
   const bool specials = options.special_text == SpecialText::kParse;
   std::vector<AddedVocabulary::TextOrToken> parts;
-  if (added.any(false, specials))
+  if (added.can_match(false, specials))
     added.split(view, false, specials, parts);
   else
     parts.push_back({{0, static_cast<uint32_t>(view.size())}, nullptr});
@@ -141,9 +142,9 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
     }
     const std::string_view fragment = view.substr(part.range.begin, part.range.end - part.range.begin);
     if (valid && options.fast_paths) {
-      const auto done = run_fast_path(fragment, part.range.begin, options, *work, sink);
-      if (!done.ok()) status = done.error();
-      if (!done.ok() || *done) {
+      const auto handled = run_fast_path(fragment, part.range.begin, options, *work, sink);
+      if (!handled.ok()) status = handled.error();
+      if (!handled.ok() || *handled) {
         if (!status.ok()) break;
         continue;
       }
@@ -160,7 +161,7 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
 Result<bool> Tokenizer::Impl::run_fast_path(std::string_view text, uint32_t base,
                                             const EncodeOptions& options, Workspace& work,
                                             TokenSink& sink) const {
-  if (added.any(true, options.special_text == SpecialText::kParse)) return false;
+  if (added.can_match(true, options.special_text == SpecialText::kParse)) return false;
   if (fast_bpe != Scanner::Kind::kNone && (!normalizer || normalizer->known_unchanged(text))) {
     MAKAR_CHECK_OK(run_fast_bpe(*this, fast_bpe, text, base, options, work, sink));
     return true;
@@ -206,7 +207,7 @@ Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& opti
     return options.work->error("text");
   if (normalizer && !normalizer->known_unchanged(text.text())) MAKAR_CHECK_OK(normalizer->apply(text));
   const bool specials = options.special_text == SpecialText::kParse;
-  if (!added.any(true, specials)) {
+  if (!added.can_match(true, specials)) {
     Words words{std::move(text), {}};
     if (!words.text.text().empty())
       words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});
@@ -239,7 +240,7 @@ Status Tokenizer::Impl::pre_tokenize(Words& words) const {
 }
 
 WordCache& Tokenizer::Impl::cache_for(const EncodeOptions& options, Workspace& work) const {
-  if (!use_plain(options)) return work.cache;
+  if (!bans_special_ids(options)) return work.cache;
   if (!work.plain_cache) work.plain_cache = std::make_unique<WordCache>();
   return *work.plain_cache;
 }
@@ -251,7 +252,7 @@ Status Tokenizer::Impl::tokenize(std::string_view word, const EncodeOptions& opt
   if (!model->deterministic())
     return model->tokenize_dropout(word, options.dropout_seed, work.tokens, options.work);
   MAKAR_CHECK_OK(model->tokenize(word, nullptr, work.tokens, options.work));
-  if (!use_plain(options)) return Done{};
+  if (!bans_special_ids(options)) return Done{};
   for (const ModelToken& token : work.tokens) {
     if (token.id < banned.size() && banned[token.id]) {
       work.tokens.clear();
@@ -278,8 +279,8 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
     if (options.work && !options.work->spend()) return options.work->error("text");
     const char* bytes = text.data() + range.begin;
     const size_t size = range.end - range.begin;
-    if (cached && size <= 31 && size > 0) {
-      if (size <= 15) {
+    if (cached && size <= WordCache::kMaxLongBytes && size > 0) {
+      if (size <= WordCache::kMaxShortBytes) {
         if (const auto* entry = cache->find_short(WordCache::short_key(bytes, size, limit))) {
           emit(*entry, range.begin);
           continue;
@@ -291,7 +292,7 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
       }
     }
     MAKAR_CHECK_OK(tokenize({bytes, size}, options, work));
-    if (cached && size <= 31) cache->put({bytes, size}, work.tokens);
+    if (cached && size <= WordCache::kMaxLongBytes) cache->put({bytes, size}, work.tokens);
     for (const ModelToken& token : work.tokens)
       sink.put(token.id, sink.offsets
                              ? words.text.original(range.begin + token.begin, range.begin + token.end)
@@ -302,9 +303,9 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
 
 Result<std::vector<Words>> Tokenizer::Impl::words(std::string_view text, const EncodeOptions& options) const {
   std::vector<Words> out;
-  AlignedText whole = is_valid_utf8(text) ? AlignedText(text, 0) : repair(text, byte_level);
-  if (normalizer) MAKAR_CHECK_OK(normalizer->apply(whole));
-  Words words{std::move(whole), {}};
+  AlignedText aligned = is_valid_utf8(text) ? AlignedText(text, 0) : repair(text, byte_level);
+  if (normalizer) MAKAR_CHECK_OK(normalizer->apply(aligned));
+  Words words{std::move(aligned), {}};
   if (!words.text.text().empty())
     words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});
   MAKAR_CHECK_OK(pre_tokenize(words));

@@ -19,8 +19,9 @@ namespace makar {
 
 // The buffers of one encode call, reused between calls.
 struct Workspace {
-  WordCache cache;                         // for calls where every id is allowed
-  std::unique_ptr<WordCache> plain_cache;  // created when a plain word would give a banned id
+  WordCache cache;  // for calls where every id is allowed
+  // For plain text, where special ids are banned; created on first use.
+  std::unique_ptr<WordCache> plain_cache;
   std::vector<ModelToken> tokens;
 };
 
@@ -38,7 +39,7 @@ struct TokenSink {
 };
 
 struct Tokenizer::Impl {
-  Json rest;  // the tokenizer.json without vocabulary and merges
+  Json pipeline_json;  // the tokenizer.json without vocabulary and merges
   std::unique_ptr<const Normalizer> normalizer;
   std::unique_ptr<const PreTokenizer> pre_tokenizer;
   std::unique_ptr<const TokenModel> model;
@@ -49,16 +50,16 @@ struct Tokenizer::Impl {
   std::optional<Padding> padding;
   const Bpe* raw_bpe = nullptr;  // the model, when words are raw bytes
   bool byte_level = false;
-  std::string mark;  // text may be split before this string (TokenModel::splits_before); "" when not
-  Banned banned;     // special ids except the unknown token
+  std::string mark;  // text may be split before this string (TokenModel::splits_before); "": it may not
+  BannedIds banned;  // special ids except the unknown token
   Scanner::Kind fast_bpe = Scanner::Kind::kNone;  // the fast path of fast_bpe.h
   std::shared_ptr<const FastWords> fast_words;    // the fast path of fast_words.h; null for none
   std::shared_ptr<const FastSentencePiece> fast_sentencepiece;  // the fast path of fast_sentencepiece.h
 
-  // Appends the tokens of a text, without those of the post-processor.
+  // Appends the tokens of a text, without the tokens that the post-processor adds.
   Status run(std::string_view text, const EncodeOptions& options, TokenSink sink) const;
   // The same for valid text that is already split into control tokens and text. An added token found in the
-  // text after normalization stays text if `is_text` returns true for its bytes.
+  // text after normalisation stays text if `is_text` returns true for its bytes.
   using IsText = std::function<bool(const AddedToken& token, Span bytes)>;
   Status run_parts(std::string_view text, const std::vector<AddedVocabulary::TextOrToken>& parts,
                    const EncodeOptions& options, TokenSink sink, const IsText& is_text) const;
@@ -80,7 +81,7 @@ struct Tokenizer::Impl {
                       const IsText& is_text = {}) const;
   Status pre_tokenize(Words& words) const;
   Status run_words(const Words& words, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;
-  bool use_plain(const EncodeOptions& options) const {
+  bool bans_special_ids(const EncodeOptions& options) const {
     return options.special_text != SpecialText::kParse && !banned.empty();
   }
 

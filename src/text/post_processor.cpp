@@ -34,10 +34,11 @@ Encoding special_tokens(const std::vector<uint32_t>& ids, uint8_t type, bool off
   return e;
 }
 
-// Removes the blanks at both ends of each token from its offsets: counted in the text of the token, removed
-// character by character.
+// Removes the blanks at both ends of each token from its offsets. The blanks are counted in the text of the
+// token and removed from the original character by character.
 void trim(Encoding& encoding, const PostProcessor::Texts& texts, bool prefix_space,
           const PostProcessor::TokenOf& token_of) {
+  // U+0120: the blank of the byte alphabet.
   const auto blank = [](char32_t c) { return c == 0x120 || is_space(c); };
   const auto inside = [](std::string_view text, uint32_t at) {
     return at < text.size() && is_utf8_continuation(text[at]);
@@ -67,7 +68,7 @@ class ByteLevel : public PostProcessor {
  public:
   ByteLevel(bool prefix_space, bool trims, TokenOf token_of)
       : prefix_space_(prefix_space), trims_(trims), token_of_(std::move(token_of)) {}
-  size_t added(bool) const override { return 0; }
+  size_t added_count(bool) const override { return 0; }
   void apply(std::vector<Encoding>& parts, const Texts& texts, bool) const override {
     if (!trims_) return;
     for (Encoding& part : parts) trim(part, texts, prefix_space_, token_of_);
@@ -87,7 +88,7 @@ class Template : public PostProcessor {
   };
   Template(std::vector<Item> single, std::vector<Item> pair)
       : single_(std::move(single)), pair_(std::move(pair)) {}
-  size_t added(bool pair) const override {
+  size_t added_count(bool pair) const override {
     size_t count = 0;
     for (const Item& item : pair ? pair_ : single_) count += item.sequence < 0 ? item.ids.size() : 0;
     return count;
@@ -118,7 +119,7 @@ class Bert : public PostProcessor {
  public:
   Bert(uint32_t cls, uint32_t sep, bool roberta, std::unique_ptr<const PostProcessor> trimmer)
       : cls_(cls), sep_(sep), roberta_(roberta), trimmer_(std::move(trimmer)) {}
-  size_t added(bool pair) const override { return pair ? (roberta_ ? 4 : 3) : 2; }
+  size_t added_count(bool pair) const override { return pair ? (roberta_ ? 4 : 3) : 2; }
   void apply(std::vector<Encoding>& parts, const Texts& texts, bool add_special) const override {
     if (trimmer_) trimmer_->apply(parts, texts, add_special);
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -148,9 +149,9 @@ class Bert : public PostProcessor {
 class Sequence : public PostProcessor {
  public:
   explicit Sequence(std::vector<std::unique_ptr<const PostProcessor>> parts) : parts_(std::move(parts)) {}
-  size_t added(bool pair) const override {
+  size_t added_count(bool pair) const override {
     size_t count = 0;
-    for (const auto& part : parts_) count += part->added(pair);
+    for (const auto& part : parts_) count += part->added_count(pair);
     return count;
   }
   void apply(std::vector<Encoding>& encodings, const Texts& texts, bool add_special) const override {
@@ -197,12 +198,12 @@ Result<std::vector<Template::Item>> template_items(const Json& json, const char*
   if (!find_field(json, key)) return items;
   MAKAR_TRY(const Json* list, list_field(json, key));
   const Json* specials = find_field(json, "special_tokens");
-  for (const Json& one : *list) {
+  for (const Json& piece : *list) {
     Template::Item item;
-    const Json* sequence = find_field(one, "Sequence");
-    const Json* special = find_field(one, "SpecialToken");
+    const Json* sequence = find_field(piece, "Sequence");
+    const Json* special = find_field(piece, "SpecialToken");
     if (!sequence && !special)
-      return error_at(key, "expected Sequence or SpecialToken, found {}", one.dump().substr(0, 80));
+      return error_at(key, "expected Sequence or SpecialToken, found {}", piece.dump().substr(0, 80));
     const Json& body = sequence ? *sequence : *special;
     MAKAR_TRY(const std::string id, string_field(body, "id"));
     MAKAR_TRY(const uint64_t type, count_field(body, "type_id", 0));
@@ -217,7 +218,7 @@ Result<std::vector<Template::Item>> template_items(const Json& json, const char*
       if (!ids || !ids->is_array()) return error_at(key, "special_tokens has no ids for {}", quote(id));
       for (const Json& value : *ids) {
         if (!value.is_number_unsigned() || value.get<uint64_t>() >= UINT32_MAX)
-          return error_at(key, "special_tokens: {} has an id that is not a number", quote(id));
+          return error_at(key, "special_tokens: {} has an id that is not a 32-bit number", quote(id));
         item.ids.push_back(value.get<uint32_t>());
       }
     }

@@ -15,9 +15,9 @@ class PostProcessor {
  public:
   virtual ~PostProcessor() = default;
   // The number of tokens it adds around one sequence or two.
-  virtual size_t added(bool pair) const = 0;
-  // `parts`: one or two sequences before the first processor, a list to be joined afterwards. `texts`: the
-  // original texts, used to trim offsets.
+  virtual size_t added_count(bool pair) const = 0;
+  // `parts`: one or two sequences at first; after a template any number of parts, which are concatenated.
+  // `texts`: the original texts, used to trim offsets.
   using Texts = std::array<std::string_view, 2>;
   virtual void apply(std::vector<Encoding>& parts, const Texts& texts, bool add_special) const = 0;
 

@@ -85,9 +85,10 @@ class ByteLevel : public PreTokenizer {
       : prefix_space_(prefix_space), pattern_(std::move(pattern)), raw_(raw) {}
   Status apply(Words& words) const override {
     if (prefix_space_) {
-      bool all = true;
-      for (const Span range : words.ranges) all = all && words.text.text()[range.begin] == ' ';
-      if (!all)
+      bool all_have_blanks = true;
+      for (const Span range : words.ranges)
+        all_have_blanks = all_have_blanks && words.text.text()[range.begin] == ' ';
+      if (!all_have_blanks)
         rewrite_words(words, [](AlignedText& word) {
           if (!word.text().starts_with(' ')) word.prepend(" ");
         });
@@ -154,6 +155,7 @@ class Whitespace : public PreTokenizer {  // \w+|[^\w\s]+
     return split_words(
         words,
         [](std::string_view part, std::vector<Span>& matches) -> Status {
+          // 0: white space, between words; a run of characters of kind 1 or 2 is a word.
           const auto kind = [](char32_t c) { return is_word(c) ? 1 : is_space(c) ? 0 : 2; };
           int last = 0;
           for (size_t at = 0; at < part.size();) {

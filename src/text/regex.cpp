@@ -14,10 +14,10 @@ namespace makar {
 namespace {
 
 // Enough for every real pattern on a word of a megabyte, and about one second at worst.
-constexpr uint32_t kMatchLimit = 20'000'000;
-constexpr uint32_t kHeapLimitKib = 64 << 10;
-constexpr size_t kJitStack = size_t{16} << 20;
-constexpr size_t kPatternLimit = 64 << 10;
+constexpr uint32_t kMaxMatchSteps = 20'000'000;
+constexpr uint32_t kMaxHeapKib = 64 << 10;
+constexpr size_t kInitialJitStackBytes = 64 << 10, kMaxJitStackBytes = size_t{16} << 20;
+constexpr size_t kMaxPatternBytes = 64 << 10;
 
 template <class T, void (*Free)(T*)>
 struct Freer {
@@ -55,9 +55,9 @@ Result<Regex> pattern_field(const Json& json) {
 }
 
 Result<Regex> Regex::compile(const std::string& pattern, bool literal) {
-  if (pattern.size() > kPatternLimit)
+  if (pattern.size() > kMaxPatternBytes)
     return error_of(Error::Kind::kLimit, "pattern", "has {} bytes; the limit is {}", pattern.size(),
-                    kPatternLimit);
+                    kMaxPatternBytes);
   std::string source = pattern;
   uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK;
   if (literal) {
@@ -67,13 +67,13 @@ Result<Regex> Regex::compile(const std::string& pattern, bool literal) {
     options |= PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
   }
   int code = 0;
-  size_t where = 0;
+  size_t error_offset = 0;
   auto compiled = std::make_shared<Code>();
   compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &code,
-                                 &where, nullptr);
+                                 &error_offset, nullptr);
   if (!compiled->code)
     return error_at("pattern", "{} does not compile: {} (at byte {} of the pattern translated to PCRE2)",
-                    quote(pattern), pcre_message(code), where);
+                    quote(pattern), pcre_message(code), error_offset);
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // optional: the interpreter runs without it
   if (!literal) compiled->scanner = Scanner::kind_of(pattern);
   Regex regex;
@@ -140,15 +140,15 @@ Status Regex::each_match(std::string_view text, uint32_t groups,
   const MatchData data(pcre2_match_data_create(groups, nullptr));
   const MatchContext context(pcre2_match_context_create(nullptr));
   if (!data || !context) throw std::bad_alloc();
-  pcre2_set_match_limit(context.get(), kMatchLimit);
-  pcre2_set_heap_limit(context.get(), kHeapLimitKib);
+  pcre2_set_match_limit(context.get(), kMaxMatchSteps);
+  pcre2_set_heap_limit(context.get(), kMaxHeapKib);
   JitStack stack;
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   for (size_t at = 0; at <= text.size();) {
     int found =
         pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
     if (found == PCRE2_ERROR_JIT_STACKLIMIT && !stack) {
-      stack.reset(pcre2_jit_stack_create(64 << 10, kJitStack, nullptr));
+      stack.reset(pcre2_jit_stack_create(kInitialJitStackBytes, kMaxJitStackBytes, nullptr));
       pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
       found =
           pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());

@@ -21,14 +21,14 @@ class Regex {
   Status find_all(std::string_view text, std::vector<Span>& matches) const;
   // The same with PCRE2 even where a hand-written scanner exists.
   Status match_all(std::string_view text, std::vector<Span>& matches) const;
-  // Every match with its groups: [match][0] is the whole, [match][k] group k, empty if it did not match.
-  // Stops after `limit` matches.
+  // Every match with its groups: [match][0] is the whole match, [match][k] group k, empty if it did not
+  // match. Stops after `limit` matches.
   Status find_groups(std::string_view text, std::vector<std::vector<Span>>& matches, size_t limit) const;
   const std::string& pattern() const { return pattern_; }
 
  private:
   struct Code;
-  // Calls f(offsets, groups) for each match; false stops.
+  // Calls f(offsets, groups) for each match until it returns false.
   Status each_match(std::string_view text, uint32_t groups,
                     const std::function<bool(const size_t*, uint32_t)>& f) const;
   std::shared_ptr<const Code> code_;

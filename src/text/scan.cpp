@@ -10,10 +10,10 @@ namespace makar {
 const CharClasses& CharClasses::get() {
   static const CharClasses classes = [] {
     CharClasses out;
-    out.page.resize(0x1100);
-    std::map<std::array<uint8_t, 256>, uint16_t> seen;
+    out.page_of.resize(0x1100);
+    std::map<std::array<uint8_t, 256>, uint16_t> page_numbers;
     for (uint32_t high = 0; high < 0x1100; ++high) {
-      std::array<uint8_t, 256> one{};
+      std::array<uint8_t, 256> page{};
       for (uint32_t low = 0; low < 256; ++low) {
         const char32_t c = high << 8 | low;
         uint8_t bits = 0;
@@ -24,11 +24,11 @@ const CharClasses& CharClasses::get() {
         if (category(c) == Category::kLl) bits |= kIsLower;
         if (in(c, kMark | detail::mask({Category::kLm, Category::kLo}))) bits |= kIsCaseless;
         if (c == '\r' || c == '\n') bits |= kIsBreak;
-        one[low] = bits;
+        page[low] = bits;
       }
-      const auto [it, fresh] = seen.emplace(one, static_cast<uint16_t>(out.pages.size()));
-      if (fresh) out.pages.push_back(one);
-      out.page[high] = it->second;
+      const auto [it, fresh] = page_numbers.emplace(page, static_cast<uint16_t>(out.pages.size()));
+      if (fresh) out.pages.push_back(page);
+      out.page_of[high] = it->second;
     }
     for (int b = 0; b < 128; ++b) out.ascii[b] = out.of(static_cast<char32_t>(b));
     return out;

@@ -22,12 +22,12 @@ enum CharClass : uint8_t {
   kIsBreak = 64,     // \r \n
 };
 
-// Classes of all code points, in shared pages.
+// Classes of all code points, in pages of 256 code points; equal pages are stored once.
 struct CharClasses {
   std::array<uint8_t, 256> ascii{};  // for single bytes; bytes from 0x80 on are 0 and must be decoded
-  std::vector<uint16_t> page;
+  std::vector<uint16_t> page_of;
   std::vector<std::array<uint8_t, 256>> pages;
-  uint8_t of(char32_t code) const { return pages[page[code >> 8]][code & 0xFF]; }
+  uint8_t of(char32_t code) const { return pages[page_of[code >> 8]][code & 0xFF]; }
   static const CharClasses& get();
 };
 
@@ -54,7 +54,7 @@ class Scanner {
     return {classes_.of(code), static_cast<uint32_t>(size)};
   }
   // Skips all characters with a class in `mask`.
-  const char* run(const char* p, uint8_t mask) const {
+  const char* skip_class(const char* p, uint8_t mask) const {
     while (p < end_) {
       const auto byte = static_cast<unsigned char>(*p);
       if (byte < 0x80) {
@@ -69,7 +69,7 @@ class Scanner {
     return p;
   }
   // Skips letters, eight ASCII bytes at a time: a byte is a letter when its lower case is from a to z.
-  const char* letters(const char* p) const {
+  const char* skip_letters(const char* p) const {
     constexpr uint64_t kOnes = 0x0101010101010101u;
     while (end_ - p >= 8) {
       uint64_t word;
@@ -79,14 +79,14 @@ class Scanner {
       const uint64_t others = ~((from_a ^ past_z) & ~word) & 0x80 * kOnes;
       if (others) {
         p += __builtin_ctzll(others) >> 3;
-        return static_cast<unsigned char>(*p) < 0x80 ? p : run(p, kIsLetter);
+        return static_cast<unsigned char>(*p) < 0x80 ? p : skip_class(p, kIsLetter);
       }
       p += 8;
     }
-    return run(p, kIsLetter);
+    return skip_class(p, kIsLetter);
   }
   // Skips characters that are neither white space nor letters nor numbers.
-  const char* run_other(const char* p) const {
+  const char* skip_other(const char* p) const {
     constexpr uint8_t kMask = kIsSpace | kIsLetter | kIsNumber;
     while (p < end_) {
       const Char c = at(p);
@@ -95,7 +95,7 @@ class Scanner {
     }
     return p;
   }
-  const char* digits(const char* p, int max) const {
+  const char* skip_digits(const char* p, int max) const {
     for (int i = 0; i < max && p < end_; ++i) {
       const Char c = at(p);
       if (!(c.classes & kIsNumber)) break;
@@ -103,8 +103,8 @@ class Scanner {
     }
     return p;
   }
-  const char* contraction(const char* p, bool any_case) const;
-  const char* spaces(const char* p, bool breaks) const;
+  const char* skip_contraction(const char* p, bool any_case) const;
+  const char* skip_spaces(const char* p, bool breaks) const;
   const char* cased_word(const char* p) const;
 
   const char* end_;
@@ -112,7 +112,7 @@ class Scanner {
 };
 
 // Skips 's 't 're 've 'm 'll 'd after an apostrophe at p; returns p when there is none.
-inline const char* Scanner::contraction(const char* p, bool any_case) const {
+inline const char* Scanner::skip_contraction(const char* p, bool any_case) const {
   if (p >= end_ || *p != '\'' || end_ - p < 2) return p;
   const auto low = [&](char c) { return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   const char a = low(p[1]);
@@ -124,8 +124,9 @@ inline const char* Scanner::contraction(const char* p, bool any_case) const {
   return p;
 }
 
-// White space at p: with `breaks`, up to the last line break; else all but the character before a word.
-inline const char* Scanner::spaces(const char* p, bool breaks) const {
+// Skips white space at p: with `breaks`, up to the last line break if there is one; else all but the last
+// character before a word.
+inline const char* Scanner::skip_spaces(const char* p, bool breaks) const {
   const char* last = p;  // the start of the last character
   const char* after_break = nullptr;
   const char* q = p;
@@ -143,34 +144,34 @@ inline const char* Scanner::spaces(const char* p, bool breaks) const {
 template <>
 inline const char* Scanner::next<Scanner::Kind::kGpt2>(const char* p) const {
   if (*p == '\'') {
-    const char* q = contraction(p, false);
+    const char* q = skip_contraction(p, false);
     if (q != p) return q;
   }
   const char* word = p + (*p == ' ' && p + 1 < end_);
   const Char c = at(word);
-  if (c.classes & kIsLetter) return letters(word + c.size);
-  if (c.classes & kIsNumber) return run(word + c.size, kIsNumber);
-  if (!(c.classes & kIsSpace)) return run_other(word + c.size);
-  return spaces(p, false);
+  if (c.classes & kIsLetter) return skip_letters(word + c.size);
+  if (c.classes & kIsNumber) return skip_class(word + c.size, kIsNumber);
+  if (!(c.classes & kIsSpace)) return skip_other(word + c.size);
+  return skip_spaces(p, false);
 }
 
 template <>
 inline const char* Scanner::next<Scanner::Kind::kCl100k>(const char* p) const {
   const Char c = at(p);
-  if (c.classes & kIsLetter) return letters(p + c.size);
-  if (c.classes & kIsNumber) return digits(p, 3);
+  if (c.classes & kIsLetter) return skip_letters(p + c.size);
+  if (c.classes & kIsNumber) return skip_digits(p, 3);
   if (*p == '\'') {
-    const char* q = contraction(p, true);
+    const char* q = skip_contraction(p, true);
     if (q != p) return q;
   }
   const char* after = p + c.size;
   if (after < end_ && !(c.classes & kIsBreak)) {
     const Char d = at(after);
-    if (d.classes & kIsLetter) return letters(after + d.size);
-    if (*p == ' ' && !(d.classes & (kIsSpace | kIsNumber))) return run(run_other(after), kIsBreak);
+    if (d.classes & kIsLetter) return skip_letters(after + d.size);
+    if (*p == ' ' && !(d.classes & (kIsSpace | kIsNumber))) return skip_class(skip_other(after), kIsBreak);
   }
-  if (!(c.classes & kIsSpace)) return run(run_other(p), kIsBreak);
-  return spaces(p, true);
+  if (!(c.classes & kIsSpace)) return skip_class(skip_other(p), kIsBreak);
+  return skip_spaces(p, true);
 }
 
 template <>
@@ -190,7 +191,7 @@ inline const char* Scanner::cased_word(const char* p) const {
     upper_end += c.size;
     if (c.classes & kIsCaseless) caseless_end = upper_end;
   }
-  const char* lower_end = run(upper_end, kIsLower | kIsCaseless);
+  const char* lower_end = skip_class(upper_end, kIsLower | kIsCaseless);
   if (lower_end > upper_end) return lower_end;
   return caseless_end;
 }
@@ -204,19 +205,19 @@ inline const char* Scanner::next<Scanner::Kind::kO200k>(const char* p) const {
   if (q == p && !(c.classes & (kIsNumber | kIsSpace))) q = cased_word(p);
   if (q == p) {  // capitals only
     const char* start = prefix ? p + c.size : p;
-    const char* upper = run(start, kIsUpper);
+    const char* upper = skip_class(start, kIsUpper);
     if (upper > start) q = upper;
   }
-  if (q > p) return contraction(q, true);
-  if (c.classes & kIsNumber) return digits(p, 3);
-  const auto tail = [&](const char* r) {
+  if (q > p) return skip_contraction(q, true);
+  if (c.classes & kIsNumber) return skip_digits(p, 3);
+  const auto skip_breaks_and_slashes = [&](const char* r) {
     while (r < end_ && (*r == '\r' || *r == '\n' || *r == '/')) ++r;
     return r;
   };
   if (*p == ' ' && p + 1 < end_ && !(at(p + 1).classes & (kIsSpace | kIsLetter | kIsNumber)))
-    return tail(run_other(p + 1));
-  if (!(c.classes & kIsSpace)) return tail(run_other(p));
-  return spaces(p, true);
+    return skip_breaks_and_slashes(skip_other(p + 1));
+  if (!(c.classes & kIsSpace)) return skip_breaks_and_slashes(skip_other(p));
+  return skip_spaces(p, true);
 }
 
 }  // namespace makar

@@ -24,48 +24,48 @@ void split_by_matches(std::string_view part, uint32_t base, const std::vector<Sp
   }
   if (at != part.size()) parts.push_back({{at, static_cast<uint32_t>(part.size())}, invert});
 
-  std::vector<Span> kept;
-  kept.reserve(parts.size());
+  std::vector<Span> spans;
+  spans.reserve(parts.size());
   bool previous = false;
   switch (behavior) {
     case SplitBehavior::kRemoved:
       for (const MatchedSpan& p : parts)
-        if (!p.match) kept.push_back(p.span);
+        if (!p.match) spans.push_back(p.span);
       break;
     case SplitBehavior::kIsolated:
-      for (const MatchedSpan& p : parts) kept.push_back(p.span);
+      for (const MatchedSpan& p : parts) spans.push_back(p.span);
       break;
     case SplitBehavior::kContiguous:
       for (const MatchedSpan& p : parts) {
-        if (p.match == previous && !kept.empty())
-          kept.back().end = p.span.end;
+        if (p.match == previous && !spans.empty())
+          spans.back().end = p.span.end;
         else
-          kept.push_back(p.span);
+          spans.push_back(p.span);
         previous = p.match;
       }
       break;
     case SplitBehavior::kMergedWithPrevious:
       for (const MatchedSpan& p : parts) {
-        if (p.match && !previous && !kept.empty())
-          kept.back().end = p.span.end;
+        if (p.match && !previous && !spans.empty())
+          spans.back().end = p.span.end;
         else
-          kept.push_back(p.span);
+          spans.push_back(p.span);
         previous = p.match;
       }
       break;
     case SplitBehavior::kMergedWithNext:
       for (size_t i = parts.size(); i-- > 0;) {
         const MatchedSpan& p = parts[i];
-        if (p.match && !previous && !kept.empty())
-          kept.back().begin = p.span.begin;
+        if (p.match && !previous && !spans.empty())
+          spans.back().begin = p.span.begin;
         else
-          kept.push_back(p.span);
+          spans.push_back(p.span);
         previous = p.match;
       }
-      std::reverse(kept.begin(), kept.end());
+      std::reverse(spans.begin(), spans.end());
       break;
   }
-  for (const Span span : kept)
+  for (const Span span : spans)
     if (span.begin < span.end) out.push_back({base + span.begin, base + span.end});
 }
 

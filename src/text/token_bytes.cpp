@@ -27,8 +27,8 @@ std::vector<std::string> token_bytes(const Tokenizer& tokenizer) {
       continue;
     }
     ids.back() = id;
-    const std::string both = tokenizer.decode_bytes(ids);
-    if (both.compare(0, before.size(), before) == 0) out[id] = both.substr(before.size());
+    const std::string decoded = tokenizer.decode_bytes(ids);
+    if (decoded.compare(0, before.size(), before) == 0) out[id] = decoded.substr(before.size());
   }
   return out;
 }

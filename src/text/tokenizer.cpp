@@ -32,11 +32,11 @@ Encoding add_special_tokens(std::vector<Encoding> parts, const PostProcessor::Te
   return join(std::move(parts));
 }
 
-// The truncation of `count` sequences, less the special tokens that follow it.
+// The truncation of `count` sequences, minus the special tokens that are added after it.
 std::optional<Truncation> truncation_of(size_t count, const PostProcessor* processor,
                                         const EncodeOptions& options) {
   std::optional<Truncation> t = options.truncation;
-  const size_t added = processor && options.add_special ? processor->added(count == 2) : 0;
+  const size_t added = processor && options.add_special ? processor->added_count(count == 2) : 0;
   if (t) t->max_length = t->max_length > added ? t->max_length - added : 0;
   return t;
 }
@@ -46,11 +46,11 @@ Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor::Text
   if (const auto t = truncation_of(parts.size(), processor, options))
     MAKAR_CHECK_OK(truncate(parts, *t, options.overflow));
   // Move the overflow out first, so that the copy of `parts` for each window does not include it.
-  std::vector<std::vector<Encoding>> cut;
-  for (Encoding& part : parts) cut.push_back(std::exchange(part.overflow, {}));
+  std::vector<std::vector<Encoding>> part_overflow;
+  for (Encoding& part : parts) part_overflow.push_back(std::exchange(part.overflow, {}));
   std::vector<Encoding> overflow;
   for (size_t i = 0; i < parts.size(); ++i)
-    for (Encoding& piece : cut[i]) {
+    for (Encoding& piece : part_overflow[i]) {
       std::vector<Encoding> window = parts;
       window[i] = std::move(piece);
       overflow.push_back(add_special_tokens(std::move(window), texts, processor, options.add_special));
@@ -79,22 +79,22 @@ Result<Encoding> Tokenizer::encode(std::string_view text, const EncodeOptions& o
 
 Result<Encoding> Tokenizer::encode_pair(std::string_view first, std::string_view second,
                                         const EncodeOptions& options) const {
-  MAKAR_TRY(const Encoding encoded, encode_part(first, options, 0));
-  return encode_pair(first, encoded, second, options);
+  MAKAR_TRY(const Encoding first_encoding, encode_part(first, options, 0));
+  return encode_pair(first, first_encoding, second, options);
 }
 
-Result<Encoding> Tokenizer::encode_pair(std::string_view first, const Encoding& encoded,
+Result<Encoding> Tokenizer::encode_pair(std::string_view first, const Encoding& first_encoding,
                                         std::string_view second, const EncodeOptions& options) const {
   std::vector<Encoding> parts(2);
   MAKAR_TRY(parts[1], encode_part(second, options, 1));
   const PostProcessor* processor = impl_->post_processor.get();
   const auto t = truncation_of(2, processor, options);
   if (t && !options.overflow) {
-    MAKAR_TRY(const auto kept, kept_lengths({encoded.size(), parts[1].size()}, *t));
-    parts[0] = kept_tokens(encoded, kept[0], *t);
-    parts[1] = kept_tokens(parts[1], kept[1], *t);
+    MAKAR_TRY(const auto lengths, truncated_lengths({first_encoding.size(), parts[1].size()}, *t));
+    parts[0] = truncated(first_encoding, lengths[0], *t);
+    parts[1] = truncated(parts[1], lengths[1], *t);
   } else {
-    parts[0] = encoded;
+    parts[0] = first_encoding;
   }
   return assemble(std::move(parts), {first, second}, processor, options);
 }
@@ -107,10 +107,10 @@ std::vector<Result<Encoding>> Tokenizer::encode_batch(std::span<const std::strin
   });
   if (options.padding && options.padding->length == 0) {
     size_t longest = 0;
-    for (const auto& one : out)
-      if (one.ok()) longest = std::max(longest, one->size());
-    for (auto& one : out)
-      if (one.ok()) pad(*one, *options.padding, longest);
+    for (const auto& encoding : out)
+      if (encoding.ok()) longest = std::max(longest, encoding->size());
+    for (auto& encoding : out)
+      if (encoding.ok()) pad(*encoding, *options.padding, longest);
   }
   return out;
 }
@@ -118,9 +118,9 @@ std::vector<Result<Encoding>> Tokenizer::encode_batch(std::span<const std::strin
 Status Tokenizer::append_ids(std::string_view text, const EncodeOptions& options,
                              std::vector<uint32_t>& ids) const {
   if (options.add_special || options.truncation || options.padding) {
-    EncodeOptions without = options;
-    without.offsets = false;
-    MAKAR_TRY(const Encoding encoding, encode(text, without));
+    EncodeOptions ids_only = options;
+    ids_only.offsets = false;
+    MAKAR_TRY(const Encoding encoding, encode(text, ids_only));
     ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
     return Done{};
   }
@@ -134,7 +134,7 @@ std::string Tokenizer::decode_bytes(std::span<const uint32_t> ids, bool skip_spe
     for (const uint32_t id : ids) {
       if (const AddedToken* token = impl.added.by_id(id)) {
         if (!(skip_special && token->special))
-          bytes += letters_to_bytes(token->normal).value_or(token->normal);
+          bytes += letters_to_bytes(token->matched_text).value_or(token->matched_text);
       } else if (impl.raw_bpe && impl.raw_bpe->bytes(id)) {
         bytes += *impl.raw_bpe->bytes(id);
       } else if (const auto text = impl.model->vocabulary().token(id)) {
@@ -153,7 +153,7 @@ std::string Tokenizer::decode(std::span<const uint32_t> ids, bool skip_special) 
   for (const uint32_t id : ids) {
     if (skip_special && impl.added.is_special(id)) continue;
     if (const AddedToken* added = impl.added.by_id(id))
-      tokens.push_back(added->normal);
+      tokens.push_back(added->matched_text);
     else if (const auto text = impl.model->vocabulary().token(id))
       tokens.emplace_back(*text);
   }

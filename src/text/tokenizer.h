@@ -68,13 +68,13 @@ struct EncodeOptions {
   std::optional<Padding> padding;
   uint64_t dropout_seed = 0;   // seed of BPE dropout, if the file enables it
   bool fast_paths = true;      // false runs the whole pipeline stage by stage; the result is the same
-  WorkBudget* work = nullptr;  // counts what encoding costs and may end it; null: no limit
+  WorkBudget* work = nullptr;  // limits the work of encoding; null: no limit
 };
 
 struct AddedToken {
   uint32_t id = 0;
   std::string content;
-  std::string normal;  // the form that is matched in the text and decoded: normalised, when `normalized`
+  std::string matched_text;  // what is matched in the text and decoded; normalised if `normalized`
   bool single_word = false, lstrip = false, rstrip = false, normalized = true, special = false;
 };
 
@@ -92,8 +92,8 @@ class Tokenizer {
                                const EncodeOptions& options = {}) const;
   // For several pairs with the same first text, which encode_part() encodes once.
   Result<Encoding> encode_part(std::string_view text, const EncodeOptions& options, uint8_t sequence) const;
-  Result<Encoding> encode_pair(std::string_view first, const Encoding& encoded, std::string_view second,
-                               const EncodeOptions& options) const;
+  Result<Encoding> encode_pair(std::string_view first, const Encoding& first_encoding,
+                               std::string_view second, const EncodeOptions& options) const;
   // One result per text, in order, the same for any number of threads. Padding to the longest is over this
   // batch.
   std::vector<Result<Encoding>> encode_batch(std::span<const std::string_view> texts,
@@ -130,9 +130,9 @@ class Tokenizer {
 // Converts byte offsets to code-point offsets of the same text.
 std::vector<Span> code_point_offsets(std::string_view text, const std::vector<Span>& offsets);
 
-// Decodes a stream of ids; text is returned as soon as its characters are complete. `context` holds the ids
-// before the stream: decoders that treat the start of a text differently (SentencePiece drops its first
-// space) then continue that text. Its own text is not returned.
+// Decodes a stream of ids; text is returned as soon as its characters are complete. `context`: the ids
+// before the stream. Decoders that treat the start of a text differently (SentencePiece drops its first
+// space) then continue that text. The text of `context` is not returned.
 class StreamDecoder {
  public:
   explicit StreamDecoder(Tokenizer tokenizer, bool skip_special = true,

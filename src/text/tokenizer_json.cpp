@@ -25,18 +25,18 @@ bool ends_in_byte_level(const Json& json) {
   return ends_in_byte_level(parts->back());
 }
 
-bool holds_byte_level(const Json& json) {
+bool contains_byte_level(const Json& json) {
   if (!json.is_object()) return false;
   const Json* type = find_field(json, "type");
   if (type && *type == "ByteLevel") return true;
   for (const char* key : {"pretokenizers", "normalizers"})
     if (const Json* parts = find_field(json, key); parts && parts->is_array())
       for (const Json& part : *parts)
-        if (holds_byte_level(part)) return true;
+        if (contains_byte_level(part)) return true;
   return false;
 }
 
-bool plain_bpe(const Json& model) {
+bool is_plain_bpe(const Json& model) {
   const Json* type = find_field(model, "type");
   if (type ? *type != "BPE" : !find_field(model, "merges")) return false;
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
@@ -49,18 +49,18 @@ Result<std::vector<AddedToken>> read_added(const Json& json) {
   std::vector<AddedToken> tokens;
   if (!find_field(json, "added_tokens")) return tokens;
   MAKAR_TRY(const Json* list, list_field(json, "added_tokens"));
-  for (const Json& one : *list) {
+  for (const Json& entry : *list) {
     AddedToken token;
-    MAKAR_TRY(const uint64_t id, count_field(one, "id"));
+    MAKAR_TRY(const uint64_t id, count_field(entry, "id"));
     if (id > Vocabulary::kMaxId)
       return error_at("added_tokens", "the id {} exceeds the maximum {}", id, Vocabulary::kMaxId);
     token.id = static_cast<uint32_t>(id);
-    MAKAR_TRY(token.content, string_field(one, "content"));
-    MAKAR_TRY(token.single_word, bool_field(one, "single_word", false));
-    MAKAR_TRY(token.lstrip, bool_field(one, "lstrip", false));
-    MAKAR_TRY(token.rstrip, bool_field(one, "rstrip", false));
-    MAKAR_TRY(token.special, bool_field(one, "special", false));
-    MAKAR_TRY(token.normalized, bool_field(one, "normalized", !token.special));
+    MAKAR_TRY(token.content, string_field(entry, "content"));
+    MAKAR_TRY(token.single_word, bool_field(entry, "single_word", false));
+    MAKAR_TRY(token.lstrip, bool_field(entry, "lstrip", false));
+    MAKAR_TRY(token.rstrip, bool_field(entry, "rstrip", false));
+    MAKAR_TRY(token.special, bool_field(entry, "special", false));
+    MAKAR_TRY(token.normalized, bool_field(entry, "normalized", !token.special));
     tokens.push_back(std::move(token));
   }
   return tokens;
@@ -103,7 +103,7 @@ Result<std::optional<Padding>> read_padding(const Json& json) {
   return std::optional<Padding>(p);
 }
 
-std::string_view stripped(std::string_view text) {
+std::string_view strip_spaces(std::string_view text) {
   size_t begin = 0, end = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t from = at;
@@ -115,9 +115,9 @@ std::string_view stripped(std::string_view text) {
 }
 
 template <class T>
-Result<T> in_section(Result<T> made, const std::string& place, const char* section) {
-  if (made.ok()) return made;
-  return made.error().in(place + ": " + section);
+Result<T> in_section(Result<T> result, const std::string& place, const char* section) {
+  if (result.ok()) return result;
+  return result.error().in(place + ": " + section);
 }
 
 const Json& section(const Json& json, const char* key) {
@@ -131,55 +131,56 @@ const Json& section(const Json& json, const char* key) {
 Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   if (!json.is_object() || !find_field(json, "model"))
     return error_at(place, "expected a tokenizer.json: an object with a \"model\"");
-  auto made = std::make_shared<Impl>();
+  auto impl = std::make_shared<Impl>();
   const Json& pre = section(json, "pre_tokenizer");
-  const bool raw = ends_in_byte_level(pre) && plain_bpe(json["model"]);
-  made->byte_level = holds_byte_level(pre) || holds_byte_level(section(json, "normalizer"));
-  MAKAR_TRY(made->normalizer,
+  const bool raw_bytes = ends_in_byte_level(pre) && is_plain_bpe(json["model"]);
+  impl->byte_level = contains_byte_level(pre) || contains_byte_level(section(json, "normalizer"));
+  MAKAR_TRY(impl->normalizer,
             in_section(Normalizer::from_json(section(json, "normalizer")), place, "normalizer"));
-  MAKAR_TRY(made->pre_tokenizer, in_section(PreTokenizer::from_json(pre, raw), place, "pre_tokenizer"));
-  MAKAR_TRY(made->model, in_section(TokenModel::from_json(json["model"], raw), place, "model"));
-  MAKAR_TRY(made->decoder, in_section(Decoder::from_json(section(json, "decoder")), place, "decoder"));
+  MAKAR_TRY(impl->pre_tokenizer, in_section(PreTokenizer::from_json(pre, raw_bytes), place, "pre_tokenizer"));
+  MAKAR_TRY(impl->model, in_section(TokenModel::from_json(json["model"], raw_bytes), place, "model"));
+  MAKAR_TRY(impl->decoder, in_section(Decoder::from_json(section(json, "decoder")), place, "decoder"));
   MAKAR_TRY(auto added, in_section(read_added(json), place, "added_tokens"));
   MAKAR_CHECK_OK(
-      in_section(made->added.build(std::move(added), made->normalizer.get()), place, "added_tokens"));
-  Impl* impl = made.get();
-  const auto token_of = [impl](uint32_t token_id, std::string_view original) -> std::string_view {
-    const AddedToken* token = impl->added.by_id(token_id);
-    if (!token) return impl->model->vocabulary().token(token_id).value_or("");
-    // The matched text includes the blanks that the token stripped from its neighbours.
-    const bool found = (token->lstrip || token->rstrip) && stripped(original) == stripped(token->content);
-    return found ? original : std::string_view(token->normal);
+      in_section(impl->added.build(std::move(added), impl->normalizer.get()), place, "added_tokens"));
+  const auto token_of = [owner = impl.get()](uint32_t token_id,
+                                             std::string_view original) -> std::string_view {
+    const AddedToken* token = owner->added.by_id(token_id);
+    if (!token) return owner->model->vocabulary().token(token_id).value_or("");
+    // The covered text includes the blanks that the token stripped from its neighbours.
+    const bool same_token =
+        (token->lstrip || token->rstrip) && strip_spaces(original) == strip_spaces(token->content);
+    return same_token ? original : std::string_view(token->matched_text);
   };
-  MAKAR_TRY(made->post_processor,
+  MAKAR_TRY(impl->post_processor,
             in_section(PostProcessor::from_json(section(json, "post_processor"), token_of), place,
                        "post_processor"));
-  MAKAR_TRY(made->truncation, in_section(read_truncation(json), place, "truncation"));
-  MAKAR_TRY(made->padding, in_section(read_padding(json), place, "padding"));
+  MAKAR_TRY(impl->truncation, in_section(read_truncation(json), place, "truncation"));
+  MAKAR_TRY(impl->padding, in_section(read_padding(json), place, "padding"));
 
-  if (raw) made->raw_bpe = static_cast<const Bpe*>(made->model.get());
-  if (raw && made->model->deterministic()) made->fast_bpe = fast_bpe_kind(pre);
-  if (!made->byte_level && made->model->splits_before(kBlankMark)) made->mark = kBlankMark;
-  if (made->model->deterministic()) {
-    const FastWords words = fast_words_for(section(json, "normalizer"), pre, made->mark);
-    if (words.kind != FastWords::Kind::kNone) made->fast_words = std::make_shared<const FastWords>(words);
+  if (raw_bytes) impl->raw_bpe = static_cast<const Bpe*>(impl->model.get());
+  if (raw_bytes && impl->model->deterministic()) impl->fast_bpe = fast_bpe_kind(pre);
+  if (!impl->byte_level && impl->model->splits_before(kBlankMark)) impl->mark = kBlankMark;
+  if (impl->model->deterministic()) {
+    const FastWords words = fast_words_for(section(json, "normalizer"), pre, impl->mark);
+    if (words.kind != FastWords::Kind::kNone) impl->fast_words = std::make_shared<const FastWords>(words);
   }
-  if (auto found = FastSentencePiece::find(section(json, "normalizer"), pre, *made->model))
-    made->fast_sentencepiece = std::make_shared<const FastSentencePiece>(std::move(*found));
-  made->banned = made->added.special();
-  if (made->model->unknown_id() < made->banned.size()) made->banned[made->model->unknown_id()] = false;
-  if (std::none_of(made->banned.begin(), made->banned.end(), [](bool b) { return b; })) made->banned.clear();
+  if (auto found = FastSentencePiece::find(section(json, "normalizer"), pre, *impl->model))
+    impl->fast_sentencepiece = std::make_shared<const FastSentencePiece>(std::move(*found));
+  impl->banned = impl->added.special();
+  if (impl->model->unknown_id() < impl->banned.size()) impl->banned[impl->model->unknown_id()] = false;
+  if (std::none_of(impl->banned.begin(), impl->banned.end(), [](bool b) { return b; })) impl->banned.clear();
 
   json["model"].erase("vocab");
   json["model"].erase("merges");
-  made->rest = std::move(json);
-  return Tokenizer(std::move(made));
+  impl->pipeline_json = std::move(json);
+  return Tokenizer(std::move(impl));
 }
 
-const Json& Tokenizer::pipeline() const { return impl_->rest; }
+const Json& Tokenizer::pipeline() const { return impl_->pipeline_json; }
 
 Json Tokenizer::to_json() const {
-  Json json = impl_->rest;
+  Json json = impl_->pipeline_json;
   impl_->model->write(json["model"]);
   return json;
 }

@@ -5,6 +5,7 @@
 namespace makar {
 namespace {
 
+// The tokens [begin, end) of an encoding, without its overflow.
 Encoding window(const Encoding& e, size_t begin, size_t end) {
   Encoding out;
   const auto copy = [&](auto& to, const auto& from) {
@@ -19,11 +20,11 @@ Encoding window(const Encoding& e, size_t begin, size_t end) {
   return out;
 }
 
-Status truncate_one(Encoding& encoding, size_t length, const Truncation& t, bool overflow) {
+Status truncate_sequence(Encoding& encoding, size_t length, const Truncation& t, bool overflow) {
   const size_t size = encoding.size();
   if (length >= size) return Done{};
   if (!overflow) {
-    encoding = kept_tokens(encoding, length, t);
+    encoding = truncated(encoding, length, t);
     return Done{};
   }
   if (length == 0) {
@@ -51,12 +52,12 @@ Status truncate_one(Encoding& encoding, size_t length, const Truncation& t, bool
 
 }  // namespace
 
-Encoding kept_tokens(const Encoding& encoding, size_t length, const Truncation& t) {
-  const size_t size = encoding.size(), kept = std::min(length, size);
-  return t.left ? window(encoding, size - kept, size) : window(encoding, 0, kept);
+Encoding truncated(const Encoding& encoding, size_t length, const Truncation& t) {
+  const size_t size = encoding.size(), count = std::min(length, size);
+  return t.left ? window(encoding, size - count, size) : window(encoding, 0, count);
 }
 
-Result<std::vector<size_t>> kept_lengths(const std::vector<size_t>& sizes, const Truncation& t) {
+Result<std::vector<size_t>> truncated_lengths(const std::vector<size_t>& sizes, const Truncation& t) {
   size_t total = 0;
   for (const size_t size : sizes) total += size;
   if (total <= t.max_length) return sizes;
@@ -74,22 +75,24 @@ Result<std::vector<size_t>> kept_lengths(const std::vector<size_t>& sizes, const
     if (swapped) std::swap(small, large);
     return std::vector<size_t>{small, large};
   }
-  const size_t remove = total - t.max_length, which = t.strategy == Truncation::Strategy::kOnlyFirst ? 0 : 1;
-  if (which >= sizes.size())
+  const size_t remove = total - t.max_length,
+               sequence = t.strategy == Truncation::Strategy::kOnlyFirst ? 0 : 1;
+  if (sequence >= sizes.size())
     return error_at("truncation", "the strategy truncates only the second sequence, but there is only one");
-  if (sizes[which] <= remove)
-    return error_at("truncation", "the sequence has {} tokens, too few to remove {} of them", sizes[which],
+  if (sizes[sequence] <= remove)
+    return error_at("truncation", "the sequence has {} tokens, too few to remove {} of them", sizes[sequence],
                     remove);
-  std::vector<size_t> kept = sizes;
-  kept[which] -= remove;
-  return kept;
+  std::vector<size_t> lengths = sizes;
+  lengths[sequence] -= remove;
+  return lengths;
 }
 
 Status truncate(std::vector<Encoding>& parts, const Truncation& t, bool overflow) {
   std::vector<size_t> sizes;
   for (const Encoding& part : parts) sizes.push_back(part.size());
-  MAKAR_TRY(const std::vector<size_t> kept, kept_lengths(sizes, t));
-  for (size_t i = 0; i < parts.size(); ++i) MAKAR_CHECK_OK(truncate_one(parts[i], kept[i], t, overflow));
+  MAKAR_TRY(const std::vector<size_t> lengths, truncated_lengths(sizes, t));
+  for (size_t i = 0; i < parts.size(); ++i)
+    MAKAR_CHECK_OK(truncate_sequence(parts[i], lengths[i], t, overflow));
   return Done{};
 }
 

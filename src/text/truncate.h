@@ -5,9 +5,9 @@
 namespace makar {
 
 // How many tokens of each sequence (one or two) fit together into max_length.
-Result<std::vector<size_t>> kept_lengths(const std::vector<size_t>& sizes, const Truncation& truncation);
+Result<std::vector<size_t>> truncated_lengths(const std::vector<size_t>& sizes, const Truncation& truncation);
 // The `length` tokens of a sequence that truncation keeps, without overflow.
-Encoding kept_tokens(const Encoding& encoding, size_t length, const Truncation& truncation);
+Encoding truncated(const Encoding& encoding, size_t length, const Truncation& truncation);
 // Truncates one or two sequences to at most max_length tokens. With `overflow`, the rest is kept in windows
 // of the same length that overlap by `stride` tokens.
 Status truncate(std::vector<Encoding>& parts, const Truncation& truncation, bool overflow);

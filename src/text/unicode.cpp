@@ -13,17 +13,17 @@ namespace {
 
 // Categories in pages of 256 code points; equal pages are shared (about 60 KB in all).
 struct CategoryPages {
-  std::array<uint16_t, 0x1100> page{};
+  std::array<uint16_t, 0x1100> page_of{};
   std::vector<std::array<uint8_t, 256>> pages;
   CategoryPages() {
-    std::map<std::array<uint8_t, 256>, uint16_t> seen;
+    std::map<std::array<uint8_t, 256>, uint16_t> page_numbers;
     for (uint32_t high = 0; high < 0x1100; ++high) {
-      std::array<uint8_t, 256> one;
+      std::array<uint8_t, 256> values;
       for (uint32_t low = 0; low < 256; ++low)
-        one[low] = static_cast<uint8_t>(utf8proc_category(static_cast<utf8proc_int32_t>(high << 8 | low)));
-      const auto [it, fresh] = seen.emplace(one, static_cast<uint16_t>(pages.size()));
-      if (fresh) pages.push_back(one);
-      page[high] = it->second;
+        values[low] = static_cast<uint8_t>(utf8proc_category(static_cast<utf8proc_int32_t>(high << 8 | low)));
+      const auto [it, fresh] = page_numbers.emplace(values, static_cast<uint16_t>(pages.size()));
+      if (fresh) pages.push_back(values);
+      page_of[high] = it->second;
     }
   }
 };
@@ -38,7 +38,7 @@ const CategoryPages& category_pages() {
 Category category(char32_t code) {
   static const CategoryPages& pages = category_pages();
   if (code > 0x10FFFF) return Category::kCn;
-  return static_cast<Category>(pages.pages[pages.page[code >> 8]][code & 0xFF]);
+  return static_cast<Category>(pages.pages[pages.page_of[code >> 8]][code & 0xFF]);
 }
 
 bool is_space(char32_t c) {

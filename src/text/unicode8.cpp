@@ -11,7 +11,7 @@ struct Range {
 };
 
 // Categories P*, Mn and Cf with an age above 8.0, up to Unicode 14.
-constexpr Range kLater[] = {
+constexpr Range kNewerRanges[] = {
     {0x61D, 0x61D},     {0x7FD, 0x7FD},     {0x890, 0x891},     {0x898, 0x89F},     {0x8CA, 0x8E2},
     {0x9FD, 0x9FE},     {0xA76, 0xA76},     {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC04},
     {0xC3C, 0xC3C},     {0xC77, 0xC77},     {0xC84, 0xC84},     {0xD00, 0xD00},     {0xD3B, 0xD3C},
@@ -38,9 +38,9 @@ constexpr Range kLater[] = {
 }  // namespace
 
 bool is_newer_than_unicode8(char32_t code) {
-  const Range* at = std::upper_bound(std::begin(kLater), std::end(kLater), code,
+  const Range* at = std::upper_bound(std::begin(kNewerRanges), std::end(kNewerRanges), code,
                                      [](char32_t c, const Range& range) { return c < range.first; });
-  return at != std::begin(kLater) && code <= (at - 1)->last;
+  return at != std::begin(kNewerRanges) && code <= (at - 1)->last;
 }
 
 }  // namespace makar

@@ -13,8 +13,8 @@ namespace {
 constexpr double kUnknownPenalty = 10;  // below the rarest token, as in SentencePiece
 
 // The margin is computed for words of at most this many bytes, after scores of at most this magnitude.
-constexpr size_t kMarginBytes = 31;
-constexpr float kMarginScore = 65536;
+constexpr size_t kMaxMarginBytes = 31;
+constexpr float kMaxMarginScore = 65536;
 
 template <class Score>
 struct Node {
@@ -26,14 +26,14 @@ struct Node {
 
 }  // namespace
 
-Status Unigram::tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+Status Unigram::tokenize(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out,
                          WorkBudget* work) const {
-  float single = 0;
-  double twice = 0;
-  return sentencepiece_ ? viterbi(word, banned, single, out) : viterbi(word, banned, twice, out);
+  float score_f32 = 0;
+  double score_f64 = 0;
+  return sentencepiece_ ? viterbi(word, banned, score_f32, out) : viterbi(word, banned, score_f64, out);
 }
 
-Status Unigram::tokenize_after(std::string_view word, const Banned* banned, float& score,
+Status Unigram::tokenize_after(std::string_view word, const BannedIds* banned, float& score,
                                std::vector<ModelToken>& out) const {
   return viterbi(word, banned, score, out);
 }
@@ -42,8 +42,8 @@ float Unigram::score_after(uint32_t id, float score) const {
   return score + static_cast<float>(id == unknown_ ? unknown_score_ : scores_[id]);
 }
 
-bool Unigram::segmentation_is_stable(std::string_view word, const Banned* banned) const {
-  if (word.size() > kMarginBytes) return false;
+bool Unigram::segmentation_is_stable(std::string_view word, const BannedIds* banned) const {
+  if (word.size() > kMaxMarginBytes) return false;
   double score = 0, margin = std::numeric_limits<double>::infinity();
   std::vector<ModelToken> out;
   if (!viterbi(word, banned, score, out, &margin).ok()) return false;
@@ -51,22 +51,22 @@ bool Unigram::segmentation_is_stable(std::string_view word, const Banned* banned
   for (const ModelToken& token : out)
     if (vocabulary_.token(token.id) != word.substr(token.begin, token.end - token.begin)) return false;
   // The computed difference of two paths of n additions is off by at most n rounding errors each.
-  const double rounding = (double{kMarginScore} + 2 * std::fabs(score)) * 0x1p-24;
+  const double rounding = (double{kMaxMarginScore} + 2 * std::fabs(score)) * 0x1p-24;
   return margin > 2 * static_cast<double>(word.size() + 1) * rounding;
 }
 
-bool Unigram::score_allows_caching(float score) const { return std::fabs(score) < kMarginScore; }
+bool Unigram::score_allows_caching(float score) const { return std::fabs(score) < kMaxMarginScore; }
 
 template <class Score>
-Status Unigram::viterbi(std::string_view word, const Banned* banned, Score& score,
+Status Unigram::viterbi(std::string_view word, const BannedIds* banned, Score& score,
                         std::vector<ModelToken>& out, Score* margin) const {
   const auto size = static_cast<uint32_t>(word.size());
   std::vector<Node<Score>> best(size + 1);
   best[0].score = score;
   for (uint32_t at = 0; at < size;) {
     const uint32_t character = std::min(utf8_size(word[at]), size - at);
-    const Score here = best[at].score;
-    bool single = false;
+    const Score score_here = best[at].score;
+    bool has_character_token = false;
     const auto offer = [&](uint32_t end, Score sum, uint32_t id) {
       Node<Score>& node = best[end];
       if (node.begin == UINT32_MAX || sum > node.score)
@@ -76,14 +76,14 @@ Status Unigram::viterbi(std::string_view word, const Banned* banned, Score& scor
     };
     trie_.prefixes(word.substr(at), [&](size_t length, uint32_t id) {
       if (banned && id < banned->size() && (*banned)[id]) return true;
-      offer(at + static_cast<uint32_t>(length), here + static_cast<Score>(scores_[id]), id);
-      single = single || length == character;
+      offer(at + static_cast<uint32_t>(length), score_here + static_cast<Score>(scores_[id]), id);
+      has_character_token = has_character_token || length == character;
       return true;
     });
-    if (!single) {
+    if (!has_character_token) {
       if (unknown_ == kNoId)
         return error_at("unk_id", "a character is not in the vocabulary, and the model has no unknown token");
-      offer(at + character, here + static_cast<Score>(unknown_score_), unknown_);
+      offer(at + character, score_here + static_cast<Score>(unknown_score_), unknown_);
     }
     at += character;
   }
@@ -104,17 +104,18 @@ Status Unigram::viterbi(std::string_view word, const Banned* banned, Score& scor
   return Done{};
 }
 
-void Unigram::emit(std::string_view word, ModelToken piece, const Banned* banned,
+void Unigram::emit(std::string_view word, ModelToken piece, const BannedIds* banned,
                    std::vector<ModelToken>& out) const {
   auto [id, begin, end] = piece;
   if (id == unknown_) {
     const std::string_view part = word.substr(begin, end - begin);
-    const auto known = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)] != kNoId; };
+    const auto has_byte_token = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)] != kNoId; };
     // Adjacent unknown characters may spell a token (the Hugging Face library looks it up).
-    if (const uint32_t whole = vocabulary_.find(part);
-        whole != kNoId && !sentencepiece_ && !(banned && whole < banned->size() && (*banned)[whole])) {
-      id = whole;
-    } else if (byte_fallback_ && std::all_of(part.begin(), part.end(), known)) {
+    if (const uint32_t token_id = vocabulary_.find(part);
+        token_id != kNoId && !sentencepiece_ &&
+        !(banned && token_id < banned->size() && (*banned)[token_id])) {
+      id = token_id;
+    } else if (byte_fallback_ && std::all_of(part.begin(), part.end(), has_byte_token)) {
       for (const char c : part) out.push_back({byte_ids_[static_cast<unsigned char>(c)], begin, end});
       return;
     }
@@ -155,13 +156,13 @@ Result<std::unique_ptr<const TokenModel>> Unigram::from_json(const Json& json) {
                     Vocabulary::kMaxId);
   double lowest = 0;
   for (size_t id = 0; id < list->size(); ++id) {
-    const Json& one = (*list)[id];
-    if (!one.is_array() || one.size() != 2 || !one[0].is_string() || !one[1].is_number() ||
-        !std::isfinite(one[1].get<double>()))
+    const Json& entry = (*list)[id];
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number() ||
+        !std::isfinite(entry[1].get<double>()))
       return error_at(fmt::format("vocab[{}]", id), "expected [token, log-probability], found {}",
-                      one.dump().substr(0, 80));
-    model->vocabulary_.add(one[0].get_ref<const std::string&>(), static_cast<uint32_t>(id));
-    model->scores_.push_back(one[1].get<double>());
+                      entry.dump().substr(0, 80));
+    model->vocabulary_.add(entry[0].get_ref<const std::string&>(), static_cast<uint32_t>(id));
+    model->scores_.push_back(entry[1].get<double>());
     lowest = id == 0 ? model->scores_.back() : std::min(lowest, model->scores_.back());
   }
   model->unknown_score_ = lowest - kUnknownPenalty;
@@ -178,15 +179,15 @@ Result<std::unique_ptr<const TokenModel>> Unigram::from_json(const Json& json) {
     for (int b = 0; b < 256; ++b) model->byte_ids_[b] = model->vocabulary_.find(fmt::format("<0x{:02X}>", b));
   // SentencePiece never matches its byte and unknown pieces in the text; the Hugging Face library does.
   MAKAR_TRY(model->sentencepiece_, bool_field(json, "sentencepiece", false));
-  std::vector<bool> hidden(model->vocabulary_.size());
+  std::vector<bool> never_matched(model->vocabulary_.size());
   if (model->sentencepiece_) {
     for (const uint32_t id : model->byte_ids_)
-      if (id != kNoId) hidden[id] = true;
-    if (model->unknown_ != kNoId) hidden[model->unknown_] = true;
+      if (id != kNoId) never_matched[id] = true;
+    if (model->unknown_ != kNoId) never_matched[model->unknown_] = true;
   }
   std::vector<std::pair<std::string_view, uint32_t>> keys;
   for (uint32_t id = 0; id < model->vocabulary_.size(); ++id)
-    if (const auto token = model->vocabulary_.token(id); token && is_valid_utf8(*token) && !hidden[id])
+    if (const auto token = model->vocabulary_.token(id); token && is_valid_utf8(*token) && !never_matched[id])
       keys.emplace_back(*token, id);
   model->trie_.build(std::move(keys));
   return std::unique_ptr<const TokenModel>(std::move(model));

@@ -9,7 +9,7 @@ class Unigram : public TokenModel {
  public:
   static Result<std::unique_ptr<const TokenModel>> from_json(const Json& json);
 
-  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+  Status tokenize(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out,
                   WorkBudget* work) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }
   uint32_t unknown_id() const override { return unknown_; }
@@ -22,20 +22,20 @@ class Unigram : public TokenModel {
   // `score` is the sum before the word on entry and the sum after it on return.
   bool sentencepiece() const { return sentencepiece_; }
   bool no_token_crosses(std::string_view mark) const;
-  Status tokenize_after(std::string_view word, const Banned* banned, float& score,
+  Status tokenize_after(std::string_view word, const BannedIds* banned, float& score,
                         std::vector<ModelToken>& out) const;
   // Whether the word is segmented the same way after every score that score_allows_caching() accepts: its
   // best path wins at each position by more than all rounding errors.
-  bool segmentation_is_stable(std::string_view word, const Banned* banned) const;
+  bool segmentation_is_stable(std::string_view word, const BannedIds* banned) const;
   bool score_allows_caching(float score) const;
   float score_after(uint32_t id, float score) const;
 
  private:
   Unigram() = default;
   template <class Score>
-  Status viterbi(std::string_view word, const Banned* banned, Score& score, std::vector<ModelToken>& out,
+  Status viterbi(std::string_view word, const BannedIds* banned, Score& score, std::vector<ModelToken>& out,
                  Score* margin = nullptr) const;
-  void emit(std::string_view word, ModelToken piece, const Banned* banned,
+  void emit(std::string_view word, ModelToken piece, const BannedIds* banned,
             std::vector<ModelToken>& out) const;
 
   Vocabulary vocabulary_;

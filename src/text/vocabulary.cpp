@@ -59,11 +59,11 @@ void Vocabulary::find_all(std::span<const std::string_view> tokens, uint32_t* id
       hashes[i] = hash_bytes(tokens[first + i]);
       __builtin_prefetch(&slots_[hashes[i] & mask]);
     }
-    const auto guess = [&](size_t i) { return slots_[hashes[i] & mask].entry; };
+    const auto probed_entry = [&](size_t i) { return slots_[hashes[i] & mask].entry; };
     for (size_t i = 0; i < count; ++i)
-      if (guess(i)) __builtin_prefetch(&entries_[guess(i) - 1]);
+      if (probed_entry(i)) __builtin_prefetch(&entries_[probed_entry(i) - 1]);
     for (size_t i = 0; i < count; ++i)
-      if (guess(i)) __builtin_prefetch(bytes_.data() + entries_[guess(i) - 1].begin);
+      if (probed_entry(i)) __builtin_prefetch(bytes_.data() + entries_[probed_entry(i) - 1].begin);
     for (size_t i = 0; i < count; ++i) {
       const Slot& slot = slots_[slot_of(tokens[first + i], hashes[i])];
       ids[first + i] = slot.entry ? entries_[slot.entry - 1].id : kNoId;

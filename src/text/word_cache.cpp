@@ -30,12 +30,12 @@ void WordCache::put(std::string_view word, std::span<const ModelToken> tokens) {
     at = token.end;
   }
   if (word.empty() || at > word.size()) return;
-  if (word.size() <= 15 && tokens.size() <= 3) {
+  if (word.size() <= kMaxShortBytes && tokens.size() <= kMaxShortTokens) {
     const auto key = short_key(word.data(), word.size(), word.data() + word.size());
     Short& entry = shorts_[key.hash() >> (64 - kShortBits)];
     entry.key = key;
     fill(entry, tokens);
-  } else if (word.size() <= 31 && tokens.size() <= 6) {
+  } else if (word.size() <= kMaxLongBytes && tokens.size() <= kMaxLongTokens) {
     const auto key = long_key(word.data(), word.size());
     Long& entry = longs_[key.hash() >> (64 - kLongBits)];
     entry.key = key;

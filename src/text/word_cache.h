@@ -15,6 +15,7 @@ namespace makar {
 
 class WordCache {
  public:
+  static constexpr size_t kMaxShortBytes = 15, kMaxShortTokens = 3, kMaxLongBytes = 31, kMaxLongTokens = 6;
   // A word as key of its table: its bytes, zeros, and its size in the last byte.
   template <int kWords>
   struct Key {
@@ -26,18 +27,18 @@ class WordCache {
       return h ^ h >> 29;
     }
   };
-  template <int kWords, int kTokens>
+  template <int kWords, size_t kTokens>
   struct Entry {
     Key<kWords> key;
     uint8_t count;
     uint8_t ends[kWords == 2 ? 3 : 7];
     uint32_t ids[kTokens];
   };
-  using Short = Entry<2, 3>;
-  using Long = Entry<4, 6>;
+  using Short = Entry<2, kMaxShortTokens>;
+  using Long = Entry<4, kMaxLongTokens>;
   static_assert(sizeof(Short) == 32 && sizeof(Long) == 64);
 
-  // Makes the key; bytes up to `limit` may be read.
+  // The key of a word; bytes up to `limit` may be read.
   static Key<2> short_key(const char* bytes, size_t size, const char* limit) {
     Key<2> key;
     if (bytes + 16 <= limit) {
@@ -64,7 +65,8 @@ class WordCache {
   // The slot of a short word can be computed first and prefetched.
   static uint32_t slot(const Key<2>& key) { return static_cast<uint32_t>(key.hash() >> (64 - kShortBits)); }
   void prefetch(uint32_t slot) const { __builtin_prefetch(&shorts_[slot]); }
-  // Null when the word is not cached. Short words have 1 to 15 bytes, long ones up to 31.
+  // Null when the word is not cached. Short words have 1 to kMaxShortBytes bytes, long words up to
+  // kMaxLongBytes.
   const Short* find_short(const Key<2>& key, uint32_t slot) const {
     const Short& entry = shorts_[slot];
     return entry.key == key ? &entry : nullptr;

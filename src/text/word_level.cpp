@@ -14,7 +14,7 @@ class WordLevel : public TokenModel {
         unknown_text_(std::move(unknown)),
         unknown_(vocabulary_.find(unknown_text_)) {}
 
-  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+  Status tokenize(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out,
                   WorkBudget* work) const override {
     uint32_t id = vocabulary_.find(word);
     if (id == kNoId || (banned && id < banned->size() && (*banned)[id])) id = unknown_;

@@ -74,7 +74,7 @@ std::vector<std::string> detach(const std::vector<std::string>& forms, size_t pa
   return out;
 }
 
-// The forms that have an entry, without duplicates: their lines of the index.
+// The index lines of the forms that have an entry, without duplicates.
 std::vector<std::string_view> entries_of(const WordNetFiles& files, const std::vector<std::string>& forms) {
   std::vector<std::string_view> out;
   for (const std::string& form : forms)
@@ -99,9 +99,9 @@ std::vector<std::string_view> entries_of(const WordNetFiles& files, const std::s
   return out;
 }
 
-// The words of the synonym set at this offset of the data file.
-template <class F>
-void each_word(std::string_view data, size_t offset, const F& f) {
+// Calls use(word) for the words of the synonym set at this offset of the data file.
+template <class Use>
+void each_word(std::string_view data, size_t offset, const Use& use) {
   if (offset >= data.size() || (offset > 0 && data[offset - 1] != '\n')) return;
   std::string_view line = line_at(data, offset);
   next_field(line), next_field(line), next_field(line);  // offset, file of the lexicographer, kind
@@ -109,7 +109,7 @@ void each_word(std::string_view data, size_t offset, const F& f) {
     std::string_view word = next_field(line);
     next_field(line);
     word = word.substr(0, word.ends_with(')') ? word.find('(') : word.size());  // "afraid(p)"
-    if (!word.empty()) f(word);
+    if (!word.empty()) use(word);
   }
 }
 
@@ -122,7 +122,7 @@ Result<std::shared_ptr<const WordNet>> WordNet::open(const std::string& folder) 
     if (!file.ok())
       return error_of(Error::Kind::kNotFound, folder + "/" + name,
                       "no WordNet database; install Debian's package wordnet-base, or pass its folder");
-    out->mapped_.push_back(*file);
+    out->mapped_files_.push_back(*file);
     const auto bytes = (*file)->bytes();
     return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
@@ -137,7 +137,7 @@ Result<std::shared_ptr<const WordNet>> WordNet::open(const std::string& folder) 
 std::vector<std::string> WordNet::synonyms(const std::string& word) const {
   std::vector<std::string> out;
   std::unordered_set<std::string> seen;
-  if (word.empty() || word.size() > kLongestWord) return out;
+  if (word.empty() || word.size() > kMaxWordBytes) return out;
   for (size_t p = 0; p < parts_.size(); ++p)
     for (std::string_view entry : entries_of(parts_[p], word, p)) {
       next_field(entry), next_field(entry);  // lemma, part of speech

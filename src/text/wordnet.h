@@ -12,8 +12,8 @@
 
 namespace makar {
 
-// The three files of one part of speech, as bytes. Nothing in them is trusted: what does not fit the format
-// is treated as absent.
+// The three files of one part of speech, as bytes. The files are not trusted: data that does not
+// fit the format is ignored.
 struct WordNetFiles {
   std::string_view index, data, exceptions;
 };
@@ -21,7 +21,7 @@ struct WordNetFiles {
 class WordNet {
  public:
   static constexpr const char* kFolder = "/usr/share/wordnet";
-  static constexpr size_t kLongestWord = 1000;  // longer ones have no entry
+  static constexpr size_t kMaxWordBytes = 1000;  // longer words have no entry
 
   // Maps the files. kNotFound with the cure if the database is not installed.
   static Result<std::shared_ptr<const WordNet>> open(const std::string& folder = kFolder);
@@ -35,7 +35,7 @@ class WordNet {
  private:
   WordNet() = default;
   std::array<WordNetFiles, 4> parts_;
-  std::vector<std::shared_ptr<const MappedFile>> mapped_;
+  std::vector<std::shared_ptr<const MappedFile>> mapped_files_;
 };
 
 }  // namespace makar

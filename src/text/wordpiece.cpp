@@ -12,11 +12,11 @@ namespace {
 
 class WordPiece : public TokenModel {
  public:
-  WordPiece(Vocabulary vocabulary, std::string unknown, std::string prefix, uint64_t limit)
+  WordPiece(Vocabulary vocabulary, std::string unknown, std::string prefix, uint64_t max_characters)
       : vocabulary_(std::move(vocabulary)),
         unknown_text_(std::move(unknown)),
         prefix_(std::move(prefix)),
-        limit_(limit) {
+        max_characters_(max_characters) {
     unknown_ = vocabulary_.find(unknown_text_);
     std::vector<std::pair<std::string_view, uint32_t>> starting, continuing;
     for (uint32_t id = 0; id < vocabulary_.size(); ++id) {
@@ -29,10 +29,11 @@ class WordPiece : public TokenModel {
     continuing_.build(std::move(continuing));
   }
 
-  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+  Status tokenize(std::string_view word, const BannedIds* banned, std::vector<ModelToken>& out,
                   WorkBudget* work) const override {
     const size_t first = out.size();
-    if (word.size() > limit_ && count_code_points(word) > limit_) return unknown(word, out);
+    if (word.size() > max_characters_ && count_code_points(word) > max_characters_)
+      return put_unknown(word, out);
     for (size_t begin = 0; begin < word.size();) {
       uint32_t id = kNoId;
       size_t end = begin;
@@ -45,7 +46,7 @@ class WordPiece : public TokenModel {
       });
       if (id == kNoId) {
         out.resize(first);
-        return unknown(word, out);
+        return put_unknown(word, out);
       }
       out.push_back({id, static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
       begin = end;
@@ -57,7 +58,7 @@ class WordPiece : public TokenModel {
   uint32_t unknown_id() const override { return unknown_; }
 
  private:
-  Status unknown(std::string_view word, std::vector<ModelToken>& out) const {
+  Status put_unknown(std::string_view word, std::vector<ModelToken>& out) const {
     if (unknown_ == kNoId)
       return error_at("unk_token",
                       "a word cannot be tokenized, and the unknown token {} is not in the vocabulary",
@@ -68,7 +69,7 @@ class WordPiece : public TokenModel {
 
   Vocabulary vocabulary_;
   std::string unknown_text_, prefix_;
-  uint64_t limit_;
+  uint64_t max_characters_;
   uint32_t unknown_ = kNoId;
   ByteTrie starting_, continuing_;  // tokens at the start of a word, and later tokens without their prefix
 };
@@ -81,9 +82,9 @@ Result<std::unique_ptr<const TokenModel>> make_wordpiece(const Json& json) {
   MAKAR_TRY(Vocabulary vocabulary, Vocabulary::from_json(*vocab));
   MAKAR_TRY(std::string unknown, string_field(json, "unk_token", "[UNK]"));
   MAKAR_TRY(std::string prefix, string_field(json, "continuing_subword_prefix", "##"));
-  MAKAR_TRY(const uint64_t limit, count_field(json, "max_input_chars_per_word", 100));
+  MAKAR_TRY(const uint64_t max_characters, count_field(json, "max_input_chars_per_word", 100));
   return std::unique_ptr<const TokenModel>(
-      new WordPiece(std::move(vocabulary), std::move(unknown), std::move(prefix), limit));
+      new WordPiece(std::move(vocabulary), std::move(unknown), std::move(prefix), max_characters));
 }
 
 }  // namespace makar

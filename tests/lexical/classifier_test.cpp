@@ -27,7 +27,7 @@ TEST(Classifier, NaiveBayesMatchesTheWorkedExample) {
   EXPECT_NEAR(answer.scores[answer.label], yes / (yes + no), 1e-9);
 }
 
-TextsWithLabels toy() {
+TextsWithLabels film_reviews() {
   TextsWithLabels data;
   for (int i = 0; i < 60; ++i) {
     data.texts.push_back(fmt::format("{} film number {} of the year",
@@ -44,9 +44,9 @@ TEST(Classifier, AllMethodsLearnAndReadBackTheSame) {
   for (const char* method : {"naive-bayes", "logistic", "svm"}) {
     ClassifierOptions o;
     o.method = method;
-    const auto c = TextClassifier::train(toy(), o);
+    const auto c = TextClassifier::train(film_reviews(), o);
     ASSERT_TRUE(c.ok());
-    EXPECT_EQ(accuracy_of(*c, toy()), 1) << method;
+    EXPECT_EQ(accuracy_of(*c, film_reviews()), 1) << method;
     const auto json = parse_json(c->json().dump(), "x");
     const auto again = TextClassifier::from_json(*json, "x");
     ASSERT_TRUE(again.ok()) << again.error().text();
@@ -58,7 +58,7 @@ TEST(Classifier, AllMethodsLearnAndReadBackTheSame) {
 TEST(Classifier, LogisticRegressionIsAtItsMinimum) {
   ClassifierOptions o;
   o.features.ngrams = 1, o.strength = 2;
-  const auto data = toy();
+  const auto data = film_reviews();
   const auto c = TextClassifier::train(data, o);
   const auto& w = c->weights();
   std::vector<std::vector<double>> g(3, std::vector<double>(w[0].size(), 0));
@@ -89,7 +89,7 @@ TEST(Classifier, MinimizeFindsTheRosenbrockMinimum) {
 
 TEST(Classifier, BrokenFilesAreErrors) {
   ClassifierOptions o;
-  const auto c = TextClassifier::train(toy(), o);
+  const auto c = TextClassifier::train(film_reviews(), o);
   for (const char* key : {"method", "labels", "features", "weights"}) {
     Json json = c->json();
     json.erase(key);
@@ -117,27 +117,27 @@ TEST(Hmm, ViterbiAndForwardBackwardAgreeWithEnumeration) {
       t[static_cast<size_t>(i)].push_back(std::log(move[i][j])),
           e[static_cast<size_t>(i)].push_back(std::log(emit[i][j]));
   }
-  const HmmTagger tagger = HmmTagger::of({"H", "C"}, words, s, t, e);
-  const std::vector<std::string> seen = {"3", "1", "3", "2"};
+  const HmmTagger tagger = HmmTagger::from_log_probs({"H", "C"}, words, s, t, e);
+  const std::vector<std::string> cones = {"3", "1", "3", "2"};
   double best = 0, total = 0, first_hot = 0;
-  std::string path;
+  std::string best_path;
   for (int bits = 0; bits < 16; ++bits) {
     double p = 1;
     std::string name;
     for (int i = 0; i < 4; ++i) {
       const int tag = bits >> i & 1, before = i > 0 ? bits >> (i - 1) & 1 : 0;
-      p *= (i == 0 ? start[tag] : move[before][tag]) * emit[tag][seen[static_cast<size_t>(i)][0] - '1'];
+      p *= (i == 0 ? start[tag] : move[before][tag]) * emit[tag][cones[static_cast<size_t>(i)][0] - '1'];
       name += "HC"[tag];
     }
     p *= move[bits >> 3 & 1][2];
     total += p, first_hot += bits & 1 ? 0 : p;
-    if (p > best) best = p, path = name;
+    if (p > best) best = p, best_path = name;
   }
   double log_best = 0, log_total = 0;
   std::string found;
-  for (const std::string& tag : tagger.tag(seen, &log_best)) found += tag;
-  const auto posterior = tagger.posteriors(seen, &log_total);
-  EXPECT_EQ(found, path);
+  for (const std::string& tag : tagger.tag(cones, &log_best)) found += tag;
+  const auto posterior = tagger.posteriors(cones, &log_total);
+  EXPECT_EQ(found, best_path);
   EXPECT_NEAR(std::exp(log_best), best, 1e-12);
   EXPECT_NEAR(std::exp(log_total), total, 1e-12);
   EXPECT_NEAR(posterior[0][0], first_hot / total, 1e-12);

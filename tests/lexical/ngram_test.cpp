@@ -14,15 +14,15 @@ using namespace makar;
 
 namespace {
 
-SentenceNgrams counted(const std::vector<std::string>& sentences, int order) {
+SentenceNgrams count_ngrams(const std::vector<std::string>& sentences, int order) {
   SentenceNgrams counts(order, size_t{1} << 30);
   WordSplitter splitter({});
   for (const std::string& line : sentences) EXPECT_TRUE(counts.add(splitter.split(line)).ok());
   return counts;
 }
 
-NgramModel trained(const std::vector<std::string>& sentences, int order, const NgramOptions& options) {
-  auto model = train_ngrams(counted(sentences, order), options);
+NgramModel train_model(const std::vector<std::string>& sentences, int order, const NgramOptions& options) {
+  auto model = train_ngrams(count_ngrams(sentences, order), options);
   EXPECT_TRUE(model.ok()) << model.error().text();
   return std::move(*model);
 }
@@ -37,16 +37,16 @@ double prob(const NgramModel& model, const std::vector<const char*>& context, co
 // The three sentences of Jurafsky and Martin's bigram example.
 const std::vector<std::string> kSam = {"I am Sam", "Sam I am", "I do not like green eggs and ham"};
 
-NgramOptions with(const char* smoothing) {
+NgramOptions with_smoothing(const char* smoothing) {
   NgramOptions o;
   o.smoothing = smoothing;
   return o;
 }
 
 TEST(Ngram, AddKFollowsTheFormula) {
-  NgramOptions o = with("add-k");
+  NgramOptions o = with_smoothing("add-k");
   o.k = 1;
-  const NgramModel m = trained(kSam, 2, o);
+  const NgramModel m = train_model(kSam, 2, o);
   const double v = 12;  // 10 words, </s>, <unk>
   EXPECT_NEAR(prob(m, {"<s>"}, "I"), (2 + 1) / (3 + v), 1e-6);
   EXPECT_NEAR(prob(m, {"<s>"}, "Sam"), (1 + 1) / (3 + v), 1e-6);
@@ -54,7 +54,7 @@ TEST(Ngram, AddKFollowsTheFormula) {
   EXPECT_NEAR(prob(m, {"I"}, "ham"), 1 / (3 + v), 1e-6);        // unseen after a seen context
   EXPECT_NEAR(prob(m, {"unheard"}, "ham"), 1 / (0 + v), 1e-6);  // unseen context
   o.k = 0.05;
-  const NgramModel three = trained(kSam, 3, o);
+  const NgramModel three = train_model(kSam, 3, o);
   EXPECT_NEAR(prob(three, {"<s>", "I"}, "am"), (1 + 0.05) / (2 + 0.05 * v), 1e-6);
   EXPECT_NEAR(prob(three, {"<s>", "I"}, "and"), 0.05 / (2 + 0.05 * v), 1e-6);
 }
@@ -62,10 +62,10 @@ TEST(Ngram, AddKFollowsTheFormula) {
 TEST(Ngram, GoodTuringMatchesTheFishExample) {
   // 10 carp, 3 perch, 2 whitefish, 1 trout, 1 salmon, 1 eel.
   const std::vector<uint64_t> n = {0, 3, 1, 1, 0, 0, 0, 0, 0, 0, 1};
-  const auto starred = good_turing(n, 5);
-  EXPECT_NEAR(starred[1], 2.0 / 3, 1e-12);
-  EXPECT_NEAR(starred[2], 3.0, 1e-12);
-  EXPECT_EQ(starred[3], 3);  // no fish occurs four times
+  const auto adjusted = good_turing(n, 5);
+  EXPECT_NEAR(adjusted[1], 2.0 / 3, 1e-12);
+  EXPECT_NEAR(adjusted[2], 3.0, 1e-12);
+  EXPECT_EQ(adjusted[3], 3);  // no fish occurs four times
 }
 
 TEST(Ngram, KatzDiscountsFollowTheFormula) {
@@ -98,30 +98,30 @@ TEST(Ngram, ProbabilitiesSumToOneEverywhere) {
   }
   for (const char* smoothing : {"kneser-ney", "katz", "good-turing", "add-k"})
     for (const bool prune : {false, true}) {
-      NgramOptions o = with(smoothing);
+      NgramOptions o = with_smoothing(smoothing);
       if (prune && o.smoothing == "add-k") continue;
       if (prune) o.prune = {0, 0, 1};
-      const NgramModel m = trained(text, 3, o);
+      const NgramModel m = train_model(text, 3, o);
       const auto index = m.by_prefix();
       for (const auto& context :
            std::vector<std::vector<const char*>>{{}, {"a"}, {"b", "a"}, {"a", "zzz"}, {"c", "d"}}) {
         NgramModel::State state = m.start();
         for (const char* w : context) m.step(state, m.id(w));
-        std::vector<double> all;
-        m.distribution(state, index, all);
+        std::vector<double> probs;
+        m.distribution(state, index, probs);
         double sum = 0;
-        for (uint32_t w = 0; w < all.size(); ++w) {
-          sum += all[w];
+        for (uint32_t w = 0; w < probs.size(); ++w) {
+          sum += probs[w];
           NgramModel::State copy = state;
-          if (w != m.begin() && all[w] > 1e-30)
-            EXPECT_NEAR(all[w], std::pow(10.0, m.step(copy, w).log_prob), 1e-6 * all[w] + 1e-12);
+          if (w != m.begin() && probs[w] > 1e-30)
+            EXPECT_NEAR(probs[w], std::pow(10.0, m.step(copy, w).log_prob), 1e-6 * probs[w] + 1e-12);
         }
         EXPECT_NEAR(sum, 1, 2e-5) << smoothing << " " << prune << " after " << context.size();
       }
     }
 }
 
-// tests/lexical/fables.arpa: lmplz -o 3 of KenLM on the lines of recipes/data/fables.txt.
+// tests/lexical/fables.arpa.gz: lmplz -o 3 of KenLM on the lines of recipes/data/fables.txt.
 TEST(Ngram, KneserNeyMatchesKenLm) {
   const std::string text = *read_file(MAKAR_SOURCE_DIR "/recipes/data/fables.txt");
   SentenceNgrams counts(3, size_t{1} << 30);
@@ -132,30 +132,30 @@ TEST(Ngram, KneserNeyMatchesKenLm) {
     if (!words.empty()) ASSERT_TRUE(counts.add(words).ok());
     at = end + 1;
   }
-  const auto ours = train_ngrams(std::move(counts), {});
-  ASSERT_TRUE(ours.ok());
-  const auto theirs = load_arpa(MAKAR_SOURCE_DIR "/tests/lexical/fables.arpa.gz");
-  ASSERT_TRUE(theirs.ok()) << theirs.error().text();
-  ASSERT_EQ(ours->order(), theirs->order());
+  const auto model = train_ngrams(std::move(counts), {});
+  ASSERT_TRUE(model.ok());
+  const auto kenlm = load_arpa(MAKAR_SOURCE_DIR "/tests/lexical/fables.arpa.gz");
+  ASSERT_TRUE(kenlm.ok()) << kenlm.error().text();
+  ASSERT_EQ(model->order(), kenlm->order());
   for (int k = 1; k <= 3; ++k) {
-    ASSERT_EQ(ours->level(k).table.size(), theirs->level(k).table.size());
+    ASSERT_EQ(model->level(k).table.size(), kenlm->level(k).table.size());
     std::vector<uint32_t> ids(static_cast<size_t>(k));
-    for (uint32_t i = 0; i < theirs->level(k).table.size(); ++i) {
-      uint32_t at = i, mine = 0;
-      for (int j = k; j >= 1; at = theirs->level(j).table.prefix(at), --j)
-        ids[static_cast<size_t>(j - 1)] = ours->id(theirs->words().word(theirs->level(j).table.word(at)));
-      mine = ids[0];
-      for (int j = 2; j <= k; ++j) mine = ours->level(j).table.find(mine, ids[static_cast<size_t>(j - 1)]);
-      ASSERT_NE(mine, NgramTable::kNone);
-      if (!(k == 1 && ids[0] == ours->begin()))
-        ASSERT_NEAR(ours->level(k).log_prob[mine], theirs->level(k).log_prob[i], 2e-5) << k;
-      if (k < 3) ASSERT_NEAR(ours->level(k).log_backoff[mine], theirs->level(k).log_backoff[i], 2e-5) << k;
+    for (uint32_t i = 0; i < kenlm->level(k).table.size(); ++i) {
+      uint32_t at = i, id = 0;
+      for (int j = k; j >= 1; at = kenlm->level(j).table.prefix(at), --j)
+        ids[static_cast<size_t>(j - 1)] = model->id(kenlm->words().word(kenlm->level(j).table.word(at)));
+      id = ids[0];
+      for (int j = 2; j <= k; ++j) id = model->level(j).table.find(id, ids[static_cast<size_t>(j - 1)]);
+      ASSERT_NE(id, NgramTable::kNone);
+      if (!(k == 1 && ids[0] == model->begin()))
+        ASSERT_NEAR(model->level(k).log_prob[id], kenlm->level(k).log_prob[i], 2e-5) << k;
+      if (k < 3) ASSERT_NEAR(model->level(k).log_backoff[id], kenlm->level(k).log_backoff[i], 2e-5) << k;
     }
   }
 }
 
 TEST(Ngram, ArpaReadsBackTheSameBytes) {
-  const NgramModel m = trained(kSam, 3, with("katz"));
+  const NgramModel m = train_model(kSam, 3, with_smoothing("katz"));
   std::string first, second;
   const auto to = [](std::string& out) {
     return [&out](std::string_view text) -> Status { return out += text, Done{}; };
@@ -171,12 +171,12 @@ TEST(Ngram, BrokenArpaIsAnErrorWithItsLine) {
   const std::string good =
       "\\data\\\nngram 1=4\nngram "
       "2=1\n\n\\1-grams:\n-1\t<unk>\n-1\t<s>\t-0.1\n-1\t</s>\n-1\ta\n\n\\2-grams:\n-0.5\t<s> a\n\n\\end\\\n";
-  const auto fails = [&](const std::string& from, const std::string& to, const char* with) {
+  const auto fails = [&](const std::string& from, const std::string& to, const char* message) {
     std::string text = good;
     text.replace(text.find(from), from.size(), to);
     const auto read = read_arpa(LineReader(std::move(*ByteStream::from_memory(text, "m.arpa"))));
     ASSERT_FALSE(read.ok()) << to;
-    EXPECT_NE(read.error().text().find(with), std::string::npos) << read.error().text();
+    EXPECT_NE(read.error().text().find(message), std::string::npos) << read.error().text();
   };
   ASSERT_TRUE(read_arpa(LineReader(std::move(*ByteStream::from_memory(good, "m.arpa")))).ok());
   fails("ngram 1=4", "ngram 1=5", "m.arpa:11");
@@ -191,7 +191,7 @@ TEST(Ngram, BrokenArpaIsAnErrorWithItsLine) {
 }
 
 TEST(Ngram, ScoresAndGenerates) {
-  const NgramModel m = trained(kSam, 2, {});
+  const NgramModel m = train_model(kSam, 2, {});
   WordSplitter splitter({});
   const NgramScore s = score_sentence(m, splitter.split("I am Pam"));
   EXPECT_EQ(s.words, 3u);
@@ -212,7 +212,7 @@ TEST(Ngram, ScoresAndGenerates) {
 
 // Draws follow the distribution: chi-square of 4000 first words.
 TEST(Ngram, DrawsFollowTheDistribution) {
-  const NgramModel m = trained(kSam, 2, with("katz"));
+  const NgramModel m = train_model(kSam, 2, with_smoothing("katz"));
   NgramGenerator generator(m);
   NgramSampling sampling;
   sampling.max_words = 1;
@@ -228,8 +228,8 @@ TEST(Ngram, DrawsFollowTheDistribution) {
   int cells = 0;
   for (const std::string& w : m.words().words()) {
     if (w == "<unk>" || w == "<s>") continue;
-    const double want = draws * prob(m, {"<s>"}, w.c_str()) / sum;
-    square += (seen[w] - want) * (seen[w] - want) / want, ++cells;
+    const double expected = draws * prob(m, {"<s>"}, w.c_str()) / sum;
+    square += (seen[w] - expected) * (seen[w] - expected) / expected, ++cells;
   }
   EXPECT_LT(square, cells + 5 * std::sqrt(2.0 * cells));
 }

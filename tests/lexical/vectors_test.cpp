@@ -1,5 +1,5 @@
-// Word vectors: bits for any number of threads, the losses on a text whose structure is known, file formats,
-// counts.
+// Word vectors: the same bits for any number of threads, the losses on a text whose structure is known, file
+// formats, counts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -75,7 +75,7 @@ TEST(Vectors, EveryLossSeparatesTopics) {
       }
 }
 
-TEST(Vectors, ThreadsChangeNoBit) {
+TEST(Vectors, BitsDoNotDependOnThreads) {
   // Long enough for rounds of several chunks.
   const WordStream text = stream_of(two_topics(40000));
   ASSERT_GT(text.tokens, 300000u);
@@ -137,7 +137,7 @@ TEST(Vectors, CharacterNgramsHashAsInFastText) {
   EXPECT_EQ(word_rows("é", 0, 10, o).size(), 2u);
 }
 
-TEST(Vectors, MoreThanTheMemoryIsAnError) {
+TEST(Vectors, VectorsLargerThanMemoryAreAnError) {
   Word2VecOptions o;
   o.max_ngram = 6, o.buckets = 100'000'000, o.width = 10'000;
   ThreadPool pool(1);
@@ -164,9 +164,9 @@ TEST(Vectors, AliasTableDrawsInProportion) {
   const std::vector<double> weights = {1, 0.5, 4, 0, 2.5};
   const AliasTable table(weights);
   FastRandom random(1, 0, 0);
-  std::vector<int> seen(5);
-  for (int i = 0; i < 80000; ++i) ++seen[table.draw(random)];
-  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(seen[i], weights[i] / 8 * 80000, 400);
+  std::vector<int> draws(5);
+  for (int i = 0; i < 80000; ++i) ++draws[table.draw(random)];
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(draws[i], weights[i] / 8 * 80000, 400);
 }
 
 TEST(Vectors, CooccurrencesDoNotDependOnMemory) {
@@ -174,7 +174,7 @@ TEST(Vectors, CooccurrencesDoNotDependOnMemory) {
   CooccurrenceOptions o;
   o.window = 5;
   const auto large = count_cooccurrences(text, o);
-  o.memory = 1;  // a run for every few hundred pairs
+  o.max_bytes = 1;  // a run for every few hundred pairs
   const auto small = count_cooccurrences(text, o);
   ASSERT_TRUE(large.ok() && small.ok());
   const auto a = large->as<const Cooccurrence>(), b = small->as<const Cooccurrence>();
@@ -226,7 +226,7 @@ TEST(Vectors, PpmiAndLsaSeparateTopics) {
 }
 
 // Count vectors, and tf 0.0025 with idf ln 20, computed by hand.
-TEST(Vectors, BagOfWordsAndTfIdfMatchValuesByHand) {
+TEST(Vectors, BagOfWordsAndTfIdfMatchHandComputedValues) {
   NumberedWords v;
   for (const char* w : {"a", "the", "cat", "sat", "on", "mat", "red", "dog", "lay", "rug"}) v.add(w);
   const std::vector<std::string_view> first = {"a", "the", "the", "cat", "sat", "on", "on", "mat", "red"},
@@ -283,7 +283,7 @@ std::string bytes_in(const WordVectors& v, VectorFormat format) {
   return out;
 }
 
-std::vector<float> unknown(const WordVectors& v, const std::string& word) {
+std::vector<float> vector_by_ngrams(const WordVectors& v, const std::string& word) {
   std::vector<uint32_t> rows;
   add_ngram_rows(word, v.words.size(), v.subwords->options, rows);
   std::vector<float> out(v.rows.stride(), 0.0f);
@@ -292,7 +292,7 @@ std::vector<float> unknown(const WordVectors& v, const std::string& word) {
 }
 
 // tests/lexical/fasttext.bin: fasttext 0.9.2 cbow -dim 4 -bucket 40 -minn 2 -maxn 4 -epoch 3 -minCount 2 -ws
-// 3 -neg 2 on 60 lines of ten words. The numbers are those of `fasttext print-word-vectors`.
+// 3 -neg 2 on 60 lines of ten words. The expected numbers come from `fasttext print-word-vectors`.
 TEST(Vectors, ModelsOfFastTextAreReadAndWritten) {
   const auto bytes = read_file(MAKAR_SOURCE_DIR "/tests/lexical/fasttext.bin");
   ASSERT_TRUE(bytes.ok());
@@ -300,13 +300,13 @@ TEST(Vectors, ModelsOfFastTextAreReadAndWritten) {
   const auto v = read_vectors(**stream);
   ASSERT_TRUE(v.ok()) << v.error().text();
   EXPECT_EQ(v->words.size(), 11u);  // with </s>
-  const auto near = [](const float* got, std::vector<float> want) {
-    for (size_t j = 0; j < 4; ++j) EXPECT_NEAR(got[j], want[j], 1e-4f * std::fabs(want[j])) << j;
+  const auto near = [](const float* got, std::vector<float> expected) {
+    for (size_t j = 0; j < 4; ++j) EXPECT_NEAR(got[j], expected[j], 1e-4f * std::fabs(expected[j])) << j;
   };
   near(v->rows.row(*v->words.find("cat")), {0.024598f, 0.023516f, -0.0038288f, 0.0076138f});
   near(v->rows.row(*v->words.find("größe")), {0.0074979f, 0.0020185f, 0.0095792f, 0.00034087f});
-  near(unknown(*v, "unseen").data(), {-8.202e-05f, 0.00011632f, -7.5728e-05f, -1.9722e-05f});
-  near(unknown(*v, "ü").data(), {-2.8905e-05f, 6.6592e-05f, -3.4038e-05f, -8.2934e-06f});
+  near(vector_by_ngrams(*v, "unseen").data(), {-8.202e-05f, 0.00011632f, -7.5728e-05f, -1.9722e-05f});
+  near(vector_by_ngrams(*v, "ü").data(), {-2.8905e-05f, 6.6592e-05f, -3.4038e-05f, -8.2934e-06f});
   EXPECT_TRUE(bytes_in(*v, VectorFormat::kFastText) == *bytes);
 }
 
@@ -321,7 +321,7 @@ TEST(Vectors, UnknownWordsHaveVectorsOfTheirNgrams) {
   const auto read = read_vectors(**stream);
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_TRUE(same(*v, *read));
-  EXPECT_EQ(unknown(*v, "sheepdog"), unknown(*read, "sheepdog"));
+  EXPECT_EQ(vector_by_ngrams(*v, "sheepdog"), vector_by_ngrams(*read, "sheepdog"));
   const VectorIndex index(*read);
   const auto unit = index.unit_by_ngrams("sheepdog");
   ASSERT_TRUE(unit);
@@ -342,44 +342,39 @@ TEST(Vectors, UnknownWordsHaveVectorsOfTheirNgrams) {
   EXPECT_EQ(upper->by_ngrams, 2u);
 }
 
-// Every truncation, and damaged fields.
+// Every truncation fails, and so does every damaged field.
 TEST(Vectors, BrokenModelsOfFastTextAreErrors) {
   const std::string good = *read_file(MAKAR_SOURCE_DIR "/tests/lexical/fasttext.bin");
-  const auto fails = [](const std::string& bytes, const char* with) {
+  const auto fails = [](const std::string& bytes, const char* message) {
     const auto stream = ByteStream::from_memory(bytes, "v.bin");
     const auto read = read_vectors(**stream);
-    ASSERT_FALSE(read.ok()) << with;
-    EXPECT_NE(read.error().text().find(with), std::string::npos) << read.error().text();
+    ASSERT_FALSE(read.ok()) << message;
+    EXPECT_NE(read.error().text().find(message), std::string::npos) << read.error().text();
   };
   for (size_t size = 8; size < good.size(); ++size) fails(good.substr(0, size), "v.bin: byte");
-  const auto with = [&](size_t at, auto value) {
+  const auto with_value = [&](size_t at, auto value) {
     std::string out = good;
     std::memcpy(out.data() + at, &value, sizeof(value));
     return out;
   };
-  fails(with(4, int32_t{13}), "versions 11 and 12");
-  fails(with(8, int32_t{2'000'000}), "dimensions");
-  fails(with(40, int32_t{-1}), "buckets");
-  fails(with(48, int32_t{1000}), "n-grams of 20");
-  fails(with(64, int32_t{12}), "the vocabulary of 12 entries has 11 words");
-  fails(with(84, int64_t{0}), "quantized");
-  fails(with(good.size() - 4, std::nanf("")), "not finite");
+  fails(with_value(4, int32_t{13}), "versions 11 and 12");
+  fails(with_value(8, int32_t{2'000'000}), "dimensions");
+  fails(with_value(40, int32_t{-1}), "buckets");
+  fails(with_value(48, int32_t{1000}), "n-grams of 20");
+  fails(with_value(64, int32_t{12}), "the vocabulary of 12 entries has 11 words");
+  fails(with_value(84, int64_t{0}), "quantized");
+  fails(with_value(good.size() - 4, std::nanf("")), "not finite");
   fails(good.substr(0, 92) + std::string(20'000, 'a'), "zero byte");
 }
 
 TEST(Vectors, BrokenFilesAreErrors) {
-  std::string binary, text;
-  (void)write_vectors(small_vectors(), VectorFormat::kBinary, [&](std::string_view t) -> Status {
-    return binary += t, Done{};
-  }).ok();
-  (void)write_vectors(small_vectors(), VectorFormat::kText, [&](std::string_view t) -> Status {
-    return text += t, Done{};
-  }).ok();
-  const auto fails = [](const std::string& bytes, const char* with) {
+  const std::string binary = bytes_in(small_vectors(), VectorFormat::kBinary),
+                    text = bytes_in(small_vectors(), VectorFormat::kText);
+  const auto fails = [](const std::string& bytes, const char* message) {
     const auto stream = ByteStream::from_memory(bytes, "v.bin");
     const auto read = read_vectors(**stream);
-    ASSERT_FALSE(read.ok()) << with;
-    EXPECT_NE(read.error().text().find(with), std::string::npos) << read.error().text();
+    ASSERT_FALSE(read.ok()) << message;
+    EXPECT_NE(read.error().text().find(message), std::string::npos) << read.error().text();
   };
   fails(binary.substr(0, binary.size() - 5), "truncated");
   fails(text.substr(0, text.find("woman")), "truncated");

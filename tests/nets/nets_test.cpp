@@ -22,20 +22,20 @@ using namespace makar;
 
 namespace {
 
-Tensor of(const Shape& shape, const std::vector<float>& values) {
+Tensor tensor_of(const Shape& shape, const std::vector<float>& values) {
   return Tensor::from(shape, std::span<const float>(values));
 }
 
-double loss_value(const std::string& name, const std::vector<float>& x, const std::vector<float>& want) {
+double loss_value(const std::string& name, const std::vector<float>& x, const std::vector<float>& targets) {
   CpuDevice device(1);
   Context ctx{device};
-  return number_loss(ctx, name, of({static_cast<int64_t>(x.size()), 1}, x), want).f32()[0];
+  return number_loss(ctx, name, tensor_of({static_cast<int64_t>(x.size()), 1}, x), targets).f32()[0];
 }
 
-double class_value(const std::string& name, const std::vector<float>& x, int64_t want) {
+double class_value(const std::string& name, const std::vector<float>& x, int64_t target) {
   CpuDevice device(1);
   Context ctx{device};
-  return class_loss(ctx, name, of({1, static_cast<int64_t>(x.size())}, x), {want}).f32()[0];
+  return class_loss(ctx, name, tensor_of({1, static_cast<int64_t>(x.size())}, x), {target}).f32()[0];
 }
 
 TEST(Losses, MatchClosedForms) {
@@ -51,11 +51,11 @@ TEST(Losses, MatchClosedForms) {
   EXPECT_NEAR(class_value("binary-cross-entropy", {0, 0}, 1), std::log(2.0), 1e-6);
 }
 
-TEST(Losses, GradientsEqualDifferences) {
+TEST(Losses, GradientsMatchFiniteDifferences) {
   CpuDevice device(1);
   for (const LossKind& kind : loss_kinds()) {
-    Tensor x =
-        kind.classes ? of({2, 3}, {0.3f, -1.2f, 0.8f, 1.1f, 0.2f, -0.4f}) : of({3, 1}, {0.4f, -2.3f, 1.7f});
+    Tensor x = kind.classes ? tensor_of({2, 3}, {0.3f, -1.2f, 0.8f, 1.1f, 0.2f, -0.4f})
+                            : tensor_of({3, 1}, {0.4f, -2.3f, 1.7f});
     const auto value = [&](Context& ctx) {
       return kind.classes ? class_loss(ctx, kind.name, x, {2, 0})
                           : number_loss(ctx, kind.name, x, {0.1f, 1, 2});
@@ -66,13 +66,13 @@ TEST(Losses, GradientsEqualDifferences) {
     tape.backward(value(ctx));
     const Tensor gradient = tape.gradient(x);
     for (int64_t i = 0; i < x.count(); ++i) {
-      const float kept = x.f32()[i];
+      const float original = x.f32()[i];
       Context plain{device};
-      x.f32()[i] = kept + 1e-2f;
+      x.f32()[i] = original + 1e-2f;
       const double high = value(plain).f32()[0];
-      x.f32()[i] = kept - 1e-2f;
+      x.f32()[i] = original - 1e-2f;
       const double low = value(plain).f32()[0];
-      x.f32()[i] = kept;
+      x.f32()[i] = original;
       EXPECT_NEAR(gradient.f32()[i], (high - low) / 2e-2, 2e-3) << kind.name << " " << i;
     }
   }
@@ -94,9 +94,9 @@ TEST(Table, NumbersCategoriesAndMissingValuesAreEncoded) {
   EXPECT_EQ(TableEncoder::fit(rows, true)->classes(), (std::vector<std::string>{"10", "20", "30"}));
   const TableEncoder again = TableEncoder::from_json(e.json(), "").value();
   EXPECT_EQ(again.json(), e.json());
-  TableRow odd;
-  odd.fields = {{"size", "big"}, {"colour", "green"}};
-  EXPECT_FALSE(e.encode(odd, "row 9").ok());
+  TableRow unencodable;
+  unencodable.fields = {{"size", "big"}, {"colour", "green"}};
+  EXPECT_FALSE(e.encode(unencodable, "row 9").ok());
   EXPECT_FALSE(read_table(path, "weight", bad).ok());
 }
 
@@ -116,7 +116,7 @@ std::vector<TableRow> rings(size_t count) {
   return rows;
 }
 
-TabularOptions quick() {
+TabularOptions quick_options() {
   TabularOptions o;
   o.target = "t", o.hidden = "16,16", o.training.epochs = 40, o.training.batch = 32;
   o.training.learning_rate = 1e-2;
@@ -126,7 +126,7 @@ TabularOptions quick() {
 TEST(Tabular, ANetworkSeparatesRingsAndALineDoesNot) {
   CpuDevice device(2);
   const auto rows = rings(400);
-  TabularOptions o = quick();
+  TabularOptions o = quick_options();
   const auto net = TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {});
   ASSERT_TRUE(net.ok());
   EXPECT_GE(net->best().score, 0.97);
@@ -143,7 +143,7 @@ TEST(Tabular, RegressionFitsRoundTripsAndIgnoresTheThreadCount) {
     row.target = std::to_string(100 + 50 * std::sin(i * 0.03 - 3));
     rows.push_back(row);
   }
-  TabularOptions o = quick();
+  TabularOptions o = quick_options();
   o.activation = "tanh", o.training.batch = 8;
   for (const char* loss : {"mse", "mae", "huber", "log-cosh", "poisson"}) {
     o.loss = loss;
@@ -163,9 +163,9 @@ TEST(Tabular, RegressionFitsRoundTripsAndIgnoresTheThreadCount) {
     EXPECT_NEAR(rates[48][0], 50, 20);
     auto negative = rows;
     negative[7].target = "-1";
-    const auto wrong = TabularNet::train(negative, {}, o, device, [](const TabularEpoch&) {});
-    ASSERT_FALSE(wrong.ok());
-    EXPECT_NE(wrong.error().text().find("not negative"), std::string::npos);
+    const auto negative_targets = TabularNet::train(negative, {}, o, device, [](const TabularEpoch&) {});
+    ASSERT_FALSE(negative_targets.ok());
+    EXPECT_NE(negative_targets.error().text().find("not negative"), std::string::npos);
     o.loss = "log-cosh";
   }
   ScratchFolder folder;
@@ -205,7 +205,7 @@ TEST(Autoencoder, EveryKindLearnsBars) {
     o.kind = kind, o.hidden = "48", o.code = 12, o.training.epochs = 30, o.training.learning_rate = 5e-3;
     auto net = Autoencoder::train(data, test, o, device, [](const CodeEpoch&) {});
     ASSERT_TRUE(net.ok()) << kind;
-    // The entropy of the pixels is 7.1 nats per image, and a model without an input cannot be below 15.
+    // The entropy of the pixels is 7.1 nats per image, and a model that ignores its input needs at least 15.
     EXPECT_LT(net->epochs().back().reconstruction, 11) << kind;
     EXPECT_GT(net->epochs().back().reconstruction, 7.1) << kind;
     const double active = net->activity(test, device);
@@ -238,10 +238,10 @@ TEST(Gan, SamplesResembleTheData) {
     o.code = 8, o.training.epochs = conv ? 30 : 40, o.training.batch = 32, o.training.learning_rate = 2e-3;
     auto gan = Gan::train(data, o, device, [](const GanEpoch&, const Gan::Preview&) {});
     ASSERT_TRUE(gan.ok()) << gan.error().text();
-    const std::vector<float> made = gan->sample(64, 3, device);
+    const std::vector<float> samples = gan->sample(64, 3, device);
     // A bar image has 6 bright pixels; noise has 18.
     double bright = 0;
-    for (const float v : made) bright += v > 0.5f;
+    for (const float v : samples) bright += v > 0.5f;
     EXPECT_GT(bright / 64, 2) << o.kind;
     EXPECT_LT(bright / 64, 12) << o.kind;
     EXPECT_NE(gan->sample(1, 1, device), gan->sample(1, 2, device));
@@ -275,23 +275,23 @@ TEST(Nets, SavedNetworksRoundTrip) {
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_EQ(read->sample(5, 1, device), gan.sample(5, 1, device));
   const Json good = *read_json(folder.path() + "/net.json");
-  const auto fails = [&](const Json& json, const char* with) {
+  const auto fails = [&](const Json& json, const char* message) {
     folder.write("net.json", json.dump());
     const auto broken = Gan::load(folder.path());
     ASSERT_FALSE(broken.ok()) << json;
-    EXPECT_NE(broken.error().text().find(with), std::string::npos) << broken.error().text();
+    EXPECT_NE(broken.error().text().find(message), std::string::npos) << broken.error().text();
   };
-  const auto changed = [&](const char* path, const Json& value) {
+  const auto with_value = [&](const char* path, const Json& value) {
     Json out = good;
     out[Json::json_pointer(path)] = value;
     return out;
   };
-  fails(changed("/height", 8), "pixels");
-  fails(changed("/height", -1), "'height'");
-  fails(changed("/generator/channels", {1'000'000'000}), "channels");
-  fails(changed("/generator/channels", {6}), "shape");
-  fails(changed("/generator", 3), "widths");
-  fails(changed("/kind", "autoencoder"), "adversarial");
+  fails(with_value("/height", 8), "pixels");
+  fails(with_value("/height", -1), "'height'");
+  fails(with_value("/generator/channels", {1'000'000'000}), "channels");
+  fails(with_value("/generator/channels", {6}), "shape");
+  fails(with_value("/generator", 3), "widths");
+  fails(with_value("/kind", "autoencoder"), "adversarial");
   AutoencoderOptions a;
   a.kind = "variational", a.hidden = "16", a.code = 4, a.training.epochs = 1;
   auto net = std::move(*Autoencoder::train(bars(100), bars(20), a, device, [](const CodeEpoch&) {}));
@@ -299,18 +299,18 @@ TEST(Nets, SavedNetworksRoundTrip) {
   auto again = Autoencoder::load(folder.path());
   ASSERT_TRUE(again.ok()) << again.error().text();
   Context ctx{device};
-  const Numbers some = bars(3);
-  const std::vector<size_t> which = {0, 1, 2};
-  const Tensor before = net.encode(ctx, some.rows(device, which)),
-               after = again->encode(ctx, some.rows(device, which));
+  const Numbers images = bars(3);
+  const std::vector<size_t> examples = {0, 1, 2};
+  const Tensor before = net.encode(ctx, images.rows(device, examples)),
+               after = again->encode(ctx, images.rows(device, examples));
   EXPECT_TRUE(std::equal(before.span().begin(), before.span().end(), after.span().begin()));
-  Json other = *read_json(folder.path() + "/net.json");
-  other["decoder"]["widths"][0] = 5;
-  folder.write("net.json", other.dump());
+  Json mismatched = *read_json(folder.path() + "/net.json");
+  mismatched["decoder"]["widths"][0] = 5;
+  folder.write("net.json", mismatched.dump());
   EXPECT_FALSE(Autoencoder::load(folder.path()).ok());
 }
 
-TEST(Gan, WrongOptionsAreErrors) {
+TEST(Gan, InvalidOptionsAreErrors) {
   CpuDevice device(1);
   const auto message = [&](auto change) {
     GanOptions o;
@@ -394,13 +394,13 @@ TEST(NeuralLm, LearnsAContextAndItsProbabilitiesSumToOne) {
   EXPECT_EQ(score.words, 400);
   EXPECT_NEAR(score.perplexity, std::pow(2.0, 0.25), 0.02);
   for (uint64_t i = 0; i < 5; ++i) {
-    const std::string made = net->generate(1, i, 20, device);
-    EXPECT_TRUE(made == "a b c" || made == "x b y") << made;
+    const std::string sentence = net->generate(1, i, 20, device);
+    EXPECT_TRUE(sentence == "a b c" || sentence == "x b y") << sentence;
   }
   EXPECT_EQ(net->generate(1, 0, 20, device), net->generate(1, 0, 20, device));
   o.context = 1;
-  auto blind = NeuralLm::train(sentences, o, device, [](const EpochResult&) {});
-  EXPECT_NEAR(blind->score(sentences, device).perplexity, std::pow(2.0, 0.5), 0.02);
+  auto one_word_context = NeuralLm::train(sentences, o, device, [](const EpochResult&) {});
+  EXPECT_NEAR(one_word_context->score(sentences, device).perplexity, std::pow(2.0, 0.5), 0.02);
 }
 
 TEST(Plots, PngHoldsThePixels) {

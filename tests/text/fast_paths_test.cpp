@@ -90,14 +90,14 @@ void compare(const std::string& path, int count) {
     std::vector<uint32_t> ids;
     options.fast_paths = true;
     ASSERT_TRUE(tokenizer->append_ids(text, options, ids).ok());
-    bool good = fast->ids == slow->ids && fast->offsets == slow->offsets && ids == fast->ids;
+    bool same = fast->ids == slow->ids && fast->offsets == slow->offsets && ids == fast->ids;
     const bool nfc = !tokenizer->pipeline()["normalizer"].is_null();
-    if (tokenizer->byte_level() && !nfc && tokenizer->decode_bytes(fast->ids) != text) good = false;
+    if (tokenizer->byte_level() && !nfc && tokenizer->decode_bytes(fast->ids) != text) same = false;
     if (options.special_text == SpecialText::kPlain)
       for (const uint32_t id : fast->ids)
-        good = good && (!tokenizer->is_special(id) || tokenizer->token(id) == "<unk>" ||
+        same = same && (!tokenizer->is_special(id) || tokenizer->token(id) == "<unk>" ||
                         tokenizer->token(id) == "[UNK]");
-    if (good) continue;
+    if (same) continue;
     ++wrong;
     const auto show = [](const Encoding& e) {
       std::string out = Json(e.ids).dump();
@@ -123,16 +123,17 @@ TEST(FastPaths, GiveTheResultsOfThePipeline) {
 }
 
 // SentencePiece adds scores in single precision over the whole text: ids without offsets use cached words
-// where that cannot matter, and must equal those of the whole text at any length.
+// where that cannot matter, and must equal the ids of the whole text at any length.
 TEST(FastPaths, GiveTheIdsOfTheWholeTextForSentencePiece) {
   const std::string real = assets() + "/tokenizers/sentencepiece/",
-                    made = shared_golden() + "/tokenizers/sentencepiece/";
-  if (!is_folder(real) || !is_folder(made)) GTEST_SKIP() << real << " is not available";
+                    golden_models = shared_golden() + "/tokenizers/sentencepiece/";
+  if (!is_folder(real) || !is_folder(golden_models)) GTEST_SKIP() << real << " is not available";
   const int count = std::getenv("MAKAR_SLOW") ? 100000 : 3000;
   const std::string book = *read_file(real + "botchan.txt");
-  for (const std::string& path :
-       {real + "test_model.model", real + "test_ja_model.model", made + "botchan-unigram-1500/spm.model",
-        made + "botchan-unigram-bytefallback-1500/spm.model", made + "botchan-bpe-1500/spm.model"}) {
+  for (const std::string& path : {real + "test_model.model", real + "test_ja_model.model",
+                                  golden_models + "botchan-unigram-1500/spm.model",
+                                  golden_models + "botchan-unigram-bytefallback-1500/spm.model",
+                                  golden_models + "botchan-bpe-1500/spm.model"}) {
     compare(path, count);
     const auto tokenizer = Tokenizer::load(path);
     ASSERT_TRUE(tokenizer.ok());
@@ -154,7 +155,7 @@ TEST(FastPaths, GiveTheIdsOfTheWholeTextForSentencePiece) {
 // times as long for four times the text, leave a margin for slow builds.
 TEST(FastPaths, LongRepeatsStayFast) {
   const std::string hf = assets() + "/tokenizers/hf/", trained = shared_golden() + "/tokenizers/trained/",
-                    made = shared_golden() + "/tokenizers/sentencepiece/";
+                    golden_models = shared_golden() + "/tokenizers/sentencepiece/";
   if (!is_folder(hf)) GTEST_SKIP() << hf << " is not available";
   const auto seconds = [](const Tokenizer& tokenizer, const char* unit, size_t size) {
     std::string text;
@@ -166,16 +167,17 @@ TEST(FastPaths, LongRepeatsStayFast) {
   for (const std::string& path :
        {hf + "gpt2", hf + "llama2", hf + "llama3_2", hf + "qwen2_5", hf + "gpt4o", hf + "gemma2",
         trained + "corpus-wordpiece-bert-2000", trained + "corpus-unigram-metaspace-2000",
-        trained + "corpus-bpe-whitespace-unk-2000", made + "botchan-unigram-1500/spm.model",
-        made + "botchan-unigram-bytefallback-1500/spm.model", made + "botchan-bpe-1500/spm.model"}) {
+        trained + "corpus-bpe-whitespace-unk-2000", golden_models + "botchan-unigram-1500/spm.model",
+        golden_models + "botchan-unigram-bytefallback-1500/spm.model",
+        golden_models + "botchan-bpe-1500/spm.model"}) {
     const auto tokenizer =
         path.ends_with(".model") ? Tokenizer::load(path) : tokenizer_from(path + "/tokenizer.json");
     ASSERT_TRUE(tokenizer.ok());
     double worst = 0;
     const char* slowest = "a";
     for (const char* unit : {"a", " ", "\n", "\u00E9", ".", "1", "\u4E2D", "\u2581", "\u0301"}) {
-      const double one = seconds(*tokenizer, unit, 512 << 10);
-      if (one > worst) worst = one, slowest = unit;
+      const double cpu_seconds = seconds(*tokenizer, unit, 512 << 10);
+      if (cpu_seconds > worst) worst = cpu_seconds, slowest = unit;
     }
     EXPECT_LT(worst, 2.0) << path << " " << slowest;
     EXPECT_LT(seconds(*tokenizer, slowest, 2048 << 10), 12 * worst) << path << " " << slowest;

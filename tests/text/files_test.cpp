@@ -14,8 +14,8 @@ void expect_ids(const Tokenizer& tokenizer, const std::string& text, const std::
   const auto encoding = tokenizer.encode(text);
   ASSERT_TRUE(encoding.ok()) << encoding.error().text();
   if (encoding->ids != ids && ++wrong <= 3)
-    ADD_FAILURE() << Json(text.substr(0, 500)).dump() << "\n theirs " << Json(ids).dump().substr(0, 500)
-                  << "\n ours   " << Json(encoding->ids).dump().substr(0, 500);
+    ADD_FAILURE() << Json(text.substr(0, 500)).dump() << "\n expected " << Json(ids).dump().substr(0, 500)
+                  << "\n encoded  " << Json(encoding->ids).dump().substr(0, 500);
 }
 
 class SentencePieceGolden : public testing::TestWithParam<std::pair<const char*, const char*>> {};
@@ -37,7 +37,7 @@ TEST_P(SentencePieceGolden, MatchesIdsAndText) {
     expect_ids(*tokenizer, (*json)["text"], ids, wrong);
     const std::string decoded = tokenizer->decode(ids);
     if (decoded != (*json)["decoded"].get<std::string>() && ++wrong_text <= 3)
-      ADD_FAILURE() << "theirs " << (*json)["decoded"].dump().substr(0, 500) << "\nours   "
+      ADD_FAILURE() << "expected " << (*json)["decoded"].dump().substr(0, 500) << "\ndecoded  "
                     << Json(decoded).dump().substr(0, 500);
   }
   EXPECT_EQ(wrong, 0) << "of " << count;
@@ -87,9 +87,9 @@ void expect_vocab_test(const Tokenizer& tokenizer, const std::string& stem) {
   EXPECT_GT(i, 30u);
 }
 
-// The vocabulary files of the fixtures passed through a text filter that replaced bytes that are not UTF-8:
-// numbers are damaged but strings are intact. This recovers the strings of a list.
-std::vector<std::string> salvage(const std::string& bytes, const std::string& key) {
+// The vocabulary files of the fixtures went through a text filter that replaced bytes that are not UTF-8, so
+// numbers are damaged but strings are intact. Recovers the strings of a list.
+std::vector<std::string> recover_strings(const std::string& bytes, const std::string& key) {
   const size_t at = bytes.find(key);
   if (at == std::string::npos) return {};
   std::vector<std::string> best;
@@ -124,8 +124,8 @@ std::vector<std::string> salvage(const std::string& bytes, const std::string& ke
 
 std::string rebuild(const std::string& damaged, const std::string& model, const std::string& pre) {
   const std::string prefix = "tokenizer.ggml.";
-  auto tokens = salvage(damaged, prefix + "tokens");
-  auto merges = salvage(damaged, prefix + "merges");
+  auto tokens = recover_strings(damaged, prefix + "tokens");
+  auto merges = recover_strings(damaged, prefix + "merges");
   if (pre == "gpt-2") {  // some of its long merges cannot be recovered; use those of its tokenizer.json
     const Json json = Json::parse(read_packed(assets() + "/tokenizers/hf/gpt2/tokenizer.json"));
     tokens.resize(json["model"]["vocab"].size());
@@ -141,10 +141,14 @@ std::string rebuild(const std::string& damaged, const std::string& model, const 
                              ? t == "<s>" || t == "</s>" || (t.starts_with("<|") && t.ends_with("|>")) ||
                                    (model == "bert" && t.starts_with("[") && t.ends_with("]") && t.size() > 2)
                              : t.starts_with("<|");
-    types.push_back(byte ? 6 : t == "<unk>" ? 2 : control ? 3 : 1);
+    using Type = SentencePieceModel::Type;
+    types.push_back(byte           ? Type::kByte
+                    : t == "<unk>" ? Type::kUnknown
+                    : control      ? Type::kControl
+                                   : Type::kNormal);
     scores.push_back(-static_cast<float>(i));
   }
-  // The scores are those of the SentencePiece model of these vocabularies.
+  // These vocabularies have the scores of this SentencePiece model.
   const auto spm =
       SentencePieceModel::parse(read_packed(assets() + "/tokenizers/sentencepiece/llama2-tokenizer.model"));
   if (spm.ok())
@@ -182,7 +186,7 @@ TEST(GgufVocabulary, MatchesLlamaCpp) {
   }
 }
 
-TEST(GgufVocabulary, AWholeFileLoads) {
+TEST(GgufVocabulary, AModelFileLoads) {
   const std::string file = shared_golden() + "/gguf/llama-f32.gguf";
   if (!is_file(file)) GTEST_SKIP() << file << " is not available";
   const auto tokenizer = Tokenizer::load(file);

@@ -14,7 +14,7 @@
 namespace makar {
 
 inline std::string fixture_folder(const char* variable, const std::string& below_shared) {
-  if (const char* set = std::getenv(variable)) return set;
+  if (const char* folder = std::getenv(variable)) return folder;
   return std::string(MAKAR_SOURCE_DIR) + "/../shared/" + below_shared;
 }
 inline std::string assets() {

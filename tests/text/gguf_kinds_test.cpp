@@ -13,10 +13,10 @@ namespace {
 const std::string kPrefix = "tokenizer.ggml.";
 
 std::string flag_entry(const std::string& key, bool value) {
-  return counted(key) + number(7, 4) + number(value, 1);
+  return with_length(key) + number(7, 4) + number(value, 1);
 }
 std::string number_entry(const std::string& key, uint32_t value) {
-  return counted(key) + number(4, 4) + number(value, 4);
+  return with_length(key) + number(4, 4) + number(value, 4);
 }
 
 std::string t5_file(const SentencePieceModel& model) {
@@ -48,27 +48,27 @@ TEST(GgufVocabulary, T5MatchesSentencePiece) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
   int count = 0;
   for (const std::string& line : lines_of(read_packed(folder + "/golden.jsonl.gz"))) {
-    const auto one = parse_json(line, "line");
-    if (!one->contains("text")) continue;
+    const auto record = parse_json(line, "line");
+    if (!record->contains("text")) continue;
     ++count;
-    const auto ids = (*one)["ids"].get<std::vector<uint32_t>>();
-    ASSERT_EQ(tokenizer->encode((*one)["text"].get<std::string>())->ids, ids) << line;
+    const auto ids = (*record)["ids"].get<std::vector<uint32_t>>();
+    ASSERT_EQ(tokenizer->encode((*record)["text"].get<std::string>())->ids, ids) << line;
     EncodeOptions options;
     options.add_special = true;  // T5 ends a text with </s>
-    auto ended = ids;
-    ended.push_back(2);
-    ASSERT_EQ(tokenizer->encode((*one)["text"].get<std::string>(), options)->ids, ended);
+    auto with_end_token = ids;
+    with_end_token.push_back(2);
+    ASSERT_EQ(tokenizer->encode((*record)["text"].get<std::string>(), options)->ids, with_end_token);
   }
   EXPECT_GT(count, 100);
 }
 
 TEST(GgufVocabulary, RwkvUsesTheLongestMatch) {
   // Tokens as written in the file, and their bytes.
-  std::vector<std::string> written = {"<s>"}, bytes = {""};
+  std::vector<std::string> escaped = {"<s>"}, bytes = {""};
   std::vector<int32_t> types = {3};
   for (int b = 0; b < 256; ++b) {
     bytes.push_back(std::string(1, static_cast<char>(b)));
-    written.push_back(b == '\\'            ? "\\\\"
+    escaped.push_back(b == '\\'            ? "\\\\"
                       : b == '\n'          ? "\\n"
                       : b >= 32 && b < 127 ? bytes.back()
                                            : fmt::format("\\x{:02x}", b));
@@ -82,12 +82,12 @@ TEST(GgufVocabulary, RwkvUsesTheLongestMatch) {
                                                                              {"\u4E2D\u6587", "\u4E2D\u6587"},
                                                                              {"\\xe4\\xb8", "\xE4\xB8"},
                                                                              {"\\t\\t", "\t\t"}}) {
-    written.push_back(a);
+    escaped.push_back(a);
     bytes.push_back(b);
     types.push_back(1);
   }
   auto json =
-      gguf_to_json(gguf({text_entry(kPrefix + "model", "rwkv"), list_entry(kPrefix + "tokens", written),
+      gguf_to_json(gguf({text_entry(kPrefix + "model", "rwkv"), list_entry(kPrefix + "tokens", escaped),
                          numbers_entry(kPrefix + "token_type", 5, types)}),
                    "rwkv.gguf");
   ASSERT_TRUE(json.ok()) << json.error().text();

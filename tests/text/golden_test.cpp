@@ -49,23 +49,23 @@ TEST_P(Golden, MatchesHuggingFace) {
     ASSERT_TRUE(encoding.ok()) << encoding.error().text();
     const auto ids = (*json)["ids"].get<std::vector<uint32_t>>();
     ++checked;
-    bool good = encoding->ids == ids;
+    bool same = encoding->ids == ids;
     std::vector<Span> offsets;
     if (json->contains("offsets") && !(*json)["offsets"].is_null())
       for (const auto& pair : (*json)["offsets"])
         offsets.push_back({pair[0].get<uint32_t>(), pair[1].get<uint32_t>()});
-    const auto ours = code_point_offsets(text, encoding->offsets);
-    if (!offsets.empty() || ids.empty()) good = good && ours == offsets;
+    const auto encoded_offsets = code_point_offsets(text, encoding->offsets);
+    if (!offsets.empty() || ids.empty()) same = same && encoded_offsets == offsets;
     const std::string decoded = tokenizer->decode(ids);
-    good = good && decoded == (*json)["decoded"].get<std::string>();
+    same = same && decoded == (*json)["decoded"].get<std::string>();
     if (json->contains("with_special") && !(*json)["with_special"].is_null()) {
       options.add_special = true;
-      good = good &&
+      same = same &&
              tokenizer->encode(text, options)->ids == (*json)["with_special"].get<std::vector<uint32_t>>();
     }
-    if (good || ++wrong > 3) continue;
+    if (same || ++wrong > 3) continue;
     Json o = Json::array();
-    for (const Span s : ours) o.push_back({s.begin, s.end});
+    for (const Span s : encoded_offsets) o.push_back({s.begin, s.end});
     ADD_FAILURE() << line << "\n ids " << Json(encoding->ids).dump() << "\n offsets " << o.dump()
                   << "\n decoded " << Json(decoded).dump();
   }

@@ -1,4 +1,4 @@
-// The hand-written scanners against PCRE2, and the fast path against the pipeline, on random text.
+// The hand-written scanners against PCRE2 on random text, and patterns in Oniguruma's syntax.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -143,7 +143,7 @@ TEST(Regex, ReadsRubySyntax) {
       {"\\w+", "e\u0301\u00B2_\u0940 !", "e\u0301\u00B2_\u0940"},  // marks are word characters
       {"[\\w]", "\u00B2a", "a"},
       {"a\\b", "a\u0301 a", "a"},
-      {"\\p{Han}", "\u4E2D\u3001", "\u4E2D"},  // the script itself, not characters it shares
+      {"\\p{Han}", "\u4E2D\u3001", "\u4E2D"},  // only characters of the script, none that scripts share
       {"\\p{Letter}\\p{^Nd}", "a1b-", "b-"},
       {"[[:punct:]]", "a$.", "$."},
       {"\\p{Punct}", "a$.", "."},
@@ -168,8 +168,8 @@ TEST(Regex, ReadsRubySyntax) {
   }
 }
 
-// Patterns and category() use the same Unicode version, whatever the version of PCRE2.
-TEST(Regex, CategoriesAreThoseOfTheUnicodeTables) {
+// Patterns and category() use the same Unicode version, regardless of the version of PCRE2.
+TEST(Regex, CategoriesMatchTheUnicodeTables) {
   std::string text;
   std::vector<char32_t> codes;
   for (char32_t code = 0; code <= 0x10FFFF; ++code) {
@@ -196,12 +196,12 @@ TEST(Regex, CategoriesAreThoseOfTheUnicodeTables) {
       ASSERT_TRUE(regex.ok()) << pattern;
       std::vector<Span> matches;
       ASSERT_TRUE(regex->match_all(text, matches).ok()) << pattern;
-      std::vector<char32_t> found, want;
+      std::vector<char32_t> found, expected;
       for (const Span& s : matches) found.push_back(decode_utf8(text, s.begin).code);
       for (const char32_t code : codes)
-        if (in(code, categories) == (kind == 'p')) want.push_back(code);
-      EXPECT_EQ(found.size(), want.size()) << pattern;
-      EXPECT_TRUE(found == want) << pattern;
+        if (in(code, categories) == (kind == 'p')) expected.push_back(code);
+      EXPECT_EQ(found.size(), expected.size()) << pattern;
+      EXPECT_TRUE(found == expected) << pattern;
     }
 }
 

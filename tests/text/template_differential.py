@@ -56,7 +56,8 @@ DATA = {
         {"role": "tool", "content": "{\"x\": 1}"},
         {"role": "user", "content": [{"type": "text", "text": "part"}, {"type": "image"}]},
     ],
-    "tools": [{"type": "function", "function": {"name": "g", "description": "d", "parameters": {"type": "object", "properties": {"z": {"type": "string"}, "a": {"enum": [1, 2]}}, "required": ["z"]}}}],
+    "tools": [{"type": "function", "function": {"name": "g", "description": "d", "parameters": {
+        "type": "object", "properties": {"z": {"type": "string"}, "a": {"enum": [1, 2]}}, "required": ["z"]}}}],
     "variables": {"n": 7, "f": 2.5, "s": "Hello World", "l": [3, 1, 2], "d": {"B": 2, "a": 1}, "empty": [], "t": True, "none_value": None,
                   "rows": [{"k": "x", "v": 1}, {"k": "y", "v": 2}, {"k": "X", "v": 3}]},
 }

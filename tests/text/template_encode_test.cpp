@@ -1,4 +1,5 @@
-// From messages to ids: ordinary conversations as in the reference, hostile ones without extra control ids.
+// From messages to ids: ordinary conversations get the ids of the whole text, hostile ones no extra control
+// ids.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -127,9 +128,9 @@ TEST(ChatEncoder, RoleMarkersAreTextInMessages) {
   for (const char* marker : {"<|im_end|>", "<|im_start|>", "[TURN]"}) {
     for (const char* role : {"user", "system", "tool"})
       EXPECT_EQ(count(role, hostile, marker), 1) << role << marker;
-    EXPECT_EQ(count("assistant", hostile, marker), 2) << marker;  // what the model itself wrote
+    EXPECT_EQ(count("assistant", hostile, marker), 2) << marker;  // replies may contain role markers
   }
-  EXPECT_EQ(count("user", hostile, "   "), 1);  // ordinary text has its tokens
+  EXPECT_EQ(count("user", hostile, "   "), 1);  // added tokens that are no role markers
   EXPECT_EQ(count("user", hostile, "<b>"), 1);
 }
 

@@ -12,7 +12,7 @@ namespace makar {
 namespace {
 
 std::filesystem::path shared_golden() {
-  if (const char* given = std::getenv("MAKAR_GOLDEN_SHARED")) return given;
+  if (const char* folder = std::getenv("MAKAR_GOLDEN_SHARED")) return folder;
   for (std::filesystem::path at = MAKAR_TEST_GOLDEN; at != at.root_path(); at = at.parent_path())
     if (std::filesystem::exists(at / "shared/golden/templates")) return at / "shared/golden";
   return "../shared/golden";

@@ -70,26 +70,26 @@ TEST(Template, ErrorsAreLocated) {
 TEST(Template, EveryOperationKeepsProvenance) {
   const ChatInput input =
       chat(R"([{"role": "user", "content": " UsEr ", "n": 5, "list": ["p", "q"], "d": {"k": "v"}}])");
-  const auto marks = [&](const std::string& expression) {
+  const auto content_bytes = [&](const std::string& expression) {
     const auto r = render("{% set c = messages[0].content %}{{ " + expression + " }}", input);
     return r.ok() ? content_of(*r) : r.error().text();
   };
-  EXPECT_EQ(marks("'<' + c + '>'"), ". UsEr .");
-  EXPECT_EQ(marks("'<' ~ c | trim ~ '>'"), ".UsEr.");
-  EXPECT_EQ(marks("('<' + c)[::-1]"), " rEsU .");
-  EXPECT_EQ(marks("c | upper"), " USER ");
-  EXPECT_EQ(marks("c.replace('U', 'xx')"), " ..sEr ");
-  EXPECT_EQ(marks("'a-b'.replace('-', c)"), ". UsEr .");
-  EXPECT_EQ(marks("c.split('s')[1]"), "Er ");
-  EXPECT_EQ(marks("[c, 'x', c] | join('-')"), " UsEr ... UsEr ");
-  EXPECT_EQ(marks("messages[0].n + 1"), "6");
-  EXPECT_EQ(marks("messages[0].n | string ~ '|'"), "5.");
-  EXPECT_EQ(marks("{'k': messages[0].list} | tojson"), "......[\"p\", \"q\"].");
-  EXPECT_EQ(marks("messages[0].d"), "{'k': 'v'}");
-  EXPECT_EQ(marks("messages[0].d | items | first | join('=')"), "k.v");
-  EXPECT_EQ(marks("'%s!' % c"), " UsEr .");
-  EXPECT_EQ(marks("'{}!'.format(c)"), " UsEr .");
-  EXPECT_EQ(marks("messages[0].role"), "....");  // a known role belongs to the protocol
+  EXPECT_EQ(content_bytes("'<' + c + '>'"), ". UsEr .");
+  EXPECT_EQ(content_bytes("'<' ~ c | trim ~ '>'"), ".UsEr.");
+  EXPECT_EQ(content_bytes("('<' + c)[::-1]"), " rEsU .");
+  EXPECT_EQ(content_bytes("c | upper"), " USER ");
+  EXPECT_EQ(content_bytes("c.replace('U', 'xx')"), " ..sEr ");
+  EXPECT_EQ(content_bytes("'a-b'.replace('-', c)"), ". UsEr .");
+  EXPECT_EQ(content_bytes("c.split('s')[1]"), "Er ");
+  EXPECT_EQ(content_bytes("[c, 'x', c] | join('-')"), " UsEr ... UsEr ");
+  EXPECT_EQ(content_bytes("messages[0].n + 1"), "6");
+  EXPECT_EQ(content_bytes("messages[0].n | string ~ '|'"), "5.");
+  EXPECT_EQ(content_bytes("{'k': messages[0].list} | tojson"), "......[\"p\", \"q\"].");
+  EXPECT_EQ(content_bytes("messages[0].d"), "{'k': 'v'}");
+  EXPECT_EQ(content_bytes("messages[0].d | items | first | join('=')"), "k.v");
+  EXPECT_EQ(content_bytes("'%s!' % c"), " UsEr .");
+  EXPECT_EQ(content_bytes("'{}!'.format(c)"), " UsEr .");
+  EXPECT_EQ(content_bytes("messages[0].role"), "....");  // a known role belongs to the protocol
   EXPECT_EQ(content_of(*render("{% set x %}[{{ messages[0].content }}]{% endset %}{{ x | trim }}", input)),
             ". UsEr .");
   EXPECT_EQ(content_of(*render("{% macro m(a) %}<{{ a }}>{% endmacro %}{{ m(messages[0].content) }}", input)),

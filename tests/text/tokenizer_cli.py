@@ -11,8 +11,8 @@ failures = []
 
 
 def run(*arguments, stdin=b""):
-    done = subprocess.run([MAKAR, "tokenizer", *arguments], input=stdin, capture_output=True, timeout=120)
-    return done.returncode, done.stdout, done.stderr.decode()
+    result = subprocess.run([MAKAR, "tokenizer", *arguments], input=stdin, capture_output=True, timeout=120)
+    return result.returncode, result.stdout, result.stderr.decode()
 
 
 def expect(good, what):
@@ -22,20 +22,20 @@ def expect(good, what):
 
 
 def expect_error(code, words, *arguments, stdin=b""):
-    got, out, said = run(*arguments, stdin=stdin)
-    expect(got == code, f"{arguments}: exit code {got}, expected {code}; {said}")
+    got, out, stderr = run(*arguments, stdin=stdin)
+    expect(got == code, f"{arguments}: exit code {got}, expected {code}; {stderr}")
     for word in words:
-        expect(word in said, f"{arguments}: '{word}' is not in: {said}")
+        expect(word in stderr, f"{arguments}: '{word}' is not in: {stderr}")
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        corpus, made = os.path.join(folder, "corpus.txt"), os.path.join(folder, "made")
+        corpus, trained_folder = os.path.join(folder, "corpus.txt"), os.path.join(folder, "trained")
         with open(corpus, "w") as file:
             file.write("the cat sat on the mat\nthe dog saw the cat\n" * 50)
-        code, out, said = run("train", corpus, "-o", made, "--vocab-size", "300", "--special", "<|end|>", "--json", "--quiet")
-        expect(code == 0 and json.loads(out)["tokens"] <= 300, f"train: {code} {said}")
-        tokenizer = os.path.join(made, "tokenizer.json")
+        code, out, stderr = run("train", corpus, "-o", trained_folder, "--vocab-size", "300", "--special", "<|end|>", "--json", "--quiet")
+        expect(code == 0 and json.loads(out)["tokens"] <= 300, f"train: {code} {stderr}")
+        tokenizer = os.path.join(trained_folder, "tokenizer.json")
 
         # Any bytes survive encoding and decoding.
         data = bytes(range(256)) + "né\u4e2d\U0001f600<|end|>".encode() + b"\xed\xa0\x80"
@@ -65,7 +65,8 @@ def main():
         # A vocabulary of characters splits a text into characters with every pipeline.
         for pipeline in ("none", "whitespace", "bert"):
             letters = os.path.join(folder, "letters-" + pipeline)
-            run("train", corpus, "-o", letters, "--model-type", "char", "--pipeline", pipeline, "--special", "[CLS]", "--special", "[SEP]", "--quiet")
+            run("train", corpus, "-o", letters, "--model-type", "char", "--pipeline", pipeline,
+                "--special", "[CLS]", "--special", "[SEP]", "--quiet")
             got = json.loads(run("encode", letters, "--text", "the cat", "--pieces")[1])
             expect(got == [c for c in "the cat" if c != " " or pipeline == "none"], f"characters, {pipeline}: {got}")
         _, ids, _ = run("encode", os.path.join(folder, "letters-none"), "--text", "the cat")
@@ -76,8 +77,8 @@ def main():
         expect(info["model"] == "BPE" and info["bytes_per_token"] > 2, "info")
         same = json.loads(run("compare", tokenizer, tokenizer, corpus, "--json")[1])
         expect(same["same_ids"] and same["differences"] == 0, "compare with itself")
-        code, _, said = run("convert", tokenizer, os.path.join(folder, "again.json"))
-        expect(code == 0 and run("compare", tokenizer, os.path.join(folder, "again.json"), corpus)[0] == 0, f"convert: {said}")
+        code, _, stderr = run("convert", tokenizer, os.path.join(folder, "again.json"))
+        expect(code == 0 and run("compare", tokenizer, os.path.join(folder, "again.json"), corpus)[0] == 0, f"convert: {stderr}")
 
         expect_error(2, ["encode"], "enocde")
         expect_error(2, ["TOKENIZER"], "encode")
@@ -90,10 +91,10 @@ def main():
         expect_error(1, ["999999"], "decode", tokenizer, stdin=b"1 999999")
         expect_error(1, ["tokenizer.json"], "info", folder)
         expect_error(1, ["SentencePiece"], "convert", tokenizer, os.path.join(folder, "x.model"))
-        expect_error(1, ["nofile"], "train", "nofile", "-o", made)
-        expect_error(2, ["unigram"], "train", corpus, "-o", made, "--model-type", "unigrm")
-        expect_error(2, ["512M"], "train", corpus, "-o", made, "--max-memory", "lots")
-        expect_error(1, ["64 MiB"], "train", corpus, "-o", made, "--max-memory", "1M")
+        expect_error(1, ["nofile"], "train", "nofile", "-o", trained_folder)
+        expect_error(2, ["unigram"], "train", corpus, "-o", trained_folder, "--model-type", "unigrm")
+        expect_error(2, ["512M"], "train", corpus, "-o", trained_folder, "--max-memory", "lots")
+        expect_error(1, ["64 MiB"], "train", corpus, "-o", trained_folder, "--max-memory", "1M")
         for subcommand in ("train", "encode", "decode", "info", "compare", "convert"):
             code, out, _ = run(subcommand, "--help")
             expect(code == 0 and b"example: " in out, f"{subcommand} --help has an example")

@@ -83,8 +83,8 @@ TEST(Tokenizer, LongTextThatIsNotUtf8IsRefused) {
   EXPECT_EQ(e.error().kind, Error::Kind::kLimit);
 }
 
-// One long word and many short ones, by the fast path and stage by stage: a budget ends each, and changes no
-// id.
+// One long word and many short words, by the fast path and stage by stage: a small budget ends the encoding,
+// and counting the work changes no id.
 TEST(Tokenizer, ABudgetEndsLongTexts) {
   std::string word, words;
   for (int i = 0; i < 60000; ++i) word += "abc", words += i % 2 ? "abc " : "xyz, ";
@@ -94,19 +94,19 @@ TEST(Tokenizer, ABudgetEndsLongTexts) {
     for (const std::string& text : {word, words})
       for (const bool fast_paths : {true, false}) {
         EncodeOptions plain, counted;
-        WorkBudget whole;
+        WorkBudget unlimited;
         plain.fast_paths = counted.fast_paths = fast_paths;
-        counted.work = &whole;
+        counted.work = &unlimited;
         EXPECT_EQ(ids(*t, text, counted), ids(*t, text, plain));
-        EXPECT_GT(whole.spent(), static_cast<int64_t>(text.size()) / 16);
+        EXPECT_GT(unlimited.spent(), static_cast<int64_t>(text.size()) / 16);
         const auto cancel = std::make_shared<std::atomic<bool>>(true);
         WorkBudget small(1000),
             cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), cancel);
         for (WorkBudget* budget : {&small, &cancelled}) {
           counted.work = budget;
-          const auto ended = t->encode(text, counted);
-          ASSERT_FALSE(ended.ok()) << text.substr(0, 10) << fast_paths;
-          EXPECT_EQ(ended.error().kind, Error::Kind::kLimit);
+          const auto result = t->encode(text, counted);
+          ASSERT_FALSE(result.ok()) << text.substr(0, 10) << fast_paths;
+          EXPECT_EQ(result.error().kind, Error::Kind::kLimit);
         }
       }
   }
@@ -115,14 +115,14 @@ TEST(Tokenizer, ABudgetEndsLongTexts) {
 TEST(Tokenizer, StreamsWholeCharacters) {
   const auto t = Tokenizer::from_json(byte_bpe(), "test");
   StreamDecoder stream(*t);
-  std::string all;
+  std::string streamed;
   for (const uint32_t id : ids(*t, "a\u4E2D\U0001F600")) {
     const std::string part = stream.push(id);
     EXPECT_TRUE(is_valid_utf8(part));
     EXPECT_EQ(part.find("\uFFFD"), std::string::npos);
-    all += part;
+    streamed += part;
   }
-  EXPECT_EQ(all + stream.finish(), "a\u4E2D\U0001F600");
+  EXPECT_EQ(streamed + stream.finish(), "a\u4E2D\U0001F600");
   stream.push(0xE2);
   EXPECT_EQ(stream.finish(), "\uFFFD");
 }
@@ -144,11 +144,11 @@ TEST(Tokenizer, PairsAreTruncatedAndPadded) {
   options.padding = Padding{.length = 6, .id = 0};
   EXPECT_TRUE(t->encode("hello world hello", options)->overflow.empty());
   options.overflow = true;
-  const auto cut = t->encode("hello world hello", options);
-  EXPECT_EQ(cut->ids, (std::vector<uint32_t>{2, 4, 5, 3, 0, 0}));
-  EXPECT_EQ(cut->attention_mask, (std::vector<uint8_t>{1, 1, 1, 1, 0, 0}));
-  ASSERT_EQ(cut->overflow.size(), 1u);
-  EXPECT_EQ(cut->overflow[0].ids, (std::vector<uint32_t>{2, 4, 3, 0, 0, 0}));
+  const auto truncated = t->encode("hello world hello", options);
+  EXPECT_EQ(truncated->ids, (std::vector<uint32_t>{2, 4, 5, 3, 0, 0}));
+  EXPECT_EQ(truncated->attention_mask, (std::vector<uint8_t>{1, 1, 1, 1, 0, 0}));
+  ASSERT_EQ(truncated->overflow.size(), 1u);
+  EXPECT_EQ(truncated->overflow[0].ids, (std::vector<uint32_t>{2, 4, 3, 0, 0, 0}));
 }
 
 TEST(Tokenizer, TruncatingPairsIsLinearAndDoesNotDependOnOverflow) {

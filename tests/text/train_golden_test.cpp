@@ -74,32 +74,32 @@ TEST_P(TrainGolden, EqualsTheReference) {
     }
   const auto report = train(corpus_path(c.corpus), s);
   ASSERT_TRUE(report.ok()) << report.error().text();
-  const Json& ours = report->tokenizer["model"];
+  const Json& trained = report->tokenizer["model"];
   if (model["type"] == "Unigram") {
     std::set<std::string> a, b, both;
     for (const Json& p : model["vocab"]) a.insert(p[0].get<std::string>());
-    for (const Json& p : ours["vocab"]) b.insert(p[0].get<std::string>());
+    for (const Json& p : trained["vocab"]) b.insert(p[0].get<std::string>());
     std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::inserter(both, both.begin()));
     std::printf("%s: %zu of %zu pieces are the same\n", folder.c_str() + folder.rfind('/') + 1, both.size(),
                 a.size());
-    EXPECT_EQ(ours["vocab"].size(), c.vocab);
+    EXPECT_EQ(trained["vocab"].size(), c.vocab);
     EXPECT_GE(static_cast<double>(both.size()), 0.95 * static_cast<double>(a.size()));
     const std::string text = read_packed(c.corpus == std::string("corpus")
                                              ? assets() + "/tokenizers/bpe_train_reference/corpus.en.gz"
                                              : assets() + "/train/tinyshakespeare.txt.gz");
-    const auto theirs = Tokenizer::from_json(*golden, "theirs"),
-               mine = Tokenizer::from_json(report->tokenizer, "ours");
-    ASSERT_TRUE(theirs.ok() && mine.ok());
-    const auto x = theirs->encode(text), y = mine->encode(text);
+    const auto reference = Tokenizer::from_json(*golden, "reference"),
+               tokenizer = Tokenizer::from_json(report->tokenizer, "trained");
+    ASSERT_TRUE(reference.ok() && tokenizer.ok());
+    const auto x = reference->encode(text), y = tokenizer->encode(text);
     ASSERT_TRUE(x.ok() && y.ok());
     std::printf("  %zu ids against %zu of the reference, loss %.4f\n", y->size(), x->size(), report->loss);
     EXPECT_LT(static_cast<double>(y->size()), 1.01 * static_cast<double>(x->size()));
     return;
   }
   size_t same = 0;
-  for (const auto& [token, id] : ours["vocab"].items()) same += tokens[id.get<size_t>()] == token;
+  for (const auto& [token, id] : trained["vocab"].items()) same += tokens[id.get<size_t>()] == token;
   EXPECT_EQ(same, c.vocab) << "tokens that have the id of the reference";
-  if (model["type"] == "BPE") EXPECT_TRUE(ours["merges"] == model["merges"]);
+  if (model["type"] == "BPE") EXPECT_TRUE(trained["merges"] == model["merges"]);
   EXPECT_EQ(report->tokenizer["added_tokens"].dump(), (*golden)["added_tokens"].dump());
 }
 

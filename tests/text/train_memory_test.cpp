@@ -17,15 +17,15 @@ namespace {
 
 using test::kSanitized;  // the sanitizer's memory counts too
 
-// Words of which about `different` are distinct, with counts from 1 to thousands.
-std::string corpus(size_t words, size_t different) {
+// Words of which about `distinct` are different, with counts from 1 to thousands.
+std::string corpus(size_t words, size_t distinct) {
   const auto path =
       std::filesystem::temp_directory_path() / ("makar_train_memory_" + std::to_string(::getpid()));
   std::ofstream file(path, std::ios::binary);
   uint64_t x = 88172645463325252u;
   for (size_t i = 0; i < words; ++i) {
     x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-    uint64_t rank = i % 2 == 0 ? i / 2 % different : (x % different) * (x >> 40 & 255) / 256;
+    uint64_t rank = i % 2 == 0 ? i / 2 % distinct : (x % distinct) * (x >> 40 & 255) / 256;
     for (rank += 37; rank; rank /= 17) file.put(static_cast<char>('a' + rank % 17));
     file.put(i % 12 == 11 ? '\n' : ' ');
   }
@@ -38,7 +38,8 @@ struct Outcome {
   double peak_mib = 0;
 };
 
-// In a child process, so that the peak is that of this training. It starts with the memory of the parent.
+// In a child process, so that the measured peak belongs to this training. The child starts with the memory of
+// the parent.
 Outcome train_in_child(const std::string& path, TrainSettings::Model model, size_t max_memory) {
   const std::string out = path + ".out";
   const pid_t child = fork();
@@ -77,7 +78,7 @@ double resident_mib() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
-Outcome within(const std::string& path, TrainSettings::Model model, size_t mib) {
+Outcome train_within(const std::string& path, TrainSettings::Model model, size_t mib) {
   const double before = resident_mib();
   const Outcome outcome = train_in_child(path, model, mib << 20);
   std::printf("bound %zu MiB: peak %.0f MiB (%.0f of them before), %zu runs on disk, %zu words dropped\n",
@@ -86,23 +87,23 @@ Outcome within(const std::string& path, TrainSettings::Model model, size_t mib) 
   return outcome;
 }
 
-constexpr size_t kTight = 64, kPlenty = 4096;  // MiB
+constexpr size_t kTightMib = 64, kPlentyMib = 4096;
 
 TEST(TrainMemory, SpillingGivesTheSameVocabulary) {
   const std::string path = corpus(1'000'000, 120'000);
-  const Outcome wide = within(path, TrainSettings::Model::kBpe, kPlenty);
-  const Outcome tight = within(path, TrainSettings::Model::kBpe, kTight);
-  EXPECT_EQ(wide.runs, 0u);
+  const Outcome unlimited = train_within(path, TrainSettings::Model::kBpe, kPlentyMib);
+  const Outcome tight = train_within(path, TrainSettings::Model::kBpe, kTightMib);
+  EXPECT_EQ(unlimited.runs, 0u);
   EXPECT_GT(tight.runs, 0u);
   EXPECT_EQ(tight.dropped, 0u);
-  EXPECT_EQ(tight.tokenizer, wide.tokenizer);
+  EXPECT_EQ(tight.tokenizer, unlimited.tokenizer);
   std::filesystem::remove(path);
 }
 
 TEST(TrainMemory, WordsThatDoNotFitAreDropped) {
   const std::string path = corpus(1'200'000, 600'000);
   for (const auto model : {TrainSettings::Model::kBpe, TrainSettings::Model::kUnigram})
-    EXPECT_GT(within(path, model, kTight).dropped, 0u);
+    EXPECT_GT(train_within(path, model, kTightMib).dropped, 0u);
   std::filesystem::remove(path);
 }
 

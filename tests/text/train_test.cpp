@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-std::string temporary(const std::string& name, const std::string& bytes) {
+std::string write_temporary(const std::string& name, const std::string& bytes) {
   const auto path =
       std::filesystem::temp_directory_path() / ("makar_train_" + std::to_string(::getpid()) + name);
   std::ofstream(path, std::ios::binary) << bytes;
@@ -50,7 +50,7 @@ std::string synthetic(size_t words) {
   return out;
 }
 
-TEST(BpeTrainer, MatchesASmallExampleByHand) {
+TEST(BpeTrainer, MatchesAHandComputedExample) {
   // "re" occurs 3 times, then "are" and "is" twice each: the smaller pair of ids is merged first.
   const std::vector<WordCount> words = {{"are", 2}, {"is", 2}, {"red", 1}, {"roses", 1}, {"so", 1}};
   BpeTraining t;
@@ -93,7 +93,7 @@ TEST(WordPieceTrainer, MergesByLikelihood) {
   EXPECT_EQ(std::count(trained->tokens.begin(), trained->tokens.end(), "##gs"), 1);
 }
 
-TEST(UnigramTrainer, KeepsCharactersAndSums) {
+TEST(UnigramTrainer, KeepsAllCharacters) {
   ThreadPool pool(2);
   UnigramTraining t;
   t.vocab_size = 40;
@@ -113,17 +113,17 @@ TEST(UnigramTrainer, KeepsCharactersAndSums) {
 }
 
 TEST(TrainTokenizer, SameForAnyThreadCount) {
-  const std::string path = temporary("threads", synthetic(60'000));
+  const std::string path = write_temporary("threads", synthetic(60'000));
   for (const auto& [pipeline, model] : {std::pair{"byte-level", TrainSettings::Model::kBpe},
                                         {"bert", TrainSettings::Model::kWordPiece},
                                         {"metaspace", TrainSettings::Model::kUnigram},
                                         {"whitespace", TrainSettings::Model::kWord}}) {
-    const auto one = train(path, settings(pipeline, model, 600), 1),
-               three = train(path, settings(pipeline, model, 600), 3);
-    ASSERT_TRUE(one.ok()) << one.error().text();
-    ASSERT_TRUE(three.ok());
-    EXPECT_EQ(one->tokenizer.dump(), three->tokenizer.dump()) << pipeline;
-    const auto tokenizer = Tokenizer::from_json(one->tokenizer, "trained");
+    const auto one_thread = train(path, settings(pipeline, model, 600), 1),
+               three_threads = train(path, settings(pipeline, model, 600), 3);
+    ASSERT_TRUE(one_thread.ok()) << one_thread.error().text();
+    ASSERT_TRUE(three_threads.ok());
+    EXPECT_EQ(one_thread->tokenizer.dump(), three_threads->tokenizer.dump()) << pipeline;
+    const auto tokenizer = Tokenizer::from_json(one_thread->tokenizer, "trained");
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
   }
 }
@@ -133,7 +133,7 @@ TEST(TrainTokenizer, SpillingGivesTheSameResult) {
   std::string text;
   for (int i = 0; i < 150'000; ++i)
     text += "word" + std::to_string(i * 7919 % 100'003) + (i % 10 == 9 ? "\n" : " ");
-  const std::string path = temporary("spill", text);
+  const std::string path = write_temporary("spill", text);
   CorpusOptions options;
   options.paths = {path};
   ThreadPool pool(2);
@@ -149,14 +149,14 @@ TEST(TrainTokenizer, SpillingGivesTheSameResult) {
     }
     return WordCounter::finish(counters, size_t{1} << 30);
   };
-  const auto whole = count(size_t{1} << 30), spilled = count(1 << 18);
-  ASSERT_TRUE(whole.ok() && spilled.ok());
-  EXPECT_EQ(whole->runs, 0u);
+  const auto in_memory = count(size_t{1} << 30), spilled = count(1 << 18);
+  ASSERT_TRUE(in_memory.ok() && spilled.ok());
+  EXPECT_EQ(in_memory->runs, 0u);
   EXPECT_GT(spilled->runs, 4u);
-  ASSERT_EQ(whole->words.size(), spilled->words.size());
-  for (size_t i = 0; i < whole->words.size(); ++i) {
-    ASSERT_EQ(whole->words[i].word, spilled->words[i].word);
-    ASSERT_EQ(whole->words[i].count, spilled->words[i].count);
+  ASSERT_EQ(in_memory->words.size(), spilled->words.size());
+  for (size_t i = 0; i < in_memory->words.size(); ++i) {
+    ASSERT_EQ(in_memory->words[i].word, spilled->words[i].word);
+    ASSERT_EQ(in_memory->words[i].count, spilled->words[i].count);
   }
 }
 
@@ -183,15 +183,16 @@ TEST(Corpus, HostileFilesAreAcceptedOrLocatedErrors) {
   EXPECT_FALSE(corpus_of("/tmp").ok());
   // Bytes that are not UTF-8, NUL bytes and a line of 3 MiB are accepted as text.
   const std::string path =
-      temporary("hostile", std::string("ab\xff\xfe\0cd\n", 8) + std::string(3 << 20, 'x') + "\n\n");
+      write_temporary("hostile", std::string("ab\xff\xfe\0cd\n", 8) + std::string(3 << 20, 'x') + "\n\n");
   const auto report = train(path, settings("byte-level", TrainSettings::Model::kBpe, 300));
   ASSERT_TRUE(report.ok()) << report.error().text();
   // A broken record is a located error.
-  const std::string bad = temporary("bad.jsonl", "{\"text\": \"fine\"}\n{\"text\": 5}\n");
+  const std::string bad = write_temporary("bad.jsonl", "{\"text\": \"fine\"}\n{\"text\": 5}\n");
   const auto broken = train(bad, settings("byte-level", TrainSettings::Model::kBpe, 300));
   ASSERT_FALSE(broken.ok());
   EXPECT_NE(broken.error().text().find(":2"), std::string::npos) << broken.error().text();
-  EXPECT_FALSE(train(temporary("empty", ""), settings("byte-level", TrainSettings::Model::kBpe, 300)).ok());
+  EXPECT_FALSE(
+      train(write_temporary("empty", ""), settings("byte-level", TrainSettings::Model::kBpe, 300)).ok());
   EXPECT_FALSE(TrainPipeline::named("byte-levle", {}).ok());
 }
 
@@ -199,15 +200,15 @@ TEST(Corpus, SampleIsAShareChosenByTheSeed) {
   std::string text;
   for (int i = 0; i < 10'000; ++i) text += "line " + std::to_string(i) + "\n";
   CorpusOptions o;
-  o.paths = {temporary("sample", text)};
+  o.paths = {write_temporary("sample", text)};
   o.sample = 0.25;
   const auto lines = [&](uint64_t seed) {
     o.seed = seed;
     auto corpus = Corpus::open(o);
     SequenceBlock block;
-    std::string all;
-    while (*corpus->next(block)) all += block.bytes;
-    return all;
+    std::string sampled;
+    while (*corpus->next(block)) sampled += block.bytes;
+    return sampled;
   };
   const std::string a = lines(1);
   EXPECT_EQ(a, lines(1));

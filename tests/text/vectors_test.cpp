@@ -8,9 +8,9 @@
 namespace makar {
 namespace {
 
-// The file of each tokenizer, relative to the assets. After kPlain: the recorded tokenizer adds no special
-// tokens although this file does.
-const std::string kPlain = "plain:";
+// The file of each tokenizer, relative to the assets. After kWithoutSpecial: the recorded tokenizer adds no
+// special tokens although this file does.
+const std::string kWithoutSpecial = "plain:";
 const std::map<std::string, std::string> kFiles = {
     {"Xenova/bert-base-uncased", "weights/bert-tiny-toxicity/vocab.txt"},
     {"Xenova/distilbert-base-uncased-finetuned-sst-2-english", "weights/bert-tiny-toxicity/vocab.txt"},
@@ -20,7 +20,7 @@ const std::map<std::string, std::string> kFiles = {
     {"Xenova/gpt-4o", "tokenizers/hf/gpt4o/tokenizer.json"},
     {"Xenova/gemma2-tokenizer", "tokenizers/hf/gemma2/tokenizer.json"},
     {"Xenova/llama-tokenizer", "tokenizers/sentencepiece/llama2-tokenizer.model"},
-    {kPlain + "Xenova/llama3-tokenizer", "tokenizers/hf/llama3_2/tokenizer.json"},
+    {kWithoutSpecial + "Xenova/llama3-tokenizer", "tokenizers/hf/llama3_2/tokenizer.json"},
     {"Xenova/llama3-tokenizer-new", "tokenizers/hf/llama3_2/tokenizer.json"},
     {"Xenova/Qwen1.5-0.5B-Chat", "tokenizers/hf/qwen2_5/tokenizer.json"},
 };
@@ -52,37 +52,37 @@ std::string cleaned_up(std::string text) {
 TEST(Vectors, MatchTransformers) {
   const std::string file = assets() + "/tokenizers/hf_tokenizer_test_vectors.json.gz";
   if (!is_file(file)) GTEST_SKIP() << file << " is not available";
-  const auto all = parse_json(read_packed(file), file);
-  ASSERT_TRUE(all.ok()) << all.error().text();
+  const auto vectors = parse_json(read_packed(file), file);
+  ASSERT_TRUE(vectors.ok()) << vectors.error().text();
   int checked = 0, wrong = 0;
   for (const auto& [key, path] : kFiles) {
-    const bool plain = key.starts_with(kPlain);
-    const std::string name = plain ? key.substr(kPlain.size()) : key;
-    if (!all->contains(name)) continue;
+    const bool without_special = key.starts_with(kWithoutSpecial);
+    const std::string name = without_special ? key.substr(kWithoutSpecial.size()) : key;
+    if (!vectors->contains(name)) continue;
     const auto tokenizer = load(assets() + "/" + path);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
-    for (const auto& [label, one] : (*all)[name]["cases"].items()) {
-      if (!one.contains("ids") || !one["text"].is_string()) continue;
-      const auto ids = one["ids"].get<std::vector<uint32_t>>();
+    for (const auto& [label, record] : (*vectors)[name]["cases"].items()) {
+      if (!record.contains("ids") || !record["text"].is_string()) continue;
+      const auto ids = record["ids"].get<std::vector<uint32_t>>();
       EncodeOptions options;
       options.special_text = SpecialText::kParse;
-      options.add_special = !plain;
-      const bool pair = one.contains("text_pair") && one["text_pair"].is_string();
-      const auto encoding = pair ? tokenizer->encode_pair(one["text"].get<std::string>(),
-                                                          one["text_pair"].get<std::string>(), options)
-                                 : tokenizer->encode(one["text"].get<std::string>(), options);
+      options.add_special = !without_special;
+      const bool pair = record.contains("text_pair") && record["text_pair"].is_string();
+      const auto encoding = pair ? tokenizer->encode_pair(record["text"].get<std::string>(),
+                                                          record["text_pair"].get<std::string>(), options)
+                                 : tokenizer->encode(record["text"].get<std::string>(), options);
       ASSERT_TRUE(encoding.ok()) << encoding.error().text();
       ++checked;
-      auto ours = encoding->ids;
+      auto encoded = encoding->ids;
       if (path.ends_with(".model"))
-        ours.insert(ours.begin(), 1);  // the file does not say that <s> comes first
+        encoded.insert(encoded.begin(), 1);  // the file does not say that <s> comes first
       const std::string decoded = tokenizer->decode(ids);
-      bool good = ours == ids;
-      if (one.contains("decoded"))
-        good = good && (one["decoded"] == decoded || one["decoded"] == cleaned_up(decoded));
-      if (good || ++wrong > 12) continue;
+      bool same = encoded == ids;
+      if (record.contains("decoded"))
+        same = same && (record["decoded"] == decoded || record["decoded"] == cleaned_up(decoded));
+      if (same || ++wrong > 12) continue;
       ADD_FAILURE() << name << " " << label << "\n"
-                    << one.dump().substr(0, 900) << "\nids " << Json(ours).dump().substr(0, 400)
+                    << record.dump().substr(0, 900) << "\nids " << Json(encoded).dump().substr(0, 400)
                     << "\ndecoded " << Json(tokenizer->decode(ids)).dump().substr(0, 300);
     }
   }

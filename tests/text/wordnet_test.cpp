@@ -23,7 +23,7 @@ TEST(WordNet, ReadsIndexDataAndExceptions) {
   EXPECT_EQ(w.synonyms("dogs"), (Synonyms{"dog", "Hound"}));
   EXPECT_EQ(w.synonyms("hounds"), (Synonyms{"dog", "Hound"}));
   EXPECT_EQ(w.synonyms("men"), (Synonyms{"man", "adult", "dog", "Hound"}));
-  EXPECT_EQ(w.synonyms("dogsss"), (Synonyms{"dog", "Hound"}));  // rules apply until something fits
+  EXPECT_EQ(w.synonyms("dogsss"), (Synonyms{"dog", "Hound"}));  // the rules apply until a form has an entry
   EXPECT_TRUE(w.synonyms("cat").empty());                       // an offset beyond the file
   EXPECT_TRUE(w.synonyms("geese").empty());
   EXPECT_TRUE(w.synonyms(std::string(100000, 's')).empty());

@@ -30,15 +30,15 @@ Json template_processor(const std::vector<std::pair<std::string, uint32_t>>& bef
     specials[token.first] = {{"id", token.first}, {"ids", {token.second}}, {"tokens", {token.first}}};
     return {{"SpecialToken", {{"id", token.first}, {"type_id", type}}}};
   };
-  const auto around = [&](const char* sequence, int type, Json& list) {
+  const auto add_sequence = [&](const char* sequence, int type, Json& list) {
     for (const auto& token : before) list.push_back(special(token, type));
     list.push_back({{"Sequence", {{"id", sequence}, {"type_id", type}}}});
     for (const auto& token : after) list.push_back(special(token, type));
   };
   Json single = Json::array(), pair = Json::array();
-  around("A", 0, single);
-  around("A", 0, pair);
-  around("B", 1, pair);
+  add_sequence("A", 0, single);
+  add_sequence("A", 0, pair);
+  add_sequence("B", 1, pair);
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", specials}};
 }
 
@@ -76,17 +76,18 @@ void put_token(Json& vocab, std::string token, uint32_t id) {
 
 Json merges_by_score(const std::vector<std::string>& pieces, const std::vector<uint32_t>& order,
                      const std::vector<bool>& usable) {
-  Vocabulary known;
+  constexpr size_t kMaxPieceBytes = 4096;  // bounds the work, which is quadratic in the size
+  Vocabulary usable_pieces;
   for (uint32_t id = 0; id < pieces.size(); ++id)
-    if (usable[id]) known.add(pieces[id], id);
+    if (usable[id]) usable_pieces.add(pieces[id], id);
   Json merges = Json::array();
   for (const uint32_t id : order) {
     const std::string& piece = pieces[id];
-    if (!usable[id] || piece.size() > 4096) continue;
+    if (!usable[id] || piece.size() > kMaxPieceBytes) continue;
     for (size_t cut = 1; cut < piece.size(); ++cut) {
       if (is_utf8_continuation(piece[cut])) continue;
       std::string left = piece.substr(0, cut), right = piece.substr(cut);
-      if (known.find(left) == kNoId || known.find(right) == kNoId) continue;
+      if (usable_pieces.find(left) == kNoId || usable_pieces.find(right) == kNoId) continue;
       merges.push_back(Json::array({std::move(left), std::move(right)}));
     }
   }

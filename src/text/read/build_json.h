@@ -23,7 +23,7 @@ Json bpe_model(Json vocab, Json merges, bool ignore_merges);
 void put_token(Json& vocab, std::string token, uint32_t id);
 
 // A merge list for tokens ranked by score: every split of a piece into two others, the best pieces first.
-// `order`: ids from the best score to the worst.
+// `order`: ids from the best score to the worst. `usable`: by id, whether merges may use the piece.
 Json merges_by_score(const std::vector<std::string>& pieces, const std::vector<uint32_t>& order,
                      const std::vector<bool>& usable);
 

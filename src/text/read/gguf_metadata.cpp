@@ -6,7 +6,7 @@ namespace makar {
 namespace {
 
 constexpr uint64_t kMaxKeys = 1 << 16;
-constexpr int kString = 8, kArray = 9;
+constexpr int kFloat32 = 6, kString = 8, kArray = 9, kFloat64 = 12;
 
 class Reader {
  public:
@@ -16,7 +16,7 @@ class Reader {
 
   template <class T>
   Result<T> get() {
-    if (left() < sizeof(T)) return ends();
+    if (left() < sizeof(T)) return end_error();
     T value;
     std::memcpy(&value, bytes_.data() + at_, sizeof(T));
     at_ += sizeof(T);
@@ -32,7 +32,7 @@ class Reader {
     at_ += size;
     return out;
   }
-  Error ends() const {
+  Error end_error() const {
     return error_at(fmt::format("byte {}", at_),
                     "the file ends inside the metadata; the download may be incomplete");
   }
@@ -43,7 +43,7 @@ class Reader {
 };
 
 template <class T, class As>
-Result<GgufMetadata::Value> one(Reader& reader) {
+Result<GgufMetadata::Value> number_value(Reader& reader) {
   MAKAR_TRY(const T value, reader.get<T>());
   return GgufMetadata::Value(static_cast<As>(value));
 }
@@ -51,19 +51,19 @@ Result<GgufMetadata::Value> one(Reader& reader) {
 Result<GgufMetadata::Value> scalar(Reader& reader, uint32_t type) {
   switch (type) {
     case 0:
-      return one<uint8_t, uint64_t>(reader);
+      return number_value<uint8_t, uint64_t>(reader);
     case 1:
-      return one<int8_t, int64_t>(reader);
+      return number_value<int8_t, int64_t>(reader);
     case 2:
-      return one<uint16_t, uint64_t>(reader);
+      return number_value<uint16_t, uint64_t>(reader);
     case 3:
-      return one<int16_t, int64_t>(reader);
+      return number_value<int16_t, int64_t>(reader);
     case 4:
-      return one<uint32_t, uint64_t>(reader);
+      return number_value<uint32_t, uint64_t>(reader);
     case 5:
-      return one<int32_t, int64_t>(reader);
-    case 6:
-      return one<float, double>(reader);
+      return number_value<int32_t, int64_t>(reader);
+    case kFloat32:
+      return number_value<float, double>(reader);
     case 7: {
       MAKAR_TRY(const uint8_t value, reader.get<uint8_t>());
       return GgufMetadata::Value(value != 0);
@@ -73,18 +73,18 @@ Result<GgufMetadata::Value> scalar(Reader& reader, uint32_t type) {
       return GgufMetadata::Value(value);
     }
     case 10:
-      return one<uint64_t, uint64_t>(reader);
+      return number_value<uint64_t, uint64_t>(reader);
     case 11:
-      return one<int64_t, int64_t>(reader);
-    case 12:
-      return one<double, double>(reader);
+      return number_value<int64_t, int64_t>(reader);
+    case kFloat64:
+      return number_value<double, double>(reader);
     default:
       return error_at(fmt::format("byte {}", reader.at()), "unknown value type {}", type);
   }
 }
 
 // The least number of bytes that a value of this type takes.
-size_t smallest(uint32_t type) {
+size_t min_bytes(uint32_t type) {
   constexpr size_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
   return type < 13 ? kSizes[type] : 1;
 }
@@ -95,7 +95,7 @@ Result<GgufMetadata::Value> array(Reader& reader) {
   if (type == kArray)
     return error_of(Error::Kind::kUnsupported, fmt::format("byte {}", reader.at()),
                     "lists of lists are not supported");
-  if (count > reader.left() / smallest(type))
+  if (count > reader.left() / min_bytes(type))
     return error_at(fmt::format("byte {}", reader.at()), "a list has {} values but only {} bytes are left",
                     count, reader.left());
   std::vector<std::string_view> texts;
@@ -115,7 +115,7 @@ Result<GgufMetadata::Value> array(Reader& reader) {
       reals.push_back(std::get<double>(value));
   }
   if (type == kString) return GgufMetadata::Value(std::move(texts));
-  if (type == 6 || type == 12) return GgufMetadata::Value(std::move(reals));
+  if (type == kFloat32 || type == kFloat64) return GgufMetadata::Value(std::move(reals));
   return GgufMetadata::Value(std::move(numbers));
 }
 

@@ -59,14 +59,14 @@ std::vector<std::string> gguf_pre_kinds() {
 
 Result<GgufPre> gguf_pre(const std::string& kind) {
   std::vector<std::string> known;
-  for (const Kind& one : kinds())
-    for (const char* name : one.names) {
+  for (const Kind& entry : kinds())
+    for (const char* name : entry.names) {
       known.emplace_back(name);
       if (kind != name) continue;
       Json stages = Json::array();
-      for (const char* pattern : one.patterns) stages.push_back(split_stage(pattern));
+      for (const char* pattern : entry.patterns) stages.push_back(split_stage(pattern));
       stages.push_back(byte_level_stage(false, false));
-      return GgufPre{sequence_stage("pretokenizers", std::move(stages)), one.ignore_merges};
+      return GgufPre{sequence_stage("pretokenizers", std::move(stages)), entry.ignore_merges};
     }
   return error_of(Error::Kind::kUnsupported, "tokenizer.ggml.pre", "unknown kind '{}'{}", kind.substr(0, 80),
                   did_you_mean(kind.substr(0, 80), known));

@@ -15,12 +15,11 @@ namespace {
 
 struct Tokens {
   std::vector<std::string> texts;
-  std::vector<int64_t>
-      types;  // as in SentencePiece: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
+  std::vector<int64_t> types;  // SentencePieceModel::Type
 };
 
-constexpr const char* kKey = "tokenizer.ggml.";
-std::string key(const char* name) { return std::string(kKey) + name; }
+constexpr const char* kKeyPrefix = "tokenizer.ggml.";
+std::string key(const char* name) { return std::string(kKeyPrefix) + name; }
 
 Result<Tokens> read_tokens(const GgufMetadata& metadata) {
   const auto* texts = metadata.texts(key("tokens"));
@@ -33,15 +32,18 @@ Result<Tokens> read_tokens(const GgufMetadata& metadata) {
   const auto* types = metadata.numbers(key("token_type"));
   if (types && types->size() != texts->size())
     return error_at(key("token_type"), "has {} entries for {} tokens", types->size(), texts->size());
-  tokens.types = types ? *types : std::vector<int64_t>(texts->size(), 1);
+  tokens.types = types ? *types : std::vector<int64_t>(texts->size(), SentencePieceModel::kNormal);
   return tokens;
 }
 
 void add_specials(const Tokens& tokens, Json& json) {
   for (uint32_t id = 0; id < tokens.texts.size(); ++id)
-    if (tokens.types[id] == 2 || tokens.types[id] == 3 || tokens.types[id] == 4)
+    if (tokens.types[id] == SentencePieceModel::kUnknown ||
+        tokens.types[id] == SentencePieceModel::kControl ||
+        tokens.types[id] == SentencePieceModel::kUserDefined)
       if (!tokens.texts[id].empty())
-        json["added_tokens"].push_back(added_token(id, tokens.texts[id], tokens.types[id] != 4));
+        json["added_tokens"].push_back(
+            added_token(id, tokens.texts[id], tokens.types[id] != SentencePieceModel::kUserDefined));
 }
 
 // The special tokens that llama.cpp adds around a text.
@@ -101,9 +103,9 @@ Result<Json> wordpiece(const Tokens& tokens, const std::string& place) {
   std::string text;
   for (uint32_t id = 0; id < tokens.texts.size(); ++id) {
     const std::string& token = tokens.texts[id];
-    if (token.starts_with("\u2581"))
-      text += token.substr(3);
-    else if (tokens.types[id] == 1)
+    if (token.starts_with(kBlankMark))
+      text += token.substr(kBlankMark.size());
+    else if (tokens.types[id] == SentencePieceModel::kNormal)
       text += "##" + token;
     else
       text += token;
@@ -141,8 +143,9 @@ Json rwkv(const Tokens& tokens) {
   Json vocab = Json::object();
   Vocabulary seen;
   for (uint32_t id = 0; id < tokens.texts.size(); ++id) {
-    const std::string letters =
-        tokens.types[id] == 3 ? tokens.texts[id] : bytes_to_letters(unescape(tokens.texts[id]));
+    const std::string letters = tokens.types[id] == SentencePieceModel::kControl
+                                    ? tokens.texts[id]
+                                    : bytes_to_letters(unescape(tokens.texts[id]));
     if (seen.find(letters) == kNoId) put_token(vocab, letters, id);
     seen.add(letters, id);
   }

@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-enum : int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+enum : int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused };  // SentencePieceModel::Type
 
 // Text on which pre-tokenizers differ: numbers, contractions, punctuation, case, scripts, white space.
 constexpr const char* kProbe =
@@ -29,23 +29,23 @@ Result<std::vector<Span>> probe_splits(const Json& normalizer, const Json& pre_t
 }
 
 Result<std::string> find_pre(const Json& json) {
-  const Json normalizer = json.value("normalizer", Json()), own = json.value("pre_tokenizer", Json());
-  MAKAR_TRY(const std::vector<Span> want, probe_splits(normalizer, own));
+  const Json normalizer = json.value("normalizer", Json()), own_stage = json.value("pre_tokenizer", Json());
+  MAKAR_TRY(const std::vector<Span> own_splits, probe_splits(normalizer, own_stage));
   const bool ignore_merges = json.at("model").value("ignore_merges", false);
-  std::string second;
+  std::string same_splits;  // a kind that differs only in ignore_merges
   for (const std::string& kind : gguf_pre_kinds()) {
     MAKAR_TRY(const GgufPre pre, gguf_pre(kind));
     MAKAR_TRY(const std::vector<Span> found, probe_splits(normalizer, pre.pre_tokenizer));
-    if (found != want) continue;
+    if (found != own_splits) continue;
     if (pre.ignore_merges == ignore_merges) return kind;
-    if (second.empty()) second = kind;
+    if (same_splits.empty()) same_splits = kind;
   }
-  if (!second.empty()) return second;
+  if (!same_splits.empty()) return same_splits;
   return error_of(Error::Kind::kUnsupported, "pre_tokenizer",
                   "llama.cpp has no equivalent of this tokenizer's pre-tokenizer");
 }
 
-void put_added(const Json& json, GgufVocabulary& out) {
+void add_added_tokens(const Json& json, GgufVocabulary& out) {
   for (const Json& token : json.value("added_tokens", Json::array())) {
     const auto id = token.at("id").get<size_t>();
     if (id >= out.tokens.size()) out.tokens.resize(id + 1), out.types.resize(id + 1, kUnused);
@@ -56,9 +56,9 @@ void put_added(const Json& json, GgufVocabulary& out) {
 }
 
 Status check_size(uint64_t id) {
-  constexpr uint64_t kMax = 1 << 23;
-  if (id < kMax) return Done{};
-  return error_of(Error::Kind::kLimit, "vocab", "has the id {}; the limit is {}", id, kMax);
+  constexpr uint64_t kMaxTokens = 1 << 23;
+  if (id < kMaxTokens) return Done{};
+  return error_of(Error::Kind::kLimit, "vocab", "has the id {}; the limit is {}", id, kMaxTokens);
 }
 
 Status read_vocab(const Json& vocab, GgufVocabulary& out) {
@@ -102,22 +102,22 @@ Status wordpiece(const Json& json, GgufVocabulary& out) {
 
 Status sentencepiece(const Json& json, GgufVocabulary& out) {
   // Added tokens outside the vocabulary are appended to it; SentencePiece cannot store them.
-  Json inner = json;
+  Json sentencepiece_json = json;
   const size_t size = json.at("model").at("vocab").size();
-  Json& added = inner["added_tokens"];
+  Json& added = sentencepiece_json["added_tokens"];
   if (!added.is_array()) added = Json::array();
-  Json kept = Json::array();
+  Json vocabulary_tokens = Json::array();
   for (const Json& token : added)
-    if (token.at("id").get<size_t>() < size) kept.push_back(token);
-  added = std::move(kept);
+    if (token.at("id").get<size_t>() < size) vocabulary_tokens.push_back(token);
+  added = std::move(vocabulary_tokens);
   // Gemma splits at spaces after its normaliser has replaced all of them: the split has no effect.
   const Json pre = json.value("pre_tokenizer", Json()), normalizer = json.value("normalizer", Json());
   const Json space = {{"String", " "}};
   if (pre.is_object() && pre.value("type", "") == "Split" && pre.value("pattern", Json()) == space &&
       normalizer.is_object() && normalizer.value("type", "") == "Replace" &&
       normalizer.value("pattern", Json()) == space)
-    inner["pre_tokenizer"] = nullptr;
-  MAKAR_TRY(const SentencePieceModel model, json_to_sentencepiece(inner));
+    sentencepiece_json["pre_tokenizer"] = nullptr;
+  MAKAR_TRY(const SentencePieceModel model, json_to_sentencepiece(sentencepiece_json));
   out.model = model.kind == SentencePieceModel::kBpe ? "llama" : "t5";
   out.pre = "default";
   for (const auto& piece : model.pieces) {
@@ -132,19 +132,19 @@ Status sentencepiece(const Json& json, GgufVocabulary& out) {
   return Done{};
 }
 
-// The special tokens of the template: "<s> $A", "$A </s>", "[CLS] $A [SEP]". BERT's and RoBERTa's own
-// processors give the two as ["</s>", 2].
+// The special tokens of the template: "<s> $A", "$A </s>", "[CLS] $A [SEP]". The processors of BERT and
+// RoBERTa store a token as ["</s>", 2].
 void read_template(const Json& processor, GgufVocabulary& out) {
   if (const Json* parts = find_field(processor, "processors"))
     for (const Json& part : *parts) read_template(part, out);
-  const auto named = [&](const char* key) -> std::optional<uint32_t> {
+  const auto pair_id = [&](const char* key) -> std::optional<uint32_t> {
     const Json* pair = find_field(processor, key);
     if (!pair || !pair->is_array() || pair->size() != 2 || !(*pair)[1].is_number_unsigned())
       return std::nullopt;
     return (*pair)[1].get<uint32_t>();
   };
-  if (const auto id = named("cls")) out.bos = id, out.add_bos = true;
-  if (const auto id = named("sep")) out.eos = id, out.add_eos = true;
+  if (const auto id = pair_id("cls")) out.bos = id, out.add_bos = true;
+  if (const auto id = pair_id("sep")) out.eos = id, out.add_eos = true;
   const Json* single = find_field(processor, "single");
   const Json* specials = find_field(processor, "special_tokens");
   if (!single || !single->is_array() || single->empty() || !specials) return;
@@ -169,7 +169,7 @@ bool GgufVocabulary::pad_to(size_t size) {
   while (tokens.size() < size) {
     tokens.push_back(fmt::format("[PAD{}]", tokens.size()));
     types.push_back(kUnused);
-    if (!scores.empty()) scores.push_back(-1000.0f);
+    if (!scores.empty()) scores.push_back(-1000.0f);  // as llama.cpp's converter
   }
   return true;
 }
@@ -186,7 +186,7 @@ Result<GgufVocabulary> gguf_vocabulary(const Tokenizer& tokenizer) {
     MAKAR_CHECK_OK(wordpiece(json, out));
   else
     MAKAR_CHECK_OK(sentencepiece(json, out));
-  if (out.model != "bert") put_added(json, out);
+  if (out.model != "bert") add_added_tokens(json, out);
   read_template(json.value("post_processor", Json()), out);
   return out;
 }

@@ -25,7 +25,7 @@ std::string merges_path(const std::string& path) {
   return "";
 }
 
-bool known_ranks(const std::string& name) {
+bool is_known_encoding(const std::string& name) {
   for (const char* known : {"gpt2", "r50k_base", "p50k_base", "cl100k_base", "o200k_base", "qwen", "llama3"})
     if (name == known) return true;
   return false;
@@ -36,7 +36,9 @@ bool lowercases(const std::string& folder) {
   const std::string path = folder + "/tokenizer_config.json";
   if (!is_file(path)) return true;
   const auto json = read_json(path);
-  return !json.ok() || *bool_field(*json, "do_lower_case", true);
+  if (!json.ok()) return true;
+  const auto lowercase = bool_field(*json, "do_lower_case", true);
+  return !lowercase.ok() || *lowercase;
 }
 
 Result<Json> read_json_file(const std::string& path) {
@@ -77,7 +79,7 @@ Result<Json> read_tokenizer(const std::string& path) {
   if (bytes.starts_with("{")) return read_json_file(path);
   // Llama 3 names a rank file tokenizer.model: base64 text, while SentencePiece starts with a field tag.
   if (path.ends_with(".tiktoken") || bytes.starts_with("IQ== 0\n"))
-    return tiktoken_to_json(bytes, known_ranks(name_of(path)) ? name_of(path) : "", path);
+    return tiktoken_to_json(bytes, is_known_encoding(name_of(path)) ? name_of(path) : "", path);
   return sentencepiece_to_json(bytes, path);
 }
 

@@ -1,4 +1,4 @@
-// Reads all kinds of tokenizer files into one form: the value of a tokenizer.json.
+// Reads all kinds of tokenizer files into one form: the contents of a tokenizer.json.
 #pragma once
 #include <string>
 #include <string_view>

@@ -15,7 +15,7 @@ namespace {
 
 using Piece = SentencePieceModel::Piece;
 
-Json replace(Json pattern, std::string_view content) {
+Json replace_stage(Json pattern, std::string_view content) {
   return {{"type", "Replace"}, {"pattern", std::move(pattern)}, {"content", content}};
 }
 
@@ -26,25 +26,25 @@ Json normalizer(const SentencePieceModel& model, bool first_only) {
                      {"precompiled_charsmap", encode_base64(model.character_map)},
                      {"longest_match", true}});
   if (model.remove_extra_whitespaces) {
-    parts.push_back(replace({{"Regex", "\\A +| +\\z"}}, ""));
-    parts.push_back(replace({{"Regex", " {2,}"}}, " "));
+    parts.push_back(replace_stage({{"Regex", "\\A +| +\\z"}}, ""));
+    parts.push_back(replace_stage({{"Regex", " {2,}"}}, " "));
   }
   if (model.add_dummy_prefix && !model.whitespace_as_suffix) {
     Json prepend = {{"type", "Prepend"}, {"prepend", model.escape_whitespaces ? kBlankMark : " "}};
     if (first_only) prepend["first_only"] = true;
     parts.push_back(std::move(prepend));
   }
-  if (model.escape_whitespaces) parts.push_back(replace({{"String", " "}}, kBlankMark));
-  // Marks at the end that were in the text itself are removed too.
+  if (model.escape_whitespaces) parts.push_back(replace_stage({{"String", " "}}, kBlankMark));
+  // Trailing marks that the text already contained are removed too.
   if (model.escape_whitespaces && model.remove_extra_whitespaces)
-    parts.push_back(replace({{"Regex", std::string(kBlankMark) + "+\\z"}}, ""));
+    parts.push_back(replace_stage({{"Regex", std::string(kBlankMark) + "+\\z"}}, ""));
   return sequence_stage("normalizers", std::move(parts));
 }
 
 Json decoder(const SentencePieceModel& model, const std::string& unknown) {
   Json parts = Json::array();
-  if (!unknown.empty()) parts.push_back(replace({{"String", unknown}}, model.unk_surface));
-  parts.push_back(replace({{"String", kBlankMark}}, " "));
+  if (!unknown.empty()) parts.push_back(replace_stage({{"String", unknown}}, model.unk_surface));
+  parts.push_back(replace_stage({{"String", kBlankMark}}, " "));
   if (model.byte_fallback) parts.push_back({{"type", "ByteFallback"}});
   parts.push_back({{"type", "Fuse"}});
   if (model.add_dummy_prefix)
@@ -120,7 +120,7 @@ Status check_pieces(const SentencePieceModel& model) {
 }  // namespace
 
 Result<Json> sentencepiece_to_json(const SentencePieceModel& model, const std::string& place) {
-  if (const Status good = check_pieces(model); !good.ok()) return good.error().in(place);
+  if (const Status status = check_pieces(model); !status.ok()) return status.error().in(place);
   if (model.kind != SentencePieceModel::kUnigram && model.kind != SentencePieceModel::kBpe)
     return error_of(Error::Kind::kUnsupported, place,
                     "SentencePiece models of type {} are not supported; unigram (1) and bpe (2) are",

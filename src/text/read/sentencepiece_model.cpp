@@ -4,6 +4,7 @@
 #include "text/unicode.h"
 #include "text/vocabulary.h"
 
+// Field numbers are those of sentencepiece_model.proto.
 namespace makar {
 namespace {
 
@@ -106,21 +107,21 @@ Result<SentencePieceModel> SentencePieceModel::parse(std::string_view bytes) {
 std::string SentencePieceModel::write() const {
   WireWriter out;
   for (const Piece& piece : pieces) {
-    WireWriter one;
-    one.bytes(1, piece.text);
-    one.real(2, piece.score);
-    if (piece.type != kNormal) one.number(3, static_cast<uint64_t>(piece.type));
-    out.bytes(1, one.out());
+    WireWriter message;
+    message.bytes(1, piece.text);
+    message.real(2, piece.score);
+    if (piece.type != kNormal) message.number(3, static_cast<uint64_t>(piece.type));
+    out.bytes(1, message.out());
   }
   WireWriter trainer;
   trainer.number(3, static_cast<uint64_t>(kind));
   trainer.number(4, pieces.size());
   if (whitespace_as_suffix) trainer.number(24, 1);
   if (byte_fallback) trainer.number(35, 1);
-  const auto id = [&](uint32_t field, int value) {
+  const auto put_id = [&](uint32_t field, int value) {
     trainer.number(field, static_cast<uint64_t>(static_cast<int64_t>(value)));
   };
-  id(40, unk_id), id(41, bos_id), id(42, eos_id), id(43, pad_id);
+  put_id(40, unk_id), put_id(41, bos_id), put_id(42, eos_id), put_id(43, pad_id);
   trainer.bytes(44, unk_surface);
   out.bytes(2, trainer.out());
   WireWriter normalizer;

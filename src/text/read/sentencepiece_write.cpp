@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-Error cannot(const std::string& what) {
+Error unsupported(const std::string& what) {
   return error_of(Error::Kind::kUnsupported, "",
                   "a SentencePiece model cannot represent {}; write tokenizer.json instead", what);
 }
@@ -46,13 +46,13 @@ Status read_normalizer(const Json& stage, SentencePieceModel& model) {
       (type == "Replace" && (pattern == "\\A +| +\\z" || pattern == std::string(kBlankMark) + "+\\z")) ||
       type == "Strip")
     return model.remove_extra_whitespaces = true, Done{};
-  return cannot("the normalizer " + type);
+  return unsupported("the normalizer " + type);
 }
 
 Status read_pre_tokenizer(const Json& stage, SentencePieceModel& model) {
   if (stage.is_null()) return Done{};
   MAKAR_TRY(const std::string type, string_field(stage, "type"));
-  if (type != "Metaspace") return cannot("the pre_tokenizer " + type);
+  if (type != "Metaspace") return unsupported("the pre_tokenizer " + type);
   MAKAR_TRY(const bool prefix, bool_field(stage, "add_prefix_space", true));
   MAKAR_TRY(const std::string scheme, string_field(stage, "prepend_scheme", prefix ? "always" : "never"));
   model.escape_whitespaces = true;
@@ -65,12 +65,12 @@ Status read_bpe(const Json& json, SentencePieceModel& model) {
   MAKAR_TRY(const Json* merges, list_field(json, "merges"));
   std::map<std::string, size_t> rank;  // the rank of the first merge that gives a piece
   for (size_t i = 0; i < merges->size(); ++i) {
-    const Json& one = (*merges)[i];
-    const std::string piece = one[0].get<std::string>() + one[1].get<std::string>();
+    const Json& merge = (*merges)[i];
+    const std::string piece = merge[0].get<std::string>() + merge[1].get<std::string>();
     rank.emplace(piece, rank.size());
   }
   for (uint32_t id = 0; id < vocabulary.size(); ++id) {
-    if (!vocabulary.token(id)) return cannot("ids without a token");
+    if (!vocabulary.token(id)) return unsupported("ids without a token");
     const std::string text(*vocabulary.token(id));
     const auto it = rank.find(text);
     const size_t position = it != rank.end() ? it->second : rank.size() + id;
@@ -83,9 +83,9 @@ Status read_bpe(const Json& json, SentencePieceModel& model) {
 }
 
 Status read_unigram(const Json& json, SentencePieceModel& model) {
-  for (const Json& one : json.at("vocab"))
-    model.pieces.push_back(
-        {one[0].get<std::string>(), static_cast<float>(one[1].get<double>()), SentencePieceModel::kNormal});
+  for (const Json& entry : json.at("vocab"))
+    model.pieces.push_back({entry[0].get<std::string>(), static_cast<float>(entry[1].get<double>()),
+                            SentencePieceModel::kNormal});
   const Json* unknown = find_field(json, "unk_id");
   model.unk_id = unknown ? unknown->get<int>() : -1;
   return Done{};
@@ -107,9 +107,9 @@ Result<SentencePieceModel> json_to_sentencepiece(const Json& json) {
   } else if (type == "Unigram") {
     MAKAR_CHECK_OK(read_unigram(section, model));
   } else {
-    return cannot("a model of type " + type);
+    return unsupported("a model of type " + type);
   }
-  if (model.unk_id < 0) return cannot("a vocabulary without an unknown token");
+  if (model.unk_id < 0) return unsupported("a vocabulary without an unknown token");
   if (model.byte_fallback)
     for (auto& piece : model.pieces)
       if (piece.text.size() == 6 && piece.text.starts_with("<0x") && piece.text.ends_with('>'))
@@ -117,7 +117,7 @@ Result<SentencePieceModel> json_to_sentencepiece(const Json& json) {
   for (const Json& token : json.value("added_tokens", Json::array())) {
     const auto id = token.at("id").get<size_t>();
     if (id >= model.pieces.size() || model.pieces[id].text != token.at("content").get<std::string>())
-      return cannot("added tokens outside of the vocabulary");
+      return unsupported("added tokens outside the vocabulary");
     model.pieces[id].type =
         token.value("special", false) ? SentencePieceModel::kControl : SentencePieceModel::kUserDefined;
     if (model.pieces[id].type == SentencePieceModel::kControl) model.pieces[id].score = 0;

@@ -56,21 +56,21 @@ struct Ranks {
   std::vector<std::pair<std::string, uint32_t>> specials;
 };
 
-Status put(Ranks& ranks, std::string_view base64, uint64_t rank, const std::string& where) {
+Status add_token(Ranks& ranks, std::string_view base64, uint64_t rank, const std::string& place) {
   auto bytes = decode_base64(base64);
-  if (!bytes || bytes->empty()) return error_at(where, "'{}' is not valid base64", base64.substr(0, 80));
+  if (!bytes || bytes->empty()) return error_at(place, "'{}' is not valid base64", base64.substr(0, 80));
   if (rank > Vocabulary::kMaxId)
-    return error_at(where, "the rank {} exceeds the maximum {}", rank, Vocabulary::kMaxId);
+    return error_at(place, "the rank {} exceeds the maximum {}", rank, Vocabulary::kMaxId);
   ranks.tokens.emplace_back(std::move(*bytes), static_cast<uint32_t>(rank));
   return Done{};
 }
 
-Result<uint64_t> whole_number(std::string_view text, const std::string& where) {
+Result<uint64_t> parse_rank(std::string_view text, const std::string& place) {
   uint64_t value = 0;
   if (text.empty() || text.size() > 10)
-    return error_at(where, "expected a rank, found '{}'", text.substr(0, 80));
+    return error_at(place, "expected a rank, found '{}'", text.substr(0, 80));
   for (const char c : text) {
-    if (c < '0' || c > '9') return error_at(where, "expected a rank, found '{}'", text.substr(0, 80));
+    if (c < '0' || c > '9') return error_at(place, "expected a rank, found '{}'", text.substr(0, 80));
     value = value * 10 + static_cast<uint64_t>(c - '0');
   }
   return value;
@@ -82,15 +82,15 @@ Result<Ranks> read_lines(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = text.substr(at, end - at);
-    const std::string where = fmt::format("line {}", ++number);
+    const std::string place = fmt::format("line {}", ++number);
     at = end + 1;
     if (line.empty()) continue;
     const size_t space = line.find(' ');
-    if (space == std::string_view::npos) return error_at(where, "expected a token in base64 and its rank");
+    if (space == std::string_view::npos) return error_at(place, "expected a token in base64 and its rank");
     std::string_view digits = line.substr(space + 1);
     if (digits.ends_with('\r')) digits.remove_suffix(1);
-    MAKAR_TRY(const uint64_t rank, whole_number(digits, where));
-    MAKAR_CHECK_OK(put(ranks, line.substr(0, space), rank, where));
+    MAKAR_TRY(const uint64_t rank, parse_rank(digits, place));
+    MAKAR_CHECK_OK(add_token(ranks, line.substr(0, space), rank, place));
   }
   return ranks;
 }
@@ -117,19 +117,19 @@ Result<Ranks> read_packed(const Json& json) {
       i = stop + 1;
       if (word_number++ == 0) continue;  // the '!' mark
       if (word_number == 2) {
-        MAKAR_TRY(rank, whole_number(word, "bpe_ranks"));
+        MAKAR_TRY(rank, parse_rank(word, "bpe_ranks"));
         continue;
       }
-      MAKAR_CHECK_OK(put(ranks, word, rank++, "bpe_ranks"));
+      MAKAR_CHECK_OK(add_token(ranks, word, rank++, "bpe_ranks"));
     }
     at = end + 1;
   }
   return ranks;
 }
 
-// The two tokens that merge into `token`: what is left when only lower ranks may merge.
-bool parents(const Vocabulary& ranks, const std::string& token, uint32_t rank, std::string& left,
-             std::string& right) {
+// The two tokens that merge into `token`: the parts that remain when only lower ranks may merge.
+bool find_parents(const Vocabulary& ranks, const std::string& token, uint32_t rank, std::string& left,
+                  std::string& right) {
   std::vector<size_t> cuts;  // starts of the parts, and the end
   for (size_t i = 0; i <= token.size(); ++i) cuts.push_back(i);
   while (cuts.size() > 3) {
@@ -148,6 +148,7 @@ bool parents(const Vocabulary& ranks, const std::string& token, uint32_t rank, s
 }
 
 Json to_json(Ranks ranks) {
+  constexpr size_t kMaxMergedBytes = 1024;  // more than any real token: find_parents takes quadratic time
   std::sort(ranks.tokens.begin(), ranks.tokens.end(),
             [](const auto& a, const auto& b) { return a.second < b.second; });
   Vocabulary by_bytes;
@@ -157,8 +158,8 @@ Json to_json(Ranks ranks) {
   for (const auto& [bytes, rank] : ranks.tokens) {
     if (by_bytes.find(bytes) != rank) continue;  // a duplicate
     put_token(vocab, bytes_to_letters(bytes), rank);
-    // Tokens longer than any real one would take quadratic time.
-    if (bytes.size() > 1 && bytes.size() <= 1024 && parents(by_bytes, bytes, rank, left, right))
+    if (bytes.size() > 1 && bytes.size() <= kMaxMergedBytes &&
+        find_parents(by_bytes, bytes, rank, left, right))
       merges.push_back(Json::array({bytes_to_letters(left), bytes_to_letters(right)}));
   }
   Json json = empty_tokenizer();
@@ -184,17 +185,18 @@ Result<Json> tiktoken_to_json(std::string_view text, const std::string& name, co
   if (ranks->tokens.empty())
     return error_at(place, "has no ranks; expected a token in base64 and its rank per line");
   if (ranks->pattern.empty()) {
-    const KnownEncoding* chosen = nullptr;
-    for (const KnownEncoding& one : known_encodings())
-      if (!chosen && (name.empty() ? one.ranks == ranks->tokens.size() : name == one.name)) chosen = &one;
-    if (!chosen)
+    const KnownEncoding* encoding = nullptr;
+    for (const KnownEncoding& known : known_encodings())
+      if (!encoding && (name.empty() ? known.ranks == ranks->tokens.size() : name == known.name))
+        encoding = &known;
+    if (!encoding)
       return error_of(Error::Kind::kUnsupported, place,
                       "{} ranks do not match a known encoding (gpt2, p50k_base, cl100k_base, "
                       "o200k_base, qwen, llama3); name the file after its encoding, such as "
                       "cl100k_base.tiktoken",
                       ranks->tokens.size());
-    ranks->pattern = chosen->pattern;
-    for (const auto& [token, id] : chosen->specials) ranks->specials.emplace_back(token, id);
+    ranks->pattern = encoding->pattern;
+    for (const auto& [token, id] : encoding->specials) ranks->specials.emplace_back(token, id);
   }
   return to_json(std::move(*ranks));
 }

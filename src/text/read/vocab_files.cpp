@@ -25,17 +25,18 @@ void each_line(std::string_view text, F f) {
 Result<Json> vocab_merges_to_json(std::string_view vocab, std::string_view merges, const std::string& place) {
   MAKAR_TRY(Json tokens, parse_json(vocab, place));
   if (!tokens.is_object()) return error_at(place, "expected an object that maps tokens to ids");
-  Json list = Json::array();
-  std::string bad;
+  Json merge_list = Json::array();
+  std::string bad_line;
   each_line(merges, [&](std::string_view line, size_t number) {
     if (line.empty() || (number == 1 && line.starts_with("#version"))) return;
     const size_t space = line.find(' ');
     if (space == std::string_view::npos || !is_valid_utf8(line))
-      bad = fmt::format("merges, line {}", number);
+      bad_line = fmt::format("merges, line {}", number);
     else
-      list.push_back(Json::array({std::string(line.substr(0, space)), std::string(line.substr(space + 1))}));
+      merge_list.push_back(
+          Json::array({std::string(line.substr(0, space)), std::string(line.substr(space + 1))}));
   });
-  if (!bad.empty()) return error_at(place + ": " + bad, "expected two tokens separated by a blank");
+  if (!bad_line.empty()) return error_at(place + ": " + bad_line, "expected two tokens separated by a blank");
   Json json = empty_tokenizer();
   for (const auto& [token, id] : tokens.items())
     if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>") && id.is_number_unsigned() &&
@@ -43,27 +44,27 @@ Result<Json> vocab_merges_to_json(std::string_view vocab, std::string_view merge
       json["added_tokens"].push_back(added_token(id.get<uint32_t>(), token, true));
   json["pre_tokenizer"] = byte_level_stage(false, true);
   json["decoder"] = byte_level_stage(true, true);
-  json["model"] = bpe_model(std::move(tokens), std::move(list), false);
+  json["model"] = bpe_model(std::move(tokens), std::move(merge_list), false);
   return json;
 }
 
 Result<Json> bert_vocab_to_json(std::string_view text, bool lowercase, const std::string& place) {
   Json vocab = Json::object();
   Vocabulary seen;
-  std::string bad;
+  std::string problem;
   uint32_t id = 0;
   each_line(text, [&](std::string_view line, size_t number) {
-    if (!bad.empty()) return;
+    if (!problem.empty()) return;
     if (id > Vocabulary::kMaxId)
-      bad = fmt::format("has more than {} tokens", Vocabulary::kMaxId);
+      problem = fmt::format("has more than {} tokens", Vocabulary::kMaxId);
     else if (!is_valid_utf8(line))
-      bad = fmt::format("line {} is not UTF-8", number);
+      problem = fmt::format("line {} is not UTF-8", number);
     else if (seen.find(line) == kNoId)
       put_token(vocab, std::string(line), id);
-    if (bad.empty()) seen.add(line, id);
+    if (problem.empty()) seen.add(line, id);
     ++id;
   });
-  if (!bad.empty()) return error_at(place, "{}", bad);
+  if (!problem.empty()) return error_at(place, "{}", problem);
   if (vocab.empty()) return error_at(place, "the vocabulary is empty");
   Json json = empty_tokenizer();
   for (const char* special : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})

@@ -52,8 +52,8 @@ class Budget {
   void spend(int64_t work = 1) {
     work_ -= work;
     if (work_ < 0) fail_limit("the template exceeded its work limit; is a loop endless or very long?");
-    if ((since_clock_ += work) > 4096) {
-      const int64_t counted = std::exchange(since_clock_, 0);
+    if ((work_since_check_ += work) > kWorkPerCheck) {
+      const int64_t counted = std::exchange(work_since_check_, 0);
       if (request_ && !request_->spend(counted)) fail_limit(request_->error("").message);
       if (now_ms() - start_ > cpu_ms_) fail_limit("the template exceeded its limit of CPU time");
     }
@@ -63,16 +63,16 @@ class Budget {
 
   // Counts bytes that are allocated, and bytes that are freed.
   void allocate(size_t bytes) {
-    held_ += static_cast<int64_t>(bytes);
-    if (held_ > memory_) {
-      held_ -= static_cast<int64_t>(bytes);
+    live_bytes_ += static_cast<int64_t>(bytes);
+    if (live_bytes_ > memory_) {
+      live_bytes_ -= static_cast<int64_t>(bytes);
       fail_limit("the template uses more memory than its limit");
     }
   }
-  void release(size_t bytes) { held_ -= static_cast<int64_t>(bytes); }
+  void release(size_t bytes) { live_bytes_ -= static_cast<int64_t>(bytes); }
   // Fails before an allocation of `bytes` that would exceed the budget.
   void check_allocation(size_t bytes) const {
-    if (bytes > static_cast<size_t>(memory_) || held_ + static_cast<int64_t>(bytes) > memory_)
+    if (bytes > static_cast<size_t>(memory_) || live_bytes_ + static_cast<int64_t>(bytes) > memory_)
       fail_limit("the template uses more memory than its limit");
   }
   void check_output(size_t bytes) const {
@@ -85,7 +85,8 @@ class Budget {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
   }
-  int64_t work_, memory_, output_, held_ = 0, since_clock_ = 0;
+  static constexpr int64_t kWorkPerCheck = 4096;  // between checks of the clock and the request
+  int64_t work_, memory_, output_, live_bytes_ = 0, work_since_check_ = 0;
   double cpu_ms_, start_;
   WorkBudget* request_;
 };

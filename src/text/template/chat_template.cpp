@@ -19,18 +19,19 @@ using jinja::Value;
 // Appended to the final message for rendering; located by its origin flag, not by its text.
 constexpr const char* kMarker = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-Error at(const std::string& place, const jinja::Failure& f) {
+Error to_error(const std::string& place, const jinja::Failure& f) {
   return {f.kind, f.line ? fmt::format("{}:{}:{}", place, f.line, f.column) : place, f.what()};
 }
 
 // The approximate size of the data; the limits grow with it.
-int64_t size_of(const Json& json) {
+int64_t data_size(const Json& json) {
   if (json.is_string()) return static_cast<int64_t>(json.get_ref<const std::string&>().size()) + 16;
   int64_t total = 16;
   if (json.is_object())
-    for (const auto& [key, value] : json.items()) total += static_cast<int64_t>(key.size()) + size_of(value);
+    for (const auto& [key, value] : json.items())
+      total += static_cast<int64_t>(key.size()) + data_size(value);
   else if (json.is_array())
-    for (const auto& value : json) total += size_of(value);
+    for (const auto& value : json) total += data_size(value);
   return total;
 }
 
@@ -105,7 +106,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const std::str
   try {
     t.program_ = jinja::parse_template(source, limits);
   } catch (const jinja::Failure& f) {
-    return at(place, f);
+    return to_error(place, f);
   }
   t.source_ = source;
   return t;
@@ -124,8 +125,8 @@ Result<ChatRendering> ChatTemplate::render(const ChatInput& input) const {
     return error_at("variables", "expected an object, found {}", input.variables.type_name());
   if (input.continue_final_message && input.add_generation_prompt)
     return error_at("messages", "continue_final_message and add_generation_prompt cannot be combined");
-  const int64_t size =
-      size_of(input.messages) + size_of(input.tools) + size_of(input.documents) + size_of(input.variables);
+  const int64_t size = data_size(input.messages) + data_size(input.tools) + data_size(input.documents) +
+                       data_size(input.variables);
   jinja::Budget budget(limits_, size, input.work);
   try {
     jinja::Interpreter interpreter(limits_, budget, input.now ? *input.now : std::time(nullptr));
@@ -146,7 +147,7 @@ Result<ChatRendering> ChatTemplate::render(const ChatInput& input) const {
     }
     return ChatRendering{segments_of(text), source_};
   } catch (const jinja::Failure& f) {
-    return at(place_, f);
+    return to_error(place_, f);
   }
 }
 

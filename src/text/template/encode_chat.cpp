@@ -27,15 +27,16 @@ bool is_role_marker(const AddedToken& token, const std::string& source) {
 ChatEncoder::ChatEncoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {
   for (const AddedToken& token : tokenizer_.added_tokens()) {
     if (!token.special || token.content.empty()) continue;
-    finder_.add(token.content, static_cast<uint32_t>(control_.size()));
-    control_.push_back(token);
+    finder_.add(token.content, static_cast<uint32_t>(control_tokens_.size()));
+    control_tokens_.push_back(token);
   }
 }
 
 Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBudget* work) const {
   const std::string text = rendering.text();
-  if (text.size() >= (size_t{1} << 31))
-    return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; the limit is 2^31 - 1", text.size());
+  if (text.size() >= Tokenizer::kTextLimit)
+    return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; the limit is {}", text.size(),
+                    Tokenizer::kTextLimit - 1);
   using TextOrToken = AddedVocabulary::TextOrToken;
   // Find control tokens in each run of template text.
   std::vector<TextOrToken> control;
@@ -49,10 +50,10 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
     if (i + 1 < rendering.segments.size() && !rendering.segments[i + 1].content)
       continue;  // the run continues in the next segment
     const std::string_view run = std::string_view(text).substr(begin, at - begin);
-    StringFinder::Found found;
+    StringFinder::Match found;
     for (size_t from = 0; !finder_.empty() && finder_.next(run, from, found); from = found.end) {
-      const AddedToken& token = control_[found.value];
-      // lstrip and rstrip include whitespace around the token, but only that of the template.
+      const AddedToken& token = control_tokens_[found.value];
+      // lstrip and rstrip include whitespace around the token, but only if it comes from the template.
       const size_t left =
           token.lstrip ? from + jinja::strip_range(run.substr(from, found.begin - from), false, true).end
                        : found.begin;
@@ -83,15 +84,15 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
   };
   // The text between control tokens, split at added tokens that are not special.
   const Tokenizer::Impl& impl = tokenizer_.impl();
-  std::vector<TextOrToken> parts, inner;
+  std::vector<TextOrToken> parts, text_parts;
   const auto put_text = [&](uint32_t from, uint32_t to) {
     if (from >= to) return;
-    if (!impl.added.any(false, false)) return parts.push_back({{from, to}, nullptr});
-    inner.clear();
-    impl.added.split(std::string_view(text).substr(from, to - from), false, false, inner);
-    for (TextOrToken& part : inner) part.range.begin += from, part.range.end += from;
-    join_text(inner, [&](const TextOrToken& part) { return is_text(*part.token, part.range); });
-    parts.insert(parts.end(), inner.begin(), inner.end());
+    if (!impl.added.can_match(false, false)) return parts.push_back({{from, to}, nullptr});
+    text_parts.clear();
+    impl.added.split(std::string_view(text).substr(from, to - from), false, false, text_parts);
+    for (TextOrToken& part : text_parts) part.range.begin += from, part.range.end += from;
+    join_text(text_parts, [&](const TextOrToken& part) { return is_text(*part.token, part.range); });
+    parts.insert(parts.end(), text_parts.begin(), text_parts.end());
   };
   uint32_t done = 0;
   for (const TextOrToken& token : control) {

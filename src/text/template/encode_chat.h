@@ -1,7 +1,7 @@
 // Encodes a rendering. Control tokens are matched only in text from the template; everything between them,
 // from the template and the messages, is encoded as one plain text. So ordinary conversations get the same
 // ids as in training, and no message can produce a control token. Some models use added tokens that are not
-// special as role markers: those are plain text too in messages of roles other than assistant.
+// special as role markers: in messages of roles other than assistant, these are plain text too.
 #pragma once
 #include <vector>
 
@@ -25,7 +25,7 @@ class ChatEncoder {
 
  private:
   Tokenizer tokenizer_;
-  std::vector<AddedToken> control_;
+  std::vector<AddedToken> control_tokens_;
   StringFinder finder_;
 };
 

@@ -172,9 +172,9 @@ Arguments Interpreter::arguments(const Expression& e) {
     for (Value& v : iterate(evaluate(*e.star), heap)) out.positional.push_back(std::move(v));
   for (const auto& [name, value] : e.keywords) out.named.emplace_back(name, evaluate(*value));
   if (e.double_star) {
-    const Value more = evaluate(*e.double_star);
-    if (!more.is_dict()) fail("** needs a mapping");
-    for (const auto& [k, v] : more.dict().items)
+    const Value mapping = evaluate(*e.double_star);
+    if (!mapping.is_dict()) fail("** needs a mapping");
+    for (const auto& [k, v] : mapping.dict().items)
       if (k.is_string()) out.named.emplace_back(k.text(), v);
   }
   return out;
@@ -241,13 +241,13 @@ Value Interpreter::attribute(const Value& object, const std::string& name) {
 }
 
 Value Interpreter::item(const Value& object, const Value& key) {
-  if (object.is_sequence() && key.is_whole()) {
+  if (object.is_sequence() && key.is_integer()) {
     const auto n = static_cast<int64_t>(object.items().size());
     const int64_t i = key.integer() < 0 ? key.integer() + n : key.integer();
     return i >= 0 && i < n ? object.items()[i]
                            : undefined(fmt::format("the list of {} items has no item {}", n, key.integer()));
   }
-  if (object.is_string() && key.is_whole()) {
+  if (object.is_string() && key.is_integer()) {
     const int64_t n = length(object), i = key.integer() < 0 ? key.integer() + n : key.integer();
     if (i < 0 || i >= n)
       return undefined(fmt::format("the string of {} characters has no character {}", n, key.integer()));

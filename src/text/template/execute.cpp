@@ -46,7 +46,7 @@ void Interpreter::emit(const Traced& text) {
   budget.touch(text.size());
   budget.allocate(text.size());
   output_->charged += text.size();
-  output_->text.append(text, 0, text.size(), inside_);
+  output_->text.append(text, 0, text.size(), generation_origin_);
   budget.check_output(output_->text.size());
 }
 
@@ -99,13 +99,13 @@ Interpreter::Flow Interpreter::execute(const Statement& s) {
       assign(s.targets, evaluate(*s.expression));
       break;
     case Type::kSetBlock:
-      assign(s.targets, filtered(s, capture_block(s)));
+      assign(s.targets, apply_filters(s, capture_block(s)));
       break;
     case Type::kFilterBlock:
-      emit(print(filtered(s, capture_block(s)), heap));
+      emit(print(apply_filters(s, capture_block(s)), heap));
       break;
     case Type::kMacro:
-      scope_->set(s.text, define(s));
+      scope_->set(s.text, define_macro(s));
       break;
     case Type::kCallBlock:
       execute_call_block(s);
@@ -138,23 +138,23 @@ Interpreter::Flow Interpreter::execute_with(const Statement& s) {
 
 Interpreter::Flow Interpreter::execute_generation(const Statement& s) {
   const Enter enter(*this);
-  const Origin before = inside_;
-  inside_ = kFromAssistant;
+  const Origin before = generation_origin_;
+  generation_origin_ = kFromAssistant;
   const Flow flow = execute(s.body);
-  inside_ = before;
+  generation_origin_ = before;
   return flow;
 }
 
 Interpreter::Flow Interpreter::execute_for(const Statement& s) {
   std::vector<Value> items = iterate(evaluate(*s.expression), heap);
   if (s.condition) {
-    std::vector<Value> kept;
+    std::vector<Value> selected;
     for (Value& item : items) {
       const Enter enter(*this);
       assign(s.targets, item);
-      if (truthy(evaluate(*s.condition))) kept.push_back(std::move(item));
+      if (truthy(evaluate(*s.condition))) selected.push_back(std::move(item));
     }
-    items = std::move(kept);
+    items = std::move(selected);
   }
   if (items.empty()) {
     const Enter enter(*this);
@@ -202,12 +202,12 @@ void Interpreter::assign(const std::vector<std::string>& targets, Value value) {
   for (size_t i = 0; i < parts.size(); ++i) bind(targets[i], parts[i]);
 }
 
-Value Interpreter::filtered(const Statement& s, Value value) {
+Value Interpreter::apply_filters(const Statement& s, Value value) {
   for (const Expression* f : s.values) value = filter(f->name, value, arguments(*f));
   return value;
 }
 
-Value Interpreter::define(const Statement& s) {
+Value Interpreter::define_macro(const Statement& s) {
   auto macro = std::make_shared<CallableObject>();
   macro->charge(budget, sizeof(CallableObject) + sizeof(Scope));
   macro->type = CallableObject::Type::kMacro;
@@ -225,7 +225,7 @@ void Interpreter::execute_call_block(const Statement& s) {
   const Expression& e = *s.expression;
   const Value macro = evaluate(*e.children[0]);
   Arguments args = arguments(e);
-  args.named.emplace_back("caller", define(s));
+  args.named.emplace_back("caller", define_macro(s));
   emit(print(call(macro, args), heap));
 }
 
@@ -238,8 +238,8 @@ Value Interpreter::call_macro(const CallableObject& macro, const Arguments& argu
       rest_named.emplace_back(name, value);
   const Enter enter(*this, macro.scope);
   for (size_t i = 0; i < count; ++i) {
-    if (const Value* given = arguments.get(i, s.targets[i]))
-      scope_->set(s.targets[i], *given);
+    if (const Value* argument = arguments.get(i, s.targets[i]))
+      scope_->set(s.targets[i], *argument);
     else if (i >= first_default)
       scope_->set(s.targets[i], evaluate(*s.values[i - first_default]));
     else

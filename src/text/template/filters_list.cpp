@@ -8,14 +8,14 @@
 namespace makar::jinja {
 namespace {
 
-// A string in lower case for comparison, unless `case_sensitive`; other values as they are.
-Value folded(const Value& v, bool case_sensitive, Interpreter& in) {
+// A string in lower case for comparison, unless `case_sensitive`; other values unchanged.
+Value fold_case(const Value& v, bool case_sensitive, Interpreter& in) {
   return v.is_string() && !case_sensitive ? in.heap.string(change_case(v.traced(), Case::kLower, in.budget))
                                           : v;
 }
 
-std::vector<Value> sorted(Interpreter& in, std::vector<Value> items, const std::vector<Value>& keys,
-                          bool reverse) {
+std::vector<Value> sort_by_keys(Interpreter& in, std::vector<Value> items, const std::vector<Value>& keys,
+                                bool reverse) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -56,7 +56,7 @@ Value last_filter(Interpreter& in, const Value& v, const Arguments&) {
 }
 
 Value list_filter(Interpreter& in, const Value& v, const Arguments&) {
-  return in.heap.list(iterate(v, in.heap)).marked(v.origin());
+  return in.heap.list(iterate(v, in.heap)).with_origin(v.origin());
 }
 
 Value items_filter(Interpreter& in, const Value& v, const Arguments& a) {
@@ -66,32 +66,33 @@ Value items_filter(Interpreter& in, const Value& v, const Arguments& a) {
 }
 
 Value dictsort_filter(Interpreter& in, const Value& v, const Arguments& a) {
-  const bool sensitive = truthy(a.get(0, "case_sensitive", Value::boolean(false))),
+  const bool case_sensitive = truthy(a.get(0, "case_sensitive", Value::boolean(false))),
              reverse = truthy(a.get(2, "reverse", Value::boolean(false)));
   const Value by = a.get(1, "by", in.heap.string("key"));
   const size_t column = by.is_string() && by.text() == "value" ? 1 : 0;
   std::vector<Value> items = items_filter(in, v, {}).items(), keys;
-  for (const Value& item : items) keys.push_back(folded(item.items()[column], sensitive, in));
-  return in.heap.list(sorted(in, std::move(items), keys, reverse));
+  for (const Value& item : items) keys.push_back(fold_case(item.items()[column], case_sensitive, in));
+  return in.heap.list(sort_by_keys(in, std::move(items), keys, reverse));
 }
 
 Value sort_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const bool reverse = truthy(a.get(0, "reverse", Value::boolean(false))),
-             sensitive = truthy(a.get(1, "case_sensitive", Value::boolean(false)));
+             case_sensitive = truthy(a.get(1, "case_sensitive", Value::boolean(false)));
   const Value* attribute = a.get(2, "attribute");
   std::vector<Value> items = iterate(v, in.heap), keys;
   for (const Value& item : items)
-    keys.push_back(
-        folded(attribute && !attribute->is_none() ? path(in, item, *attribute) : item, sensitive, in));
-  return in.heap.list(sorted(in, std::move(items), keys, reverse));
+    keys.push_back(fold_case(attribute && !attribute->is_none() ? path(in, item, *attribute) : item,
+                             case_sensitive, in));
+  return in.heap.list(sort_by_keys(in, std::move(items), keys, reverse));
 }
 
 Value unique_filter(Interpreter& in, const Value& v, const Arguments& a) {
-  const bool sensitive = truthy(a.get(0, "case_sensitive", Value::boolean(false)));
+  const bool case_sensitive = truthy(a.get(0, "case_sensitive", Value::boolean(false)));
   const Value* attribute = a.get(1, "attribute");
   std::vector<Value> out, seen;
   for (const Value& item : iterate(v, in.heap)) {
-    Value key = folded(attribute && !attribute->is_none() ? path(in, item, *attribute) : item, sensitive, in);
+    Value key =
+        fold_case(attribute && !attribute->is_none() ? path(in, item, *attribute) : item, case_sensitive, in);
     if (std::any_of(seen.begin(), seen.end(), [&](const Value& s) { return equal(s, key, in.budget); }))
       continue;
     seen.push_back(std::move(key));
@@ -110,12 +111,12 @@ Value reverse_filter(Interpreter& in, const Value& v, const Arguments&) {
 
 template <int sign>
 Value extreme_filter(Interpreter& in, const Value& v, const Arguments& a) {
-  const bool sensitive = truthy(a.get(0, "case_sensitive", Value::boolean(false)));
+  const bool case_sensitive = truthy(a.get(0, "case_sensitive", Value::boolean(false)));
   const Value* attribute = a.get(1, "attribute");
   const std::vector<Value> items = iterate(v, in.heap);
   if (items.empty()) return in.undefined("there is no such item: the sequence is empty");
   const auto key = [&](const Value& x) {
-    return folded(attribute && !attribute->is_none() ? path(in, x, *attribute) : x, sensitive, in);
+    return fold_case(attribute && !attribute->is_none() ? path(in, x, *attribute) : x, case_sensitive, in);
   };
   size_t best = 0;
   Value best_key = key(items[0]);
@@ -161,13 +162,13 @@ Value groupby_filter(Interpreter& in, const Value& v, const Arguments& a) {
     Value k = path(in, item, attribute);
     return k.is_undefined() ? a.get(1, "default", k) : k;
   };
-  for (const Value& item : items) keys.push_back(folded(key(item), false, in));
-  items = sorted(in, std::move(items), keys, false);
+  for (const Value& item : items) keys.push_back(fold_case(key(item), false, in));
+  items = sort_by_keys(in, std::move(items), keys, false);
   std::vector<Value> out;
   for (size_t i = 0; i < items.size();) {
-    const Value name = key(items[i]), folded_name = folded(name, false, in);
+    const Value name = key(items[i]), folded_name = fold_case(name, false, in);
     std::vector<Value> group;
-    while (i < items.size() && equal(folded(key(items[i]), false, in), folded_name, in.budget))
+    while (i < items.size() && equal(fold_case(key(items[i]), false, in), folded_name, in.budget))
       group.push_back(items[i++]);
     out.push_back(in.heap.list({name, in.heap.list(std::move(group))}, Kind::kTuple));
   }

@@ -43,13 +43,13 @@ template <bool keep, bool attribute>
 Value select_filter(Interpreter& in, const Value& v, const Arguments& a) {
   constexpr size_t kTest = attribute ? 1 : 0;
   const Value key = attribute ? a.need(0, "attribute") : Value();
-  const bool named = a.positional.size() > kTest;
-  const std::string name = named ? name_of(a.positional[kTest], "the test of select") : "";
+  const bool has_test = a.positional.size() > kTest;
+  const std::string name = has_test ? name_of(a.positional[kTest], "the test of select") : "";
   const Arguments rest = without_first(a, kTest + 1);
   std::vector<Value> out;
   for (const Value& item : iterate(v, in.heap)) {
     const Value subject = attribute ? path(in, item, key) : item;
-    if ((named ? in.test(name, subject, rest) : truthy(subject)) == keep) out.push_back(item);
+    if ((has_test ? in.test(name, subject, rest) : truthy(subject)) == keep) out.push_back(item);
   }
   return in.heap.list(std::move(out));
 }
@@ -57,7 +57,7 @@ Value select_filter(Interpreter& in, const Value& v, const Arguments& a) {
 }  // namespace
 
 Value path(Interpreter& in, Value v, const Value& name) {
-  if (name.is_whole()) return in.item(v, name);
+  if (name.is_integer()) return in.item(v, name);
   const std::string& s = name_of(name, "an attribute");
   for (size_t at = 0; at <= s.size();) {
     const size_t dot = std::min(s.find('.', at), s.size());

@@ -1,4 +1,4 @@
-// Filters that make text or numbers.
+// Filters that return text or numbers.
 #include <charconv>
 #include <cmath>
 
@@ -59,7 +59,7 @@ Value int_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const int base =
       static_cast<int>(std::clamp<int64_t>(integer_of(a.get(1, "base", Value::integer(10)), "base"), 2, 36));
   if (v.is_undefined()) in.attribute(v, "a number");
-  if (v.is_whole()) return Value::integer(v.integer()).marked(v.origin());
+  if (v.is_integer()) return Value::integer(v.integer()).with_origin(v.origin());
   double d = v.is(Kind::kFloat) ? v.real() : NAN;
   if (v.is_string()) {
     const Traced t = strip(v.traced(), true, true, nullptr, in.budget);
@@ -67,24 +67,25 @@ Value int_filter(Interpreter& in, const Value& v, const Arguments& a) {
     if (from != to && *from == '+') ++from;
     int64_t i = 0;
     if (const auto r = std::from_chars(from, to, i, base); r.ec == std::errc() && r.ptr == to)
-      return Value::integer(i).marked(t.origins());
+      return Value::integer(i).with_origin(t.origins());
     if (const auto r = std::from_chars(from, to, d); r.ec != std::errc() || r.ptr != to) return otherwise;
   }
   if (!(std::fabs(d) < 9.2e18)) return otherwise;
-  return Value::integer(static_cast<int64_t>(d)).marked(v.is_string() ? v.traced().origins() : v.origin());
+  return Value::integer(static_cast<int64_t>(d))
+      .with_origin(v.is_string() ? v.traced().origins() : v.origin());
 }
 
 Value float_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const Value otherwise = a.get(0, "default", Value::real(0));
   if (v.is_undefined()) in.attribute(v, "a number");
-  if (v.is_number()) return Value::real(v.real()).marked(v.origin());
+  if (v.is_number()) return Value::real(v.real()).with_origin(v.origin());
   if (!v.is_string()) return otherwise;
   const Traced t = strip(v.traced(), true, true, nullptr, in.budget);
   double d = 0;
   const char *from = t.text().data(), *to = from + t.size();
   if (from != to && *from == '+') ++from;
   const auto r = std::from_chars(from, to, d);
-  return r.ec == std::errc() && r.ptr == to ? Value::real(d).marked(t.origins()) : otherwise;
+  return r.ec == std::errc() && r.ptr == to ? Value::real(d).with_origin(t.origins()) : otherwise;
 }
 
 Value round_filter(Interpreter&, const Value& v, const Arguments& a) {
@@ -94,13 +95,13 @@ Value round_filter(Interpreter&, const Value& v, const Arguments& a) {
   const Value method = a.get(1, "method", Value::none());
   const double scale = std::pow(10.0, static_cast<double>(digits)), x = v.real();
   if (method.is_string() && method.text() == "ceil")
-    return Value::real(std::ceil(x * scale) / scale).marked(v.origin());
+    return Value::real(std::ceil(x * scale) / scale).with_origin(v.origin());
   if (method.is_string() && method.text() == "floor")
-    return Value::real(std::floor(x * scale) / scale).marked(v.origin());
+    return Value::real(std::floor(x * scale) / scale).with_origin(v.origin());
   if (digits > 15 || digits < 0)
-    return Value::real(digits < 0 ? std::nearbyint(x * scale) / scale : x).marked(v.origin());
+    return Value::real(digits < 0 ? std::nearbyint(x * scale) / scale : x).with_origin(v.origin());
   // Round the decimal representation half to even, as Python does.
-  return Value::real(std::strtod(fmt::format("{:.{}f}", x, digits).c_str(), nullptr)).marked(v.origin());
+  return Value::real(std::strtod(fmt::format("{:.{}f}", x, digits).c_str(), nullptr)).with_origin(v.origin());
 }
 
 Value abs_filter(Interpreter&, const Value& v, const Arguments&) {
@@ -120,8 +121,8 @@ Value indent_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const Value width = a.get(0, "width", Value::integer(4));
   const bool first = truthy(a.get(1, "first", Value::boolean(false))),
              blank = truthy(a.get(2, "blank", Value::boolean(false)));
-  if (width.is_whole() && width.integer() > 1024) fail_limit("indent: the width exceeds 1024");
-  const Traced by =
+  if (width.is_integer() && width.integer() > 1024) fail_limit("indent: the width exceeds 1024");
+  const Traced indentation =
       width.is_string()
           ? width.traced()
           : Traced(std::string(static_cast<size_t>(std::max<int64_t>(integer_of(width, "width"), 0)), ' '));
@@ -130,10 +131,10 @@ Value indent_filter(Interpreter& in, const Value& v, const Arguments& a) {
   Traced out;
   const std::vector<Value> lines = split_lines(text, false, in);
   for (size_t i = 0; i < lines.size(); ++i) {
-    in.budget.touch(by.size());
-    in.budget.check_allocation(out.size() + lines[i].traced().size() + by.size() + 1);
+    in.budget.touch(indentation.size());
+    in.budget.check_allocation(out.size() + lines[i].traced().size() + indentation.size() + 1);
     if (i) out.append("\n", kFromTemplate);
-    if (i == 0 ? first : blank || !lines[i].traced().empty()) out.append(by);
+    if (i == 0 ? first : blank || !lines[i].traced().empty()) out.append(indentation);
     out.append(lines[i].traced());
   }
   return in.heap.string(std::move(out));
@@ -154,15 +155,15 @@ Value wordcount_filter(Interpreter& in, const Value& v, const Arguments&) {
 Value truncate_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const int64_t max = integer_of(a.get(0, "length", Value::integer(255)), "length"),
                 leeway = integer_of(a.get(3, "leeway", Value::integer(5)), "leeway");
-  const bool kill = truthy(a.get(1, "killwords", Value::boolean(false)));
+  const bool kill_words = truthy(a.get(1, "killwords", Value::boolean(false)));
   const Value end = a.get(2, "end", in.heap.string("..."));
   const Value text = in.heap.string(soft_text(v, in));
   if (length(text) <= max + leeway) return text;
   const Value stop = Value::integer(max - length(end));
-  Value cut = slice(text, nullptr, &stop, nullptr, in);
-  if (const auto space = cut.text().rfind(' '); !kill && space != std::string::npos)
-    cut = in.heap.string(cut.traced().slice(0, space));
-  return arithmetic("+", cut, end, in);
+  Value shortened = slice(text, nullptr, &stop, nullptr, in);
+  if (const auto space = shortened.text().rfind(' '); !kill_words && space != std::string::npos)
+    shortened = in.heap.string(shortened.traced().slice(0, space));
+  return arithmetic("+", shortened, end, in);
 }
 
 }  // namespace

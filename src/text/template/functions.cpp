@@ -4,6 +4,11 @@
 #include "text/template/interpreter.h"
 
 namespace makar::jinja {
+namespace {
+
+constexpr int64_t kMaxRangeItems = 100'000;
+
+}  // namespace
 
 Value Interpreter::call_function(const std::string& name, const Arguments& a) {
   if (name == "raise_exception") {
@@ -19,14 +24,14 @@ Value Interpreter::call_function(const std::string& name, const Arguments& a) {
     int64_t v[3] = {0, 0, 1};
     if (a.positional.empty() || a.positional.size() > 3) fail("range takes one to three numbers");
     for (size_t i = 0; i < a.positional.size(); ++i) {
-      if (!a.positional[i].is_whole()) fail("range takes whole numbers");
+      if (!a.positional[i].is_integer()) fail("range takes whole numbers");
       v[i] = a.positional[i].integer();
     }
     if (a.positional.size() == 1) v[1] = std::exchange(v[0], 0);
     if (v[2] == 0) fail("range needs a step other than zero");
     const __int128 span = static_cast<__int128>(v[1]) - v[0], step = v[2];
     const __int128 count = step > 0 ? (span + step - 1) / step : (-span - step - 1) / -step;
-    if (count > 100'000) fail_limit("range has more than 100000 items");
+    if (count > kMaxRangeItems) fail_limit(fmt::format("range has more than {} items", kMaxRangeItems));
     std::vector<Value> items;
     if (count > 0) budget.check_allocation(static_cast<size_t>(count) * sizeof(Value));
     for (int64_t i = 0; i < static_cast<int64_t>(count); ++i)
@@ -45,15 +50,15 @@ Value Interpreter::call_function(const std::string& name, const Arguments& a) {
       items.emplace_back(parts[0], parts[1]);
     }
   }
-  for (const auto& given : a.named) {
+  for (const auto& keyword : a.named) {
     const auto same = [&](const auto& item) {
-      return item.first.is_string() && item.first.text() == given.first;
+      return item.first.is_string() && item.first.text() == keyword.first;
     };
     const auto old = std::find_if(items.begin(), items.end(), same);
     if (old != items.end())
-      old->second = given.second;
+      old->second = keyword.second;
     else
-      items.emplace_back(heap.string(given.first), given.second);
+      items.emplace_back(heap.string(keyword.first), keyword.second);
   }
   if (name == "dict") return heap.dict(std::move(items));
   auto object = std::make_shared<DictObject>();
@@ -77,7 +82,9 @@ const Value& Arguments::need(size_t index, std::string_view name) const {
 }
 
 std::string format_time(const std::string& format, std::time_t now) {
-  if (format.size() > 256) fail_limit("the format of strftime_now is too long");
+  constexpr size_t kMaxFormatBytes = 256;
+  if (format.size() > kMaxFormatBytes)
+    fail_limit(fmt::format("the format of strftime_now exceeds {} bytes", kMaxFormatBytes));
   std::tm parts{};
   localtime_r(&now, &parts);
   char buffer[4096];

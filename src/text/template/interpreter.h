@@ -35,13 +35,13 @@ struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
 
-  // The argument at `index` or with keyword `name`; null if not given.
+  // The argument at `index` or with keyword `name`; null if it is absent.
   const Value* get(size_t index, std::string_view name) const;
   Value get(size_t index, std::string_view name, Value otherwise) const {
     const Value* v = get(index, name);
     return v ? *v : otherwise;
   }
-  // The same; fails if the argument is not given.
+  // The same; fails if the argument is absent.
   const Value& need(size_t index, std::string_view name) const;
 };
 
@@ -103,10 +103,10 @@ class Interpreter {
   Flow execute_with(const Statement& s);
   Flow execute_generation(const Statement& s);
   void assign(const std::vector<std::string>& targets, Value value);
-  Value filtered(const Statement& s, Value value);
+  Value apply_filters(const Statement& s, Value value);
   Traced capture(const Body& body);
   void emit(const Traced& text);
-  Value define(const Statement& s);
+  Value define_macro(const Statement& s);
   Value call_macro(const CallableObject& macro, const Arguments& arguments);
   Value call_function(const std::string& name, const Arguments& arguments);
 
@@ -139,8 +139,8 @@ class Interpreter {
   std::time_t now_;
   std::shared_ptr<Scope> scope_;
   Output* output_ = nullptr;
-  Origin inside_ = 0;  // kFromAssistant inside a generation block
-  int depth_ = 0, loops_ = 0, lenient_ = 0;
+  Origin generation_origin_ = 0;             // kFromAssistant inside a generation block
+  int depth_ = 0, loops_ = 0, lenient_ = 0;  // nested scopes, nested loops, Lenient objects
   // Namespaces and macro scopes may contain reference cycles; they are cleared at the end.
   std::vector<std::shared_ptr<DictObject>> namespaces_;
   std::vector<std::shared_ptr<Scope>> macro_scopes_;

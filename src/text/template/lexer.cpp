@@ -8,7 +8,7 @@ namespace makar::jinja {
 namespace {
 
 // "\r\n" and "\r" become "\n"; one newline at the end is dropped.
-std::string normalise(std::string_view source) {
+std::string normalise_newlines(std::string_view source) {
   std::string out;
   out.reserve(source.size());
   for (size_t i = 0; i < source.size(); ++i) {
@@ -23,15 +23,16 @@ std::string normalise(std::string_view source) {
   return out;
 }
 
-bool name_start(unsigned char c) { return std::isalpha(c) || c == '_' || c >= 0x80; }
-bool name_part(unsigned char c) { return name_start(c) || std::isdigit(c); }
+bool is_name_start(unsigned char c) { return std::isalpha(c) || c == '_' || c >= 0x80; }
+bool is_name_part(unsigned char c) { return is_name_start(c) || std::isdigit(c); }
 
 class Lexer {
  public:
-  Lexer(std::string_view source, const Limits& limits) : s_(normalise(source)), limits_(limits) {}
+  Lexer(std::string_view source, const Limits& limits)
+      : source_(normalise_newlines(source)), limits_(limits) {}
 
   std::deque<Token> run() {
-    while (at_ < s_.size()) root();
+    while (at_ < source_.size()) lex_text_and_tag();
     push(Token::Type::kEnd, "");
     return std::move(tokens_);
   }
@@ -43,54 +44,56 @@ class Lexer {
   }
   // Advances the line and column counters to a byte offset; offsets must not decrease.
   void advance_to(size_t offset) {
-    for (; counted_ < offset && counted_ < s_.size(); ++counted_) {
-      if (s_[counted_] == '\n')
+    for (; counted_bytes_ < offset && counted_bytes_ < source_.size(); ++counted_bytes_) {
+      if (source_[counted_bytes_] == '\n')
         ++line_, column_ = 1;
-      else if (!is_utf8_continuation(s_[counted_]))
+      else if (!is_utf8_continuation(source_[counted_bytes_]))
         ++column_;
     }
   }
   Token& push(Token::Type type, std::string text) {
     if (tokens_.size() > static_cast<size_t>(limits_.nodes) * 4)
-      fail_limit("the template has too many tokens");
+      fail_limit(fmt::format("the template has more than {} tokens", limits_.nodes * 4));
     Token& token = tokens_.emplace_back();
     token.type = type, token.text = std::move(text), token.line = line_, token.column = column_;
     return token;
   }
-  bool match(size_t at, std::string_view word) const { return s_.compare(at, word.size(), word) == 0; }
+  bool match(size_t at, std::string_view word) const { return source_.compare(at, word.size(), word) == 0; }
   size_t skip_space(size_t at) const {
-    for (size_t n; at < s_.size(); at += n)
-      if (!is_blank(code_point(s_, at, &n))) break;
+    for (size_t n; at < source_.size(); at += n)
+      if (!is_blank(code_point(source_, at, &n))) break;
     return at;
   }
 
   // Data up to the next tag, then the tag.
-  void root() {
+  void lex_text_and_tag() {
     size_t tag = at_;
     while (true) {
-      tag = s_.find('{', tag);
-      if (tag == std::string::npos) return data(s_.size(), 0, false), void(at_ = s_.size());
-      const char next = tag + 1 < s_.size() ? s_[tag + 1] : '\0';
+      tag = source_.find('{', tag);
+      if (tag == std::string::npos) return push_data(source_.size(), 0, false), void(at_ = source_.size());
+      const char next = tag + 1 < source_.size() ? source_[tag + 1] : '\0';
       if (next == '{' || next == '%' || next == '#') break;
       ++tag;
     }
-    const char kind = s_[tag + 1];
-    const char sign = tag + 2 < s_.size() && (s_[tag + 2] == '-' || s_[tag + 2] == '+') ? s_[tag + 2] : 0;
-    data(tag, sign, kind != '{');
+    const char kind = source_[tag + 1];
+    const char sign = tag + 2 < source_.size() && (source_[tag + 2] == '-' || source_[tag + 2] == '+')
+                          ? source_[tag + 2]
+                          : 0;
+    push_data(tag, sign, kind != '{');
     at_ = tag;
     advance_to(at_);
     if (kind == '%' && raw_block(tag, sign)) return;
     at_ = tag + 2 + (sign ? 1 : 0);
     if (kind == '#') return comment();
     push(kind == '{' ? Token::Type::kPrintBegin : Token::Type::kBlockBegin, "");
-    inside(kind == '{' ? '}' : '%');
+    lex_tag(kind == '{' ? '}' : '%');
   }
 
   // Emits the data before a tag, without the trailing whitespace that the tag's sign or lstrip_blocks
   // removes.
-  void data(size_t end, char sign, bool block) {
-    std::string_view text = std::string_view(s_).substr(at_, end - at_);
-    const bool tag = end < s_.size() || sign || block;
+  void push_data(size_t end, char sign, bool block) {
+    std::string_view text = std::string_view(source_).substr(at_, end - at_);
+    const bool tag = end < source_.size() || sign || block;
     if (tag && sign == '-') {
       text = text.substr(0, strip_range(text, false, true).end);
     } else if (tag && sign != '+' && block) {
@@ -111,17 +114,18 @@ class Lexer {
   void finish_tag(size_t end, char sign, bool trim) {
     if (sign == '-')
       end = skip_space(end);
-    else if (trim && sign != '+' && end < s_.size() && s_[end] == '\n')
+    else if (trim && sign != '+' && end < source_.size() && source_[end] == '\n')
       ++end;
-    line_starting_ = end > 0 && s_[end - 1] == '\n';
+    line_starting_ = end > 0 && source_[end - 1] == '\n';
     at_ = end;
     advance_to(at_);
   }
 
   void comment() {
-    const size_t end = s_.find("#}", at_);
+    const size_t end = source_.find("#}", at_);
     if (end == std::string::npos) fail_here("a comment {# is not closed by #}");
-    const char sign = end > at_ && (s_[end - 1] == '-' || s_[end - 1] == '+') ? s_[end - 1] : 0;
+    const char sign =
+        end > at_ && (source_[end - 1] == '-' || source_[end - 1] == '+') ? source_[end - 1] : 0;
     finish_tag(end + 2, sign, true);
   }
 
@@ -134,55 +138,58 @@ class Lexer {
     if (!minus && !match(p, "%}")) return false;
     p += minus ? 3 : 2;
     if (minus) p = skip_space(p);
-    for (size_t open = p; (open = s_.find("{%", open)) != std::string::npos; open += 2) {
-      const char inner =
-          open + 2 < s_.size() && (s_[open + 2] == '-' || s_[open + 2] == '+') ? s_[open + 2] : 0;
-      size_t q = skip_space(open + 2 + (inner ? 1 : 0));
+    for (size_t open = p; (open = source_.find("{%", open)) != std::string::npos; open += 2) {
+      const char open_sign =
+          open + 2 < source_.size() && (source_[open + 2] == '-' || source_[open + 2] == '+')
+              ? source_[open + 2]
+              : 0;
+      size_t q = skip_space(open + 2 + (open_sign ? 1 : 0));
       if (!match(q, "endraw")) continue;
       q = skip_space(q + 6);
-      const char last = q < s_.size() && (s_[q] == '-' || s_[q] == '+') ? s_[q] : 0;
-      if (!match(q + (last ? 1 : 0), "%}")) continue;
-      line_starting_ = s_[p - 1] == '\n';
+      const char close_sign = q < source_.size() && (source_[q] == '-' || source_[q] == '+') ? source_[q] : 0;
+      if (!match(q + (close_sign ? 1 : 0), "%}")) continue;
+      line_starting_ = source_[p - 1] == '\n';
       at_ = p;
-      data(open, inner, true);
-      finish_tag(q + (last ? 1 : 0) + 2, last, true);
+      push_data(open, open_sign, true);
+      finish_tag(q + (close_sign ? 1 : 0) + 2, close_sign, true);
       return true;
     }
     fail_here("{% raw %} is not closed by {% endraw %}");
   }
 
   // Tokens of an expression or statement up to its closing tag.
-  void inside(char closer) {
+  void lex_tag(char closer) {
     const Token::Type end = closer == '}' ? Token::Type::kPrintEnd : Token::Type::kBlockEnd;
-    std::string open;
+    std::string open_brackets;
     while (true) {
       at_ = skip_space(at_);
       advance_to(at_);
-      if (at_ >= s_.size()) fail_here(closer == '}' ? "{{ is not closed by }}" : "{% is not closed by %}");
-      if (open.empty()) {
-        const char sign = s_[at_] == '-' || (s_[at_] == '+' && closer == '%') ? s_[at_] : 0;
+      if (at_ >= source_.size())
+        fail_here(closer == '}' ? "{{ is not closed by }}" : "{% is not closed by %}");
+      if (open_brackets.empty()) {
+        const char sign = source_[at_] == '-' || (source_[at_] == '+' && closer == '%') ? source_[at_] : 0;
         const size_t p = at_ + (sign ? 1 : 0);
-        if (p + 1 < s_.size() && s_[p] == closer && s_[p + 1] == '}') {
+        if (p + 1 < source_.size() && source_[p] == closer && source_[p + 1] == '}') {
           push(end, "");
           return finish_tag(p + 2, sign, closer == '%');
         }
       }
-      const auto c = static_cast<unsigned char>(s_[at_]);
-      if (name_start(c))
+      const auto c = static_cast<unsigned char>(source_[at_]);
+      if (is_name_start(c))
         name();
       else if (std::isdigit(c))
         number();
       else if (c == '"' || c == '\'')
         string();
       else
-        op(open);
+        lex_operator(open_brackets);
     }
   }
 
   void name() {
     size_t end = at_;
-    while (end < s_.size() && name_part(static_cast<unsigned char>(s_[end]))) ++end;
-    push(Token::Type::kName, s_.substr(at_, end - at_));
+    while (end < source_.size() && is_name_part(static_cast<unsigned char>(source_[end]))) ++end;
+    push(Token::Type::kName, source_.substr(at_, end - at_));
     at_ = end;
   }
 
@@ -190,35 +197,38 @@ class Lexer {
     size_t end = at_;
     std::string digits;
     const auto take_digits = [&] {
-      while (end < s_.size() && (std::isdigit(static_cast<unsigned char>(s_[end])) || s_[end] == '_')) {
-        if (s_[end] != '_') digits += s_[end];
+      while (end < source_.size() &&
+             (std::isdigit(static_cast<unsigned char>(source_[end])) || source_[end] == '_')) {
+        if (source_[end] != '_') digits += source_[end];
         ++end;
       }
     };
     const auto digit_at = [&](size_t i) {
-      return i < s_.size() && std::isdigit(static_cast<unsigned char>(s_[i]));
+      return i < source_.size() && std::isdigit(static_cast<unsigned char>(source_[i]));
     };
-    if (s_[at_] == '0' && at_ + 1 < s_.size() &&
-        std::string_view("xXoObB").find(s_[at_ + 1]) != std::string_view::npos) {
-      const char base = static_cast<char>(std::tolower(s_[at_ + 1]));
+    if (source_[at_] == '0' && at_ + 1 < source_.size() &&
+        std::string_view("xXoObB").find(source_[at_ + 1]) != std::string_view::npos) {
+      const char base = static_cast<char>(std::tolower(source_[at_ + 1]));
       end += 2;
-      while (end < s_.size() && (std::isxdigit(static_cast<unsigned char>(s_[end])) || s_[end] == '_')) {
-        if (s_[end] != '_') digits += s_[end];
+      while (end < source_.size() &&
+             (std::isxdigit(static_cast<unsigned char>(source_[end])) || source_[end] == '_')) {
+        if (source_[end] != '_') digits += source_[end];
         ++end;
       }
       return integer(digits, base == 'x' ? 16 : base == 'o' ? 8 : 2, end);
     }
     take_digits();
     bool real = false;
-    if (end < s_.size() && s_[end] == '.' && digit_at(end + 1)) {
+    if (end < source_.size() && source_[end] == '.' && digit_at(end + 1)) {
       real = true, digits += '.', ++end;
       take_digits();
     }
-    if (end < s_.size() && (s_[end] == 'e' || s_[end] == 'E')) {
-      const size_t sign = end + 1 < s_.size() && (s_[end + 1] == '+' || s_[end + 1] == '-') ? 1 : 0;
+    if (end < source_.size() && (source_[end] == 'e' || source_[end] == 'E')) {
+      const size_t sign =
+          end + 1 < source_.size() && (source_[end + 1] == '+' || source_[end + 1] == '-') ? 1 : 0;
       if (digit_at(end + 1 + sign)) {
         real = true;
-        digits += s_.substr(end, 1 + sign), end += 1 + sign;
+        digits += source_.substr(end, 1 + sign), end += 1 + sign;
         take_digits();
       }
     }
@@ -238,11 +248,11 @@ class Lexer {
   }
 
   void string() {
-    const char quote = s_[at_];
+    const char quote = source_[at_];
     size_t end = at_ + 1;
-    while (end < s_.size() && s_[end] != quote) end += s_[end] == '\\' ? 2 : 1;
-    if (end >= s_.size()) fail_here("a string is not closed");
-    push(Token::Type::kString, unescape(std::string_view(s_).substr(at_ + 1, end - at_ - 1)));
+    while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
+    if (end >= source_.size()) fail_here("a string is not closed");
+    push(Token::Type::kString, unescape(std::string_view(source_).substr(at_ + 1, end - at_ - 1)));
     at_ = end + 1;
   }
 
@@ -255,7 +265,7 @@ class Lexer {
         continue;
       }
       const char c = in[++i];
-      constexpr std::string_view kLetters = "ntrbfav0\\'\"", kMeans("\n\t\r\b\f\a\v\0\\'\"", 11);
+      constexpr std::string_view kLetters = "ntrbfav0\\'\"", kMeanings("\n\t\r\b\f\a\v\0\\'\"", 11);
       const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
       if (c >= '0' && c <= '7') {
         char32_t code = 0;
@@ -265,7 +275,7 @@ class Lexer {
         append_utf8(out, code);
         i += n - 1;
       } else if (const size_t k = kLetters.find(c); k != std::string_view::npos) {
-        out += kMeans[k];
+        out += kMeanings[k];
       } else if (digits) {
         uint32_t code = 0;
         const char* from = in.data() + i + 1;
@@ -283,33 +293,35 @@ class Lexer {
     return out;
   }
 
-  void op(std::string& open) {
+  void lex_operator(std::string& open_brackets) {
     for (const std::string_view two : {"**", "//", "==", "!=", "<=", ">="})
       if (match(at_, two)) return push(Token::Type::kOperator, std::string(two)), void(at_ += 2);
-    const char c = s_[at_];
+    const char c = source_[at_];
     if (std::string_view("+-*/%~<>=.:,|()[]{};").find(c) == std::string_view::npos)
       fail_here(fmt::format(
           "unexpected character '{}'",
           c >= ' ' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c))));
     if (c == '(')
-      open += ')';
+      open_brackets += ')';
     else if (c == '[')
-      open += ']';
+      open_brackets += ']';
     else if (c == '{')
-      open += '}';
+      open_brackets += '}';
     else if (c == ')' || c == ']' || c == '}') {
-      if (open.empty()) fail_here(fmt::format("unexpected '{}'", c));
-      if (open.back() != c) fail_here(fmt::format("unexpected '{}', expected '{}'", c, open.back()));
-      open.pop_back();
+      if (open_brackets.empty()) fail_here(fmt::format("unexpected '{}'", c));
+      if (open_brackets.back() != c)
+        fail_here(fmt::format("unexpected '{}', expected '{}'", c, open_brackets.back()));
+      open_brackets.pop_back();
     }
     push(Token::Type::kOperator, std::string(1, c));
     ++at_;
   }
 
-  std::string s_;
+  std::string source_;
   const Limits& limits_;
   std::deque<Token> tokens_;
-  size_t at_ = 0, counted_ = 0;
+  size_t at_ = 0;
+  size_t counted_bytes_ = 0;  // bytes up to here are counted in line_ and column_
   int line_ = 1, column_ = 1;
   bool line_starting_ = true;
 };
@@ -319,7 +331,7 @@ class Lexer {
 std::deque<Token> tokenize(std::string_view source, const Limits& limits) {
   if (static_cast<int64_t>(source.size()) > limits.template_bytes)
     fail_limit(
-        fmt::format("the template has {} bytes; at most {} are read", source.size(), limits.template_bytes));
+        fmt::format("the template has {} bytes; the limit is {}", source.size(), limits.template_bytes));
   if (!is_valid_utf8(source)) fail("the template is not valid UTF-8");
   return Lexer(source, limits).run();
 }

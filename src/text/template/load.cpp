@@ -6,6 +6,8 @@
 namespace makar {
 namespace {
 
+constexpr size_t kMaxConfigBytes = size_t{64} << 20;
+
 // A token is a string, or an object with its text under "content".
 void read_tokens(const Json& config, ChatTemplate& t) {
   for (const auto& [key, value] : config.items()) {
@@ -18,7 +20,7 @@ void read_tokens(const Json& config, ChatTemplate& t) {
 }
 
 // Selects from the chat_template field: one template, or a list of {"name", "template"}.
-Result<std::string> pick(const Json& field, const std::string& place, const std::string& name) {
+Result<std::string> select_template(const Json& field, const std::string& place, const std::string& name) {
   if (field.is_string()) {
     if (!name.empty() && name != "default")
       return error_at(place, "has one unnamed chat template, none named '{}'", name);
@@ -45,31 +47,31 @@ Result<ChatTemplate> ChatTemplate::load(const std::string& folder, const std::st
   const std::string config_path = folder + "/tokenizer_config.json";
   Json config = Json::object();
   if (is_file(config_path)) {
-    MAKAR_TRY(config, read_json(config_path, {size_t{64} << 20, 64}));
+    MAKAR_TRY(config, read_json(config_path, {kMaxConfigBytes, 64}));
     if (!config.is_object()) return error_at(config_path, "expected an object, found {}", config.type_name());
   }
   std::string source, place;
-  const std::string jinja = folder + "/chat_template.jinja", json = folder + "/chat_template.json";
-  const std::string extra = folder + "/additional_chat_templates/" + name + ".jinja";
-  if (!name.empty() && name != "default" && name.find('/') == std::string::npos && is_file(extra)) {
-    place = extra;
+  const std::string jinja_path = folder + "/chat_template.jinja", json_path = folder + "/chat_template.json";
+  const std::string named_path = folder + "/additional_chat_templates/" + name + ".jinja";
+  if (!name.empty() && name != "default" && name.find('/') == std::string::npos && is_file(named_path)) {
+    place = named_path;
     MAKAR_TRY(source, read_file(place, static_cast<size_t>(limits.template_bytes)));
-  } else if (is_file(jinja)) {
-    place = jinja;
+  } else if (is_file(jinja_path)) {
+    place = jinja_path;
     MAKAR_TRY(source, read_file(place, static_cast<size_t>(limits.template_bytes)));
-  } else if (is_file(json)) {
-    place = json;
-    MAKAR_TRY(const Json file, read_json(json, {size_t{64} << 20, 64}));
+  } else if (is_file(json_path)) {
+    place = json_path;
+    MAKAR_TRY(const Json file, read_json(json_path, {kMaxConfigBytes, 64}));
     if (!file.is_object() || !file.contains("chat_template"))
-      return error_at(json, "expected an object with chat_template");
-    MAKAR_TRY(source, pick(file["chat_template"], json, name));
+      return error_at(json_path, "expected an object with chat_template");
+    MAKAR_TRY(source, select_template(file["chat_template"], json_path, name));
   } else if (config.contains("chat_template") && !config["chat_template"].is_null()) {
     place = config_path;
-    MAKAR_TRY(source, pick(config["chat_template"], config_path, name));
+    MAKAR_TRY(source, select_template(config["chat_template"], config_path, name));
   } else {
-    return error_of(
-        Error::Kind::kNotFound, folder,
-        "has no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json");
+    return error_of(Error::Kind::kNotFound, folder,
+                    "has no chat template: neither chat_template.jinja nor chat_template in "
+                    "tokenizer_config.json");
   }
   MAKAR_TRY(ChatTemplate t, parse(source, place, limits));
   const std::string map_path = folder + "/special_tokens_map.json";

@@ -19,11 +19,11 @@ constexpr std::array kListMethods = {"index",  "count",   "append", "extend", "i
                                      "remove", "reverse", "sort",   "clear",  "copy"};
 constexpr std::array kDictMethods = {"items",  "keys",       "values", "get",     "pop",
                                      "update", "setdefault", "clear",  "popitem", "copy"};
-constexpr std::array kChanging = {"append", "extend", "insert", "pop",        "remove", "reverse",
-                                  "sort",   "clear",  "update", "setdefault", "popitem"};
+constexpr std::array kMutatingMethods = {"append", "extend", "insert", "pop",        "remove", "reverse",
+                                         "sort",   "clear",  "update", "setdefault", "popitem"};
 
 template <class Names>
-bool listed(const Names& names, const std::string& name) {
+bool contains_name(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -34,10 +34,10 @@ const Traced& text_argument(const Arguments& a, size_t i, const char* name) {
 }
 
 // startswith and endswith: `v` is a string or a tuple of strings.
-bool affix(const std::string& s, const Value& v, bool start) {
+bool has_affix(const std::string& s, const Value& v, bool start) {
   if (v.is(Kind::kTuple))
     return std::any_of(v.items().begin(), v.items().end(),
-                       [&](const Value& x) { return affix(s, x, start); });
+                       [&](const Value& x) { return has_affix(s, x, start); });
   if (!v.is_string()) fail(fmt::format("startswith and endswith need a string, found {}", type_name(v)));
   return start ? s.starts_with(v.text()) : s.ends_with(v.text());
 }
@@ -52,19 +52,19 @@ bool all_of_class(const std::string& s, const std::string& name) {
   if (name == "isalnum") return ascii([](unsigned char c) { return std::isalnum(c) || c >= 0x80; });
   if (name == "isspace") return !s.empty() && strip_range(s, true, false).begin == s.size();
   const bool upper = name == "isupper";
-  bool seen = false;
+  bool has_letter = false;
   for (const char c : s) {
     if (upper ? std::islower(static_cast<unsigned char>(c)) : std::isupper(static_cast<unsigned char>(c)))
       return false;
-    seen |= std::isalpha(static_cast<unsigned char>(c)) != 0;
+    has_letter |= std::isalpha(static_cast<unsigned char>(c)) != 0;
   }
-  return seen;
+  return has_letter;
 }
 
 Value find_text(const std::string& s, const Arguments& a, const std::string& name) {
-  const std::string& what = text_argument(a, 0, "sub").text();
-  const size_t at = name == "rfind" ? s.rfind(what) : s.find(what);
-  if (at == std::string::npos && name == "index") fail("index: the text is not found");
+  const std::string& target = text_argument(a, 0, "sub").text();
+  const size_t at = name == "rfind" ? s.rfind(target) : s.find(target);
+  if (at == std::string::npos && name == "index") fail("index: the substring was not found");
   return Value::integer(at == std::string::npos
                             ? -1
                             : static_cast<int64_t>(count_code_points(std::string_view(s).substr(0, at))));
@@ -85,7 +85,7 @@ Value partition(const Traced& t, const Arguments& a, bool right, Heap& heap) {
   return heap.list(std::move(out), Kind::kTuple);
 }
 
-Value fill(const Traced& t, const Arguments& a, const std::string& name, Interpreter& in) {
+Value pad_text(const Traced& t, const Arguments& a, const std::string& name, Interpreter& in) {
   const int64_t width = integer_of(a.need(0, "width"), "the width"),
                 missing = width - static_cast<int64_t>(count_code_points(t.text()));
   if (missing <= 0) return in.heap.string(t);
@@ -118,7 +118,7 @@ Value string_method(const Value& self, const std::string& name, const Arguments&
         strip(t, name != "rstrip", name != "lstrip", chars.is_none() ? nullptr : &chars.text(), in.budget));
   }
   if (name == "startswith" || name == "endswith")
-    return Value::boolean(affix(s, a.need(0, "prefix"), name == "startswith"));
+    return Value::boolean(has_affix(s, a.need(0, "prefix"), name == "startswith"));
   if (name == "replace")
     return text(replace(t, text_argument(a, 0, "old"), text_argument(a, 1, "new"),
                         integer_of(a.get(2, "count", Value::integer(-1)), "count"), in));
@@ -136,10 +136,10 @@ Value string_method(const Value& self, const std::string& name, const Arguments&
   }
   if (name == "format") return format_braces(t, a, in);
   if (name == "count") {
-    const std::string& what = text_argument(a, 0, "sub").text();
-    if (what.empty()) return Value::integer(length(self) + 1);
+    const std::string& target = text_argument(a, 0, "sub").text();
+    if (target.empty()) return Value::integer(length(self) + 1);
     int64_t n = 0;
-    for (size_t at = 0; (at = s.find(what, at)) != std::string::npos; at += what.size()) ++n;
+    for (size_t at = 0; (at = s.find(target, at)) != std::string::npos; at += target.size()) ++n;
     return Value::integer(n);
   }
   if (name == "partition" || name == "rpartition") return partition(t, a, name == "rpartition", in.heap);
@@ -151,7 +151,7 @@ Value string_method(const Value& self, const std::string& name, const Arguments&
     const std::string& p = text_argument(a, 0, "suffix").text();
     return text(s.ends_with(p) ? t.slice(0, s.size() - p.size()) : t);
   }
-  if (name == "zfill" || name == "ljust" || name == "rjust") return fill(t, a, name, in);
+  if (name == "zfill" || name == "ljust" || name == "rjust") return pad_text(t, a, name, in);
   return Value::boolean(all_of_class(s, name));
 }
 
@@ -177,10 +177,10 @@ Value dict_method(const Value& self, const std::string& name, const Arguments& a
 
 Value list_method(const Value& self, const std::string& name, const Arguments& a, Interpreter& in) {
   if (name == "copy") return self;
-  const Value& what = a.need(0, "value");
+  const Value& target = a.need(0, "value");
   int64_t n = 0;
   for (size_t i = 0; i < self.items().size(); ++i) {
-    if (!equal(self.items()[i], what, in.budget)) continue;
+    if (!equal(self.items()[i], target, in.budget)) continue;
     if (name == "index") return Value::integer(static_cast<int64_t>(i));
     ++n;
   }
@@ -209,12 +209,12 @@ Value loop_method(const Value& self, const std::string& name, const Arguments& a
 bool has_method(const Value& object, const std::string& name) {
   switch (object.kind()) {
     case Kind::kString:
-      return listed(kStringMethods, name);
+      return contains_name(kStringMethods, name);
     case Kind::kList:
     case Kind::kTuple:
-      return listed(kListMethods, name);
+      return contains_name(kListMethods, name);
     case Kind::kDict:
-      return listed(kDictMethods, name);
+      return contains_name(kDictMethods, name);
     default:
       return false;
   }
@@ -222,7 +222,7 @@ bool has_method(const Value& object, const std::string& name) {
 
 Value call_method(const Value& self, const std::string& name, const Arguments& a, Interpreter& in) {
   if (self.is(Kind::kLoop)) return loop_method(self, name, a, in);
-  if (!self.is_string() && listed(kChanging, name))
+  if (!self.is_string() && contains_name(kMutatingMethods, name))
     fail(fmt::format("'{}' would change a {}; chat templates cannot change values, write {} instead", name,
                      type_name(self), self.is_dict() ? "dict(old, key=value)" : "list + [value]"));
   if (self.is_string()) return string_method(self, name, a, in);

@@ -17,7 +17,7 @@ namespace {
       op == "+" && (a.is_string() || b.is_string()) ? "; write ~ to join any values as text" : ""));
 }
 
-Value whole_arithmetic(const std::string& op, int64_t a, int64_t b) {
+Value integer_arithmetic(const std::string& op, int64_t a, int64_t b) {
   int64_t r = 0;
   bool overflow = false;
   if (op == "+")
@@ -40,8 +40,8 @@ Value whole_arithmetic(const std::string& op, int64_t a, int64_t b) {
       if (op == "//") overflow = __builtin_sub_overflow(int64_t{0}, a, &r);
     } else {
       const int64_t quotient = a / b, rest = a % b;
-      const bool down = rest != 0 && (rest < 0) != (b < 0);
-      r = op == "//" ? quotient - down : rest + (down ? b : 0);
+      const bool round_down = rest != 0 && (rest < 0) != (b < 0);
+      r = op == "//" ? quotient - round_down : rest + (round_down ? b : 0);
     }
   }
   if (overflow) fail("integer overflow (64 bits)");
@@ -61,9 +61,10 @@ Value real_arithmetic(const std::string& op, double a, double b) {
 }
 
 Value repeat(const Value& v, int64_t times, Interpreter& in) {
+  constexpr size_t kMaxRepeatBytes = size_t{1} << 40;  // so that n * unit does not overflow
   const auto n = static_cast<size_t>(std::max<int64_t>(times, 0));
   const size_t unit = v.is_string() ? v.traced().size() : v.items().size() * sizeof(Value);
-  if (unit != 0 && n > (size_t{1} << 40) / unit) fail_limit("a repetition is too long");
+  if (unit != 0 && n > kMaxRepeatBytes / unit) fail_limit("a repetition is too long");
   in.budget.check_allocation(n * unit);
   in.budget.touch(n * unit);
   if (v.is_string()) {
@@ -80,9 +81,9 @@ Value repeat(const Value& v, int64_t times, Interpreter& in) {
 
 Value arithmetic(const std::string& op, const Value& a, const Value& b, Interpreter& in) {
   if (a.is_number() && b.is_number()) {
-    const Value r = a.is_whole() && b.is_whole() ? whole_arithmetic(op, a.integer(), b.integer())
-                                                 : real_arithmetic(op, a.real(), b.real());
-    return r.marked(a.origin() | b.origin());
+    const Value r = a.is_integer() && b.is_integer() ? integer_arithmetic(op, a.integer(), b.integer())
+                                                     : real_arithmetic(op, a.real(), b.real());
+    return r.with_origin(a.origin() | b.origin());
   }
   if (op == "+" && a.is_string() && b.is_string()) {
     const size_t size = a.traced().size() + b.traced().size();
@@ -97,10 +98,10 @@ Value arithmetic(const std::string& op, const Value& a, const Value& b, Interpre
     in.budget.touch((a.items().size() + b.items().size()) * sizeof(Value));
     std::vector<Value> items = a.items();
     items.insert(items.end(), b.items().begin(), b.items().end());
-    return in.heap.list(std::move(items), a.kind()).marked(a.origin() & b.origin());
+    return in.heap.list(std::move(items), a.kind()).with_origin(a.origin() & b.origin());
   }
-  if (op == "*" && (a.is_string() || a.is_sequence()) && b.is_whole()) return repeat(a, b.integer(), in);
-  if (op == "*" && (b.is_string() || b.is_sequence()) && a.is_whole()) return repeat(b, a.integer(), in);
+  if (op == "*" && (a.is_string() || a.is_sequence()) && b.is_integer()) return repeat(a, b.integer(), in);
+  if (op == "*" && (b.is_string() || b.is_sequence()) && a.is_integer()) return repeat(b, a.integer(), in);
   if (op == "%" && a.is_string()) {
     Arguments arguments;
     if (b.is(Kind::kTuple))
@@ -113,9 +114,9 @@ Value arithmetic(const std::string& op, const Value& a, const Value& b, Interpre
 }
 
 Value negative(const Value& a) {
-  if (a.is(Kind::kFloat)) return Value::real(-a.real()).marked(a.origin());
-  if (!a.is_whole()) fail(fmt::format("- needs a number, found {}", type_name(a)));
-  return whole_arithmetic("-", 0, a.integer()).marked(a.origin());
+  if (a.is(Kind::kFloat)) return Value::real(-a.real()).with_origin(a.origin());
+  if (!a.is_integer()) fail(fmt::format("- needs a number, found {}", type_name(a)));
+  return integer_arithmetic("-", 0, a.integer()).with_origin(a.origin());
 }
 
 bool contains(const Value& container, const Value& item, Interpreter& in) {
@@ -143,28 +144,28 @@ Value slice(const Value& v, const Value* start, const Value* stop, const Value* 
   if (!v.is_string() && !v.is_sequence())
     fail(fmt::format("a value of type {} cannot be sliced", type_name(v)));
   for (const Value* bound : {start, stop, step})
-    if (bound && !bound->is_whole()) fail("the bounds of a slice must be whole numbers");
-  const int64_t by = step ? step->integer() : 1, n = length(v);
-  if (by == 0) fail("the step of a slice cannot be zero");
+    if (bound && !bound->is_integer()) fail("the bounds of a slice must be whole numbers");
+  const int64_t stride = step ? step->integer() : 1, n = length(v);
+  if (stride == 0) fail("the step of a slice cannot be zero");
   const auto clamp = [&](const Value* bound, int64_t absent) {
     if (!bound) return absent;
     int64_t i = bound->integer();
-    if (i < 0) i = std::max(i + n, by < 0 ? int64_t{-1} : 0);
-    return std::min(i, by < 0 ? n - 1 : n);
+    if (i < 0) i = std::max(i + n, stride < 0 ? int64_t{-1} : 0);
+    return std::min(i, stride < 0 ? n - 1 : n);
   };
-  const int64_t from = clamp(start, by < 0 ? n - 1 : 0), to = clamp(stop, by < 0 ? -1 : n);
+  const int64_t from = clamp(start, stride < 0 ? n - 1 : 0), to = clamp(stop, stride < 0 ? -1 : n);
   const auto each = [&](auto&& visit) {
-    for (int64_t i = from; by > 0 ? i < to : i > to;) {
+    for (int64_t i = from; stride > 0 ? i < to : i > to;) {
       visit(i);
-      if (__builtin_add_overflow(i, by, &i)) break;
+      if (__builtin_add_overflow(i, stride, &i)) break;
     }
   };
   if (v.is_sequence()) {
     std::vector<Value> items;
-    if (by > 0 && to > from) in.budget.check_allocation(static_cast<size_t>(to - from) * sizeof(Value));
+    if (stride > 0 && to > from) in.budget.check_allocation(static_cast<size_t>(to - from) * sizeof(Value));
     each([&](int64_t i) { items.push_back(v.items()[i]); });
     in.budget.touch(items.size() * sizeof(Value));
-    return in.heap.list(std::move(items), v.kind()).marked(v.origin());
+    return in.heap.list(std::move(items), v.kind()).with_origin(v.origin());
   }
   const Traced& t = v.traced();
   in.budget.touch(t.size());
@@ -176,7 +177,7 @@ Value slice(const Value& v, const Value* start, const Value* stop, const Value* 
   }
   starts.push_back(static_cast<uint32_t>(t.size()));
   const auto byte = [&](int64_t i) { return ascii ? static_cast<size_t>(i) : starts[i]; };
-  if (by == 1) return in.heap.string(from < to ? t.slice(byte(from), byte(to)) : Traced());
+  if (stride == 1) return in.heap.string(from < to ? t.slice(byte(from), byte(to)) : Traced());
   Traced out;
   in.budget.spend(n);
   each([&](int64_t i) { out.append(t, byte(i), byte(i + 1)); });

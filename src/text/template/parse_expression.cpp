@@ -5,7 +5,9 @@ namespace makar::jinja {
 
 Expression* Parser::make(Type type, const Token& at, std::vector<Expression*> children) {
   if (program_.expressions.size() >= static_cast<size_t>(limits_.nodes))
-    throw Failure(Error::Kind::kLimit, "the template has too many expressions", at.line, at.column);
+    throw Failure(Error::Kind::kLimit,
+                  fmt::format("the template has more than {} expressions", limits_.nodes), at.line,
+                  at.column);
   Expression& node = program_.expressions.emplace_back();
   node.type = type, node.line = at.line, node.column = at.column;
   node.children = std::move(children);
@@ -15,12 +17,12 @@ Expression* Parser::make(Type type, const Token& at, std::vector<Expression*> ch
 // Limits tree depth: chains like a + b + c do not nest in the source, but their left-deep tree is evaluated
 // recursively.
 Expression* Parser::with_depth(Expression* node) {
-  const auto see = [&](const Expression* child) {
+  const auto include_child = [&](const Expression* child) {
     if (child) node->depth = std::max(node->depth, child->depth + 1);
   };
-  for (const Expression* child : node->children) see(child);
-  for (const auto& [name, child] : node->keywords) see(child);
-  see(node->star), see(node->double_star);
+  for (const Expression* child : node->children) include_child(child);
+  for (const auto& [name, child] : node->keywords) include_child(child);
+  include_child(node->star), include_child(node->double_star);
   if (node->depth > limits_.nesting * 3)
     throw Failure(Error::Kind::kLimit, "the expression is too deep", node->line, node->column);
   return node;
@@ -320,12 +322,12 @@ Expression* Parser::parse_test(Expression* node) {
   Expression* test = make(Type::kTest, at, {node});
   test->name = expect_name("the name of a test");
   const Token& token = peek();
-  const bool value = token.type == Token::Type::kName || token.type == Token::Type::kString ||
-                     token.type == Token::Type::kInt || token.type == Token::Type::kFloat ||
-                     token.is_operator("[") || token.is_operator("{");
+  const bool starts_value = token.type == Token::Type::kName || token.type == Token::Type::kString ||
+                            token.type == Token::Type::kInt || token.type == Token::Type::kFloat ||
+                            token.is_operator("[") || token.is_operator("{");
   if (token.is_operator("(")) {
     parse_arguments(test);
-  } else if (value && !token.is_name("else") && !token.is_name("or") && !token.is_name("and") &&
+  } else if (starts_value && !token.is_name("else") && !token.is_name("or") && !token.is_name("and") &&
              !token.is_name("if")) {
     if (token.is_name("is")) fail_at(token, "tests with 'is' cannot be chained");
     test->children.push_back(parse_postfix(parse_primary()));

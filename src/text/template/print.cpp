@@ -33,8 +33,8 @@ class Writer {
 
 void write_repr(const Traced& t, Writer& w) {
   const std::string& s = t.text();
-  const bool doubled = s.find('\'') != std::string::npos && s.find('"') == std::string::npos;
-  const char quote = doubled ? '"' : '\'';
+  const bool double_quotes = s.find('\'') != std::string::npos && s.find('"') == std::string::npos;
+  const char quote = double_quotes ? '"' : '\'';
   const Origin outer = s.empty() ? kFromTemplate : t.origin_at(0);
   w.put(std::string(1, quote), outer);
   for (size_t i = 0; i < s.size();) {
@@ -108,7 +108,7 @@ void write_json_string(const Traced& t, const JsonStyle& style, Writer& w) {
   const std::string& s = t.text();
   const Origin outer = s.empty() ? kFromTemplate : t.origin_at(0);
   w.put("\"", outer);
-  size_t plain = 0;
+  size_t written = 0;
   for (size_t i = 0; i < s.size();) {
     size_t n = 1;
     const auto byte = static_cast<unsigned char>(s[i]);
@@ -126,19 +126,19 @@ void write_json_string(const Traced& t, const JsonStyle& style, Writer& w) {
       escaped = "\\b";
     else if (c == '\f')
       escaped = "\\f";
-    else if (c < 0x20 || (style.ascii && c >= 0x7F && c < 0x10000 && c != 0x7F))
+    else if (c < 0x20 || (style.ascii && c > 0x7F && c < 0x10000))
       escaped = fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
     else if (style.ascii && c >= 0x10000)
       escaped = fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((static_cast<uint32_t>(c) - 0x10000) >> 10),
                             0xDC00 + (static_cast<uint32_t>(c) & 0x3FF));
     if (!escaped.empty()) {
-      w.put(t, plain, i);
+      w.put(t, written, i);
       w.put(escaped, t.origin_at(i));
-      plain = i + n;
+      written = i + n;
     }
     i += n;
   }
-  w.put(t, plain, s.size());
+  w.put(t, written, s.size());
   w.put("\"", outer);
 }
 
@@ -207,12 +207,12 @@ class JsonWriter {
   static std::string number(double d) {
     return std::isnan(d) ? "NaN" : std::isinf(d) ? (d > 0 ? "Infinity" : "-Infinity") : print_float(d);
   }
-  void line(Origin o, int level) {
+  void new_line(Origin o, int level) {
     if (style_.indent) w_.put("\n" + std::string(static_cast<size_t>(*style_.indent * level), ' '), o);
   }
-  void open(const char* bracket, Origin o, int level) { w_.put(bracket, o), line(o, level + 1); }
-  void next(Origin o, int level) { w_.put(style_.item_separator, o), line(o, level + 1); }
-  void close(const char* bracket, Origin o, int level) { line(o, level), w_.put(bracket, o); }
+  void open(const char* bracket, Origin o, int level) { w_.put(bracket, o), new_line(o, level + 1); }
+  void next(Origin o, int level) { w_.put(style_.item_separator, o), new_line(o, level + 1); }
+  void close(const char* bracket, Origin o, int level) { new_line(o, level), w_.put(bracket, o); }
 
   const JsonStyle& style_;
   Writer& w_;
@@ -226,8 +226,8 @@ std::string print_float(double d) {
   // Python's float format: the shortest digits that parse to the same value; an exponent below 1e-4 and from
   // 1e16 on.
   char buffer[400];
-  const double size = std::fabs(d);
-  const bool plain = d == 0 || (size >= 1e-4 && size < 1e16);
+  const double magnitude = std::fabs(d);
+  const bool plain = d == 0 || (magnitude >= 1e-4 && magnitude < 1e16);
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, d,
                                  plain ? std::chars_format::fixed : std::chars_format::scientific)
                        .ptr;

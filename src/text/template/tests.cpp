@@ -19,13 +19,13 @@ bool is_kind(Interpreter&, const Value& v, const Arguments&) {
   return ((v.kind() == kinds) || ...);
 }
 
-int64_t rest(const Value& v, int64_t by) {
+int64_t modulo(const Value& v, int64_t divisor) {
   const int64_t n = integer_of(v, "the value");
-  if (by == 0) fail("division by zero");
-  return by == -1 ? 0 : n % by;
+  if (divisor == 0) fail("division by zero");
+  return divisor == -1 ? 0 : n % divisor;
 }
 
-bool same_case(Interpreter& in, const Value& v, Case to) {
+bool is_case(Interpreter& in, const Value& v, Case to) {
   // Python's islower and isupper: at least one letter, and none of the other case.
   const Traced t = soft_text(v, in);
   const Case other = to == Case::kLower ? Case::kUpper : Case::kLower;
@@ -93,13 +93,13 @@ const std::vector<Entry>& table() {
       {"in",
        [](Interpreter& in, const Value& v, const Arguments& a) { return contains(a.need(0, "seq"), v, in); }},
       {"divisibleby", [](Interpreter&, const Value& v,
-                         const Arguments& a) { return rest(v, integer_of(a.need(0, "num"), "num")) == 0; }},
-      {"even", [](Interpreter&, const Value& v, const Arguments&) { return rest(v, 2) == 0; }},
-      {"odd", [](Interpreter&, const Value& v, const Arguments&) { return rest(v, 2) != 0; }},
+                         const Arguments& a) { return modulo(v, integer_of(a.need(0, "num"), "num")) == 0; }},
+      {"even", [](Interpreter&, const Value& v, const Arguments&) { return modulo(v, 2) == 0; }},
+      {"odd", [](Interpreter&, const Value& v, const Arguments&) { return modulo(v, 2) != 0; }},
       {"lower",
-       [](Interpreter& in, const Value& v, const Arguments&) { return same_case(in, v, Case::kLower); }},
+       [](Interpreter& in, const Value& v, const Arguments&) { return is_case(in, v, Case::kLower); }},
       {"upper",
-       [](Interpreter& in, const Value& v, const Arguments&) { return same_case(in, v, Case::kUpper); }},
+       [](Interpreter& in, const Value& v, const Arguments&) { return is_case(in, v, Case::kUpper); }},
       {"escaped", [](Interpreter&, const Value&, const Arguments&) { return false; }},
   };
   return entries;

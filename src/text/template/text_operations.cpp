@@ -15,8 +15,8 @@ Traced change_case(const Traced& text, Case to, Budget& budget) {
     const utf8proc_int32_t low = utf8proc_tolower(c), up = utf8proc_toupper(c);
     const bool letter = low != c || up != c;
     bool upper = to == Case::kUpper || (to == Case::kSwap && low == c);
-    const bool titled = to == Case::kTitle || to == Case::kCapitalize || to == Case::kWords;
-    if (titled) upper = !word;
+    const bool title_case = to == Case::kTitle || to == Case::kCapitalize || to == Case::kWords;
+    if (title_case) upper = !word;
     // str.title starts a word at every letter after a non-letter; Jinja2's filter only after whitespace and
     // brackets.
     if (to == Case::kWords)
@@ -24,15 +24,15 @@ Traced change_case(const Traced& text, Case to, Budget& budget) {
           !(is_blank(static_cast<char32_t>(c)) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<');
     else
       word = to == Case::kTitle ? letter : true;
-    const utf8proc_int32_t changed = upper ? (titled ? utf8proc_totitle(c) : up) : low;
+    const utf8proc_int32_t changed = upper ? (title_case ? utf8proc_totitle(c) : up) : low;
     if (c == 0xDF && upper) {
-      out.append(titled ? "Ss" : "SS", text.origin_at(i));
+      out.append(title_case ? "Ss" : "SS", text.origin_at(i));
     } else if (changed == c) {
       out.append(text, i, i + n);
     } else {
-      std::string one;
-      append_utf8(one, static_cast<char32_t>(changed));
-      out.append(one, text.origin_at(i));
+      std::string character;
+      append_utf8(character, static_cast<char32_t>(changed));
+      out.append(character, text.origin_at(i));
     }
     i += n;
   }
@@ -86,11 +86,12 @@ std::vector<Value> split(const Traced& text, const std::string* separator, int64
     std::vector<size_t> hits;
     for (size_t at = 0; (at = s.find(*separator, at)) != std::string::npos; at += separator->size())
       hits.push_back(at);
-    const size_t keep = max < 0 ? hits.size() : std::min<size_t>(hits.size(), static_cast<size_t>(max));
+    const size_t split_count =
+        max < 0 ? hits.size() : std::min<size_t>(hits.size(), static_cast<size_t>(max));
     if (from_right)
-      hits.erase(hits.begin(), hits.end() - static_cast<std::ptrdiff_t>(keep));
+      hits.erase(hits.begin(), hits.end() - static_cast<std::ptrdiff_t>(split_count));
     else
-      hits.resize(keep);
+      hits.resize(split_count);
     size_t begin = 0;
     for (const size_t hit : hits) parts.emplace_back(begin, hit), begin = hit + separator->size();
     parts.emplace_back(begin, s.size());
@@ -140,7 +141,7 @@ Traced join(const std::vector<Value>& items, const Traced& separator, Interprete
 }
 
 int64_t integer_of(const Value& v, const char* what) {
-  if (!v.is_whole()) fail(fmt::format("{} must be a whole number, found {}", what, type_name(v)));
+  if (!v.is_integer()) fail(fmt::format("{} must be a whole number, found {}", what, type_name(v)));
   return v.integer();
 }
 

@@ -36,14 +36,14 @@ namespace {
 
 int depth_of(const Value& v) { return v.object() ? v.object()->depth : 0; }
 
-void set_depth(Object& object, int inner) {
-  object.depth = inner + 1;
+void set_depth(Object& object, int child_depth) {
+  object.depth = child_depth + 1;
   if (object.depth > kMaxContainerDepth)
     fail_limit(fmt::format("values nest deeper than {} levels", kMaxContainerDepth));
 }
 
 // Known roles count as template text; any other role is content.
-bool known_role(const std::string& role) {
+bool is_known_role(const std::string& role) {
   for (const char* known :
        {"system", "user", "assistant", "tool", "developer", "ipython", "function", "model", "tool_response",
         "observation", "environment", "documents", "context", "root"})
@@ -61,9 +61,9 @@ Value Heap::string(Traced text) {
 
 Value Heap::list(std::vector<Value> items, Kind kind) {
   auto object = std::make_shared<ListObject>();
-  int inner = 0;
-  for (const Value& v : items) inner = std::max(inner, depth_of(v));
-  set_depth(*object, inner);
+  int child_depth = 0;
+  for (const Value& v : items) child_depth = std::max(child_depth, depth_of(v));
+  set_depth(*object, child_depth);
   object->charge(budget, sizeof(ListObject) + items.capacity() * sizeof(Value));
   object->items = std::move(items);
   return {kind, std::move(object)};
@@ -71,13 +71,13 @@ Value Heap::list(std::vector<Value> items, Kind kind) {
 
 Value Heap::dict(std::vector<std::pair<Value, Value>> items, Origin origin) {
   auto object = std::make_shared<DictObject>();
-  int inner = 0;
-  for (const auto& [k, v] : items) inner = std::max({inner, depth_of(k), depth_of(v)});
-  set_depth(*object, inner);
+  int child_depth = 0;
+  for (const auto& [k, v] : items) child_depth = std::max({child_depth, depth_of(k), depth_of(v)});
+  set_depth(*object, child_depth);
   object->charge(budget, sizeof(DictObject) + items.capacity() * 2 * sizeof(Value));
   object->items = std::move(items);
   object->origin = origin;
-  return Value(Kind::kDict, std::move(object)).marked(origin);
+  return Value(Kind::kDict, std::move(object)).with_origin(origin);
 }
 
 Value Heap::method(Value self, std::string name) {
@@ -93,25 +93,25 @@ Value Heap::method(Value self, std::string name) {
 Value Heap::content(const Json& json, Origin origin) {
   switch (json.type()) {
     case Json::value_t::null:
-      return Value::none().marked(origin);
+      return Value::none().with_origin(origin);
     case Json::value_t::boolean:
-      return Value::boolean(json.get<bool>()).marked(origin);
+      return Value::boolean(json.get<bool>()).with_origin(origin);
     case Json::value_t::number_integer:
-      return Value::integer(json.get<int64_t>()).marked(origin);
+      return Value::integer(json.get<int64_t>()).with_origin(origin);
     case Json::value_t::number_unsigned: {
       const auto u = json.get<uint64_t>();
-      if (u > INT64_MAX) return Value::real(static_cast<double>(u)).marked(origin);
-      return Value::integer(static_cast<int64_t>(u)).marked(origin);
+      if (u > INT64_MAX) return Value::real(static_cast<double>(u)).with_origin(origin);
+      return Value::integer(static_cast<int64_t>(u)).with_origin(origin);
     }
     case Json::value_t::number_float:
-      return Value::real(json.get<double>()).marked(origin);
+      return Value::real(json.get<double>()).with_origin(origin);
     case Json::value_t::string:
       return string(json.get_ref<const std::string&>(), origin);
     case Json::value_t::array: {
       std::vector<Value> items;
       items.reserve(json.size());
       for (const Json& j : json) items.push_back(content(j, origin));
-      return list(std::move(items)).marked(origin);
+      return list(std::move(items)).with_origin(origin);
     }
     case Json::value_t::object: {
       std::vector<std::pair<Value, Value>> items;
@@ -126,16 +126,17 @@ Value Heap::content(const Json& json, Origin origin) {
 
 Value Heap::messages(const Json& json) {
   if (!json.is_array()) return content(json);
-  std::vector<Value> all;
-  all.reserve(json.size());
+  std::vector<Value> out;
+  out.reserve(json.size());
   for (const Json& message : json) {
     const bool reply = message.is_object() && message.value("role", Json()) == Json("assistant");
-    all.push_back(content(message, reply ? kFromContent | kFromReply : kFromContent));
-    if (!all.back().is_dict()) continue;
-    for (auto& [key, value] : all.back().dict().items)
-      if (key.text() == "role" && value.is_string() && known_role(value.text())) value = string(value.text());
+    out.push_back(content(message, reply ? kFromContent | kFromReply : kFromContent));
+    if (!out.back().is_dict()) continue;
+    for (auto& [key, value] : out.back().dict().items)
+      if (key.text() == "role" && value.is_string() && is_known_role(value.text()))
+        value = string(value.text());
   }
-  return list(std::move(all)).marked(kFromContent);
+  return list(std::move(out)).with_origin(kFromContent);
 }
 
 const char* type_name(const Value& v) {
@@ -169,7 +170,7 @@ bool truthy(const Value& v) {
 bool equal(const Value& a, const Value& b, Budget& budget) {
   budget.spend();
   if (a.is_number() && b.is_number()) {
-    if (a.is_whole() && b.is_whole()) return a.integer() == b.integer();
+    if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
     return a.real() == b.real();
   }
   if (a.kind() != b.kind()) return false;
@@ -200,7 +201,7 @@ bool equal(const Value& a, const Value& b, Budget& budget) {
 int compare(const Value& a, const Value& b, Budget& budget) {
   budget.spend();
   if (a.is_number() && b.is_number()) {
-    if (a.is_whole() && b.is_whole()) return a.integer() < b.integer() ? -1 : a.integer() > b.integer();
+    if (a.is_integer() && b.is_integer()) return a.integer() < b.integer() ? -1 : a.integer() > b.integer();
     return a.real() < b.real() ? -1 : a.real() > b.real();
   }
   if (a.is_string() && b.is_string()) {

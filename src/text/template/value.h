@@ -1,4 +1,4 @@
-// Values of the template language: the subset of Python's that chat templates use. Lists and dicts are
+// Values of the template language: the subset of Python values that chat templates use. Lists and dicts are
 // immutable (transformers renders in an immutable sandbox), so only namespaces can contain themselves.
 #pragma once
 #include <memory>
@@ -57,7 +57,8 @@ class Value {
   bool is_sequence() const { return kind_ == Kind::kList || kind_ == Kind::kTuple; }
   bool is_dict() const { return kind_ == Kind::kDict; }
   bool is_number() const { return kind_ == Kind::kInt || kind_ == Kind::kFloat || kind_ == Kind::kBool; }
-  bool is_whole() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
+  // As in Python, booleans are integers.
+  bool is_integer() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
 
   int64_t integer() const { return integer_; }  // of kInt and kBool
   double real() const { return kind_ == Kind::kFloat ? real_ : static_cast<double>(integer_); }
@@ -72,7 +73,7 @@ class Value {
   // Numbers, booleans and none also record whether they come from the data, so that their printed text keeps
   // the origin.
   Origin origin() const { return origin_; }
-  Value marked(Origin origin) const {
+  Value with_origin(Origin origin) const {
     Value v = *this;
     v.origin_ |= origin;
     return v;
@@ -122,7 +123,7 @@ struct LoopObject : Object {
   Value list;
   size_t index = 0;
   int level = 1;
-  std::vector<Value> last_changed;
+  std::vector<Value> last_changed;  // the arguments of the last call of loop.changed()
 };
 
 struct Statement;

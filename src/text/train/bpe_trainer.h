@@ -18,7 +18,7 @@ struct BpeTraining {
   uint64_t min_frequency = 0;
   std::vector<std::string> special_tokens;  // the first ids
   std::vector<std::string> initial_tokens;  // more tokens, in this order, before the alphabet of the words
-  std::vector<char32_t> initial_alphabet;   // kept whatever their counts
+  std::vector<char32_t> initial_alphabet;   // kept regardless of their counts
   std::optional<size_t> limit_alphabet;  // only the most frequent characters; others are removed from words
   std::string continuing_prefix, end_suffix;  // "##", "</w>"
   size_t max_token_length = 0;                // in characters; 0: no limit
@@ -28,13 +28,13 @@ struct BpeTraining {
   bool score_by_likelihood = false;
 };
 
-struct BpeTrained {
+struct TrainedBpe {
   std::vector<std::string> tokens;  // by id
   std::vector<std::pair<uint32_t, uint32_t>> merges;
 };
 
-// `progress` is called with the current number of tokens.
-Result<BpeTrained> train_bpe(const std::vector<WordCount>& words, const BpeTraining& training,
+// `progress` is called with the current number of tokens and the target.
+Result<TrainedBpe> train_bpe(const std::vector<WordCount>& words, const BpeTraining& training,
                              const std::function<void(size_t, size_t)>& progress = {});
 
 }  // namespace makar

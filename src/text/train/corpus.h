@@ -15,7 +15,7 @@ namespace makar {
 // Some sequences, concatenated.
 struct SequenceBlock {
   std::string bytes;
-  std::vector<size_t> ends;
+  std::vector<size_t> ends;  // of the sequences, in bytes
 };
 
 struct CorpusOptions {
@@ -31,15 +31,15 @@ class Corpus {
   static Result<Corpus> open(const CorpusOptions& options);
   // Reads the next block of about 1 MiB; false at the end. Bytes that are not UTF-8 are replaced by U+FFFD.
   Result<bool> next(SequenceBlock& block);
-  uint64_t bytes_read() const { return read_; }
-  uint64_t bytes_total() const { return total_; }  // of the regular files
+  uint64_t bytes_read() const { return bytes_read_; }
+  uint64_t bytes_total() const { return total_bytes_; }  // of the regular files
   uint64_t sequences() const { return sequences_; }
 
  private:
   Corpus() = default;
   Status open_next();
-  Status take(std::string_view line, SequenceBlock& block);
-  void put(std::string_view text, SequenceBlock& block);
+  Status add_line(std::string_view line, SequenceBlock& block);
+  void add_sequence(std::string_view text, SequenceBlock& block);
 
   CorpusOptions options_;
   size_t next_path_ = 0;
@@ -51,7 +51,7 @@ class Corpus {
   std::unique_ptr<std::FILE, Close> file_;
   std::string path_, rest_;  // the current file and its incomplete line
   bool jsonl_ = false;
-  uint64_t read_ = 0, total_ = 0, sequences_ = 0, line_ = 0;
+  uint64_t bytes_read_ = 0, total_bytes_ = 0, sequences_ = 0, line_number_ = 0;
 };
 
 }  // namespace makar

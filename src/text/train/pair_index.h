@@ -10,7 +10,7 @@ class PairIndex {
   struct Pair {
     uint64_t key;  // left << 32 | right
     int64_t count = 0;
-    std::vector<uint32_t> fresh;  // words that gained the pair since it was last queued, ascending
+    std::vector<uint32_t> new_words;  // words that gained the pair since it was last queued, ascending
   };
 
   static uint64_t key(uint32_t left, uint32_t right) { return static_cast<uint64_t>(left) << 32 | right; }

@@ -13,11 +13,11 @@ struct Substring {
 };
 
 struct SubstringIndex {
-  std::vector<uint32_t> suffixes;     // start positions, sorted by up to longest + 1 characters
-  std::vector<Substring> substrings;  // of 2 to `longest` characters
+  std::vector<uint32_t> suffixes;     // start positions, sorted by up to max_length + 1 characters
+  std::vector<Substring> substrings;  // of 2 to `max_length` characters
 };
 
 // `text`: character numbers in code point order, from 1; each word ends with a 0.
-SubstringIndex index_substrings(const std::vector<uint32_t>& text, uint32_t longest);
+SubstringIndex index_substrings(const std::vector<uint32_t>& text, uint32_t max_length);
 
 }  // namespace makar

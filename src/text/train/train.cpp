@@ -21,13 +21,13 @@ bool has_stage(const Json& stage, const char* type) {
   return false;
 }
 
-Json vocabulary(const std::vector<std::string>& tokens) {
+Json vocabulary_json(const std::vector<std::string>& tokens) {
   Json out = Json::object();
   for (size_t i = 0; i < tokens.size(); ++i) put_token(out, tokens[i], static_cast<uint32_t>(i));
   return out;
 }
 
-Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json string_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 BpeTraining bpe_settings(const TrainSettings& s) {
   BpeTraining t = s.bpe;
@@ -42,18 +42,19 @@ BpeTraining bpe_settings(const TrainSettings& s) {
 }
 
 // Splits into characters; the decoder joins them without blanks.
-TrainPipeline by_characters(TrainPipeline p) {
-  const Json each = {
+TrainPipeline with_character_split(TrainPipeline p) {
+  const Json character_split = {
       {"type", "Split"}, {"pattern", {{"Regex", "[\\s\\S]"}}}, {"behavior", "Isolated"}, {"invert", false}};
-  p.pre_tokenizer = p.pre_tokenizer.is_null()
-                        ? each
-                        : Json{{"type", "Sequence"}, {"pretokenizers", Json::array({p.pre_tokenizer, each})}};
+  p.pre_tokenizer =
+      p.pre_tokenizer.is_null()
+          ? character_split
+          : Json{{"type", "Sequence"}, {"pretokenizers", Json::array({p.pre_tokenizer, character_split})}};
   if (p.decoder.is_null()) p.decoder = {{"type", "Fuse"}};
   return p;
 }
 
-// The most frequent words (for character models, words of one letter); of equal counts in byte order.
-Json frequent(const std::vector<WordCount>& words, const TrainSettings& s, const std::string& unk) {
+// The most frequent words (for character models, words of one letter); equal counts in byte order.
+Json word_level_model(const std::vector<WordCount>& words, const TrainSettings& s, const std::string& unk) {
   std::vector<WordCount> items = words;
   std::sort(items.begin(), items.end(), [](const WordCount& a, const WordCount& b) {
     return a.count != b.count ? a.count > b.count : a.word < b.word;
@@ -65,10 +66,10 @@ Json frequent(const std::vector<WordCount>& words, const TrainSettings& s, const
     if (tokens.size() >= s.vocab_size || w.count < s.min_frequency) break;
     if (known.insert(w.word).second) tokens.push_back(w.word);
   }
-  return {{"type", "WordLevel"}, {"vocab", vocabulary(tokens)}, {"unk_token", unk}};
+  return {{"type", "WordLevel"}, {"vocab", vocabulary_json(tokens)}, {"unk_token", unk}};
 }
 
-Json unigram_json(const UnigramTrained& trained) {
+Json unigram_json(const TrainedUnigram& trained) {
   Json vocab = Json::array();
   for (const auto& [piece, score] : trained.pieces) vocab.push_back(Json::array({piece, score}));
   Json out = {
@@ -111,37 +112,37 @@ Result<Json> train_model(const std::vector<WordCount>& words, const TrainSetting
     t.vocab_size = s.vocab_size;
     t.special_tokens = s.special_tokens;
     if (!s.unk_token.empty()) t.unk_token = s.unk_token;
-    MAKAR_TRY(const UnigramTrained trained,
-              train_unigram(words, t, pool, [&](size_t pieces, size_t goal, double now) {
-                if (progress) progress({"prune", pieces, goal, now});
+    MAKAR_TRY(const TrainedUnigram trained,
+              train_unigram(words, t, pool, [&](size_t pieces, size_t target, double step_loss) {
+                if (progress) progress({"prune", pieces, target, step_loss});
               }));
     if (loss) *loss = trained.loss;
     return unigram_json(trained);
   }
   if (s.model == Model::kWord || s.model == Model::kCharacter)
-    return frequent(words, s, s.unk_token.empty() ? "[UNK]" : s.unk_token);
+    return word_level_model(words, s, s.unk_token.empty() ? "[UNK]" : s.unk_token);
   const BpeTraining t = bpe_settings(s);
-  MAKAR_TRY(const BpeTrained trained, train_bpe(words, t, [&](size_t tokens, size_t goal) {
-              if (progress) progress({"merge", tokens, goal});
+  MAKAR_TRY(const TrainedBpe trained, train_bpe(words, t, [&](size_t tokens, size_t target) {
+              if (progress) progress({"merge", tokens, target});
             }));
   if (s.model == Model::kWordPiece)
     return Json{{"type", "WordPiece"},
                 {"unk_token", s.unk_token.empty() ? "[UNK]" : s.unk_token},
                 {"continuing_subword_prefix", t.continuing_prefix},
                 {"max_input_chars_per_word", 100},
-                {"vocab", vocabulary(trained.tokens)}};
+                {"vocab", vocabulary_json(trained.tokens)}};
   Json merges = Json::array();
   for (const auto& [left, right] : trained.merges)
     merges.push_back(Json::array({trained.tokens[left], trained.tokens[right]}));
   Json out = {{"type", "BPE"},
               {"dropout", nullptr},
-              {"unk_token", or_null(s.unk_token)},
-              {"continuing_subword_prefix", or_null(t.continuing_prefix)},
-              {"end_of_word_suffix", or_null(t.end_suffix)},
+              {"unk_token", string_or_null(s.unk_token)},
+              {"continuing_subword_prefix", string_or_null(t.continuing_prefix)},
+              {"end_of_word_suffix", string_or_null(t.end_suffix)},
               {"fuse_unk", false},
               {"byte_fallback", false},
               {"ignore_merges", false}};
-  out["vocab"] = vocabulary(trained.tokens);
+  out["vocab"] = vocabulary_json(trained.tokens);
   out["merges"] = std::move(merges);
   return out;
 }
@@ -149,7 +150,7 @@ Result<Json> train_model(const std::vector<WordCount>& words, const TrainSetting
 Result<TrainReport> train_tokenizer(Corpus& corpus, const TrainSettings& settings, ThreadPool& pool,
                                     const std::function<void(const TrainStage&)>& progress) {
   TrainSettings s = settings;
-  if (s.model == Model::kCharacter) s.pipeline = by_characters(std::move(s.pipeline));
+  if (s.model == Model::kCharacter) s.pipeline = with_character_split(std::move(s.pipeline));
   for (size_t i = 0; i < s.special_tokens.size(); ++i)
     if (s.special_tokens[i].empty() ||
         std::count(s.special_tokens.begin(), s.special_tokens.end(), s.special_tokens[i]) > 1)

@@ -7,11 +7,11 @@
 namespace makar {
 namespace {
 
-constexpr double kLowest = -std::numeric_limits<double>::infinity();
+constexpr double kLogZero = -std::numeric_limits<double>::infinity();
 
 double log_add(double a, double b) {
   if (a < b) std::swap(a, b);
-  return b == kLowest ? a : a + std::log1p(std::exp(b - a));
+  return b == kLogZero ? a : a + std::log1p(std::exp(b - a));
 }
 
 // Visits the edges that start at character `at`: its pieces, and piece 0 (unknown) if none has one character.
@@ -53,7 +53,7 @@ bool expect_plain(const UnigramLattice& l, size_t w, const std::vector<double>& 
 void expect_logs(const UnigramLattice& l, size_t w, const std::vector<double>& log_p, Scratch& s,
                  std::vector<double>& expected, double* log_z) {
   const size_t begin = l.starts[w], n = l.starts[w + 1] - 1 - begin;
-  s.forward.assign(n + 1, kLowest), s.backward.assign(n + 1, kLowest);
+  s.forward.assign(n + 1, kLogZero), s.backward.assign(n + 1, kLogZero);
   s.forward[0] = 0, s.backward[n] = 0;
   for (size_t i = 0; i < n; ++i)
     each_edge(l, begin + i, [&](uint32_t piece, uint32_t length) {
@@ -108,9 +108,9 @@ std::vector<double> UnigramLattice::sum_over_chunks(size_t pieces, ThreadPool& p
   return std::move(sums[0]);
 }
 
-std::vector<double> UnigramLattice::expect(const std::vector<double>& given, ThreadPool& pool,
-                                           double* loss) const {
-  const std::vector<double> log_p = with_unknown(given);
+std::vector<double> UnigramLattice::expected_counts(const std::vector<double>& piece_log_p, ThreadPool& pool,
+                                                    double* loss) const {
+  const std::vector<double> log_p = with_unknown(piece_log_p);
   std::vector<double> p(log_p.size());
   for (size_t i = 0; i < p.size(); ++i) p[i] = std::exp(log_p[i]);
   double total = 0;
@@ -124,12 +124,13 @@ std::vector<double> UnigramLattice::expect(const std::vector<double>& given, Thr
                          });
 }
 
-std::vector<double> UnigramLattice::count_best(const std::vector<double>& given, ThreadPool& pool) const {
-  const std::vector<double> log_p = with_unknown(given);
+std::vector<double> UnigramLattice::count_best(const std::vector<double>& piece_log_p,
+                                               ThreadPool& pool) const {
+  const std::vector<double> log_p = with_unknown(piece_log_p);
   return sum_over_chunks(
       log_p.size(), pool, nullptr, [&](size_t w, Scratch& s, std::vector<double>& counted, double&) {
         const size_t begin = starts[w], n = starts[w + 1] - 1 - begin;
-        s.forward.assign(n + 1, kLowest), s.from.assign(n + 1, 0), s.piece.assign(n + 1, 0);
+        s.forward.assign(n + 1, kLogZero), s.from.assign(n + 1, 0), s.piece.assign(n + 1, 0);
         s.forward[0] = 0;
         for (size_t i = 0; i < n; ++i)
           each_edge(*this, begin + i, [&](uint32_t piece, uint32_t length) {
@@ -142,12 +143,12 @@ std::vector<double> UnigramLattice::count_best(const std::vector<double>& given,
       });
 }
 
-void UnigramLattice::renumber(const std::vector<uint32_t>& to) {
+void UnigramLattice::renumber(const std::vector<uint32_t>& new_ids) {
   uint64_t out = 0, begin = 0;
   for (size_t at = 0; at + 1 < edge_starts.size(); ++at) {
     const uint64_t end = edge_starts[at + 1];
     for (uint64_t e = begin; e < end; ++e)
-      if (to[edges[e].piece] != UINT32_MAX) edges[out++] = {to[edges[e].piece], edges[e].length};
+      if (new_ids[edges[e].piece] != UINT32_MAX) edges[out++] = {new_ids[edges[e].piece], edges[e].length};
     begin = end;
     edge_starts[at + 1] = out;
   }

@@ -21,11 +21,11 @@ class UnigramLattice {
 
   // Expected counts of the pieces under `log_p`, and the mean loss per word. Piece 0 is for unknown
   // characters.
-  std::vector<double> expect(const std::vector<double>& log_p, ThreadPool& pool, double* loss) const;
+  std::vector<double> expected_counts(const std::vector<double>& log_p, ThreadPool& pool, double* loss) const;
   // Counts of the pieces in the best segmentations.
   std::vector<double> count_best(const std::vector<double>& log_p, ThreadPool& pool) const;
-  // Removes the edges of removed pieces (UINT32_MAX) and renumbers the others.
-  void renumber(const std::vector<uint32_t>& to);
+  // Gives each piece its new id; edges of pieces with the new id UINT32_MAX are removed.
+  void renumber(const std::vector<uint32_t>& new_ids);
 
  private:
   template <class Work>

@@ -24,29 +24,30 @@ double digamma(double x) {
 
 class UnigramTrainer {
  public:
-  UnigramTrainer(const UnigramTraining& t, ThreadPool& pool) : t_(t), pool_(pool) {}
+  UnigramTrainer(const UnigramTraining& t, ThreadPool& pool) : training_(t), pool_(pool) {}
 
-  Result<UnigramTrained> run(const std::vector<WordCount>& words,
+  Result<TrainedUnigram> run(const std::vector<WordCount>& words,
                              const std::function<void(size_t, size_t, double)>& progress) {
     read_words(words);
-    std::vector<std::string> special = t_.special_tokens;
-    UnigramTrained out;
-    if (!t_.unk_token.empty()) {
-      auto at = std::find(special.begin(), special.end(), t_.unk_token);
-      if (at == special.end()) at = special.insert(special.begin(), t_.unk_token);
+    std::vector<std::string> special = training_.special_tokens;
+    TrainedUnigram out;
+    if (!training_.unk_token.empty()) {
+      auto at = std::find(special.begin(), special.end(), training_.unk_token);
+      if (at == special.end()) at = special.insert(special.begin(), training_.unk_token);
       out.unk_id = static_cast<size_t>(at - special.begin());
     }
-    if (required_.size() + special.size() > t_.vocab_size)
+    if (required_.size() + special.size() > training_.vocab_size)
       return error_of(Error::Kind::kLimit, "vocab_size",
-                      "is {}, but there are {} characters and {} special tokens; raise it", t_.vocab_size,
-                      required_.size(), special.size());
+                      "is {}, but there are {} characters and {} special tokens; raise it",
+                      training_.vocab_size, required_.size(), special.size());
     make_seed();
-    const size_t desired = t_.vocab_size * 11 / 10;
+    const size_t target_size = training_.vocab_size * 11 / 10;  // finish() selects the vocabulary from these
     while (true) {
-      for (int i = 0; i < t_.sub_iterations; ++i) maximise(lattice_.expect(log_p_, pool_, &out.loss));
-      if (progress) progress(pieces_.size(), t_.vocab_size, out.loss);
-      if (pieces_.size() <= desired) break;
-      if (!prune(desired)) break;
+      for (int i = 0; i < training_.sub_iterations; ++i)
+        maximise(lattice_.expected_counts(log_p_, pool_, &out.loss));
+      if (progress) progress(pieces_.size(), training_.vocab_size, out.loss);
+      if (pieces_.size() <= target_size) break;
+      if (!prune(target_size)) break;
     }
     finish(special, out);
     return out;
@@ -71,7 +72,7 @@ class UnigramTrainer {
       letter_counts_.push_back(count);
       required_.push_back(utf8(c));
     }
-    for (const char32_t c : t_.initial_alphabet)
+    for (const char32_t c : training_.initial_alphabet)
       if (!counts.count(c)) required_.push_back(utf8(c));
     for (const WordCount& w : words) {
       if (w.word.empty()) continue;
@@ -89,7 +90,7 @@ class UnigramTrainer {
 
   // Seed pieces: all characters by count, then repeated substrings by occurrences times length.
   void make_seed() {
-    const SubstringIndex index = index_substrings(text_, static_cast<uint32_t>(t_.max_piece_length));
+    const SubstringIndex index = index_substrings(text_, static_cast<uint32_t>(training_.max_piece_length));
     std::vector<uint32_t> order(index.substrings.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
     const auto score = [&](uint32_t i) {
@@ -115,7 +116,8 @@ class UnigramTrainer {
       pieces_.push_back({position[c], 1});
       scores.push_back(static_cast<double>(letter_counts_[c]));
     }
-    const size_t slots = t_.seed_size > characters.size() ? t_.seed_size - characters.size() : 0;
+    const size_t slots =
+        training_.seed_size > characters.size() ? training_.seed_size - characters.size() : 0;
     order.resize(std::min(order.size(), slots));
     for (const uint32_t i : order) {
       pieces_.push_back({index.suffixes[index.substrings[i].first], index.substrings[i].length});
@@ -168,32 +170,32 @@ class UnigramTrainer {
   // Removes pieces with an expected count below 0.5; the others get the digamma of their counts, a sparse
   // prior.
   void maximise(const std::vector<double>& expected) {
-    std::vector<CandidatePiece> kept = {pieces_[0]};
+    std::vector<CandidatePiece> remaining = {pieces_[0]};
     std::vector<double> counts = {0};
-    std::vector<uint32_t> to(pieces_.size(), UINT32_MAX);
-    to[0] = 0;
+    std::vector<uint32_t> new_ids(pieces_.size(), UINT32_MAX);
+    new_ids[0] = 0;
     double sum = 0;
     for (size_t i = 1; i < pieces_.size(); ++i) {
       if (expected[i] < 0.5) continue;
-      to[i] = static_cast<uint32_t>(kept.size());
-      kept.push_back(pieces_[i]);
+      new_ids[i] = static_cast<uint32_t>(remaining.size());
+      remaining.push_back(pieces_[i]);
       counts.push_back(expected[i]);
       sum += expected[i];
     }
-    const bool same = kept.size() == pieces_.size();
+    const bool none_removed = remaining.size() == pieces_.size();
     const double log_sum = digamma(sum);
-    log_p_.assign(kept.size(), 0);
-    for (size_t i = 1; i < kept.size(); ++i) log_p_[i] = digamma(counts[i]) - log_sum;
-    pieces_ = std::move(kept);
-    if (!same) lattice_.renumber(to);
+    log_p_.assign(remaining.size(), 0);
+    for (size_t i = 1; i < remaining.size(); ++i) log_p_[i] = digamma(counts[i]) - log_sum;
+    pieces_ = std::move(remaining);
+    if (!none_removed) lattice_.renumber(new_ids);
   }
 
-  // The best segmentation of a piece without itself; empty when there is none. `better`: whether it is more
+  // The best segmentation of a piece into other pieces; empty if there is none. `better`: whether it is more
   // probable than the piece.
   std::vector<uint32_t> alternative(uint32_t id, double unknown, bool* better) const {
     const CandidatePiece piece = pieces_[id];
     double best[kMaxPieceLength + 1];
-    uint32_t from[kMaxPieceLength + 1], used[kMaxPieceLength + 1];
+    uint32_t from[kMaxPieceLength + 1], piece_before[kMaxPieceLength + 1];
     for (uint32_t i = 0; i <= piece.length; ++i) best[i] = -INFINITY;
     best[0] = 0;
     for (uint32_t i = 0; i < piece.length; ++i) {
@@ -201,7 +203,7 @@ class UnigramTrainer {
         if (i + length > piece.length || (i == 0 && length == piece.length) ||
             best[i] + log_p <= best[i + length])
           return;
-        best[i + length] = best[i] + log_p, from[i + length] = i, used[i + length] = p;
+        best[i + length] = best[i] + log_p, from[i + length] = i, piece_before[i + length] = p;
       };
       const uint64_t begin = lattice_.edge_starts[piece.at + i], end = lattice_.edge_starts[piece.at + i + 1];
       if (begin == end || lattice_.edges[begin].length != 1) relax(0, 1, unknown);
@@ -211,12 +213,12 @@ class UnigramTrainer {
     std::vector<uint32_t> out;
     if (best[piece.length] == -INFINITY) return out;
     *better = best[piece.length] > log_p_[id];
-    for (uint32_t at = piece.length; at > 0; at = from[at]) out.push_back(used[at]);
+    for (uint32_t at = piece.length; at > 0; at = from[at]) out.push_back(piece_before[at]);
     return out;
   }
 
   // Keeps the pieces whose removal would lose the most likelihood; false when nothing more can be removed.
-  bool prune(size_t desired) {
+  bool prune(size_t target_size) {
     const std::vector<double> frequency = lattice_.count_best(log_p_, pool_);
     double total = 0, sum = 0;
     for (const uint64_t c : lattice_.counts) total += static_cast<double>(c);
@@ -229,19 +231,21 @@ class UnigramTrainer {
     pool_.for_ranges(static_cast<int64_t>(n), 4096, [&](int64_t begin, int64_t end) {
       for (auto id = static_cast<uint32_t>(std::max<int64_t>(begin, 1)); id < end; ++id) {
         bool better = false;
-        std::vector<uint32_t> other = alternative(id, unknown, &better);
-        const bool always = other.empty() || !better;
-        if (better) other.clear();
+        std::vector<uint32_t> alternative_pieces = alternative(id, unknown, &better);
+        const bool always_keep = alternative_pieces.empty() || !better;
+        if (better) alternative_pieces.clear();
         const double f = frequency[id];
-        if (f == 0 && !always) continue;
-        if (other.empty()) {
+        if (f == 0 && !always_keep) continue;
+        if (alternative_pieces.empty()) {
           decisions[id] = Decision::kKeep;
           continue;
         }
         if (f == 0) continue;
-        const double log_alternative_sum = std::log(sum + f * static_cast<double>(other.size() - 1));
+        const double log_alternative_sum =
+            std::log(sum + f * static_cast<double>(alternative_pieces.size() - 1));
         double log_alternative = 0;
-        for (const uint32_t o : other) log_alternative += std::log(frequency[o] + f) - log_alternative_sum;
+        for (const uint32_t o : alternative_pieces)
+          log_alternative += std::log(frequency[o] + f) - log_alternative_sum;
         decisions[id] = Decision::kByLoss;
         loss[id] = f / total * (std::log(f) - log_sum - log_alternative);
       }
@@ -253,60 +257,61 @@ class UnigramTrainer {
     }
     std::stable_sort(candidates.begin(), candidates.end(),
                      [&](uint32_t a, uint32_t b) { return loss[a] > loss[b]; });
-    const size_t size = std::max(desired, static_cast<size_t>(static_cast<double>(n) * t_.shrinking_factor));
+    const size_t size =
+        std::max(target_size, static_cast<size_t>(static_cast<double>(n) * training_.shrinking_factor));
     for (const uint32_t id : candidates) {
       if (order.size() >= size) break;
       order.push_back(id);
     }
-    std::vector<CandidatePiece> kept;
+    std::vector<CandidatePiece> remaining;
     std::vector<double> log_p;
-    std::vector<uint32_t> to(n, UINT32_MAX);
+    std::vector<uint32_t> new_ids(n, UINT32_MAX);
     for (const uint32_t id : order) {
-      to[id] = static_cast<uint32_t>(kept.size());
-      kept.push_back(pieces_[id]);
+      new_ids[id] = static_cast<uint32_t>(remaining.size());
+      remaining.push_back(pieces_[id]);
       log_p.push_back(log_p_[id]);
     }
-    pieces_ = std::move(kept), log_p_ = std::move(log_p);
-    lattice_.renumber(to);
+    pieces_ = std::move(remaining), log_p_ = std::move(log_p);
+    lattice_.renumber(new_ids);
     return order.size() < n;
   }
 
-  std::string spelled(const CandidatePiece& p) const {
+  std::string text_of(const CandidatePiece& p) const {
     std::string out;
     for (uint32_t i = 0; i < p.length; ++i) append_utf8(out, letters_[text_[p.at + i]]);
     return out;
   }
 
   // All characters first, then the pieces in order until the vocabulary is full; sorted by probability.
-  void finish(const std::vector<std::string>& special, UnigramTrained& out) {
-    std::unordered_map<std::string, double> known;
+  void finish(const std::vector<std::string>& special, TrainedUnigram& out) {
+    std::unordered_map<std::string, double> log_p_by_text;
     double min = 0, penalty = 0;
     for (size_t i = 1; i < pieces_.size(); ++i) {
-      known.emplace(spelled(pieces_[i]), log_p_[i]);
+      log_p_by_text.emplace(text_of(pieces_[i]), log_p_[i]);
       min = std::min(min, log_p_[i]);
     }
     std::unordered_map<std::string, bool> used;
     for (const std::string& s : special) used[s] = true;
-    std::vector<std::pair<std::string, double>> chosen;
-    const size_t slots = t_.vocab_size - special.size();
+    std::vector<std::pair<std::string, double>> selected;
+    const size_t slots = training_.vocab_size - special.size();
     for (const std::string& c : required_) {
       if (used.count(c)) continue;
-      const auto at = known.find(c);
-      chosen.emplace_back(c, at != known.end() ? at->second : min + penalty);
-      if (at == known.end()) penalty += 0.0001;
+      const auto at = log_p_by_text.find(c);
+      selected.emplace_back(c, at != log_p_by_text.end() ? at->second : min + penalty);
+      if (at == log_p_by_text.end()) penalty += 0.0001;
       used[c] = true;
     }
-    for (size_t i = 1; i < pieces_.size() && chosen.size() < slots; ++i) {
-      std::string piece = spelled(pieces_[i]);
-      if (used.emplace(piece, true).second) chosen.emplace_back(std::move(piece), log_p_[i]);
+    for (size_t i = 1; i < pieces_.size() && selected.size() < slots; ++i) {
+      std::string piece = text_of(pieces_[i]);
+      if (used.emplace(piece, true).second) selected.emplace_back(std::move(piece), log_p_[i]);
     }
-    std::stable_sort(chosen.begin(), chosen.end(),
+    std::stable_sort(selected.begin(), selected.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
     for (const std::string& s : special) out.pieces.emplace_back(s, 0.0);
-    out.pieces.insert(out.pieces.end(), chosen.begin(), chosen.end());
+    out.pieces.insert(out.pieces.end(), selected.begin(), selected.end());
   }
 
-  const UnigramTraining& t_;
+  const UnigramTraining& training_;
   ThreadPool& pool_;
   std::vector<char32_t> letters_;  // by number
   std::vector<uint64_t> letter_counts_;
@@ -319,7 +324,7 @@ class UnigramTrainer {
 
 }  // namespace
 
-Result<UnigramTrained> train_unigram(const std::vector<WordCount>& words, const UnigramTraining& training,
+Result<TrainedUnigram> train_unigram(const std::vector<WordCount>& words, const UnigramTraining& training,
                                      ThreadPool& pool,
                                      const std::function<void(size_t, size_t, double)>& progress) {
   if (training.max_piece_length < 1 || training.max_piece_length > kMaxPieceLength)

@@ -25,13 +25,13 @@ struct UnigramTraining {
   int sub_iterations = 2;
 };
 
-struct UnigramTrained {
+struct TrainedUnigram {
   std::vector<std::pair<std::string, double>> pieces;  // by id, with log-probabilities; special tokens first
   std::optional<size_t> unk_id;
   double loss = 0;  // mean negative log-likelihood per word, after the last step
 };
 
-Result<UnigramTrained> train_unigram(const std::vector<WordCount>& words, const UnigramTraining& training,
+Result<TrainedUnigram> train_unigram(const std::vector<WordCount>& words, const UnigramTraining& training,
                                      ThreadPool& pool,
                                      const std::function<void(size_t, size_t, double)>& progress = {});
 

@@ -14,7 +14,9 @@ namespace makar {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 16;
-constexpr size_t kWordOverhead = 96;  // memory per word in training, besides its bytes
+constexpr size_t kMinSpillWords = 1024;         // smaller tables are not written to disk
+constexpr uint64_t kMaxTrackedCount = 1 << 16;  // larger counts share an entry of size_by_count
+constexpr size_t kWordOverhead = 96;            // memory per word in training, besides its bytes
 
 Error spill_error(const std::string& folder, const char* what) {
   return error_of(Error::Kind::kIo, folder, "{} failed: {}; set TMPDIR to a folder with free space", what,
@@ -75,7 +77,7 @@ Result<std::unique_ptr<SpilledWords>> SpilledWords::write(const WordTable& table
   }
   std::unique_ptr<SpilledWords> run(new SpilledWords(file));
   std::setvbuf(file, nullptr, _IOFBF, kBufferBytes);
-  for (const uint32_t i : table.sorted()) {
+  for (const uint32_t i : table.sorted_indices()) {
     const WordTable::Entry& e = table.entries()[i];
     std::fwrite(&e.count, sizeof e.count, 1, file);
     std::fwrite(&e.length, sizeof e.length, 1, file);
@@ -104,14 +106,14 @@ Result<bool> SpilledWords::next(std::string& word, uint64_t& count) {
 
 Status WordCounter::add(std::string_view word, uint64_t count) {
   table_.add(word, count);
-  if (table_.bytes() <= limit_ || table_.size() < 1024) return Done{};
+  if (table_.bytes() <= max_table_bytes_ || table_.size() < kMinSpillWords) return Done{};
   MAKAR_TRY(auto run, SpilledWords::write(table_, folder_));
   runs_.push_back(std::move(run));
   table_.clear();
   return Done{};
 }
 
-Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_t memory,
+Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_t max_bytes,
                                        size_t bytes_per_byte) {
   WordCounts out;
   std::vector<SpilledWords*> runs;
@@ -134,10 +136,10 @@ Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_
     runs.push_back(c.runs_.back().get());
     c.table_.clear();
   }
-  const auto all = [&](const std::function<void(std::string_view, uint64_t)>& visit) -> Status {
+  const auto each_word = [&](const std::function<void(std::string_view, uint64_t)>& visit) -> Status {
     if (!runs.empty())
       return merge_runs(runs, [&](const std::string& word, uint64_t count) { visit(word, count); });
-    for (const uint32_t i : counters[0].table_.sorted()) {
+    for (const uint32_t i : counters[0].table_.sorted_indices()) {
       const auto& e = counters[0].table_.entries()[i];
       visit(counters[0].table_.word(e), e.count);
     }
@@ -145,21 +147,21 @@ Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_
   };
   // First the memory of the words by count, then the words that fit, most frequent first.
   std::map<uint64_t, size_t, std::greater<>> size_by_count;
-  MAKAR_CHECK_OK(all([&](std::string_view word, uint64_t count) {
-    size_by_count[std::min<uint64_t>(count, 1 << 16)] += kWordOverhead + bytes_per_byte * word.size();
+  MAKAR_CHECK_OK(each_word([&](std::string_view word, uint64_t count) {
+    size_by_count[std::min(count, kMaxTrackedCount)] += kWordOverhead + bytes_per_byte * word.size();
     out.total += count;
   }));
-  uint64_t min = 0;
-  size_t used = 0;
+  uint64_t min_count = 0;
+  size_t used_bytes = 0;
   for (const auto& [count, bytes] : size_by_count) {
-    if (used + bytes > memory) {
-      min = count + 1;
+    if (used_bytes + bytes > max_bytes) {
+      min_count = count + 1;
       break;
     }
-    used += bytes;
+    used_bytes += bytes;
   }
-  MAKAR_CHECK_OK(all([&](std::string_view word, uint64_t count) {
-    if (count >= min)
+  MAKAR_CHECK_OK(each_word([&](std::string_view word, uint64_t count) {
+    if (count >= min_count)
       out.words.push_back({std::string(word), count});
     else
       ++out.dropped_words, out.dropped_total += count;

@@ -38,15 +38,16 @@ class SpilledWords {
 // The counter of one thread. The result does not depend on which thread counts a word.
 class WordCounter {
  public:
-  WordCounter(size_t table_bytes, std::string folder) : limit_(table_bytes), folder_(std::move(folder)) {}
+  WordCounter(size_t table_bytes, std::string folder)
+      : max_table_bytes_(table_bytes), folder_(std::move(folder)) {}
   Status add(std::string_view word, uint64_t count = 1);
-  // Merges all counters: the most frequent words that can be trained on within about `memory` bytes, where a
-  // word takes `bytes_per_byte` for each of its bytes.
-  static Result<WordCounts> finish(std::vector<WordCounter>& counters, size_t memory,
+  // Merges all counters: the most frequent words that can be trained on within about `max_bytes` bytes, where
+  // a word takes `bytes_per_byte` for each of its bytes.
+  static Result<WordCounts> finish(std::vector<WordCounter>& counters, size_t max_bytes,
                                    size_t bytes_per_byte = 9);
 
  private:
-  size_t limit_;
+  size_t max_table_bytes_;
   std::string folder_;
   WordTable table_;
   std::vector<std::unique_ptr<SpilledWords>> runs_;

@@ -36,7 +36,7 @@ void WordTable::grow() {
   }
 }
 
-std::vector<uint32_t> WordTable::sorted() const {
+std::vector<uint32_t> WordTable::sorted_indices() const {
   std::vector<uint32_t> order(entries_.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
   std::sort(order.begin(), order.end(),

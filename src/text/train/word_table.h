@@ -24,8 +24,8 @@ class WordTable {
   }
   const std::vector<Entry>& entries() const { return entries_; }
   std::string_view word(const Entry& e) const { return {arena_.data() + e.offset, e.length}; }
-  // The entries in byte order.
-  std::vector<uint32_t> sorted() const;
+  // The indices of the entries, in byte order of the words.
+  std::vector<uint32_t> sorted_indices() const;
   void clear();
 
  private:
