@@ -58,11 +58,11 @@ DType file_type(const Json& config) {
   return name == "float16" ? DType::kF16 : name == "bfloat16" ? DType::kBF16 : DType::kF32;
 }
 
-Status save(const PruneCommand& a, const LoadedModel& made, DType type) {
+Status save(const PruneCommand& a, const LoadedModel& pruned, DType type) {
   MAKAR_CHECK_OK(make_folder(a.to));
-  for (const auto& p : made.model->parameters().all())
+  for (const auto& p : pruned.model->parameters().all())
     if (p->value.defined()) p->value = p->value.host().to(type);
-  MAKAR_CHECK_OK(save_model(a.to, *made.model, *made.family));
+  MAKAR_CHECK_OK(save_model(a.to, *pruned.model, *pruned.family));
   MAKAR_CHECK_OK(copy_tokenizer_files(a.from, a.to));
   if (const std::string path = a.from + "/generation_config.json"; is_file(path)) {
     MAKAR_TRY(const std::string bytes, read_file(path, size_t{1} << 20));
@@ -71,8 +71,8 @@ Status save(const PruneCommand& a, const LoadedModel& made, DType type) {
   return Done{};
 }
 
-Result<LoadedModel> pruned(const PruneCommand& a, LoadedModel model, const std::vector<int64_t>& ids,
-                           Device& device, ThreadPool& pool) {
+Result<LoadedModel> apply_pruning(const PruneCommand& a, LoadedModel model, const std::vector<int64_t>& ids,
+                                  Device& device, ThreadPool& pool) {
   if (a.structured()) {
     MAKAR_TRY(const Reduction kept,
               choose_kept_parts(model, {a.layers, a.kv_heads, a.ffn, ids, a.window}, device, a.from));
@@ -103,7 +103,7 @@ Status prune(const PruneCommand& a, PruneOutcome& out) {
   if (!is_file(a.from + "/config.json"))
     return error_of(
         Error::Kind::kUnsupported, a.from,
-        "pruning needs a folder with config.json and safetensors; makar convert makes one of a GGUF "
+        "pruning needs a folder with config.json and safetensors; makar convert writes one from a GGUF "
         "file");
   if (is_file(a.to + "/config.json") && !a.overwrite)
     return error_at(a.to, "holds a model; use another folder, or --overwrite to replace it");
@@ -111,24 +111,24 @@ Status prune(const PruneCommand& a, PruneOutcome& out) {
   if (!a.calibration.empty()) {
     MAKAR_TRY(ids, text_ids(a, a.calibration, a.calibration_tokens));
   }
-  std::vector<int64_t> measured;
+  std::vector<int64_t> report_ids;
   if (!a.report.empty()) {
-    MAKAR_TRY(measured, text_ids(a, a.report, a.report_tokens));
+    MAKAR_TRY(report_ids, text_ids(a, a.report, a.report_tokens));
   }
-  MAKAR_TRY(LoadedModel model, load_model(a.from, {true}));
+  MAKAR_TRY(LoadedModel model, load_model(a.from, {.trainable = true}));
   out.before = model.model->parameters().count();
   const DType type = file_type(model.model->spec().config);
-  MAKAR_TRY(const LoadedModel made, pruned(a, std::move(model), ids, device, pool));
-  for (const auto& p : made.model->parameters().all())
+  MAKAR_TRY(const LoadedModel pruned, apply_pruning(a, std::move(model), ids, device, pool));
+  for (const auto& p : pruned.model->parameters().all())
     if (p->value.defined()) p->value = p->value.host();
-  out.after = made.model->parameters().count(), out.sparsity = sparsity_of(*made.model);
-  MAKAR_CHECK_OK(save(a, made, type));
+  out.after = pruned.model->parameters().count(), out.sparsity = sparsity_of(*pruned.model);
+  MAKAR_CHECK_OK(save(a, pruned, type));
   out.bytes_before = weight_bytes(a.from), out.bytes = weight_bytes(a.to);
   if (a.report.empty()) return Done{};
   MAKAR_TRY(const LoadedModel before, load_model(a.from));
   MAKAR_TRY(const LoadedModel after, load_model(a.to));
   before.model->pack(device), after.model->pack(device);
-  MAKAR_TRY(out.divergence, compare_models(*before.model, *after.model, measured, a.window, device, pool));
+  MAKAR_TRY(out.divergence, compare_models(*before.model, *after.model, report_ids, a.window, device, pool));
   return Done{};
 }
 
@@ -175,8 +175,9 @@ Status check_command(PruneCommand& a, const Options& options) {
     if (value < 2) return error_at(key, "expected 2 tokens or more, got {}", value);
   for (const auto& [key, value] : {std::pair("layers", a.layers), {"kv_heads", a.kv_heads}, {"ffn", a.ffn}})
     if (value < 0) return error_at(key, "expected 1 or more, or 0 to keep all, got {}", value);
-  const bool zeros = options.given("--method") || options.given("--sparsity") || options.given("--pattern");
-  if (a.structured() && zeros)
+  const bool unstructured =
+      options.given("--method") || options.given("--sparsity") || options.given("--pattern");
+  if (a.structured() && unstructured)
     return error_at("method",
                     "--layers, --kv-heads and --ffn remove whole parts; to set weights to zero (--method, "
                     "--sparsity, --pattern), run makar prune again");
