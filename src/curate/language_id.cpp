@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxBytes = 4000;
+constexpr size_t kMaxDetectedBytes = 4000;
 
 // Calls `use` with the bucket of every n-gram of letters in lower case; runs of other characters are one
 // blank.
@@ -43,10 +43,11 @@ Result<LanguageId> LanguageId::train(const std::map<std::string, std::string>& s
     return error_at("languages", "expected samples of 2 to 1000 languages, found {}", samples.size());
   LanguageId out;
   for (const auto& [language, text] : samples) {
-    std::vector<double> counts(kBuckets, 0.5);
+    std::vector<double> counts(kBuckets, 0.5);  // smoothing: half an occurrence per bucket
     double sum = 0.5 * kBuckets;
     each_ngram(text, [&](size_t bucket) { ++counts[bucket], ++sum; });
-    if (sum < 0.5 * kBuckets + 100) return error_at(language, "the sample has too few letters");
+    constexpr double kMinNgrams = 100;
+    if (sum < 0.5 * kBuckets + kMinNgrams) return error_at(language, "the sample has too few letters");
     out.languages_.push_back(language);
     auto& row = out.log_prob_.emplace_back();
     for (const double c : counts) row.push_back(static_cast<float>(std::log(c / sum)));
@@ -55,7 +56,7 @@ Result<LanguageId> LanguageId::train(const std::map<std::string, std::string>& s
 }
 
 LanguageId::Answer LanguageId::detect(std::string_view text) const {
-  text = text.substr(0, std::min(text.size(), kMaxBytes));
+  text = text.substr(0, std::min(text.size(), kMaxDetectedBytes));
   std::vector<double> scores(languages_.size(), 0);
   double count = 0;
   each_ngram(text, [&](size_t bucket) {

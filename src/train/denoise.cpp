@@ -264,7 +264,7 @@ Result<MicroBatch> DenoiseTask::train_batch(uint64_t index) {
     const auto place = window_at(sources_, mixture_, text, o_.seed,
                                  index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
     for (const TokenRange& r :
-         place.store->cut(place.begin, std::min(place.begin + text, place.store->tokens())))
+         place.store->document_ranges(place.begin, std::min(place.begin + text, place.store->tokens())))
       if (r.size() >= 4) pieces.push_back(place.store->read(r));
   }
   return make(pieces, index);
@@ -298,7 +298,7 @@ DenoiseTask::Pieces DenoiseTask::validation_pieces(uint64_t index) const {
     for (int64_t w = 0; w < o_.batch; ++w) {
       const int64_t begin = static_cast<int64_t>(index) * batch_tokens + w * text;
       if (begin >= all) break;
-      for (const TokenRange& r : v.cut(begin, std::min(begin + text, all)))
+      for (const TokenRange& r : v.document_ranges(begin, std::min(begin + text, all)))
         if (r.size() >= 4) pieces.push_back(v.read(r));
     }
     break;

@@ -152,7 +152,7 @@ TEST(Records, ConllSentencesAreRead) {
 TEST(Records, PlainTextIsOneDocumentInPieces) {
   ScratchFolder f;
   std::string text;
-  while (text.size() < FileReader::kPiece * 2 + 1000) text += "a line of some words\n";
+  while (text.size() < FileReader::kPieceBytes * 2 + 1000) text += "a line of some words\n";
   const auto r = read(f.write("a.txt", text + std::string("nul \0 and bad \xff", 16)));
   ASSERT_EQ(r.records.size(), 3u);
   std::string all;

@@ -88,7 +88,7 @@ TEST(TokenStore, WritesAndReadsDocuments) {
     EXPECT_EQ(store->documents(), 2);
     EXPECT_EQ(store->read({0, 4}), (std::vector<int64_t>{1, 2, 3, wide ? 70000 : 7}));
     EXPECT_EQ(store->mask({0, 4}), (std::vector<uint8_t>{0, 1, 1, 1}));
-    const auto parts = store->cut(1, 4);
+    const auto parts = store->document_ranges(1, 4);
     ASSERT_EQ(parts.size(), 2u);
     EXPECT_EQ(parts[0].end, 3);
     const auto validation_store = TokenStore::open(f.path(), "validation");
