@@ -74,7 +74,7 @@ struct SqlQuestion {
 };
 
 // {"question", "sql"} per line.
-Result<std::vector<SqlExample>> read_examples(const std::string& path) {
+Result<std::vector<SqlExample>> read_sql_examples(const std::string& path) {
   std::vector<SqlExample> out;
   MAKAR_CHECK_OK(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
     const Json question = one.is_object() ? one.value("question", Json()) : Json();
@@ -98,7 +98,7 @@ Result<std::vector<SqlQuestion>> read_questions(const SqlCommand& c) {
       at = end + 1;
     }
   }
-  MAKAR_TRY(auto examples, read_examples(c.eval));
+  MAKAR_TRY(auto examples, read_sql_examples(c.eval));
   if (c.limit > 0 && static_cast<int64_t>(examples.size()) > c.limit)
     examples.resize(static_cast<size_t>(c.limit));
   std::vector<SqlQuestion> out;
@@ -254,7 +254,7 @@ int run_sql(const std::vector<std::string>& arguments) {
            2;
   if (!c.query.empty() && !c.examples.empty()) warn("--examples has no effect with --query");
   if (c.query.empty() && !c.examples.empty()) {
-    auto read = read_examples(c.examples);
+    auto read = read_sql_examples(c.examples);
     if (!read.ok()) return report(read.error());
     c.question.examples = std::move(*read);
   }
