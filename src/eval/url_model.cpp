@@ -56,7 +56,7 @@ Result<Json> UrlModel::post(const std::string& route, Json body) const {
   if (!o_.model.empty()) body["model"] = o_.model;
   const DownloadRequest request{o_.url + route, o_.token};
   for (int attempt = 0;; ++attempt) {
-    MAKAR_TRY(const HttpResponse answer, http_post_json(request, body.dump(), kLargestAnswer));
+    MAKAR_TRY(const HttpClientResponse answer, http_post_json(request, body.dump(), kLargestAnswer));
     if (answer.status == 200) return parse_json(answer.body, request.url);
     const bool again = answer.status == 429 || answer.status >= 500;
     if (!again || attempt == 3)

@@ -120,8 +120,8 @@ Result<std::string> http_get(const DownloadRequest& request, size_t limit) {
   return std::move(memory.body);
 }
 
-Result<HttpResponse> http_post_json(const DownloadRequest& request, const std::string& body, size_t limit,
-                                    int64_t seconds) {
+Result<HttpClientResponse> http_post_json(const DownloadRequest& request, const std::string& body,
+                                          size_t limit, int64_t seconds) {
   char message[CURL_ERROR_SIZE] = "";
   MAKAR_TRY(const CurlHandle handle, make_handle(request, message));
   MemoryTarget memory{{}, limit};
@@ -134,7 +134,7 @@ Result<HttpResponse> http_post_json(const DownloadRequest& request, const std::s
   curl_easy_setopt(handle.get(), CURLOPT_LOW_SPEED_TIME,
                    static_cast<long>(seconds));  // generating text may take long
   MAKAR_CHECK_OK(receive(handle.get(), request, memory, message));
-  HttpResponse out;
+  HttpClientResponse out;
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &out.status);
   out.body = std::move(memory.body);
   return out;
