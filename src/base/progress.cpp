@@ -38,9 +38,11 @@ void Progress::show(const std::string& name, uint64_t done, uint64_t total, cons
   }
   const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const double seconds = std::chrono::duration<double>(now - begin_).count();
-  const int seconds_left = share > 0.01 && share < 1 ? static_cast<int>(seconds * (1 - share) / share) : 0;
-  const std::string eta =
-      seconds_left > 0 ? fmt::format(" | eta {}:{:02}", seconds_left / 60, seconds_left % 60) : "";
+  const double seconds_left = share > 0.01 && share < 1 ? seconds * (1 - share) / share : 0;
+  const std::string eta = seconds_left > 0
+                              ? fmt::format(" | eta {}:{:02}", static_cast<int>(seconds_left) / 60,
+                                            static_cast<int>(seconds_left) % 60)
+                              : "";
   if (!terminal_) {
     fmt::print(stderr, "{} {:.0f}% | {} of {}{}{}{}\n", name, share * 100, done, total,
                note.empty() ? "" : " | ", note, eta);

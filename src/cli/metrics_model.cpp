@@ -138,7 +138,7 @@ void declare(Options& options, PerplexityCommand& c) {
       .required = true;
   options.add(
       "--prompts --source", &c.prompts,
-      "what precedes each text and is not scores_by_file; for an encoder-decoder, what its encoder reads",
+      "what precedes each text and is not scored; for an encoder-decoder, what its encoder reads",
       "FILE");
   options.add("--whole", &c.join_lines, "join the lines: the file is one text");
   c.flags.declare(options);

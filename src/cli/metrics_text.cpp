@@ -210,7 +210,7 @@ int run_reference_free_metric(const std::string& name, const std::vector<std::st
   const auto split = parse_word_split(tokenize, "--tokenize");
   if (!split.ok()) return report(split.error()), 2;
   if (n < 1 || n > 100) return report(error_at("--ngram", "must be 1 to 100, got {}", n)), 2;
-  if (window < 1) return report(error_at("--window", "must be 1 or values, got {}", window)), 2;
+  if (window < 1) return report(error_at("--window", "must be 1 or more, got {}", window)), 2;
   return report_metric(
       files.hyp,
       [&](const std::vector<std::string>& systems) -> Result<Evaluation> {

@@ -82,7 +82,7 @@ Status run_lm(const std::string& folder, const std::string& path, Device& device
   return Done{};
 }
 
-// Limits the number of images, indices are all computed at once.
+// Limits the number of images, which are all computed at once.
 Status check_pixels(int64_t count, int64_t height, int64_t columns) {
   constexpr int64_t kMaxPixels = int64_t{1} << 23;
   if (count <= kMaxPixels / (height * columns)) return Done{};

@@ -20,7 +20,7 @@ std::string full_name(const CommandPage& page, const char* separator = " ") {
   return out;
 }
 
-// roff: backslashes and dashes are escape_markdown, and no text line begins with a control character.
+// roff: backslashes and dashes are escaped, and no text line begins with a control character.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -32,7 +32,7 @@ bool is_model(const fs::path& path) {
   return path.extension() == ".gguf" ? is_file(path.string()) : path_exists((path / "config.json").string());
 }
 
-// Reads from the configuration, without loading_device the model, its number of classes and whether it
+// Reads from the configuration, without loading the model, its number of classes and whether it
 // generates text. Errors in the configuration are reported when the model is loaded.
 void read_kind(ModelEntry& entry) {
   const auto spec = [&]() -> Result<ModelSpec> {

@@ -38,7 +38,7 @@ double relative(double got, double expected, double floor) {
 
 // How much a trace changes if the last bits of the weights change: for each step, the largest relative
 // difference up to that step, over several random changes. After such a change a router may select other
-// experts, and AdamW turns the sign of a gradient within_limits 0 into a full step.
+// experts, and AdamW turns the sign of a gradient near 0 into a full step.
 Result<std::vector<double>> sensitivity(const Model& model, Device& device, const OptimizerOptions& options,
                                         double lr, double clip, const TrainingTrace& trace,
                                         const Loss& loss) {
