@@ -20,12 +20,12 @@ namespace {
 
 // A document that passed all filters but the search for near-duplicates.
 struct StoredDocument {
-  std::string text, place, rest;
+  std::string text, place, other_fields;
   uint64_t bytes = 0;
   uint32_t source = 0;
   std::vector<uint64_t> groups;
   static auto fields() {
-    return std::make_tuple(&StoredDocument::text, &StoredDocument::place, &StoredDocument::rest,
+    return std::make_tuple(&StoredDocument::text, &StoredDocument::place, &StoredDocument::other_fields,
                            &StoredDocument::bytes, &StoredDocument::source, &StoredDocument::groups);
   }
 };
@@ -87,8 +87,8 @@ class Curation {
               record.value.erase(field);
               break;
             }
-          d.rest = record.value.dump(-1, ' ', false, Json::error_handler_t::replace);
-          bytes += d.rest.size();
+          d.other_fields = record.value.dump(-1, ' ', false, Json::error_handler_t::replace);
+          bytes += d.other_fields.size();
         }
       }
       if (!batch.empty() && (!found || batch.size() == kBatchDocuments || bytes > kBatchBytes)) {
@@ -124,9 +124,9 @@ class Curation {
       for (size_t i = 0; i < kPiiKinds; ++i) report_.pii[i] += d.pii[i];
       if (near_) {
         MAKAR_CHECK_OK(near_->add(d.signature));
-        MAKAR_CHECK_OK(stored_.add({d.text, d.place, d.rest, d.bytes, d.source, d.groups}));
+        MAKAR_CHECK_OK(stored_.add({d.text, d.place, d.other_fields, d.bytes, d.source, d.groups}));
       } else {
-        MAKAR_CHECK_OK(keep({d.text, d.place, d.rest, d.bytes, d.source, d.groups}, writer));
+        MAKAR_CHECK_OK(keep({d.text, d.place, d.other_fields, d.bytes, d.source, d.groups}, writer));
       }
     }
     o_.progress("filtering", report_.documents, report_.bytes);
@@ -146,8 +146,8 @@ class Curation {
       report_.groups[i].second.kept_documents += d.groups[i] > 0,
           report_.groups[i].second.kept_mentions += d.groups[i];
     Json out = Json::object();
-    if (!d.rest.empty()) {
-      MAKAR_TRY(out, parse_json(d.rest, d.place, {size_t{1} << 30, 512}));
+    if (!d.other_fields.empty()) {
+      MAKAR_TRY(out, parse_json(d.other_fields, d.place, {size_t{1} << 30, 512}));
     }
     out["text"] = d.text;
     const std::string line = out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -64,7 +64,7 @@ struct CurateReport {
   struct Source {
     std::string path;
     double weight = 1;
-    uint64_t documents = 0, kept = 0, written = 0, bytes = 0;  // bytes that were written
+    uint64_t documents = 0, kept = 0, written = 0, bytes = 0;  // documents; and bytes that were written
   };
   std::vector<Source> sources;
   struct Group {

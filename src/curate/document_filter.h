@@ -22,7 +22,7 @@ struct FilteredDocument {
   Signature signature;
   uint64_t hash[2] = {};
   uint32_t source = 0;
-  std::string rest;  // the other fields of the record as JSON, if they are kept
+  std::string other_fields;  // of the record as JSON, if they are kept
   std::vector<uint64_t> groups;
   double perplexity = -1, toxicity = -1;  // -1: not computed
 

@@ -91,12 +91,12 @@ bool is_iban(std::string_view text, size_t at, size_t& end) {
   }
   const auto valid = [&](std::string_view iban) {
     if (iban.size() < 15) return false;
-    int rest = 0;
+    int mod97 = 0;
     for (size_t k = 0; k < iban.size(); ++k) {
       const char c = iban[(k + 4) % iban.size()];
-      rest = is_digit(c) ? (rest * 10 + (c - '0')) % 97 : (rest * 100 + (c - 'A' + 10)) % 97;
+      mod97 = is_digit(c) ? (mod97 * 10 + (c - '0')) % 97 : (mod97 * 100 + (c - 'A' + 10)) % 97;
     }
-    return rest == 1;
+    return mod97 == 1;
   };
   if (body.size() < 15 || !is_digit(body[2]) || !is_digit(body[3])) return false;
   return valid(body) && (end >= text.size() || !is_alnum(text[end]));

@@ -174,7 +174,7 @@ RuleResult gopher(std::string_view text, const GopherRules& r) {
 RuleResult c4(std::string& text, double min_sentences) {
   if (lower_ascii(text).find("lorem ipsum") != text.npos) return fails("c4-placeholder", "has 'lorem ipsum'");
   if (text.find('{') != text.npos) return fails("c4-braces", "has a curly bracket");
-  std::string kept;
+  std::string kept_lines;
   size_t sentences = 0;
   WordSplitter splitter({});
   for (const std::string_view line : split_at(text, '\n')) {
@@ -189,13 +189,13 @@ RuleResult c4(std::string& text, double min_sentences) {
     for (size_t i = 0; i < body.size(); ++i)
       sentences += (body[i] == '.' || body[i] == '!' || body[i] == '?') &&
                    (i + 1 == body.size() || body[i + 1] == ' ' || body[i + 1] == '"');
-    if (!kept.empty()) kept += '\n';
-    kept += body;
+    if (!kept_lines.empty()) kept_lines += '\n';
+    kept_lines += body;
   }
   if (static_cast<double>(sentences) < min_sentences)
     return fails("c4-sentences",
                  fmt::format("{} sentences in full lines, expected at least {}", sentences, min_sentences));
-  text = std::move(kept);
+  text = std::move(kept_lines);
   return {};
 }
 

@@ -137,7 +137,7 @@ Result<std::string> fingerprint(const std::vector<DataPath>& paths) {
     sum.add(fmt::format("{} {} {}\n", file, size, time));
   }
   for (const DataPath& path : paths)
-    for (const auto& [ours, theirs] : path.columns) sum.add(fmt::format("{}={}\n", ours, theirs));
+    for (const auto& [field_name, column] : path.columns) sum.add(fmt::format("{}={}\n", field_name, column));
   return sum.hex();
 }
 
@@ -146,15 +146,15 @@ bool RecordReader::rename(DataRecord& record) {
   const Columns& columns = columns_[next_file_ - 1];
   if (columns.empty()) return true;
   Json out = record.value.is_object() ? record.value : Json::object();
-  for (const auto& [ours, theirs] : columns) {
-    if (!record.value.is_object() || !record.value.contains(theirs)) {
+  for (const auto& [field_name, column] : columns) {
+    if (!record.value.is_object() || !record.value.contains(column)) {
       bad_.add_once(record.place(),
-                    fmt::format("has no field '{}'; its fields are: {}", theirs, field_names(record.value)));
+                    fmt::format("has no field '{}'; its fields are: {}", column, field_names(record.value)));
       return false;
     }
-    out.erase(theirs);
+    out.erase(column);
   }
-  for (const auto& [ours, theirs] : columns) out[ours] = record.value[theirs];
+  for (const auto& [field_name, column] : columns) out[field_name] = record.value[column];
   record.value = std::move(out);
   return true;
 }

@@ -24,9 +24,9 @@ TEST(WorkBudget, WithoutALimitItOnlyCounts) {
 }
 
 TEST(WorkBudget, TheDeadlineAndTheCancelFlagStopIt) {
-  WorkBudget late(WorkBudget::kUnlimited, WorkBudget::Clock::now() - std::chrono::seconds(1));
-  EXPECT_TRUE(late.spend());  // the clock is read every few thousand units and by check()
-  EXPECT_FALSE(late.spend(10'000));
+  WorkBudget expired(WorkBudget::kUnlimited, WorkBudget::Clock::now() - std::chrono::seconds(1));
+  EXPECT_TRUE(expired.spend());  // the clock is read every few thousand units and by check()
+  EXPECT_FALSE(expired.spend(10'000));
   WorkBudget checked(WorkBudget::kUnlimited, WorkBudget::Clock::now() - std::chrono::seconds(1));
   EXPECT_FALSE(checked.check());
 

@@ -42,10 +42,11 @@ TEST(Permutation, HasEveryIndexOnceAndAnotherOrderPerEpoch) {
     if (n > 16) EXPECT_NE(first, second);
   }
   // No index is favoured: the mean displacement of a random permutation is n / 3.
-  double moved = 0;
+  double displacement = 0;
   const Permutation p(10000, 3, 0);
-  for (uint64_t i = 0; i < 10000; ++i) moved += std::abs(static_cast<double>(p(i)) - static_cast<double>(i));
-  EXPECT_NEAR(moved / 10000, 3333, 200);
+  for (uint64_t i = 0; i < 10000; ++i)
+    displacement += std::abs(static_cast<double>(p(i)) - static_cast<double>(i));
+  EXPECT_NEAR(displacement / 10000, 3333, 200);
 }
 
 TEST(Mixture, SharesAndRanksAreExact) {

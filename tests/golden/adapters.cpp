@@ -87,11 +87,11 @@ GoldenLine run_dpo(const std::string& root, Device& device) {
                 kForwardLimit);
     }
   };
-  Context plain{device};
-  ForwardContext fixed{plain};
+  Context ctx{device};
+  ForwardContext forward{ctx};
   PreferencePairs pairs;
-  pairs.reference_chosen = sequence_log_probabilities(fixed, *reference->model, chosen->source, mask);
-  pairs.reference_rejected = sequence_log_probabilities(fixed, *reference->model, rejected->source, mask);
+  pairs.reference_chosen = sequence_log_probabilities(forward, *reference->model, chosen->source, mask);
+  pairs.reference_rejected = sequence_log_probabilities(forward, *reference->model, rejected->source, mask);
   compare(pairs.reference_chosen, "ref_chosen_logps");
   compare(pairs.reference_rejected, "ref_rejected_logps");
   const float beta = (*golden)["beta"].get<float>();
@@ -99,7 +99,7 @@ GoldenLine run_dpo(const std::string& root, Device& device) {
     pairs.policy_chosen = sequence_log_probabilities(f, *policy->model, chosen->source, mask);
     pairs.policy_rejected = sequence_log_probabilities(f, *policy->model, rejected->source, mask);
   };
-  score(fixed);
+  score(forward);
   compare(pairs.policy_chosen, "policy_chosen_logps");
   compare(pairs.policy_rejected, "policy_rejected_logps");
   const auto check_loss = [&](const Tensor& got, const char* key) {
@@ -107,8 +107,8 @@ GoldenLine run_dpo(const std::string& root, Device& device) {
     tally.add("loss", std::fabs(got.host().f32()[0] - expected) / std::max(1.0, std::fabs(expected)),
               loss_limit());
   };
-  check_loss(dpo_loss(plain, pairs, beta, 0.1f), "label_smoothing_0.1_loss");
-  check_loss(ipo_loss(plain, pairs, beta), "ipo_loss");
+  check_loss(dpo_loss(ctx, pairs, beta, 0.1f), "label_smoothing_0.1_loss");
+  check_loss(ipo_loss(ctx, pairs, beta), "ipo_loss");
   const auto loss = backward(*policy->model, device, [&](ForwardContext& f) -> Result<Tensor> {
     score(f);
     return dpo_loss(f.ops, pairs, beta);

@@ -175,9 +175,9 @@ class Checker:
 
         fence = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
         prose = fence.sub(lambda m: "\n" * m.group().count("\n"), text)  # keeps line numbers
-        plain = re.sub(r"`[^`\n]*`", lambda m: " " * len(m.group()), prose)
+        without_code = re.sub(r"`[^`\n]*`", lambda m: " " * len(m.group()), prose)
         place_in = lambda source: (lambda at: f"{name}:{source.count(chr(10), 0, at) + 1}")
-        self.check_links(plain, document, place_in(plain))
+        self.check_links(without_code, document, place_in(without_code))
         if name.as_posix() == "docs/design.md":
             return
         for block in fence.finditer(text):

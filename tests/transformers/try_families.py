@@ -5,7 +5,7 @@ compares logits, hidden states, loss, gradients, six training steps and generate
 usage: try_families.py GOLDEN FIXTURES OUT [--draws N] [--workers N] [--seconds S] [--only NAME] [--seed N]
 
 GOLDEN is build/tests/golden, FIXTURES tests/golden/models. A failing model stays in OUT. Needs torch and transformers;
---list prints the drawn configs and needs neither.
+--list writes the drawn configs to OUT and needs neither.
 """
 import argparse
 import json
