@@ -98,7 +98,7 @@ struct ThreadPool::State {
   std::vector<std::thread> workers;
   bool oversubscribed = false;  // more threads than cores
 
-  // Takes chunks until none are left: first those of thread `self`, then the others'.
+  // Takes chunks until none are left: first from the range of thread `self`, then from the other ranges.
   void work(size_t self) {
     int64_t done = 0;
     for (size_t i = 0; i < chunks.size(); ++i) {

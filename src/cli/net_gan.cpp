@@ -47,7 +47,7 @@ void GanCommand::declare(Options& options) {
   options.add("--ema", &gan.average, "decay of the averaged generator; 0: no averaging", "X");
   options.add("--beta1", &gan.training.beta1, "decay of the optimiser's momentum", "X").default_text = "0.5";
   options.add("--discriminator-learning-rate", &gan.discriminator_rate,
-              "peak learning rate of the discriminator; 0: that of the generator", "X");
+              "peak learning rate of the discriminator; 0: the same as the generator's", "X");
   gan.training.epochs = 10, gan.training.batch = 64, gan.training.learning_rate = 5e-4,
   gan.training.optimizer = "adam";
   declare_net_training(options, gan.training, out);

@@ -42,7 +42,7 @@ void declare(Options& o, Pretrain& p) {
   o.add("--width --n-embd --hidden-size", &p.shape.width, "hidden size", "N");
   o.add("--heads --n-head --num-attention-heads", &p.shape.heads, "number of attention heads", "N");
   o.add("--kv-heads --num-key-value-heads", &p.shape.kv_heads,
-        "llama: number of key/value heads; 0 for as many as heads", "N");
+        "llama: number of key/value heads; 0 for the number of heads", "N");
   o.add("--ffn --intermediate-size", &p.shape.ffn, "feed-forward size; 0 for the family's usual one", "N");
   o.add("--dropout", &p.shape.dropout, "dropout, where the family has it", "X");
   o.add("--tie-word-embeddings", &p.shape.tied, "share the input and output embeddings");

@@ -192,10 +192,11 @@ Status check_command(PruneCommand& c, const Options& options) {
 
 int run_prune(const std::vector<std::string>& arguments) {
   PruneCommand c;
-  Options options("prune",
-                  "Remove weights of a model: single ones (zeros), or whole layers, heads and feed-forward "
-                  "channels, which gives a smaller model. Measures the loss on a text.",
-                  "makar prune MODEL runs/pruned --pattern 2:4 --calibrate text.txt --report held-out.txt");
+  Options options(
+      "prune",
+      "Remove weights of a model: single weights (set to zero), or whole layers, heads and feed-forward "
+      "channels, which gives a smaller model. Measures the loss on a text.",
+      "makar prune MODEL runs/pruned --pattern 2:4 --calibrate text.txt --report held-out.txt");
   declare_model(options, c.from, "FROM");
   options.group("Output");
   auto& output = options.add("-o --output --output-dir", &c.to, "folder to write", "DIR");

@@ -136,7 +136,7 @@ int run_reference(const std::vector<std::string>& arguments) {
   std::string format = "markdown", output;
   std::vector<std::string> words;
   Options options("reference",
-                  "Print the options of a command, or of all of them, as Markdown, man page or JSON.",
+                  "Print the options of a command, or of all commands, as Markdown, man page or JSON.",
                   "makar reference --format man -o man1");
   options.positional("COMMAND", &words, "the command, such as `data world`; all of them if not given")
       .required = false;

@@ -95,7 +95,7 @@ int run_reward_quality(const std::vector<std::string>& arguments) {
   declare_base(options, s);
   options.group("Objective");
   options.add("--qualities", &s.names,
-              "a quality to learn; repeat for several. Default: those of sensible, specific, interesting, "
+              "a quality to learn; repeat for several. Default: each of sensible, specific, interesting, "
               "safe and grounded that the data rates",
               "NAME");
   options.add("--sequence-len", &s.sequence_len,

@@ -179,7 +179,7 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
     if (flags.mem_budget == 0 && !single_model) flags.mem_budget = static_cast<double>(memory_limit()) / 2e6;
     MAKAR_TRY(MemoryBudget budget, flags.budget());
     if (budget.bytes > 0) budget.bytes = std::max<int64_t>(budget.bytes - reserved, 1);
-    // On the CPU, a device of its own loads the model while the engines of other models keep running. On a
+    // On the CPU, a separate device loads the model while the engines of other models keep running. On a
     // GPU, loading takes a turn like a step.
     const bool on_host = device.memory().is_host();
     std::optional<Turns::Turn> turn;

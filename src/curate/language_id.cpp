@@ -64,7 +64,7 @@ LanguageId::Answer LanguageId::detect(std::string_view text) const {
     for (size_t i = 0; i < scores.size(); ++i) scores[i] += static_cast<double>(log_prob_[i][bucket]);
   });
   const size_t best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-  // N-grams overlap, so their evidence is not independent: a tenth of it counts, at least that of one n-gram.
+  // N-grams overlap, so their evidence is not independent: only a tenth of it counts, at least one n-gram's.
   const double scale = count > 0 ? std::max(0.1, 1 / count) : 1;
   double sum = 0;
   for (const double s : scores) sum += std::exp((s - scores[best]) * scale);

@@ -24,7 +24,7 @@ struct HttpClientResponse {
   long status = 0;
   std::string body;
 };
-// Posts a JSON body and returns the response, whatever its status. Errors: kIo if the host cannot be reached
+// Posts a JSON body and returns the response with any status. Errors: kIo if the host cannot be reached
 // or stalls for `seconds`, kLimit.
 Result<HttpClientResponse> http_post_json(const DownloadRequest& request, const std::string& body,
                                           size_t limit, int64_t seconds = 600);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An adapter that makar trained, loaded by PEFT: its hidden states are compared with those of the model that makar merged.
+"""An adapter that makar trained, loaded by PEFT: its hidden states are compared with the hidden states of the merged model.
 
 usage: adapter.py MAKAR BASE ADAPTER        BASE a Hugging Face folder, ADAPTER what `makar sft --adapter lora` wrote
 

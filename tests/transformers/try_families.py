@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Other sizes and seeds of every family: draws configs around those of the golden fixtures, makes tiny models with transformers, and
+"""Other sizes and seeds of every family: draws variants of the golden fixtures' configs, creates tiny models with transformers, and
 compares logits, hidden states, loss, gradients, six training steps and generated text through the golden runner.
 
 usage: try_families.py GOLDEN FIXTURES OUT [--draws N] [--workers N] [--seconds S] [--only NAME] [--seed N]
