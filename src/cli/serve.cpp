@@ -121,8 +121,9 @@ TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
     MAKAR_TRY(const std::string base, base_of(job));
     const Json& settings = job["hyperparameters"];
     const bool pairs = job["method"]["type"] == "dpo";
-    constexpr double kDpoRate = 1e-5, kSftRate = 2e-4;
-    const double rate = (pairs ? kDpoRate : kSftRate) * settings["learning_rate_multiplier"].get<double>();
+    constexpr double kDpoJobRate = 1e-5, kSftJobRate = 2e-4;
+    const double rate =
+        (pairs ? kDpoJobRate : kSftJobRate) * settings["learning_rate_multiplier"].get<double>();
     std::vector<std::string> words = {"/proc/self/exe",
                                       pairs ? "dpo" : "sft",
                                       "-m",

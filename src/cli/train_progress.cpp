@@ -113,17 +113,17 @@ LoopEvents printed_events(const TrainCommon& common, double peak, std::function<
 }
 
 double measure_peak(Device& device) {
-  constexpr int64_t kSize = 512;
+  constexpr int64_t kMatrixSize = 512;
   Context ctx{device};
-  const Tensor x = Tensor::full({kSize, kSize}, 0.5f).to(device.memory()),
-               w = Tensor::full({kSize, kSize}, 0.25f).to(device.memory());
+  const Tensor x = Tensor::full({kMatrixSize, kMatrixSize}, 0.5f).to(device.memory()),
+               w = Tensor::full({kMatrixSize, kMatrixSize}, 0.25f).to(device.memory());
   double best = 0;
   for (int i = 0; i < 6; ++i) {
     const auto start = std::chrono::steady_clock::now();
     ops::linear(ctx, x, w);
     device.finish();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    best = std::max(best, 2.0 * static_cast<double>(kSize * kSize * kSize) / seconds);
+    best = std::max(best, 2.0 * static_cast<double>(kMatrixSize * kMatrixSize * kMatrixSize) / seconds);
   }
   return best;
 }
