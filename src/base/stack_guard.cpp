@@ -7,8 +7,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kReservedBytes = size_t{64}
-                                  << 10;  // for calls below the last check, destructors and exceptions
+// For calls below the last check, destructors and exceptions.
+constexpr size_t kReservedBytes = size_t{64} << 10;
 
 // The lowest address of this thread's stack; 0 where the system does not say.
 uintptr_t stack_end() {

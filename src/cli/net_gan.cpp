@@ -42,7 +42,10 @@ void GanCommand::declare(Options& options) {
   options.add("--code", &gan.code, "width of the random code", "N");
   options.group("Stabilisers");
   options.add("--label-smoothing", &gan.smoothing, "target of real images is 1 minus this", "X");
-  options.add("--noise", &gan.noise, "noise on the discriminator's inputs, which fades to 0", "X");
+  options.add(
+      "--noise", &gan.noise,
+      "standard deviation of the noise on the discriminator's inputs; it falls to 0 by the end of training",
+      "X");
   options.add("--dropout", &gan.dropout, "dropout of the discriminator", "X");
   options.add("--ema", &gan.average, "decay of the averaged generator; 0: no averaging", "X");
   options.add("--beta1", &gan.training.beta1, "decay of the optimiser's momentum", "X").default_text = "0.5";
